@@ -1,0 +1,54 @@
+// Exceptions of the engine; the bindings turn each kind into its Python class.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace samegrad {
+
+enum class ErrorKind {
+  kValue,
+  kType,
+  kRuntime,
+  kIndex,
+  kNotImplemented,
+  kInvalidArgument,  // Python: InvalidArgumentError, a ValueError
+  kNonFinite         // Python: NonFiniteError, an ArithmeticError
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+// The arguments, one after the other, as text.
+template <class... Parts>
+std::string text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+// Throws Error: "[who] message".
+template <class... Parts>
+[[noreturn]] void fail(ErrorKind kind, std::string_view who, const Parts&... message) {
+  throw Error(kind, text("[", who, "] ", message...));
+}
+
+template <class... Parts>
+void check_value(bool ok, std::string_view who, const Parts&... message) {
+  if (!ok) fail(ErrorKind::kValue, who, message...);
+}
+
+template <class... Parts>
+void check_type(bool ok, std::string_view who, const Parts&... message) {
+  if (!ok) fail(ErrorKind::kType, who, message...);
+}
+
+}  // namespace samegrad

@@ -1,0 +1,158 @@
+// The functions an instruction-set variant offers, without Eigen: arrays in, arrays out.
+//
+// Every variant (x86-64-v2, -v3, -v4) is a shared object of its own with one exported symbol,
+// samegrad_kernel_table(). What all functions promise, for each variant by itself: the value of an
+// output element depends on the values it is made of, never on how many other elements or rows
+// there are, where they lie in memory, how they are aligned, or on the thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "kernels/geometry.h"
+
+namespace samegrad {
+
+// Elementwise functions: one enumerator per row of the tables beside this file.
+enum class UnaryFn : std::uint8_t {
+#define SAMEGRAD_UNARY(name, ...) k_##name,
+#include "kernels/unary.def"
+#undef SAMEGRAD_UNARY
+  kCount
+};
+enum class BinaryFn : std::uint8_t {
+#define SAMEGRAD_BINARY(name, ...) k_##name,
+#include "kernels/binary.def"
+#undef SAMEGRAD_BINARY
+  kCount
+};
+
+enum class ReduceFn : std::uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };
+enum class Activation : std::uint8_t { kNone, kRelu };
+
+// y[i] = f(x[i]); y may be x.
+using UnaryKernel = void (*)(const void* x, void* y, std::int64_t n);
+// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 (one value for all) or 1. y may be a or b.
+using BinaryKernel = void (*)(const void* a, const void* b, void* y, std::int64_t n, int a_step,
+                              int b_step);
+// y[i] = condition[i * c_step] ? a[i * a_step] : b[i * b_step]
+using SelectKernel = void (*)(const void* condition, const void* a, const void* b, void* y,
+                              std::int64_t n, int c_step, int a_step, int b_step);
+using CastKernel = void (*)(const void* x, void* y, std::int64_t n);
+// y[r] = reduction of x[r][0 … n): element j goes to lane j % L (L = 64 bytes' worth of elements, in
+// every variant), each lane is reduced in order, then the lanes pairwise (L/2 apart, L/4, … 1).
+// n = 0 gives the neutral element. kAny and kAll take bool.
+using RowReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n);
+// y[r] = index of the first largest (smallest) element of x[r][0 … n), as int64. NaN counts as
+// largest (smallest), as in NumPy.
+using ArgReduceKernel = void (*)(const void* x, std::int64_t* y, std::int64_t rows, std::int64_t n);
+// y[c] = (accumulate ? y[c] : x[0][c]) then x[1][c], … folded in, row by row, in order.
+// rows = 0 without accumulate gives the neutral element.
+using ColumnReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n,
+                                    bool accumulate);
+
+// After a product is accumulated: y = activation(y + bias[column]). Both parts may be absent.
+struct Epilogue {
+  const void* bias = nullptr;
+  Activation activation = Activation::kNone;
+};
+
+// Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction index
+// in ascending order (a multiplication and an addition where the variant has no FMA), so tiling and
+// blocking are free and bits are not.
+struct ProductKernels {
+  // The right operand b[k][n] (row stride ldb; transposed: b is stored [n][k] with row stride ldb)
+  // in the order the micro kernel reads it. The packed form depends on k, n and values only.
+  std::size_t (*packed_bytes)(std::int64_t k, std::int64_t n);
+  void (*pack)(const void* b, std::int64_t k, std::int64_t n, std::int64_t ldb, bool transposed,
+               void* packed);
+  // y[m][n] = a[m][k] · b[k][n]; a's row stride is lda, y's is ldy. Any m, k, n >= 0.
+  void (*matmul)(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda, const void* packed,
+                 std::int64_t n, void* y, std::int64_t ldy, const Epilogue* epilogue);
+  // y[m][n] = Σ_r a[r][m] · b[r][n], a chain over r = 0 … rows; with accumulate the chain goes on
+  // from what y holds.
+  void (*matmul_transposed)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
+                            std::int64_t rows, std::int64_t m, std::int64_t n, void* y,
+                            std::int64_t ldy, bool accumulate);
+
+  // Convolution of one example, NHWC, filter [kh][kw][in][out]; chain over (kh, kw, in).
+  // The packed filter comes from pack(filter, patch_size, out_channels, out_channels, false).
+  std::size_t (*conv2d_scratch_bytes)(const WindowGeometry& g);
+  void (*conv2d)(const WindowGeometry& g, const void* x, const void* packed_filter, void* y,
+                 const Epilogue* epilogue, void* scratch);
+  // dx[in] of one example: for each input pixel, over the taps (kh, kw) in order, a chain over the
+  // out channels that goes on from tap to tap. The filter is packed by its own function.
+  std::size_t (*conv2d_input_grad_packed_bytes)(const WindowGeometry& g);
+  void (*conv2d_input_grad_pack)(const WindowGeometry& g, const void* filter, void* packed);
+  std::size_t (*conv2d_input_grad_scratch_bytes)(const WindowGeometry& g);
+  void (*conv2d_input_grad)(const WindowGeometry& g, const void* dy, const void* packed, void* dx,
+                            void* scratch);
+  // dfilter of one example: a chain over the output pixels in order; with accumulate it goes on from
+  // what dfilter holds (the next example of a leaf).
+  std::size_t (*conv2d_filter_grad_scratch_bytes)(const WindowGeometry& g);
+  void (*conv2d_filter_grad)(const WindowGeometry& g, const void* x, const void* dy, void* dfilter,
+                             bool accumulate, void* scratch);
+};
+
+// Pooling of one example, NHWC. Padding never wins a maximum and never counts in an average.
+struct PoolKernels {
+  // index[o] = position of the (first) maximum inside the window (row * window_width + column).
+  void (*max_pool)(const WindowGeometry& g, const void* x, void* y, std::uint8_t* index);
+  // dx is overwritten: the sum of the dy whose window chose the element.
+  void (*max_pool_grad)(const WindowGeometry& g, const void* dy, const std::uint8_t* index,
+                        void* dx);
+  void (*avg_pool)(const WindowGeometry& g, const void* x, void* y);
+  void (*avg_pool_grad)(const WindowGeometry& g, const void* dy, void* dx);
+};
+
+// Row-wise functions of classification, n classes per row.
+struct SoftmaxKernels {
+  void (*softmax)(const void* x, void* y, std::int64_t rows, std::int64_t n);
+  void (*log_softmax)(const void* x, void* y, std::int64_t rows, std::int64_t n);
+  // loss[r] = logsumexp(x[r]) - x[r][label[r]]; probabilities[r] = softmax(x[r]) for the gradient.
+  void (*sparse_cross_entropy)(const void* x, const std::int64_t* labels, void* loss,
+                               void* probabilities, std::int64_t rows, std::int64_t n);
+};
+
+// Counter-based random numbers (Philox 4x32-10). Element i of row r is a function of (key, stream,
+// r, i) alone.
+struct RandomKey {
+  std::uint64_t seed;
+  std::uint64_t stream;  // ordinal of the op mixed with the step counter
+};
+struct RandomKernels {
+  // Rows first_row … first_row + rows of n elements each; float32/float64 by the table's dtype.
+  // uniform: [0, 1) with 24 (53) random bits; normal: Box-Muller, mean 0, deviation 1.
+  // truncated_normal: redrawn (a further counter) until |x| <= 2.
+  void (*uniform)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n, void* y);
+  void (*normal)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n, void* y);
+  void (*truncated_normal)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
+                           void* y);
+};
+
+// Null where a function is not defined for the dtype.
+struct KernelTable {
+  const char* isa;  // "x86-64-v3"
+  UnaryKernel (*unary)(UnaryFn fn, DType dtype);
+  BinaryKernel (*binary)(BinaryFn fn, DType dtype);
+  SelectKernel (*select)(DType dtype);
+  CastKernel (*cast)(DType from, DType to);
+  RowReduceKernel (*row_reduce)(ReduceFn fn, DType dtype);
+  ColumnReduceKernel (*column_reduce)(ReduceFn fn, DType dtype);
+  ArgReduceKernel (*arg_max)(DType dtype);
+  ArgReduceKernel (*arg_min)(DType dtype);
+  const ProductKernels* (*product)(DType dtype);  // floats; int32 and int64: the matmul part only
+  const PoolKernels* (*pool)(DType dtype);
+  const SoftmaxKernels* (*softmax)(DType dtype);
+  const RandomKernels* (*random)(DType dtype);
+  // Uniform integers in [low, high), int32 and int64.
+  void (*random_integers)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
+                          std::int64_t low, std::int64_t high, DType dtype, void* y);
+};
+
+// The table in use: the best the machine runs, or the one SAMEGRAD_ISA names; loaded once.
+// RuntimeError if the named variant is unknown or does not run here.
+const KernelTable& kernels();
+
+}  // namespace samegrad
