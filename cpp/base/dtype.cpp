@@ -4,10 +4,13 @@
 
 namespace samegrad {
 namespace {
-constexpr const char* kNames[kDTypeCount] = {"float32", "float64", "int32", "int64", "uint8", "bool"};
+constexpr const char* kNames[kDTypeCount] = {"float32", "float64", "int32",
+                                             "int64",   "uint8",   "bool"};
 }
 
-const char* name_of(DType dtype) { return kNames[static_cast<int>(dtype)]; }
+const char* name_of(DType dtype) {
+  return kNames[static_cast<int>(dtype)];
+}
 
 DType dtype_from_name(const std::string& name) {
   for (int i = 0; i < kDTypeCount; ++i) {

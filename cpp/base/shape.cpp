@@ -1,0 +1,58 @@
+#include "base/shape.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace samegrad {
+
+Shape::Shape(std::initializer_list<std::int64_t> dims)
+    : Shape(std::span<const std::int64_t>(dims.begin(), dims.size())) {}
+
+Shape::Shape(std::span<const std::int64_t> dims) {
+  for (std::int64_t dim : dims) push_back(dim);
+}
+
+std::int64_t Shape::size(int first, int last) const {
+  std::int64_t product = 1;
+  for (int axis = first; axis < last; ++axis) product *= dims_[axis];
+  return product;
+}
+
+void Shape::push_back(std::int64_t dim) {
+  insert(rank_, dim);
+}
+
+void Shape::insert(int axis, std::int64_t dim) {
+  check_value(rank_ < kMaxRank, "shape", "at most ", kMaxRank,
+              " axes are supported: one more was asked for; merge axes with reshape.");
+  for (int i = rank_; i > axis; --i) dims_[i] = dims_[i - 1];
+  dims_[axis] = dim;
+  ++rank_;
+}
+
+void Shape::erase(int axis) {
+  for (int i = axis; i + 1 < rank_; ++i) dims_[i] = dims_[i + 1];
+  --rank_;
+}
+
+bool Shape::operator==(const Shape& other) const {
+  return rank_ == other.rank_ && std::equal(begin(), end(), other.begin());
+}
+
+std::string to_string(const Shape& shape) {
+  std::string out = "(";
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (axis) out += ", ";
+    out += shape[axis] == kRows ? "?" : std::to_string(shape[axis]);
+  }
+  return out + (shape.rank() == 1 ? ",)" : ")");
+}
+
+int normalize_axis(std::int64_t axis, int rank, std::string_view who) {
+  check_value(axis >= -rank && axis < rank, who, "axis must lie in [", -rank, ", ", rank,
+              ") for a tensor of rank ", rank, ": got ", axis, ".");
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+}  // namespace samegrad

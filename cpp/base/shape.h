@@ -1,0 +1,51 @@
+// The sizes of a tensor's axes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace samegrad {
+
+inline constexpr int kMaxRank = 8;
+// The size of an axis that grows with the number of examples, known when a plan runs.
+inline constexpr std::int64_t kRows = -1;
+
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> dims);
+  explicit Shape(std::span<const std::int64_t> dims);
+
+  int rank() const { return rank_; }
+  std::int64_t operator[](int axis) const { return dims_[axis]; }
+  std::int64_t& operator[](int axis) { return dims_[axis]; }
+  const std::int64_t* begin() const { return dims_.data(); }
+  const std::int64_t* end() const { return dims_.data() + rank_; }
+  std::span<const std::int64_t> dims() const { return {dims_.data(), std::size_t(rank_)}; }
+
+  // The number of elements; kRows must have been replaced.
+  std::int64_t size() const { return size(0, rank_); }
+  // The product of the axes first … last (not included).
+  std::int64_t size(int first, int last) const;
+  void push_back(std::int64_t dim);
+  void insert(int axis, std::int64_t dim);
+  void erase(int axis);
+
+  bool operator==(const Shape& other) const;
+
+ private:
+  int rank_ = 0;
+  std::array<std::int64_t, kMaxRank> dims_{};
+};
+
+// "(2, 3)"; an axis of examples prints as "?".
+std::string to_string(const Shape& shape);
+
+// axis in [-rank, rank) as [0, rank); ValueError otherwise.
+int normalize_axis(std::int64_t axis, int rank, std::string_view who);
+
+}  // namespace samegrad

@@ -1,0 +1,103 @@
+#include "ir/builder.h"
+
+#include "base/error.h"
+
+namespace samegrad {
+namespace {
+
+bool matches(AttrKind kind, const AttrValue& value) {
+  return value.index() == std::size_t(kind);
+}
+
+const char* name_of_kind(AttrKind kind) {
+  constexpr const char* kNames[] = {"a bool",   "an int",          "a float",
+                                    "a string", "a tuple of ints", "a dtype"};
+  return kNames[int(kind)];
+}
+
+// bool, int64, double, string, ints, dtype: the order of AttrKind and of AttrValue.
+static_assert(std::is_same_v<std::variant_alternative_t<1, AttrValue>, std::int64_t>);
+static_assert(std::is_same_v<std::variant_alternative_t<5, AttrValue>, DType>);
+
+bool any_varying(const Graph& graph, std::span<const Value> inputs) {
+  for (Value input : inputs) {
+    if (graph.varying(input)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Attrs complete_attrs(const OpDef& op, Attrs attrs) {
+  Attrs result;
+  for (const AttrSpec& spec : op.attrs) {
+    const AttrValue* given = attrs.find(spec.name);
+    if (!given && spec.fallback.empty()) {
+      fail(ErrorKind::kType, op.name, "attribute '", spec.name, "' is required.");
+    }
+    AttrValue value = given ? *given : spec.fallback[0];
+    // An int where a float is wanted is what Python's users write.
+    if (spec.kind == AttrKind::kNumber && std::holds_alternative<std::int64_t>(value)) {
+      value = double(std::get<std::int64_t>(value));
+    }
+    if (!matches(spec.kind, value)) {
+      fail(ErrorKind::kType, op.name, "attribute '", spec.name, "' must be ",
+           name_of_kind(spec.kind), ": got ", to_string(value), ".");
+    }
+    result.set(spec.name, std::move(value));
+  }
+  for (const auto& [name, value] : attrs.items()) {
+    if (!result.find(name)) {
+      fail(ErrorKind::kType, op.name, "there is no attribute '", name, "'.");
+    }
+  }
+  return result;
+}
+
+std::string InferArgs::shape_of(int operand) const {
+  const ValueType& type = in[std::size_t(operand)];
+  std::vector<std::int64_t> counts;
+  for (const Symbol& symbol : symbols) counts.push_back(symbol.traced_count);
+  return to_string(concrete_shape(type, counts));
+}
+
+Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs) {
+  const int count = int(inputs.size());
+  if (count < op.min_arity || (op.max_arity >= 0 && count > op.max_arity)) {
+    fail(ErrorKind::kType, op.name, "takes ", op.min_arity,
+         op.max_arity == op.min_arity ? "" : " or more", " operands: got ", count, ".");
+  }
+  Node node;
+  node.op = &op;
+  node.inputs.assign(inputs.begin(), inputs.end());
+  node.attrs = complete_attrs(op, std::move(attrs));
+  std::vector<ValueType> types;
+  for (Value input : inputs) types.push_back(graph_.type(input));
+  Inferred inferred = op.infer({op, types, node.attrs, graph_.symbols});
+  node.locality = inferred.locality;
+  const bool shared = op.has(kCollective) || op.has(kGlobalFact);
+  const bool varying = !shared && (op.has(kReplicaFact) || any_varying(graph_, inputs));
+  const auto index = std::int32_t(graph_.nodes.size());
+  for (const ValueType& type : inferred.types) {
+    node.outputs.push_back(Value(graph_.values.size()));
+    graph_.values.push_back(
+        {type, Source::kNode, index, std::int32_t(node.outputs.size() - 1), varying});
+  }
+  graph_.nodes.push_back(std::move(node));
+  return graph_.nodes.back().outputs;
+}
+
+Value Builder::operator()(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs) {
+  return apply(OpRegistry::instance().get(op), {inputs.begin(), inputs.size()},
+               std::move(attrs))[0];
+}
+
+Values Builder::many(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs) {
+  return apply(OpRegistry::instance().get(op), {inputs.begin(), inputs.size()}, std::move(attrs));
+}
+
+Value Builder::number(DType dtype, double value) {
+  return graph_.add_constant(Array::number(dtype, value));
+}
+
+}  // namespace samegrad

@@ -1,0 +1,36 @@
+// Adds nodes to a graph, applying the shape rules.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "ir/op_def.h"
+
+namespace samegrad {
+
+class Builder {
+ public:
+  explicit Builder(Graph& graph) : graph_(graph) {}
+  virtual ~Builder() = default;
+
+  // Appends a node and returns its results. Missing attributes take their fallbacks; ValueError or
+  // TypeError where the op's rules are broken.
+  virtual Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {});
+  Value operator()(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs = {});
+  Values many(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs = {});
+  // A 0-d constant of the dtype.
+  virtual Value number(DType dtype, double value);
+
+  Graph& graph() { return graph_; }
+  const ValueType& type(Value value) const { return graph_.type(value); }
+
+ private:
+  Graph& graph_;
+};
+
+// The attributes with fallbacks filled in, in schema order; TypeError/ValueError for unknown,
+// missing or wrongly typed ones.
+Attrs complete_attrs(const OpDef& op, Attrs attrs);
+
+}  // namespace samegrad

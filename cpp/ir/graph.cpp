@@ -1,0 +1,71 @@
+#include "ir/graph.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "ir/op_def.h"
+
+namespace samegrad {
+
+const Node* Graph::producer(Value value) const {
+  const ValueInfo& info = values[std::size_t(value)];
+  return info.source == Source::kNode ? &nodes[std::size_t(info.index)] : nullptr;
+}
+
+namespace {
+Value push(Graph& graph, const ValueType& type, Source source, std::size_t index, bool varying) {
+  graph.values.push_back({type, source, std::int32_t(index), 0, varying});
+  return Value(graph.values.size() - 1);
+}
+}  // namespace
+
+Value Graph::add_argument(const ValueType& type, bool varying) {
+  arguments.push_back({varying});
+  return push(*this, type, Source::kArgument, arguments.size() - 1, varying);
+}
+
+Value Graph::add_variable(std::shared_ptr<StateCell> cell, const ValueType& type, bool varying) {
+  variables.push_back({std::move(cell)});
+  return push(*this, type, Source::kVariable, variables.size() - 1, varying);
+}
+
+Value Graph::add_constant(const Array& array, const ExampleAxis& batch) {
+  constants.push_back(array);
+  return push(*this, {array.dtype(), array.shape(), batch}, Source::kConstant, constants.size() - 1,
+              false);
+}
+
+int Graph::add_symbol(const Symbol& symbol) {
+  symbols.push_back(symbol);
+  return int(symbols.size() - 1);
+}
+
+OpRegistry& OpRegistry::instance() {
+  static OpRegistry registry;
+  return registry;
+}
+
+void OpRegistry::add(OpDef def) {
+  ops_.push_back(std::make_unique<OpDef>(std::move(def)));
+}
+
+const OpDef* OpRegistry::find(std::string_view name) const {
+  for (const auto& op : ops_) {
+    if (op->name == name) return op.get();
+  }
+  return nullptr;
+}
+
+const OpDef& OpRegistry::get(std::string_view name) const {
+  const OpDef* op = find(name);
+  if (!op) fail(ErrorKind::kValue, "op table", "there is no op named '", name, "'.");
+  return *op;
+}
+
+std::vector<const OpDef*> OpRegistry::all() const {
+  std::vector<const OpDef*> ops;
+  for (const auto& op : ops_) ops.push_back(op.get());
+  return ops;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,100 @@
+// A program in single static assignment form: values and the nodes that make them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/type.h"
+#include "tensor/attrs.h"
+
+namespace samegrad {
+
+struct OpDef;
+using Value = std::int32_t;  // index into Graph::values
+inline constexpr Value kNoValue = -1;
+
+// What a node does with the example axis; its shape rule decides.
+enum class Locality : std::uint8_t {
+  kExample,  // each example of the results is made of the same example of the operands
+  kTree,     // a reduction over the examples: the fixed tree
+  kWhole     // everything else: needs all rows of the replica, or has no examples at all
+};
+
+enum class Source : std::uint8_t { kNode, kArgument, kVariable, kConstant };
+
+struct ValueInfo {
+  ValueType type;
+  Source source = Source::kNode;
+  // The node, or the index into Graph::arguments, ::variables, ::constants.
+  std::int32_t index = -1;
+  std::int32_t result = 0;  // which of the node's results
+  // May differ between replicas.
+  bool varying = false;
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<Value> inputs;
+  std::vector<Value> outputs;
+  Attrs attrs;
+  Locality locality = Locality::kWhole;
+  // The user's line, "train.py:31", for messages.
+  std::int32_t location = -1;
+};
+
+struct Argument {
+  bool varying = false;  // one array per replica
+};
+
+// Anything a graph reads and writes that outlives it; train/ derives Variable from it.
+class StateCell {
+ public:
+  virtual ~StateCell() = default;
+  virtual const std::string& name() const = 0;
+};
+
+struct StateRead {
+  std::shared_ptr<StateCell> cell;
+};
+struct StateWrite {
+  std::shared_ptr<StateCell> cell;
+  Value value = kNoValue;
+};
+
+struct Graph {
+  std::vector<ValueInfo> values;
+  std::vector<Node> nodes;  // operands come before results
+  std::vector<Argument> arguments;
+  std::vector<StateRead> variables;
+  std::vector<Array> constants;
+  std::vector<Symbol> symbols;
+  std::vector<std::string> locations;
+  std::vector<Value> outputs;
+  std::vector<StateWrite> writes;
+  int replicas = 1;
+
+  const ValueType& type(Value value) const { return values[std::size_t(value)].type; }
+  bool varying(Value value) const { return values[std::size_t(value)].varying; }
+  // The node that makes the value, or null.
+  const Node* producer(Value value) const;
+
+  Value add_argument(const ValueType& type, bool varying);
+  Value add_variable(std::shared_ptr<StateCell> cell, const ValueType& type, bool varying);
+  Value add_constant(const Array& array, const ExampleAxis& batch = {});
+  int add_symbol(const Symbol& symbol);
+};
+
+// A hash of everything that decides what the graph computes, and equality of the same.
+std::uint64_t hash_of(const Graph& graph);
+bool same_program(const Graph& a, const Graph& b);
+
+// ValueError if an operand is used before it is made, or a type is not what the op's rule says.
+void verify(const Graph& graph);
+
+// One line per node, for people.
+std::string to_string(const Graph& graph);
+
+}  // namespace samegrad

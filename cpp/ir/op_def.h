@@ -1,0 +1,119 @@
+// The op table: one row per operation, and everything about the operation in its row.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "kernels/table.h"
+#include "tensor/kernel_args.h"
+
+namespace samegrad {
+
+class Builder;
+
+enum Trait : std::uint32_t {
+  kElementwise = 1u << 0,  // results have the broadcast shape of the operands; fusible
+  kCollective = 1u << 1,   // crosses replicas; the results are equal on all
+  kRandomOp = 1u << 2,     // never merged with an equal node
+  kReplicaFact = 1u << 3,  // differs between replicas without having operands that do
+  kNoGradient = 1u << 4,   // the derivative is zero or not defined: the walk stops here
+  kSideEffect = 1u << 5,   // kept though nobody reads it (print, checks)
+  kBackward = 1u << 6,     // appears in gradients only; not offered to users
+  kAliases = 1u << 7,      // the result has the bytes of the first operand (reshape)
+  kGlobalFact = 1u << 8,   // equal on all replicas without communication, whatever the operands are
+};
+
+enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType };
+
+struct AttrSpec {
+  std::string name;
+  AttrKind kind;
+  std::string doc;
+  // Absent: the caller must give it.
+  std::vector<AttrValue> fallback = {};
+};
+
+struct InferArgs {
+  const OpDef& op;
+  std::span<const ValueType> in;
+  const Attrs& attrs;
+  std::vector<Symbol>& symbols;  // may grow (concatenation) or be fixed
+
+  // For messages: the operand's shape with the counts of the trace in it.
+  std::string shape_of(int operand) const;
+};
+struct Inferred {
+  std::vector<ValueType> types;
+  Locality locality = Locality::kWhole;
+};
+
+struct VjpArgs {
+  Builder& b;
+  const Attrs& attrs;
+  std::span<const Value> in;
+  std::span<const Value> out;
+  std::span<const Value> ct;  // one per output; kNoValue where nothing flows
+};
+using Values = std::vector<Value>;
+
+// How the generated tests call the op: shapes of the operands (axis 0 of the first `batched` ones
+// counts examples), attributes and the range of the numbers.
+struct Sample {
+  std::vector<std::vector<std::int64_t>> shapes;
+  Attrs attrs;
+  double low = -2, high = 2;
+  std::vector<DType> dtypes = {};          // per operand, where not the float under test
+  std::vector<std::uint8_t> batched = {};  // per operand; empty: none
+  double integer_high = 0;                 // integer operands are drawn from [0, integer_high)
+};
+
+struct OpDef {
+  std::string name;
+  std::string doc;
+  int min_arity = 1;
+  int max_arity = 1;  // -1: any number
+  std::vector<std::string> operands = {};
+  std::vector<AttrSpec> attrs = {};
+  std::uint32_t traits = 0;
+  Inferred (*infer)(const InferArgs& args) = nullptr;
+  // kExample: any number of examples. kTree: the sum over a subtree of examples (or a leaf with
+  // accumulate). kWhole: everything.
+  Kernel kernel = nullptr;
+  // Builds the cotangents of the inputs (kNoValue: none flows). Null with kNoGradient.
+  Values (*vjp)(const VjpArgs& args) = nullptr;
+  // Rewrites the node into plain rows, so that its derivative is the derivative of those.
+  Values (*decompose)(const VjpArgs& args) = nullptr;
+  // kTree: how partial results are joined.
+  BinaryFn combine = BinaryFn::k_add;
+  // Operands (bit mask) whose values are not read, only their types.
+  std::uint32_t type_only = 0;
+  // The operand that is worth preparing once per step when it has no examples (a packed filter),
+  // the bytes and the function; -1: none.
+  int prepared_operand = -1;
+  std::size_t (*prepared_bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
+  void (*prepare)(std::span<const View> in, const Attrs& attrs, void* prepared) = nullptr;
+  // Elementwise rows: what a fused loop needs to run the op on blocks.
+  int unary_fn = -1;
+  int binary_fn = -1;
+  std::vector<Sample> samples = {};
+
+  bool has(Trait trait) const { return (traits & trait) != 0; }
+};
+
+class OpRegistry {
+ public:
+  static OpRegistry& instance();
+  void add(OpDef def);
+  // Null if there is no such op.
+  const OpDef* find(std::string_view name) const;
+  const OpDef& get(std::string_view name) const;
+  std::vector<const OpDef*> all() const;
+
+ private:
+  std::vector<std::unique_ptr<OpDef>> ops_;
+};
+
+}  // namespace samegrad

@@ -1,0 +1,45 @@
+#include <sstream>
+
+#include "ir/graph.h"
+#include "ir/op_def.h"
+
+namespace samegrad {
+namespace {
+
+std::string source_name(const Graph& graph, const ValueInfo& info) {
+  if (info.source == Source::kArgument) return "argument " + std::to_string(info.index);
+  if (info.source == Source::kConstant) return "constant";
+  return "variable " + graph.variables[std::size_t(info.index)].cell->name();
+}
+
+}  // namespace
+
+std::string to_string(const Graph& graph) {
+  std::ostringstream out;
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    const ValueInfo& info = graph.values[i];
+    if (info.source == Source::kNode) continue;
+    out << "%" << i << " = " << source_name(graph, info) << " : " << to_string(info.type)
+        << (info.varying ? ", per replica" : "") << "\n";
+  }
+  for (const Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      out << (i ? ", %" : "%") << node.outputs[i];
+    out << " = " << node.op->name << "(";
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) out << (i ? ", %" : "%") << node.inputs[i];
+    for (const auto& [name, value] : node.attrs.items())
+      out << ", " << name << "=" << to_string(value);
+    out << ") : " << to_string(graph.type(node.outputs[0]))
+        << (graph.varying(node.outputs[0]) ? ", per replica" : "");
+    if (node.location >= 0) out << "  # " << graph.locations[std::size_t(node.location)];
+    out << "\n";
+  }
+  out << "return";
+  for (Value output : graph.outputs) out << " %" << output;
+  for (const StateWrite& write : graph.writes) {
+    out << "\n" << write.cell->name() << " := %" << write.value;
+  }
+  return out.str() + "\n";
+}
+
+}  // namespace samegrad

@@ -1,0 +1,47 @@
+// The type of a value: dtype, shape and example axis.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "tensor/array.h"
+
+namespace samegrad {
+
+// The size of the example axis is kRows in shape: rows_per_example × the count of its symbol.
+struct ValueType {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  ExampleAxis batch;
+
+  bool batched() const { return batch.exists(); }
+  bool operator==(const ValueType&) const = default;
+};
+
+// "float32 (?, 10) examples on axis 0"
+std::string to_string(const ValueType& type);
+
+// A count of examples that a graph knows: given from outside, or made of others (concatenation
+// adds, slicing cuts).
+struct Symbol {
+  enum class Kind { kInput, kSum, kSlice } kind = Kind::kInput;
+  std::vector<int> parts;                             // kSum, kSlice
+  std::int64_t begin = 0, end = INT64_MAX, step = 1;  // kSlice, as Python's slice
+  std::int64_t traced_count = 0;                      // what it was while tracing
+  bool fixed = false;  // the program looked at the count: another count needs another trace
+
+  bool operator==(const Symbol&) const = default;
+};
+
+// Counts of all symbols from those of the kInput ones (the others' entries are filled in).
+void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_t>& counts);
+
+// The shape with kRows replaced for the given counts.
+Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts);
+
+// Elements of one example (of the whole value if it has no example axis).
+std::int64_t example_size(const ValueType& type);
+
+}  // namespace samegrad

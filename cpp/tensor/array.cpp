@@ -1,0 +1,93 @@
+#include "tensor/array.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+
+namespace samegrad {
+
+Buffer::Buffer(std::size_t bytes) : size_(bytes) {
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded ? rounded : kAlignment));
+  if (!data_) throw std::bad_alloc();
+}
+
+Buffer::Buffer(void* data, std::size_t bytes, std::function<void()> release)
+    : data_(static_cast<std::byte*>(data)), size_(bytes), release_(std::move(release)) {}
+
+Buffer::~Buffer() {
+  if (release_) {
+    release_();
+  } else {
+    std::free(data_);
+  }
+}
+
+Array::Array(DType dtype, const Shape& shape)
+    : Array(dtype, shape, std::make_shared<Buffer>(std::size_t(shape.size()) * size_of(dtype))) {}
+
+Array::Array(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, std::size_t offset)
+    : dtype_(dtype), shape_(shape), buffer_(std::move(buffer)), offset_(offset) {}
+
+Array Array::zeros(DType dtype, const Shape& shape) {
+  Array array(dtype, shape);
+  std::memset(array.raw(), 0, array.bytes());
+  return array;
+}
+
+Array Array::number(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return scalar(float(value));
+    case DType::kFloat64:
+      return scalar(value);
+    case DType::kInt32:
+      return scalar(std::int32_t(value));
+    case DType::kInt64:
+      return scalar(std::int64_t(value));
+    case DType::kUInt8:
+      return scalar(std::uint8_t(value));
+    case DType::kBool:
+      return scalar(value != 0);
+  }
+  return {};
+}
+
+Array Array::copy() const {
+  Array result(dtype_, shape_);
+  std::memcpy(result.raw(), raw(), bytes());
+  return result;
+}
+
+Array Array::rows(std::int64_t begin, std::int64_t end) const {
+  Shape shape = shape_;
+  shape[0] = end - begin;
+  const std::size_t row = std::size_t(shape_.size(1, shape_.rank())) * size_of(dtype_);
+  return Array(dtype_, shape, buffer_, offset_ + std::size_t(begin) * row);
+}
+
+Array Array::reshaped(const Shape& shape) const {
+  return Array(dtype_, shape, buffer_, offset_);
+}
+
+double element(const Array& array, std::int64_t index) {
+  switch (array.dtype()) {
+    case DType::kFloat32:
+      return array.data<float>()[index];
+    case DType::kFloat64:
+      return array.data<double>()[index];
+    case DType::kInt32:
+      return array.data<std::int32_t>()[index];
+    case DType::kInt64:
+      return double(array.data<std::int64_t>()[index]);
+    case DType::kUInt8:
+      return array.data<std::uint8_t>()[index];
+    case DType::kBool:
+      return array.data<bool>()[index];
+  }
+  return 0;
+}
+
+}  // namespace samegrad

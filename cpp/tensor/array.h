@@ -1,0 +1,89 @@
+// Concrete tensors: contiguous row-major views of ref-counted, 64-byte aligned memory.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "base/dtype.h"
+#include "base/shape.h"
+
+namespace samegrad {
+
+inline constexpr std::size_t kAlignment = 64;
+
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes);
+  // Borrowed memory; release() is called when the last view is gone.
+  Buffer(void* data, std::size_t bytes, std::function<void()> release);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  bool owns_memory() const { return release_ == nullptr; }
+
+ private:
+  std::byte* data_;
+  std::size_t size_;
+  std::function<void()> release_;
+};
+
+// Which axis counts examples, and how many rows each example has there (32 sentences of 40 tokens
+// reshaped to 1,280 rows have 40). axis < 0: none.
+struct ExampleAxis {
+  int axis = -1;
+  std::int64_t rows_per_example = 1;
+  int symbol = 0;  // which count of examples, in a graph that knows several
+
+  bool exists() const { return axis >= 0; }
+  bool operator==(const ExampleAxis&) const = default;
+};
+
+class Array {
+ public:
+  Array() = default;
+  // Uninitialised memory.
+  Array(DType dtype, const Shape& shape);
+  Array(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, std::size_t offset = 0);
+
+  template <class T>
+  static Array scalar(T value) {
+    Array array(kDTypeOf<T>, Shape());
+    *array.data<T>() = value;
+    return array;
+  }
+  static Array zeros(DType dtype, const Shape& shape);
+  // A 0-d array of any dtype.
+  static Array number(DType dtype, double value);
+
+  bool defined() const { return buffer_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t size() const { return shape_.size(); }
+  std::size_t bytes() const { return std::size_t(size()) * size_of(dtype_); }
+  std::byte* raw() const { return buffer_->data() + offset_; }
+  template <class T>
+  T* data() const {
+    return reinterpret_cast<T*>(raw());
+  }
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+
+  Array copy() const;
+  // Rows [begin, end) of axis 0, sharing memory.
+  Array rows(std::int64_t begin, std::int64_t end) const;
+  Array reshaped(const Shape& shape) const;
+
+ private:
+  DType dtype_ = DType::kFloat32;
+  Shape shape_;
+  std::shared_ptr<Buffer> buffer_;
+  std::size_t offset_ = 0;
+};
+
+// One element as a double (any dtype), for attributes and messages.
+double element(const Array& array, std::int64_t index);
+
+}  // namespace samegrad

@@ -1,0 +1,45 @@
+#include "tensor/attrs.h"
+
+#include "base/error.h"
+
+namespace samegrad {
+
+void Attrs::set(std::string_view name, AttrValue value) {
+  for (auto& item : items_) {
+    if (item.first == name) {
+      item.second = std::move(value);
+      return;
+    }
+  }
+  items_.emplace_back(std::string(name), std::move(value));
+}
+
+const AttrValue* Attrs::find(std::string_view name) const {
+  for (const auto& item : items_) {
+    if (item.first == name) return &item.second;
+  }
+  return nullptr;
+}
+
+namespace {
+struct Printer {
+  std::string operator()(bool value) const { return value ? "True" : "False"; }
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const { return text(value); }
+  std::string operator()(const std::string& value) const { return "'" + value + "'"; }
+  std::string operator()(DType value) const { return name_of(value); }
+  std::string operator()(const std::vector<std::int64_t>& values) const {
+    std::string out = "(";
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      out += (i ? ", " : "") + std::to_string(values[i]);
+    }
+    return out + (values.size() == 1 ? ",)" : ")");
+  }
+};
+}  // namespace
+
+std::string to_string(const AttrValue& value) {
+  return std::visit(Printer{}, value);
+}
+
+}  // namespace samegrad

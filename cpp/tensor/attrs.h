@@ -1,0 +1,51 @@
+// Named attributes of an operation ("strides", "axis", …), in the order of its schema.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace samegrad {
+
+using AttrValue =
+    std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, DType>;
+
+class Attrs {
+ public:
+  Attrs() = default;
+  Attrs(std::initializer_list<std::pair<std::string, AttrValue>> items)
+      : items_(items.begin(), items.end()) {}
+
+  void set(std::string_view name, AttrValue value);
+  const AttrValue* find(std::string_view name) const;
+
+  // The attribute must exist with this type; anything else is a bug of the engine.
+  bool flag(std::string_view name) const { return get<bool>(name); }
+  std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
+  double number(std::string_view name) const { return get<double>(name); }
+  const std::string& string(std::string_view name) const { return get<std::string>(name); }
+  const std::vector<std::int64_t>& integers(std::string_view name) const {
+    return get<std::vector<std::int64_t>>(name);
+  }
+  DType dtype(std::string_view name) const { return get<DType>(name); }
+
+  const std::vector<std::pair<std::string, AttrValue>>& items() const { return items_; }
+  bool operator==(const Attrs&) const = default;
+
+ private:
+  template <class T>
+  const T& get(std::string_view name) const {
+    return std::get<T>(*find(name));
+  }
+
+  std::vector<std::pair<std::string, AttrValue>> items_;
+};
+
+std::string to_string(const AttrValue& value);
+
+}  // namespace samegrad

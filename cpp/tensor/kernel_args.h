@@ -1,0 +1,96 @@
+// What a kernel of the op table receives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/shape.h"
+#include "tensor/array.h"
+#include "tensor/attrs.h"
+
+namespace samegrad {
+
+// A contiguous piece of memory with its concrete shape (the rows of one tile, say).
+struct View {
+  void* data = nullptr;
+  Shape shape;
+  DType dtype = DType::kFloat32;
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  std::int64_t size() const { return shape.size(); }
+};
+
+// Temporary memory of one task, given back when the kernel returns.
+class Scratch {
+ public:
+  // 64-byte aligned, uninitialised; valid until the Frame around it ends.
+  void* take(std::size_t bytes);
+
+  class Frame {
+   public:
+    explicit Frame(Scratch& scratch)
+        : scratch_(scratch), block_(scratch.block_), used_(scratch.used_) {}
+    ~Frame() {
+      scratch_.block_ = block_;
+      scratch_.used_ = used_;
+    }
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
+
+   private:
+    Scratch& scratch_;
+    std::size_t block_;
+    std::size_t used_;
+  };
+
+ private:
+  std::vector<std::unique_ptr<Buffer>> blocks_;
+  std::size_t block_ = 0;
+  std::size_t used_ = 0;
+};
+
+// Runs body(i) for i in [0, count), possibly in parallel; returns when all are done.
+class ParallelFor {
+ public:
+  virtual ~ParallelFor() = default;
+  virtual int threads() const = 0;
+  virtual void run(std::int64_t count, const std::function<void(std::int64_t)>& body) const = 0;
+};
+
+// Facts of the running step that an op may depend on.
+struct StepFacts {
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;  // the strategy's step counter
+  int replica = 0;
+  int replicas = 1;
+  std::vector<std::int64_t> local_examples;   // of this replica, per symbol
+  std::vector<std::int64_t> global_examples;  // of all replicas, per symbol
+  std::vector<std::int64_t> first_example;    // of this replica among all, per symbol
+};
+
+struct KernelArgs {
+  const Attrs& attrs;
+  std::span<const View> in;
+  std::span<const View> out;
+  // The examples this call covers (0 where nothing is batched) and where they start among the
+  // examples of the replica.
+  std::int64_t examples = 0;
+  std::int64_t first_example = 0;
+  int symbol = 0;
+  const StepFacts& facts;
+  // Tree reductions: the call continues a leaf (at most 4 examples), out holds its sum so far.
+  bool accumulate = false;
+  // What OpDef::prepare made of an operand, or null.
+  const void* prepared = nullptr;
+  Scratch& scratch;
+  const ParallelFor* parallel = nullptr;
+};
+
+using Kernel = void (*)(const KernelArgs& args);
+
+}  // namespace samegrad
