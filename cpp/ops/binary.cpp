@@ -1,0 +1,99 @@
+// Elementwise functions of two arguments: the rows of kernels/binary.def.
+#include <type_traits>
+
+#include "ops/broadcast.h"
+#include "ops/elementwise.h"
+
+namespace samegrad {
+namespace {
+
+template <BinaryFn kFn>
+void binary_kernel(const KernelArgs& args) {
+  const View& a = args.in[0];
+  const View& b = args.in[1];
+  const View& y = args.out[0];
+  const BinaryKernel f = kernels().binary(kFn, a.dtype);
+  if (a.shape == b.shape) {
+    f(a.data, b.data, y.data, y.size(), 1, 1);
+    return;
+  }
+  BroadcastLoop<2>(args.in, y.shape)
+      .run(args.in, y, [f](const auto& x, char* out, std::int64_t n, const auto& steps) {
+        f(x[0], x[1], out, n, steps[0], steps[1]);
+      });
+}
+
+template <DTypes kAllowed, ResultKind kResult>
+Inferred binary_rule(const InferArgs& args) {
+  check_same_dtype(args, 0, 2);
+  check_dtype(args, 0, kAllowed);
+  return broadcast_rule(args, kResult == kBoolResult ? DType::kBool : args.in[0].dtype);
+}
+
+template <class Gradient>
+Values binary_vjp(const VjpArgs& args) {
+  const Expr ct(args.b, args.ct[0]), a(args.b, args.in[0]), b(args.b, args.in[1]);
+  const Expr y(args.b, args.out[0]);
+  return cotangents(Gradient::of_a(ct, a, b, y), Gradient::of_b(ct, a, b, y));
+}
+
+std::vector<Sample> binary_samples(DTypes dtypes, double low, double high) {
+  const auto sample = [&](std::vector<std::vector<std::int64_t>> shapes,
+                          std::vector<std::uint8_t> batched) {
+    return elementwise_sample(std::move(shapes), dtypes, low, high, std::move(batched));
+  };
+  return {sample({{2, 3}, {2, 3}}, {}),          sample({{2, 3}, {}}, {}),
+          sample({{3, 1}, {2, 1, 4}}, {}),       sample({{5, 7}, {5, 7}}, {1, 1}),
+          sample({{7}, {5, 7}}, {0, 1}),         sample({{5, 2, 3}, {5, 1, 3}}, {1, 1}),
+          sample({{5, 2, 3}, {1, 2, 1}}, {1, 0})};
+}
+
+template <BinaryFn kFn, DTypes kAllowed, ResultKind kResult, class Gradient>
+OpDef binary_row(const char* name, const char* doc, double low, double high) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"a", "b"};
+  op.traits = kElementwise;
+  op.infer = binary_rule<kAllowed, kResult>;
+  op.kernel = binary_kernel<kFn>;
+  op.binary_fn = int(kFn);
+  using A = decltype(Gradient::of_a(std::declval<Expr>(), std::declval<Expr>(),
+                                    std::declval<Expr>(), std::declval<Expr>()));
+  using B = decltype(Gradient::of_b(std::declval<Expr>(), std::declval<Expr>(),
+                                    std::declval<Expr>(), std::declval<Expr>()));
+  if constexpr (std::is_same_v<A, None> && std::is_same_v<B, None>) {
+    op.traits |= kNoGradient;
+  } else {
+    op.vjp = binary_vjp<Gradient>;
+  }
+  op.samples = binary_samples(kAllowed, low, high);
+  return op;
+}
+
+#define SAMEGRAD_OPERANDS                                                     \
+  [[maybe_unused]] Expr ct, [[maybe_unused]] Expr a, [[maybe_unused]] Expr b, \
+      [[maybe_unused]] Expr y
+#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high) \
+  struct name##_gradient {                                                                     \
+    static auto of_a(SAMEGRAD_OPERANDS) { return gradient_a; }                                 \
+    static auto of_b(SAMEGRAD_OPERANDS) { return gradient_b; }                                 \
+  };
+#include "kernels/binary.def"
+#undef SAMEGRAD_BINARY
+#undef SAMEGRAD_OPERANDS
+
+}  // namespace
+
+std::vector<OpDef> binary_ops() {
+  std::vector<OpDef> ops;
+#define SAMEGRAD_BINARY(name, doc, dtypes, result, forward, gradient_a, gradient_b, low, high) \
+  ops.push_back(                                                                               \
+      binary_row<BinaryFn::k_##name, dtypes, result, name##_gradient>(#name, doc, low, high));
+#include "kernels/binary.def"
+#undef SAMEGRAD_BINARY
+  return ops;
+}
+
+}  // namespace samegrad

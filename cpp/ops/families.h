@@ -1,0 +1,26 @@
+// The rows each file of this folder contributes to the op table.
+#pragma once
+
+#include <vector>
+
+#include "ir/op_def.h"
+
+namespace samegrad {
+
+std::vector<OpDef> unary_ops();
+std::vector<OpDef> binary_ops();
+std::vector<OpDef> select_ops();
+std::vector<OpDef> reduce_ops();
+std::vector<OpDef> arg_reduce_ops();
+std::vector<OpDef> softmax_ops();
+std::vector<OpDef> cross_entropy_ops();
+std::vector<OpDef> random_ops();
+std::vector<OpDef> fact_ops();
+std::vector<OpDef> collective_ops();
+std::vector<OpDef> movement_ops();
+std::vector<OpDef> index_ops();
+std::vector<OpDef> matmul_ops();
+std::vector<OpDef> conv_ops();
+std::vector<OpDef> pool_ops();
+
+}  // namespace samegrad

@@ -1,0 +1,25 @@
+#include "ops/registry.h"
+
+#include <utility>
+
+#include "ops/families.h"
+
+namespace samegrad {
+namespace {
+
+bool add_all() {
+  using Family = std::vector<OpDef> (*)();
+  constexpr Family kFamilies[] = {unary_ops, binary_ops, select_ops};
+  for (Family family : kFamilies) {
+    for (OpDef& op : family()) OpRegistry::instance().add(std::move(op));
+  }
+  return true;
+}
+
+}  // namespace
+
+void register_all_ops() {
+  [[maybe_unused]] static const bool added = add_all();
+}
+
+}  // namespace samegrad

@@ -1,0 +1,57 @@
+// Shape and dtype rules that op families share. Each rule carries the example axis along.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "ir/op_def.h"
+
+namespace samegrad {
+
+// Sets of dtypes, one bit per DType.
+using DTypes = std::uint32_t;
+constexpr DTypes bit_of(DType dtype) {
+  return 1u << static_cast<int>(dtype);
+}
+inline constexpr DTypes kFloats = bit_of(DType::kFloat32) | bit_of(DType::kFloat64);
+inline constexpr DTypes kInts = bit_of(DType::kInt32) | bit_of(DType::kInt64);
+inline constexpr DTypes kSigned = kFloats | kInts;
+inline constexpr DTypes kIntegers = kInts | bit_of(DType::kUInt8);
+inline constexpr DTypes kNumbers = kFloats | kIntegers;
+inline constexpr DTypes kBools = bit_of(DType::kBool);
+inline constexpr DTypes kAll = kNumbers | kBools;
+
+// TypeError unless the operand's dtype is one of the set.
+void check_dtype(const InferArgs& args, int operand, DTypes allowed);
+// TypeError unless the operands first … last have one dtype.
+void check_same_dtype(const InferArgs& args, int first, int last);
+// ValueError unless the operand has at least this many axes.
+void check_min_rank(const InferArgs& args, int operand, int rank);
+
+// How big the axis was while tracing.
+std::int64_t traced_size(const InferArgs& args, const ValueType& type, int axis);
+// The operand as a value without example axis: its count is fixed by the trace (another count needs
+// another trace). For rules that cannot carry the axis along.
+ValueType fixed_type(const InferArgs& args, const ValueType& type);
+
+// kExample if examples lie on axis 0 wherever there are some, so that any rows make a tile;
+// kWhole otherwise.
+Locality locality_of(std::span<const ValueType> in, std::span<const ValueType> out);
+// One result; the locality is locality_of(args.in, result).
+Inferred one_result(const InferArgs& args, const ValueType& type);
+
+// The result has the type of operand 0.
+Inferred same_as_input(const InferArgs& args);
+
+// The shape and example axis that all operands broadcast to, NumPy's way; ValueError if they do
+// not. Examples meet examples of the same symbol, sizes of 1 and, if the trace saw equal sizes, a
+// fixed size (the count is then fixed too).
+Inferred broadcast_rule(const InferArgs& args, DType result);
+
+// "float32 and int32", "(2, 3), (4,) and ()": for messages.
+std::string dtypes_of_operands(const InferArgs& args, int first, int last);
+std::string shapes_of_operands(const InferArgs& args);
+
+}  // namespace samegrad
