@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samegrad.keras.datasets import _locate, fashion_mnist, mnist
@@ -71,6 +71,7 @@ def flat(loaded: _locate.Arrays) -> list[np.ndarray]:
     return [loaded[0][0], loaded[0][1], loaded[1][0], loaded[1][1]]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=4), st.booleans())
 def test_any_shape_round_trips(tmp_path_factory, shape, compressed):
     array = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
