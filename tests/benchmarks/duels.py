@@ -1,0 +1,112 @@
+"""What is compared with what, and what samegrad promises to reach in each comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Side:
+    """One contestant: a backend of peers.py with its replicas and the batch of each."""
+
+    backend: str
+    replicas: int
+    batch: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.backend} {self.replicas}x{self.batch}"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound on one figure of a summary (see table.summarize)."""
+
+    figure: str
+    bound: float
+    at_most: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{self.figure} {'≤' if self.at_most else '≥'} {self.bound:g}"
+
+    def met(self, value: float) -> bool:
+        return value <= self.bound if self.at_most else value >= self.bound
+
+
+@dataclass(frozen=True)
+class Duel:
+    name: str
+    workload: str
+    ours: Side
+    other: Side
+    goals: tuple[Goal, ...] = ()
+
+
+MEMORY = Goal("memory_mib", 450, at_most=True)
+
+# Both sides of a CNN duel train on the same global batch, so a step is the same work.
+DUELS = (
+    Duel(
+        "cnn-tf",
+        "cnn",
+        Side("samegrad", 2, 64),
+        Side("tf", 2, 64),
+        (Goal("speedup", 2), Goal("peak_share", 0.45), MEMORY),
+    ),
+    Duel(
+        "cnn-torch",
+        "cnn",
+        Side("samegrad", 2, 64),
+        Side("torch", 1, 128),
+        (Goal("speedup", 2.5),),
+    ),
+    Duel("cnn-ddp", "cnn", Side("samegrad", 2, 64), Side("ddp", 2, 64)),
+    Duel("cnn-jax", "cnn", Side("samegrad", 2, 64), Side("jax", 2, 64)),
+    Duel(
+        "cnn-replicas",
+        "cnn",
+        Side("samegrad", 8, 64),
+        Side("samegrad", 1, 512),
+        (Goal("speedup", 0.95), Goal("memory_ratio", 1.1, at_most=True), MEMORY),
+    ),
+    Duel(
+        "tiny-1",
+        "tiny",
+        Side("samegrad", 1, 8),
+        Side("jax", 1, 8),
+        (Goal("step_us", 30, at_most=True),),
+    ),
+    Duel(
+        "tiny-8",
+        "tiny",
+        Side("samegrad", 8, 8),
+        Side("jax", 2, 8),
+        (Goal("step_us", 60, at_most=True),),
+    ),
+)
+
+IMPORT_GOAL = Goal("added_s", 0.1, at_most=True)
+
+
+def cnn_flop_per_image() -> int:
+    """Returns the floating-point operations of one image through the CNN, there and back.
+
+    A product or convolution with P outputs, each the sum of K products, takes 2·P·K:
+
+    ========  ==========================  =====  ===========
+    layer     P                           K      2·P·K
+    ========  ==========================  =====  ===========
+    conv 1    26·26 positions · 32        3·3·1      389,376
+    conv 2    11·11 positions · 64        3·3·32   4,460,544
+    dense 1   64                          1,600      204,800
+    dense 2   10                          64           1,280
+    ========  ==========================  =====  ===========
+
+    Going back, each layer takes the same once for its weights' gradient and once for its
+    input's; the images themselves need none. That is 3 · 5,056,000 - 389,376 = 14,778,624.
+    Bias, relu, pooling, the loss and the optimizer are left out: below 1 %.
+    """
+    layers = [(26 * 26 * 32, 9), (11 * 11 * 64, 9 * 32), (64, 1600), (10, 64)]
+    forward = [2 * outputs * products for outputs, products in layers]
+    return 3 * sum(forward) - forward[0]

@@ -1,0 +1,132 @@
+"""What every framework trains on: the data, the batch per replica, the shape of a program.
+
+The arrays, batch sizes and model sizes live here once, so that no framework can be given
+easier work than another.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Arrays = tuple[npt.NDArray[Any], ...]
+
+BATCH = {"cnn": 64, "tiny": 8, "wgan_gp": 32, "transformer": 32}  # per replica
+STEPS = {"cnn": 60, "tiny": 10000, "wgan_gp": 30, "transformer": 20}
+WARMUP = {"cnn": 8, "tiny": 300, "wgan_gp": 4, "transformer": 3}
+
+NOISE = 100  # inputs of the generator
+VOCABULARY, LENGTH, LAYERS, WIDTH, HIDDEN, HEADS = 8192, 40, 4, 128, 512, 8
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training run: who trains what, on how many replicas.
+
+    `batch` is per replica and `threads` is per process (None leaves the framework's default).
+    """
+
+    workload: str
+    backend: str
+    replicas: int
+    batch: int
+    threads: int | None = None
+
+    @property
+    def global_batch(self) -> int:
+        return self.batch * self.replicas
+
+    @property
+    def units_per_step(self) -> int:
+        """Examples in a step; tokens for the transformer."""
+        return self.global_batch * (LENGTH if self.workload == "transformer" else 1)
+
+    @property
+    def unit(self) -> str:
+        names = {"transformer": "tokens", "tiny": "examples"}
+        return names.get(self.workload, "images")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled training loop: `step(i)` trains once, `value(loss)` waits and reads the loss."""
+
+    step: Callable[[int], Any]
+    value: Callable[[Any], float]
+    version: str
+
+
+def load(workload: str) -> Arrays:
+    """Returns the whole training set of a workload as NumPy arrays."""
+    if workload == "cnn":
+        return fashion_mnist()
+    if workload == "wgan_gp":
+        images = fashion_mnist()[0]
+        images *= 2
+        images -= 1
+        return (images,)
+    if workload == "transformer":
+        return sentences()
+    rng = np.random.default_rng(0)
+    inputs, targets = rng.normal(size=(4096, 8)), rng.normal(size=(4096, 1))
+    return inputs.astype(np.float32), targets.astype(np.float32)
+
+
+def fashion_mnist() -> Arrays:
+    """Returns images (60000, 28, 28, 1) in [0, 1] and int32 labels (60000,)."""
+    folder = fashion_mnist_folder()
+    pixels = _read_idx(folder / "train-images-idx3-ubyte.gz", header=16)
+    labels = _read_idx(folder / "train-labels-idx1-ubyte.gz", header=8)
+    # Written straight to float32: a second full copy here would set the peak memory of every run.
+    images = np.empty((len(labels), 28, 28, 1), np.float32)
+    np.divide(pixels.reshape(images.shape), np.float32(255), out=images)
+    return images, labels.astype(np.int32)
+
+
+def fashion_mnist_folder() -> Path:
+    """Returns the folder named by DATA, else the one of Debian's dataset-fashion-mnist."""
+    if "DATA" in os.environ:
+        return Path(os.environ["DATA"])
+    listing = subprocess.run(
+        ["dpkg", "-L", "dataset-fashion-mnist"], capture_output=True, text=True, check=True
+    ).stdout
+    files = [Path(line) for line in listing.splitlines()]
+    return next(file.parent for file in files if file.name == "train-images-idx3-ubyte.gz")
+
+
+def _read_idx(path: Path, header: int) -> npt.NDArray[np.uint8]:
+    with gzip.open(path) as stream:
+        return np.frombuffer(stream.read(), np.uint8, offset=header)
+
+
+def sentences(count: int = 4096) -> Arrays:
+    """Returns random token ids of lengths 10..39, padded with 0; time does not depend on them."""
+    rng = np.random.default_rng(0)
+    source = rng.integers(3, VOCABULARY, (count, LENGTH)).astype(np.int32)
+    target = rng.integers(3, VOCABULARY, (count, LENGTH + 1)).astype(np.int32)
+    for row, length in enumerate(rng.integers(10, LENGTH, count)):
+        source[row, length:] = 0
+        target[row, length:] = 0
+    return source, target
+
+
+def peak_memory_mib() -> float:
+    """Returns the most memory this process has held, in MiB.
+
+    Linux's VmHWM is preferred: ru_maxrss survives exec, so it would include the parent's.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
