@@ -1,0 +1,29 @@
+#include "kernels/product_functions.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+namespace {
+
+template <class T>
+constexpr ProductKernels kProducts = {
+    .packed_bytes = packed_bytes<T>,
+    .pack = pack<T>,
+    .matmul = matmul<T>,
+    .matmul_transposed = matmul_transposed<T>,
+    .conv2d_scratch_bytes = conv2d_scratch_bytes<T>,
+    .conv2d = conv2d<T>,
+    .conv2d_input_grad_packed_bytes = conv2d_input_grad_packed_bytes<T>,
+    .conv2d_input_grad_pack = conv2d_input_grad_pack<T>,
+    .conv2d_input_grad_scratch_bytes = conv2d_input_grad_scratch_bytes<T>,
+    .conv2d_input_grad = conv2d_input_grad<T>,
+    .conv2d_filter_grad_scratch_bytes = conv2d_filter_grad_scratch_bytes<T>,
+    .conv2d_filter_grad = conv2d_filter_grad<T>};
+
+}  // namespace
+
+const ProductKernels* product_kernels(DType dtype) {
+  if (dtype == DType::kFloat32) return &kProducts<float>;
+  if (dtype == DType::kFloat64) return &kProducts<double>;
+  return integer_product_kernels(dtype);
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

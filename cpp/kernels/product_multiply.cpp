@@ -1,0 +1,129 @@
+#include "kernels/product_multiply.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "kernels/product_tile.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+namespace {
+
+template <class T>
+using TileFn = void (*)(const Tile<T>&, const Product<T>&);
+
+// Entry r - 1 multiplies r rows.
+template <class T, int kPanels, int kVectors, int... kRow>
+constexpr auto tile_functions(std::integer_sequence<int, kRow...>) {
+  return std::array<TileFn<T>, sizeof...(kRow)>{
+      &TileProduct<T, kRow + 1, kPanels, kVectors>::run...};
+}
+template <class T, int kPanels, int kVectors, int kRows>
+constexpr auto kTileFunctions =
+    tile_functions<T, kPanels, kVectors>(std::make_integer_sequence<int, kRows>());
+
+// Up to this many rows a tile spans several panels: one alone would wait for its own sums.
+constexpr int kFewRows = kTileRows / 2;
+
+// One call of multiply(): the panels of B seen as tiles' columns.
+template <class T>
+class Multiplication {
+ public:
+  explicit Multiplication(const Product<T>& product)
+      : product_(product), whole_panels_(product.b.columns / kWide) {
+    const std::int64_t rest = product.b.columns % kWide;
+    if (rest == 0 || product.bias == nullptr) return;
+    std::fill(last_bias_, last_bias_ + kWide, T(0));
+    std::copy_n(product.bias + whole_panels_ * kWide, rest, last_bias_);
+  }
+
+  // Tiles of nearly equal height, so that none is much too small to be fast.
+  void run() const {
+    const std::int64_t tiles = (product_.rows + kTileRows - 1) / kTileRows;
+    const std::int64_t height = product_.rows / tiles;
+    const std::int64_t taller = product_.rows % tiles;
+    run_tiles(0, taller, height + 1);
+    run_tiles(taller * (height + 1), tiles - taller, height);
+  }
+
+ private:
+  static constexpr int kWide = kPanelColumns<T>;
+
+  Tile<T> tile(std::int64_t first_row, std::int64_t panel, std::int64_t panels) const {
+    const Panels<T>& b = product_.b;
+    const std::int64_t column = panel * kWide;
+    const bool last = panel == whole_panels_;
+    const std::int64_t columns = last ? b.columns - column : panels * kWide;
+    const std::int64_t row_step = is_narrow(columns) ? b.narrow_row_step : b.row_step;
+    const T* bias = product_.bias == nullptr ? nullptr : last ? last_bias_ : product_.bias + column;
+    return {.a = product_.a + first_row,
+            .y = product_.y + first_row,
+            .b = b.data + panel * b.panel_step + product_.b_first_row * row_step,
+            .panel_step = b.panel_step,
+            .row_step = row_step,
+            .first_column = column,
+            .columns = columns,
+            .bias = bias};
+  }
+
+  static bool is_narrow(std::int64_t columns) { return columns <= Vec<T>::kLanes; }
+
+  std::int64_t panel_count() const { return (product_.b.columns + kWide - 1) / kWide; }
+
+  void run_column(std::int64_t row, std::int64_t tiles, std::int64_t height,
+                  std::int64_t panel) const {
+    Tile<T> t = tile(row, panel, 1);
+    const auto i = static_cast<std::size_t>(height - 1);
+    const TileFn<T> fn = is_narrow(t.columns) ? kTileFunctions<T, 1, 1, kTileRows>[i]
+                                              : kTileFunctions<T, 1, 2, kTileRows>[i];
+    for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) fn(t, product_);
+  }
+
+  void run_tiles(std::int64_t row, std::int64_t tiles, std::int64_t height) const {
+    if (height <= kFewRows) {
+      run_few(row, tiles, height);
+    } else {
+      run_many(row, tiles, height);
+    }
+  }
+
+  // Panel by panel: a panel stays in the first cache while the rows pass by.
+  void run_many(std::int64_t row, std::int64_t tiles, std::int64_t height) const {
+    for (std::int64_t p = 0; tiles > 0 && p < panel_count(); ++p) run_column(row, tiles, height, p);
+  }
+
+  void run_few(std::int64_t row, std::int64_t tiles, std::int64_t height) const {
+    if (tiles == 0) return;
+    const auto i = static_cast<std::size_t>(height - 1);
+    std::int64_t p = 0;
+    for (; height == 1 && p + 4 <= whole_panels_; p += 4) {
+      run_across(row, tiles, height, p, 4, kTileFunctions<T, 4, 2, 1>[0]);
+    }
+    for (; p + 2 <= whole_panels_; p += 2) {
+      run_across(row, tiles, height, p, 2, kTileFunctions<T, 2, 2, kFewRows>[i]);
+    }
+    for (; p < panel_count(); ++p) run_column(row, tiles, height, p);
+  }
+
+  void run_across(std::int64_t row, std::int64_t tiles, std::int64_t height, std::int64_t panel,
+                  std::int64_t panels, TileFn<T> fn) const {
+    Tile<T> t = tile(row, panel, panels);
+    for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) fn(t, product_);
+  }
+
+  const Product<T>& product_;
+  const std::int64_t whole_panels_;
+  T last_bias_[kWide];
+};
+
+}  // namespace
+
+template <class T>
+void multiply(const Product<T>& product) {
+  if (product.rows > 0 && product.b.columns > 0) Multiplication<T>(product).run();
+}
+
+template void multiply(const Product<float>&);
+template void multiply(const Product<double>&);
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,93 @@
+// The one routine behind every product: rows of A, given by pointers, times panels of B.
+//
+// Matrix products, convolutions and both of their gradients differ only in where a row starts and
+// how the contraction walks through A and B, so they all describe themselves as a Product.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/simd.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+
+#if defined(__AVX512F__)
+inline constexpr int kTileRows = 8;
+#elif defined(__AVX2__)
+inline constexpr int kTileRows = 6;  // 12 accumulators, 2 columns of B and a value of A: 15 of 16
+#else
+inline constexpr int kTileRows = 4;  // without FMA a product needs a register of its own
+#endif
+
+template <class T>
+inline constexpr int kPanelColumns = 2 * Vec<T>::kLanes;
+
+// How the contraction goes: `outer` times `inner` segments of `length` products each. Steps of A
+// are in elements, steps of B in rows; outer and inner steps count from the start of their segment.
+struct Walk {
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
+  std::int64_t length = 0;
+  std::int64_t a_outer = 0, b_outer = 0;
+  std::int64_t a_inner = 0, b_inner = 0;
+  std::int64_t a_step = 1;
+};
+
+// B as panels of kPanelColumns columns; the last one is narrower when one vector holds its columns.
+template <class T>
+struct Panels {
+  const T* data = nullptr;
+  std::int64_t columns = 0;
+  std::int64_t panel_step = 0;       // from panel to panel
+  std::int64_t row_step = 0;         // from row to row
+  std::int64_t narrow_row_step = 0;  // the same in a narrow last panel
+};
+
+template <class T>
+struct Product {
+  const T* const* a = nullptr;  // where the walk starts, per row
+  T* const* y = nullptr;        // where the result goes, per row
+  std::int64_t rows = 0;
+  Walk walk;
+  Panels<T> b;
+  std::int64_t b_first_row = 0;
+  bool accumulate = false;  // the chains go on from y instead of +0
+  const T* bias = nullptr;
+  Activation activation = Activation::kNone;
+};
+
+template <class T>
+void multiply(const Product<T>& product);
+
+extern template void multiply(const Product<float>&);
+extern template void multiply(const Product<double>&);
+
+// Collects rows that share a walk and multiplies them in groups whose B panel stays in cache.
+template <class T>
+class RowGroup {
+ public:
+  explicit RowGroup(Product<T>& product) : product_(product) {
+    product_.a = a_;
+    product_.y = y_;
+  }
+  void add(const T* a, T* y) {
+    if (count_ == kCapacity) flush();
+    a_[count_] = a;
+    y_[count_] = y;
+    ++count_;
+  }
+  // Must be called before the walk changes, and at the end.
+  void flush() {
+    product_.rows = count_;
+    if (count_ > 0) multiply(product_);
+    count_ = 0;
+  }
+
+ private:
+  static constexpr int kCapacity = 96;  // whole tiles in every variant
+  Product<T>& product_;
+  int count_ = 0;
+  const T* a_[kCapacity];
+  T* y_[kCapacity];
+};
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,429 @@
+// Products against the chain their contract states, bit by bit, in every variant that runs here.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string_view>
+
+#include "check.h"
+#include "kernels/dispatch.h"
+
+namespace samegrad {
+namespace {
+
+std::mt19937 generator(20240607);
+
+std::int64_t any_of(std::int64_t low, std::int64_t high) {
+  return std::uniform_int_distribution<std::int64_t>(low, high)(generator);
+}
+
+// A heap block of exactly this size, its data one element off any alignment.
+template <class T>
+struct Block {
+  std::vector<T> store;
+  explicit Block(std::int64_t n) : store(static_cast<std::size_t>(n) + 1) {
+    for (T& value : store) {
+      if constexpr (std::is_floating_point_v<T>) {
+        value = static_cast<T>(std::normal_distribution<double>()(generator));
+      } else {
+        value = static_cast<T>(generator() * 0x9E3779B97F4A7C15u);
+      }
+    }
+  }
+  T* data() { return store.data() + 1; }
+  const T* data() const { return store.data() + 1; }
+  T& operator[](std::int64_t i) { return data()[i]; }
+  const T& operator[](std::int64_t i) const { return data()[i]; }
+  std::int64_t size() const { return static_cast<std::int64_t>(store.size()) - 1; }
+};
+
+struct Scratch {
+  std::vector<std::byte> store;
+  explicit Scratch(std::size_t bytes) : store(bytes) {}
+  void* data() { return store.data(); }
+};
+
+template <class T>
+bool same_bits(const Block<T>& a, const Block<T>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(T)) == 0;
+}
+
+// One link of the chain, as the variant does it.
+struct Chain {
+  bool fused;
+  explicit Chain(const KernelTable& table) : fused(std::string_view(table.isa) > "x86-64-v2") {}
+
+  template <class T>
+  void add(T a, T b, T& sum) const {
+    if (fused) {
+      sum = std::fma(a, b, sum);
+    } else {
+      const volatile T product = a * b;  // no contraction, whatever this file is compiled with
+      sum = product + sum;
+    }
+  }
+};
+
+template <class T>
+T finish(T sum, const Epilogue& epilogue, std::int64_t column) {
+  if (epilogue.bias != nullptr) sum = sum + static_cast<const T*>(epilogue.bias)[column];
+  if (epilogue.activation == Activation::kRelu && sum < 0) sum = 0;
+  return sum;
+}
+
+template <class F>
+void for_each_variant(F&& f) {
+  for (const std::string& name : isa_variants_supported()) f(load_kernels(name));
+}
+
+// f(table, kernels, a value of the type) for every variant and both floating types.
+template <class F>
+void for_each_kernel(F&& f) {
+  for_each_variant([&](const KernelTable& table) {
+    f(table, *table.product(DType::kFloat32), float());
+    f(table, *table.product(DType::kFloat64), double());
+  });
+}
+
+template <class T>
+Scratch packed(const ProductKernels& p, const T* b, std::int64_t k, std::int64_t n,
+               std::int64_t ldb, bool transposed = false) {
+  Scratch result(p.packed_bytes(k, n));
+  p.pack(b, k, n, ldb, transposed, result.data());
+  return result;
+}
+
+struct Sizes {
+  std::int64_t m, k, n;
+};
+
+// Small sizes in every combination of interest, and a few beyond every block and group.
+std::vector<Sizes> all_sizes() {
+  std::vector<Sizes> sizes;
+  for (std::int64_t m = 0; m <= 20; ++m) {
+    for (std::int64_t n = 0; n <= 40; ++n) sizes.push_back({m, (7 * m + 3 * n) % 21, n});
+  }
+  for (int i = 0; i < 150; ++i) sizes.push_back({any_of(1, 20), any_of(1, 20), any_of(1, 20)});
+  for (int i = 0; i < 25; ++i) sizes.push_back({any_of(1, 210), any_of(1, 900), any_of(1, 140)});
+  sizes.push_back({97, 385, 33});
+  sizes.push_back({1, 1600, 64});
+  return sizes;
+}
+
+template <class T>
+void check_matmul(const KernelTable& table, const ProductKernels& p, Sizes s) {
+  const Chain chain(table);
+  const bool transposed = any_of(0, 1) == 1;
+  const std::int64_t lda = s.k + any_of(0, 3), ldy = s.n + any_of(0, 3);
+  const std::int64_t ldb = (transposed ? s.k : s.n) + any_of(0, 3);
+  const Block<T> a(s.m * lda), b((transposed ? s.n : s.k) * ldb), bias(s.n);
+  const Epilogue epilogue{any_of(0, 1) == 1 ? bias.data() : nullptr,
+                          any_of(0, 1) == 1 ? Activation::kRelu : Activation::kNone};
+  Block<T> y(s.m * ldy);
+  Block<T> expected = y;
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      T sum = 0;
+      for (std::int64_t c = 0; c < s.k; ++c) {
+        chain.add(a[i * lda + c], transposed ? b[j * ldb + c] : b[c * ldb + j], sum);
+      }
+      expected[i * ldy + j] = finish(sum, epilogue, j);
+    }
+  }
+  Scratch form = packed(p, b.data(), s.k, s.n, ldb, transposed);
+  p.matmul(a.data(), s.m, s.k, lda, form.data(), s.n, y.data(), ldy, &epilogue);
+  CHECK(same_bits(y, expected), table.isa, " ", sizeof(T), " m ", s.m, " k ", s.k, " n ", s.n);
+}
+
+TEST("matmul is one chain per element, for any sizes, strides and epilogue") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    for (const Sizes& s : all_sizes()) check_matmul<decltype(zero)>(table, p, s);
+  });
+}
+
+template <class T>
+void check_matmul_transposed(const KernelTable& table, const ProductKernels& p, Sizes s) {
+  const Chain chain(table);
+  const std::int64_t rows = s.k;
+  const std::int64_t lda = s.m + any_of(0, 3), ldb = s.n + any_of(0, 3), ldy = s.n + any_of(0, 3);
+  const Block<T> a(rows * lda), b(rows * ldb);
+  Block<T> y(s.m * ldy);
+  Block<T> expected = y;
+  const bool accumulate = any_of(0, 1) == 1;
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      T& sum = expected[i * ldy + j];
+      if (!accumulate) sum = 0;
+      for (std::int64_t r = 0; r < rows; ++r) chain.add(a[r * lda + i], b[r * ldb + j], sum);
+    }
+  }
+  const std::int64_t split = any_of(0, rows);
+  p.matmul_transposed(a.data(), lda, b.data(), ldb, split, s.m, s.n, y.data(), ldy, accumulate);
+  p.matmul_transposed(a.data() + split * lda, lda, b.data() + split * ldb, ldb, rows - split, s.m,
+                      s.n, y.data(), ldy, true);
+  CHECK(same_bits(y, expected), table.isa, " ", sizeof(T), " m ", s.m, " rows ", rows, " n ", s.n);
+}
+
+TEST("matmul_transposed is one chain per element, split at any row") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    for (const Sizes& s : all_sizes()) check_matmul_transposed<decltype(zero)>(table, p, s);
+  });
+}
+
+TEST("a row has the same bits alone, among others and at any place") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t n : {1, 4, 10, 16, 33, 64}) {
+      const std::int64_t k = any_of(1, 500), m = 130;
+      const Block<T> a(m * k), b(k * n);
+      Scratch form = packed(p, b.data(), k, n, n);
+      Block<T> all(m * n);
+      p.matmul(a.data(), m, k, k, form.data(), n, all.data(), n, nullptr);
+      for (std::int64_t count = 1; count <= 20; ++count) {
+        const std::int64_t first = any_of(0, m - count);
+        Block<T> some(count * n);
+        p.matmul(a.data() + first * k, count, k, k, form.data(), n, some.data(), n, nullptr);
+        const auto bytes = static_cast<std::size_t>(count * n) * sizeof(T);
+        CHECK(std::memcmp(some.data(), all.data() + first * n, bytes) == 0, table.isa, " n ", n);
+      }
+    }
+  });
+}
+
+TEST("a product is close to the exact one") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    const std::int64_t m = 7, k = 300, n = 19;
+    const Block<T> a(m * k), b(k * n);
+    Scratch form = packed(p, b.data(), k, n, n);
+    Block<T> y(m * n);
+    p.matmul(a.data(), m, k, k, form.data(), n, y.data(), n, nullptr);
+    for (std::int64_t i = 0; i < m * n; ++i) {
+      long double sum = 0, size = 0;
+      for (std::int64_t c = 0; c < k; ++c) {
+        const long double term = static_cast<long double>(a[i / n * k + c]) * b[c * n + i % n];
+        sum += term;
+        size += std::fabs(term);
+      }
+      CHECK(std::fabs(y[i] - sum) <= size * 50 * std::numeric_limits<T>::epsilon(), table.isa);
+    }
+  });
+}
+
+WindowGeometry any_geometry() {
+  for (;;) {
+    WindowGeometry g{};
+    g.in_height = any_of(1, 11), g.in_width = any_of(1, 11);
+    g.window_height = any_of(1, 5), g.window_width = any_of(1, 5);
+    g.stride_height = any_of(1, 3), g.stride_width = any_of(1, 3);
+    g.in_channels = any_of(1, 20), g.out_channels = any_of(1, 40);
+    g.pad_top = any_of(0, g.window_height - 1), g.pad_left = any_of(0, g.window_width - 1);
+    if (any_of(0, 2) == 0) g.pad_top = g.pad_left = 0;
+    const std::int64_t bottom = g.pad_top > 0 ? any_of(0, g.window_height - 1) : 0;
+    const std::int64_t right = g.pad_left > 0 ? any_of(0, g.window_width - 1) : 0;
+    const std::int64_t height = g.in_height + g.pad_top + bottom - g.window_height;
+    const std::int64_t width = g.in_width + g.pad_left + right - g.window_width;
+    if (height < 0 || width < 0) continue;
+    g.out_height = height / g.stride_height + 1, g.out_width = width / g.stride_width + 1;
+    return g;
+  }
+}
+
+// visit(input pixel, output pixel, tap) for every pair that meets, in the order (output, tap).
+template <class F>
+void for_each_meeting(const WindowGeometry& g, const F& visit) {
+  for (std::int64_t o = 0; o < g.out_pixels(); ++o) {
+    for (std::int64_t tap = 0; tap < g.window_height * g.window_width; ++tap) {
+      const std::int64_t y = o / g.out_width * g.stride_height - g.pad_top + tap / g.window_width;
+      const std::int64_t x = o % g.out_width * g.stride_width - g.pad_left + tap % g.window_width;
+      if (y < 0 || y >= g.in_height || x < 0 || x >= g.in_width) continue;
+      visit(y * g.in_width + x, o, tap);
+    }
+  }
+}
+
+std::string text_of(const WindowGeometry& g) {
+  std::ostringstream out;
+  out << "in " << g.in_height << 'x' << g.in_width << 'x' << g.in_channels << " window "
+      << g.window_height << 'x' << g.window_width << " stride " << g.stride_height << ','
+      << g.stride_width << " pad " << g.pad_top << ',' << g.pad_left << " out " << g.out_height
+      << 'x' << g.out_width << 'x' << g.out_channels;
+  return out.str();
+}
+
+std::vector<WindowGeometry> all_geometries() {
+  std::vector<WindowGeometry> all = {
+      {28, 28, 1, 26, 26, 32, 3, 3, 1, 1, 0, 0}, {13, 13, 32, 11, 11, 64, 3, 3, 1, 1, 0, 0},
+      {14, 14, 3, 14, 14, 17, 3, 3, 1, 1, 1, 1}, {28, 28, 1, 14, 14, 64, 5, 5, 2, 2, 1, 1},
+      {2, 2, 5, 2, 2, 3, 5, 5, 1, 1, 2, 2},      {7, 7, 20, 7, 7, 33, 1, 1, 1, 1, 0, 0},
+      {7, 7, 2, 3, 3, 8, 1, 1, 3, 3, 0, 0},      {1, 40, 1, 1, 38, 1, 1, 3, 1, 1, 0, 0},
+      {3, 3, 2, 7, 7, 4, 2, 2, 1, 1, 3, 3}};  // the last: windows wholly in the padding
+  for (int i = 0; i < 400; ++i) all.push_back(any_geometry());
+  return all;
+}
+
+template <class F>
+void for_each_geometry(F&& f) {
+  for_each_kernel([&](const KernelTable& table, const ProductKernels& p, auto zero) {
+    for (const WindowGeometry& g : all_geometries()) f(table, p, g, zero);
+  });
+}
+
+template <class T>
+Block<T> filled(std::int64_t n, T value) {
+  Block<T> block(n);
+  std::fill_n(block.data(), n, value);
+  return block;
+}
+
+template <class T>
+void run_conv2d(const ProductKernels& p, const WindowGeometry& g, const Block<T>& x,
+                const Block<T>& filter, const Epilogue& epilogue, Block<T>& y) {
+  Scratch form = packed(p, filter.data(), g.patch_size(), g.out_channels, g.out_channels);
+  Scratch scratch(p.conv2d_scratch_bytes(g));
+  p.conv2d(g, x.data(), form.data(), y.data(), &epilogue, scratch.data());
+}
+
+TEST("conv2d is a chain over the taps that lie on the image") {
+  for_each_geometry([](const KernelTable& table, const ProductKernels& p, const WindowGeometry& g,
+                       auto zero) {
+    using T = decltype(zero);
+    const Chain chain(table);
+    const Block<T> x(g.in_size()), filter(g.patch_size() * g.out_channels), bias(g.out_channels);
+    const Epilogue epilogue{any_of(0, 1) == 1 ? bias.data() : nullptr,
+                            any_of(0, 1) == 1 ? Activation::kRelu : Activation::kNone};
+    Block<T> y(g.out_size()), expected = filled<T>(g.out_size(), 0);
+    for_each_meeting(g, [&](std::int64_t i, std::int64_t o, std::int64_t tap) {
+      for (std::int64_t c = 0; c < g.in_channels; ++c) {
+        for (std::int64_t j = 0; j < g.out_channels; ++j) {
+          chain.add(x[i * g.in_channels + c],
+                    filter[(tap * g.in_channels + c) * g.out_channels + j],
+                    expected[o * g.out_channels + j]);
+        }
+      }
+    });
+    for (std::int64_t i = 0; i < g.out_size(); ++i) {
+      expected[i] = finish(expected[i], epilogue, i % g.out_channels);
+    }
+    run_conv2d(p, g, x, filter, epilogue, y);
+    CHECK(same_bits(y, expected), table.isa, " ", sizeof(T), " ", text_of(g));
+  });
+}
+
+TEST("an infinite weight outside the image makes no NaN") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    const WindowGeometry g{1, 1, 2, 1, 1, 3, 3, 3, 1, 1, 1, 1};
+    Block<T> x(2), filter = filled<T>(54, std::numeric_limits<T>::infinity()), y(3);
+    std::fill_n(filter.data() + 24, 6, T(1));
+    run_conv2d(p, g, x, filter, {}, y);
+    for (std::int64_t i = 0; i < 3; ++i) CHECK(std::isfinite(y[i]), table.isa);
+  });
+}
+
+TEST("conv2d_input_grad is a chain over the taps, then the out channels") {
+  for_each_geometry(
+      [](const KernelTable& table, const ProductKernels& p, const WindowGeometry& g, auto zero) {
+        using T = decltype(zero);
+        const Chain chain(table);
+        const Block<T> dy(g.out_size()), filter(g.patch_size() * g.out_channels);
+        Block<T> dx(g.in_size()), expected = filled<T>(g.in_size(), 0);
+        for (std::int64_t t = 0; t < g.window_height * g.window_width; ++t) {
+          for_each_meeting(g, [&](std::int64_t i, std::int64_t o, std::int64_t tap) {
+            for (std::int64_t c = 0; tap == t && c < g.in_channels; ++c) {
+              for (std::int64_t j = 0; j < g.out_channels; ++j) {
+                chain.add(dy[o * g.out_channels + j],
+                          filter[(tap * g.in_channels + c) * g.out_channels + j],
+                          expected[i * g.in_channels + c]);
+              }
+            }
+          });
+        }
+        Scratch form(p.conv2d_input_grad_packed_bytes(g));
+        Scratch scratch(p.conv2d_input_grad_scratch_bytes(g));
+        p.conv2d_input_grad_pack(g, filter.data(), form.data());
+        p.conv2d_input_grad(g, dy.data(), form.data(), dx.data(), scratch.data());
+        CHECK(same_bits(dx, expected), table.isa, " ", sizeof(T), " ", text_of(g));
+      });
+}
+
+TEST("conv2d_filter_grad is a chain over the output pixels, example after example") {
+  for_each_geometry(
+      [](const KernelTable& table, const ProductKernels& p, const WindowGeometry& g, auto zero) {
+        using T = decltype(zero);
+        const Chain chain(table);
+        Block<T> result(g.patch_size() * g.out_channels), expected = filled<T>(result.size(), 0);
+        Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g));
+        for (int example = 0; example < 2; ++example) {
+          const Block<T> x(g.in_size()), dy(g.out_size());
+          for_each_meeting(g, [&](std::int64_t i, std::int64_t o, std::int64_t tap) {
+            for (std::int64_t c = 0; c < g.in_channels; ++c) {
+              for (std::int64_t j = 0; j < g.out_channels; ++j) {
+                chain.add(x[i * g.in_channels + c], dy[o * g.out_channels + j],
+                          expected[(tap * g.in_channels + c) * g.out_channels + j]);
+              }
+            }
+          });
+          p.conv2d_filter_grad(g, x.data(), dy.data(), result.data(), example > 0, scratch.data());
+        }
+        CHECK(same_bits(result, expected), table.isa, " ", sizeof(T), " ", text_of(g));
+      });
+}
+
+TEST("relu after a product is the elementwise relu, also of NaN and -0") {
+  for_each_variant([](const KernelTable& table) {
+    const ProductKernels& p = *table.product(DType::kFloat32);
+    const std::int64_t n = 35;
+    Block<float> a(1), b(n), bias(n), y(n), expected(n);
+    bias[3] = std::numeric_limits<float>::quiet_NaN();
+    bias[20] = -std::numeric_limits<float>::infinity();
+    a[0] = -1e-30f, b[5] = 1e-30f, bias[5] = -0.0f;  // -0: the product is rounded to it
+    Scratch form = packed(p, b.data(), 1, n, n);
+    const Epilogue plain{bias.data(), Activation::kNone}, relu{bias.data(), Activation::kRelu};
+    p.matmul(a.data(), 1, 1, 1, form.data(), n, expected.data(), n, &plain);
+    table.unary(UnaryFn::k_relu, DType::kFloat32)(expected.data(), expected.data(), n);
+    p.matmul(a.data(), 1, 1, 1, form.data(), n, y.data(), n, &relu);
+    CHECK(same_bits(y, expected), table.isa);
+  });
+}
+
+template <class T>
+void check_integers(const ProductKernels& p, Sizes s) {
+  const Block<T> a(s.m * s.k), b(s.k * s.n), at(s.k * s.m);
+  Block<T> y(s.m * s.n), expected(s.m * s.n);
+  const auto entry = [&](std::int64_t i, std::int64_t j, bool transposed) {
+    std::uint64_t sum = 0;
+    for (std::int64_t c = 0; c < s.k; ++c) {
+      const T factor = transposed ? at[c * s.m + i] : a[i * s.k + c];
+      sum += static_cast<std::uint64_t>(factor) * static_cast<std::uint64_t>(b[c * s.n + j]);
+    }
+    return static_cast<T>(sum);
+  };
+  for (const bool transposed : {false, true}) {
+    for (std::int64_t i = 0; i < s.m * s.n; ++i) expected[i] = entry(i / s.n, i % s.n, transposed);
+    if (transposed) {
+      p.matmul_transposed(at.data(), s.m, b.data(), s.n, s.k, s.m, s.n, y.data(), s.n, false);
+    } else {
+      Scratch form = packed(p, b.data(), s.k, s.n, s.n);
+      p.matmul(a.data(), s.m, s.k, s.k, form.data(), s.n, y.data(), s.n, nullptr);
+    }
+    CHECK(same_bits(y, expected));
+  }
+}
+
+TEST("integer products wrap around") {
+  for_each_variant([](const KernelTable& table) {
+    for (const Sizes& s : {Sizes{1, 1, 1}, Sizes{3, 5, 7}, Sizes{20, 33, 41}, Sizes{2, 0, 3}}) {
+      check_integers<std::int32_t>(*table.product(DType::kInt32), s);
+      check_integers<std::int64_t>(*table.product(DType::kInt64), s);
+    }
+    CHECK(table.product(DType::kBool) == nullptr);
+  });
+}
+
+}  // namespace
+}  // namespace samegrad
+
+CHECK_MAIN
