@@ -88,6 +88,8 @@ struct OpDef {
   Values (*decompose)(const VjpArgs& args) = nullptr;
   // kTree: how partial results are joined.
   BinaryFn combine = BinaryFn::k_add;
+  // kTree: examples in a leaf of the tree of this result, where it is not always kLeafExamples.
+  std::int64_t (*leaf_examples)(const ValueType& result) = nullptr;
   // Operands (bit mask) whose values are not read, only their types.
   std::uint32_t type_only = 0;
   // The operand that is worth preparing once per step when it has no examples (a packed filter),
