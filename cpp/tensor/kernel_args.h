@@ -20,6 +20,7 @@ struct View {
   // The axis of examples, as in the value's type (-1: none): a contraction over it is the tree, one
   // over any other axis a chain, and shapes alone do not tell them apart.
   int example_axis = -1;
+  std::int64_t rows_per_example = 1;
 
   template <class T>
   T* as() const {
@@ -85,8 +86,6 @@ struct KernelArgs {
   std::int64_t examples = 0;
   std::int64_t first_example = 0;
   int symbol = 0;
-  // Where the first operand with examples has them (another axis than 0 with kWhole only).
-  int example_axis = 0;
   const StepFacts& facts;
   // Tree reductions: the call continues a leaf (at most 4 examples), out holds its sum so far.
   bool accumulate = false;
