@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from samegrad.train import _files, _manager, _storage
+from samegrad.train import _files, _state_file, _storage
 
 CHANGING_CALLS = ("mkdir", "open", "write", "fsync", "rename", "replace", "unlink", "rmdir")
 
@@ -108,7 +108,7 @@ def manager(folder: Path) -> int:
 
     def save(number: int) -> None:
         _storage.save(folder / f"ckpt-{number}", NEW, {"n": number})
-        _manager.record_save(folder / f"ckpt-{number}", max_to_keep=2)
+        _state_file.record_save(folder / f"ckpt-{number}", max_to_keep=2)
 
     for number in (1, 2):
         save(number)
@@ -116,13 +116,13 @@ def manager(folder: Path) -> int:
 
     def check(finished: bool) -> None:
         nonlocal done
-        latest = _manager.latest_checkpoint(folder)
+        latest = _state_file.latest_checkpoint(folder)
         assert latest is not None
         number = _storage.load(latest)[1]["n"]
         assert number in (done, done + 1)
         assert number == done + 1 or not finished
         done = number
-        for path in _manager.all_checkpoints(folder):
+        for path in _state_file.all_checkpoints(folder):
             _storage.load(path)
         kept = {f"ckpt-{done - 1}", f"ckpt-{done}"}
         # One checkpoint may be there that is not listed yet, and one that is not removed yet.

@@ -1,0 +1,8 @@
+"""Checkpoints: saving and restoring the state of a training."""
+
+from samegrad.train._state_file import latest_checkpoint
+from samegrad.train._storage import CorruptCheckpointError
+from samegrad.train.checkpoint import Checkpoint
+from samegrad.train.checkpoint_manager import CheckpointManager
+
+__all__ = ["Checkpoint", "CheckpointManager", "CorruptCheckpointError", "latest_checkpoint"]

@@ -1,0 +1,306 @@
+"""Checkpoints: the state of any number of objects, in a folder of arrays and a manifest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from samegrad.train import _state_file, _storage
+from samegrad.train._storage import Json
+from samegrad.train._trackable import (
+    Leaf,
+    Node,
+    build_tree,
+    collect,
+    missing_keys,
+    restore_pending,
+    restore_tree,
+)
+
+__all__ = ["Checkpoint", "CheckpointLoadStatus"]
+
+
+@dataclass(frozen=True)
+class _Provider:
+    save: Callable[[], Json]
+    restore: Callable[[Any], None]
+
+
+_providers: dict[str, _Provider] = {}
+
+
+def register_provider(
+    name: str, save: Callable[[], Json], restore: Callable[[Any], None] = lambda value: None
+) -> None:
+    """Adds state that belongs to no object, such as the random state, to every checkpoint.
+
+    Args:
+        name: Its name in the manifest. Registering a name again replaces it.
+        save: Returns the value, as JSON knows it; called by each `write`.
+        restore: Takes the value back, or warns when it differs from now; called by `restore`,
+            after the objects, but not by `read`.
+
+    Example:
+        >>> register_provider("samegrad_version", lambda: "0.1.0")
+    """
+    _providers[name] = _Provider(save, restore)
+
+
+class Checkpoint:
+    """Saves and restores objects by the names given here and the names inside them.
+
+    A checkpoint written under any number of replicas, threads or processes restores under any
+    other, and without a strategy. The values of variables that do not exist yet, such as the
+    weights of a model before its first call, are kept until they do.
+
+    Args:
+        **objects: Models, optimizers, variables, metrics, data iterators, lists and dicts of
+            them; also NumPy arrays and Python values, which are read back as attributes.
+
+    Raises:
+        TypeError: An object has no state to be stored.
+
+    Example:
+        >>> import numpy as np, samegrad as tf, tempfile
+        >>> checkpoint = tf.train.Checkpoint(weights=np.ones(2), step=3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = checkpoint.save(folder + "/ckpt")
+        ...     checkpoint.step = 9
+        ...     status = checkpoint.restore(path)
+        >>> status.assert_consumed() is status, checkpoint.step, path.endswith("ckpt-1")
+        (True, 3, True)
+    """
+
+    def __init__(self, **objects: Any) -> None:
+        object.__setattr__(self, "_objects", {})
+        object.__setattr__(self, "_save_count", 0)
+        for name, item in objects.items():
+            setattr(self, name, item)
+
+    def __setattr__(self, name: str, item: Any) -> None:
+        if hasattr(type(self), name):
+            raise ValueError(
+                f"[checkpoint] names must not hide what a Checkpoint offers: got {name!r}. Choose "
+                "another name."
+            )
+        collect(_Named({name: item}))  # refuses now what could not be saved later
+        self._objects[name] = item
+        restore_pending(self)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_objects"][name]
+        except KeyError:
+            raise AttributeError(f"[checkpoint] no object of the name {name!r}") from None
+
+    @property
+    def save_counter(self) -> SaveCounter:
+        """How often `save` was called, including the calls before a restored checkpoint."""
+        return SaveCounter(self._save_count)
+
+    def write(self, file_prefix: str | os.PathLike[str]) -> str:
+        """Writes all state into the folder of this name, replacing an older one at once.
+
+        Args:
+            file_prefix: The folder.
+
+        Returns:
+            Its path.
+
+        Raises:
+            OSError: The disk is full, the folder not writable, or the like; nothing has changed.
+        """
+        leaves, aliases = collect(self)
+        arrays = {}
+        values: dict[str, Json] = {}
+        for key, leaf in leaves.items():
+            if isinstance(leaf, np.ndarray):
+                arrays[key] = leaf
+            else:
+                values[key] = leaf
+        manifest: dict[str, Json] = {
+            "values": values,
+            "aliases": cast(Json, aliases),
+            "providers": {name: provider.save() for name, provider in _providers.items()},
+        }
+        path = os.fspath(file_prefix)
+        _storage.save(path, arrays, manifest)
+        return path
+
+    def save(self, file_prefix: str | os.PathLike[str]) -> str:
+        """Writes all state under a new number and makes it the folder's latest checkpoint.
+
+        Args:
+            file_prefix: Path of the folder without the number, e.g. `training/ckpt`.
+
+        Returns:
+            The path with the number, e.g. `training/ckpt-3`.
+
+        Raises:
+            OSError: As for `write`.
+        """
+        return self._save_numbered(file_prefix, self._save_count + 1, max_to_keep=None)
+
+    def _save_numbered(
+        self, file_prefix: str | os.PathLike[str], number: int, max_to_keep: int | None
+    ) -> str:
+        before = self._save_count
+        object.__setattr__(self, "_save_count", before + 1)
+        try:
+            path = self.write(f"{os.fspath(file_prefix)}-{number}")
+            _state_file.record_save(path, max_to_keep)
+        except BaseException:
+            object.__setattr__(self, "_save_count", before)
+            raise
+        return path
+
+    def read(self, save_path: str | os.PathLike[str]) -> CheckpointLoadStatus:
+        """Restores the objects only: not the random state and what else is registered globally.
+
+        Args:
+            save_path: What `write` or `save` returned.
+
+        Returns:
+            A status that can check whether everything was matched.
+
+        Raises:
+            FileNotFoundError: There is no such checkpoint.
+            ValueError: The checkpoint is damaged, or a value does not fit its object. Nothing has
+                been changed then.
+        """
+        return self._read(save_path)[0]
+
+    def restore(self, save_path: str | os.PathLike[str] | None) -> CheckpointLoadStatus:
+        """Restores all state; values of objects that do not exist yet are kept until they do.
+
+        Args:
+            save_path: What `save` or `latest_checkpoint` returned. None restores nothing, so that
+                a first run needs no other code than a later one.
+
+        Returns:
+            A status that can check whether everything was matched.
+
+        Raises:
+            FileNotFoundError: There is no such checkpoint.
+            ValueError: The checkpoint is damaged, or a value does not fit its object. Nothing has
+                been changed then.
+        """
+        if save_path is None:
+            return CheckpointLoadStatus(self, None, "")
+        status, provided = self._read(save_path)
+        for name, value in provided.items():
+            if name in _providers:
+                _providers[name].restore(value)
+        return status
+
+    def _read(
+        self, save_path: str | os.PathLike[str]
+    ) -> tuple[CheckpointLoadStatus, Mapping[str, Json]]:
+        arrays, manifest = _storage.load(save_path)
+        leaves = cast("dict[str, Leaf]", {**arrays, **cast("dict[str, Json]", manifest["values"])})
+        tree = build_tree(leaves, cast("dict[str, str]", manifest["aliases"]))
+        restore_tree(self, tree)
+        status = CheckpointLoadStatus(self, tree, os.fspath(save_path))
+        return status, cast("dict[str, Json]", manifest["providers"])
+
+    def _checkpoint_state(self) -> Mapping[str, Any]:
+        return {**self._objects, "save_counter": self._save_count}
+
+    def _restore_state(self, values: Mapping[str, Leaf]) -> None:
+        for name, value in values.items():
+            if name == "save_counter":
+                object.__setattr__(self, "_save_count", value)
+            else:
+                self._objects[name] = value
+
+
+class CheckpointLoadStatus:
+    """Checks what a restored checkpoint has been used for; `Checkpoint.restore` makes it."""
+
+    def __init__(self, root: Checkpoint, tree: Node | None, path: str) -> None:
+        self._root = root
+        self._tree = tree
+        self._path = path
+
+    def assert_consumed(self) -> CheckpointLoadStatus:
+        """Checks that every stored value has its object, and every object its stored value.
+
+        Raises:
+            AssertionError: Some have not; variables may not exist before the first call.
+        """
+        unused = self._checked_tree().unused()
+        if unused:
+            raise AssertionError(
+                f"[checkpoint] every value of {self._path} must have an object: none for "
+                f"{_some(unused)}. Build the model first, or use expect_partial()."
+            )
+        return self.assert_existing_objects_matched()
+
+    def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
+        """Checks that every object that exists now has been restored.
+
+        Raises:
+            AssertionError: The checkpoint has no value for some.
+        """
+        missing = missing_keys(self._root, self._checked_tree())
+        if missing:
+            raise AssertionError(
+                f"[checkpoint] every object must have a value in {self._path}: none for "
+                f"{_some(missing)}. Restore the checkpoint of such objects."
+            )
+        return self
+
+    def assert_nontrivial_match(self) -> CheckpointLoadStatus:
+        """Checks that at least one object besides the save counter has been restored.
+
+        Raises:
+            AssertionError: Nothing was.
+        """
+        if set(self._checked_tree().used()) <= {"save_counter"}:
+            raise AssertionError(
+                f"[checkpoint] some value of {self._path} must fit an object by its name: stored "
+                f"are {_some(self._checked_tree().unused())}. Use the names it was saved with."
+            )
+        return self
+
+    def expect_partial(self) -> CheckpointLoadStatus:
+        """Says that unused values are meant, as for the optimizer's when only evaluating."""
+        return self
+
+    def _checked_tree(self) -> Node:
+        if self._tree is None:
+            raise AssertionError(
+                "[checkpoint] a checkpoint must have been restored: got the path None. Save one "
+                "first, or do not check."
+            )
+        return self._tree
+
+
+class SaveCounter(int):
+    """The number of saves; an int that, like a variable, has `numpy()`."""
+
+    def numpy(self) -> np.int64:
+        """The number as a NumPy scalar."""
+        return np.int64(int(self))
+
+
+class _Named:
+    """A root for objects that have no checkpoint yet."""
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        self._parts = parts
+
+    def _checkpoint_state(self) -> Mapping[str, Any]:
+        return self._parts
+
+    def _restore_state(self, values: Mapping[str, Leaf]) -> None:
+        raise NotImplementedError
+
+
+def _some(keys: list[str]) -> str:
+    shown = ", ".join(map(repr, keys[:5]))
+    return shown if len(keys) <= 5 else f"{shown} and {len(keys) - 5} more"
