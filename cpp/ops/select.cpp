@@ -1,6 +1,4 @@
-// Choice, conversion of dtypes and results that are their operand.
-#include <cstring>
-
+// Choice and conversion of dtypes.
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
 
@@ -85,38 +83,10 @@ OpDef cast_row() {
   return op;
 }
 
-void copy_kernel(const KernelArgs& args) {
-  const View& x = args.in[0];
-  const std::size_t bytes = std::size_t(x.size()) * size_of(x.dtype);
-  if (bytes && x.data != args.out[0].data) std::memcpy(args.out[0].data, x.data, bytes);
-}
-
-OpDef identity_row() {
-  OpDef op;
-  op.name = "identity";
-  op.doc = "The operand itself.";
-  op.operands = {"x"};
-  op.traits = kAliases;
-  op.infer = same_as_input;
-  op.kernel = copy_kernel;
-  op.vjp = [](const VjpArgs& args) -> Values { return {args.ct[0]}; };
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {}}, {.shapes = {{5}}, .attrs = {}, .batched = {1}}};
-  return op;
-}
-
-OpDef stop_gradient_row() {
-  OpDef op = identity_row();
-  op.name = "stop_gradient";
-  op.doc = "The operand itself; gradients do not flow through it.";
-  op.traits = kAliases | kNoGradient;
-  op.vjp = nullptr;
-  return op;
-}
-
 }  // namespace
 
 std::vector<OpDef> select_ops() {
-  return {select_row(), cast_row(), identity_row(), stop_gradient_row()};
+  return {select_row(), cast_row()};
 }
 
 }  // namespace samegrad

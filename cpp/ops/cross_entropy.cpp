@@ -1,0 +1,229 @@
+// Cross-entropy of a softmax over the last axis, with class numbers or distributions as labels.
+#include "ops/expr.h"
+#include "ops/families.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+// The logits' type without the classes.
+ValueType leading_type(const ValueType& logits) {
+  ValueType type = logits;
+  const int last = logits.shape.rank() - 1;
+  type.shape.erase(last);
+  if (type.batch.axis == last) type.batch = {};
+  return type;
+}
+
+// The type both have; they must not broadcast.
+ValueType common_type(const InferArgs& args, const ValueType& expected, const ValueType& labels,
+                      const char* rule) {
+  bool same = expected.shape.rank() == labels.shape.rank();
+  for (int axis = 0; same && axis < labels.shape.rank(); ++axis) {
+    same = traced_size(args, expected, axis) == traced_size(args, labels, axis);
+  }
+  check_value(same, args.op.name, "labels must have the shape of the logits", rule, ": got logits ",
+              args.shape_of(0), " and labels ", args.shape_of(1), "; reshape the labels.");
+  const ValueType both[] = {expected, labels};
+  return broadcast_rule({args.op, both, args.attrs, args.symbols}, expected.dtype).types[0];
+}
+
+Locality row_locality(const InferArgs& args, std::span<const ValueType> out) {
+  const ValueType& logits = args.in[0];
+  for (const ValueType& type : args.in) {
+    if (type.batched() != logits.batched()) return Locality::kWhole;
+  }
+  return logits.batch.axis == logits.shape.rank() - 1 ? Locality::kWhole
+                                                      : locality_of(args.in, out);
+}
+
+Inferred sparse_rule(const InferArgs& args) {
+  check_dtype(args, 0, kFloats);
+  check_dtype(args, 1, kIntegers);
+  check_min_rank(args, 0, 1);
+  const ValueType& logits = args.in[0];
+  const ValueType loss =
+      common_type(args, leading_type(logits), args.in[1], " without the last axis");
+  const ValueType types[] = {loss, logits};
+  return {{loss, logits}, row_locality(args, types)};
+}
+
+// The labels as int64, checked.
+const std::int64_t* class_numbers(const KernelArgs& args, const View& labels,
+                                  std::int64_t classes) {
+  const std::int64_t n = labels.size();
+  const std::int64_t* numbers = labels.as<const std::int64_t>();
+  if (labels.dtype != DType::kInt64) {
+    auto* cast = static_cast<std::int64_t*>(args.scratch.take(std::size_t(n) * sizeof *numbers));
+    kernels().cast(labels.dtype, DType::kInt64)(labels.data, cast, n);
+    numbers = cast;
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (numbers[i] >= 0 && numbers[i] < classes) continue;
+    fail(ErrorKind::kInvalidArgument, "sparse_softmax_cross_entropy",
+         "labels must be class numbers in [0, ", classes, "): got ", numbers[i],
+         "; check the labels, or give the logits as many columns as there are classes.");
+  }
+  return numbers;
+}
+
+void sparse_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const Scratch::Frame frame(args.scratch);
+  const std::int64_t n = x.shape[x.shape.rank() - 1];
+  const std::int64_t* labels = class_numbers(args, args.in[1], n);
+  kernels().softmax(x.dtype)->sparse_cross_entropy(x.data, labels, args.out[0].data,
+                                                   args.out[1].data, args.in[1].size(), n);
+}
+
+Values sparse_vjp(const VjpArgs& args) {
+  const Expr p(args.b, args.out[1]), labels(args.b, args.in[1]);
+  Values gradients{kNoValue, kNoValue};
+  if (args.ct[0] != kNoValue) {
+    const Expr ct(args.b, args.ct[0]);
+    gradients[0] = call("sparse_softmax_cross_entropy_grad", ct, p, labels).value();
+  }
+  // The derivative of the gradient flows back through the probabilities.
+  if (args.ct[1] != kNoValue) {
+    const Expr ct(args.b, args.ct[1]);
+    const Expr sum = reduce_sum(ct * p, {p.type().shape.rank() - 1}, true);
+    const Expr through = p * (ct - sum);
+    gradients[0] =
+        gradients[0] == kNoValue ? through.value() : (Expr(args.b, gradients[0]) + through).value();
+  }
+  return gradients;
+}
+
+// Some labels; the tests draw them below integer_high.
+Sample sparse_sample(std::vector<std::vector<std::int64_t>> shapes, std::vector<DType> dtypes,
+                     std::vector<std::uint8_t> batched) {
+  Sample sample;
+  sample.integer_high = double(shapes[shapes.size() - 2].back());
+  sample.shapes = std::move(shapes);
+  sample.dtypes = std::move(dtypes);
+  sample.batched = std::move(batched);
+  return sample;
+}
+
+OpDef sparse_row() {
+  OpDef op;
+  op.name = "sparse_softmax_cross_entropy";
+  op.doc =
+      "-log(softmax(logits)[label]) for each row, and the softmax itself; labels are class "
+      "numbers.";
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"logits", "labels"};
+  op.infer = sparse_rule;
+  op.kernel = sparse_kernel;
+  op.vjp = sparse_vjp;
+  op.samples = {sparse_sample({{2, 3}, {2}}, {DType::kFloat32, DType::kInt64}, {}),
+                sparse_sample({{5, 10}, {5}}, {DType::kFloat32, DType::kInt32}, {1, 1}),
+                sparse_sample({{5, 2, 3}, {5, 2}}, {DType::kFloat32, DType::kUInt8}, {1, 1})};
+  return op;
+}
+
+Inferred sparse_grad_rule(const InferArgs& args) {
+  const ValueType& probabilities = args.in[1];
+  Inferred inferred{{probabilities}, Locality::kWhole};
+  const bool together = args.in[0].batched() == probabilities.batched() &&
+                        args.in[2].batched() == probabilities.batched();
+  if (together) inferred.locality = locality_of(args.in, inferred.types);
+  return inferred;
+}
+
+// ct * (p - 1) at the label, ct * p elsewhere.
+template <class T>
+void sparse_grad(const KernelArgs& args) {
+  const View& p = args.in[1];
+  const Scratch::Frame frame(args.scratch);
+  const std::int64_t n = p.shape[p.shape.rank() - 1];
+  const std::int64_t rows = args.in[2].size();
+  const std::int64_t* labels = class_numbers(args, args.in[2], n);
+  const BinaryKernel mul = kernels().binary(BinaryFn::k_mul, p.dtype);
+  const T* ct = args.in[0].as<const T>();
+  const T* x = p.as<const T>();
+  T* y = args.out[0].as<T>();
+  for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    const T at_label = ct[r] * (x[labels[r]] - T(1));
+    mul(ct + r, x, y, n, 0, 1);
+    y[labels[r]] = at_label;
+  }
+}
+
+void sparse_grad_kernel(const KernelArgs& args) {
+  if (args.in[1].dtype == DType::kFloat32) return sparse_grad<float>(args);
+  sparse_grad<double>(args);
+}
+
+Values sparse_grad_decompose(const VjpArgs& args) {
+  const Expr ct(args.b, args.in[0]), p(args.b, args.in[1]), labels(args.b, args.in[2]);
+  const int last = p.type().shape.rank() - 1;
+  const std::int64_t classes = p.type().shape[last];
+  const Expr chosen = call("one_hot", labels, {{"depth", classes}, {"dtype", p.dtype()}});
+  const Expr column = call("expand_dims", ct, {{"axes", std::vector<std::int64_t>{last}}});
+  return {(column * (p - chosen)).value()};
+}
+
+OpDef sparse_grad_row() {
+  OpDef op;
+  op.name = "sparse_softmax_cross_entropy_grad";
+  op.doc = "Gradient of sparse_softmax_cross_entropy with respect to the logits.";
+  op.min_arity = op.max_arity = 3;
+  op.operands = {"ct", "probabilities", "labels"};
+  op.traits = kBackward;
+  op.infer = sparse_grad_rule;
+  op.kernel = sparse_grad_kernel;
+  op.decompose = sparse_grad_decompose;
+  const DType real = DType::kFloat32;
+  op.samples = {sparse_sample({{2}, {2, 3}, {2}}, {real, real, DType::kInt64}, {}),
+                sparse_sample({{5}, {5, 10}, {5}}, {real, real, DType::kInt32}, {1, 1, 1})};
+  return op;
+}
+
+Inferred dense_rule(const InferArgs& args) {
+  check_dtype(args, 0, kFloats);
+  check_same_dtype(args, 0, 2);
+  check_min_rank(args, 0, 1);
+  const ValueType loss = leading_type(common_type(args, args.in[0], args.in[1], ""));
+  return {{loss}, row_locality(args, {&loss, 1})};
+}
+
+void dense_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const Scratch::Frame frame(args.scratch);
+  const std::int64_t rows = y.size(), n = x.shape[x.shape.rank() - 1];
+  void* terms = args.scratch.take(size_of(x.dtype) * std::size_t(x.size()));
+  if (n > 0) kernels().softmax(x.dtype)->log_softmax(x.data, terms, rows, n);
+  kernels().binary(BinaryFn::k_mul, x.dtype)(args.in[1].data, terms, terms, x.size(), 1, 1);
+  kernels().row_reduce(ReduceFn::kSum, x.dtype)(terms, y.data, rows, n);
+  kernels().unary(UnaryFn::k_neg, x.dtype)(y.data, y.data, rows);
+}
+
+Values dense_decompose(const VjpArgs& args) {
+  const Expr logits(args.b, args.in[0]), labels(args.b, args.in[1]);
+  const Expr terms = labels * call("log_softmax", logits);
+  return {(-reduce_sum(terms, {logits.type().shape.rank() - 1})).value()};
+}
+
+OpDef dense_row() {
+  OpDef op;
+  op.name = "softmax_cross_entropy";
+  op.doc = "-sum(labels * log(softmax(logits))) over the last axis; labels are distributions.";
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"logits", "labels"};
+  op.infer = dense_rule;
+  op.kernel = dense_kernel;
+  op.decompose = dense_decompose;
+  op.samples = {{.shapes = {{2, 3}, {2, 3}}, .attrs = {}},
+                {.shapes = {{5, 10}, {5, 10}}, .attrs = {}, .batched = {1, 1}}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> cross_entropy_ops() {
+  return {sparse_row(), sparse_grad_row(), dense_row()};
+}
+
+}  // namespace samegrad

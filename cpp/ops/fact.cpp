@@ -1,0 +1,119 @@
+// Facts of the running step: how many elements, which replica, which step.
+#include "ops/families.h"
+#include "ops/reduce_kernel.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+Inferred int64_scalar(const InferArgs&) {
+  return {{{DType::kInt64, {}, {}}}, Locality::kWhole};
+}
+
+void store(const KernelArgs& args, std::int64_t value) {
+  *args.out[0].as<std::int64_t>() = value;
+}
+
+Inferred size_rule(const InferArgs& args) {
+  axes_mask(args.op.name, args.attrs.integers("axes"), args.in[0].shape.rank());
+  return int64_scalar(args);
+}
+
+std::int64_t size_along(const Shape& shape, std::uint32_t mask) {
+  std::int64_t elements = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (mask >> axis & 1u) elements *= shape[axis];
+  }
+  return elements;
+}
+
+void size_kernel(const KernelArgs& args) {
+  const Shape& shape = args.in[0].shape;
+  store(args, size_along(shape, axes_mask("size_of", args.attrs.integers("axes"), shape.rank())));
+}
+
+// The sum of size_of over the replicas.
+void global_size_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  Shape shape = x.shape;
+  const std::uint32_t mask = axes_mask("global_size_of", args.attrs.integers("axes"), shape.rank());
+  if (x.example_axis >= 0 && (mask >> x.example_axis & 1u)) {
+    shape[x.example_axis] =
+        x.rows_per_example * args.facts.global_examples[std::size_t(args.symbol)];
+    store(args, size_along(shape, mask));
+  } else {
+    store(args, size_along(shape, mask) * args.facts.replicas);
+  }
+}
+
+OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.operands = {"x"};
+  op.attrs = {{"axes", AttrKind::kIntegers, "The axes whose sizes are multiplied."}};
+  op.traits = traits | kNoGradient;
+  op.type_only = 1;
+  op.infer = size_rule;
+  op.kernel = kernel;
+  using Axes = std::vector<std::int64_t>;
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"axes", Axes{0, 1}}}},
+                {.shapes = {{5, 7}}, .attrs = {{"axes", Axes{0}}}, .batched = {1}}};
+  return op;
+}
+
+Inferred dimensions_rule(const InferArgs& args) {
+  return {{{DType::kInt32, {args.in[0].shape.rank()}, {}}}, Locality::kWhole};
+}
+
+void dimensions_kernel(const KernelArgs& args) {
+  const Shape& shape = args.in[0].shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    args.out[0].as<std::int32_t>()[axis] = std::int32_t(shape[axis]);
+  }
+}
+
+OpDef dimensions_row() {
+  OpDef op;
+  op.name = "dimension_sizes";
+  op.doc = "The sizes of all axes on this replica, an int32 vector.";
+  op.operands = {"x"};
+  op.traits = kNoGradient;
+  op.type_only = 1;
+  op.infer = dimensions_rule;
+  op.kernel = dimensions_kernel;
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {}},
+                {.shapes = {{5, 7}}, .attrs = {}, .batched = {1}}};
+  return op;
+}
+
+OpDef number_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.min_arity = op.max_arity = 0;
+  op.traits = traits | kNoGradient;
+  op.infer = int64_scalar;
+  op.kernel = kernel;
+  op.samples = {{.shapes = {}, .attrs = {}}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> fact_ops() {
+  return {
+      size_row("size_of", "Number (int64) of elements along axes on this replica.", 0, size_kernel),
+      size_row("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
+               kGlobalFact, global_size_kernel),
+      dimensions_row(),
+      number_row("replica_id", "Which replica this is, from 0 (int64).", kReplicaFact,
+                 [](const KernelArgs& args) { store(args, args.facts.replica); }),
+      number_row("replica_count", "How many replicas there are (int64).", kGlobalFact,
+                 [](const KernelArgs& args) { store(args, args.facts.replicas); }),
+      number_row("step_counter", "How many steps the strategy has run (int64).", kGlobalFact,
+                 [](const KernelArgs& args) { store(args, std::int64_t(args.facts.step)); }),
+  };
+}
+
+}  // namespace samegrad

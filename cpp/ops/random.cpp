@@ -1,0 +1,170 @@
+// Random numbers: functions of (seed, op, step, global row), so any split of the rows over replicas
+// draws the same.
+#include "ops/families.h"
+#include "ops/rules.h"
+#include "ops/transpose.h"
+
+namespace samegrad {
+namespace {
+
+enum class Draw { kUniform, kNormal, kTruncatedNormal, kIntegers };
+
+// Steele, Lea and Flood's SplitMix64 finaliser.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+RandomKey key_of(const KernelArgs& args) {
+  const auto seed = std::uint64_t(args.attrs.integer("seed"));
+  const auto ordinal = std::uint64_t(args.attrs.integer("ordinal"));
+  return {mix(args.facts.seed) ^ mix(mix(seed)), mix(mix(ordinal) ^ args.facts.step)};
+}
+
+template <Draw kDraw>
+void draw(const KernelArgs& args, std::int64_t first_row, std::int64_t rows, std::int64_t n,
+          void* y) {
+  const RandomKey key = key_of(args);
+  const DType dtype = args.out[0].dtype;
+  if (rows == 0 || n == 0) return;
+  if constexpr (kDraw == Draw::kIntegers) {
+    kernels().random_integers(key, first_row, rows, n, args.attrs.integer("low"),
+                              args.attrs.integer("high"), dtype, y);
+  } else {
+    const RandomKernels& random = *kernels().random(dtype);
+    const auto f = kDraw == Draw::kUniform  ? random.uniform
+                   : kDraw == Draw::kNormal ? random.normal
+                                            : random.truncated_normal;
+    f(key, first_row, rows, n, y);
+  }
+}
+
+template <Draw kDraw>
+void check_drawn(const InferArgs& args, DType dtype) {
+  const bool integers = kDraw == Draw::kIntegers;
+  check_type(bit_of(dtype) & (integers ? kInts : kFloats), args.op.name, "dtype must be ",
+             integers ? "int32 or int64" : "float32 or float64", ": got ", name_of(dtype), ".");
+  if (!integers) return;
+  const std::int64_t low = args.attrs.integer("low"), high = args.attrs.integer("high");
+  check_value(low < high, args.op.name, "low must be below high: got low=", low, ", high=", high,
+              ".");
+}
+
+template <Draw kDraw>
+Inferred shape_rule(const InferArgs& args) {
+  const ValueType& source = args.in[0];
+  check_type(source.dtype == DType::kInt64 && source.shape.rank() == 0, args.op.name,
+             "the row source must be an int64 scalar: got ", to_string(source), ".");
+  ValueType type{args.attrs.dtype("dtype"), {}, {}};
+  check_drawn<kDraw>(args, type.dtype);
+  for (std::int64_t dim : args.attrs.integers("shape")) {
+    check_value(dim >= 0, args.op.name, "sizes must not be negative: got shape ",
+                to_string(AttrValue(args.attrs.integers("shape"))), ".");
+    type.shape.push_back(dim);
+  }
+  return {{type}, Locality::kWhole};
+}
+
+template <Draw kDraw>
+void shape_kernel(const KernelArgs& args) {
+  const View& y = args.out[0];
+  const std::int64_t source = *args.in[0].as<const std::int64_t>();
+  const std::int64_t rows = y.shape.rank() > 0 ? y.shape[0] : 1;
+  const std::int64_t n = y.shape.rank() > 0 ? y.shape.size(1, y.shape.rank()) : 1;
+  draw<kDraw>(args, source * rows, rows, n, y.data);
+}
+
+template <Draw kDraw>
+Inferred like_rule(const InferArgs& args) {
+  ValueType type = args.in[0];
+  type.dtype = args.attrs.dtype("dtype");
+  check_drawn<kDraw>(args, type.dtype);
+  return one_result(args, type);
+}
+
+// Rows are those of the example axis, numbered over all replicas.
+template <Draw kDraw>
+void like_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const int axis = x.example_axis;
+  if (y.shape.rank() == 0 || axis < 0) {
+    // Without examples each replica has its own rows (and a value all share is drawn once).
+    const std::int64_t rows = y.shape.rank() > 0 ? y.shape[0] : 1;
+    const std::int64_t n = y.shape.rank() > 0 ? y.shape.size(1, y.shape.rank()) : 1;
+    draw<kDraw>(args, args.facts.replica * rows, rows, n, y.data);
+    return;
+  }
+  const auto symbol = std::size_t(args.symbol);
+  const std::int64_t first =
+      (args.facts.first_example[symbol] + args.first_example) * x.rows_per_example;
+  const std::int64_t rows = y.shape[axis];
+  if (axis == 0) {
+    draw<kDraw>(args, first, rows, y.shape.size(1, y.shape.rank()), y.data);
+    return;
+  }
+  const std::int64_t before = y.shape.size(0, axis);
+  const std::int64_t after = y.shape.size(axis + 1, y.shape.rank());
+  const Scratch::Frame frame(args.scratch);
+  void* front = args.scratch.take(size_of(y.dtype) * std::size_t(y.size()));
+  draw<kDraw>(args, first, rows, before * after, front);
+  swap_axes(front, rows, before, after, size_of(y.dtype), y.data);
+}
+
+template <Draw kDraw>
+OpDef random_row(const char* name, const char* doc, bool like) {
+  OpDef op;
+  op.name = like ? text(name, "_like") : name;
+  op.doc = like ? text(doc, " Shape and examples are those of x.") : doc;
+  op.operands = {like ? "x" : "row_source"};
+  const bool integers = kDraw == Draw::kIntegers;
+  if (!like) op.attrs.push_back({"shape", AttrKind::kIntegers, "The shape of the result."});
+  op.attrs.push_back({"dtype",
+                      AttrKind::kDType,
+                      "The dtype of the result.",
+                      {integers ? DType::kInt64 : DType::kFloat32}});
+  op.attrs.push_back({"seed", AttrKind::kInteger, "The op's own seed.", {std::int64_t(0)}});
+  op.attrs.push_back(
+      {"ordinal", AttrKind::kInteger, "Which random op of the trace this is.", {std::int64_t(0)}});
+  if (integers) {
+    op.attrs.push_back({"low", AttrKind::kInteger, "The smallest number drawn."});
+    op.attrs.push_back({"high", AttrKind::kInteger, "All numbers drawn are below it."});
+  }
+  op.traits = kRandomOp | kNoGradient;
+  op.infer = like ? like_rule<kDraw> : shape_rule<kDraw>;
+  op.kernel = like ? like_kernel<kDraw> : shape_kernel<kDraw>;
+  op.type_only = like ? 1 : 0;
+  Sample sample;
+  if (integers) sample.attrs = {{"low", std::int64_t(-3)}, {"high", std::int64_t(9)}};
+  if (like) {
+    sample.shapes = {{5, 7}};
+    sample.batched = {1};
+  } else {
+    sample.shapes = {{}};
+    sample.dtypes = {DType::kInt64};
+    sample.integer_high = 1;
+    sample.attrs.set("shape", std::vector<std::int64_t>{4, 3});
+  }
+  op.samples = {sample};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> random_ops() {
+  std::vector<OpDef> ops;
+  for (const bool like : {false, true}) {
+    ops.push_back(random_row<Draw::kUniform>("random_uniform", "Uniform in [0, 1).", like));
+    ops.push_back(
+        random_row<Draw::kNormal>("random_normal", "Normal, mean 0 and deviation 1.", like));
+    ops.push_back(random_row<Draw::kTruncatedNormal>(
+        "random_truncated_normal", "Normal, drawn again until within 2 deviations.", like));
+    ops.push_back(
+        random_row<Draw::kIntegers>("random_integers", "Whole numbers in [low, high).", like));
+  }
+  return ops;
+}
+
+}  // namespace samegrad

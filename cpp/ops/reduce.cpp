@@ -1,0 +1,175 @@
+// Reductions over axes: sum, prod, max, min, any, all.
+#include "ops/expr.h"
+#include "ops/families.h"
+#include "ops/reduce_kernel.h"
+#include "ops/rules.h"
+#include "ops/transpose.h"
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+std::uint32_t mask_of(std::string_view who, const Attrs& attrs, int rank) {
+  return axes_mask(who, attrs.integers("axes"), rank);
+}
+
+template <DTypes kAllowed>
+Inferred reduce_rule(const InferArgs& args) {
+  check_dtype(args, 0, kAllowed);
+  const ValueType& x = args.in[0];
+  const std::uint32_t mask = mask_of(args.op.name, args.attrs, x.shape.rank());
+  const bool keepdims = args.attrs.flag("keepdims");
+  ValueType y{x.dtype, {}, {}};
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    if (mask >> axis & 1u) {
+      if (keepdims) y.shape.push_back(1);
+      continue;
+    }
+    if (x.batch.axis == axis) {
+      y.batch = x.batch;
+      y.batch.axis = y.shape.rank();
+    }
+    y.shape.push_back(x.shape[axis]);
+  }
+  if (x.batch.axis == 0 && (mask & 1u)) return {{y}, Locality::kTree};
+  return one_result(args, y);
+}
+
+// Sums of one number per example go down to single examples, so that they agree for shares of any
+// size.
+std::int64_t leaf_examples(const ValueType& result) {
+  return result.shape.size() == 1 ? 1 : kLeafExamples;
+}
+
+// Examples that lie on another axis are brought to the front: the same tree for the same examples.
+void reduce_from_axis(ReduceFn fn, BinaryFn join, const KernelArgs& args, std::uint32_t mask) {
+  const View& x = args.in[0];
+  const int axis = x.example_axis;
+  View front = x;
+  front.data = args.scratch.take(std::size_t(x.size()) * size_of(x.dtype));
+  const std::int64_t rows = x.shape[axis];
+  front.shape.erase(axis);
+  front.shape.insert(0, rows);
+  swap_axes(x.data, x.shape.size(0, axis), rows, x.shape.size(axis + 1, x.shape.rank()),
+            size_of(x.dtype), front.data);
+  const std::uint32_t before = mask & ((1u << axis) - 1);
+  const std::uint32_t after = mask >> (axis + 1) << (axis + 1);
+  reduce_tree(fn, join, front, after | before << 1 | 1u, args.examples, false, args.out[0],
+              args.scratch);
+}
+
+template <ReduceFn kFn, BinaryFn kJoin>
+void reduce_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const std::uint32_t mask = mask_of("reduce", args.attrs, x.shape.rank());
+  const bool over_examples =
+      args.examples > 0 && x.example_axis >= 0 && (mask >> x.example_axis & 1u);
+  const Scratch::Frame frame(args.scratch);
+  if (!over_examples) {
+    if (args.accumulate) return;  // no examples: out keeps what it has
+    reduce_groups(kFn, x.dtype, AxisGroups(x.shape, mask), x.data, args.out[0].data, args.scratch);
+  } else if (x.example_axis > 0) {
+    reduce_from_axis(kFn, kJoin, args, mask);
+  } else {
+    reduce_tree(kFn, kJoin, x, mask, args.examples, args.accumulate, args.out[0], args.scratch);
+  }
+}
+
+// A value of the result's shape with the reduced axes put back as 1.
+Expr with_axes(const VjpArgs& args, Value value) {
+  const Expr reduced(args.b, value);
+  if (args.attrs.flag("keepdims")) return reduced;
+  return call("expand_dims", reduced, {{"axes", args.attrs.integers("axes")}});
+}
+
+Values sum_vjp(const VjpArgs& args) {
+  return cotangents(broadcast_like(with_axes(args, args.ct[0]), Expr(args.b, args.in[0])));
+}
+
+// Ties share the cotangent equally, as in TensorFlow.
+Values extreme_vjp(const VjpArgs& args) {
+  const Expr x(args.b, args.in[0]);
+  const Expr ct = with_axes(args, args.ct[0]);
+  const Expr chosen = x == with_axes(args, args.out[0]);
+  const Expr count = reduce_sum(cast(chosen, x.dtype()), args.attrs.integers("axes"), true);
+  return cotangents(select(chosen, ct / count, 0.0));
+}
+
+// The product of the other elements. A zero is left out of the product and gets what the others
+// make if it is the only one. (Second derivatives are exact where no element is zero.)
+Values prod_vjp(const VjpArgs& args) {
+  const Expr x(args.b, args.in[0]);
+  const Expr ct = with_axes(args, args.ct[0]);
+  const auto& axes = args.attrs.integers("axes");
+  const Expr is_zero = x == 0.0;
+  const Expr nonzero = select(is_zero, 1.0, x);
+  const Expr others = ct * reduce("reduce_prod", nonzero, axes, true);
+  const Expr zeros = reduce_sum(cast(is_zero, x.dtype()), axes, true);
+  const Expr for_zero = select(zeros == 1.0, others, 0.0);
+  const Expr for_nonzero = select(zeros == 0.0, others, 0.0) / nonzero;
+  return cotangents(select(is_zero, for_zero, for_nonzero));
+}
+
+std::vector<Sample> reduce_samples(DTypes dtypes) {
+  using Axes = std::vector<std::int64_t>;
+  std::vector<Sample> samples;
+  const auto add = [&](std::vector<std::int64_t> shape, Axes axes, bool keepdims,
+                       std::vector<std::uint8_t> batched) {
+    Sample sample;
+    sample.shapes = {std::move(shape)};
+    sample.attrs = {{"axes", std::move(axes)}, {"keepdims", keepdims}};
+    sample.batched = std::move(batched);
+    if (dtypes == kBools) sample.dtypes = {DType::kBool};
+    sample.integer_high = 2;
+    samples.push_back(std::move(sample));
+  };
+  add({2, 3}, {0, 1}, false, {});
+  add({2, 3, 4}, {1}, false, {});
+  add({2, 3, 4}, {0, 2}, true, {});
+  add({7, 3}, {0}, false, {1});
+  add({7, 3}, {1}, false, {1});
+  add({7, 2, 3}, {0, 1, 2}, false, {1});
+  add({7, 2, 3}, {0, 2}, true, {1});
+  add({9, 2, 3}, {0, 1}, false, {1});
+  add({9, 2, 3}, {2}, true, {1});
+  return samples;
+}
+
+template <ReduceFn kFn, BinaryFn kJoin, DTypes kAllowed>
+OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.operands = {"x"};
+  op.attrs = {{"axes", AttrKind::kIntegers, "The axes to reduce; none for an empty tuple."},
+              {"keepdims", AttrKind::kFlag, "Whether reduced axes stay, of size 1.", {false}}};
+  op.infer = reduce_rule<kAllowed>;
+  op.kernel = reduce_kernel<kFn, kJoin>;
+  op.combine = kJoin;
+  op.leaf_examples = leaf_examples;
+  op.vjp = vjp;
+  if (!vjp) op.traits = kNoGradient;
+  op.samples = reduce_samples(kAllowed);
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> reduce_ops() {
+  return {
+      reduce_row<ReduceFn::kSum, BinaryFn::k_add, kNumbers>(
+          "reduce_sum", "Sum of the elements along axes, in the operand's dtype.", sum_vjp),
+      reduce_row<ReduceFn::kProd, BinaryFn::k_mul, kNumbers>(
+          "reduce_prod", "Product of the elements along axes, in the operand's dtype.", prod_vjp),
+      reduce_row<ReduceFn::kMax, BinaryFn::k_maximum, kNumbers>(
+          "reduce_max", "Largest element along axes; ties share the gradient.", extreme_vjp),
+      reduce_row<ReduceFn::kMin, BinaryFn::k_minimum, kNumbers>(
+          "reduce_min", "Smallest element along axes; ties share the gradient.", extreme_vjp),
+      reduce_row<ReduceFn::kAny, BinaryFn::k_logical_or, kBools>(
+          "reduce_any", "True where any element along axes is.", nullptr),
+      reduce_row<ReduceFn::kAll, BinaryFn::k_logical_and, kBools>(
+          "reduce_all", "True where all elements along axes are.", nullptr),
+  };
+}
+
+}  // namespace samegrad
