@@ -1,0 +1,87 @@
+// Values that are made of nothing but a number and a shape.
+#include <algorithm>
+#include <cstring>
+
+#include "ops/movement.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+template <class T>
+void fill(const View& y, double value) {
+  std::fill_n(y.as<T>(), y.size(), static_cast<T>(value));
+}
+
+void fill_value(const View& y, double value) {
+  switch (y.dtype) {
+    case DType::kFloat32:
+      return fill<float>(y, value);
+    case DType::kFloat64:
+      return fill<double>(y, value);
+    case DType::kInt32:
+      return fill<std::int32_t>(y, value);
+    case DType::kInt64:
+      return fill<std::int64_t>(y, value);
+    case DType::kUInt8:
+      return fill<std::uint8_t>(y, value);
+    case DType::kBool:
+      std::fill_n(y.as<bool>(), y.size(), value != 0);
+  }
+}
+
+void full_like_kernel(const KernelArgs& args) {
+  fill_value(args.out[0], args.attrs.number("value"));
+}
+
+Inferred full_rule(const InferArgs& args) {
+  const Ints& shape = args.attrs.integers("shape");
+  check_value(std::ranges::all_of(shape, [](std::int64_t dim) { return dim >= 0; }), args.op.name,
+              "sizes must be 0 or more: got ", to_string(AttrValue(shape)), ".");
+  return {{{args.attrs.dtype("dtype"), Shape(shape), {}}}, Locality::kWhole};
+}
+
+void zeros_kernel(const KernelArgs& args) {
+  const View& y = args.out[0];
+  const std::size_t bytes = std::size_t(y.size()) * size_of(y.dtype);
+  if (bytes) std::memset(y.data, 0, bytes);
+}
+
+OpDef full_like_row() {
+  OpDef op;
+  op.name = "full_like";
+  op.doc = "One number in the shape and dtype of another value.";
+  op.operands = {"x"};
+  op.attrs = {{"value", AttrKind::kNumber, "The number."}};
+  op.traits = kNoGradient;
+  op.infer = same_as_input;
+  op.kernel = full_like_kernel;
+  op.type_only = 1;
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"value", 1.5}}},
+                {.shapes = {{5, 3}}, .attrs = {{"value", -2.0}}, .batched = {1}}};
+  return op;
+}
+
+OpDef zeros_row() {
+  OpDef op;
+  op.name = "zeros";
+  op.doc = "Zeros of a shape.";
+  op.min_arity = op.max_arity = 0;
+  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes of the axes."},
+              {"dtype", AttrKind::kDType, "Dtype of the zeros.", {DType::kFloat32}}};
+  op.traits = kNoGradient;
+  op.infer = full_rule;
+  op.kernel = zeros_kernel;
+  op.samples = {{.shapes = {}, .attrs = {{"shape", Ints{2, 3}}}}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> fill_ops() {
+  return {full_like_row(), zeros_row()};
+}
+
+}  // namespace samegrad

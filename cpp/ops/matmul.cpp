@@ -1,0 +1,254 @@
+// Matrix products: shapes, gradients and rows of the table.
+#include <array>
+
+#include "ops/expr.h"
+#include "ops/families.h"
+#include "ops/matmul_kernel.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+// The operand without its last two axes.
+ValueType leading_type(const ValueType& type) {
+  ValueType result{type.dtype, {}, {}};
+  const int rank = type.shape.rank() - 2;
+  for (int axis = 0; axis < rank; ++axis) result.shape.push_back(type.shape[axis]);
+  if (type.batch.axis < rank) result.batch = type.batch;
+  return result;
+}
+
+class ProductRule {
+ public:
+  ProductRule(const InferArgs& args, bool transpose_a, bool transpose_b)
+      : args_(args), a_(args.in[0]), b_(args.in[1]) {
+    check_same_dtype(args, 0, 2);
+    check_dtype(args, 0, kSigned);
+    check_min_rank(args, 0, 2);
+    check_min_rank(args, 1, 2);
+    axes_a_ = left_axes(a_.shape.rank(), transpose_a);
+    axes_b_ = right_axes(b_.shape.rank(), transpose_b);
+  }
+
+  Inferred infer() {
+    const bool tree = check_contraction();
+    const std::array<ValueType, 2> leading{leading_type(a_), leading_type(b_)};
+    const Inferred joined =
+        broadcast_rule({args_.op, leading, args_.attrs, args_.symbols}, a_.dtype);
+    ValueType result = joined.types[0];
+    append(result, a_, axes_a_.kept);
+    append(result, b_, axes_b_.kept);
+    return {{result}, tree ? tree_locality(result) : locality(result, joined.locality)};
+  }
+
+ private:
+  static bool has_examples_on(const ValueType& type, int axis) {
+    return type.batched() && type.batch.axis == axis;
+  }
+
+  // True if the examples are contracted.
+  bool check_contraction() {
+    const std::int64_t k = traced_size(args_, a_, axes_a_.contracted);
+    if (k != traced_size(args_, b_, axes_b_.contracted)) {
+      fail(ErrorKind::kValue, args_.op.name, "inner dimensions must match: got ", args_.shape_of(0),
+           " and ", args_.shape_of(1), ".");
+    }
+    const bool a = has_examples_on(a_, axes_a_.contracted);
+    const bool b = has_examples_on(b_, axes_b_.contracted);
+    const bool same = a_.batch.symbol == b_.batch.symbol &&
+                      a_.batch.rows_per_example == b_.batch.rows_per_example;
+    if (a && b && same) return true;
+    if (a) fix(a_);
+    if (b) fix(b_);
+    return false;
+  }
+
+  void append(ValueType& result, ValueType& operand, int axis) {
+    // All pairs of examples: the second axis becomes an ordinary one.
+    if (result.batched() && has_examples_on(operand, axis)) fix(operand);
+    if (has_examples_on(operand, axis)) {
+      result.batch = operand.batch;
+      result.batch.axis = result.shape.rank();
+    }
+    result.shape.push_back(operand.shape[axis]);
+  }
+
+  void fix(ValueType& type) {
+    type = fixed_type(args_, type);
+    fixed_ = true;
+  }
+
+  Locality tree_locality(const ValueType& result) const {
+    const bool rows = a_.batch.axis == 0 && b_.batch.axis == 0 && result.shape.rank() == 2;
+    return rows ? Locality::kTree : Locality::kWhole;
+  }
+
+  Locality locality(const ValueType& result, Locality of_leading) const {
+    if (fixed_ || result.batch.axis != 0) return Locality::kWhole;
+    if (result.shape.rank() == 2) {
+      return b_.batched() || a_.batch.axis != 0 ? Locality::kWhole : Locality::kExample;
+    }
+    return of_leading;
+  }
+
+  const InferArgs& args_;
+  ValueType a_, b_;
+  MatrixAxes axes_a_{}, axes_b_{};
+  bool fixed_ = false;
+};
+
+Expr product(Expr a, Expr b, bool transpose_a, bool transpose_b) {
+  return call("matmul", a, b, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+}
+
+// Sums the leading axes along which the operand was repeated.
+Expr sum_to_operand(Expr gradient, Expr operand) {
+  const ValueType from = gradient.type(), to = operand.type();
+  if (from == to) return gradient;
+  const int missing = from.shape.rank() - to.shape.rank();
+  std::vector<std::int64_t> axes;
+  for (int axis = 0; axis < from.shape.rank() - 2; ++axis) {
+    const bool repeated =
+        axis < missing || (to.shape[axis - missing] == 1 && from.shape[axis] != 1);
+    if (repeated) axes.push_back(axis);
+  }
+  const Expr sum = axes.empty() ? gradient : reduce_sum(gradient, std::move(axes));
+  return sum.type() == to ? sum : call("reshape_like", sum, operand);
+}
+
+Expr swap_last_axes(Expr x) {
+  std::vector<std::int64_t> perm;
+  for (int axis = 0; axis < x.type().shape.rank(); ++axis) perm.push_back(axis);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return call("transpose", x, {{"perm", std::move(perm)}});
+}
+
+// All leading axes merged with the rows.
+Expr flatten_rows(Expr x) {
+  const Shape& shape = x.type().shape;
+  return call("reshape", x, {{"shape", std::vector<std::int64_t>{-1, shape[shape.rank() - 1]}}});
+}
+
+Expr gradient_of_b(Expr a, Expr b, Expr ct, bool transpose_a, bool transpose_b) {
+  const int rank = a.type().shape.rank();
+  // One matrix for all rows: one contraction over all rows (over the examples among them).
+  const bool one_matrix = b.type().shape.rank() == 2 && rank > 2 && a.type().batch.axis <= 0 &&
+                          ct.type().shape[ct.type().shape.rank() - 1] != kRows;
+  if (one_matrix) {
+    const Expr rows = flatten_rows(transpose_a ? swap_last_axes(a) : a);
+    const Expr ct_rows = flatten_rows(ct);
+    return transpose_b ? product(ct_rows, rows, true, false) : product(rows, ct_rows, true, false);
+  }
+  return transpose_b ? product(ct, a, true, transpose_a) : product(a, ct, !transpose_a, false);
+}
+
+Values matmul_vjp(const VjpArgs& v) {
+  const bool transpose_a = v.attrs.flag("transpose_a");
+  const bool transpose_b = v.attrs.flag("transpose_b");
+  const Expr a(v.b, v.in[0]), b(v.b, v.in[1]), ct(v.b, v.ct[0]);
+  const Expr da =
+      transpose_a ? product(b, ct, transpose_b, true) : product(ct, b, false, !transpose_b);
+  const Expr db = gradient_of_b(a, b, ct, transpose_a, transpose_b);
+  return cotangents(sum_to_operand(da, a), sum_to_operand(db, b));
+}
+
+Inferred matmul_rule(const InferArgs& args) {
+  return ProductRule(args, args.attrs.flag("transpose_a"), args.attrs.flag("transpose_b")).infer();
+}
+
+std::vector<Sample> matmul_samples() {
+  const auto sample = [](std::vector<std::vector<std::int64_t>> shapes, bool transpose_a,
+                         bool transpose_b, std::vector<std::uint8_t> batched) {
+    Sample s;
+    s.shapes = std::move(shapes);
+    s.attrs = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
+    s.batched = std::move(batched);
+    return s;
+  };
+  return {sample({{2, 3}, {3, 4}}, false, false, {}),
+          sample({{3, 2}, {3, 4}}, true, false, {}),
+          sample({{2, 3}, {4, 3}}, false, true, {}),
+          sample({{3, 2}, {4, 3}}, true, true, {}),
+          sample({{2, 1, 2, 3}, {3, 3, 4}}, false, false, {}),
+          sample({{2, 3, 5}, {5, 2}}, false, false, {}),
+          sample({{5, 7}, {7, 3}}, false, false, {1, 0}),
+          sample({{5, 7}, {3, 7}}, false, true, {1, 0}),
+          sample({{9, 3}, {9, 4}}, true, false, {1, 1}),
+          sample({{5, 2, 3}, {5, 3, 2}}, false, false, {1, 1}),
+          sample({{5, 2, 2, 3}, {5, 2, 4, 3}}, false, true, {1, 1}),
+          sample({{5, 3, 2}, {5, 3, 4}}, true, false, {1, 1}),
+          sample({{5, 3, 2}, {2, 4}}, false, false, {1, 0}),
+          sample({{5, 2, 3}, {2, 4}}, true, false, {1, 0}),
+          sample({{4, 3}, {5, 3, 2}}, false, false, {0, 1}),
+          sample({{4, 5}, {3, 5}}, true, true, {0, 1})};
+}
+
+OpDef matmul_row() {
+  OpDef op;
+  op.name = "matmul";
+  op.doc =
+      "Matrix product over the last two axes; leading axes broadcast. Each element is one chain of "
+      "fused multiply-adds in the order of the contraction, over examples the fixed tree.";
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"a", "b"};
+  op.attrs = {{"transpose_a", AttrKind::kFlag, "Use a with its last two axes swapped.", {false}},
+              {"transpose_b", AttrKind::kFlag, "Use b with its last two axes swapped.", {false}}};
+  op.infer = matmul_rule;
+  op.kernel = matmul_kernel;
+  op.vjp = matmul_vjp;
+  op.prepared_operand = 1;
+  op.prepared_bytes = matmul_packed_bytes;
+  op.prepare = matmul_pack;
+  op.samples = matmul_samples();
+  return op;
+}
+
+Inferred matmul_bias_rule(const InferArgs& args) {
+  check_dtype(args, 0, kFloats);
+  check_same_dtype(args, 0, 3);
+  const Inferred inferred = ProductRule(args, false, args.attrs.flag("transpose_b")).infer();
+  const Shape& y = inferred.types[0].shape;
+  const std::string& activation = args.attrs.string("activation");
+  check_value(!args.in[2].batched() && args.in[2].shape == Shape({y[y.rank() - 1]}), args.op.name,
+              "'bias' must have one element per column of the product: got ", args.shape_of(2),
+              " for shapes ", args.shape_of(0), " and ", args.shape_of(1), ".");
+  check_value(activation == "none" || activation == "relu", args.op.name,
+              "activation must be 'none' or 'relu': got '", activation, "'.");
+  return inferred;
+}
+
+Values matmul_bias_parts(const VjpArgs& v) {
+  const Expr a(v.b, v.in[0]), b(v.b, v.in[1]), bias(v.b, v.in[2]);
+  const Expr y = product(a, b, false, v.attrs.flag("transpose_b")) + bias;
+  return cotangents(v.attrs.string("activation") == "relu" ? relu(y) : y);
+}
+
+OpDef matmul_bias_row() {
+  OpDef op;
+  op.name = "matmul_bias";
+  op.doc = "activation(matmul(a, b) + bias) in one pass, with the bits of the separate steps.";
+  op.min_arity = op.max_arity = 3;
+  op.operands = {"a", "b", "bias"};
+  op.attrs = {{"transpose_b", AttrKind::kFlag, "Use b with its last two axes swapped.", {false}},
+              {"activation", AttrKind::kString, "'none' or 'relu'.", {std::string("none")}}};
+  op.infer = matmul_bias_rule;
+  op.kernel = matmul_bias_kernel;
+  op.decompose = matmul_bias_parts;
+  op.prepared_operand = 1;
+  op.prepared_bytes = matmul_packed_bytes;
+  op.prepare = matmul_pack;
+  const Attrs relu{{"transpose_b", false}, {"activation", std::string("relu")}};
+  const Attrs turned{{"transpose_b", true}, {"activation", std::string("none")}};
+  op.samples = {{.shapes = {{2, 3}, {3, 4}, {4}}, .attrs = relu},
+                {.shapes = {{5, 7}, {3, 7}, {3}}, .attrs = turned, .batched = {1, 0, 0}},
+                {.shapes = {{5, 2, 3}, {3, 4}, {4}}, .attrs = relu, .batched = {1, 0, 0}}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> matmul_ops() {
+  return {matmul_row(), matmul_bias_row()};
+}
+
+}  // namespace samegrad

@@ -1,0 +1,29 @@
+// What the rows of matmul.cpp run.
+#pragma once
+
+#include "ir/op_def.h"
+
+namespace samegrad {
+
+// Which axes of an operand are contracted and which stay.
+struct MatrixAxes {
+  int contracted;
+  int kept;
+};
+
+inline MatrixAxes left_axes(int rank, bool transposed) {
+  return transposed ? MatrixAxes{rank - 2, rank - 1} : MatrixAxes{rank - 1, rank - 2};
+}
+
+inline MatrixAxes right_axes(int rank, bool transposed) {
+  return left_axes(rank, !transposed);
+}
+
+void matmul_kernel(const KernelArgs& args);
+void matmul_bias_kernel(const KernelArgs& args);
+
+// The right operand in the order the product kernels read it (0 bytes: they read it as it is).
+std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs);
+void matmul_pack(std::span<const View> in, const Attrs& attrs, void* prepared);
+
+}  // namespace samegrad

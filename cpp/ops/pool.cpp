@@ -1,0 +1,324 @@
+// Pooling of images. Choosing maxima is linear once the places are known, so the gradient rows are
+// each other's gradients.
+#include "ops/expr.h"
+#include "ops/families.h"
+#include "ops/window.h"
+
+namespace samegrad {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// ---- shapes ----
+
+ValueType pooled(const InferArgs& args, int operand) {
+  check_images(args, operand);
+  check_window_attrs(args);
+  const Ints& window = args.attrs.integers("window");
+  ValueType y = args.in[std::size_t(operand)];
+  const OutputSize size = output_size(args, y.shape, window[0], window[1]);
+  y.shape[1] = size.height;
+  y.shape[2] = size.width;
+  return y;
+}
+
+void check_padding(const InferArgs& args) {
+  const Ints& window = args.attrs.integers("window");
+  const Ints& padding = args.attrs.integers("padding");
+  const bool ok = padding[0] < window[0] && padding[1] < window[0] && padding[2] < window[1] &&
+                  padding[3] < window[1];
+  check_value(ok, args.op.name,
+              "padding must be smaller than the window, so that each window "
+              "sees the image: got padding ",
+              to_string(AttrValue(padding)), " and window ", to_string(AttrValue(window)), ".");
+}
+
+Inferred max_pool_rule(const InferArgs& args) {
+  check_dtype(args, 0, kFloats);
+  const ValueType y = pooled(args, 0);
+  check_padding(args);
+  const Ints& window = args.attrs.integers("window");
+  check_value(window[0] * window[1] <= 256, args.op.name,
+              "a window may hold at most 256 elements: got ", window[0], " x ", window[1],
+              "; pool in two steps.");
+  ValueType index = y;
+  index.dtype = DType::kUInt8;
+  return {{y, index}, one_result(args, y).locality};
+}
+
+Inferred avg_pool_rule(const InferArgs& args) {
+  check_dtype(args, 0, kFloats);
+  const ValueType y = pooled(args, 0);
+  check_padding(args);
+  return one_result(args, y);
+}
+
+bool same_sizes(const InferArgs& args, const ValueType& a, const ValueType& b) {
+  if (a.shape.rank() != b.shape.rank()) return false;
+  for (int axis = 0; axis < a.shape.rank(); ++axis) {
+    if (traced_size(args, a, axis) != traced_size(args, b, axis)) return false;
+  }
+  return true;
+}
+
+// ct of the pooled images; the result has the type of x_like.
+Inferred grad_rule(const InferArgs& args, int x_like) {
+  check_dtype(args, 0, kFloats);
+  const ValueType y = pooled(args, x_like);
+  for (int i = 0; i < x_like; ++i) {
+    check_value(same_sizes(args, y, args.in[std::size_t(i)]), args.op.name, "'",
+                args.op.operands[std::size_t(i)],
+                "' must have the shape of the pooled images: got ", args.shape_of(i),
+                " for images of ", args.shape_of(x_like), ".");
+  }
+  ValueType x = args.in[std::size_t(x_like)];
+  x.dtype = args.in[0].dtype;
+  const bool aligned = args.in[0].batch == x.batch;
+  return {{x}, aligned ? one_result(args, x).locality : Locality::kWhole};
+}
+
+Inferred max_pool_grad_rule(const InferArgs& args) {
+  check_dtype(args, 1, bit_of(DType::kUInt8));
+  return grad_rule(args, 2);
+}
+
+Inferred avg_pool_grad_rule(const InferArgs& args) {
+  return grad_rule(args, 1);
+}
+
+Inferred take_rule(const InferArgs& args) {
+  check_dtype(args, 0, kFloats);
+  check_dtype(args, 1, bit_of(DType::kUInt8));
+  const ValueType y = pooled(args, 0);
+  check_value(same_sizes(args, y, args.in[1]), args.op.name,
+              "'index' must have the shape of the pooled images: got ", args.shape_of(1),
+              " for images of ", args.shape_of(0), ".");
+  const bool aligned = args.in[1].batch == y.batch;
+  return {{y}, aligned ? one_result(args, y).locality : Locality::kWhole};
+}
+
+// ---- kernels ----
+
+WindowGeometry geometry_of_pool(const Attrs& attrs, const Shape& x, const Shape& y) {
+  const Ints& window = attrs.integers("window");
+  return geometry_of(attrs, x, y, window[0], window[1]);
+}
+
+void max_pool_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const std::int64_t item = std::int64_t(size_of(x.dtype));
+  const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
+  const auto pool = kernels().pool(x.dtype)->max_pool;
+  for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
+    pool(g, x.as<char>() + i * g.in_size() * item, y.as<char>() + i * g.out_size() * item,
+         args.out[1].as<std::uint8_t>() + i * g.out_size());
+  });
+}
+
+void max_pool_grad_kernel(const KernelArgs& args) {
+  const View& dy = args.in[0];
+  const View& dx = args.out[0];
+  const std::int64_t item = std::int64_t(size_of(dy.dtype));
+  const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
+  const auto spread = kernels().pool(dy.dtype)->max_pool_grad;
+  for_each_image(args, dx.shape[0], 0, [&](std::int64_t i, void*) {
+    spread(g, dy.as<char>() + i * g.out_size() * item,
+           args.in[1].as<std::uint8_t>() + i * g.out_size(),
+           dx.as<char>() + i * g.in_size() * item);
+  });
+}
+
+void avg_pool_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const std::int64_t item = std::int64_t(size_of(x.dtype));
+  const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
+  const auto pool = kernels().pool(x.dtype)->avg_pool;
+  for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
+    pool(g, x.as<char>() + i * g.in_size() * item, y.as<char>() + i * g.out_size() * item);
+  });
+}
+
+void avg_pool_grad_kernel(const KernelArgs& args) {
+  const View& dy = args.in[0];
+  const View& dx = args.out[0];
+  const std::int64_t item = std::int64_t(size_of(dy.dtype));
+  const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
+  const auto spread = kernels().pool(dy.dtype)->avg_pool_grad;
+  for_each_image(args, dx.shape[0], 0, [&](std::int64_t i, void*) {
+    spread(g, dy.as<char>() + i * g.out_size() * item, dx.as<char>() + i * g.in_size() * item);
+  });
+}
+
+template <class T>
+void take(const WindowGeometry& g, const T* x, const std::uint8_t* index, T* y) {
+  for (std::int64_t row = 0; row < g.out_height; ++row) {
+    for (std::int64_t column = 0; column < g.out_width; ++column) {
+      const std::int64_t top = row * g.stride_height - g.pad_top;
+      const std::int64_t left = column * g.stride_width - g.pad_left;
+      for (std::int64_t c = 0; c < g.out_channels; ++c, ++index) {
+        const std::int64_t at =
+            (top + *index / g.window_width) * g.in_width + left + *index % g.window_width;
+        *y++ = x[at * g.in_channels + c];
+      }
+    }
+  }
+}
+
+template <class T>
+void take_images(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
+  for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
+    take(g, x.as<T>() + i * g.in_size(), args.in[1].as<std::uint8_t>() + i * g.out_size(),
+         y.as<T>() + i * g.out_size());
+  });
+}
+
+void take_kernel(const KernelArgs& args) {
+  if (args.in[0].dtype == DType::kFloat32) {
+    take_images<float>(args);
+  } else {
+    take_images<double>(args);
+  }
+}
+
+// ---- gradients ----
+
+Values max_pool_vjp(const VjpArgs& v) {
+  if (v.ct[0] == kNoValue) return {kNoValue};
+  const Expr ct(v.b, v.ct[0]), index(v.b, v.out[1]), x(v.b, v.in[0]);
+  return cotangents(call("max_pool2d_grad", ct, index, x, v.attrs));
+}
+
+Values max_pool_grad_vjp(const VjpArgs& v) {
+  const Expr ct(v.b, v.ct[0]), index(v.b, v.in[1]);
+  return cotangents(call("max_pool2d_take", ct, index, v.attrs), none(), none());
+}
+
+Values take_vjp(const VjpArgs& v) {
+  const Expr ct(v.b, v.ct[0]), index(v.b, v.in[1]), x(v.b, v.in[0]);
+  return cotangents(call("max_pool2d_grad", ct, index, x, v.attrs), none());
+}
+
+Values avg_pool_vjp(const VjpArgs& v) {
+  const Expr ct(v.b, v.ct[0]), x(v.b, v.in[0]);
+  return cotangents(call("avg_pool2d_grad", ct, x, v.attrs));
+}
+
+Values avg_pool_grad_vjp(const VjpArgs& v) {
+  return cotangents(call("avg_pool2d", Expr(v.b, v.ct[0]), v.attrs), none());
+}
+
+// ---- rows of the table ----
+
+Attrs window(Ints size, Ints strides, Ints padding) {
+  return {{"window", std::move(size)},
+          {"strides", std::move(strides)},
+          {"padding", std::move(padding)}};
+}
+
+std::vector<Sample> pool_samples() {
+  return {
+      {.shapes = {{2, 4, 5, 3}}, .attrs = window({2, 2}, {2, 2}, {0, 0, 0, 0})},
+      {.shapes = {{5, 5, 4, 2}}, .attrs = window({3, 2}, {2, 1}, {1, 1, 0, 1}), .batched = {1}},
+      {.shapes = {{6, 5, 7, 1}}, .attrs = window({2, 3}, {3, 2}, {0, 1, 0, 0}), .batched = {1}}};
+}
+
+OpDef pool_row(const char* name, const char* doc, std::vector<std::string> operands) {
+  OpDef op;
+  op.name = name;
+  op.doc = doc;
+  op.min_arity = op.max_arity = int(operands.size());
+  op.operands = std::move(operands);
+  op.attrs = pool_attrs();
+  return op;
+}
+
+OpDef max_pool_row() {
+  OpDef op = pool_row("max_pool2d",
+                      "Largest element of each window (padding never wins) and, as uint8, its "
+                      "place in the window: row * window columns + column, the first of equals.",
+                      {"x"});
+  op.infer = max_pool_rule;
+  op.kernel = max_pool_kernel;
+  op.vjp = max_pool_vjp;
+  op.samples = pool_samples();
+  return op;
+}
+
+OpDef max_pool_grad_row() {
+  OpDef op = pool_row("max_pool2d_grad", "Adds each element to the place its window chose.",
+                      {"ct", "index", "x_like"});
+  op.traits = kBackward;
+  op.infer = max_pool_grad_rule;
+  op.kernel = max_pool_grad_kernel;
+  op.vjp = max_pool_grad_vjp;
+  op.type_only = 1u << 2;
+  const std::vector<DType> dtypes{DType::kFloat32, DType::kUInt8, DType::kFloat32};
+  op.samples = {{.shapes = {{2, 2, 2, 3}, {2, 2, 2, 3}, {2, 4, 5, 3}},
+                 .attrs = window({2, 2}, {2, 2}, {0, 0, 0, 0}),
+                 .dtypes = dtypes,
+                 .integer_high = 4},
+                {.shapes = {{5, 2, 3, 2}, {5, 2, 3, 2}, {5, 5, 4, 2}},
+                 .attrs = window({3, 2}, {2, 1}, {0, 0, 0, 0}),
+                 .dtypes = dtypes,
+                 .batched = {1, 1, 1},
+                 .integer_high = 6}};
+  return op;
+}
+
+OpDef take_row() {
+  OpDef op = pool_row("max_pool2d_take", "The element of each window at the place that is given.",
+                      {"x", "index"});
+  op.traits = kBackward;
+  op.infer = take_rule;
+  op.kernel = take_kernel;
+  op.vjp = take_vjp;
+  const std::vector<DType> dtypes{DType::kFloat32, DType::kUInt8};
+  op.samples = {{.shapes = {{2, 4, 5, 3}, {2, 2, 2, 3}},
+                 .attrs = window({2, 2}, {2, 2}, {0, 0, 0, 0}),
+                 .dtypes = dtypes,
+                 .integer_high = 4},
+                {.shapes = {{5, 5, 4, 2}, {5, 2, 3, 2}},
+                 .attrs = window({3, 2}, {2, 1}, {0, 0, 0, 0}),
+                 .dtypes = dtypes,
+                 .batched = {1, 1},
+                 .integer_high = 6}};
+  return op;
+}
+
+OpDef avg_pool_row() {
+  OpDef op = pool_row("avg_pool2d", "Mean of each window; padding does not count.", {"x"});
+  op.infer = avg_pool_rule;
+  op.kernel = avg_pool_kernel;
+  op.vjp = avg_pool_vjp;
+  op.samples = pool_samples();
+  return op;
+}
+
+OpDef avg_pool_grad_row() {
+  OpDef op =
+      pool_row("avg_pool2d_grad", "Spreads each element evenly over its window.", {"ct", "x_like"});
+  op.traits = kBackward;
+  op.infer = avg_pool_grad_rule;
+  op.kernel = avg_pool_grad_kernel;
+  op.vjp = avg_pool_grad_vjp;
+  op.type_only = 1u << 1;
+  op.samples = {
+      {.shapes = {{2, 2, 2, 3}, {2, 4, 5, 3}}, .attrs = window({2, 2}, {2, 2}, {0, 0, 0, 0})},
+      {.shapes = {{5, 3, 4, 2}, {5, 5, 4, 2}},
+       .attrs = window({3, 2}, {2, 1}, {1, 1, 0, 1}),
+       .batched = {1, 1}}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> pool_ops() {
+  return {max_pool_row(), max_pool_grad_row(), take_row(), avg_pool_row(), avg_pool_grad_row()};
+}
+
+}  // namespace samegrad

@@ -1,0 +1,73 @@
+#include "ops/window.h"
+
+namespace samegrad {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+void check_ints(const InferArgs& args, const char* name, std::size_t count, std::int64_t least) {
+  const Ints& values = args.attrs.integers(name);
+  const bool ok = values.size() == count &&
+                  std::ranges::all_of(values, [least](std::int64_t v) { return v >= least; });
+  check_value(ok, args.op.name, name, " must be ", count, " ints of at least ", least, ": got ",
+              to_string(AttrValue(values)), ".");
+}
+
+std::int64_t positions(const InferArgs& args, const char* direction, std::int64_t size,
+                       std::int64_t window, std::int64_t stride, std::int64_t padding) {
+  check_value(size + padding >= window, args.op.name, "the window must fit into the padded ",
+              direction, ": got a window of ", window, " for ", size, " + ", padding,
+              " padding in shape ", args.shape_of(0), "; use more padding or a smaller window.");
+  return (size + padding - window) / stride + 1;
+}
+
+}  // namespace
+
+std::vector<AttrSpec> window_attrs() {
+  return {{"strides", AttrKind::kIntegers, "Steps of the window: rows, columns.", {Ints{1, 1}}},
+          {"padding",
+           AttrKind::kIntegers,
+           "Rows and columns added around an image: top, bottom, left, right.",
+           {Ints{0, 0, 0, 0}}}};
+}
+
+std::vector<AttrSpec> pool_attrs() {
+  std::vector<AttrSpec> attrs = window_attrs();
+  attrs.insert(attrs.begin(),
+               {"window", AttrKind::kIntegers, "Size of the window: rows, columns."});
+  return attrs;
+}
+
+void check_window_attrs(const InferArgs& args) {
+  check_ints(args, "strides", 2, 1);
+  check_ints(args, "padding", 4, 0);
+  if (args.attrs.find("window")) check_ints(args, "window", 2, 1);
+}
+
+void check_images(const InferArgs& args, int operand) {
+  const ValueType& type = args.in[std::size_t(operand)];
+  const std::string& name = args.op.operands[std::size_t(operand)];
+  check_value(type.shape.rank() == 4, args.op.name, "'", name,
+              "' must have the axes (images, rows, columns, channels): got shape ",
+              args.shape_of(operand), "; add axes with reshape.");
+  check_value(type.batch.axis <= 0, args.op.name, "the examples of '", name,
+              "' must lie on axis 0: got axis ", type.batch.axis, "; transpose it first.");
+}
+
+OutputSize output_size(const InferArgs& args, const Shape& x, std::int64_t window_height,
+                       std::int64_t window_width) {
+  const Ints& strides = args.attrs.integers("strides");
+  const Ints& padding = args.attrs.integers("padding");
+  return {positions(args, "rows", x[1], window_height, strides[0], padding[0] + padding[1]),
+          positions(args, "columns", x[2], window_width, strides[1], padding[2] + padding[3])};
+}
+
+WindowGeometry geometry_of(const Attrs& attrs, const Shape& x, const Shape& y,
+                           std::int64_t window_height, std::int64_t window_width) {
+  const Ints& strides = attrs.integers("strides");
+  const Ints& padding = attrs.integers("padding");
+  return {x[1],          x[2],         x[3],       y[1],       y[2],       y[3],
+          window_height, window_width, strides[0], strides[1], padding[0], padding[2]};
+}
+
+}  // namespace samegrad
