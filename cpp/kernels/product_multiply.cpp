@@ -47,36 +47,72 @@ class Multiplication {
   }
 
  private:
-  static constexpr int kWide = kPanelColumns<T>;
+  static constexpr std::int64_t kWide = kPanelColumns<T>;
 
-  Tile<T> tile(std::int64_t first_row, std::int64_t panel, std::int64_t panels) const {
+  Tile<T> tile(std::int64_t first_row, std::int64_t panel) const {
     const Panels<T>& b = product_.b;
     const std::int64_t column = panel * kWide;
-    const bool last = panel == whole_panels_;
-    const std::int64_t columns = last ? b.columns - column : panels * kWide;
-    const std::int64_t row_step = is_narrow(columns) ? b.narrow_row_step : b.row_step;
-    const T* bias = product_.bias == nullptr ? nullptr : last ? last_bias_ : product_.bias + column;
+    const std::int64_t row_step = is_narrow(panel) ? b.narrow_row_step : b.row_step;
+    const bool part = panel == whole_panels_;
+    const T* bias = product_.bias == nullptr ? nullptr : part ? last_bias_ : product_.bias + column;
     return {.a = product_.a + first_row,
             .y = product_.y + first_row,
             .b = b.data + panel * b.panel_step + product_.b_first_row * row_step,
             .panel_step = b.panel_step,
             .row_step = row_step,
             .first_column = column,
-            .columns = columns,
             .bias = bias};
   }
 
-  static bool is_narrow(std::int64_t columns) { return columns <= Vec<T>::kLanes; }
+  bool is_narrow(std::int64_t panel) const {
+    return product_.b.columns - panel * kWide <= Vec<T>::kLanes;
+  }
 
   std::int64_t panel_count() const { return (product_.b.columns + kWide - 1) / kWide; }
 
   void run_column(std::int64_t row, std::int64_t tiles, std::int64_t height,
                   std::int64_t panel) const {
-    Tile<T> t = tile(row, panel, 1);
+    Tile<T> t = tile(row, panel);
     const auto i = static_cast<std::size_t>(height - 1);
-    const TileFn<T> fn = is_narrow(t.columns) ? kTileFunctions<T, 1, 1, kTileRows>[i]
-                                              : kTileFunctions<T, 1, 2, kTileRows>[i];
-    for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) fn(t, product_);
+    const TileFn<T> fn = is_narrow(panel) ? kTileFunctions<T, 1, 1, kTileRows>[i]
+                                          : kTileFunctions<T, 1, 2, kTileRows>[i];
+    for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) {
+      if (panel < whole_panels_) {
+        fn(t, product_);
+      } else {
+        run_part(fn, t, height);
+      }
+    }
+  }
+
+  // Columns beyond the matrix exist in the registers but not in memory.
+  void run_part(TileFn<T> fn, Tile<T> t, std::int64_t height) const {
+    T part[kTileRows][kWide];
+    T* rows[kTileRows];
+    T* const* y = t.y;
+    const std::int64_t column = t.first_column;
+    const std::int64_t columns = product_.b.columns - column;
+    for (std::int64_t r = 0; r < height; ++r) {
+      rows[r] = part[r];
+      if (product_.accumulate) copy_part<kWide / 2>(y[r] + column, columns, part[r]);
+    }
+    t.y = rows;
+    t.first_column = 0;
+    fn(t, product_);
+    for (std::int64_t r = 0; r < height; ++r) {
+      copy_part<kWide / 2>(part[r], columns, y[r] + column);
+    }
+  }
+
+  // By powers of two: a copy of known length is a few instructions, one of unknown length a call.
+  template <std::int64_t kCount>
+  static void copy_part(const T* from, std::int64_t count, T* to) {
+    const bool some = (count & kCount) != 0;
+    if (some) std::copy_n(from, kCount, to);
+    if constexpr (kCount > 1) {
+      const std::int64_t done = some ? kCount : 0;
+      copy_part<kCount / 2>(from + done, count, to + done);
+    }
   }
 
   void run_tiles(std::int64_t row, std::int64_t tiles, std::int64_t height) const {
@@ -97,17 +133,17 @@ class Multiplication {
     const auto i = static_cast<std::size_t>(height - 1);
     std::int64_t p = 0;
     for (; height == 1 && p + 4 <= whole_panels_; p += 4) {
-      run_across(row, tiles, height, p, 4, kTileFunctions<T, 4, 2, 1>[0]);
+      run_across(row, tiles, height, p, kTileFunctions<T, 4, 2, 1>[0]);
     }
     for (; p + 2 <= whole_panels_; p += 2) {
-      run_across(row, tiles, height, p, 2, kTileFunctions<T, 2, 2, kFewRows>[i]);
+      run_across(row, tiles, height, p, kTileFunctions<T, 2, 2, kFewRows>[i]);
     }
     for (; p < panel_count(); ++p) run_column(row, tiles, height, p);
   }
 
   void run_across(std::int64_t row, std::int64_t tiles, std::int64_t height, std::int64_t panel,
-                  std::int64_t panels, TileFn<T> fn) const {
-    Tile<T> t = tile(row, panel, panels);
+                  TileFn<T> fn) const {
+    Tile<T> t = tile(row, panel);
     for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) fn(t, product_);
   }
 

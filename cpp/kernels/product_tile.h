@@ -4,8 +4,6 @@
 // an addition without FMA), whatever the size of the tile: tiles are chosen for speed alone.
 #pragma once
 
-#include <cstring>
-
 #include "kernels/product_multiply.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -18,8 +16,7 @@ struct Tile {
   std::int64_t panel_step;
   std::int64_t row_step;
   std::int64_t first_column;
-  std::int64_t columns;  // valid ones; fewer than the tile's width only in the last panel
-  const T* bias;         // for the tile's full width, or null
+  const T* bias;  // for the tile's full width, or null
 };
 
 // The accumulators of kRows rows by kPanels panels of kVectors vectors.
@@ -28,22 +25,15 @@ class TileProduct {
  public:
   static void run(const Tile<T>& tile, const Product<T>& product) {
     TileProduct t;
-    const bool whole = tile.columns == kColumns;
-    if (!product.accumulate) {
-      t.clear();
-    } else if (whole) {
+    if (product.accumulate) {
       t.load(tile);
     } else {
-      t.load_part(tile);
+      t.clear();
     }
     t.contract(tile, product.walk);
     if (tile.bias != nullptr) t.add_bias(tile.bias);
     if (product.activation == Activation::kRelu) t.relu();
-    if (whole) {
-      t.store(tile);
-    } else {
-      t.store_part(tile);
-    }
+    t.store(tile);
   }
 
  private:
@@ -77,47 +67,6 @@ class TileProduct {
 #pragma GCC unroll 16
       for (int j = 0; j < kWidth; ++j) sum_[r][j].store(y + j * kSize);
     }
-  }
-
-  // Columns beyond the matrix exist in the registers but not in memory.
-  SAMEGRAD_INLINE void load_part(const Tile<T>& tile) {
-    T part[kRows][kColumns] = {};
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const T* y = tile.y[r] + tile.first_column;
-      copy_part(y, tile.columns, part[r]);
-#pragma GCC unroll 16
-      for (int j = 0; j < kWidth; ++j) {
-        sum_[r][j] = Vec<T>::load(&part[r][j * kSize]);
-      }
-    }
-  }
-
-  SAMEGRAD_INLINE void store_part(const Tile<T>& tile) const {
-    T part[kRows][kColumns];
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-      for (int j = 0; j < kWidth; ++j) sum_[r][j].store(&part[r][j * kSize]);
-      T* y = tile.y[r] + tile.first_column;
-      copy_part(part[r], tile.columns, y);
-    }
-  }
-
-  // Powers of two: a copy of known length is one or two instructions, one of unknown length a call.
-  static SAMEGRAD_INLINE void copy_part(const T* from, std::int64_t count, T* to) {
-    if constexpr (kColumns > 16) copy_if<16>(from, count, to);
-    if constexpr (kColumns > 8) copy_if<8>(from, count, to);
-    if constexpr (kColumns > 4) copy_if<4>(from, count, to);
-    copy_if<2>(from, count, to);
-    copy_if<1>(from, count, to);
-  }
-  template <int kCount>
-  static SAMEGRAD_INLINE void copy_if(const T*& from, std::int64_t count, T*& to) {
-    if ((count & kCount) == 0) return;
-    std::memcpy(to, from, kCount * sizeof(T));
-    from += kCount;
-    to += kCount;
   }
 
   SAMEGRAD_INLINE void add_bias(const T* bias) {
