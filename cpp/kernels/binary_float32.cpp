@@ -1,0 +1,5 @@
+#include "kernels/binary_table.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+template BinaryKernel binary_of<float>(BinaryFn fn);
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

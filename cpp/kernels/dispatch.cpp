@@ -1,0 +1,110 @@
+#include "kernels/dispatch.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+
+namespace samegrad {
+namespace {
+
+using TableFunction = const KernelTable* (*)();
+
+struct Variant {
+  const char* suffix;  // of the file name
+  const char* name;
+  bool (*runs_here)();
+};
+
+#if defined(__x86_64__)
+constexpr Variant kVariants[] = {
+    {"v2", "x86-64-v2", [] { return __builtin_cpu_supports("x86-64-v2") != 0; }},
+    {"v3", "x86-64-v3", [] { return __builtin_cpu_supports("x86-64-v3") != 0; }},
+    {"v4", "x86-64-v4", [] { return __builtin_cpu_supports("x86-64-v4") != 0; }},
+};
+#else
+constexpr Variant kVariants[] = {{"generic", "generic", [] { return true; }}};
+#endif
+
+const Variant& find_variant(const std::string& name) {
+  std::string known;
+  for (const Variant& variant : kVariants) {
+    if (name == variant.name || name == variant.suffix) return variant;
+    known += (known.empty() ? "" : ", ") + std::string(variant.name);
+  }
+  fail(ErrorKind::kRuntime, "kernels", "unknown instruction-set variant '", name,
+       "'; set SAMEGRAD_ISA to one of: ", known, ", or leave it unset.");
+}
+
+std::string kernel_folder() {
+  if (const char* folder = std::getenv("SAMEGRAD_KERNEL_DIR")) return folder;
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&kernels), &info) == 0 || info.dli_fname == nullptr) {
+    return ".";
+  }
+  const std::string file = info.dli_fname;
+  const std::size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "." : file.substr(0, slash);
+}
+
+// RTLD_LOCAL and the single exported symbol keep the variants' templates apart.
+const KernelTable& open_variant(const Variant& variant) {
+  const std::string file =
+      kernel_folder() + "/libsamegrad_kernels_" + std::string(variant.suffix) + ".so";
+  void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const char* problem = object == nullptr ? dlerror() : nullptr;
+  if (object != nullptr) {
+    const auto table = reinterpret_cast<TableFunction>(dlsym(object, "samegrad_kernel_table"));
+    if (table != nullptr) return *table();
+    problem = dlerror();
+  }
+  fail(ErrorKind::kRuntime, "kernels", "cannot load the ", variant.name, " kernels from ", file,
+       ": ", problem == nullptr ? "no table" : problem,
+       "; reinstall the package, or set SAMEGRAD_KERNEL_DIR to the folder that holds them.");
+}
+
+}  // namespace
+
+std::vector<std::string> isa_variants_supported() {
+  std::vector<std::string> names;
+  for (const Variant& variant : kVariants) {
+    if (variant.runs_here()) names.emplace_back(variant.name);
+  }
+  return names;
+}
+
+const KernelTable& load_kernels(const std::string& name) {
+  const Variant& variant = find_variant(name);
+  if (!variant.runs_here()) {
+    std::string here;
+    for (const std::string& other : isa_variants_supported()) here += " " + other;
+    fail(ErrorKind::kRuntime, "kernels", "this machine does not run ", variant.name,
+         " instructions; it runs:", here.empty() ? " none" : here,
+         ". Choose one of these with SAMEGRAD_ISA, or leave it unset.");
+  }
+  static std::mutex mutex;
+  static std::map<std::string, const KernelTable*> loaded;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const KernelTable*& table = loaded[variant.name];
+  if (table == nullptr) table = &open_variant(variant);
+  return *table;
+}
+
+const KernelTable& kernels() {
+  static const KernelTable& table = [&]() -> const KernelTable& {
+    const char* pinned = std::getenv("SAMEGRAD_ISA");
+    if (pinned != nullptr && *pinned != '\0') return load_kernels(pinned);
+    const std::vector<std::string> supported = isa_variants_supported();
+    if (supported.empty()) {
+      fail(ErrorKind::kRuntime, "kernels", "this machine runs none of the variants; the oldest, ",
+           kVariants[0].name, ", needs SSE4.2 and POPCNT.");
+    }
+    return load_kernels(supported.back());
+  }();
+  return table;
+}
+
+}  // namespace samegrad

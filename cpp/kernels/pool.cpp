@@ -1,0 +1,149 @@
+#include <cstring>
+
+#include "kernels/lanes.h"
+#include "kernels/window_range.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+namespace {
+
+// The window's places as integers as wide as T, one per channel, kept as bytes in memory.
+template <class T>
+using Places = typename Vec<T>::Int;
+
+template <class T>
+SAMEGRAD_INLINE void store_places(Places<T> places, std::uint8_t* to, std::int64_t count) {
+  std::uint8_t bytes[Vec<T>::kLanes];
+  for (int i = 0; i < Vec<T>::kLanes; ++i) bytes[i] = static_cast<std::uint8_t>(places[i]);
+  if (count == Vec<T>::kLanes) {
+    std::memcpy(to, bytes, sizeof bytes);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = bytes[i];
+  }
+}
+template <class T>
+SAMEGRAD_INLINE Places<T> load_places(const std::uint8_t* from, std::int64_t count) {
+  std::uint8_t bytes[Vec<T>::kLanes] = {};
+  if (count == Vec<T>::kLanes) {
+    std::memcpy(bytes, from, sizeof bytes);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) bytes[i] = from[i];
+  }
+  Places<T> places;
+  for (int i = 0; i < Vec<T>::kLanes; ++i) places[i] = bytes[i];
+  return places;
+}
+
+// f(start, count) for the registers of a pixel's channels; count < kLanes only for the last.
+template <class T, class F>
+SAMEGRAD_INLINE void for_each_channel(std::int64_t channels, F f) {
+  constexpr std::int64_t kLanes = Vec<T>::kLanes;
+  std::int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) f(c, kLanes);
+  if (c < channels) f(c, channels - c);
+}
+
+// The first maximum so far and its place; NaN is the largest.
+template <class T>
+struct Best {
+  Vec<T> value = kLeast<T>;
+  Places<T> place = {};
+
+  SAMEGRAD_INLINE void consider(Vec<T> x, std::int64_t at) {
+    const Mask<T> wins = (x > value) | ((x != x) & (value == value));
+    value = select(wins, x, value);
+    place = wins.raw ? Places<T>{} + static_cast<Bits<T>>(at) : place;
+  }
+};
+
+template <class T>
+void max_pool(const WindowGeometry& g, const void* x, void* y, std::uint8_t* index) {
+  const std::int64_t channels = g.in_channels;
+  const T* image = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  for_each_window(g, [&](const WindowRange& w) {
+    for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
+      Best<T> best;
+      for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t tap) {
+        best.consider(load_some(image + pixel * channels + c, count, kLeast<T>), tap);
+      });
+      store_some(best.value, to + c, count);
+      store_places<T>(best.place, index + c, count);
+    });
+    to += channels;
+    index += channels;
+  });
+}
+
+template <class T>
+void max_pool_grad(const WindowGeometry& g, const void* dy, const std::uint8_t* index, void* dx) {
+  const std::int64_t channels = g.in_channels;
+  const T* from = static_cast<const T*>(dy);
+  T* image = static_cast<T*>(dx);
+  std::memset(dx, 0, static_cast<std::size_t>(g.in_size()) * sizeof(T));
+  for_each_window(g, [&](const WindowRange& w) {
+    for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
+      const Vec<T> gradient = load_some(from + c, count, T(0));
+      const Places<T> place = load_places<T>(index + c, count);
+      for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t tap) {
+        const Mask<T> chosen = {place == static_cast<Bits<T>>(tap)};
+        T* at = image + pixel * channels + c;
+        const Vec<T> sum = load_some(at, count, T(0)) + gradient;
+        store_some(select(chosen, sum, load_some(at, count, T(0))), at, count);
+      });
+    });
+    from += channels;
+    index += channels;
+  });
+}
+
+template <class T>
+void avg_pool(const WindowGeometry& g, const void* x, void* y) {
+  const std::int64_t channels = g.in_channels;
+  const T* image = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  for_each_window(g, [&](const WindowRange& w) {
+    for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
+      Vec<T> sum = T(0);
+      for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t) {
+        sum = sum + load_some(image + pixel * channels + c, count, T(0));
+      });
+      store_some(sum / Vec<T>(static_cast<T>(w.size())), to + c, count);
+    });
+    to += channels;
+  });
+}
+
+template <class T>
+void avg_pool_grad(const WindowGeometry& g, const void* dy, void* dx) {
+  const std::int64_t channels = g.in_channels;
+  const T* from = static_cast<const T*>(dy);
+  T* image = static_cast<T*>(dx);
+  std::memset(dx, 0, static_cast<std::size_t>(g.in_size()) * sizeof(T));
+  for_each_window(g, [&](const WindowRange& w) {
+    for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
+      const Vec<T> share =
+          load_some(from + c, count, T(0)) / Vec<T>(static_cast<T>(w.size()));
+      for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t) {
+        T* at = image + pixel * channels + c;
+        store_some(load_some(at, count, T(0)) + share, at, count);
+      });
+    });
+    from += channels;
+  });
+}
+
+template <class T>
+constexpr PoolKernels kKernels = {.max_pool = max_pool<T>,
+                                  .max_pool_grad = max_pool_grad<T>,
+                                  .avg_pool = avg_pool<T>,
+                                  .avg_pool_grad = avg_pool_grad<T>};
+
+}  // namespace
+
+const PoolKernels* pool_kernels(DType dtype) {
+  if (dtype == DType::kFloat32) return &kKernels<float>;
+  if (dtype == DType::kFloat64) return &kKernels<double>;
+  return nullptr;
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/maths.h"
+#include "kernels/philox.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+namespace {
+
+constexpr int kLanes = kPhiloxLanes;
+
+// A key for one stream of one seed: unrelated for neighbouring streams.
+std::uint64_t key_of(RandomKey key) {
+  PhiloxBlock b{};
+  b.word[0][0] = static_cast<std::uint32_t>(key.stream);
+  b.word[1][0] = static_cast<std::uint32_t>(key.stream >> 32);
+  b.word[2][0] = 0x73616d65u;  // rows are counted from the same words: keep apart
+  b.word[3][0] = 0x67726164u;
+  philox(b, key.seed);
+  return b.word[0][0] | std::uint64_t{b.word[1][0]} << 32;
+}
+
+struct Place {
+  std::int64_t row, block;  // sixteen lanes of one block of a row, or the first lanes of many rows
+};
+
+// Lane i counts place(i); a further attempt is a further counter.
+template <class PlaceOf>
+SAMEGRAD_INLINE PhiloxBlock draw_words(std::uint64_t key, std::uint32_t attempt, PlaceOf place_of) {
+  PhiloxBlock b;
+  for (int i = 0; i < kLanes; ++i) {
+    const Place place = place_of(i);
+    b.word[0][i] = static_cast<std::uint32_t>(place.block);
+    b.word[1][i] = static_cast<std::uint32_t>(place.block >> 32) | attempt << 16;
+    b.word[2][i] = static_cast<std::uint32_t>(place.row);
+    b.word[3][i] = static_cast<std::uint32_t>(place.row >> 32);
+  }
+  philox(b, key);
+  return b;
+}
+
+// [0, 1) from the upper bits of one word (float32) or two (float64).
+SAMEGRAD_INLINE float unit_of(float, const PhiloxBlock& b, int part, int i) {
+  return static_cast<float>(static_cast<std::int32_t>(b.word[part][i] >> 8)) * 0x1p-24f;
+}
+SAMEGRAD_INLINE double unit_of(double, const PhiloxBlock& b, int part, int i) {
+  const double high = static_cast<std::int32_t>(b.word[2 * part][i] >> 5);
+  const double low = static_cast<std::int32_t>(b.word[2 * part + 1][i] >> 6);
+  return (high * 0x1p26 + low) * 0x1p-53;
+}
+// (0, 1], for the logarithm: with more bits near 0, where they count.
+SAMEGRAD_INLINE float positive_unit_of(float, const PhiloxBlock& b, int part, int i) {
+  const float high = static_cast<float>(static_cast<std::int32_t>(b.word[part][i] >> 1));
+  return (high + 0.5f) * 0x1p-31f;
+}
+SAMEGRAD_INLINE double positive_unit_of(double kind, const PhiloxBlock& b, int part, int i) {
+  return unit_of(kind, b, part, i) + 0x1p-54;
+}
+
+// A distribution turns the words of a block into kPerBlock elements. Element 16 p + i depends on
+// lane i alone.
+template <class T>
+struct Uniform {
+  using Element = T;
+  static constexpr int kPerBlock = kLanes * 16 / static_cast<int>(sizeof(T)) / 1;
+  SAMEGRAD_INLINE bool fill(const PhiloxBlock& b, T* y, std::uint32_t) const {
+    for (int part = 0; part < kPerBlock / kLanes; ++part) {
+      for (int i = 0; i < kLanes; ++i) y[part * kLanes + i] = unit_of(T(), b, part, i);
+    }
+    return true;
+  }
+};
+
+// Box-Muller: two uniform numbers make two normal ones.
+template <class T>
+SAMEGRAD_INLINE void box_muller(T* first, T* second) {
+  using V = Vec<T>;
+  for (int i = 0; i < kLanes; i += V::kLanes) {
+    const V radius = sqrt(V(T(-2)) * log(V::load(first + i)));
+    const Reduced<T> angle = reduce_angle(V(T(6.283185307179586)) * V::load(second + i));
+    (radius * sine_after(angle, Bits<T>(1))).store(first + i);
+    (radius * sine_after(angle, Bits<T>(0))).store(second + i);
+  }
+}
+template <class T>
+struct Normal {
+  using Element = T;
+  static constexpr int kPerBlock = Uniform<T>::kPerBlock;
+  SAMEGRAD_INLINE bool fill(const PhiloxBlock& b, T* y, std::uint32_t) const {
+    for (int part = 0; part < kPerBlock / kLanes; part += 2) {
+      T* first = y + part * kLanes;
+      T* second = first + kLanes;
+      for (int i = 0; i < kLanes; ++i) {
+        first[i] = positive_unit_of(T(), b, part, i);
+        second[i] = unit_of(T(), b, part + 1, i);
+      }
+      box_muller(first, second);
+    }
+    return true;
+  }
+};
+// Elements beyond two deviations wait for the next attempt; false while there are any.
+template <class T>
+struct TruncatedNormal {
+  using Element = T;
+  static constexpr int kPerBlock = Normal<T>::kPerBlock;
+  SAMEGRAD_INLINE bool fill(const PhiloxBlock& b, T* y, std::uint32_t attempt) const {
+    T next[kPerBlock];
+    Normal<T>().fill(b, next, attempt);
+    bool done = true;
+    for (int i = 0; i < kPerBlock; ++i) {
+      y[i] = attempt == 0 || std::abs(y[i]) > T(2) ? next[i] : y[i];
+      done &= std::abs(y[i]) <= T(2);
+    }
+    return done;
+  }
+};
+// low + floor(u * size) with 64 bits of u: the bias is below size / 2^64.
+template <class T>
+struct Integers {
+  using Element = T;
+  static constexpr int kPerBlock = 2 * kLanes;
+  std::int64_t low;
+  std::uint64_t size;
+  SAMEGRAD_INLINE bool fill(const PhiloxBlock& b, T* y, std::uint32_t) const {
+    for (int k = 0; k < kPerBlock; ++k) {
+      const int part = k / kLanes, i = k % kLanes;
+      const std::uint64_t bits =
+          b.word[2 * part][i] | std::uint64_t{b.word[2 * part + 1][i]} << 32;
+      const auto scaled = static_cast<unsigned __int128>(bits) * size;
+      const auto offset = static_cast<std::uint64_t>(scaled >> 64);
+      y[k] = static_cast<T>(static_cast<std::uint64_t>(low) + offset);
+    }
+    return true;
+  }
+};
+
+template <class D, class PlaceOf>
+SAMEGRAD_INLINE void draw_block(const D& distribution, std::uint64_t key, PlaceOf place_of,
+                                typename D::Element* y) {
+  for (std::uint32_t attempt = 0; attempt < 0x10000u; ++attempt) {
+    if (distribution.fill(draw_words(key, attempt, place_of), y, attempt)) return;
+  }
+}
+
+// Short rows: the lanes of a block go to the elements of several rows.
+template <class D, class T>
+void draw_short_rows(const D& distribution, std::uint64_t key, std::int64_t first_row,
+                     std::int64_t rows, std::int64_t n, T* y) {
+  T block[D::kPerBlock];
+  std::int64_t row = first_row, column = 0;
+  for (std::int64_t start = 0; start < rows * n; start += kLanes) {
+    Place places[kLanes];
+    for (Place& place : places) {
+      place = {row, column};
+      if (++column == n) ++row, column = 0;
+    }
+    draw_block(distribution, key, [&](int i) { return places[i]; }, block);
+    std::copy_n(block, std::min<std::int64_t>(kLanes, rows * n - start), y + start);
+  }
+}
+
+template <class D>
+void draw_rows(const D& distribution, RandomKey stream, std::int64_t first_row, std::int64_t rows,
+               std::int64_t n, void* y) {
+  using T = typename D::Element;
+  const std::uint64_t key = key_of(stream);
+  T* to = static_cast<T*>(y);
+  if (n <= 0) return;
+  if (n <= kLanes) return draw_short_rows(distribution, key, first_row, rows, n, to);
+  T block[D::kPerBlock];
+  for (std::int64_t row = first_row; row < first_row + rows; ++row) {
+    for (std::int64_t start = 0; start < n; start += D::kPerBlock) {
+      const std::int64_t first_block = start / D::kPerBlock * kLanes;
+      draw_block(distribution, key, [&](int i) { return Place{row, first_block + i}; }, block);
+      const std::int64_t count = std::min<std::int64_t>(D::kPerBlock, n - start);
+      std::copy_n(block, count, to);
+      to += count;
+    }
+  }
+}
+
+template <class T>
+constexpr RandomKernels kKernels = {
+    .uniform = [](RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
+                  void* y) { draw_rows(Uniform<T>(), key, first_row, rows, n, y); },
+    .normal = [](RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
+                 void* y) { draw_rows(Normal<T>(), key, first_row, rows, n, y); },
+    .truncated_normal = [](RandomKey key, std::int64_t first_row, std::int64_t rows,
+                           std::int64_t n,
+                           void* y) { draw_rows(TruncatedNormal<T>(), key, first_row, rows, n, y); },
+};
+
+}  // namespace
+
+const RandomKernels* random_kernels(DType dtype) {
+  if (dtype == DType::kFloat32) return &kKernels<float>;
+  if (dtype == DType::kFloat64) return &kKernels<double>;
+  return nullptr;
+}
+
+void random_integers(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
+                     std::int64_t low, std::int64_t high, DType dtype, void* y) {
+  const std::uint64_t size = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  if (dtype == DType::kInt32) {
+    draw_rows(Integers<std::int32_t>{low, size}, key, first_row, rows, n, y);
+  } else if (dtype == DType::kInt64) {
+    draw_rows(Integers<std::int64_t>{low, size}, key, first_row, rows, n, y);
+  }
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,41 @@
+#include "kernels/lanes.h"
+#include "kernels/with_type.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+namespace {
+
+// Bytes have no registers of their own here: few reduce them, and the compiler vectorises this.
+template <class Op>
+std::uint8_t reduce_bytes(const std::uint8_t* x, std::int64_t n) {
+  std::uint8_t result = Op::template neutral<std::uint8_t>;
+  for (std::int64_t i = 0; i < n; ++i) result = Op::fold(result, x[i]);
+  return result;
+}
+
+template <class T, class Op>
+void row_reduce(const void* x, void* y, std::int64_t rows, std::int64_t n) {
+  const T* from = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if constexpr (sizeof(T) == 1) {
+      to[r] = reduce_bytes<Op>(from + r * n, n);
+    } else {
+      to[r] = reduce_row<T, Op>(from + r * n, n);
+    }
+  }
+}
+
+}  // namespace
+
+RowReduceKernel row_reduce_kernel(ReduceFn fn, DType dtype) {
+  const auto kernel = []<class T, class Op>() -> RowReduceKernel { return row_reduce<T, Op>; };
+  return with_type(dtype, [&]<class T>() {
+    if constexpr (std::is_same_v<T, bool>) {
+      return with_bool_op<RowReduceKernel>(fn, kernel);
+    } else {
+      return with_number_op<RowReduceKernel, T>(fn, kernel);
+    }
+  });
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,85 @@
+#include "kernels/lanes.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+namespace {
+
+template <class T>
+inline constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
+
+// y = exp(x - max x), element by element; returns the sum. y may be null, or x.
+template <class T, bool store>
+SAMEGRAD_INLINE T exp_row(const T* x, T largest, T* y, std::int64_t n) {
+  RowLanes<T, SumOp> lanes;
+  for_each_register<T>(n, [&](int k, std::int64_t start, std::int64_t count) {
+    const Vec<T> e = exp(load_some(x + start, count, kMinusInfinity<T>) - Vec<T>(largest));
+    if (store) store_some(e, y + start, count);
+    lanes.fold(k, e);
+  });
+  return lanes.join();
+}
+
+// One element, by the same code as a whole register.
+template <class T>
+SAMEGRAD_INLINE T log_of(T x) {
+  return log(Vec<T>(x)).raw[0];
+}
+
+template <class T>
+SAMEGRAD_INLINE T softmax_row(const T* x, T largest, T* y, std::int64_t n) {
+  const T sum = exp_row<T, true>(x, largest, y, n);
+  for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
+    store_some(load_some(y + start, count, T(0)) / Vec<T>(sum), y + start, count);
+  });
+  return sum;
+}
+
+template <class T>
+void softmax(const void* x, void* y, std::int64_t rows, std::int64_t n) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* row = static_cast<const T*>(x) + r * n;
+    softmax_row(row, reduce_row<T, MaxOp>(row, n), static_cast<T*>(y) + r * n, n);
+  }
+}
+
+template <class T>
+void log_softmax(const void* x, void* y, std::int64_t rows, std::int64_t n) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* row = static_cast<const T*>(x) + r * n;
+    T* to = static_cast<T*>(y) + r * n;
+    const T largest = reduce_row<T, MaxOp>(row, n);
+    const T log_sum = log_of(exp_row<T, false>(row, largest, nullptr, n));
+    for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
+      const Vec<T> shifted = load_some(row + start, count, T(0)) - Vec<T>(largest);
+      store_some(shifted - Vec<T>(log_sum), to + start, count);
+    });
+  }
+}
+
+// A label that names no class gives NaN: the caller has checked them, and memory stays safe.
+template <class T>
+void sparse_cross_entropy(const void* x, const std::int64_t* labels, void* loss,
+                          void* probabilities, std::int64_t rows, std::int64_t n) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* row = static_cast<const T*>(x) + r * n;
+    const T largest = reduce_row<T, MaxOp>(row, n);
+    const bool valid = labels[r] >= 0 && labels[r] < n;
+    const T score = valid ? row[labels[r]] : std::numeric_limits<T>::quiet_NaN();
+    const T sum = softmax_row(row, largest, static_cast<T*>(probabilities) + r * n, n);
+    static_cast<T*>(loss)[r] = log_of(sum) - (score - largest);
+  }
+}
+
+template <class T>
+constexpr SoftmaxKernels kKernels = {.softmax = softmax<T>,
+                                     .log_softmax = log_softmax<T>,
+                                     .sparse_cross_entropy = sparse_cross_entropy<T>};
+
+}  // namespace
+
+const SoftmaxKernels* softmax_kernels(DType dtype) {
+  if (dtype == DType::kFloat32) return &kKernels<float>;
+  if (dtype == DType::kFloat64) return &kKernels<double>;
+  return nullptr;
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,5 @@
+#include "kernels/unary_table.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+template UnaryKernel unary_of<double>(UnaryFn fn);
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,43 @@
+// The part of a pooling window that lies on the image.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/simd.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+
+struct WindowRange {
+  std::int64_t first_row, end_row, first_column, end_column;  // of the window's own taps
+  std::int64_t first_pixel;                                   // where tap (0, 0) lies, or would
+  std::int64_t size() const { return (end_row - first_row) * (end_column - first_column); }
+};
+
+// f(window) for every output pixel, in order.
+template <class F>
+SAMEGRAD_INLINE void for_each_window(const WindowGeometry& g, F f) {
+  for (std::int64_t row = 0; row < g.out_height; ++row) {
+    const std::int64_t top = row * g.stride_height - g.pad_top;
+    for (std::int64_t column = 0; column < g.out_width; ++column) {
+      const std::int64_t left = column * g.stride_width - g.pad_left;
+      f(WindowRange{.first_row = std::max<std::int64_t>(0, -top),
+                    .end_row = std::min(g.window_height, g.in_height - top),
+                    .first_column = std::max<std::int64_t>(0, -left),
+                    .end_column = std::min(g.window_width, g.in_width - left),
+                    .first_pixel = top * g.in_width + left});
+    }
+  }
+}
+
+// f(pixel of the image, number of the tap) for the taps that lie on the image, in order.
+template <class F>
+SAMEGRAD_INLINE void for_each_tap(const WindowGeometry& g, const WindowRange& w, F f) {
+  for (std::int64_t row = w.first_row; row < w.end_row; ++row) {
+    for (std::int64_t column = w.first_column; column < w.end_column; ++column) {
+      f(w.first_pixel + row * g.in_width + column, row * g.window_width + column);
+    }
+  }
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
