@@ -54,6 +54,9 @@ class StateCell {
  public:
   virtual ~StateCell() = default;
   virtual const std::string& name() const = 0;
+  // One array, or one per replica. A step replaces an array that somebody else still holds instead
+  // of writing into it.
+  virtual std::vector<Array>& components() = 0;
 };
 
 struct StateRead {

@@ -1,0 +1,14 @@
+// One function per layer registers what Python sees of it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace samegrad {
+
+void register_errors(pybind11::module_& m);
+void register_tensor(pybind11::module_& m);
+void register_ops(pybind11::module_& m);
+void register_train(pybind11::module_& m);
+void register_runtime(pybind11::module_& m);
+
+}  // namespace samegrad

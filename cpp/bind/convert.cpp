@@ -1,0 +1,102 @@
+#include "bind/convert.h"
+
+#include "base/error.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+
+py::dtype numpy_dtype(DType dtype) { return py::dtype(std::string(name_of(dtype))); }
+
+Array array_from_numpy(const py::array& given, bool copy) {
+  py::array array = given;
+  const DType dtype = dtype_from_name(py::str(array.dtype().attr("name")));
+  if (!py::cast<bool>(array.dtype().attr("isnative"))) {
+    array = py::array(array.attr("astype")(array.dtype().attr("newbyteorder")("=")));
+  }
+  const bool contiguous = (array.flags() & py::array::c_style) != 0;
+  if (!contiguous) array = py::array::ensure(array, py::array::c_style);
+  Shape shape;
+  for (py::ssize_t i = 0; i < array.ndim(); ++i) shape.push_back(array.shape(i));
+  const auto bytes = std::size_t(array.nbytes());
+  const bool own = contiguous && array.is(given);
+  if (copy && own) {
+    Array result(dtype, shape);
+    std::memcpy(result.raw(), array.data(), bytes);
+    return result;
+  }
+  // The Python object lives until the last view of its memory is gone, whichever thread drops it.
+  auto* keep = new py::object(array);
+  const auto release = [keep] {
+    const py::gil_scoped_acquire gil;
+    delete keep;
+  };
+  void* data = const_cast<void*>(array.data());
+  return Array(dtype, shape, std::make_shared<Buffer>(data, bytes, release));
+}
+
+namespace {
+std::vector<py::ssize_t> dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+}  // namespace
+
+py::array numpy_from_array(const Array& array) {
+  py::array result(numpy_dtype(array.dtype()), dims_of(array.shape()));
+  std::memcpy(result.mutable_data(), array.raw(), array.bytes());
+  return result;
+}
+
+py::array numpy_view(const Array& array) {
+  auto* keep = new std::shared_ptr<Buffer>(array.buffer());
+  const py::capsule owner(keep, [](void* p) { delete static_cast<std::shared_ptr<Buffer>*>(p); });
+  py::array view(numpy_dtype(array.dtype()), dims_of(array.shape()), array.raw(), owner);
+  view.attr("setflags")(py::arg("write") = false);
+  return view;
+}
+
+py::tuple shape_tuple(const Shape& shape) {
+  py::tuple result(shape.rank());
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    result[std::size_t(axis)] = shape[axis] == kRows ? py::object(py::none()) : py::int_(shape[axis]);
+  }
+  return result;
+}
+
+AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::handle& value) {
+  try {
+    switch (spec.kind) {
+      case AttrKind::kFlag:
+        return py::cast<bool>(value);
+      case AttrKind::kInteger:
+        return py::cast<std::int64_t>(value);
+      case AttrKind::kNumber:
+        return py::cast<double>(value);
+      case AttrKind::kString:
+        return py::cast<std::string>(value);
+      case AttrKind::kDType:
+        return dtype_from_name(py::cast<std::string>(py::str(value)));
+      case AttrKind::kIntegers: {
+        std::vector<std::int64_t> numbers;
+        for (const py::handle item : py::iter(value)) numbers.push_back(py::cast<std::int64_t>(item));
+        return numbers;
+      }
+    }
+  } catch (const py::cast_error&) {
+  } catch (const py::error_already_set&) {
+  }
+  fail(ErrorKind::kType, op.name, "attribute '", spec.name, "' (", spec.doc, ") got ",
+       std::string(py::repr(value)), ".");
+}
+
+py::object python_from_attr(const AttrValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return py::bool_(*flag);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return py::int_(*integer);
+  if (const auto* number = std::get_if<double>(&value)) return py::float_(*number);
+  if (const auto* string = std::get_if<std::string>(&value)) return py::str(*string);
+  if (const auto* dtype = std::get_if<DType>(&value)) return py::str(name_of(*dtype));
+  const auto& integers = std::get<std::vector<std::int64_t>>(value);
+  py::tuple result(integers.size());
+  for (std::size_t i = 0; i < integers.size(); ++i) result[i] = py::int_(integers[i]);
+  return result;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,26 @@
+// Between Python's objects and the engine's.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include "ir/op_def.h"
+#include "train/trace.h"
+
+namespace samegrad {
+
+// A contiguous array of a supported dtype; shares memory if `copy` is false and the layout allows it.
+Array array_from_numpy(const pybind11::array& array, bool copy);
+// A new array with the same numbers.
+pybind11::array numpy_from_array(const Array& array);
+// A read-only view; the memory lives as long as the view.
+pybind11::array numpy_view(const Array& array);
+pybind11::dtype numpy_dtype(DType dtype);
+
+AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const pybind11::handle& value);
+pybind11::object python_from_attr(const AttrValue& value);
+
+// (2, None): None where the number of examples decides.
+pybind11::tuple shape_tuple(const Shape& shape);
+
+}  // namespace samegrad

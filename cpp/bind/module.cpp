@@ -1,0 +1,12 @@
+#include "bind/bind.h"
+#include "ops/registry.h"
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The C++ engine of samegrad. Use the samegrad package.";
+  samegrad::register_all_ops();
+  samegrad::register_errors(m);
+  samegrad::register_tensor(m);
+  samegrad::register_ops(m);
+  samegrad::register_train(m);
+  samegrad::register_runtime(m);
+}

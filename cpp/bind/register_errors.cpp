@@ -1,0 +1,61 @@
+#include "base/error.h"
+#include "bind/bind.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+namespace {
+
+struct Classes {
+  py::object invalid_argument;
+  py::object non_finite;
+};
+
+Classes* classes = nullptr;
+
+PyObject* class_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kType:
+      return PyExc_TypeError;
+    case ErrorKind::kRuntime:
+      return PyExc_RuntimeError;
+    case ErrorKind::kIndex:
+      return PyExc_IndexError;
+    case ErrorKind::kNotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::kInvalidArgument:
+      return classes->invalid_argument.ptr();
+    case ErrorKind::kNonFinite:
+      return classes->non_finite.ptr();
+    case ErrorKind::kValue:
+      break;
+  }
+  return PyExc_ValueError;
+}
+
+py::object make_class(py::module_& m, const char* name, PyObject* base, const char* doc) {
+  const std::string full = std::string("samegrad.errors.") + name;
+  py::object made = py::reinterpret_steal<py::object>(
+      PyErr_NewExceptionWithDoc(full.c_str(), doc, base, nullptr));
+  m.attr(name) = made;
+  return made;
+}
+
+}  // namespace
+
+void register_errors(py::module_& m) {
+  classes = new Classes;
+  classes->invalid_argument = make_class(m, "InvalidArgumentError", PyExc_ValueError,
+                                         "An operand holds values that the operation rules out.");
+  classes->non_finite = make_class(m, "NonFiniteError", PyExc_ArithmeticError,
+                                   "An operation made a NaN or an infinity.");
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const Error& error) {
+      PyErr_SetString(class_of(error.kind()), error.what());
+    }
+  });
+}
+
+}  // namespace samegrad

@@ -1,0 +1,68 @@
+#include <pybind11/stl.h>
+
+#include "base/error.h"
+#include "bind/bind.h"
+#include "bind/convert.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+namespace {
+
+const Array& array_of(const Tensor& tensor, const char* who) {
+  if (tensor.symbolic()) {
+    fail(ErrorKind::kType, who,
+         "this tensor has no value yet: it belongs to a function that is being traced; return it "
+         "from the function to look at it, or use samegrad.cond and samegrad.while_loop to decide on it.");
+  }
+  return tensor.array;
+}
+
+py::object example_axis(const Tensor& tensor) {
+  if (!tensor.type.batched()) return py::none();
+  return py::make_tuple(tensor.type.batch.axis, tensor.type.batch.rows_per_example);
+}
+
+std::int64_t traced_size(const Tensor& tensor, int axis) {
+  const std::int64_t dim = tensor.type.shape[axis];
+  if (dim != kRows) return dim;
+  const ExampleAxis& batch = tensor.type.batch;
+  return batch.rows_per_example *
+         tensor.trace->program().symbols[std::size_t(batch.symbol)].traced_count;
+}
+
+}  // namespace
+
+void register_tensor(py::module_& m) {
+  py::class_<Tensor>(m, "Tensor", py::dynamic_attr())
+      .def(py::init([](const py::array& array, bool copy, std::optional<int> axis, std::int64_t rows) {
+             ExampleAxis batch;
+             if (axis) batch = {*axis, rows, 0};
+             return make_tensor(array_from_numpy(array, copy), batch);
+           }),
+           py::arg("array"), py::arg("copy") = true, py::arg("example_axis") = py::none(),
+           py::arg("rows_per_example") = 1)
+      .def_property_readonly("_shape", [](const Tensor& t) { return shape_tuple(t.type.shape); })
+      .def_property_readonly("_dtype", [](const Tensor& t) { return name_of(t.type.dtype); })
+      .def_property_readonly("_rank", [](const Tensor& t) { return t.type.shape.rank(); })
+      .def_property_readonly("_symbolic", &Tensor::symbolic)
+      .def_property_readonly("_varying", [](const Tensor& t) {
+             return t.symbolic() && t.trace->program().varying(t.value);
+           })
+      .def_property_readonly("_example_axis", &example_axis)
+      .def("_traced_size", &traced_size)
+      .def("_numpy", [](const Tensor& t) { return numpy_from_array(array_of(t, "Tensor.numpy")); })
+      .def("_view", [](const Tensor& t) { return numpy_view(array_of(t, "Tensor")); })
+      .def("_item", [](const Tensor& t) {
+             const Array& array = array_of(t, "Tensor");
+             check_type(array.size() == 1, "Tensor", "only a tensor of one element is a number: got shape ",
+                        to_string(array.shape()), ".");
+             return element(array, 0);
+           })
+      .def("_as_examples", [](const Tensor& t, int axis, std::int64_t rows) {
+             return make_tensor(array_of(t, "Tensor"), {axis, rows, 0});
+           })
+      .def("_as_plain", [](const Tensor& t) { return make_tensor(array_of(t, "Tensor")); });
+}
+
+}  // namespace samegrad

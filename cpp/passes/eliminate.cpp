@@ -1,0 +1,80 @@
+#include <map>
+
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace samegrad {
+
+Graph eliminate_dead(Graph graph) {
+  std::vector<bool> needed(graph.values.size(), false);
+  for (Value output : graph.outputs) needed[std::size_t(output)] = true;
+  for (const StateWrite& write : graph.writes) needed[std::size_t(write.value)] = true;
+  std::vector<bool> kept(graph.nodes.size(), false);
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = graph.nodes[i];
+    bool keep = node.op->has(kSideEffect);
+    for (Value output : node.outputs) keep = keep || needed[std::size_t(output)];
+    kept[i] = keep;
+    if (!keep) continue;
+    for (Value input : node.inputs) needed[std::size_t(input)] = true;
+  }
+  Rewriter rewrite(graph);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (kept[i]) rewrite.copy(graph.nodes[i]);
+  }
+  return rewrite.finish();
+}
+
+namespace {
+
+// Equal keys, equal results: the op, its attributes and its operands.
+std::string key_of(const Node& node, const Values& inputs) {
+  std::string key = node.op->name;
+  for (Value input : inputs) key += " %" + std::to_string(input);
+  for (const auto& [name, value] : node.attrs.items()) key += " " + name + "=" + to_string(value);
+  return key;
+}
+
+// Constants of one element are compared by value, so that equal numbers are one.
+std::string key_of(const ValueInfo& info, const Array& array) {
+  std::string key = to_string(info.type) + ":";
+  return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());
+}
+
+void merge_constants(Rewriter& rewrite) {
+  std::map<std::string, Value> seen;
+  const Graph& from = rewrite.from();
+  for (std::size_t v = 0; v < from.values.size(); ++v) {
+    const ValueInfo& info = from.values[v];
+    if (info.source != Source::kConstant) continue;
+    const Array& array = from.constants[std::size_t(info.index)];
+    if (array.size() != 1) continue;
+    const auto [at, fresh] = seen.try_emplace(key_of(info, array), rewrite(Value(v)));
+    if (!fresh) rewrite.replace(Value(v), at->second);
+  }
+}
+
+}  // namespace
+
+Graph eliminate_common(Graph graph) {
+  Rewriter rewrite(graph);
+  merge_constants(rewrite);
+  std::map<std::string, const Node*> seen;
+  for (const Node& node : graph.nodes) {
+    if (node.op->has(kRandomOp) || node.op->has(kSideEffect)) {
+      rewrite.copy(node);
+      continue;
+    }
+    const auto [at, fresh] = seen.try_emplace(key_of(node, rewrite(node.inputs)), &node);
+    if (fresh) {
+      rewrite.copy(node);
+      continue;
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      rewrite.replace(node.outputs[i], rewrite(at->second->outputs[i]));
+    }
+  }
+  return rewrite.finish();
+}
+
+}  // namespace samegrad

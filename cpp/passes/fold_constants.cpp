@@ -1,0 +1,76 @@
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace samegrad {
+namespace {
+
+// Results larger than this are cheaper to make than to keep.
+constexpr std::int64_t kFoldedElements = 1024;
+
+bool is_pure(const OpDef& op) {
+  constexpr std::uint32_t kFacts =
+      kRandomOp | kCollective | kReplicaFact | kGlobalFact | kSideEffect;
+  return op.kernel && (op.traits & kFacts) == 0;
+}
+
+// `operands` is the new graph, in which earlier nodes may have become constants.
+bool can_fold(const Graph& operands, const Values& inputs, const Graph& results, const Node& node) {
+  if (!is_pure(*node.op)) return false;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const ValueInfo& info = operands.values[std::size_t(inputs[k])];
+    const bool read = !(node.op->type_only >> k & 1u);
+    if (info.type.batched() || (read && info.source != Source::kConstant)) return false;
+  }
+  for (Value output : node.outputs) {
+    const ValueType& type = results.type(output);
+    if (type.batched() || type.shape.size() > kFoldedElements) return false;
+  }
+  return true;
+}
+
+View view_of(const Array& array) {
+  return {array.raw(), array.shape(), array.dtype()};
+}
+
+std::vector<Array> evaluate(const Graph& operands, const Values& inputs, const Graph& results,
+                            const Node& node) {
+  std::vector<View> in, out;
+  std::vector<Array> arrays;
+  for (Value input : inputs) {
+    const ValueInfo& info = operands.values[std::size_t(input)];
+    if (info.source == Source::kConstant) {
+      in.push_back(view_of(operands.constants[std::size_t(info.index)]));
+    } else {
+      in.push_back({nullptr, info.type.shape, info.type.dtype});
+    }
+  }
+  for (Value output : node.outputs) {
+    const ValueType& type = results.type(output);
+    arrays.emplace_back(type.dtype, type.shape);
+    out.push_back(view_of(arrays.back()));
+  }
+  static const StepFacts kFacts;
+  Scratch scratch;
+  node.op->kernel({.attrs = node.attrs, .in = in, .out = out, .facts = kFacts, .scratch = scratch});
+  return arrays;
+}
+
+}  // namespace
+
+Graph fold_constants(Graph graph) {
+  Rewriter rewrite(graph);
+  for (const Node& node : graph.nodes) {
+    const Values inputs = rewrite(node.inputs);
+    if (!can_fold(rewrite.to(), inputs, graph, node)) {
+      rewrite.copy(node);
+      continue;
+    }
+    const std::vector<Array> arrays = evaluate(rewrite.to(), inputs, graph, node);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      rewrite.replace(node.outputs[i], rewrite.to().add_constant(arrays[i]));
+    }
+  }
+  return rewrite.finish();
+}
+
+}  // namespace samegrad

@@ -1,0 +1,34 @@
+// Rewrites of a whole graph, taken after all gradients. Every pass keeps the bits.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace samegrad {
+
+struct PassOptions {
+  bool fold_constants = true;
+  bool eliminate_common = true;
+  bool sink_masks = true;
+  bool fuse_epilogue = true;
+  bool fuse_elementwise = true;
+  bool eliminate_dead = true;
+  bool operator==(const PassOptions&) const = default;
+};
+
+// Nodes whose operands are all constants become constants.
+Graph fold_constants(Graph graph);
+// Equal nodes become one (random ones excepted).
+Graph eliminate_common(Graph graph);
+// relu's mask moves from the large side of a max pooling's gradient to the small one.
+Graph sink_masks(Graph graph);
+// Products take the bias and relu that follow into their epilogue.
+Graph fuse_epilogue(Graph graph);
+// Chains of elementwise nodes become one loop.
+Graph fuse_elementwise(Graph graph);
+// What no output and no variable needs goes.
+Graph eliminate_dead(Graph graph);
+
+// All that are switched on, in the order above; debug builds verify after each.
+Graph run_passes(Graph graph, const PassOptions& options);
+
+}  // namespace samegrad

@@ -1,0 +1,37 @@
+// What all passes need: copy a graph node by node, putting other values in some places.
+#pragma once
+
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace samegrad {
+
+class Rewriter {
+ public:
+  explicit Rewriter(const Graph& from);
+
+  const Graph& from() const { return from_; }
+  Graph& to() { return to_; }
+  Builder& builder() { return builder_; }
+
+  // The new value for an old one (made already).
+  Value operator()(Value old) const { return map_[std::size_t(old)]; }
+  Values operator()(const std::vector<Value>& old) const;
+  void replace(Value old, Value fresh) { map_[std::size_t(old)] = fresh; }
+  // Copies a node with its operands replaced.
+  void copy(const Node& node);
+  // The finished graph, with outputs and writes.
+  Graph finish();
+
+ private:
+  const Graph& from_;
+  Graph to_;
+  Builder builder_;
+  std::vector<Value> map_;
+};
+
+// How often each value is read by nodes, outputs and writes.
+std::vector<int> count_uses(const Graph& graph);
+
+}  // namespace samegrad

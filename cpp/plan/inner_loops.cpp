@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "plan/schedule.h"
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+// A result of one example larger than this leaves the cache before it is read if a tile of examples
+// is made of it first.
+constexpr std::int64_t kBigValueBytes = 24 << 10;
+// A longer stretch would take everything with it.
+constexpr std::int32_t kLongestStretch = 8;
+
+struct Range {
+  std::int32_t first = -1, last = -1;  // positions in the loop
+};
+
+std::vector<Range> lifetimes(const Plan& plan, const Loop& loop) {
+  std::vector<Range> ranges(plan.graph.values.size());
+  for (std::size_t p = 0; p < loop.nodes.size(); ++p) {
+    const Node& node = plan.graph.nodes[std::size_t(loop.nodes[p])];
+    for (Value output : node.outputs) {
+      Range& range = ranges[std::size_t(plan.root[std::size_t(output)])];
+      if (range.first < 0) range.first = std::int32_t(p);
+      range.last = std::max(range.last, std::int32_t(p));
+    }
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.op->type_only >> k & 1u) continue;
+      Range& range = ranges[std::size_t(plan.root[std::size_t(node.inputs[k])])];
+      range.last = std::max(range.last, std::int32_t(p));
+    }
+  }
+  return ranges;
+}
+
+std::vector<Loop::Inner> merged(std::vector<Loop::Inner> stretches) {
+  std::sort(stretches.begin(), stretches.end(),
+            [](const Loop::Inner& a, const Loop::Inner& b) { return a.begin < b.begin; });
+  std::vector<Loop::Inner> result;
+  for (const Loop::Inner& stretch : stretches) {
+    if (!result.empty() && stretch.begin < result.back().end) {
+      result.back().end = std::max(result.back().end, stretch.end);
+    } else {
+      result.push_back(stretch);
+    }
+  }
+  return result;
+}
+
+// A stretch runs example by example, so a tree that goes down to single examples cannot be in it.
+bool has_fine_tree(const Plan& plan, const Loop& loop, const Loop::Inner& stretch) {
+  for (std::int32_t p = stretch.begin; p < stretch.end; ++p) {
+    const Node& node = plan.graph.nodes[std::size_t(loop.nodes[std::size_t(p)])];
+    if (node.locality != Locality::kTree || !node.op->leaf_examples) continue;
+    if (node.op->leaf_examples(plan.graph.type(node.outputs[0])) < kLeafExamples) return true;
+  }
+  return false;
+}
+
+void form(Plan& plan, Loop& loop) {
+  const std::vector<Range> ranges = lifetimes(plan, loop);
+  std::vector<Loop::Inner> stretches;
+  for (std::size_t v = 0; v < ranges.size(); ++v) {
+    const bool in_tile = plan.storage[v] == Storage::kTile && plan.root[v] == Value(v);
+    if (!in_tile || ranges[v].first < 0) continue;
+    const bool big = example_bytes(plan.graph.values[v].type) > kBigValueBytes;
+    if (big && ranges[v].last - ranges[v].first <= kLongestStretch) {
+      stretches.push_back({ranges[v].first, ranges[v].last + 1});
+    }
+  }
+  for (const Loop::Inner& stretch : merged(std::move(stretches))) {
+    if (!has_fine_tree(plan, loop, stretch)) loop.inner.push_back(stretch);
+  }
+  for (std::size_t v = 0; v < ranges.size(); ++v) {
+    if (plan.storage[v] != Storage::kTile || ranges[v].first < 0) continue;
+    for (const Loop::Inner& inner : loop.inner) {
+      if (ranges[v].first >= inner.begin && ranges[v].last < inner.end) plan.inner_value[v] = true;
+    }
+  }
+}
+
+}  // namespace
+
+void form_inner_loops(Plan& plan, const PlanOptions& options) {
+  plan.inner_value.assign(plan.graph.values.size(), false);
+  if (options.inner_loops) {
+    for (Loop& loop : plan.loops) form(plan, loop);
+  }
+  for (std::size_t v = 0; v < plan.root.size(); ++v) {
+    if (plan.inner_value[std::size_t(plan.root[v])]) plan.inner_value[v] = true;
+  }
+}
+
+}  // namespace samegrad

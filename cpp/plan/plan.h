@@ -1,0 +1,76 @@
+// A compiled graph: steps as data. runtime/ executes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/op_def.h"
+#include "passes/passes.h"
+
+namespace samegrad {
+
+// Where the bytes of a value live while a plan runs.
+enum class Storage : std::uint8_t {
+  kUnused,
+  kExternal,  // an argument, variable or constant
+  kTile,      // in the task's scratch: the rows of one tile of examples
+  kReplica,   // one copy per replica, all rows
+  kShared     // one copy
+};
+
+// A loop over the examples of each replica: every node is run for one tile of examples after the
+// other, so what lies between the nodes stays in cache.
+struct Loop {
+  std::vector<std::int32_t> nodes;
+  int symbol = 0;
+  bool varying = false;  // each replica has its own examples
+  // Nodes [begin, end) (positions in `nodes`) run one example at a time.
+  struct Inner {
+    std::int32_t begin, end;
+  };
+  std::vector<Inner> inner;
+  std::vector<Value> trees;  // results of the tree reductions in the loop
+};
+
+struct Prepared {
+  std::int32_t node;  // whose prepare() is called
+  Value operand;
+  std::int32_t slot;  // index of the prepared memory
+};
+
+struct Step {
+  enum class Kind : std::uint8_t { kNode, kLoop, kAllReduce } kind;
+  std::vector<std::int32_t> nodes;  // kNode: one; kAllReduce: all that run together
+  std::int32_t loop = -1;
+  std::vector<Prepared> prepare;  // done before the step
+};
+
+struct PlanOptions {
+  PassOptions passes;
+  bool inner_loops = true;     // big intermediate results one example at a time
+  bool defer_products = true;  // big weight gradients after the loop
+  bool operator==(const PlanOptions&) const = default;
+};
+
+struct Plan {
+  Graph graph;
+  std::vector<Step> steps;
+  std::vector<Loop> loops;
+  std::vector<Storage> storage;             // per value
+  std::vector<Value> root;                  // per value: whose bytes it shows (itself mostly)
+  std::vector<std::int32_t> prepared_slot;  // per node: slot of its prepared operand, or -1
+  std::vector<bool> inner_value;            // per value: lives for one example of an inner loop
+  std::int32_t prepared_slots = 0;
+  std::vector<bool> written_in_place;  // per write: the producer stores into the variable's memory
+  bool has_random = false;
+};
+
+// Passes, phases, storage.
+Plan compile(Graph graph, const PlanOptions& options = {});
+
+// Phases, loops and memory for people.
+std::string explain(const Plan& plan);
+
+}  // namespace samegrad

@@ -1,0 +1,187 @@
+#include "plan/schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+// A tree reduction with few rows and a big result (the gradient of a dense layer's kernel) would
+// move the result through the cache at every leaf: it runs after the loop, tile by tile of the
+// result.
+constexpr std::int64_t kBigTreeBytes = 32 << 10;
+constexpr std::int64_t kManyRows = 16;
+
+bool examples_come_first(const Graph& graph, const Node& node) {
+  const auto first = [&](Value value) {
+    const ValueType& type = graph.type(value);
+    return !type.batched() || type.batch.axis == 0;
+  };
+  return std::all_of(node.inputs.begin(), node.inputs.end(), first) &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), first);
+}
+
+int symbol_of(const Graph& graph, const Node& node) {
+  for (Value value : node.outputs) {
+    if (graph.type(value).batched()) return graph.type(value).batch.symbol;
+  }
+  for (Value value : node.inputs) {
+    if (graph.type(value).batched()) return graph.type(value).batch.symbol;
+  }
+  return -1;
+}
+
+class Scheduler {
+ public:
+  Scheduler(Plan& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
+
+  void run() {
+    const Graph& graph = plan_.graph;
+    level_.resize(graph.nodes.size());
+    in_loop_.resize(graph.nodes.size());
+    std::int32_t last = 0;
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      in_loop_[n] = belongs_to_loop(graph.nodes[n]);
+      level_[n] = level_of(graph.nodes[n], in_loop_[n]);
+      last = std::max(last, level_[n]);
+    }
+    for (std::int32_t level = 0; level <= last; ++level) {
+      if (level % 2) {
+        emit_loops(level);
+      } else {
+        emit_whole(level);
+      }
+    }
+  }
+
+ private:
+  // Even levels hold whole nodes, odd ones loops.
+  std::int32_t level_of(const Node& node, bool in_loop) const {
+    const Graph& graph = plan_.graph;
+    std::int32_t level = in_loop ? 1 : 0;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.op->type_only >> k & 1u) continue;
+      const ValueInfo& info = graph.values[std::size_t(node.inputs[k])];
+      if (info.source != Source::kNode) continue;
+      const auto producer = std::size_t(info.index);
+      std::int32_t earliest = level_[producer];
+      if (in_loop) {
+        const bool flows_inside = in_loop_[producer] && same_loop(node, graph.nodes[producer]) &&
+                                  graph.nodes[producer].locality == Locality::kExample;
+        if (!flows_inside) earliest += in_loop_[producer] ? 2 : 1;
+      } else if (in_loop_[producer]) {
+        earliest += 1;
+      }
+      level = std::max(level, earliest);
+    }
+    return level;
+  }
+
+  bool same_loop(const Node& a, const Node& b) const {
+    return symbol_of(plan_.graph, a) == symbol_of(plan_.graph, b) && varies(a) == varies(b);
+  }
+
+  // The tree reduction of a single replica's rows: a node varies if what it reads does.
+  bool varies(const Node& node) const {
+    const Graph& graph = plan_.graph;
+    if (graph.varying(node.outputs[0])) return true;
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](Value value) { return graph.varying(value); });
+  }
+
+  bool belongs_to_loop(const Node& node) const {
+    const Graph& graph = plan_.graph;
+    if (node.locality == Locality::kWhole || node.op->has(kCollective)) return false;
+    if (symbol_of(graph, node) < 0 || !examples_come_first(graph, node)) return false;
+    return node.locality == Locality::kExample || !is_deferred(node);
+  }
+
+  bool is_deferred(const Node& node) const {
+    const Graph& graph = plan_.graph;
+    if (!options_.defer_products) return false;
+    const ValueType& result = graph.type(node.outputs[0]);
+    std::int64_t rows = 1;
+    for (Value input : node.inputs) {
+      const ValueType& type = graph.type(input);
+      if (!type.batched()) continue;
+      // Rows of the contraction that one example brings.
+      const std::int64_t columns = type.shape[type.shape.rank() - 1];
+      rows = std::max(rows, example_size(type) / std::max<std::int64_t>(columns, 1));
+    }
+    return example_bytes(result) > kBigTreeBytes && rows < kManyRows;
+  }
+
+  void emit_loops(std::int32_t level) {
+    const Graph& graph = plan_.graph;
+    std::map<std::pair<int, bool>, std::int32_t> loops;
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (!in_loop_[n] || level_[n] != level) continue;
+      const Node& node = graph.nodes[n];
+      const auto key = std::make_pair(symbol_of(graph, node), varies(node));
+      if (!loops.count(key)) {
+        loops[key] = std::int32_t(plan_.loops.size());
+        plan_.loops.push_back({{}, key.first, key.second, {}, {}});
+        Step step{Step::Kind::kLoop, {}, std::int32_t(plan_.loops.size() - 1), {}};
+        plan_.steps.push_back(std::move(step));
+      }
+      Loop& loop = plan_.loops[std::size_t(loops[key])];
+      loop.nodes.push_back(std::int32_t(n));
+      if (node.locality == Locality::kTree) {
+        loop.trees.insert(loop.trees.end(), node.outputs.begin(), node.outputs.end());
+      }
+    }
+  }
+
+  // Collectives that can run together do: as soon as one is due, all that are ready join it.
+  void emit_whole(std::int32_t level) {
+    const Graph& graph = plan_.graph;
+    std::vector<std::int32_t> pending;
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (!in_loop_[n] && level_[n] == level) pending.push_back(std::int32_t(n));
+    }
+    while (!pending.empty()) {
+      std::vector<bool> waiting(graph.nodes.size(), false);
+      for (std::int32_t n : pending) waiting[std::size_t(n)] = true;
+      std::vector<std::int32_t> later, collectives;
+      for (std::int32_t n : pending) {
+        const Node& node = graph.nodes[std::size_t(n)];
+        const bool blocked = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value value) {
+          const ValueInfo& info = graph.values[std::size_t(value)];
+          return info.source == Source::kNode && waiting[std::size_t(info.index)];
+        });
+        if (blocked) {
+          later.push_back(n);
+        } else if (node.op->has(kCollective)) {
+          collectives.push_back(n);
+        } else {
+          plan_.steps.push_back({Step::Kind::kNode, {n}, -1, {}});
+          waiting[std::size_t(n)] = false;
+        }
+      }
+      if (!collectives.empty()) {
+        plan_.steps.push_back({Step::Kind::kAllReduce, collectives, -1, {}});
+      }
+      pending = std::move(later);
+    }
+  }
+
+  Plan& plan_;
+  const PlanOptions& options_;
+  std::vector<std::int32_t> level_;
+  std::vector<bool> in_loop_;
+};
+
+}  // namespace
+
+std::int64_t example_bytes(const ValueType& type) {
+  return example_size(type) * std::int64_t(size_of(type.dtype));
+}
+
+void schedule(Plan& plan, const PlanOptions& options) {
+  Scheduler(plan, options).run();
+}
+
+}  // namespace samegrad

@@ -1,0 +1,18 @@
+// Cuts a graph into steps.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace samegrad {
+
+// Fills steps and loops: loops over examples and, between them, whole nodes and collectives.
+void schedule(Plan& plan, const PlanOptions& options);
+
+// Marks the stretches of each loop that run one example at a time because what passes between their
+// nodes would not fit into cache otherwise.
+void form_inner_loops(Plan& plan, const PlanOptions& options);
+
+// Bytes of one example of a value.
+std::int64_t example_bytes(const ValueType& type);
+
+}  // namespace samegrad

@@ -1,0 +1,76 @@
+// The top of the tree: partial results of the replicas are added in the order in which one device
+// would have joined its subtrees.
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/executor.h"
+#include "runtime/threads.h"
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+constexpr std::int64_t kBlock = 4096;  // elements: the stack of partial sums stays in L1
+constexpr std::int64_t kParallelElements = 65536;  // fewer are added faster by one thread
+
+struct Piece {
+  const Node* node;
+  std::int64_t begin, end;
+};
+
+// The sum over replicas of x[begin, end) goes to out; partial sums lie in scratch, one per level.
+void reduce_block(BinaryKernel add, const std::vector<const std::byte*>& x, std::byte* out,
+                  std::int64_t n, std::int64_t bytes, std::byte* scratch) {
+  const auto replicas = std::int64_t(x.size());
+  std::array<const std::byte*, 64> at{};
+  walk_tree(
+      0, replicas, 1, 0,
+      [&](std::int64_t r, std::int64_t, int level) { at[std::size_t(level)] = x[std::size_t(r)]; },
+      [&](int level) {
+        std::byte* sum = level == 0 ? out : scratch + level * aligned(bytes);
+        add(at[std::size_t(level)], at[std::size_t(level) + 1], sum, n, 1, 1);
+        at[std::size_t(level)] = sum;
+      });
+  if (at[0] != out) std::copy_n(at[0], bytes, out);
+}
+
+void run_piece(const Plan& plan, const Piece& piece, Context& context) {
+  const Graph& graph = plan.graph;
+  const Value input = plan.root[std::size_t(piece.node->inputs[0])];
+  const DType dtype = graph.type(input).dtype;
+  const auto width = std::int64_t(size_of(dtype));
+  const std::int64_t n = piece.end - piece.begin;
+  std::vector<const std::byte*> x;
+  for (int r = 0; r < context.replicas(); ++r)
+    x.push_back(context.base(r, input) + piece.begin * width);
+  std::byte* out = context.base(0, piece.node->outputs[0]) + piece.begin * width;
+  const Context::Lease lease(context);
+  const Scratch::Frame frame(*lease);
+  auto* scratch = static_cast<std::byte*>(
+      (*lease).take(std::size_t(aligned(n * width) * tree_levels(context.replicas(), 1))));
+  reduce_block(kernels().binary(BinaryFn::k_add, dtype), x, out, n, n * width, scratch);
+  if (piece.node->attrs.string("op") == "mean") {
+    const Array count = Array::number(dtype, context.replicas());
+    kernels().binary(BinaryFn::k_div, dtype)(out, count.raw(), out, n, 1, 0);
+  }
+}
+
+}  // namespace
+
+void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context) {
+  std::vector<Piece> pieces;
+  std::int64_t total = 0;
+  for (std::int32_t index : nodes) {
+    const Node& node = plan.graph.nodes[std::size_t(index)];
+    const std::int64_t n = plan.graph.type(node.outputs[0]).shape.size();
+    for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+      pieces.push_back({&node, begin, std::min(begin + kBlock, n)});
+    }
+    total += n * context.replicas();
+  }
+  const ParallelFor& loops = total > kParallelElements ? parallel_loops() : serial_loops();
+  loops.run(std::int64_t(pieces.size()),
+            [&](std::int64_t i) { run_piece(plan, pieces[std::size_t(i)], context); });
+}
+
+}  // namespace samegrad

@@ -1,0 +1,192 @@
+#include "runtime/context.h"
+
+#include <algorithm>
+
+#include "plan/schedule.h"
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+// Below this many operations a loop is faster in one thread than it takes to wake another.
+constexpr double kParallelWork = 2e5;
+// Chunks per thread: enough to even out, few enough to keep partial sums small.
+constexpr std::int64_t kChunksPerThread = 4;
+
+}  // namespace
+
+int symbol_of_node(const Graph& graph, const Node& node) {
+  for (const auto* values : {&node.outputs, &node.inputs}) {
+    for (Value value : *values) {
+      if (graph.type(value).batched()) return graph.type(value).batch.symbol;
+    }
+  }
+  return -1;
+}
+
+Context::Context(const Plan& plan, const std::vector<LoopLayout>& layouts)
+    : plan_(plan),
+      layouts_(layouts),
+      replicas_(plan.graph.replicas),
+      values_(plan.graph.values.size()) {}
+
+void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int threads) {
+  counts_ = counts;
+  threads_ = threads;
+  arena_bytes_ = 0;
+  pending_.clear();
+  bases_.assign(std::size_t(replicas_) * values_, nullptr);
+  nodes_.assign(plan_.graph.nodes.size(), {});
+  set_facts();
+  place_values();
+  place_prepared();
+  place_loops();
+  arena_ = std::make_unique<Buffer>(std::size_t(arena_bytes_));
+  for (const auto& [where, offset] : pending_) *where = arena_->data() + offset;
+}
+
+void Context::set_facts() {
+  facts_.assign(std::size_t(replicas_), {});
+  std::vector<std::int64_t> first(plan_.graph.symbols.size(), 0);
+  for (int r = 0; r < replicas_; ++r) {
+    StepFacts& facts = facts_[std::size_t(r)];
+    facts.replica = r;
+    facts.replicas = replicas_;
+    facts.local_examples = counts_[std::size_t(r)];
+    facts.first_example = first;
+    for (std::size_t s = 0; s < first.size(); ++s) first[s] += facts.local_examples[s];
+  }
+  for (StepFacts& facts : facts_) facts.global_examples = first;
+}
+
+std::int64_t Context::reserve(std::int64_t bytes) {
+  const std::int64_t offset = arena_bytes_;
+  arena_bytes_ += aligned(bytes);
+  return offset;
+}
+
+void Context::place_values() {
+  const Graph& graph = plan_.graph;
+  for (std::size_t v = 0; v < values_; ++v) {
+    const bool own = plan_.root[v] == Value(v) && graph.values[v].source == Source::kNode;
+    if (!own) continue;
+    const ValueType& type = graph.values[v].type;
+    const Storage storage = plan_.storage[v];
+    if (storage != Storage::kReplica && storage != Storage::kShared) continue;
+    for (int r = 0; r < replicas_; ++r) {
+      if (r > 0 && storage == Storage::kShared) {
+        pending_.emplace_back(&base(r, Value(v)), pending_.back().second);
+        continue;
+      }
+      const Shape shape = concrete_shape(type, counts_[std::size_t(r)]);
+      const std::int64_t bytes = shape.size() * std::int64_t(size_of(type.dtype));
+      pending_.emplace_back(&base(r, Value(v)), reserve(bytes));
+    }
+  }
+}
+
+void Context::place_prepared() {
+  const Graph& graph = plan_.graph;
+  prepared_.assign(std::size_t(plan_.prepared_slots) * std::size_t(replicas_), nullptr);
+  for (const Step& step : plan_.steps) {
+    for (const Prepared& prepared : step.prepare) {
+      const Node& node = graph.nodes[std::size_t(prepared.node)];
+      std::vector<View> in;
+      for (Value value : node.inputs) {
+        ValueType type = graph.type(value);
+        if (type.batched()) type.shape[type.batch.axis] = type.batch.rows_per_example;
+        in.push_back(
+            {nullptr, type.shape, type.dtype, type.batch.axis, type.batch.rows_per_example});
+      }
+      const auto bytes = std::int64_t(node.op->prepared_bytes(in, node.attrs));
+      const bool varying = graph.varying(prepared.operand);
+      std::int64_t offset = 0;
+      for (int r = 0; r < replicas_; ++r) {
+        if (r == 0 || varying) offset = reserve(bytes);
+        const auto at = std::size_t(prepared.slot) * std::size_t(replicas_) + std::size_t(r);
+        pending_.emplace_back(&prepared_[at], offset);
+      }
+    }
+  }
+}
+
+void Context::place_loops() {
+  loops_.assign(plan_.loops.size(), {});
+  for (std::size_t i = 0; i < loops_.size(); ++i) make_chunks(i);
+}
+
+void Context::make_chunks(std::size_t index) {
+  const Loop& loop = plan_.loops[index];
+  const LoopLayout& layout = layouts_[index];
+  LoopBinding& binding = loops_[index];
+  const int replicas = loop.varying ? replicas_ : 1;
+  const auto symbol = std::size_t(loop.symbol);
+  const std::int64_t total =
+      loop.varying ? facts_[0].global_examples[symbol] : facts_[0].local_examples[symbol];
+  binding.parallel = threads_ > 1 && layout.work * double(total) > kParallelWork;
+  const std::int64_t pieces = binding.parallel ? kChunksPerThread * threads_ : replicas;
+  binding.chunk_examples =
+      std::max(layout.tile_examples, (total + pieces - 1) / std::max<std::int64_t>(pieces, 1));
+  for (int r = 0; r < replicas; ++r) {
+    binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
+    walk_tree(
+        0, facts_[std::size_t(r)].local_examples[symbol], binding.chunk_examples, 0,
+        [&](std::int64_t begin, std::int64_t end, int) {
+          binding.chunks.push_back({r, begin, end, {}});
+          binding.chunks.back().trees.resize(loop.trees.size());
+        },
+        [](int) {});
+  }
+  binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
+  // The first chunk of a replica sums into the result itself (set at run time: base pointers).
+  for (Chunk& chunk : binding.chunks) {
+    if (chunk.begin == 0) continue;
+    for (std::size_t t = 0; t < chunk.trees.size(); ++t) {
+      pending_.emplace_back(&chunk.trees[t], reserve(layout.tree_bytes[t]));
+    }
+  }
+}
+
+std::int64_t Context::examples_of(const Node& node, int replica) const {
+  const int symbol = symbol_of_node(plan_.graph, node);
+  return symbol < 0 ? 0 : facts_[std::size_t(replica)].local_examples[std::size_t(symbol)];
+}
+
+std::vector<View>& Context::views(std::int32_t index, int replica) {
+  NodeBinding& binding = nodes_[std::size_t(index)];
+  const Node& node = plan_.graph.nodes[std::size_t(index)];
+  if (binding.views.empty()) binding.views.resize(std::size_t(replicas_));
+  std::vector<View>& views = binding.views[std::size_t(replica)];
+  const bool fresh = views.empty();
+  std::size_t k = 0;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (Value value : *values) {
+      if (fresh) {
+        const ValueType& type = plan_.graph.type(value);
+        views.push_back({nullptr, concrete_shape(type, counts_[std::size_t(replica)]), type.dtype,
+                         type.batch.axis, type.batch.rows_per_example});
+      }
+      const bool type_only = k < node.inputs.size() && (node.op->type_only >> k & 1u);
+      views[k].data = type_only ? nullptr : base(replica, plan_.root[std::size_t(value)]);
+      ++k;
+    }
+  }
+  return views;
+}
+
+Context::Lease::Lease(Context& context) : context_(context) {
+  const std::lock_guard lock(context.scratch_mutex_);
+  if (context.scratches_.empty()) {
+    scratch_ = std::make_unique<Scratch>();
+  } else {
+    scratch_ = std::move(context.scratches_.back());
+    context.scratches_.pop_back();
+  }
+}
+
+Context::Lease::~Lease() {
+  const std::lock_guard lock(context_.scratch_mutex_);
+  context_.scratches_.push_back(std::move(scratch_));
+}
+
+}  // namespace samegrad

@@ -1,0 +1,61 @@
+// Runs plans: replicas, tiles, all-reduce, updates.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "plan/plan.h"
+#include "runtime/context.h"
+
+namespace samegrad {
+
+// What one step is given.
+struct Call {
+  std::vector<std::vector<Array>> arguments;      // each with one array, or one per replica
+  std::vector<std::vector<std::int64_t>> counts;  // examples, per replica and symbol
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
+};
+
+class Executable {
+ public:
+  explicit Executable(Plan plan);
+
+  const Plan& plan() const { return plan_; }
+  // One array per output, or one per replica where replicas differ. May run in several threads at
+  // once; steps that write variables take turns.
+  std::vector<std::vector<Array>> run(const Call& call);
+
+ private:
+  std::unique_ptr<Context> lease(const Call& call);
+  std::vector<std::vector<Array>> run(const Call& call, Context& context);
+  void set_arguments(const Call& call, Context& context);
+  std::vector<std::vector<Array>> make_outputs(const Call& call, Context& context);
+  void set_state(Context& context, std::vector<std::vector<Array>>& fresh);
+  void commit_state(Context& context, std::vector<std::vector<Array>>& fresh);
+  void run_step(const Step& step, const Call& call, Context& context);
+
+  Plan plan_;
+  std::vector<LoopLayout> layouts_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Context>> free_;
+};
+
+// The parts of a step.
+void prepare_operands(const Plan& plan, const Step& step, Context& context);
+void run_loop(const Plan& plan, std::int32_t loop, const LoopLayout& layout, const Call& call,
+              Context& context);
+void run_node(const Plan& plan, std::int32_t node, const Call& call, Context& context);
+void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context);
+
+// NonFiniteError naming the node and where the first NaN or infinity is.
+void check_finite(const Graph& graph, const Node& node, const View& result, int replica);
+
+// Runs one op at once, as eager code does. counts: examples per symbol of the types.
+std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,
+                          const std::vector<ValueType>& out_types, const std::vector<Array>& in,
+                          const StepFacts& facts);
+
+}  // namespace samegrad

@@ -1,0 +1,175 @@
+#include "runtime/layout.h"
+
+#include <algorithm>
+
+#include "plan/schedule.h"
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+// What the tiles of all live values may take together: about half of a typical L2.
+constexpr std::int64_t kTileBudget = 256 << 10;
+constexpr std::int64_t kMostTileExamples = 256;
+
+struct Piece {
+  std::int64_t offset, bytes;
+  std::int32_t first, last;  // positions in the loop
+};
+
+Operand make_operand(const Plan& plan, const Loop& loop, Value value) {
+  const ValueType& type = plan.graph.type(value);
+  Operand operand;
+  operand.root = plan.root[std::size_t(value)];
+  operand.inner = plan.inner_value[std::size_t(value)];
+  operand.dtype = type.dtype;
+  operand.shape = type.shape;
+  if (type.batched()) {
+    operand.rows = type.batch.rows_per_example;
+    operand.stride = example_bytes(type);
+  }
+  const auto tree = std::find(loop.trees.begin(), loop.trees.end(), value);
+  if (tree != loop.trees.end()) operand.tree = std::int32_t(tree - loop.trees.begin());
+  return operand;
+}
+
+// Operations of one example: products weigh as much as their contraction is long.
+double work_of(const Plan& plan, const Node& node) {
+  double work = 0;
+  for (Value value : node.inputs) work += double(example_size(plan.graph.type(value)));
+  for (Value value : node.outputs) work += double(example_size(plan.graph.type(value)));
+  if (node.op->prepared_operand >= 0 && node.inputs.size() >= 2) {
+    const ValueType& right = plan.graph.type(node.inputs[std::size_t(node.op->prepared_operand)]);
+    const double columns = std::max<double>(1.0, double(right.shape[right.shape.rank() - 1]));
+    work += double(example_size(plan.graph.type(node.outputs[0]))) * double(example_size(right)) /
+            columns;
+  }
+  return work;
+}
+
+// First fit: the lowest place that no piece alive at the same time takes.
+std::int64_t place(const std::vector<Piece>& placed, const Piece& piece) {
+  std::vector<const Piece*> rivals;
+  for (const Piece& other : placed) {
+    if (other.first <= piece.last && piece.first <= other.last) rivals.push_back(&other);
+  }
+  std::sort(rivals.begin(), rivals.end(),
+            [](const Piece* a, const Piece* b) { return a->offset < b->offset; });
+  std::int64_t offset = 0;
+  for (const Piece* rival : rivals) {
+    if (offset + piece.bytes <= rival->offset) break;
+    offset = std::max(offset, rival->offset + rival->bytes);
+  }
+  return offset;
+}
+
+class Layouter {
+ public:
+  Layouter(const Plan& plan, const Loop& loop) : plan_(plan), loop_(loop) {}
+
+  LoopLayout run() {
+    collect_nodes();
+    find_lifetimes();
+    choose_tile();
+    place_tiles();
+    place_trees();
+    return std::move(layout_);
+  }
+
+ private:
+  void collect_nodes() {
+    for (std::int32_t index : loop_.nodes) {
+      const Node& node = plan_.graph.nodes[std::size_t(index)];
+      LoopNode code;
+      code.node = &node;
+      code.index = index;
+      code.inputs = std::int32_t(node.inputs.size());
+      code.prepared_slot = plan_.prepared_slot[std::size_t(index)];
+      code.skip = node.op->has(kAliases);
+      for (Value value : node.inputs) code.operands.push_back(make_operand(plan_, loop_, value));
+      for (Value value : node.outputs) code.operands.push_back(make_operand(plan_, loop_, value));
+      for (std::int32_t k = 0; k < code.inputs; ++k) {
+        code.operands[std::size_t(k)].type_only = (node.op->type_only >> k & 1u) != 0;
+      }
+      layout_.work += work_of(plan_, node);
+      layout_.nodes.push_back(std::move(code));
+    }
+  }
+
+  void find_lifetimes() {
+    pieces_.resize(plan_.graph.values.size(), {-1, 0, -1, -1});
+    for (std::size_t p = 0; p < layout_.nodes.size(); ++p) {
+      for (const Operand& operand : layout_.nodes[p].operands) {
+        const auto root = std::size_t(operand.root);
+        if (plan_.storage[root] != Storage::kTile || operand.type_only) continue;
+        Piece& piece = pieces_[root];
+        if (piece.first < 0) piece.first = std::int32_t(p);
+        piece.last = std::int32_t(p);
+      }
+    }
+    // Inside an inner loop everything is alive from its first node to its last: the nodes run again
+    // for the next example.
+    for (const Loop::Inner& inner : loop_.inner) {
+      for (Piece& piece : pieces_) {
+        if (piece.first < 0 || piece.last < inner.begin || piece.first >= inner.end) continue;
+        piece.first = std::min(piece.first, inner.begin);
+        piece.last = std::max(piece.last, inner.end - 1);
+      }
+    }
+  }
+
+  std::int64_t bytes_of(Value root, std::int64_t examples) const {
+    const bool inner = plan_.inner_value[std::size_t(root)];
+    return aligned(example_bytes(plan_.graph.type(root)) * (inner ? 1 : examples));
+  }
+
+  void choose_tile() {
+    layout_.tile_examples = kLeafExamples;
+    if (!loop_.inner.empty()) return;  // inner loops continue leaves: one leaf per tile
+    std::int64_t example = 1;
+    for (std::size_t v = 0; v < pieces_.size(); ++v) {
+      if (pieces_[v].first >= 0) example += example_bytes(plan_.graph.values[v].type);
+    }
+    const std::int64_t fitting =
+        std::clamp<std::int64_t>(kTileBudget / example, 4, kMostTileExamples);
+    layout_.tile_examples = fitting;
+  }
+
+  void place_tiles() {
+    std::vector<Piece> placed;
+    for (std::size_t v = 0; v < pieces_.size(); ++v) {
+      Piece& piece = pieces_[v];
+      if (piece.first < 0) continue;
+      piece.bytes = bytes_of(Value(v), layout_.tile_examples);
+      piece.offset = place(placed, piece);
+      layout_.tile_bytes = std::max(layout_.tile_bytes, piece.offset + piece.bytes);
+      placed.push_back(piece);
+    }
+    for (LoopNode& code : layout_.nodes) {
+      for (Operand& operand : code.operands)
+        operand.tile_offset = pieces_[std::size_t(operand.root)].offset;
+    }
+  }
+
+  void place_trees() {
+    for (Value tree : loop_.trees) {
+      const std::int64_t bytes = example_bytes(plan_.graph.type(tree));
+      layout_.tree_bytes.push_back(bytes);
+      layout_.tree_offsets.push_back(layout_.level_bytes);
+      layout_.level_bytes += aligned(bytes);
+    }
+  }
+
+  const Plan& plan_;
+  const Loop& loop_;
+  LoopLayout layout_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+LoopLayout lay_out(const Plan& plan, const Loop& loop) {
+  return Layouter(plan, loop).run();
+}
+
+}  // namespace samegrad

@@ -1,0 +1,49 @@
+// Memory of a plan: where tiles lie in a task's scratch, and everything else in the run's arena.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace samegrad {
+
+// How a node of a loop finds one operand or result.
+struct Operand {
+  Value root = kNoValue;
+  std::int64_t tile_offset = -1;  // in the task's scratch, or -1: a base pointer of the run
+  bool inner = false;             // one example only
+  bool type_only = false;
+  std::int32_t tree = -1;   // index of the tree result in Loop::trees
+  std::int64_t stride = 0;  // bytes per example; 0 if not batched
+  std::int64_t rows = 0;    // rows per example; 0 if not batched
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+
+struct LoopNode {
+  const Node* node = nullptr;
+  std::int32_t index = -1;
+  std::vector<Operand> operands;  // inputs, then outputs
+  std::int32_t inputs = 0;
+  std::int32_t prepared_slot = -1;
+  bool skip = false;  // only shows other bytes
+};
+
+struct LoopLayout {
+  std::vector<LoopNode> nodes;
+  std::int64_t tile_examples = 4;  // a tile is a subtree of at most this many examples
+  std::int64_t tile_bytes = 0;
+  std::vector<std::int64_t> tree_bytes;    // per tree result
+  std::vector<std::int64_t> tree_offsets;  // within one level
+  std::int64_t level_bytes = 0;
+  double work = 0;  // a rough count of operations per example
+};
+
+LoopLayout lay_out(const Plan& plan, const Loop& loop);
+
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,151 @@
+// Nodes that run on whole replicas, and single ops for eager code.
+#include <algorithm>
+
+#include "runtime/executor.h"
+#include "runtime/threads.h"
+
+namespace samegrad {
+namespace {
+
+constexpr std::int64_t kParallelBytes = 1 << 20;  // smaller operands are not worth a second thread
+
+bool can_split(const Node& node, const std::vector<ValueType>& types) {
+  if (node.locality != Locality::kExample) return false;
+  return std::all_of(types.begin(), types.end(),
+                     [](const ValueType& type) { return !type.batched() || type.batch.axis == 0; });
+}
+
+View rows_of(const View& view, const ValueType& type, std::int64_t begin, std::int64_t end) {
+  if (!type.batched()) return view;
+  View part = view;
+  const std::int64_t rows = type.batch.rows_per_example;
+  const std::int64_t row_bytes =
+      view.shape.size(1, view.shape.rank()) * std::int64_t(size_of(view.dtype));
+  part.shape[0] = (end - begin) * rows;
+  if (part.data) part.data = static_cast<std::byte*>(view.data) + begin * rows * row_bytes;
+  return part;
+}
+
+struct Whole {
+  const Node& node;
+  const std::vector<ValueType>& types;  // operands, then results
+  std::span<const View> views;
+  std::int64_t examples;
+  int symbol;
+  const StepFacts& facts;
+  const ParallelFor& loops;
+
+  std::int64_t bytes() const {
+    std::int64_t sum = 0;
+    for (const View& view : views) sum += view.size() * std::int64_t(size_of(view.dtype));
+    return sum;
+  }
+
+  void call(std::span<const View> v, std::int64_t count, std::int64_t first,
+            Scratch& scratch) const {
+    const std::size_t inputs = node.inputs.size();
+    node.op->kernel({.attrs = node.attrs,
+                     .in = v.first(inputs),
+                     .out = v.subspan(inputs),
+                     .examples = count,
+                     .first_example = first,
+                     .symbol = symbol,
+                     .facts = facts,
+                     .scratch = scratch,
+                     .parallel = &loops});
+  }
+
+  void run(Scratch& scratch) const {
+    const bool split =
+        can_split(node, types) && loops.threads() > 1 && examples > 1 && bytes() > kParallelBytes;
+    if (!split) return call(views, examples, 0, scratch);
+    const std::int64_t parts = std::min<std::int64_t>(examples, loops.threads() * 4);
+    loops.run(parts, [&](std::int64_t i) {
+      const std::int64_t begin = examples * i / parts, end = examples * (i + 1) / parts;
+      std::vector<View> part;
+      for (std::size_t k = 0; k < views.size(); ++k) {
+        part.push_back(rows_of(views[k], types[k], begin, end));
+      }
+      Scratch own;
+      call(part, end - begin, begin, own);
+    });
+  }
+};
+
+std::vector<ValueType> types_of(const Graph& graph, const Node& node) {
+  std::vector<ValueType> types;
+  for (Value value : node.inputs) types.push_back(graph.type(value));
+  for (Value value : node.outputs) types.push_back(graph.type(value));
+  return types;
+}
+
+bool any_varying(const Graph& graph, const Node& node) {
+  return std::any_of(node.outputs.begin(), node.outputs.end(),
+                     [&](Value value) { return graph.varying(value); });
+}
+
+}  // namespace
+
+void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& context) {
+  const Node& node = plan.graph.nodes[std::size_t(index)];
+  if (node.op->has(kAliases)) return;
+  const int copies = any_varying(plan.graph, node) ? context.replicas() : 1;
+  const int symbol = symbol_of_node(plan.graph, node);
+  bool big = false;
+  for (const View& view : context.views(index, 0)) {
+    big = big || view.size() * std::int64_t(size_of(view.dtype)) > (64 << 10);
+  }
+  const std::vector<ValueType> types = big ? types_of(plan.graph, node) : std::vector<ValueType>();
+  const auto run_replica = [&](std::int64_t r) {
+    const std::vector<View>& views = context.views(index, int(r));
+    const Context::Lease lease(context);
+    const Scratch::Frame frame(*lease);
+    const Whole whole{node,
+                      types,
+                      views,
+                      context.examples_of(node, int(r)),
+                      std::max(symbol, 0),
+                      context.facts(int(r)),
+                      big ? parallel_loops() : serial_loops()};
+    whole.run(*lease);
+    if (call.check_finite) {
+      for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
+        check_finite(plan.graph, node, views[k], int(r));
+      }
+    }
+  };
+  (big ? parallel_loops() : serial_loops()).run(copies, run_replica);
+}
+
+std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,
+                          const std::vector<ValueType>& out_types, const std::vector<Array>& in,
+                          const StepFacts& facts) {
+  if (node.op->has(kAliases)) {
+    return {in[0].reshaped(concrete_shape(out_types[0], facts.local_examples))};
+  }
+  std::vector<ValueType> types = in_types;
+  types.insert(types.end(), out_types.begin(), out_types.end());
+  int symbol = -1;
+  for (const ValueType& type : types) {
+    if (type.batched()) symbol = type.batch.symbol;
+  }
+  std::vector<View> views;
+  std::vector<Array> out;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    const ExampleAxis& batch = in_types[k].batch;
+    views.push_back(
+        {in[k].raw(), in[k].shape(), in[k].dtype(), batch.axis, batch.rows_per_example});
+  }
+  for (const ValueType& type : out_types) {
+    out.emplace_back(type.dtype, concrete_shape(type, facts.local_examples));
+    views.push_back({out.back().raw(), out.back().shape(), type.dtype, type.batch.axis,
+                     type.batch.rows_per_example});
+  }
+  const FloatEnvironment environment;
+  Scratch scratch;
+  const std::int64_t examples = symbol < 0 ? 0 : facts.local_examples[std::size_t(symbol)];
+  Whole{node, types, views, examples, std::max(symbol, 0), facts, parallel_loops()}.run(scratch);
+  return out;
+}
+
+}  // namespace samegrad

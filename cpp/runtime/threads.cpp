@@ -1,0 +1,140 @@
+#include "runtime/threads.h"
+
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+
+#include "base/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace samegrad {
+namespace {
+
+std::atomic<bool> forked{false};
+
+int default_threads() {
+  if (const char* text = std::getenv("SAMEGRAD_NUM_THREADS")) {
+    char* end = nullptr;
+    const long threads = std::strtol(text, &end, 10);
+    check_value(end != text && *end == '\0' && threads >= 1 && threads <= 4096,
+                "SAMEGRAD_NUM_THREADS", "must be a whole number from 1 to 4096: got '", text, "'.");
+    return int(threads);
+  }
+  return oneapi::tbb::this_task_arena::max_concurrency();
+}
+
+class SerialLoops final : public ParallelFor {
+ public:
+  int threads() const override { return 1; }
+  void run(std::int64_t count, const std::function<void(std::int64_t)>& body) const override {
+    for (std::int64_t i = 0; i < count; ++i) body(i);
+  }
+};
+
+class ArenaLoops final : public ParallelFor {
+ public:
+  explicit ArenaLoops(int threads) : threads_(threads), arena_(threads) {}
+  int threads() const override { return threads_; }
+  void run(std::int64_t count, const std::function<void(std::int64_t)>& body) const override {
+    if (count <= 1 || threads_ == 1) return serial_loops().run(count, body);
+    arena_.execute([&] {
+      // Isolated: a thread that waits here must not take up a piece of an outer loop.
+      oneapi::tbb::this_task_arena::isolate([&] {
+        oneapi::tbb::parallel_for(
+            oneapi::tbb::blocked_range<std::int64_t>(0, count, 1),
+            [&](const oneapi::tbb::blocked_range<std::int64_t>& range) {
+              const FloatEnvironment environment;
+              for (std::int64_t i = range.begin(); i < range.end(); ++i) body(i);
+            },
+            oneapi::tbb::simple_partitioner());
+      });
+    });
+  }
+
+ private:
+  int threads_;
+  mutable oneapi::tbb::task_arena arena_;
+};
+
+struct State {
+  std::mutex mutex;
+  int requested = 0;
+  // Arenas are kept: a step on another thread may still run on the old one.
+  std::vector<std::unique_ptr<ArenaLoops>> arenas;
+  std::atomic<const ArenaLoops*> current{nullptr};
+};
+
+State& state() {
+  // Never destroyed: threads may outlive static destruction.
+  static State* instance = [] {
+    pthread_atfork(nullptr, nullptr, [] { forked = true; });
+    return new State;
+  }();
+  return *instance;
+}
+
+const ArenaLoops& arena() {
+  State& s = state();
+  if (const ArenaLoops* current = s.current.load()) return *current;
+  const std::lock_guard lock(s.mutex);
+  const int threads = s.requested > 0 ? s.requested : default_threads();
+  for (const auto& known : s.arenas) {
+    if (known->threads() == threads) {
+      s.current = known.get();
+      return *known;
+    }
+  }
+  s.arenas.push_back(std::make_unique<ArenaLoops>(threads));
+  s.current = s.arenas.back().get();
+  return *s.arenas.back();
+}
+
+}  // namespace
+
+int thread_count() {
+  return forked ? 1 : arena().threads();
+}
+
+void set_thread_count(int threads) {
+  check_value(threads >= 0 && threads <= 4096, "threads",
+              "must lie in [0, 4096], where 0 stands for all cores: got ", threads, ".");
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.requested = threads;
+  s.current = nullptr;
+}
+
+const ParallelFor& serial_loops() {
+  static const SerialLoops loops;
+  return loops;
+}
+
+const ParallelFor& parallel_loops() {
+  if (forked) return serial_loops();
+  const ArenaLoops& loops = arena();
+  return loops.threads() == 1 ? serial_loops() : static_cast<const ParallelFor&>(loops);
+}
+
+#if defined(__x86_64__)
+FloatEnvironment::FloatEnvironment() : saved_(_mm_getcsr()) {
+  constexpr unsigned kDefault = 0x1F80;  // all exceptions masked, nearest, no FTZ, no DAZ
+  if ((saved_ & ~0x3Fu) != kDefault) _mm_setcsr(kDefault);
+}
+FloatEnvironment::~FloatEnvironment() {
+  constexpr unsigned kDefault = 0x1F80;
+  if ((saved_ & ~0x3Fu) != kDefault) _mm_setcsr(saved_);
+}
+#else
+FloatEnvironment::FloatEnvironment() : saved_(0) {}
+FloatEnvironment::~FloatEnvironment() = default;
+#endif
+
+}  // namespace samegrad

@@ -1,0 +1,31 @@
+// The one TBB arena in which replicas, tiles and kernels share the threads.
+#pragma once
+
+#include "tensor/kernel_args.h"
+
+namespace samegrad {
+
+// Threads in use: set_thread_count(), else SAMEGRAD_NUM_THREADS, else the cores of the process.
+int thread_count();
+// 0 stands for the default; ValueError if negative.
+void set_thread_count(int threads);
+
+// Loops on the arena; in the calling thread if there is one thread only, or in a forked child (the
+// workers stayed in the parent; the results are the same).
+const ParallelFor& parallel_loops();
+// Loops in the calling thread.
+const ParallelFor& serial_loops();
+
+// Round to nearest, denormals kept, in this thread until the end of the scope.
+class FloatEnvironment {
+ public:
+  FloatEnvironment();
+  ~FloatEnvironment();
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+ private:
+  unsigned saved_;
+};
+
+}  // namespace samegrad

@@ -1,0 +1,217 @@
+#include "train/trace.h"
+
+#include "base/error.h"
+#include "train/random_state.h"
+
+namespace samegrad {
+namespace {
+
+thread_local std::vector<std::shared_ptr<Trace>> stack;
+
+// The symbolic type of an array in a trace, given the symbol of its count of examples.
+ValueType type_in_trace(const Array& array, ExampleAxis batch, int symbol) {
+  ValueType type{array.dtype(), array.shape(), batch};
+  if (batch.exists()) {
+    type.shape[batch.axis] = kRows;
+    type.batch.symbol = symbol;
+  }
+  return type;
+}
+
+std::int64_t count_of(const Array& array, const ExampleAxis& batch) {
+  return array.shape()[batch.axis] / std::max<std::int64_t>(batch.rows_per_example, 1);
+}
+
+std::vector<std::int64_t> traced_counts(const std::vector<Symbol>& symbols) {
+  std::vector<std::int64_t> counts;
+  for (const Symbol& symbol : symbols) counts.push_back(symbol.traced_count);
+  complete_counts(symbols, counts);
+  return counts;
+}
+
+}  // namespace
+
+std::function<std::string()> Trace::locate;
+
+RandomState& random_state() {
+  static RandomState state;
+  return state;
+}
+
+std::shared_ptr<Trace> current_trace() {
+  return stack.empty() ? nullptr : stack.back();
+}
+void push_trace(std::shared_ptr<Trace> trace) {
+  stack.push_back(std::move(trace));
+}
+void pop_trace() {
+  stack.pop_back();
+}
+
+Tensor make_tensor(const Array& array, const ExampleAxis& batch) {
+  Tensor tensor;
+  tensor.type = {array.dtype(), array.shape(), batch};
+  tensor.array = array;
+  return tensor;
+}
+
+Trace::Trace(Mode mode, int replicas) : Builder(graph_), mode_(mode) {
+  graph_.replicas = replicas;
+  if (mode == Mode::kEager) step_ = random_state().step;
+}
+
+int Trace::symbol_for(std::int64_t count) {
+  for (std::size_t s = 0; s < graph_.symbols.size(); ++s) {
+    const Symbol& symbol = graph_.symbols[s];
+    if (symbol.kind == Symbol::Kind::kInput && symbol.traced_count == count) return int(s);
+  }
+  Symbol symbol;
+  symbol.traced_count = count;
+  return graph_.add_symbol(symbol);
+}
+
+Value Trace::argument(const Array& example, const ExampleAxis& batch, bool varying) {
+  const int symbol = batch.exists() ? symbol_for(count_of(example, batch)) : 0;
+  const bool differs = varying && graph_.replicas > 1;
+  return graph_.add_argument(type_in_trace(example, batch, symbol), differs);
+}
+
+Value Trace::lift(const Tensor& tensor) {
+  const std::shared_ptr<Trace> owner = tensor.symbolic() ? tensor.trace : tensor.recorded.lock();
+  if (owner.get() == this) return tensor.value;
+  if (tensor.symbolic()) {
+    fail(ErrorKind::kRuntime, "tensor",
+         "this value belongs to a traced function that is not running here; return it from that "
+         "function to use it outside.");
+  }
+  if (mode_ == Mode::kGraph) return graph_.add_constant(tensor.array);
+  const Value value = argument(tensor.array, tensor.type.batch, false);
+  arrays_[value] = tensor.array;
+  return value;
+}
+
+Tensor Trace::tensor(Value value) {
+  Tensor result;
+  result.type = graph_.type(value);
+  result.value = value;
+  if (mode_ == Mode::kGraph) {
+    result.trace = shared_from_this();
+    return result;
+  }
+  auto known = arrays_.find(value);
+  if (known == arrays_.end()) {
+    const ValueInfo& info = graph_.values[std::size_t(value)];
+    known = arrays_.emplace(value, graph_.constants[std::size_t(info.index)]).first;
+  }
+  result.array = known->second;
+  result.type.shape = result.array.shape();
+  result.recorded = weak_from_this();
+  return result;
+}
+
+Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs) {
+  // One replica has nothing to reduce with.
+  if (op.has(kCollective) && graph_.replicas == 1 && inputs.size() == 1 && op.vjp) {
+    (void)op.infer({op, std::vector<ValueType>{graph_.type(inputs[0])}, complete_attrs(op, attrs),
+                    graph_.symbols});
+    return Builder::apply(OpRegistry::instance().get("identity"), inputs);
+  }
+  Values outputs = Builder::apply(op, inputs, std::move(attrs));
+  Node& node = graph_.nodes.back();
+  if (mode_ == Mode::kEager) {
+    execute(node);
+  } else if (locate) {
+    const std::string place = locate();
+    const auto [at, fresh] = places_.try_emplace(place, std::int32_t(graph_.locations.size()));
+    if (fresh) graph_.locations.push_back(place);
+    node.location = at->second;
+  }
+  return outputs;
+}
+
+void Trace::execute(const Node& node) {
+  std::vector<ValueType> in_types, out_types;
+  std::vector<Array> in;
+  for (Value input : node.inputs) {
+    in_types.push_back(graph_.type(input));
+    in.push_back(tensor(input).array);
+  }
+  for (Value output : node.outputs) out_types.push_back(graph_.type(output));
+  StepFacts facts;
+  facts.seed = random_state().seed;
+  facts.step = step_;
+  facts.local_examples = facts.global_examples = traced_counts(graph_.symbols);
+  facts.first_example.assign(facts.local_examples.size(), 0);
+  for (std::size_t s = 0; s < graph_.symbols.size(); ++s) {
+    graph_.symbols[s].traced_count = facts.local_examples[s];
+  }
+  if (node.op->has(kRandomOp) && random_state().step == step_) ++random_state().step;
+  const std::vector<Array> out = run_op(node, in_types, out_types, in, facts);
+  for (std::size_t i = 0; i < out.size(); ++i) arrays_[node.outputs[i]] = out[i];
+}
+
+Value Trace::read(const std::shared_ptr<Variable>& variable) {
+  const auto known = state_.find(variable.get());
+  if (known != state_.end()) {
+    std::vector<Value>& reads = reads_[variable.get()];
+    if (!reads.empty() && reads.back() == known->second) return known->second;
+    // The value of a written variable is a source of its own: no gradient flows into the write.
+    const Value fresh = (*this)("stop_gradient", {known->second});
+    reads.push_back(fresh);
+    return state_[variable.get()] = fresh;
+  }
+  const std::vector<Array>& components = variable->components();
+  Value value;
+  if (mode_ == Mode::kEager) {
+    value = argument(components[0], {}, false);
+    arrays_[value] = components[0];
+  } else {
+    value = graph_.add_variable(variable, {variable->dtype(), variable->shape(), {}},
+                                components.size() > 1);
+    touched_.emplace_back(variable, false);
+  }
+  reads_[variable.get()].push_back(value);
+  return state_[variable.get()] = value;
+}
+
+void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
+  const ValueType& type = graph_.type(value);
+  check_type(type.dtype == variable->dtype(), variable->name(), "holds ",
+             name_of(variable->dtype()), ": got ", name_of(type.dtype),
+             "; convert the value with samegrad.cast.");
+  check_value(type.shape == variable->shape() && !type.batched(), variable->name(), "has shape ",
+              to_string(variable->shape()), ": got a value of shape ", to_string(type.shape), ".");
+  if (graph_.varying(value) && variable->components().size() == 1) {
+    fail(ErrorKind::kRuntime, variable->name(),
+         "is one variable for all replicas, but the value assigned to it may differ between them; "
+         "reduce it first: replica_context.all_reduce(samegrad.distribute.ReduceOp.SUM, value).");
+  }
+  bool known = false;
+  for (auto& [touched, written] : touched_) {
+    if (touched == variable) known = written = true;
+  }
+  if (!known) touched_.emplace_back(variable, true);
+  state_[variable.get()] = value;
+}
+
+Graph Trace::finish(std::vector<Value> outputs) {
+  graph_.outputs = std::move(outputs);
+  for (const auto& [variable, written] : touched_) {
+    if (written) graph_.writes.push_back({variable, state_[variable.get()]});
+  }
+  return std::move(graph_);
+}
+
+std::vector<Tensor> apply(const OpDef& op, const std::vector<Tensor>& inputs, Attrs attrs) {
+  std::shared_ptr<Trace> trace = current_trace();
+  if (!trace) trace = std::make_shared<Trace>(Trace::Mode::kEager, 1);
+  Values values;
+  for (const Tensor& input : inputs) values.push_back(trace->lift(input));
+  std::vector<Tensor> results;
+  for (Value value : trace->apply(op, values, std::move(attrs))) {
+    results.push_back(trace->tensor(value));
+  }
+  return results;
+}
+
+}  // namespace samegrad

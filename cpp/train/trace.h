@@ -1,0 +1,125 @@
+// Where operations go: into a graph while a step is traced, to the kernels at once in eager code,
+// and to both under an eager tape.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "ir/builder.h"
+#include "runtime/executor.h"
+#include "train/variable.h"
+
+namespace samegrad {
+
+class Trace;
+
+// What users hold: an array, or a value of a trace, or (under an eager tape) both.
+struct Tensor {
+  ValueType type;  // of an array: the concrete shape
+  Array array;
+  std::weak_ptr<Trace> recorded;  // the eager trace that knows it as `value`
+  std::shared_ptr<Trace> trace;   // the trace it belongs to, if it has no array
+  Value value = kNoValue;
+
+  bool symbolic() const { return trace != nullptr; }
+};
+
+class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
+ public:
+  enum class Mode { kGraph, kEager };
+  Trace(Mode mode, int replicas);
+
+  Mode mode() const { return mode_; }
+  const Graph& program() const { return graph_; }
+  int replicas() const { return graph_.replicas; }
+
+  Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {}) override;
+
+  // The tensor as a value of this trace; arrays from outside become constants (eager: operands).
+  Value lift(const Tensor& tensor);
+  Tensor tensor(Value value);
+
+  // Arguments of a step. The example axis gets the symbol of earlier arguments with the same count
+  // in `example`, the array (replica 0's) that stands for it.
+  Value argument(const Array& example, const ExampleAxis& batch, bool varying);
+
+  Value read(const std::shared_ptr<Variable>& variable);
+  // RuntimeError if the variable is one for all replicas and the value may differ between them.
+  void write(const std::shared_ptr<Variable>& variable, Value value);
+  void forget(const Variable& variable) { state_.erase(&variable); }
+  const std::vector<Value>& reads(const Variable& variable) { return reads_[&variable]; }
+
+  // Counts the random ops of the trace.
+  std::int64_t next_ordinal() { return ordinal_++; }
+  std::uint64_t step() const { return step_; }
+
+  // The program with these results; the trace is over.
+  Graph finish(std::vector<Value> outputs);
+
+  // Where the program is: set by the bindings.
+  static std::function<std::string()> locate;
+
+ private:
+  int symbol_for(std::int64_t count);
+  void execute(const Node& node);
+
+  Mode mode_;
+  Graph graph_;
+  std::map<const StateCell*, Value> state_;
+  std::map<const StateCell*, std::vector<Value>> reads_;
+  std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;
+  std::map<std::int32_t, Array> arrays_;        // eager: of each value
+  std::map<std::string, std::int32_t> places_;  // location -> index
+  std::int64_t ordinal_ = 0;
+  std::uint64_t step_ = 0;
+};
+
+// The trace that operations of this thread go to, or null.
+std::shared_ptr<Trace> current_trace();
+void push_trace(std::shared_ptr<Trace> trace);
+void pop_trace();
+
+// An operation on whatever is current.
+std::vector<Tensor> apply(const OpDef& op, const std::vector<Tensor>& inputs, Attrs attrs);
+
+// A concrete tensor.
+Tensor make_tensor(const Array& array, const ExampleAxis& batch = {});
+
+// Reverse-mode differentiation over a window of a trace.
+class Tape {
+ public:
+  explicit Tape(bool persistent, bool watch_variables)
+      : persistent_(persistent), watch_variables_(watch_variables) {}
+
+  void start();
+  void stop();
+  bool recording() const { return recording_; }
+  void watch(const Tensor& tensor);
+  // One gradient per source (a tensor or a variable), absent where it is not connected.
+  // RuntimeError if a tape that is not persistent is used twice.
+  struct Origin {
+    std::optional<Tensor> tensor;
+    std::shared_ptr<Variable> variable;
+  };
+  std::vector<std::optional<Tensor>> gradient(const std::vector<Tensor>& targets,
+                                              const std::vector<std::optional<Tensor>>& seeds,
+                                              const std::vector<Origin>& sources);
+
+ private:
+  Values values_of(const Origin& source);
+  bool is_watched(Value value);
+
+  bool persistent_;
+  bool watch_variables_;
+  bool recording_ = false;
+  bool used_ = false;
+  bool pushed_ = false;  // this tape made the eager trace current
+  std::shared_ptr<Trace> trace_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> windows_;  // node indices, end -1: open
+  std::set<Value> watched_;
+};
+
+}  // namespace samegrad
