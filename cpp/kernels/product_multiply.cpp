@@ -10,7 +10,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
 template <class T>
-using TileFn = void (*)(const Tile<T>&, const Product<T>&);
+using TileFn = void (*)(Tile<T>, std::int64_t, const Product<T>&);
 
 // Entry r - 1 multiplies r rows.
 template <class T, int kPanels, int kVectors, int... kRow>
@@ -76,13 +76,8 @@ class Multiplication {
     const auto i = static_cast<std::size_t>(height - 1);
     const TileFn<T> fn = is_narrow(panel) ? kTileFunctions<T, 1, 1, kTileRows>[i]
                                           : kTileFunctions<T, 1, 2, kTileRows>[i];
-    for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) {
-      if (panel < whole_panels_) {
-        fn(t, product_);
-      } else {
-        run_part(fn, t, height);
-      }
-    }
+    if (panel < whole_panels_) return fn(t, tiles, product_);
+    for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) run_part(fn, t, height);
   }
 
   // Columns beyond the matrix exist in the registers but not in memory.
@@ -98,7 +93,7 @@ class Multiplication {
     }
     t.y = rows;
     t.first_column = 0;
-    fn(t, product_);
+    fn(t, 1, product_);
     for (std::int64_t r = 0; r < height; ++r) {
       copy_part<kWide / 2>(part[r], columns, y[r] + column);
     }
@@ -133,18 +128,12 @@ class Multiplication {
     const auto i = static_cast<std::size_t>(height - 1);
     std::int64_t p = 0;
     for (; height == 1 && p + 4 <= whole_panels_; p += 4) {
-      run_across(row, tiles, height, p, kTileFunctions<T, 4, 2, 1>[0]);
+      kTileFunctions<T, 4, 2, 1>[0](tile(row, p), tiles, product_);
     }
     for (; p + 2 <= whole_panels_; p += 2) {
-      run_across(row, tiles, height, p, kTileFunctions<T, 2, 2, kFewRows>[i]);
+      kTileFunctions<T, 2, 2, kFewRows>[i](tile(row, p), tiles, product_);
     }
     for (; p < panel_count(); ++p) run_column(row, tiles, height, p);
-  }
-
-  void run_across(std::int64_t row, std::int64_t tiles, std::int64_t height, std::int64_t panel,
-                  TileFn<T> fn) const {
-    Tile<T> t = tile(row, panel);
-    for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) fn(t, product_);
   }
 
   const Product<T>& product_;

@@ -23,17 +23,21 @@ struct Tile {
 template <class T, int kRows, int kPanels, int kVectors>
 class TileProduct {
  public:
-  static void run(const Tile<T>& tile, const Product<T>& product) {
-    TileProduct t;
-    if (product.accumulate) {
-      t.load(tile);
-    } else {
-      t.clear();
+  // `tiles` of them, one below the other.
+  static void run(Tile<T> tile, std::int64_t tiles, const Product<T>& product) {
+    const Steps steps(tile, product.walk);
+    for (; tiles > 0; --tiles, tile.a += kRows, tile.y += kRows) {
+      TileProduct t;
+      if (product.accumulate) {
+        t.load(tile);
+      } else {
+        t.clear();
+      }
+      t.contract(tile, steps);
+      if (tile.bias != nullptr) t.add_bias(tile.bias);
+      if (product.activation == Activation::kRelu) t.relu();
+      t.store(tile);
     }
-    t.contract(tile, product.walk);
-    if (tile.bias != nullptr) t.add_bias(tile.bias);
-    if (product.activation == Activation::kRelu) t.relu();
-    t.store(tile);
   }
 
  private:
@@ -90,46 +94,56 @@ class TileProduct {
     }
   }
 
-  SAMEGRAD_INLINE void contract(const Tile<T>& tile, const Walk& walk) {
+  // The walk with B in elements, and steps that lead from the end of a segment to the next one.
+  struct Steps {
+    Steps(const Tile<T>& tile, const Walk& w)
+        : outer(w.outer),
+          inner(w.inner),
+          length(w.length),
+          a_step(w.a_step),
+          b_step(tile.row_step),
+          panel_step(kPanels > 1 ? tile.panel_step : 0),
+          a_inner(w.a_inner - w.length * w.a_step),
+          b_inner((w.b_inner - w.length) * tile.row_step),
+          a_outer(w.a_outer - w.inner * w.a_inner),
+          b_outer((w.b_outer - w.inner * w.b_inner) * tile.row_step) {}
+    std::int64_t outer, inner, length, a_step, b_step, panel_step;
+    std::int64_t a_inner, b_inner, a_outer, b_outer;
+  };
+
+  SAMEGRAD_INLINE void contract(const Tile<T>& tile, const Steps& steps) {
     const T* a[kRows];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) a[r] = tile.a[r];
-    const T* b_outer = tile.b;
-    std::int64_t a_outer = 0;
-    for (std::int64_t o = 0; o < walk.outer; ++o) {
-      const T* b_inner = b_outer;
-      std::int64_t a_inner = a_outer;
-      for (std::int64_t i = 0; i < walk.inner; ++i) {
-        segment(a, a_inner, walk.a_step, walk.length, b_inner, tile);
-        a_inner += walk.a_inner;
-        b_inner += walk.b_inner * tile.row_step;
+    const T* b = tile.b;
+    std::int64_t at = 0;
+    for (std::int64_t o = steps.outer; o > 0; --o) {
+      for (std::int64_t i = steps.inner; i > 0; --i) {
+        for (std::int64_t p = steps.length; p > 0; --p) {
+          add_products(a, at, b, steps.panel_step);
+          at += steps.a_step;
+          b += steps.b_step;
+        }
+        at += steps.a_inner;
+        b += steps.b_inner;
       }
-      a_outer += walk.a_outer;
-      b_outer += walk.b_outer * tile.row_step;
+      at += steps.a_outer;
+      b += steps.b_outer;
     }
   }
 
-  SAMEGRAD_INLINE void segment(const T* const (&a)[kRows], std::int64_t at, std::int64_t a_step,
-                               std::int64_t length, const T* b, const Tile<T>& tile) {
-    const std::int64_t row_step = tile.row_step;
-    const std::int64_t panel_step = kPanels > 1 ? tile.panel_step : 0;
-    for (std::int64_t p = 0; p < length; ++p) {
-      Vec<T> values[kWidth];
+  SAMEGRAD_INLINE void add_products(const T* const (&a)[kRows], std::int64_t at, const T* b,
+                                    std::int64_t panel_step) {
+    Vec<T> values[kWidth];
 #pragma GCC unroll 16
-      for (int j = 0; j < kWidth; ++j) {
-        const T* panel = b + (j / kVectors) * panel_step;
-        values[j] = Vec<T>::load(panel + (j % kVectors) * kSize);
-      }
+    for (int j = 0; j < kWidth; ++j) {
+      values[j] = Vec<T>::load(b + (j / kVectors) * panel_step + (j % kVectors) * kSize);
+    }
 #pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        const Vec<T> factor = Vec<T>(a[r][at]);
+    for (int r = 0; r < kRows; ++r) {
+      const Vec<T> factor = Vec<T>(a[r][at]);
 #pragma GCC unroll 16
-        for (int j = 0; j < kWidth; ++j) {
-          sum_[r][j] = fma(factor, values[j], sum_[r][j]);
-        }
-      }
-      at += a_step;
-      b += row_step;
+      for (int j = 0; j < kWidth; ++j) sum_[r][j] = fma(factor, values[j], sum_[r][j]);
     }
   }
 
