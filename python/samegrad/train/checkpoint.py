@@ -285,7 +285,8 @@ class SaveCounter(int):
 
     def numpy(self) -> np.int64:
         """The number as a NumPy scalar."""
-        return np.int64(int(self))
+        number: np.int64 = np.int64(self)
+        return number
 
 
 class _Named:

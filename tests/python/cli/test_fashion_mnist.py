@@ -1,0 +1,215 @@
+"""The whole job on a small data set: what it prints, stops, resumes and refuses."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from samegrad import cli, train
+from samegrad.cli import _progress
+from samegrad.keras import datasets
+
+pytest.importorskip("tqdm")
+FOLDER = datasets.fashion_mnist._DATASET.system_folders[0]
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="the package dataset-fashion-mnist is not installed"
+)
+
+# 100 examples in batches of 32: the last batch of an epoch has 4.
+SMALL = ["--limit", "100", "--batch-size", "32", "--epochs", "3", "--fingerprint"]
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def small_data(monkeypatch):
+    """Loads the files once."""
+    loaded = _load()
+    monkeypatch.setattr(datasets.fashion_mnist, "load_data", lambda path=None: loaded)
+
+
+_LOADED: list = []
+
+
+def _load():
+    if not _LOADED:
+        (x_train, y_train), (x_test, y_test) = datasets.fashion_mnist.load_data()
+        _LOADED.append(((x_train[:200], y_train[:200]), (x_test[:200], y_test[:200])))
+    return _LOADED[0]
+
+
+def run(*arguments: object) -> int:
+    return cli.main(["fashion-mnist", *SMALL, *map(str, arguments)])
+
+
+def records(path: str) -> list[dict]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def test_what_a_run_prints_and_writes(capsys):
+    assert run("--log", "log.jsonl", "--plot", "curves.png") == 0
+    out = capsys.readouterr().out.splitlines()
+    number = r"[0-9.e-]+"
+    for epoch in (1, 2, 3):
+        line = (
+            rf"Epoch {epoch}, Loss: {number}, Accuracy: {number}, Test Loss: {number}, "
+            rf"Test Accuracy: {number}"
+        )
+        assert re.fullmatch(line, out[epoch - 1])
+    log = records("log.jsonl")
+    steps = [record for record in log if "fingerprint" in record]
+    epochs = [record for record in log if "test_loss" in record]
+    assert [record["step"] for record in steps] == list(range(1, 13))
+    assert [record["examples"] for record in steps] == 3 * [32, 32, 32, 4]
+    assert [record["epoch"] for record in epochs] == [1, 2, 3]
+    assert out[3] == f"Fingerprint of the weights after step 12: {steps[-1]['fingerprint']}"
+    accuracy = re.fullmatch(rf"Accuracy after restoring .* strategy: ({number})", out[4])
+    assert float(accuracy[1]) == epochs[-1]["test_accuracy"]
+    for epoch, record in enumerate(epochs):
+        own = steps[4 * epoch : 4 * epoch + 4]
+        assert record["loss"] == sum(s["loss"] * s["examples"] for s in own) / 100
+    assert Path("curves.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(os.listdir("training_checkpoints")) == ["checkpoint", "ckpt-1", "ckpt-2"]
+
+
+def test_equal_runs_write_equal_logs_and_another_seed_does_not():
+    logs = []
+    for number, seed in enumerate([0, 0, 1]):
+        assert run("--log", f"{number}.jsonl", "--checkpoint-dir", number, "--seed", seed) == 0
+        logs.append(Path(f"{number}.jsonl").read_text())
+    assert logs[0] == logs[1]
+    assert logs[0] != logs[2]
+
+
+@pytest.mark.parametrize("steps", [1, 4, 6, 12])
+def test_a_resumed_run_gives_the_bits_of_the_uninterrupted_one(capsys, steps):
+    assert run("--log", "whole.jsonl", "--checkpoint-dir", "whole") == 0
+    whole = capsys.readouterr().out.splitlines()
+    assert run("--log", "log.jsonl", "--checkpoint-dir", "own", "--steps", steps) == 0
+    stopped = capsys.readouterr().out
+    assert f"Stopped after step {steps}; saved " in stopped
+    assert len(records("log.jsonl")) == steps + (steps - 1) // 4
+    assert run("--log", "log.jsonl", "--checkpoint-dir", "own", "--resume") == 0
+    resumed = capsys.readouterr().out.splitlines()
+    assert resumed[0].endswith(f"after step {steps}.")
+    assert resumed[-2:] == whole[-2:]
+    assert Path("log.jsonl").read_text() == Path("whole.jsonl").read_text()
+
+
+def test_other_replicas_go_on_where_one_stopped():
+    assert run("--log", "whole.jsonl", "--checkpoint-dir", "whole", "--epochs", 1) == 0
+    common = ["--log", "log.jsonl", "--checkpoint-dir", "own", "--epochs", 1]
+    assert run(*common, "--steps", 2) == 0
+    four = ["--replicas", 4, "--batch-size", 8, "--split", "balanced"]
+    assert run(*common, *four, "--resume") == 0
+    assert Path("log.jsonl").read_text() == Path("whole.jsonl").read_text()
+
+
+def test_more_epochs_after_the_end(capsys):
+    assert run("--log", "whole.jsonl", "--checkpoint-dir", "whole") == 0
+    assert run("--log", "log.jsonl", "--epochs", 1) == 0
+    assert run("--log", "log.jsonl", "--resume") == 0
+    assert Path("log.jsonl").read_text() == Path("whole.jsonl").read_text()
+    capsys.readouterr()
+    assert run("--resume") == 0  # nothing left to train: only the evaluation
+    assert "Epoch" not in capsys.readouterr().out
+
+
+def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(capsys, monkeypatch):
+    add = _progress.RunLog.add
+
+    def add_then_press(log, record):
+        add(log, record)
+        if record["step"] == 6:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(_progress.RunLog, "add", add_then_press)
+    assert run("--log", "log.jsonl", "--steps=9") == 130
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2] == "Stopped after step 6; saved training_checkpoints/ckpt-1. Resume with:"
+    assert out[-1] == f"  samegrad fashion-mnist {' '.join(SMALL)} --log log.jsonl --resume"
+
+
+def test_killed_at_any_moment_and_resumed():
+    """A process killed without warning: the log and the result become those of a whole run."""
+    arguments = ["--limit", "200", "--batch-size", "8", "--epochs", "6", "--fingerprint"]
+    assert cli.main(["fashion-mnist", *arguments, "--log", "whole.jsonl"]) == 0
+    command = [sys.executable, "-m", "samegrad", "fashion-mnist", *arguments]
+    command += ["--log", "log.jsonl", "--checkpoint-dir", "own"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    while train.latest_checkpoint("own") is None:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert Path("log.jsonl").read_text() == Path("whole.jsonl").read_text()
+
+
+def one_line(capsys) -> str:
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("samegrad: error: ")
+    return lines[0]
+
+
+def test_bad_input_ends_in_one_line(capsys, tmp_path):
+    Path("a file").touch()
+    assert run("--resume") == 2
+    assert "--resume needs a checkpoint: got the folder training_checkpoints" in one_line(capsys)
+    assert run("--log", "absent/log.jsonl") == 2
+    assert "absent/log.jsonl" in one_line(capsys)
+    assert run("--plot", "curves.xyz") == 2
+    assert "--plot must end in" in one_line(capsys)
+    assert run("--checkpoint-dir", "a file") == 2
+    assert "a file" in one_line(capsys)
+
+
+def test_other_settings_cannot_be_resumed(capsys):
+    assert run("--steps", 2) == 0
+    capsys.readouterr()
+    for other in (["--seed", 5], ["--replicas", 2], ["--learning-rate", 0.5], ["--limit", 50]):
+        assert run("--resume", *other) == 2
+        assert "must have the settings of its checkpoint" in one_line(capsys)
+
+
+def test_damaged_checkpoint(capsys):
+    assert run("--steps", 2) == 0
+    (path,) = Path("training_checkpoints/ckpt-1").glob("arrays-*")
+    path.write_bytes(path.read_bytes()[:-1])
+    capsys.readouterr()
+    assert run("--resume") == 2
+    assert "The checkpoint is damaged" in one_line(capsys)
+
+
+def test_data_folder(capsys, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert run("--data-dir", "absent") == 2
+    assert "absent does not exist" in one_line(capsys)
+    (tmp_path / "data").mkdir()
+    for spec in datasets.fashion_mnist._DATASET.files:
+        (tmp_path / "data" / f"{spec.name}.gz").write_bytes(gzip.compress(b"\0\0\10\1"))
+    assert run("--data-dir", "data") == 2
+    assert "train-images-idx3-ubyte.gz must start with" in one_line(capsys)
+
+
+def test_fingerprint_is_that_of_the_weights():
+    weights = [np.ones((2, 2), np.float32), np.zeros(3, np.float32)]
+    content = b"".join(array.tobytes() for array in weights)
+    assert _progress.fingerprint(weights) == hashlib.blake2b(content, digest_size=8).hexdigest()
