@@ -1,11 +1,8 @@
-// Repetition: broadcasting, tiling, repeating.
-#include <algorithm>
-#include <array>
-#include <cstring>
-
+// Repetition along axes of size 1.
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
+#include "ops/strided.h"
 
 namespace samegrad {
 namespace {
@@ -68,76 +65,19 @@ Inferred broadcast_like_rule(const InferArgs& args) {
 
 // ---- kernels ----
 
-// How one axis (or several merged ones) of the result reads x: step 0 repeats.
-struct Repetition {
-  int rank = 0;
-  std::array<std::int64_t, kMaxRank> size;
-  std::array<std::int64_t, kMaxRank> step;  // in elements of x; axis 0 is the outermost
-
-  Repetition(const Shape& x, const Shape& y) {
-    const int missing = y.rank() - x.rank();
-    for (int axis = 0; axis < y.rank(); ++axis) {
-      const std::int64_t own = axis >= missing ? x[axis - missing] : 1;
-      const bool repeats = own == 1;
-      if (y[axis] == 1) continue;
-      if (rank > 0 && (step[std::size_t(rank - 1)] == 0) == repeats) {
-        size[std::size_t(rank - 1)] *= y[axis];
-      } else {
-        size[std::size_t(rank)] = y[axis];
-        step[std::size_t(rank++)] = repeats ? 0 : 1;
-      }
-    }
-    std::int64_t elements = 1;
-    for (int i = rank - 1; i >= 0; --i) {
-      const auto s = std::size_t(i);
-      if (step[s] == 0) continue;
-      step[s] = elements;
-      elements *= size[s];
-    }
-  }
-};
-
-template <class T>
-T* repeat(const Repetition& r, int axis, const T* x, T* y) {
-  const auto s = std::size_t(axis);
-  if (axis == r.rank) {
-    *y = *x;
-    return y + 1;
-  }
-  if (axis + 1 == r.rank) {
-    if (r.step[s] == 0) return std::fill_n(y, r.size[s], *x);
-    std::memcpy(y, x, std::size_t(r.size[s]) * sizeof(T));
-    return y + r.size[s];
-  }
-  T* const first = repeat(r, axis + 1, x, y);
-  const std::int64_t part = first - y;
-  T* at = first;
-  for (std::int64_t i = 1; i < r.size[s]; ++i) {
-    if (r.step[s] != 0) {
-      at = repeat(r, axis + 1, x + i * r.step[s], at);
-    } else {
-      std::memcpy(at, y, std::size_t(part) * sizeof(T));
-      at += part;
-    }
-  }
-  return at;
-}
-
 void broadcast_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const View& y = args.out[0];
-  if (y.size() == 0) return;
-  const Repetition r(x.shape, y.shape);
-  switch (size_of(x.dtype)) {
-    case 8:
-      repeat(r, 0, x.as<std::uint64_t>(), y.as<std::uint64_t>());
-      break;
-    case 4:
-      repeat(r, 0, x.as<std::uint32_t>(), y.as<std::uint32_t>());
-      break;
-    default:
-      repeat(r, 0, x.as<std::uint8_t>(), y.as<std::uint8_t>());
+  const int missing = y.shape.rank() - x.shape.rank();
+  const auto from = contiguous_steps(x.shape);
+  const auto to = contiguous_steps(y.shape);
+  StridedCopy copy;
+  for (int axis = 0; axis < y.shape.rank(); ++axis) {
+    const int own = axis - missing;
+    const bool repeats = own < 0 || x.shape[own] == 1;
+    copy.add_axis(y.shape[axis], to[std::size_t(axis)], repeats ? 0 : from[std::size_t(own)]);
   }
+  copy.run(y.data, x.data, size_of(x.dtype));
 }
 
 // ---- gradients ----

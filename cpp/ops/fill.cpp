@@ -15,23 +15,6 @@ void fill(const View& y, double value) {
   std::fill_n(y.as<T>(), y.size(), static_cast<T>(value));
 }
 
-void fill_value(const View& y, double value) {
-  switch (y.dtype) {
-    case DType::kFloat32:
-      return fill<float>(y, value);
-    case DType::kFloat64:
-      return fill<double>(y, value);
-    case DType::kInt32:
-      return fill<std::int32_t>(y, value);
-    case DType::kInt64:
-      return fill<std::int64_t>(y, value);
-    case DType::kUInt8:
-      return fill<std::uint8_t>(y, value);
-    case DType::kBool:
-      std::fill_n(y.as<bool>(), y.size(), value != 0);
-  }
-}
-
 void full_like_kernel(const KernelArgs& args) {
   fill_value(args.out[0], args.attrs.number("value"));
 }
@@ -79,6 +62,23 @@ OpDef zeros_row() {
 }
 
 }  // namespace
+
+void fill_value(const View& y, double value) {
+  switch (y.dtype) {
+    case DType::kFloat32:
+      return fill<float>(y, value);
+    case DType::kFloat64:
+      return fill<double>(y, value);
+    case DType::kInt32:
+      return fill<std::int32_t>(y, value);
+    case DType::kInt64:
+      return fill<std::int64_t>(y, value);
+    case DType::kUInt8:
+      return fill<std::uint8_t>(y, value);
+    case DType::kBool:
+      std::fill_n(y.as<bool>(), y.size(), value != 0);
+  }
+}
 
 std::vector<OpDef> fill_ops() {
   return {full_like_row(), zeros_row()};

@@ -9,7 +9,8 @@ namespace samegrad {
 
 std::vector<OpDef> movement_ops() {
   std::vector<OpDef> all;
-  for (auto part : {reshape_ops, broadcast_ops, fill_ops}) {
+  for (auto part :
+       {reshape_ops, permute_ops, slice_ops, concat_ops, broadcast_ops, tile_ops, fill_ops}) {
     std::vector<OpDef> ops = part();
     std::move(ops.begin(), ops.end(), std::back_inserter(all));
   }

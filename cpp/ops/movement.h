@@ -10,14 +10,22 @@ namespace samegrad {
 
 // movement_ops() joins these.
 std::vector<OpDef> reshape_ops();
-std::vector<OpDef> transpose_ops();
+std::vector<OpDef> permute_ops();
 std::vector<OpDef> slice_ops();
 std::vector<OpDef> concat_ops();
 std::vector<OpDef> broadcast_ops();
+std::vector<OpDef> tile_ops();
 std::vector<OpDef> fill_ops();
 
 // The result has the bytes of operand 0.
 void copy_bytes(const KernelArgs& args);
+
+// Every element becomes the number.
+void fill_value(const View& y, double value);
+
+// The count of examples that follows from others: the symbol that already stands for it, or a new
+// one.
+int derived_symbol(const InferArgs& args, Symbol symbol);
 
 // The vjp of rows that only rename axes: the cotangent in the shape of operand 0.
 Values reshape_back(const VjpArgs& args);

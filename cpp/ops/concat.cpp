@@ -1,0 +1,281 @@
+// Values side by side, and room around a value.
+#include <algorithm>
+#include <cstring>
+
+#include "ops/expr.h"
+#include "ops/movement.h"
+#include "ops/rules.h"
+#include "ops/strided.h"
+
+namespace samegrad {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// ---- concat ----
+
+int axis_of(const Attrs& attrs, const Shape& shape) {
+  return normalize_axis(attrs.integer("axis"), shape.rank(), "concat");
+}
+
+void check_sizes(const InferArgs& args, int axis) {
+  const int rank = args.in[0].shape.rank();
+  for (const ValueType& type : args.in) {
+    bool ok = type.shape.rank() == rank;
+    for (int i = 0; ok && i < rank; ++i) {
+      ok = i == axis || traced_size(args, type, i) == traced_size(args, args.in[0], i);
+    }
+    check_value(ok, args.op.name, "shapes must agree on all axes but ", axis, ": got ",
+                shapes_of_operands(args), ".");
+  }
+}
+
+// All operands have their examples on the concatenated axis.
+bool joins_examples(std::span<const ValueType> in, int axis) {
+  return std::ranges::all_of(in, [&](const ValueType& type) {
+    return type.batch.axis == axis && type.batch.rows_per_example == in[0].batch.rows_per_example;
+  });
+}
+
+// The examples of the result; none if the operands' do not fit together.
+ExampleAxis common_examples(std::span<const ValueType> in, int axis) {
+  ExampleAxis found;
+  for (const ValueType& type : in) {
+    if (!type.batched()) continue;
+    if (type.batch.axis == axis || (found.exists() && type.batch != found)) return {};
+    found = type.batch;
+  }
+  return found;
+}
+
+Inferred concat_rule(const InferArgs& args) {
+  check_same_dtype(args, 0, int(args.in.size()));
+  const int axis = axis_of(args.attrs, args.in[0].shape);
+  check_sizes(args, axis);
+  ValueType y = args.in[0];
+  if (joins_examples(args.in, axis)) {
+    Symbol sum;
+    sum.kind = Symbol::Kind::kSum;
+    for (const ValueType& type : args.in) sum.parts.push_back(type.batch.symbol);
+    if (args.in.size() > 1) y.batch.symbol = derived_symbol(args, std::move(sum));
+    return {{y}, Locality::kWhole};
+  }
+  const ExampleAxis examples = common_examples(args.in, axis);
+  const bool aligned =
+      std::ranges::all_of(args.in, [&](const ValueType& type) { return type.batch == examples; });
+  y.batch = {};
+  std::int64_t size = 0;
+  for (const ValueType& type : args.in) {
+    if (!aligned) fixed_type(args, type);
+    size += traced_size(args, type, axis);
+  }
+  for (int i = 0; i < y.shape.rank(); ++i) y.shape[i] = traced_size(args, args.in[0], i);
+  y.shape[axis] = size;
+  y.batch = examples;
+  if (examples.exists()) y.shape[examples.axis] = kRows;
+  return aligned ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
+}
+
+// Copies the piece of one operand, `first` bytes into each of the outer rows of the whole.
+void copy_piece(const View& whole, std::int64_t first, const View& piece, int axis,
+                bool into_whole) {
+  const std::int64_t item = std::int64_t(size_of(whole.dtype));
+  const std::int64_t rows = whole.shape.size(0, axis);
+  const std::int64_t row = whole.shape.size(axis, whole.shape.rank()) * item;
+  const std::int64_t part = piece.shape.size(axis, piece.shape.rank()) * item;
+  char* at = whole.as<char>() + first;
+  char* own = piece.as<char>();
+  if (part == 0) return;
+  for (std::int64_t r = 0; r < rows; ++r, at += row, own += part) {
+    std::memcpy(into_whole ? at : own, into_whole ? own : at, std::size_t(part));
+  }
+}
+
+void concat_kernel(const KernelArgs& args) {
+  const View& y = args.out[0];
+  const int axis = axis_of(args.attrs, y.shape);
+  std::int64_t first = 0;
+  for (const View& x : args.in) {
+    copy_piece(y, first, x, axis, true);
+    first += x.shape.size(axis, x.shape.rank()) * std::int64_t(size_of(x.dtype));
+  }
+}
+
+// A slice of the cotangent; where examples are joined, a row that knows all counts.
+Values concat_vjp(const VjpArgs& v) {
+  const Expr ct(v.b, v.ct[0]);
+  const int axis = axis_of(v.attrs, ct.type().shape);
+  if (ct.type().batch.axis == axis) {
+    check_value(v.in.size() < 32, "concat",
+                "gradients of at most 31 operands joined along their "
+                "examples are supported: got ",
+                v.in.size(), "; concatenate them in groups.");
+    std::vector<Value> operands{v.ct[0]};
+    operands.insert(operands.end(), v.in.begin(), v.in.end());
+    return v.b.apply(OpRegistry::instance().get("concat_grad"), operands, v.attrs);
+  }
+  const auto rank = std::size_t(ct.type().shape.rank());
+  std::int64_t first = 0;
+  Values gradients;
+  for (Value operand : v.in) {
+    const Expr x(v.b, operand);
+    const ValueType type = x.type();
+    // Fixed by the trace where the rows of examples became ordinary ones.
+    std::int64_t size = type.shape[axis];
+    if (type.batch.axis == axis) {
+      const auto symbol = std::size_t(type.batch.symbol);
+      size = v.b.graph().symbols[symbol].traced_count * type.batch.rows_per_example;
+    }
+    Ints begin(rank, INT64_MIN), end(rank, INT64_MAX), strides(rank, 1);
+    begin[std::size_t(axis)] = first;
+    end[std::size_t(axis)] = first += size;
+    const Expr part = call(
+        "slice", ct,
+        {{"begin", std::move(begin)}, {"end", std::move(end)}, {"strides", std::move(strides)}});
+    gradients.push_back((part.type() == type ? part : call("reshape_like", part, x)).value());
+  }
+  return gradients;
+}
+
+OpDef concat_row() {
+  OpDef op;
+  op.name = "concat";
+  op.doc = "Values one after the other along an axis (of examples too: those of all).";
+  op.max_arity = -1;
+  op.operands = {"xs"};
+  op.attrs = {{"axis", AttrKind::kInteger, "The axis along which they lie."}};
+  op.infer = concat_rule;
+  op.kernel = concat_kernel;
+  op.vjp = concat_vjp;
+  const auto axis = [](std::int64_t a) { return Attrs{{"axis", a}}; };
+  op.samples = {{.shapes = {{2, 3}, {2, 1}, {2, 2}}, .attrs = axis(-1)},
+                {.shapes = {{2, 3}, {1, 3}}, .attrs = axis(0)},
+                {.shapes = {{5, 3}, {5, 2}}, .attrs = axis(1), .batched = {1, 1}},
+                {.shapes = {{5, 3}, {5, 3}}, .attrs = axis(0), .batched = {1, 1}}};
+  return op;
+}
+
+Inferred concat_grad_rule(const InferArgs& args) {
+  Inferred inferred;
+  for (std::size_t i = 1; i < args.in.size(); ++i) {
+    inferred.types.push_back(args.in[i]);
+    inferred.types.back().dtype = args.in[0].dtype;
+  }
+  return inferred;
+}
+
+void concat_grad_kernel(const KernelArgs& args) {
+  const View& ct = args.in[0];
+  const int axis = axis_of(args.attrs, ct.shape);
+  std::int64_t first = 0;
+  for (const View& x : args.out) {
+    copy_piece(ct, first, x, axis, false);
+    first += x.shape.size(axis, x.shape.rank()) * std::int64_t(size_of(x.dtype));
+  }
+}
+
+Values concat_grad_vjp(const VjpArgs& v) {
+  std::vector<Value> pieces;
+  for (std::size_t i = 0; i < v.ct.size(); ++i) {
+    const bool flows = v.ct[i] != kNoValue;
+    pieces.push_back(flows ? v.ct[i] : zeros_like(Expr(v.b, v.in[i + 1])).value());
+  }
+  Values result(v.in.size(), kNoValue);
+  result[0] = v.b.apply(OpRegistry::instance().get("concat"), pieces, v.attrs)[0];
+  return result;
+}
+
+OpDef concat_grad_row() {
+  OpDef op;
+  op.name = "concat_grad";
+  op.doc = "The parts of a concatenation, one for each of the values it was made of.";
+  op.min_arity = 2;
+  op.max_arity = 32;
+  op.operands = {"ct", "likes"};
+  op.attrs = {{"axis", AttrKind::kInteger, "The axis along which they lie."}};
+  op.traits = kBackward;
+  op.infer = concat_grad_rule;
+  op.kernel = concat_grad_kernel;
+  op.vjp = concat_grad_vjp;
+  op.type_only = ~1u;
+  op.samples = {{.shapes = {{3, 2}, {1, 2}, {2, 2}}, .attrs = {{"axis", std::int64_t(0)}}}};
+  return op;
+}
+
+// ---- pad ----
+
+Inferred pad_rule(const InferArgs& args) {
+  ValueType x = args.in[0];
+  const Ints& paddings = args.attrs.integers("paddings");
+  const bool ok = paddings.size() == std::size_t(2 * x.shape.rank()) &&
+                  std::ranges::all_of(paddings, [](std::int64_t p) { return p >= 0; });
+  check_value(ok, args.op.name, "paddings must be two sizes of 0 or more per axis of ",
+              args.shape_of(0), ": got ", to_string(AttrValue(paddings)), ".");
+  const auto added = [&](int axis) {
+    return paddings[std::size_t(2 * axis)] + paddings[std::size_t(2 * axis + 1)];
+  };
+  const bool examples = x.batched() && added(x.batch.axis) > 0;
+  if (examples) x = fixed_type(args, x);
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    if (axis != x.batch.axis) x.shape[axis] += added(axis);
+  }
+  return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+}
+
+void pad_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const Ints& paddings = args.attrs.integers("paddings");
+  fill_value(y, args.attrs.number("value"));
+  const auto from = contiguous_steps(x.shape);
+  const auto to = contiguous_steps(y.shape);
+  StridedCopy copy;
+  std::int64_t first = 0;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    const auto a = std::size_t(axis);
+    first += paddings[2 * a] * to[a];
+    copy.add_axis(x.shape[axis], to[a], from[a]);
+  }
+  const std::size_t item = size_of(x.dtype);
+  if (x.size() > 0) copy.run(y.as<char>() + first * std::int64_t(item), x.data, item);
+}
+
+Values pad_vjp(const VjpArgs& v) {
+  const Ints& paddings = v.attrs.integers("paddings");
+  Ints begin, end;
+  for (std::size_t i = 0; i < paddings.size(); i += 2) {
+    begin.push_back(paddings[i] ? paddings[i] : INT64_MIN);
+    end.push_back(paddings[i + 1] ? -paddings[i + 1] : INT64_MAX);
+  }
+  Ints strides(begin.size(), 1);
+  const Expr x(v.b, v.in[0]);
+  const Expr part =
+      call("slice", Expr(v.b, v.ct[0]),
+           {{"begin", std::move(begin)}, {"end", std::move(end)}, {"strides", std::move(strides)}});
+  return cotangents(part.type() == x.type() ? part : call("reshape_like", part, x));
+}
+
+OpDef pad_row() {
+  OpDef op;
+  op.name = "pad";
+  op.doc = "The value with a number put before and after it along each axis.";
+  op.operands = {"x"};
+  op.attrs = {{"paddings", AttrKind::kIntegers, "How many per axis: before, after, before, …"},
+              {"value", AttrKind::kNumber, "The number.", {0.0}}};
+  op.infer = pad_rule;
+  op.kernel = pad_kernel;
+  op.vjp = pad_vjp;
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"paddings", Ints{1, 0, 2, 1}}, {"value", 0.5}}},
+                {.shapes = {{5, 3, 2}},
+                 .attrs = {{"paddings", Ints{0, 0, 1, 2, 0, 1}}, {"value", 0.0}},
+                 .batched = {1}}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> concat_ops() {
+  return {concat_row(), concat_grad_row(), pad_row()};
+}
+
+}  // namespace samegrad

@@ -1,0 +1,122 @@
+// The elements in another order: transpose, reverse.
+#include "ops/expr.h"
+#include "ops/movement.h"
+#include "ops/reduce_kernel.h"
+#include "ops/rules.h"
+#include "ops/strided.h"
+
+namespace samegrad {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+Inferred transpose_rule(const InferArgs& args) {
+  const ValueType& x = args.in[0];
+  const Ints& perm = args.attrs.integers("perm");
+  const int rank = x.shape.rank();
+  std::uint32_t seen = 0;
+  for (std::int64_t axis : perm) {
+    if (axis >= 0 && axis < rank) seen |= 1u << axis;
+  }
+  check_value(int(perm.size()) == rank && seen == (1u << rank) - 1, args.op.name,
+              "perm must name each of the ", rank, " axes of shape ", args.shape_of(0),
+              " once: got ", to_string(AttrValue(perm)), ".");
+  ValueType y{x.dtype, {}, x.batch};
+  for (int axis = 0; axis < rank; ++axis) {
+    const int from = int(perm[std::size_t(axis)]);
+    if (x.batch.axis == from) y.batch.axis = axis;
+    y.shape.push_back(x.shape[from]);
+  }
+  return one_result(args, y);
+}
+
+void transpose_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const Ints& perm = args.attrs.integers("perm");
+  const auto from = contiguous_steps(x.shape);
+  const auto to = contiguous_steps(y.shape);
+  StridedCopy copy;
+  for (int axis = 0; axis < y.shape.rank(); ++axis) {
+    const auto a = std::size_t(axis);
+    copy.add_axis(y.shape[axis], to[a], from[std::size_t(perm[a])]);
+  }
+  copy.run(y.data, x.data, size_of(x.dtype));
+}
+
+Values transpose_vjp(const VjpArgs& v) {
+  const Ints& perm = v.attrs.integers("perm");
+  Ints inverse(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i) inverse[std::size_t(perm[i])] = std::int64_t(i);
+  return cotangents(call("transpose", Expr(v.b, v.ct[0]), {{"perm", std::move(inverse)}}));
+}
+
+OpDef transpose_row() {
+  OpDef op;
+  op.name = "transpose";
+  op.doc = "The axes in another order.";
+  op.operands = {"x"};
+  op.attrs = {{"perm", AttrKind::kIntegers, "Which axis of x each axis of the result is."}};
+  op.infer = transpose_rule;
+  op.kernel = transpose_kernel;
+  op.vjp = transpose_vjp;
+  const auto perm = [](Ints axes) { return Attrs{{"perm", std::move(axes)}}; };
+  op.samples = {{.shapes = {{3, 5}}, .attrs = perm({1, 0})},
+                {.shapes = {{2, 3, 4}}, .attrs = perm({2, 0, 1})},
+                {.shapes = {{5, 2, 3}}, .attrs = perm({0, 2, 1}), .batched = {1}},
+                {.shapes = {{5, 2, 3, 2}}, .attrs = perm({0, 2, 1, 3}), .batched = {1}},
+                {.shapes = {{5, 3}}, .attrs = perm({1, 0}), .batched = {1}}};
+  return op;
+}
+
+std::uint32_t reversed_axes(std::string_view who, const Attrs& attrs, int rank) {
+  return axes_mask(who, attrs.integers("axes"), rank);
+}
+
+Inferred reverse_rule(const InferArgs& args) {
+  const ValueType& x = args.in[0];
+  const std::uint32_t mask = reversed_axes(args.op.name, args.attrs, x.shape.rank());
+  const bool examples = x.batched() && (mask >> x.batch.axis & 1u);
+  return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+}
+
+void reverse_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const std::uint32_t mask = reversed_axes("reverse", args.attrs, x.shape.rank());
+  const auto steps = contiguous_steps(x.shape);
+  StridedCopy copy;
+  std::int64_t first = 0;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    const std::int64_t step = steps[std::size_t(axis)];
+    const bool turned = mask >> axis & 1u;
+    if (turned) first += (x.shape[axis] - 1) * step;
+    copy.add_axis(x.shape[axis], step, turned ? -step : step);
+  }
+  const std::int64_t item = std::int64_t(size_of(x.dtype));
+  if (x.size() > 0) copy.run(args.out[0].data, x.as<char>() + first * item, std::size_t(item));
+}
+
+OpDef reverse_row() {
+  OpDef op;
+  op.name = "reverse";
+  op.doc = "The elements in reverse order along axes.";
+  op.operands = {"x"};
+  op.attrs = {{"axes", AttrKind::kIntegers, "The axes to reverse."}};
+  op.infer = reverse_rule;
+  op.kernel = reverse_kernel;
+  op.vjp = [](const VjpArgs& v) {
+    return cotangents(call("reverse", Expr(v.b, v.ct[0]), v.attrs));
+  };
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"axes", Ints{0, -1}}}},
+                {.shapes = {{5, 3, 2}}, .attrs = {{"axes", Ints{1}}}, .batched = {1}},
+                {.shapes = {{5, 3}}, .attrs = {{"axes", Ints{0}}}, .batched = {1}}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> permute_ops() {
+  return {transpose_row(), reverse_row()};
+}
+
+}  // namespace samegrad

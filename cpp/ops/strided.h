@@ -1,0 +1,37 @@
+// Copies between memory that is walked with any steps.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/shape.h"
+
+namespace samegrad {
+
+// Nested axes, from the outermost to the innermost; steps in elements.
+class StridedCopy {
+ public:
+  void add_axis(std::int64_t size, std::int64_t to_step, std::int64_t from_step);
+
+  // Elements of 1, 4 or 8 bytes.
+  void run(void* to, const void* from, std::size_t item) const;
+
+ private:
+  struct Axis {
+    std::int64_t size, to, from;
+  };
+
+  template <class T>
+  void run_typed(T* to, const T* from) const;
+  void turn_inwards();
+
+  int rank_ = 0;
+  bool empty_ = false;
+  std::array<Axis, 2 * kMaxRank> axes_;
+};
+
+// Elements from one index of each axis to the next, in contiguous memory.
+std::array<std::int64_t, kMaxRank> contiguous_steps(const Shape& shape);
+
+}  // namespace samegrad

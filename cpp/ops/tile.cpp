@@ -1,0 +1,159 @@
+// Repetition of whole axes and of single elements.
+#include <algorithm>
+
+#include "ops/expr.h"
+#include "ops/movement.h"
+#include "ops/rules.h"
+#include "ops/strided.h"
+
+namespace samegrad {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// The cotangent with one axis split into two and one of them summed; the examples keep their axis.
+Expr sum_split_axis(Expr ct, int axis, std::int64_t outer, std::int64_t inner, bool sum_outer) {
+  const ValueType type = ct.type();
+  Ints shape;
+  for (int i = 0; i < type.shape.rank(); ++i) {
+    if (i == axis) {
+      shape.push_back(outer);
+      shape.push_back(inner);
+    } else {
+      shape.push_back(type.batch.axis == i ? -2 : type.shape[i]);
+    }
+  }
+  return reduce_sum(call("reshape", ct, {{"shape", std::move(shape)}}),
+                    {sum_outer ? axis : axis + 1});
+}
+
+Expr like_operand(const VjpArgs& v, Expr gradient) {
+  const Expr x(v.b, v.in[0]);
+  return gradient.type() == x.type() ? gradient : call("reshape_like", gradient, x);
+}
+
+// ---- tile ----
+
+Inferred tile_rule(const InferArgs& args) {
+  ValueType x = args.in[0];
+  const Ints& multiples = args.attrs.integers("multiples");
+  const bool ok = int(multiples.size()) == x.shape.rank() &&
+                  std::ranges::all_of(multiples, [](std::int64_t m) { return m >= 0; });
+  check_value(ok, args.op.name, "multiples must be one number of 0 or more per axis of ",
+              args.shape_of(0), ": got ", to_string(AttrValue(multiples)), ".");
+  const bool examples = x.batched() && multiples[std::size_t(x.batch.axis)] != 1;
+  if (examples) x = fixed_type(args, x);
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    if (axis != x.batch.axis) x.shape[axis] *= multiples[std::size_t(axis)];
+  }
+  return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+}
+
+void tile_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const Ints& multiples = args.attrs.integers("multiples");
+  const auto from = contiguous_steps(x.shape);
+  const auto to = contiguous_steps(y.shape);
+  StridedCopy copy;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    const auto a = std::size_t(axis);
+    copy.add_axis(multiples[a], to[a] * x.shape[axis], 0);
+    copy.add_axis(x.shape[axis], to[a], from[a]);
+  }
+  copy.run(y.data, x.data, size_of(x.dtype));
+}
+
+Values tile_vjp(const VjpArgs& v) {
+  const Ints& multiples = v.attrs.integers("multiples");
+  Expr gradient(v.b, v.ct[0]);
+  for (std::size_t axis = 0; axis < multiples.size(); ++axis) {
+    if (multiples[axis] == 1) continue;
+    const std::int64_t size = gradient.type().shape[int(axis)];
+    const std::int64_t inner =
+        multiples[axis] ? size / multiples[axis] : v.b.type(v.in[0]).shape[int(axis)];
+    gradient = sum_split_axis(gradient, int(axis), multiples[axis], inner, true);
+  }
+  return cotangents(like_operand(v, gradient));
+}
+
+OpDef tile_row() {
+  OpDef op;
+  op.name = "tile";
+  op.doc = "The whole value several times along each axis.";
+  op.operands = {"x"};
+  op.attrs = {{"multiples", AttrKind::kIntegers, "How often, per axis."}};
+  op.infer = tile_rule;
+  op.kernel = tile_kernel;
+  op.vjp = tile_vjp;
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"multiples", Ints{2, 3}}}},
+                {.shapes = {{5, 2, 3}}, .attrs = {{"multiples", Ints{1, 2, 1}}}, .batched = {1}}};
+  return op;
+}
+
+// ---- repeat ----
+
+int axis_of(const Attrs& attrs, const Shape& shape) {
+  return normalize_axis(attrs.integer("axis"), shape.rank(), "repeat");
+}
+
+Inferred repeat_rule(const InferArgs& args) {
+  ValueType x = args.in[0];
+  const std::int64_t repeats = args.attrs.integer("repeats");
+  check_value(repeats >= 1, args.op.name, "repeats must be 1 or more: got ", repeats, ".");
+  const int axis = axis_of(args.attrs, x.shape);
+  if (x.batch.axis == axis) {
+    x.batch.rows_per_example *= repeats;
+  } else {
+    x.shape[axis] *= repeats;
+  }
+  return one_result(args, x);
+}
+
+void repeat_kernel(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const int axis = axis_of(args.attrs, x.shape);
+  const std::int64_t repeats = args.attrs.integer("repeats");
+  const std::int64_t inner = x.shape.size(axis + 1, x.shape.rank());
+  StridedCopy copy;
+  copy.add_axis(x.shape.size(0, axis + 1), repeats * inner, inner);
+  copy.add_axis(repeats, inner, 0);
+  copy.add_axis(inner, 1, 1);
+  copy.run(args.out[0].data, x.data, size_of(x.dtype));
+}
+
+Values repeat_vjp(const VjpArgs& v) {
+  const ValueType x = v.b.type(v.in[0]);
+  const int axis = axis_of(v.attrs, x.shape);
+  const std::int64_t size = x.batch.axis == axis ? -2 : x.shape[axis];
+  const Expr sum =
+      sum_split_axis(Expr(v.b, v.ct[0]), axis, size, v.attrs.integer("repeats"), false);
+  return cotangents(like_operand(v, sum));
+}
+
+OpDef repeat_row() {
+  OpDef op;
+  op.name = "repeat";
+  op.doc = "Each element along an axis several times in a row (of examples: more rows for each).";
+  op.operands = {"x"};
+  op.attrs = {{"repeats", AttrKind::kInteger, "How often."},
+              {"axis", AttrKind::kInteger, "Along which axis."}};
+  op.infer = repeat_rule;
+  op.kernel = repeat_kernel;
+  op.vjp = repeat_vjp;
+  const auto attrs = [](std::int64_t repeats, std::int64_t axis) {
+    return Attrs{{"repeats", repeats}, {"axis", axis}};
+  };
+  op.samples = {{.shapes = {{2, 3}}, .attrs = attrs(2, 1)},
+                {.shapes = {{5, 2, 3}}, .attrs = attrs(3, 1), .batched = {1}},
+                {.shapes = {{5, 3}}, .attrs = attrs(2, 0), .batched = {1}}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> tile_ops() {
+  return {tile_row(), repeat_row()};
+}
+
+}  // namespace samegrad
