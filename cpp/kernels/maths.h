@@ -1,7 +1,7 @@
 // exp, log, sin, … of a Vec: the same bits for an element wherever it lies.
 //
 // Ranges are reduced with the constant split in parts short enough that the products are exact;
-// polynomials are Chebyshev fits of the remainder. Errors are below 3 units in the last place (see
+// polynomials are Chebyshev fits of the remainder. Errors are below 4 units in the last place (see
 // tests/cpp/kernels/test_maths.cpp), special values as in C's Annex F.
 #pragma once
 

@@ -1,0 +1,48 @@
+// Choosing and loading instruction-set variants.
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "kernels/variants.h"
+
+namespace samegrad {
+namespace {
+
+TEST("the table in use is the best the machine runs, or the pinned one") {
+  const std::vector<std::string> names = isa_variants_supported();
+  CHECK(!names.empty());
+  const char* pinned = std::getenv("SAMEGRAD_ISA");
+  const std::string expected = pinned == nullptr ? names.back() : load_kernels(pinned).isa;
+  CHECK_EQ(std::string(kernels().isa), expected);
+}
+
+TEST("a variant is loaded once, under its long and its short name") {
+  for (const std::string& name : isa_variants_supported()) {
+    const KernelTable& table = load_kernels(name);
+    CHECK_EQ(std::string(table.isa), name);
+    CHECK_EQ(&table, &load_kernels(name.substr(name.rfind('-') + 1)));
+  }
+}
+
+std::string message_of(const std::string& name) {
+  try {
+    load_kernels(name);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kRuntime);
+    return error.what();
+  }
+  return "";
+}
+
+TEST("an unknown variant, or one the machine lacks, is an error that names the choices") {
+  CHECK(message_of("x87").find("SAMEGRAD_ISA") != std::string::npos);
+  const std::vector<std::string> names = isa_variants_supported();
+  if (std::find(names.begin(), names.end(), "x86-64-v2") == names.end()) return;
+  if (std::find(names.begin(), names.end(), "x86-64-v4") != names.end()) return;
+  CHECK(message_of("v4").find("does not run x86-64-v4") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace samegrad
+
+CHECK_MAIN
