@@ -27,6 +27,7 @@ def fingerprint(arrays: Iterable[npt.NDArray[Any]]) -> str:
     """A 64-bit hash of the bytes of some arrays, in order.
 
     Example:
+        >>> import numpy as np
         >>> fingerprint([np.zeros(2)]) == fingerprint([np.zeros(1), np.zeros(1)])
         True
         >>> fingerprint([np.zeros(1)]) == fingerprint([-np.zeros(1)])
