@@ -1,0 +1,291 @@
+// Choosing elements by index, and the sums that are the gradients of it.
+#include <algorithm>
+
+#include "ops/expr.h"
+#include "ops/families.h"
+#include "ops/index_kernel.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+int axis_of(const InferArgs& args, const ValueType& x) {
+  return normalize_axis(args.attrs.integer("axis"), x.shape.rank(), args.op.name);
+}
+
+bool same_sizes(const InferArgs& args, const ValueType& a, const ValueType& b) {
+  if (a.shape.rank() != b.shape.rank()) return false;
+  for (int axis = 0; axis < a.shape.rank(); ++axis) {
+    if (traced_size(args, a, axis) != traced_size(args, b, axis)) return false;
+  }
+  return true;
+}
+
+// ---- gather ----
+
+// What gather makes of params and indices.
+Inferred gathered(const InferArgs& args, const ValueType& params, ValueType indices) {
+  const int axis = axis_of(args, params);
+  const bool own_examples = params.batched() && params.batch.axis != axis;
+  bool whole = params.batch.axis == axis;
+  if (own_examples && indices.batched()) {
+    // Indices of examples into values of examples: all pairs.
+    indices = fixed_type(args, indices);
+    whole = true;
+  }
+  ValueType y{params.dtype, {}, {}};
+  const auto append = [&y](const ValueType& from, int from_axis) {
+    if (from.batch.axis == from_axis) {
+      y.batch = from.batch;
+      y.batch.axis = y.shape.rank();
+    }
+    y.shape.push_back(from.shape[from_axis]);
+  };
+  for (int i = 0; i < axis; ++i) append(params, i);
+  for (int i = 0; i < indices.shape.rank(); ++i) append(indices, i);
+  for (int i = axis + 1; i < params.shape.rank(); ++i) append(params, i);
+  return whole ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
+}
+
+Inferred gather_rule(const InferArgs& args) {
+  check_dtype(args, 1, kInts);
+  check_min_rank(args, 0, 1);
+  return gathered(args, args.in[0], args.in[1]);
+}
+
+Values gather_vjp(const VjpArgs& v) {
+  const Expr ct(v.b, v.ct[0]), params(v.b, v.in[0]), indices(v.b, v.in[1]);
+  return cotangents(call("segment_sum", ct, indices, params, v.attrs), none());
+}
+
+AttrSpec axis_attr(const char* doc) {
+  return {"axis", AttrKind::kInteger, doc, {std::int64_t(0)}};
+}
+
+Attrs axis(std::int64_t value) {
+  return {{"axis", value}};
+}
+
+OpDef gather_row() {
+  OpDef op;
+  op.name = "gather";
+  op.doc = "The elements of params at indices along an axis, which the axes of indices replace.";
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"params", "indices"};
+  op.attrs = {axis_attr("The axis of params that is indexed.")};
+  op.infer = gather_rule;
+  op.kernel = gather_kernel;
+  op.vjp = gather_vjp;
+  const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64};
+  const auto sample = [&](std::vector<std::vector<std::int64_t>> shapes, std::int64_t a,
+                          std::vector<std::uint8_t> batched) {
+    Sample s{.shapes = std::move(shapes), .attrs = axis(a), .dtypes = dtypes};
+    s.batched = std::move(batched);
+    s.integer_high = 3;
+    return s;
+  };
+  op.samples = {sample({{3, 2}, {4}}, 0, {}), sample({{2, 4, 3}, {2, 2}}, 1, {}),
+                sample({{4, 2}, {9}}, 0, {0, 1}), sample({{4, 2}, {5, 3}}, 0, {0, 1}),
+                sample({{5, 3, 2}, {4}}, 1, {1, 0})};
+  return op;
+}
+
+Inferred segment_sum_rule(const InferArgs& args) {
+  check_dtype(args, 0, kNumbers);
+  check_dtype(args, 1, kInts);
+  check_min_rank(args, 2, 1);
+  ValueType like = args.in[2];
+  const Inferred values = gathered(args, like, args.in[1]);
+  check_value(same_sizes(args, args.in[0], values.types[0]), args.op.name,
+              "'values' must have the shape that gather makes of 'like' and 'indices': got ",
+              shapes_of_operands(args), ".");
+  like.dtype = args.in[0].dtype;
+  const int axis = axis_of(args, like);
+  const bool tree = !like.batched() && axis == 0 && args.in[1].batch.axis == 0 &&
+                    args.in[0].batch == args.in[1].batch;
+  if (tree) return {{like}, Locality::kTree};
+  const bool by_example = values.locality == Locality::kExample && like.batch.axis == 0 &&
+                          args.in[0].batch == like.batch;
+  return {{like}, by_example ? Locality::kExample : Locality::kWhole};
+}
+
+OpDef segment_sum_row() {
+  OpDef op;
+  op.name = "segment_sum";
+  op.doc =
+      "Zeros in the shape of another value, to which values are added at indices along an axis: "
+      "over examples the fixed tree, inside a leaf in order.";
+  op.min_arity = op.max_arity = 3;
+  op.operands = {"values", "indices", "like"};
+  op.attrs = {axis_attr("The axis of the result that is indexed.")};
+  op.traits = kBackward;
+  op.infer = segment_sum_rule;
+  op.kernel = segment_sum_kernel;
+  op.vjp = [](const VjpArgs& v) {
+    return cotangents(call("gather", Expr(v.b, v.ct[0]), Expr(v.b, v.in[1]), v.attrs), none(),
+                      none());
+  };
+  op.type_only = 1u << 2;
+  const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64, DType::kFloat32};
+  const auto sample = [&](std::vector<std::vector<std::int64_t>> shapes, std::int64_t a,
+                          std::vector<std::uint8_t> batched) {
+    Sample s{.shapes = std::move(shapes), .attrs = axis(a), .dtypes = dtypes};
+    s.batched = std::move(batched);
+    s.integer_high = 3;
+    return s;
+  };
+  op.samples = {sample({{4, 2}, {4}, {3, 2}}, 0, {}),
+                sample({{2, 2, 2, 3}, {2, 2}, {2, 4, 3}}, 1, {}),
+                sample({{9, 2}, {9}, {4, 2}}, 0, {1, 1, 0}),
+                sample({{9, 3, 2}, {9, 3}, {4, 2}}, 0, {1, 1, 0}),
+                sample({{5, 4, 2}, {4}, {5, 3, 2}}, 1, {1, 0, 1})};
+  return op;
+}
+
+// ---- one_hot ----
+
+Inferred one_hot_rule(const InferArgs& args) {
+  check_dtype(args, 0, kIntegers);
+  const std::int64_t depth = args.attrs.integer("depth");
+  check_value(depth >= 0, args.op.name, "depth must be 0 or more: got ", depth, ".");
+  ValueType y = args.in[0];
+  y.dtype = args.attrs.dtype("dtype");
+  y.shape.push_back(depth);
+  return one_result(args, y);
+}
+
+OpDef one_hot_row() {
+  OpDef op;
+  op.name = "one_hot";
+  op.doc =
+      "Along a new last axis of `depth` elements: `on` at the index, `off` elsewhere. An index "
+      "outside [0, depth) gives `off` everywhere, as in TensorFlow.";
+  op.operands = {"indices"};
+  op.attrs = {{"depth", AttrKind::kInteger, "Size of the new axis."},
+              {"on", AttrKind::kNumber, "Number at the index.", {1.0}},
+              {"off", AttrKind::kNumber, "Number elsewhere.", {0.0}},
+              {"dtype", AttrKind::kDType, "Dtype of the result.", {DType::kFloat32}}};
+  op.traits = kNoGradient;
+  op.infer = one_hot_rule;
+  op.kernel = one_hot_kernel;
+  const Attrs attrs{{"depth", std::int64_t(4)}, {"on", 1.0}, {"off", 0.0}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = attrs, .dtypes = {DType::kInt64}, .integer_high = 4},
+                {.shapes = {{5}},
+                 .attrs = attrs,
+                 .dtypes = {DType::kInt32},
+                 .batched = {1},
+                 .integer_high = 4}};
+  return op;
+}
+
+// ---- take_along_axis ----
+
+// x and indices must agree on all axes but the indexed one.
+void check_along(const InferArgs& args, const ValueType& x, const ValueType& indices, int axis) {
+  bool ok = x.shape.rank() == indices.shape.rank();
+  for (int i = 0; ok && i < x.shape.rank(); ++i) {
+    ok = i == axis || traced_size(args, x, i) == traced_size(args, indices, i);
+  }
+  check_value(ok, args.op.name, "'indices' must have the shape of the value on all axes but ", axis,
+              ": got ", shapes_of_operands(args), ".");
+}
+
+// kExample if all operands hold the same examples on axis 0 and these are not what is indexed.
+Locality along_locality(const InferArgs& args, int axis) {
+  const ExampleAxis& batch = args.in[0].batch;
+  const bool aligned =
+      std::ranges::all_of(args.in, [&](const ValueType& type) { return type.batch == batch; });
+  return aligned && axis > 0 && batch.axis == 0 ? Locality::kExample : Locality::kWhole;
+}
+
+// Examples that only some operands have become ordinary rows.
+void fix_unlike(const InferArgs& args, int axis) {
+  for (const ValueType& type : args.in) {
+    const bool alike = type.batch == args.in[1].batch || type.batch.axis == axis;
+    if (!alike) fixed_type(args, type);
+    if (!alike) fixed_type(args, args.in[1]);
+  }
+}
+
+Inferred take_along_rule(const InferArgs& args) {
+  check_dtype(args, 1, kInts);
+  check_min_rank(args, 0, 1);
+  const int axis = axis_of(args, args.in[0]);
+  check_along(args, args.in[0], args.in[1], axis);
+  fix_unlike(args, axis);
+  ValueType y = args.in[1];
+  y.dtype = args.in[0].dtype;
+  return {{y}, along_locality(args, axis)};
+}
+
+Inferred take_along_grad_rule(const InferArgs& args) {
+  check_dtype(args, 0, kNumbers);
+  check_dtype(args, 1, kInts);
+  check_min_rank(args, 2, 1);
+  ValueType x = args.in[2];
+  const int axis = axis_of(args, x);
+  check_along(args, x, args.in[1], axis);
+  check_value(same_sizes(args, args.in[0], args.in[1]), args.op.name,
+              "'ct' must have the shape of 'indices': got ", shapes_of_operands(args), ".");
+  fix_unlike(args, axis);
+  x.dtype = args.in[0].dtype;
+  return {{x}, along_locality(args, axis)};
+}
+
+OpDef take_along_row() {
+  OpDef op;
+  op.name = "take_along_axis";
+  op.doc = "The elements of x at indices along an axis, each line of x by its own indices.";
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"x", "indices"};
+  op.attrs = {axis_attr("The axis that is indexed.")};
+  op.infer = take_along_rule;
+  op.kernel = take_along_kernel;
+  op.vjp = [](const VjpArgs& v) {
+    const Expr ct(v.b, v.ct[0]), x(v.b, v.in[0]), indices(v.b, v.in[1]);
+    return cotangents(call("take_along_axis_grad", ct, indices, x, v.attrs), none());
+  };
+  const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64};
+  op.samples = {
+      {.shapes = {{2, 3}, {2, 2}}, .attrs = axis(-1), .dtypes = dtypes, .integer_high = 3},
+      {.shapes = {{5, 4, 2}, {5, 3, 2}},
+       .attrs = axis(1),
+       .dtypes = dtypes,
+       .batched = {1, 1},
+       .integer_high = 4}};
+  return op;
+}
+
+OpDef take_along_grad_row() {
+  OpDef op;
+  op.name = "take_along_axis_grad";
+  op.doc = "Zeros in the shape of another value, to which elements are added along an axis.";
+  op.min_arity = op.max_arity = 3;
+  op.operands = {"ct", "indices", "like"};
+  op.attrs = {axis_attr("The axis that is indexed.")};
+  op.traits = kBackward;
+  op.infer = take_along_grad_rule;
+  op.kernel = take_along_grad_kernel;
+  op.vjp = [](const VjpArgs& v) {
+    const Expr ct(v.b, v.ct[0]), indices(v.b, v.in[1]);
+    return cotangents(call("take_along_axis", ct, indices, v.attrs), none(), none());
+  };
+  op.type_only = 1u << 2;
+  const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64, DType::kFloat32};
+  op.samples = {
+      {.shapes = {{2, 2}, {2, 2}, {2, 3}}, .attrs = axis(-1), .dtypes = dtypes, .integer_high = 3},
+      {.shapes = {{5, 3, 2}, {5, 3, 2}, {5, 4, 2}},
+       .attrs = axis(1),
+       .dtypes = dtypes,
+       .batched = {1, 1, 1},
+       .integer_high = 4}};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> index_ops() {
+  return {gather_row(), segment_sum_row(), one_hot_row(), take_along_row(), take_along_grad_row()};
+}
+
+}  // namespace samegrad
