@@ -1,0 +1,132 @@
+"""The layers of the C++ sources, and the walls between the instruction-set variants."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CPP = Path(__file__).resolve().parents[2] / "cpp"
+
+# A folder includes lower levels and itself; folders of one level are blind to each other.
+LEVELS = {
+    "base": 0,
+    "tensor": 1,
+    "kernels": 2,
+    "ir": 2,
+    "ops": 3,
+    "autodiff": 4,
+    "passes": 4,
+    "plan": 5,
+    "runtime": 6,
+    "train": 7,
+    "bind": 8,
+}
+# Each library is used in one folder only.
+HOMES = {"Eigen": "kernels", "tbb": "runtime", "oneapi": "runtime", "pybind11": "bind"}
+# The headers other folders may include of the kernels: the rest is written per variant.
+KERNEL_HEADERS = {"table.h", "geometry.h", "dispatch.h", "unary.def", "binary.def"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def sources():
+    return sorted(p for p in CPP.rglob("*") if p.suffix in {".h", ".cpp", ".def"})
+
+
+def includes():
+    """(file, its folder, what it includes) for every include of the sources."""
+    for path in sources():
+        for target in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            yield path.relative_to(CPP), path.relative_to(CPP).parts[0], target
+
+
+def test_every_folder_has_a_level():
+    assert {path.relative_to(CPP).parts[0] for path in sources()} <= LEVELS.keys()
+
+
+def test_a_folder_includes_lower_levels_only():
+    wrong = []
+    for file, folder, target in includes():
+        other = target.split("/")[0]
+        if other in LEVELS and other != folder and LEVELS[other] >= LEVELS[folder]:
+            wrong.append(f"{file} includes {target}")
+    assert not wrong
+
+
+def test_a_library_is_used_in_its_own_folder_only():
+    wrong = []
+    for file, folder, target in includes():
+        home = HOMES.get(target.split("/")[0])
+        if home is not None and home != folder:
+            wrong.append(f"{file} includes {target}")
+    assert not wrong
+
+
+def test_headers_expose_no_library():
+    wrong = [
+        f"{file} includes {target}"
+        for file, folder, target in includes()
+        if file.suffix == ".h" and folder != "bind" and target.split("/")[0] in HOMES
+    ]
+    assert not wrong
+
+
+def test_only_the_table_of_kernels_is_seen_from_outside():
+    wrong = []
+    for file, folder, target in includes():
+        if folder == "kernels" or not target.startswith("kernels/"):
+            continue
+        if target.split("/")[1] not in KERNEL_HEADERS:
+            wrong.append(f"{file} includes {target}")
+    assert not wrong
+
+
+def variant_libraries():
+    """The built variants: in SAMEGRAD_KERNEL_DIR, or beside the installed package."""
+    folders = [Path(os.environ["SAMEGRAD_KERNEL_DIR"])] if "SAMEGRAD_KERNEL_DIR" in os.environ else []
+    try:
+        import samegrad
+
+        folders.append(Path(samegrad.__file__).parent)
+    except ImportError:
+        pass
+    for folder in folders:
+        found = sorted(folder.rglob("libsamegrad_kernels_*.so"))
+        if found:
+            return found
+    return []
+
+
+def symbols(library, *options):
+    nm = shutil.which("nm")
+    if nm is None:
+        pytest.skip("nm is not installed")
+    listed = subprocess.run([nm, *options, str(library)], capture_output=True, text=True, check=True)
+    return [line.split() for line in listed.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def libraries():
+    found = variant_libraries()
+    if not found:
+        pytest.skip("the kernels are not built")
+    return found
+
+
+def test_a_variant_exports_its_table_and_nothing_else(libraries):
+    for library in libraries:
+        names = [fields[-1] for fields in symbols(library, "-D", "--defined-only")]
+        assert names == ["samegrad_kernel_table"], library.name
+
+
+def test_a_variant_takes_no_template_from_outside(libraries):
+    """A weak function left undefined could be bound to another variant's code."""
+    tools = {"__cxa_finalize", "__gmon_start__"}
+    tools |= {"_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}
+    for library in libraries:
+        for fields in symbols(library, "-D", "--undefined-only"):
+            if fields[-2] in "wv":
+                assert fields[-1].split("@")[0] in tools, library.name
+            assert "samegrad" not in fields[-1], library.name
