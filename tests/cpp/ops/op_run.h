@@ -1,0 +1,166 @@
+// Runs one row of the op table on arrays, without an executor.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "check.h"
+#include "ir/builder.h"
+#include "ops/registry.h"
+
+namespace samegrad::testing {
+
+struct Operand {
+  Array array;
+  int example_axis = -1;
+  std::int64_t rows_per_example = 1;
+};
+
+// Examples [first, first + count) of the operands, and what the kernel is told.
+struct Tile {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  bool accumulate = false;
+};
+
+class OpRun {
+ public:
+  OpRun(const std::string& op, std::vector<Operand> operands, Attrs attrs = {})
+      : operands_(std::move(operands)) {
+    register_all_ops();
+    op_ = &OpRegistry::instance().get(op);
+    attrs_ = complete_attrs(*op_, std::move(attrs));
+    for (const Operand& operand : operands_) {
+      ValueType type{operand.array.dtype(), operand.array.shape(), {}};
+      if (operand.example_axis >= 0) {
+        type.batch = {operand.example_axis, operand.rows_per_example, 0};
+        examples_ = type.shape[operand.example_axis] / operand.rows_per_example;
+        type.shape[operand.example_axis] = kRows;
+      }
+      types_.push_back(type);
+    }
+    symbols_.push_back({});
+    symbols_[0].traced_count = examples_;
+    inferred_ = op_->infer({*op_, types_, attrs_, symbols_});
+    facts.local_examples = facts.global_examples = {examples_};
+    facts.first_example = {0};
+  }
+
+  const OpDef& op() const { return *op_; }
+  const Inferred& inferred() const { return inferred_; }
+  const ValueType& type(int result = 0) const { return inferred_.types[std::size_t(result)]; }
+  std::int64_t examples() const { return examples_; }
+  bool symbol_fixed() const { return symbols_[0].fixed; }
+
+  std::vector<Array> run() const { return run({0, examples_, false}); }
+
+  // The results for a tile (the operands' examples lie on axis 0 unless the tile is everything).
+  std::vector<Array> run(const Tile& tile) const {
+    std::vector<Array> results;
+    for (const ValueType& type : inferred_.types) {
+      results.emplace_back(type.dtype, concrete_shape(type, {tile.count}));
+    }
+    run_into(tile, results);
+    return results;
+  }
+
+  void run_into(const Tile& tile, std::vector<Array>& results) const {
+    std::vector<View> in, out;
+    std::vector<Array> slices;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const Operand& operand = operands_[i];
+      Array array = operand.array;
+      if (operand.example_axis == 0) {
+        const std::int64_t rows = operand.rows_per_example;
+        array = array.rows(tile.first * rows, (tile.first + tile.count) * rows);
+      }
+      slices.push_back(array);
+      const bool read = !(op_->type_only >> i & 1u);
+      in.push_back(view(array, operand.example_axis, operand.rows_per_example));
+      if (!read) in.back().data = nullptr;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const ExampleAxis& batch = inferred_.types[i].batch;
+      out.push_back(view(results[i], batch.axis, batch.rows_per_example));
+    }
+    Scratch scratch;
+    op_->kernel({.attrs = attrs_,
+                 .in = in,
+                 .out = out,
+                 .examples = tile.count,
+                 .first_example = tile.first,
+                 .facts = facts,
+                 .accumulate = tile.accumulate,
+                 .scratch = scratch});
+  }
+
+  StepFacts facts;
+
+ private:
+  static View view(const Array& array, int axis, std::int64_t rows_per_example) {
+    View result{array.raw(), array.shape(), array.dtype()};
+    result.example_axis = axis;
+    result.rows_per_example = rows_per_example;
+    return result;
+  }
+
+  const OpDef* op_;
+  Attrs attrs_;
+  std::vector<Operand> operands_;
+  std::vector<ValueType> types_;
+  std::vector<Symbol> symbols_;
+  Inferred inferred_;
+  std::int64_t examples_ = 0;
+};
+
+template <class T>
+Array array_of(const Shape& shape, const std::vector<T>& values) {
+  Array array(kDTypeOf<T>, shape);
+  for (std::size_t i = 0; i < values.size(); ++i) array.data<T>()[i] = values[i];
+  return array;
+}
+
+// Numbers that look random, in [low, high); whole ones in [0, integer_high).
+inline Array filled(DType dtype, const Shape& shape, double low = -2, double high = 2,
+                    double integer_high = 3) {
+  Array array(dtype, shape);
+  std::uint64_t state = 88172645463325252ull + std::uint64_t(shape.size());
+  for (std::int64_t i = 0; i < shape.size(); ++i) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    const double u = double(state >> 11) * 0x1p-53;
+    const bool real = is_floating(dtype);
+    const Array number =
+        Array::number(dtype, real ? low + u * (high - low) : double(int(u * integer_high)));
+    std::memcpy(array.raw() + std::size_t(i) * size_of(dtype), number.raw(), size_of(dtype));
+  }
+  return array;
+}
+
+inline bool same_bits(const Array& a, const Array& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+template <class T>
+std::string values_of(const Array& array) {
+  std::string out;
+  for (std::int64_t i = 0; i < array.size(); ++i) {
+    out += (i ? " " : "") + text(double(array.data<T>()[i]));
+  }
+  return out;
+}
+
+// The message of the Error that building the row throws; "" if it throws none.
+inline std::string error_of(const std::string& op, std::vector<Operand> operands,
+                            Attrs attrs = {}) {
+  try {
+    OpRun run(op, std::move(operands), std::move(attrs));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace samegrad::testing
