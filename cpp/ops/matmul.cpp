@@ -180,7 +180,7 @@ std::vector<Sample> matmul_samples() {
           sample({{5, 3, 2}, {2, 4}}, false, false, {1, 0}),
           sample({{5, 2, 3}, {2, 4}}, true, false, {1, 0}),
           sample({{4, 3}, {5, 3, 2}}, false, false, {0, 1}),
-          sample({{4, 5}, {3, 5}}, true, true, {0, 1})};
+          sample({{4, 5}, {3, 4}}, true, true, {0, 1})};
 }
 
 OpDef matmul_row() {

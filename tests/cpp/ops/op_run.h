@@ -59,8 +59,10 @@ class OpRun {
   // The results for a tile (the operands' examples lie on axis 0 unless the tile is everything).
   std::vector<Array> run(const Tile& tile) const {
     std::vector<Array> results;
+    std::vector<std::int64_t> counts{tile.count};
+    complete_counts(symbols_, counts);
     for (const ValueType& type : inferred_.types) {
-      results.emplace_back(type.dtype, concrete_shape(type, {tile.count}));
+      results.emplace_back(type.dtype, concrete_shape(type, counts));
     }
     run_into(tile, results);
     return results;

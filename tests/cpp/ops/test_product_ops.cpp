@@ -1,0 +1,206 @@
+// Rows of products, convolutions and pooling: messages, definitions, trees.
+#include <cmath>
+
+#include "kernels/table.h"
+#include "ops/op_run.h"
+#include "tensor/tree.h"
+
+namespace samegrad::testing {
+namespace {
+
+Operand fixed(const Shape& shape, DType dtype = DType::kFloat64) {
+  return {filled(dtype, shape)};
+}
+Operand batched(const Shape& shape, int axis = 0, std::int64_t rows = 1,
+                DType dtype = DType::kFloat64) {
+  return {filled(dtype, shape), axis, rows};
+}
+Attrs turns(bool a, bool b) {
+  return {{"transpose_a", a}, {"transpose_b", b}};
+}
+
+Array transposed(const Array& x) {
+  Array y(x.dtype(), Shape({x.shape()[1], x.shape()[0]}));
+  for (std::int64_t i = 0; i < x.shape()[0]; ++i) {
+    for (std::int64_t j = 0; j < x.shape()[1]; ++j) {
+      y.data<double>()[j * x.shape()[0] + i] = x.data<double>()[i * x.shape()[1] + j];
+    }
+  }
+  return y;
+}
+
+TEST("matmul says which inner dimensions do not match") {
+  CHECK_EQ(error_of("matmul", {fixed({2, 3}), fixed({4, 5})}),
+           std::string("[matmul] inner dimensions must match: got (2, 3) and (4, 5)."));
+  CHECK_EQ(error_of("matmul", {batched({2, 3}), fixed({3, 5})}, turns(true, false)),
+           std::string("[matmul] inner dimensions must match: got (2, 3) and (3, 5)."));
+  CHECK(!error_of("matmul", {fixed({3}), fixed({3, 5})}).empty());
+  CHECK(!error_of("matmul", {fixed({2, 2, 3}), fixed({3, 3, 5})}).empty());
+}
+
+TEST("matmul agrees with its definition for all transposes") {
+  const Array a = filled(DType::kFloat64, {7, 5}), b = filled(DType::kFloat64, {5, 33});
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const OpRun run("matmul", {{ta ? transposed(a) : a}, {tb ? transposed(b) : b}},
+                      turns(ta, tb));
+      const Array y = run.run()[0];
+      for (std::int64_t i = 0; i < 7; ++i) {
+        for (std::int64_t j = 0; j < 33; ++j) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < 5; ++k) {
+            sum = std::fma(a.data<double>()[i * 5 + k], b.data<double>()[k * 33 + j], sum);
+          }
+          CHECK(std::abs(y.data<double>()[i * 33 + j] - sum) < 1e-14);
+        }
+      }
+    }
+  }
+}
+
+TEST("matmul knows where the examples go") {
+  const OpRun rows("matmul", {batched({6, 3}, 0, 2), fixed({3, 4})});
+  CHECK(rows.inferred().locality == Locality::kExample);
+  CHECK_EQ(rows.type().batch.rows_per_example, 2);
+  const OpRun tree("matmul", {batched({6, 3}), batched({6, 4})}, turns(true, false));
+  CHECK(tree.inferred().locality == Locality::kTree);
+  CHECK(tree.type().shape == Shape({3, 4}) && !tree.type().batched());
+  const OpRun columns("matmul", {fixed({3, 4}), batched({6, 4})}, turns(false, true));
+  CHECK(columns.inferred().locality == Locality::kWhole);
+  CHECK_EQ(columns.type().batch.axis, 1);
+  const OpRun pairs("matmul", {batched({6, 3}), batched({6, 3})}, turns(false, true));
+  CHECK(pairs.symbol_fixed() && pairs.inferred().locality == Locality::kWhole);
+  CHECK(pairs.type().shape == Shape({kRows, 6}));
+  const OpRun heads("matmul", {batched({5, 2, 4, 3}), fixed({2, 3, 4})});
+  CHECK(heads.inferred().locality == Locality::kExample && !heads.symbol_fixed());
+}
+
+TEST("a contraction over examples on any axis is the same tree") {
+  const Array a = filled(DType::kFloat64, {37, 150}), b = filled(DType::kFloat64, {37, 131});
+  const Array tree = OpRun("matmul", {{a, 0}, {b, 0}}, turns(true, false)).run()[0];
+  const Array turned =
+      OpRun("matmul", {{transposed(a), 1}, {transposed(b), 1}}, turns(false, true)).run()[0];
+  CHECK(same_bits(tree, turned));
+  // By the definition: leaves of four, halves added.
+  std::vector<Array> level(8);
+  walk_tree(
+      0, 37, kLeafExamples, 0,
+      [&](std::int64_t begin, std::int64_t end, int at) {
+        level[std::size_t(at)] =
+            OpRun("matmul", {{a.rows(begin, end)}, {b.rows(begin, end)}}, turns(true, false))
+                .run()[0];
+      },
+      [&](int at) {
+        for (std::int64_t i = 0; i < tree.size(); ++i) {
+          level[std::size_t(at)].data<double>()[i] += level[std::size_t(at + 1)].data<double>()[i];
+        }
+      });
+  CHECK(same_bits(level[0], tree));
+}
+
+TEST("continuing a leaf of a product gives the bits of the whole leaf") {
+  const Attrs window{{"strides", std::vector<std::int64_t>{1, 2}},
+                     {"padding", std::vector<std::int64_t>{1, 0, 0, 1}}};
+  const OpRun runs[] = {
+      OpRun("matmul", {batched({12, 5}, 0, 3), batched({12, 7}, 0, 3)}, turns(true, false)),
+      OpRun("conv2d_filter_grad",
+            {batched({4, 4, 5, 2}), batched({4, 4, 2, 3}), fixed({2, 3, 2, 3})}, window),
+      OpRun("segment_sum",
+            {batched({8, 2}, 0, 2), {filled(DType::kInt64, {8}), 0, 2}, fixed({3, 2})})};
+  for (const OpRun& run : runs) {
+    CHECK(run.inferred().locality == Locality::kTree, run.op().name);
+    std::vector<Array> parts = run.run({0, 1, false});
+    run.run_into({1, 0, true}, parts);
+    run.run_into({1, 2, true}, parts);
+    run.run_into({3, 1, true}, parts);
+    CHECK(same_bits(parts[0], run.run()[0]), run.op().name);
+    const Array none = run.run({0, 0, false})[0];
+    for (std::int64_t i = 0; i < none.size(); ++i) CHECK_EQ(element(none, i), 0.0);
+  }
+}
+
+TEST("a prepared operand gives the same bits") {
+  register_all_ops();
+  int checked = 0;
+  for (const OpDef* op : OpRegistry::instance().all()) {
+    if (op->prepared_operand < 0) continue;
+    for (const Sample& sample : op->samples) {
+      if (std::size_t(op->prepared_operand) < sample.batched.size() &&
+          sample.batched[std::size_t(op->prepared_operand)]) {
+        continue;
+      }
+      std::vector<Array> arrays;
+      std::vector<View> in;
+      for (const auto& shape : sample.shapes)
+        arrays.push_back(filled(DType::kFloat32, Shape(shape)));
+      std::vector<Operand> operands;
+      for (const Array& array : arrays) {
+        in.push_back({array.raw(), array.shape(), array.dtype()});
+        operands.push_back({array});
+      }
+      const OpRun run(op->name, operands, sample.attrs);
+      const Array expected = run.run()[0];
+      const Attrs attrs = complete_attrs(*op, sample.attrs);
+      const Array prepared(DType::kUInt8, {std::int64_t(op->prepared_bytes(in, attrs))});
+      op->prepare(in, attrs, prepared.raw());
+      const Array y(expected.dtype(), expected.shape());
+      const std::vector<View> out{{y.raw(), y.shape(), y.dtype()}};
+      Scratch scratch;
+      op->kernel({.attrs = attrs,
+                  .in = in,
+                  .out = out,
+                  .facts = run.facts,
+                  .prepared = prepared.raw(),
+                  .scratch = scratch});
+      CHECK(same_bits(y, expected), op->name);
+      ++checked;
+    }
+  }
+  CHECK(checked > 10, checked);
+}
+
+TEST("convolution agrees with its definition") {
+  const Array x = filled(DType::kFloat64, {2, 5, 4, 3}), f = filled(DType::kFloat64, {3, 2, 3, 5});
+  const OpRun run("conv2d", {{x}, {f}},
+                  {{"strides", std::vector<std::int64_t>{2, 1}},
+                   {"padding", std::vector<std::int64_t>{1, 1, 0, 1}}});
+  const Array y = run.run()[0];
+  CHECK(y.shape() == Shape({2, 3, 4, 5}));
+  std::int64_t at = 0;
+  for (int n = 0; n < 2; ++n) {
+    for (int r = 0; r < 3; ++r) {
+      for (int c = 0; c < 4; ++c) {
+        for (int o = 0; o < 5; ++o, ++at) {
+          double sum = 0;
+          for (int i = 0; i < 18; ++i) {
+            const int row = 2 * r - 1 + i / 6, column = c + i / 3 % 2;
+            if (row < 0 || row >= 5 || column >= 4) continue;
+            sum += x.data<double>()[((n * 5 + row) * 4 + column) * 3 + i % 3] *
+                   f.data<double>()[i * 5 + o];
+          }
+          CHECK(std::abs(y.data<double>()[at] - sum) < 1e-13);
+        }
+      }
+    }
+  }
+}
+
+TEST("windows that do not fit, and other wrong shapes, are refused with the remedy") {
+  const auto message = [](std::vector<Operand> operands, Attrs attrs = {}) {
+    return error_of("conv2d", std::move(operands), std::move(attrs));
+  };
+  CHECK(message({batched({2, 3, 3, 1}), fixed({5, 5, 1, 2})}).find("the window must fit") !=
+        std::string::npos);
+  CHECK(message({batched({2, 3, 3, 1}), fixed({2, 2, 3, 2})}).find("channels must be") !=
+        std::string::npos);
+  CHECK(message({batched({2, 3, 3}), fixed({2, 2, 3, 2})}).find("reshape") != std::string::npos);
+  CHECK(message({batched({2, 3, 3, 1}), fixed({2, 2, 1, 2})},
+                {{"strides", std::vector<std::int64_t>{0, 1}}})
+            .find("strides must be") != std::string::npos);
+  const std::string big = error_of("max_pool2d", {batched({1, 40, 40, 1})},
+                                   {{"window", std::vector<std::int64_t>{20, 20}}});
+  CHECK(big.find("at most 256") != std::string::npos, big);
+}
+
+}  // namespace
+}  // namespace samegrad::testing
