@@ -68,19 +68,13 @@ std::size_t conv2d_filter_grad_scratch_bytes(const WindowGeometry& g) {
   return packed_size_bytes<T>(g.out_pixels(), g.out_channels);
 }
 
-// Rows are the patch elements; the contraction walks over the output pixels their tap can see.
+namespace {
+
+// The filter's gradient for the columns of product.b, which go to `result` and beyond. Rows are the
+// patch elements; the contraction walks over the output pixels their tap can see.
 template <class T>
-void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy, void* dfilter,
-                        bool accumulate, void* scratch) {
-  const auto* image = static_cast<const T*>(x);
-  auto* packed = static_cast<T*>(scratch);
-  auto* result = static_cast<T*>(dfilter);
+void multiply_patches(const WindowGeometry& g, const T* image, Product<T>& product, T* result) {
   const std::int64_t channels = g.in_channels;
-  pack_rows(static_cast<const T*>(dy), g.out_pixels(), g.out_channels, g.out_channels, false, 0,
-            g.out_pixels(), packed);
-  Product<T> product;
-  product.b = packed_panels<T>(packed, g.out_pixels(), g.out_channels);
-  product.accumulate = accumulate;
   RowGroup<T> group(product);
   Range rows, columns;
   for (std::int64_t tap = 0; tap < g.window_height * g.window_width; ++tap) {
@@ -106,6 +100,31 @@ void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy, 
     }
   }
   group.flush();
+}
+
+}  // namespace
+
+// Packs dy where many patch elements read it again; else only the columns that fill no panel.
+template <class T>
+void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy, void* dfilter,
+                        bool accumulate, void* scratch) {
+  const auto* image = static_cast<const T*>(x);
+  const auto* cotangent = static_cast<const T*>(dy);
+  auto* packed = static_cast<T*>(scratch);
+  auto* result = static_cast<T*>(dfilter);
+  const std::int64_t out = g.out_channels, pixels = g.out_pixels();
+  const std::int64_t direct = g.patch_size() < 32 ? out / kPanelColumns<T> * kPanelColumns<T> : 0;
+  Product<T> product;
+  product.accumulate = accumulate;
+  if (direct > 0) {
+    product.b = {cotangent, direct, kPanelColumns<T>, out, out};
+    multiply_patches(g, image, product, result);
+  }
+  if (direct < out) {
+    pack_rows(cotangent + direct, pixels, out - direct, out, false, 0, pixels, packed);
+    product.b = packed_panels<T>(packed, pixels, out - direct);
+    multiply_patches(g, image, product, result + direct);
+  }
 }
 
 #define SAMEGRAD_INSTANTIATE(T)                                                               \

@@ -8,8 +8,8 @@ namespace {
 
 // Rows of B in one block: a panel of 16 float columns then takes half of a 32 KB first cache.
 constexpr std::int64_t kBlockDepth = 384;
-// The same for a transposed A, whose block is read with a large stride.
-constexpr std::int64_t kTransposedDepth = 128;
+// Rows in one block of a transposed product; four packed panels of B take 64 KB of stack.
+constexpr std::int64_t kTransposedDepth = 256;
 constexpr std::int64_t kGroupRows = 96;
 
 }  // namespace
@@ -64,33 +64,33 @@ struct TransposedOperands {
   std::int64_t depth, m, n;
 };
 
+// Some columns of Y, from the panels of the same columns of B.
 template <class T>
-void add_columns(const TransposedOperands<T>& o, std::int64_t first_column, RowGroup<T>& group) {
-  for (std::int64_t i = 0; i < o.m; ++i) group.add(o.a + i, o.y + i * o.ldy + first_column);
-  group.flush();
-}
-
-// Reads B in place where packing it would not pay, but for columns that fill no panel.
-template <class T>
-void multiply_transposed_block(const TransposedOperands<T>& o, bool accumulate) {
-  constexpr std::int64_t kWide = kPanelColumns<T>;
+void multiply_columns(const TransposedOperands<T>& o, std::int64_t first_column,
+                      const Panels<T>& panels, bool accumulate) {
   Product<T> product;
   product.walk.length = o.depth;
   product.walk.a_step = o.lda;
   product.accumulate = accumulate;
+  product.b = panels;
   RowGroup<T> group(product);
+  for (std::int64_t i = 0; i < o.m; ++i) group.add(o.a + i, o.y + i * o.ldy + first_column);
+  group.flush();
+}
+
+// Reads B in place where too few rows would read a copy again, but for columns that fill no panel.
+template <class T>
+void multiply_transposed_block(const TransposedOperands<T>& o, bool accumulate) {
+  constexpr std::int64_t kWide = kPanelColumns<T>;
+  constexpr std::int64_t kColumns = 4 * kWide;
   const bool in_place = o.depth < 16 || o.m < 48;
   const std::int64_t direct = in_place ? o.n / kWide * kWide : 0;
-  if (direct > 0) {
-    product.b = {o.b, direct, kWide, o.ldb, o.ldb};
-    add_columns(o, 0, group);
-  }
-  T panel[kTransposedDepth * kWide];
-  for (std::int64_t column = direct; column < o.n; column += kWide) {
-    const std::int64_t columns = panel_columns<T>(column, o.n);
-    pack_panel(o.b + column, o.depth, columns, o.ldb, panel_width<T>(column, o.n), panel);
-    product.b = packed_panels<T>(panel, o.depth, columns);
-    add_columns(o, column, group);
+  if (direct > 0) multiply_columns<T>(o, 0, {o.b, direct, kWide, o.ldb, o.ldb}, accumulate);
+  alignas(64) T packed[kTransposedDepth * kColumns];
+  for (std::int64_t column = direct; column < o.n; column += kColumns) {
+    const std::int64_t columns = std::min(kColumns, o.n - column);
+    pack_rows(o.b + column, o.depth, columns, o.ldb, false, 0, o.depth, packed);
+    multiply_columns(o, column, packed_panels<T>(packed, o.depth, columns), accumulate);
   }
 }
 
@@ -100,24 +100,19 @@ template <class T>
 void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                        std::int64_t rows, std::int64_t m, std::int64_t n, void* y, std::int64_t ldy,
                        bool accumulate) {
-  const auto* a_rows = static_cast<const T*>(a);
-  const auto* b_rows = static_cast<const T*>(b);
-  auto* y_rows = static_cast<T*>(y);
   std::int64_t row = 0;
   do {
     const std::int64_t depth = std::min(kTransposedDepth, rows - row);
-    for (std::int64_t i = 0; i < m; i += kGroupRows) {
-      multiply_transposed_block<T>({.a = a_rows + row * lda + i,
-                                    .lda = lda,
-                                    .b = b_rows + row * ldb,
-                                    .ldb = ldb,
-                                    .y = y_rows + i * ldy,
-                                    .ldy = ldy,
-                                    .depth = depth,
-                                    .m = std::min(kGroupRows, m - i),
-                                    .n = n},
-                                   accumulate || row > 0);
-    }
+    multiply_transposed_block<T>({.a = static_cast<const T*>(a) + row * lda,
+                                  .lda = lda,
+                                  .b = static_cast<const T*>(b) + row * ldb,
+                                  .ldb = ldb,
+                                  .y = static_cast<T*>(y),
+                                  .ldy = ldy,
+                                  .depth = depth,
+                                  .m = m,
+                                  .n = n},
+                                 accumulate || row > 0);
     row += depth;
   } while (row < rows);
 }
