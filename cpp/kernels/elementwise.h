@@ -22,77 +22,27 @@ enum class Result { kSame, kBoolResult };
 inline constexpr Result kSame = Result::kSame;
 inline constexpr Result kBoolResult = Result::kBoolResult;
 
-// The last register ends at the last element and overlaps the one before; it is loaded before
-// anything is stored, because y may be x. Row::apply appears once, so its code is there once.
-template <class T, class Row>
-[[gnu::noinline]] void unary_registers(const T* x, T* y, std::int64_t n) {
-  constexpr std::int64_t kLanes = Vec<T>::kLanes;
-  const std::int64_t last = n - kLanes;
-  const Vec<T> end = Vec<T>::load(x + last);
-  std::int64_t i = 0;
-  while (true) {
-    const bool at_end = i >= last;
-    const std::int64_t at = at_end ? last : i;
-    Row::apply(at_end ? end : Vec<T>::load(x + at)).store(y + at);
-    if (at_end) return;
-    i += kLanes;
-  }
-}
-
+// Floats go through registers, the last of them filled up with ones, so that every element is
+// computed by the same code, which is here once. Nothing is read ahead: y may be x.
 template <class T, class Row>
 void unary_vec(const void* x, void* y, std::int64_t n) {
   constexpr std::int64_t kLanes = Vec<T>::kLanes;
   const T* from = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
-  if (n >= kLanes) [[likely]] return unary_registers<T, Row>(from, to, n);
-  if (n <= 0) return;
-  T padded[kLanes];
-  load_first(from, n, T(1)).store(padded);
-  unary_registers<T, Row>(padded, padded, kLanes);
-  store_first(Vec<T>::load(padded), to, n);
-}
-
-// An argument with step 0 is a register's worth of copies, read again and again: its mask is 0.
-template <class T, class Row>
-[[gnu::noinline]] void binary_registers(const T* a, const T* b, T* y, std::int64_t n,
-                                        std::int64_t a_mask, std::int64_t b_mask) {
-  constexpr std::int64_t kLanes = Vec<T>::kLanes;
-  const std::int64_t last = n - kLanes;
-  const Vec<T> a_end = Vec<T>::load(a + (last & a_mask)), b_end = Vec<T>::load(b + (last & b_mask));
-  std::int64_t i = 0;
-  while (true) {
-    const bool at_end = i >= last;
-    const std::int64_t at = at_end ? last : i;
-    const Vec<T> u = at_end ? a_end : Vec<T>::load(a + (at & a_mask));
-    const Vec<T> v = at_end ? b_end : Vec<T>::load(b + (at & b_mask));
-    Row::apply(u, v).store(y + at);
-    if (at_end) return;
-    i += kLanes;
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    store_some(Row::apply(load_some(from + i, n - i, T(1))), to + i, n - i);
   }
 }
 
-template <class T, class Row>
-void binary_vec(const void* a, const void* b, void* y, std::int64_t n, int a_step, int b_step) {
+template <class T, class Row, int a_step, int b_step>
+[[gnu::noinline]] void binary_vec_loop(const T* a, const T* b, T* y, std::int64_t n) {
   constexpr std::int64_t kLanes = Vec<T>::kLanes;
-  if (n <= 0) return;
-  const T* left = static_cast<const T*>(a);
-  const T* right = static_cast<const T*>(b);
-  T* to = static_cast<T*>(y);
-  T a_copy[kLanes], b_copy[kLanes], y_copy[kLanes];
-  if (a_step == 0) {
-    Vec<T>(*left).store(a_copy);
-    left = a_copy;
+  const Vec<T> a_first = *a, b_first = *b;
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    const Vec<T> u = a_step ? load_some(a + i, n - i, T(1)) : a_first;
+    const Vec<T> v = b_step ? load_some(b + i, n - i, T(1)) : b_first;
+    store_some(Row::apply(u, v), y + i, n - i);
   }
-  if (b_step == 0) {
-    Vec<T>(*right).store(b_copy);
-    right = b_copy;
-  }
-  const std::int64_t a_mask = -std::int64_t{a_step}, b_mask = -std::int64_t{b_step};
-  if (n >= kLanes) [[likely]] return binary_registers<T, Row>(left, right, to, n, a_mask, b_mask);
-  if (a_step != 0) load_first(left, n, T(1)).store(a_copy);
-  if (b_step != 0) load_first(right, n, T(1)).store(b_copy);
-  binary_registers<T, Row>(a_copy, b_copy, y_copy, kLanes, 0, 0);
-  store_first(Vec<T>::load(y_copy), to, n);
 }
 
 // One by one. "ivdep": y is x or apart from it, never shifted against it.
@@ -112,16 +62,30 @@ void binary_scalar_loop(const T* a, const T* b, Y* y, std::int64_t n) {
     y[i] = static_cast<Y>(Row::apply(a_step ? a[i] : a_first, b_step ? b[i] : b_first));
   }
 }
-template <class T, class Y, class Row>
-void binary_scalar(const void* a, const void* b, void* y, std::int64_t n, int a_step, int b_step) {
+// Two fixed arguments are one result, copied: nobody needs that to be fast.
+template <class T, class Y, class Moving, class LeftFixed, class RightFixed>
+SAMEGRAD_INLINE void choose_steps(const void* a, const void* b, void* y, std::int64_t n,
+                                  int a_step, int b_step, Moving moving, LeftFixed left_fixed,
+                                  RightFixed right_fixed) {
   if (n <= 0) return;
   const T* left = static_cast<const T*>(a);
   const T* right = static_cast<const T*>(b);
   Y* to = static_cast<Y*>(y);
-  if (a_step == 0 && b_step != 0) return binary_scalar_loop<T, Y, Row, 0, 1>(left, right, to, n);
-  if (a_step != 0 && b_step == 0) return binary_scalar_loop<T, Y, Row, 1, 0>(left, right, to, n);
-  if (a_step != 0) return binary_scalar_loop<T, Y, Row, 1, 1>(left, right, to, n);
-  binary_scalar_loop<T, Y, Row, 0, 0>(left, right, to, n);
+  if (a_step != 0 && b_step != 0) return moving(left, right, to, n);
+  if (a_step != 0) return right_fixed(left, right, to, n);
+  if (b_step != 0) return left_fixed(left, right, to, n);
+  moving(left, right, to, std::int64_t{1});
+  for (std::int64_t i = 1; i < n; ++i) to[i] = to[0];
+}
+template <class T, class Row>
+void binary_vec(const void* a, const void* b, void* y, std::int64_t n, int a_step, int b_step) {
+  choose_steps<T, T>(a, b, y, n, a_step, b_step, binary_vec_loop<T, Row, 1, 1>,
+                          binary_vec_loop<T, Row, 0, 1>, binary_vec_loop<T, Row, 1, 0>);
+}
+template <class T, class Y, class Row>
+void binary_scalar(const void* a, const void* b, void* y, std::int64_t n, int a_step, int b_step) {
+  choose_steps<T, Y>(a, b, y, n, a_step, b_step, binary_scalar_loop<T, Y, Row, 1, 1>,
+                          binary_scalar_loop<T, Y, Row, 0, 1>, binary_scalar_loop<T, Y, Row, 1, 0>);
 }
 
 template <class T, class Row, bool defined, Result result>

@@ -134,7 +134,7 @@ constexpr bool is_finite(T x) {
 }
 template <class T>
 constexpr bool is_inf(T x) {
-  return x == x && !is_finite(x);
+  return (x == x) & !is_finite(x);
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -67,16 +67,6 @@ SAMEGRAD_INLINE void for_each_register(std::int64_t n, F f) {
     f(k, i, n - i < kLanes ? n - i : kLanes);
   }
 }
-template <class T>
-SAMEGRAD_INLINE Vec<T> load_some(const T* x, std::int64_t count, std::type_identity_t<T> fill) {
-  return count == Vec<T>::kLanes ? Vec<T>::load(x) : load_first(x, count, fill);
-}
-template <class T>
-SAMEGRAD_INLINE void store_some(Vec<T> v, T* y, std::int64_t count) {
-  if (count == Vec<T>::kLanes) return v.store(y);
-  store_first(v, y, count);
-}
-
 template <class T, class Op>
 SAMEGRAD_INLINE T reduce_row(const T* x, std::int64_t n) {
   RowLanes<T, Op> lanes;

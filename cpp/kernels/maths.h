@@ -119,12 +119,21 @@ SAMEGRAD_INLINE Vec<T> log(Vec<T> x) {
   return select(x < Vec<T>(T(0)), Vec<T>(std::numeric_limits<T>::quiet_NaN()), y);
 }
 
+// log(1 + x) for x > -1, neither infinite nor so small that it is x; NaN stays.
 template <class T>
-SAMEGRAD_INLINE Vec<T> log1p(Vec<T> x) {
+SAMEGRAD_INLINE Vec<T> log1p_usual(Vec<T> x) {
   const Vec<T> one = T(1), u = x + one;
   const Vec<T> lost = x - (u - one);  // what rounding took from 1 + x
-  const Vec<T> y = log(u);
-  return select(u == one, x, select(absolute(y) < Vec<T>(T(1e4)), y + lost / u, y));
+  return log_normal(u, Vec<T>(T(0))) + lost / u;
+}
+template <class T>
+SAMEGRAD_INLINE Vec<T> log1p(Vec<T> x) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const Vec<T> one = T(1), minus_one = T(-1);
+  Vec<T> y = select(x + one == one, x, log1p_usual(x));
+  y = select(x == Vec<T>(kInfinity), x, y);
+  y = select(x == minus_one, Vec<T>(-kInfinity), y);
+  return select(x < minus_one, Vec<T>(std::numeric_limits<T>::quiet_NaN()), y);
 }
 
 template <class T>
@@ -134,7 +143,8 @@ SAMEGRAD_INLINE Vec<T> sigmoid(Vec<T> x) {
 }
 template <class T>
 SAMEGRAD_INLINE Vec<T> softplus(Vec<T> x) {
-  return maximum(x, Vec<T>(T(0))) + log1p(exp(-absolute(x)));
+  const Vec<T> e = exp(-absolute(x)), one = T(1);
+  return maximum(x, Vec<T>(T(0))) + select(e + one == one, e, log1p_usual(e));
 }
 template <class T>
 SAMEGRAD_INLINE Vec<T> tanh(Vec<T> x) {

@@ -15,24 +15,54 @@ struct PhiloxBlock {
   std::uint32_t word[4][kPhiloxLanes];
 };
 
-SAMEGRAD_INLINE void philox_round(PhiloxBlock& b, std::uint32_t key0, std::uint32_t key1) {
-  for (int i = 0; i < kPhiloxLanes; ++i) {
-    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * b.word[0][i];
-    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * b.word[2][i];
-    b.word[0][i] = static_cast<std::uint32_t>(p1 >> 32) ^ b.word[1][i] ^ key0;
-    b.word[1][i] = static_cast<std::uint32_t>(p1);
-    b.word[2][i] = static_cast<std::uint32_t>(p0 >> 32) ^ b.word[3][i] ^ key1;
-    b.word[3][i] = static_cast<std::uint32_t>(p0);
+// Words in the lower halves of 64-bit lanes; whatever is in the upper halves never matters.
+typedef std::uint64_t PhiloxWords __attribute__((vector_size(kVectorBytes)));
+inline constexpr int kWordsPerVector = kVectorBytes / 8;
+
+SAMEGRAD_INLINE PhiloxWords multiply_low_halves(PhiloxWords a, std::uint64_t b) {
+  const PhiloxWords factor = PhiloxWords{} + b;
+#if defined(__AVX512F__)
+  return reinterpret_cast<PhiloxWords>(_mm512_mask_mul_epu32(
+      reinterpret_cast<__m512i>(a), -1, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(factor)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<PhiloxWords>(
+      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(factor)));
+#elif defined(__x86_64__)
+  return reinterpret_cast<PhiloxWords>(
+      _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(factor)));
+#else
+  return (a & 0xffffffffu) * factor;
+#endif
+}
+
+// Ten rounds on the counters of kWordsPerVector lanes.
+SAMEGRAD_INLINE void philox_rounds(PhiloxWords (&c)[4], std::uint64_t key) {
+  std::uint32_t key0 = static_cast<std::uint32_t>(key);
+  std::uint32_t key1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const PhiloxWords p0 = multiply_low_halves(c[0], 0xD2511F53u);
+    const PhiloxWords p1 = multiply_low_halves(c[2], 0xCD9E8D57u);
+    c[0] = (p1 >> 32) ^ c[1] ^ std::uint64_t{key0};
+    c[1] = p1;
+    c[2] = (p0 >> 32) ^ c[3] ^ std::uint64_t{key1};
+    c[3] = p0;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
   }
 }
 
 inline void philox(PhiloxBlock& b, std::uint64_t key) {
-  std::uint32_t key0 = static_cast<std::uint32_t>(key);
-  std::uint32_t key1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    philox_round(b, key0, key1);
-    key0 += 0x9E3779B9u;
-    key1 += 0xBB67AE85u;
+  for (int start = 0; start < kPhiloxLanes; start += kWordsPerVector) {
+    PhiloxWords c[4];
+    for (int w = 0; w < 4; ++w) {
+      for (int i = 0; i < kWordsPerVector; ++i) c[w][i] = b.word[w][start + i];
+    }
+    philox_rounds(c, key);
+    for (int w = 0; w < 4; ++w) {
+      for (int i = 0; i < kWordsPerVector; ++i) {
+        b.word[w][start + i] = static_cast<std::uint32_t>(c[w][i]);
+      }
+    }
   }
 }
 

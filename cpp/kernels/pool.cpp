@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/lanes.h"
@@ -55,11 +56,69 @@ struct Best {
   }
 };
 
+// The most frequent pool: windows of 2 x 2 side by side, without padding.
+bool tiled_by_two(const WindowGeometry& g) {
+  return g.window_height == 2 && g.window_width == 2 && g.stride_height == 2 &&
+         g.stride_width == 2 && g.pad_top == 0 && g.pad_left == 0 &&
+         2 * g.out_height <= g.in_height && 2 * g.out_width <= g.in_width;
+}
+
+// f(offset of the first of four inputs, offset of the output, count of channels), for each output.
+template <class T, class F>
+SAMEGRAD_INLINE void for_each_tile(const WindowGeometry& g, F f) {
+  const std::int64_t channels = g.in_channels;
+  for (std::int64_t row = 0; row < g.out_height; ++row) {
+    std::int64_t in = 2 * row * g.in_width * channels;
+    std::int64_t out = row * g.out_width * channels;
+    for (std::int64_t column = 0; column < g.out_width; ++column) {
+      for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
+        f(in + c, out + c, count);
+      });
+      in += 2 * channels, out += channels;
+    }
+  }
+}
+
+template <class T>
+void max_pool_tiles(const WindowGeometry& g, const T* x, T* y, std::uint8_t* index) {
+  const std::int64_t right = g.in_channels, below = g.in_width * g.in_channels;
+  for_each_tile<T>(g, [&](std::int64_t in, std::int64_t out, std::int64_t count) {
+    const T* from = x + in;
+    Best<T> best{.value = load_some(from, count, kLeast<T>)};
+    best.consider(load_some(from + right, count, kLeast<T>), 1);
+    best.consider(load_some(from + below, count, kLeast<T>), 2);
+    best.consider(load_some(from + below + right, count, kLeast<T>), 3);
+    store_some(best.value, y + out, count);
+    store_places<T>(best.place, index + out, count);
+  });
+}
+
+// Each input belongs to one window or, in an odd last row or column, to none.
+template <class T>
+void max_pool_grad_tiles(const WindowGeometry& g, const T* dy, const std::uint8_t* index, T* dx) {
+  const std::int64_t right = g.in_channels, below = g.in_width * g.in_channels;
+  for_each_tile<T>(g, [&](std::int64_t in, std::int64_t out, std::int64_t count) {
+    const Vec<T> gradient = load_some(dy + out, count, T(0));
+    const Places<T> place = load_places<T>(index + out, count);
+    T* const at[] = {dx + in, dx + in + right, dx + in + below, dx + in + below + right};
+    for (int tap = 0; tap < 4; ++tap) {
+      const Mask<T> chosen = {place == tap};
+      store_some(select(chosen, gradient, T(0)), at[tap], count);
+    }
+  });
+  const std::int64_t used = 2 * g.out_width * right;
+  for (std::int64_t row = 0; used < below && row < 2 * g.out_height; ++row) {
+    std::fill(dx + row * below + used, dx + (row + 1) * below, T(0));
+  }
+  std::fill(dx + 2 * g.out_height * below, dx + g.in_size(), T(0));
+}
+
 template <class T>
 void max_pool(const WindowGeometry& g, const void* x, void* y, std::uint8_t* index) {
   const std::int64_t channels = g.in_channels;
   const T* image = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
+  if (tiled_by_two(g)) return max_pool_tiles(g, image, to, index);
   for_each_window(g, [&](const WindowRange& w) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
       Best<T> best;
@@ -79,6 +138,7 @@ void max_pool_grad(const WindowGeometry& g, const void* dy, const std::uint8_t* 
   const std::int64_t channels = g.in_channels;
   const T* from = static_cast<const T*>(dy);
   T* image = static_cast<T*>(dx);
+  if (tiled_by_two(g)) return max_pool_grad_tiles(g, from, index, image);
   std::memset(dx, 0, static_cast<std::size_t>(g.in_size()) * sizeof(T));
   for_each_window(g, [&](const WindowRange& w) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {

@@ -274,4 +274,15 @@ SAMEGRAD_INLINE void store_first(Vec<T> v, T* y, std::int64_t n) {
 #endif
 }
 
+// A whole register, or what is left of one.
+template <class T>
+SAMEGRAD_INLINE Vec<T> load_some(const T* x, std::int64_t left, std::type_identity_t<T> fill) {
+  return left >= Vec<T>::kLanes ? Vec<T>::load(x) : load_first(x, left, fill);
+}
+template <class T>
+SAMEGRAD_INLINE void store_some(Vec<T> v, T* y, std::int64_t left) {
+  if (left >= Vec<T>::kLanes) [[likely]] return v.store(y);
+  store_first(v, y, left);
+}
+
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -6,13 +6,13 @@ namespace {
 template <class T>
 inline constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
 
-// y = exp(x - max x), element by element; returns the sum. y may be null, or x.
-template <class T, bool store>
-SAMEGRAD_INLINE T exp_row(const T* x, T largest, T* y, std::int64_t n) {
+// exp(x - largest), handed to f(start, count, register); returns the sum.
+template <class T, class F>
+SAMEGRAD_INLINE T exp_row(const T* x, T largest, std::int64_t n, F f) {
   RowLanes<T, SumOp> lanes;
   for_each_register<T>(n, [&](int k, std::int64_t start, std::int64_t count) {
     const Vec<T> e = exp(load_some(x + start, count, kMinusInfinity<T>) - Vec<T>(largest));
-    if (store) store_some(e, y + start, count);
+    f(start, count, e);
     lanes.fold(k, e);
   });
   return lanes.join();
@@ -24,12 +24,28 @@ SAMEGRAD_INLINE T log_of(T x) {
   return log(Vec<T>(x)).raw[0];
 }
 
+// A short row waits for its sum in whole registers, which come back from memory at once; a long one
+// in y itself.
 template <class T>
 SAMEGRAD_INLINE T softmax_row(const T* x, T largest, T* y, std::int64_t n) {
-  const T sum = exp_row<T, true>(x, largest, y, n);
-  for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
-    store_some(load_some(y + start, count, T(0)) / Vec<T>(sum), y + start, count);
-  });
+  constexpr std::int64_t kShort = 8 * kRowLanes<T>;
+  T waiting[kShort];
+  T sum;
+  if (n <= kShort) {
+    sum = exp_row(x, largest, n, [&](std::int64_t start, std::int64_t, Vec<T> e) {
+      e.store(waiting + start);
+    });
+    for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
+      store_some(Vec<T>::load(waiting + start) / Vec<T>(sum), y + start, count);
+    });
+  } else {
+    sum = exp_row(x, largest, n, [&](std::int64_t start, std::int64_t count, Vec<T> e) {
+      store_some(e, y + start, count);
+    });
+    for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
+      store_some(load_some(y + start, count, T(0)) / Vec<T>(sum), y + start, count);
+    });
+  }
   return sum;
 }
 
@@ -47,7 +63,8 @@ void log_softmax(const void* x, void* y, std::int64_t rows, std::int64_t n) {
     const T* row = static_cast<const T*>(x) + r * n;
     T* to = static_cast<T*>(y) + r * n;
     const T largest = reduce_row<T, MaxOp>(row, n);
-    const T log_sum = log_of(exp_row<T, false>(row, largest, nullptr, n));
+    const auto nothing = [](std::int64_t, std::int64_t, Vec<T>) {};
+    const T log_sum = log_of(exp_row(row, largest, n, nothing));
     for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
       const Vec<T> shifted = load_some(row + start, count, T(0)) - Vec<T>(largest);
       store_some(shifted - Vec<T>(log_sum), to + start, count);
