@@ -40,8 +40,8 @@ using BinaryKernel = void (*)(const void* a, const void* b, void* y, std::int64_
 using SelectKernel = void (*)(const void* condition, const void* a, const void* b, void* y,
                               std::int64_t n, int c_step, int a_step, int b_step);
 using CastKernel = void (*)(const void* x, void* y, std::int64_t n);
-// y[r] = reduction of x[r][0 … n): element j goes to lane j % L (L = 64 bytes' worth of elements, in
-// every variant), each lane is reduced in order, then the lanes pairwise (L/2 apart, L/4, … 1).
+// y[r] = reduction of x[r][0 … n): element j goes to lane j % L (L = 64 bytes' worth of elements,
+// in every variant), each lane is reduced in order, then the lanes pairwise (L/2 apart, L/4, … 1).
 // n = 0 gives the neutral element. kAny and kAll take bool.
 using RowReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n);
 // y[r] = index of the first largest (smallest) element of x[r][0 … n), as int64. NaN counts as
@@ -58,9 +58,9 @@ struct Epilogue {
   Activation activation = Activation::kNone;
 };
 
-// Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction index
-// in ascending order (a multiplication and an addition where the variant has no FMA), so tiling and
-// blocking are free and bits are not.
+// Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction
+// index in ascending order (a multiplication and an addition where the variant has no FMA), so
+// tiling and blocking are free and bits are not.
 struct ProductKernels {
   // The right operand b[k][n] (row stride ldb; transposed: b is stored [n][k] with row stride ldb)
   // in the order the micro kernel reads it. The packed form depends on k, n and values only.
@@ -68,8 +68,9 @@ struct ProductKernels {
   void (*pack)(const void* b, std::int64_t k, std::int64_t n, std::int64_t ldb, bool transposed,
                void* packed);
   // y[m][n] = a[m][k] · b[k][n]; a's row stride is lda, y's is ldy. Any m, k, n >= 0.
-  void (*matmul)(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda, const void* packed,
-                 std::int64_t n, void* y, std::int64_t ldy, const Epilogue* epilogue);
+  void (*matmul)(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda,
+                 const void* packed, std::int64_t n, void* y, std::int64_t ldy,
+                 const Epilogue* epilogue);
   // y[m][n] = Σ_r a[r][m] · b[r][n], a chain over r = 0 … rows; with accumulate the chain goes on
   // from what y holds.
   void (*matmul_transposed)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
@@ -88,8 +89,8 @@ struct ProductKernels {
   std::size_t (*conv2d_input_grad_scratch_bytes)(const WindowGeometry& g);
   void (*conv2d_input_grad)(const WindowGeometry& g, const void* dy, const void* packed, void* dx,
                             void* scratch);
-  // dfilter of one example: a chain over the output pixels in order; with accumulate it goes on from
-  // what dfilter holds (the next example of a leaf).
+  // dfilter of one example: a chain over the output pixels in order; with accumulate it goes on
+  // from what dfilter holds (the next example of a leaf).
   std::size_t (*conv2d_filter_grad_scratch_bytes)(const WindowGeometry& g);
   void (*conv2d_filter_grad)(const WindowGeometry& g, const void* x, const void* dy, void* dfilter,
                              bool accumulate, void* scratch);
@@ -125,7 +126,8 @@ struct RandomKernels {
   // Rows first_row … first_row + rows of n elements each; float32/float64 by the table's dtype.
   // uniform: [0, 1) with 24 (53) random bits; normal: Box-Muller, mean 0, deviation 1.
   // truncated_normal: redrawn (a further counter) until |x| <= 2.
-  void (*uniform)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n, void* y);
+  void (*uniform)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
+                  void* y);
   void (*normal)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n, void* y);
   void (*truncated_normal)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
                            void* y);

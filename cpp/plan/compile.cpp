@@ -69,8 +69,8 @@ void set_storage(Plan& plan) {
 void set_prepared(Plan& plan) {
   const Graph& graph = plan.graph;
   plan.prepared_slot.assign(graph.nodes.size(), -1);
-  for (Step& step : plan.steps) {
-    if (step.kind != Step::Kind::kLoop) continue;
+  for (PlanStep& step : plan.steps) {
+    if (step.kind != PlanStep::Kind::kLoop) continue;
     for (std::int32_t n : plan.loops[std::size_t(step.loop)].nodes) {
       const Node& node = graph.nodes[std::size_t(n)];
       if (node.op->prepared_operand < 0) continue;
@@ -88,11 +88,11 @@ void set_prepared(Plan& plan) {
 void set_writes(Plan& plan) {
   const Graph& graph = plan.graph;
   std::vector<std::int32_t> position(graph.nodes.size(), 0);
-  std::vector<const Step*> step_of(graph.nodes.size(), nullptr);
+  std::vector<const PlanStep*> step_of(graph.nodes.size(), nullptr);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const Step& step = plan.steps[s];
+    const PlanStep& step = plan.steps[s];
     const auto& nodes =
-        step.kind == Step::Kind::kLoop ? plan.loops[std::size_t(step.loop)].nodes : step.nodes;
+        step.kind == PlanStep::Kind::kLoop ? plan.loops[std::size_t(step.loop)].nodes : step.nodes;
     for (std::int32_t n : nodes) {
       position[std::size_t(n)] = std::int32_t(s);
       step_of[std::size_t(n)] = &step;
@@ -106,7 +106,7 @@ void set_writes(Plan& plan) {
     bool direct = producer && producer->op->has(kElementwise) && uses[write.value] == 1 &&
                   plan.storage[std::size_t(write.value)] == Storage::kShared;
     const auto at = producer ? std::size_t(producer - graph.nodes.data()) : 0;
-    direct = direct && step_of[at] && step_of[at]->kind == Step::Kind::kNode;
+    direct = direct && step_of[at] && step_of[at]->kind == PlanStep::Kind::kNode;
     for (std::size_t n = 0; direct && n < graph.nodes.size(); ++n) {
       for (Value input : graph.nodes[n].inputs) {
         const ValueInfo& root = graph.values[std::size_t(plan.root[std::size_t(input)])];

@@ -40,7 +40,7 @@ struct Prepared {
   std::int32_t slot;  // index of the prepared memory
 };
 
-struct Step {
+struct PlanStep {
   enum class Kind : std::uint8_t { kNode, kLoop, kAllReduce } kind;
   std::vector<std::int32_t> nodes;  // kNode: one; kAllReduce: all that run together
   std::int32_t loop = -1;
@@ -56,7 +56,7 @@ struct PlanOptions {
 
 struct Plan {
   Graph graph;
-  std::vector<Step> steps;
+  std::vector<PlanStep> steps;
   std::vector<Loop> loops;
   std::vector<Storage> storage;             // per value
   std::vector<Value> root;                  // per value: whose bytes it shows (itself mostly)

@@ -124,7 +124,7 @@ class Scheduler {
       if (!loops.count(key)) {
         loops[key] = std::int32_t(plan_.loops.size());
         plan_.loops.push_back({{}, key.first, key.second, {}, {}});
-        Step step{Step::Kind::kLoop, {}, std::int32_t(plan_.loops.size() - 1), {}};
+        PlanStep step{PlanStep::Kind::kLoop, {}, std::int32_t(plan_.loops.size() - 1), {}};
         plan_.steps.push_back(std::move(step));
       }
       Loop& loop = plan_.loops[std::size_t(loops[key])];
@@ -157,12 +157,12 @@ class Scheduler {
         } else if (node.op->has(kCollective)) {
           collectives.push_back(n);
         } else {
-          plan_.steps.push_back({Step::Kind::kNode, {n}, -1, {}});
+          plan_.steps.push_back({PlanStep::Kind::kNode, {n}, -1, {}});
           waiting[std::size_t(n)] = false;
         }
       }
       if (!collectives.empty()) {
-        plan_.steps.push_back({Step::Kind::kAllReduce, collectives, -1, {}});
+        plan_.steps.push_back({PlanStep::Kind::kAllReduce, collectives, -1, {}});
       }
       pending = std::move(later);
     }

@@ -88,7 +88,7 @@ void Context::place_values() {
 void Context::place_prepared() {
   const Graph& graph = plan_.graph;
   prepared_.assign(std::size_t(plan_.prepared_slots) * std::size_t(replicas_), nullptr);
-  for (const Step& step : plan_.steps) {
+  for (const PlanStep& step : plan_.steps) {
     for (const Prepared& prepared : step.prepare) {
       const Node& node = graph.nodes[std::size_t(prepared.node)];
       std::vector<View> in;

@@ -156,14 +156,14 @@ void Executable::commit_state(Context& context, std::vector<std::vector<Array>>&
   }
 }
 
-void Executable::run_step(const Step& step, const Call& call, Context& context) {
+void Executable::run_step(const PlanStep& step, const Call& call, Context& context) {
   prepare_operands(plan_, step, context);
   switch (step.kind) {
-    case Step::Kind::kLoop:
+    case PlanStep::Kind::kLoop:
       return run_loop(plan_, step.loop, layouts_[std::size_t(step.loop)], call, context);
-    case Step::Kind::kAllReduce:
+    case PlanStep::Kind::kAllReduce:
       return all_reduce(plan_, step.nodes, context);
-    case Step::Kind::kNode:
+    case PlanStep::Kind::kNode:
       return run_node(plan_, step.nodes[0], call, context);
   }
 }
@@ -178,7 +178,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   std::vector<std::vector<Array>> outputs = make_outputs(call, context);
   std::vector<std::vector<Array>> fresh;
   set_state(context, fresh);
-  for (const Step& step : plan_.steps) run_step(step, call, context);
+  for (const PlanStep& step : plan_.steps) run_step(step, call, context);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value root = plan_.root[std::size_t(graph.outputs[i])];
     if (graph.values[std::size_t(root)].source == Source::kNode) continue;

@@ -35,7 +35,7 @@ class Executable {
   std::vector<std::vector<Array>> make_outputs(const Call& call, Context& context);
   void set_state(Context& context, std::vector<std::vector<Array>>& fresh);
   void commit_state(Context& context, std::vector<std::vector<Array>>& fresh);
-  void run_step(const Step& step, const Call& call, Context& context);
+  void run_step(const PlanStep& step, const Call& call, Context& context);
 
   Plan plan_;
   std::vector<LoopLayout> layouts_;
@@ -44,7 +44,7 @@ class Executable {
 };
 
 // The parts of a step.
-void prepare_operands(const Plan& plan, const Step& step, Context& context);
+void prepare_operands(const Plan& plan, const PlanStep& step, Context& context);
 void run_loop(const Plan& plan, std::int32_t loop, const LoopLayout& layout, const Call& call,
               Context& context);
 void run_node(const Plan& plan, std::int32_t node, const Call& call, Context& context);

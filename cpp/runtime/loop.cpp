@@ -159,7 +159,7 @@ void join_chunks(const Plan& plan, const Loop& loop, const LoopBinding& binding,
 
 }  // namespace
 
-void prepare_operands(const Plan& plan, const Step& step, Context& context) {
+void prepare_operands(const Plan& plan, const PlanStep& step, Context& context) {
   const Graph& graph = plan.graph;
   for (const Prepared& prepared : step.prepare) {
     const Node& node = graph.nodes[std::size_t(prepared.node)];

@@ -2,6 +2,7 @@
 
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/version.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -98,6 +99,8 @@ const ArenaLoops& arena() {
 }
 
 }  // namespace
+
+std::string tbb_version() { return TBB_runtime_version(); }
 
 int thread_count() {
   return forked ? 1 : arena().threads();

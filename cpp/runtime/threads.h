@@ -1,6 +1,8 @@
 // The one TBB arena in which replicas, tiles and kernels share the threads.
 #pragma once
 
+#include <string>
+
 #include "tensor/kernel_args.h"
 
 namespace samegrad {
@@ -9,6 +11,9 @@ namespace samegrad {
 int thread_count();
 // 0 stands for the default; ValueError if negative.
 void set_thread_count(int threads);
+
+// "2022.3"
+std::string tbb_version();
 
 // Loops on the arena; in the calling thread if there is one thread only, or in a forked child (the
 // workers stayed in the parent; the results are the same).

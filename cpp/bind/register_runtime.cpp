@@ -1,0 +1,27 @@
+#include <pybind11/stl.h>
+
+#include "bind/bind.h"
+#include "kernels/dispatch.h"
+#include "runtime/threads.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+
+void register_runtime(py::module_& m) {
+  m.attr("__version__") = SAMEGRAD_VERSION;
+  m.def("isa", [] { return std::string(kernels().isa); }, "The instruction-set variant in use.");
+  m.def("isa_supported", &isa_variants_supported);
+  m.def("thread_count", &thread_count);
+  m.def("set_thread_count", &set_thread_count, py::arg("threads"));
+  m.def("build_info", [] {
+    py::dict info;
+    info["compiler"] = __VERSION__;
+    info["tbb"] = tbb_version();
+    info["pybind11"] = PYBIND11_TOSTRING(PYBIND11_VERSION_MAJOR) "." PYBIND11_TOSTRING(
+        PYBIND11_VERSION_MINOR) "." PYBIND11_TOSTRING(PYBIND11_VERSION_MICRO);
+    return info;
+  });
+}
+
+}  // namespace samegrad

@@ -1,0 +1,191 @@
+#include <pybind11/stl.h>
+
+#include "base/error.h"
+#include "bind/bind.h"
+#include "bind/convert.h"
+#include "train/random_state.h"
+#include "train/step.h"
+#include "train/trace.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+namespace {
+
+const Array& concrete(const Tensor& tensor, const char* who) {
+  if (tensor.symbolic()) {
+    fail(ErrorKind::kType, who, "needs a tensor with a value: got one of a function being traced.");
+  }
+  return tensor.array;
+}
+
+std::vector<Array> arrays_of(const py::handle& argument, const char* who) {
+  if (py::isinstance<Tensor>(argument)) return {concrete(py::cast<const Tensor&>(argument), who)};
+  std::vector<Array> arrays;
+  for (const py::handle part : argument) arrays.push_back(concrete(py::cast<const Tensor&>(part), who));
+  return arrays;
+}
+
+py::list run_step(Step& step, const py::sequence& arguments, bool check_finite) {
+  std::vector<std::vector<Array>> arrays;
+  for (const py::handle argument : arguments) arrays.push_back(arrays_of(argument, "step"));
+  std::vector<std::vector<Array>> outputs;
+  {
+    const py::gil_scoped_release release;
+    outputs = step.run(std::move(arrays), check_finite);
+  }
+  py::list results;
+  const Graph& program = step.program();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    ExampleAxis batch = program.type(program.outputs[i]).batch;
+    batch.symbol = 0;
+    if (outputs[i].size() == 1) {
+      results.append(make_tensor(outputs[i][0], batch));
+      continue;
+    }
+    py::list parts;
+    for (const Array& array : outputs[i]) parts.append(make_tensor(array, batch));
+    results.append(parts);
+  }
+  return results;
+}
+
+void register_variable(py::module_& m) {
+  py::class_<Variable, std::shared_ptr<Variable>>(m, "StateVariable")
+      .def(py::init([](std::string name, const std::vector<Tensor>& components) {
+             std::vector<Array> arrays;
+             for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
+             return std::make_shared<Variable>(std::move(name), std::move(arrays));
+           }),
+           py::arg("name"), py::arg("components"))
+      .def_property_readonly("name", &Variable::name)
+      .def_property_readonly("_dtype", [](const Variable& v) { return name_of(v.dtype()); })
+      .def_property_readonly("_shape", [](const Variable& v) { return shape_tuple(v.shape()); })
+      .def("components", [](Variable& v) {
+             py::list parts;
+             for (const Array& array : v.components()) parts.append(make_tensor(array));
+             return parts;
+           })
+      .def("set", [](Variable& v, const std::vector<Tensor>& components) {
+             std::vector<Array> arrays;
+             for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
+             v.set(std::move(arrays));
+             if (const auto trace = current_trace()) trace->forget(v);
+           });
+  m.def("read_variable", [](const std::shared_ptr<Variable>& v) {
+    if (const auto trace = current_trace()) return trace->tensor(trace->read(v));
+    return make_tensor(v->components()[0]);
+  });
+  m.def("write_variable", [](const std::shared_ptr<Variable>& v, const Tensor& value) {
+    const auto trace = current_trace();
+    if (trace && trace->mode() == Trace::Mode::kGraph) return trace->write(v, trace->lift(value));
+    v->set({concrete(value, "Variable.assign")});
+    if (trace) trace->forget(*v);
+  });
+}
+
+void register_trace(py::module_& m) {
+  py::class_<Trace, std::shared_ptr<Trace>>(m, "Trace")
+      .def(py::init([](int replicas) {
+             check_value(replicas >= 1, "Trace", "at least one replica is needed: got ", replicas, ".");
+             return std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
+           }),
+           py::arg("replicas") = 1)
+      .def_property_readonly("replicas", &Trace::replicas)
+      .def("enter", [](const std::shared_ptr<Trace>& t) { push_trace(t); })
+      .def("exit", [](const std::shared_ptr<Trace>&) { pop_trace(); })
+      .def("argument",
+           [](Trace& t, const Tensor& example, bool varying) {
+             return t.tensor(t.argument(concrete(example, "argument"), example.type.batch, varying));
+           },
+           py::arg("example"), py::arg("varying"))
+      .def("__str__", [](const Trace& t) { return to_string(t.program()); })
+      .def("finish",
+           [](Trace& t, const std::vector<Tensor>& outputs, const PlanOptions& options) {
+             Values values;
+             for (const Tensor& output : outputs) values.push_back(t.lift(output));
+             return compile_step(t.finish(std::move(values)), options);
+           },
+           py::arg("outputs"), py::arg("options"));
+  m.def("tracing", [] {
+    const auto trace = current_trace();
+    return trace && trace->mode() == Trace::Mode::kGraph;
+  });
+  m.def("current_trace", [] { return current_trace(); });
+  m.def("next_ordinal", [] {
+    if (const auto trace = current_trace()) return trace->next_ordinal();
+    // Draws outside any step have ordinals of their own.
+    return std::int64_t((std::uint64_t(1) << 62) + random_state().ordinal++);
+  });
+}
+
+void register_step(py::module_& m) {
+  py::class_<PlanOptions>(m, "PlanOptions")
+      .def(py::init<>())
+      .def_readwrite("inner_loops", &PlanOptions::inner_loops)
+      .def_readwrite("defer_products", &PlanOptions::defer_products)
+#define SAMEGRAD_PASS(name)                                    \
+  .def_property(                                               \
+      #name, [](const PlanOptions& o) { return o.passes.name; }, \
+      [](PlanOptions& o, bool wanted) { o.passes.name = wanted; })
+      // clang-format off
+      SAMEGRAD_PASS(fold_constants)
+      SAMEGRAD_PASS(eliminate_common)
+      SAMEGRAD_PASS(sink_masks)
+      SAMEGRAD_PASS(fuse_epilogue)
+      SAMEGRAD_PASS(fuse_elementwise)
+      SAMEGRAD_PASS(eliminate_dead)
+      // clang-format on
+      ;
+#undef SAMEGRAD_PASS
+  py::class_<Step, std::shared_ptr<Step>>(m, "Step")
+      .def_property_readonly("fixed", &Step::fixed)
+      .def("run", &run_step, py::arg("arguments"), py::arg("check_finite") = false)
+      .def("program", [](const Step& s) { return to_string(s.program()); })
+      .def("explain", [](const Step& s) { return explain(s.plan()); });
+}
+
+void register_tape(py::module_& m) {
+  py::class_<Tape>(m, "Tape")
+      .def(py::init<bool, bool>(), py::arg("persistent"), py::arg("watch_variables"))
+      .def("start", &Tape::start)
+      .def("stop", &Tape::stop)
+      .def("watch", &Tape::watch)
+      .def_property_readonly("recording", &Tape::recording)
+      .def("gradient", [](Tape& tape, const std::vector<Tensor>& targets,
+                          const std::vector<std::optional<Tensor>>& seeds, const py::sequence& sources) {
+        std::vector<Tape::Origin> origins;
+        for (const py::handle source : sources) {
+          if (py::isinstance<Tensor>(source)) {
+            origins.push_back({py::cast<Tensor>(source), nullptr});
+          } else {
+            origins.push_back({std::nullopt, py::cast<std::shared_ptr<Variable>>(source)});
+          }
+        }
+        return tape.gradient(targets, seeds, origins);
+      });
+}
+
+// The user's line: the innermost frame outside the package.
+std::string locate_user() {
+  static const py::object locate = py::module_::import("samegrad._location").attr("user_line");
+  return py::cast<std::string>(locate());
+}
+
+}  // namespace
+
+void register_train(py::module_& m) {
+  register_variable(m);
+  register_trace(m);
+  register_step(m);
+  register_tape(m);
+  Trace::locate = locate_user;
+  py::class_<RandomState>(m, "RandomState")
+      .def_readwrite("seed", &RandomState::seed)
+      .def_readwrite("step", &RandomState::step)
+      .def_readwrite("ordinal", &RandomState::ordinal)
+      .def_readwrite("created", &RandomState::created);
+  m.def("random_state", &random_state, py::return_value_policy::reference);
+}
+
+}  // namespace samegrad

@@ -1,0 +1,43 @@
+#include <sstream>
+
+#include "plan/plan.h"
+
+namespace samegrad {
+namespace {
+
+void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<std::int32_t>& nodes) {
+  for (std::int32_t n : nodes) {
+    const Node& node = plan.graph.nodes[std::size_t(n)];
+    out << "    %" << node.outputs[0] << " " << node.op->name << " "
+        << to_string(plan.graph.type(node.outputs[0])) << "\n";
+  }
+}
+
+void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
+  out << "  loop over the examples" << (loop.varying ? " of each replica" : "") << ", "
+      << loop.trees.size() << " tree reductions";
+  for (const Loop::Inner& inner : loop.inner) {
+    out << ", nodes " << inner.begin << "-" << inner.end - 1 << " one example at a time";
+  }
+  out << ":\n";
+  print_nodes(out, plan, loop.nodes);
+}
+
+}  // namespace
+
+std::string explain(const Plan& plan) {
+  std::ostringstream out;
+  out << plan.graph.replicas << " replica(s), " << plan.graph.nodes.size() << " operations, "
+      << plan.steps.size() << " steps\n";
+  for (const PlanStep& step : plan.steps) {
+    if (step.kind == PlanStep::Kind::kLoop) {
+      print_loop(out, plan, plan.loops[std::size_t(step.loop)]);
+    } else {
+      out << (step.kind == PlanStep::Kind::kAllReduce ? "  all-reduce:\n" : "  once:\n");
+      print_nodes(out, plan, step.nodes);
+    }
+  }
+  return out.str();
+}
+
+}  // namespace samegrad

@@ -1,0 +1,40 @@
+// A compiled step: a traced program with the plan that runs it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/executor.h"
+
+namespace samegrad {
+
+class Step {
+ public:
+  Step(Graph program, const PlanOptions& options);
+
+  const Graph& program() const { return program_; }
+  const PlanOptions& options() const { return options_; }
+  const Plan& plan() const { return executable_.plan(); }
+  // The program looked at a count of examples: it is right for the traced counts only.
+  bool fixed() const { return fixed_; }
+
+  // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
+  std::vector<std::vector<Array>> run(std::vector<std::vector<Array>> arguments, bool check_finite);
+  // Counts of examples of the arguments, per replica and symbol.
+  std::vector<std::vector<std::int64_t>> counts_of(
+      const std::vector<std::vector<Array>>& arguments) const;
+
+ private:
+  void check_argument(std::size_t index, const std::vector<Array>& arrays) const;
+
+  Graph program_;
+  PlanOptions options_;
+  Executable executable_;
+  std::vector<ValueType> argument_types_;
+  bool fixed_ = false;
+};
+
+// The step for a program; equal programs share one (the most recent ones are kept).
+std::shared_ptr<Step> compile_step(Graph program, const PlanOptions& options);
+
+}  // namespace samegrad
