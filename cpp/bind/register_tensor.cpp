@@ -23,12 +23,12 @@ py::object example_axis(const Tensor& tensor) {
   return py::make_tuple(tensor.type.batch.axis, tensor.type.batch.rows_per_example);
 }
 
-std::int64_t traced_size(const Tensor& tensor, int axis) {
+// The size at hand; the program is bound to it from now on.
+std::int64_t fix_size(const Tensor& tensor, int axis) {
   const std::int64_t dim = tensor.type.shape[axis];
   if (dim != kRows) return dim;
   const ExampleAxis& batch = tensor.type.batch;
-  return batch.rows_per_example *
-         tensor.trace->program().symbols[std::size_t(batch.symbol)].traced_count;
+  return batch.rows_per_example * tensor.trace->fix_count(batch.symbol);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void register_tensor(py::module_& m) {
              return t.symbolic() && t.trace->program().varying(t.value);
            })
       .def_property_readonly("_example_axis", &example_axis)
-      .def("_traced_size", &traced_size)
+      .def("_fix_size", &fix_size)
       .def("_numpy", [](const Tensor& t) { return numpy_from_array(array_of(t, "Tensor.numpy")); })
       .def("_view", [](const Tensor& t) { return numpy_view(array_of(t, "Tensor")); })
       .def("_item", [](const Tensor& t) {

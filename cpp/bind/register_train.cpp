@@ -112,6 +112,9 @@ void register_trace(py::module_& m) {
     return trace && trace->mode() == Trace::Mode::kGraph;
   });
   m.def("current_trace", [] { return current_trace(); });
+  // Until pop_trace(), operations run at once.
+  m.def("push_no_trace", [] { push_trace(nullptr); });
+  m.def("pop_trace", &pop_trace);
   m.def("next_ordinal", [] {
     if (const auto trace = current_trace()) return trace->next_ordinal();
     // Draws outside any step have ordinals of their own.

@@ -2,37 +2,11 @@
 #include <cstring>
 
 #include "kernels/lanes.h"
+#include "kernels/window_places.h"
 #include "kernels/window_range.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
-
-// The window's places as integers as wide as T, one per channel, kept as bytes in memory.
-template <class T>
-using Places = typename Vec<T>::Int;
-
-template <class T>
-SAMEGRAD_INLINE void store_places(Places<T> places, std::uint8_t* to, std::int64_t count) {
-  std::uint8_t bytes[Vec<T>::kLanes];
-  for (int i = 0; i < Vec<T>::kLanes; ++i) bytes[i] = static_cast<std::uint8_t>(places[i]);
-  if (count == Vec<T>::kLanes) {
-    std::memcpy(to, bytes, sizeof bytes);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = bytes[i];
-  }
-}
-template <class T>
-SAMEGRAD_INLINE Places<T> load_places(const std::uint8_t* from, std::int64_t count) {
-  std::uint8_t bytes[Vec<T>::kLanes] = {};
-  if (count == Vec<T>::kLanes) {
-    std::memcpy(bytes, from, sizeof bytes);
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) bytes[i] = from[i];
-  }
-  Places<T> places;
-  for (int i = 0; i < Vec<T>::kLanes; ++i) places[i] = bytes[i];
-  return places;
-}
 
 // f(start, count) for the registers of a pixel's channels; count < kLanes only for the last.
 template <class T, class F>
@@ -50,7 +24,7 @@ struct Best {
   Places<T> place = {};
 
   SAMEGRAD_INLINE void consider(Vec<T> x, std::int64_t at) {
-    const Mask<T> wins = (x > value) | ((x != x) & (value == value));
+    const Mask<T> wins = ~(value >= x) & (value == value);
     value = select(wins, x, value);
     place = wins.raw ? Places<T>{} + static_cast<Bits<T>>(at) : place;
   }

@@ -70,6 +70,11 @@ int Trace::symbol_for(std::int64_t count) {
   return graph_.add_symbol(symbol);
 }
 
+std::int64_t Trace::fix_count(int symbol) {
+  graph_.symbols[std::size_t(symbol)].fixed = true;
+  return traced_counts(graph_.symbols)[std::size_t(symbol)];
+}
+
 Value Trace::argument(const Array& example, const ExampleAxis& batch, bool varying) {
   const int symbol = batch.exists() ? symbol_for(count_of(example, batch)) : 0;
   const bool differs = varying && graph_.replicas > 1;

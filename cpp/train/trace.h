@@ -52,6 +52,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void forget(const Variable& variable) { state_.erase(&variable); }
   const std::vector<Value>& reads(const Variable& variable) { return reads_[&variable]; }
 
+  // The count of a symbol while tracing; the program is bound to it from now on.
+  std::int64_t fix_count(int symbol);
+
   // Counts the random ops of the trace.
   std::int64_t next_ordinal() { return ordinal_++; }
   std::uint64_t step() const { return step_; }

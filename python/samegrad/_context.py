@@ -1,0 +1,89 @@
+"""Which strategy and which context the program is in."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from samegrad import _core
+
+if TYPE_CHECKING:
+    from samegrad.distribute._replica_context import ReplicaContext
+    from samegrad.distribute._strategy import Strategy
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.strategies: list[Strategy] = []
+        self.replica_contexts: list[ReplicaContext | None] = []
+        self.eager_functions = False
+
+
+state = _State()
+
+
+def has_strategy() -> bool:
+    """Whether the program is inside a strategy's scope or run.
+
+    Example:
+        >>> has_strategy()
+        False
+    """
+    return bool(state.strategies)
+
+
+def get_strategy() -> Strategy:
+    """The strategy of the innermost scope, or the default one (one replica)."""
+    if state.strategies:
+        return state.strategies[-1]
+    from samegrad.distribute._strategy import default_strategy
+
+    return default_strategy()
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """The replica context; None in cross-replica context.
+
+    Outside any strategy it is the default context of one replica.
+    """
+    if state.replica_contexts:
+        return state.replica_contexts[-1]
+    if state.strategies:
+        return None
+    from samegrad.distribute._replica_context import default_replica_context
+
+    return default_replica_context()
+
+
+def in_cross_replica_context() -> bool:
+    """Whether the program is in a strategy's scope but not inside its `run`."""
+    return get_replica_context() is None
+
+
+@contextlib.contextmanager
+def entered(strategy: Strategy, context: ReplicaContext | None) -> Iterator[None]:
+    """Inside, `strategy` is current, in this replica context (None: cross-replica)."""
+    state.strategies.append(strategy)
+    state.replica_contexts.append(context)
+    try:
+        yield
+    finally:
+        state.strategies.pop()
+        state.replica_contexts.pop()
+
+
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """Inside, operations run at once, whatever is being traced: for creating variables.
+
+    Example:
+        >>> with init_scope():
+        ...     pass
+    """
+    _core.push_no_trace()
+    try:
+        yield
+    finally:
+        _core.pop_trace()

@@ -1,0 +1,116 @@
+"""Element types: `samegrad.float32` and its kin."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+
+class DType:
+    """The type of a tensor's elements.
+
+    Compares equal to its name, to NumPy's dtype and to itself.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.float32 == "float32", tf.float32 == np.float32, tf.float32.size
+        (True, True, 4)
+    """
+
+    __slots__ = ("_numpy", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._numpy = np.dtype(name)
+
+    @property
+    def as_numpy_dtype(self) -> type[Any]:
+        """NumPy's scalar type."""
+        return self._numpy.type
+
+    @property
+    def size(self) -> int:
+        """Bytes of one element."""
+        return self._numpy.itemsize
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether it is float32 or float64."""
+        return self._numpy.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is int32, int64 or uint8."""
+        return self._numpy.kind in "iu"
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether it is bool."""
+        return self._numpy.kind == "b"
+
+    @property
+    def min(self) -> Any:
+        """The least number it can hold."""
+        return np.finfo(self._numpy).min if self.is_floating else np.iinfo(self._numpy).min
+
+    @property
+    def max(self) -> Any:
+        """The greatest number it can hold."""
+        return np.finfo(self._numpy).max if self.is_floating else np.iinfo(self._numpy).max
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self.name == other.name
+        try:
+            return self._numpy == np.dtype(other)  # type: ignore[call-overload, no-any-return]
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"samegrad.{self.name}"
+
+
+DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
+
+float32 = DType("float32")
+float64 = DType("float64")
+int32 = DType("int32")
+int64 = DType("int64")
+uint8 = DType("uint8")
+bool_ = DType("bool")
+
+_BY_NAME = {t.name: t for t in (float32, float64, int32, int64, uint8, bool_)}
+_BY_PYTHON = {float: float32, int: int32, bool: bool_}
+
+
+def as_dtype(value: DTypeLike) -> DType:
+    """The `DType` of a name, a NumPy dtype or a Python type (float is float32, int is int32).
+
+    Raises:
+        TypeError: samegrad has no such type.
+
+    Example:
+        >>> as_dtype("float64")
+        samegrad.float64
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, type) and value in _BY_PYTHON:
+        return _BY_PYTHON[value]
+    try:
+        name = np.dtype(value).name
+    except TypeError:
+        name = str(value)
+    if name not in _BY_NAME:
+        raise TypeError(
+            f"[dtype] samegrad has {', '.join(_BY_NAME)}: got {value!r}; convert the data first, "
+            "e.g. array.astype('float32')."
+        )
+    return _BY_NAME[name]

@@ -1,0 +1,332 @@
+"""Tensors: the engine's class with Python's operators, and conversion to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._dtypes import DType, DTypeLike, as_dtype
+
+Tensor = _core.Tensor
+TensorLike: TypeAlias = Any
+_ops = _core.ops
+
+
+class Dim:
+    """The number of rows along the example axis of a tensor that is being traced.
+
+    A traced program works for any number of examples, so the size has no value yet. Where Python
+    needs one (`int`, arithmetic, comparison), the number at hand is given and the program is bound
+    to it: another number of examples is traced again.
+    """
+
+    __slots__ = ("_axis", "_tensor")
+
+    def __init__(self, tensor: Tensor, axis: int) -> None:
+        self._tensor = tensor
+        self._axis = axis
+
+    def __int__(self) -> int:
+        return self._tensor._fix_size(self._axis)
+
+    __index__ = __int__
+
+    def __eq__(self, other: object) -> bool:
+        return other is not None and int(self) == other
+
+    def __hash__(self) -> int:
+        return hash(int(self))
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+def _binary(name: str) -> Callable[[int, int], int]:
+    operation = getattr(int, name)
+    return lambda self, other: operation(int(self), int(other))
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    setattr(Dim, f"__{_name}__", _binary(f"__{_name}__"))
+    setattr(Dim, f"__r{_name}__", _binary(f"__r{_name}__"))
+for _name in ("lt", "le", "gt", "ge"):
+    setattr(Dim, f"__{_name}__", _binary(f"__{_name}__"))
+
+
+class TensorShape(tuple):  # type: ignore[type-arg]
+    """The sizes of a tensor's axes: a tuple with TensorFlow's extras.
+
+    Example:
+        >>> TensorShape((2, 3)).num_elements()
+        6
+    """
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        """How many axes there are."""
+        return len(self)
+
+    @property
+    def ndims(self) -> int:
+        """How many axes there are."""
+        return len(self)
+
+    def as_list(self) -> list[int | None]:
+        """The sizes; None where the number of examples decides."""
+        return [None if isinstance(size, Dim) else size for size in self]
+
+    def num_elements(self) -> int:
+        """The product of the sizes."""
+        product = 1
+        for size in self:
+            product *= int(size)
+        return product
+
+    def __getitem__(self, key: Any) -> Any:
+        item = super().__getitem__(key)
+        return TensorShape(item) if isinstance(key, slice) else item
+
+
+def is_tensor(value: object) -> bool:
+    """Whether the value is a tensor or a variable.
+
+    Example:
+        >>> is_tensor(constant(1.0)), is_tensor(1.0)
+        (True, False)
+    """
+    return isinstance(value, Tensor) or hasattr(value, "_as_tensor")
+
+
+def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
+    """NumPy's array of a Python or NumPy value, with TensorFlow's defaults for Python numbers."""
+    typed = isinstance(value, np.ndarray | np.generic)
+    if dtype is not None:
+        wanted = np.dtype(as_dtype(dtype).name)
+        array = np.asarray(value)
+        if array.dtype.kind == "f" and wanted.kind in "iub":
+            raise TypeError(
+                f"[convert_to_tensor] the values are {array.dtype}: got dtype={wanted.name}, which "
+                "would lose their fractions; use samegrad.cast."
+            )
+        return array.astype(wanted, copy=False)
+    array = np.asarray(value)
+    if not typed and array.dtype == np.float64 and not _holds_float64(value):
+        return array.astype(np.float32)
+    if not typed and array.dtype == np.int64:
+        fits = array.size == 0 or (array.min() >= -(2**31) and array.max() < 2**31)
+        return array.astype(np.int32) if fits else array
+    return array
+
+
+def _holds_float64(value: Any) -> bool:
+    """Whether a (nested) list holds NumPy's float64 numbers rather than Python's."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, np.ndarray | np.float64)
+
+
+def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """A tensor of the value: number, nested list, NumPy array, variable or tensor.
+
+    Python floats become float32 and ints int32, as in TensorFlow; NumPy arrays keep their dtype.
+    The data is copied.
+
+    Raises:
+        TypeError: The value has another dtype than the one asked for, or none samegrad knows.
+
+    Example:
+        >>> convert_to_tensor([1.0, 2.0]).dtype
+        samegrad.float32
+    """
+    if hasattr(value, "_as_tensor"):
+        value = value._as_tensor()
+    if isinstance(value, Tensor):
+        if dtype is not None and value._dtype != as_dtype(dtype).name:
+            raise TypeError(
+                f"[convert_to_tensor] the tensor is {value._dtype}: got dtype="
+                f"{as_dtype(dtype).name}; use samegrad.cast."
+            )
+        return value
+    if isinstance(value, list | tuple) and any(is_tensor(part) for part in value):
+        parts = [_ops.expand_dims(convert_to_tensor(part, dtype), axis=0) for part in value]
+        return _ops.concat(*parts, axis=0)
+    if isinstance(value, Dim):
+        value = int(value)
+    array = _default_array(value, dtype)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"[convert_to_tensor] a number, an array or a tensor is needed: got "
+            f"{type(value).__name__} {value!r:.80}."
+        )
+    as_dtype(array.dtype)
+    return Tensor(array)
+
+
+def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = None) -> Tensor:
+    """A tensor with the value, repeated to `shape` if it is given.
+
+    Example:
+        >>> constant(2.0, shape=(2,)).numpy()
+        array([2., 2.], dtype=float32)
+    """
+    array = _default_array(value, dtype) if not is_tensor(value) else value
+    if shape is not None and isinstance(array, np.ndarray):
+        array = (
+            np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
+        )
+    return convert_to_tensor(array, dtype)
+
+
+def match(value: TensorLike, like: Tensor) -> Tensor:
+    """The operand of an operator as a tensor with the dtype of the other one."""
+    if is_tensor(value):
+        return convert_to_tensor(value)
+    if isinstance(value, np.ndarray):
+        return convert_to_tensor(value, like._dtype)
+    if isinstance(value, float) and as_dtype(like._dtype).is_integer:
+        raise TypeError(
+            f"[tensor] a float and a tensor of {like._dtype} do not mix: got {value}; "
+            "use samegrad.cast."
+        )
+    return convert_to_tensor(value, like._dtype)
+
+
+def pair(a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
+    """Both operands as tensors; a Python number takes the dtype of the other one."""
+    if is_tensor(a):
+        a = convert_to_tensor(a)
+        return a, match(b, a)
+    if is_tensor(b):
+        b = convert_to_tensor(b)
+        return match(a, b), b
+    first = convert_to_tensor(a)
+    return first, match(b, first)
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    operation = getattr(_ops, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if getattr(other, "_is_per_replica", False):
+            return NotImplemented
+        a, b = (other, self) if swapped else (self, other)
+        return operation(*pair(a, b))
+
+    return method
+
+
+def _truediv(a: Tensor, b: Tensor) -> Tensor:
+    if as_dtype(a._dtype).is_integer:
+        a, b = (_ops.cast(t, dtype="float64") for t in (a, b))
+    return _ops.div(a, b)
+
+
+def _item(self: Tensor) -> Any:
+    if self._symbolic:
+        raise TypeError(
+            "[Tensor] a value of a function that is being traced is not known yet, so it cannot "
+            "become a Python number or decide an `if`: return it and look at it outside, print it "
+            "with samegrad.print, or decide with samegrad.where."
+        )
+    array = self._view()
+    if array.size != 1:
+        raise TypeError(f"[Tensor] only one element is a number: got shape {array.shape}.")
+    return array.reshape(()).item()
+
+
+def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
+    """The values as a new NumPy array (a NumPy scalar for a tensor without axes).
+
+    Raises:
+        TypeError: The tensor belongs to a function that is being traced.
+    """
+    array = self._numpy()
+    return array if array.ndim else array[()]
+
+
+def _shape(self: Tensor) -> TensorShape:
+    return TensorShape(
+        Dim(self, axis) if size is None else size for axis, size in enumerate(self._shape)
+    )
+
+
+def _repr(self: Tensor) -> str:
+    shape = ", ".join("?" if size is None else str(size) for size in self._shape)
+    shape = f"({shape},)" if self._rank == 1 else f"({shape})"
+    if self._symbolic:
+        return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, traced>"
+    return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy=\n{self._view()!r}>"
+
+
+def _length(self: Tensor) -> int:
+    if self._rank == 0:
+        raise TypeError("[Tensor] a tensor without axes has no length.")
+    return int(_shape(self)[0])
+
+
+def _iterate(self: Tensor) -> Iterator[Tensor]:
+    for i in range(_length(self)):
+        yield self[i]
+
+
+def _as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    array = self._numpy()
+    return array if dtype is None else array.astype(dtype)
+
+
+def _getitem(self: Tensor, key: Any) -> Tensor:
+    from samegrad._indexing import get_item
+
+    return get_item(self, key)
+
+
+def _install() -> None:
+    """Gives the engine's class its Python face."""
+    cls: Any = Tensor
+    for operator, name in {
+        "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div", "mod": "mod",
+        "pow": "pow", "and": "logical_and", "or": "logical_or", "xor": "logical_xor",
+    }.items():  # fmt: skip
+        setattr(cls, f"__{operator}__", _operator(name))
+        setattr(cls, f"__r{operator}__", _operator(name, swapped=True))
+    for operator, name in {
+        "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+        "eq": "equal", "ne": "not_equal", "matmul": "matmul",
+    }.items():  # fmt: skip
+        setattr(cls, f"__{operator}__", _operator(name))
+    cls.__rmatmul__ = _operator("matmul", swapped=True)
+    cls.__truediv__ = lambda self, other: _truediv(*pair(self, other))
+    cls.__rtruediv__ = lambda self, other: _truediv(*pair(other, self))
+    cls.__neg__ = lambda self: _ops.neg(self)
+    cls.__abs__ = lambda self: _ops.abs(self)
+    cls.__invert__ = lambda self: _ops.logical_not(self)
+    cls.__hash__ = object.__hash__
+    cls.__float__ = lambda self: float(_item(self))
+    cls.__int__ = lambda self: int(_item(self))
+    cls.__bool__ = lambda self: bool(_item(self))
+    cls.__index__ = lambda self: int(_item(self))
+    cls.__len__ = _length
+    cls.__iter__ = _iterate
+    cls.__getitem__ = _getitem
+    cls.__repr__ = _repr
+    cls.__array__ = _as_array
+    cls.__array_priority__ = 100
+    cls.__format__ = lambda self, spec: format(_item(self), spec) if spec else _repr(self)
+    cls.numpy = _numpy
+    cls.shape = property(_shape)
+    cls.dtype = property(lambda self: as_dtype(self._dtype))
+    cls.ndim = property(lambda self: self._rank)
+    cls.get_shape = _shape
+
+
+_install()
+
+__all__ = [
+    "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "constant", "convert_to_tensor",
+    "is_tensor", "match", "pair",
+]  # fmt: skip
