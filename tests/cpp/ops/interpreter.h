@@ -1,0 +1,68 @@
+// Runs a graph without an executor.
+#pragma once
+
+#include "ops/op_run.h"
+
+namespace samegrad::testing {
+
+// Runs a graph node by node on whole arrays.
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, std::int64_t examples) : graph_(graph) {
+    std::vector<std::int64_t>& counts = facts_.local_examples;
+    counts.assign(graph.symbols.size(), examples);
+    complete_counts(graph.symbols, counts);
+    facts_.global_examples = counts;
+    facts_.first_example.assign(counts.size(), 0);
+  }
+
+  // The arrays of all values.
+  std::vector<Array> run(const std::vector<Array>& arguments) const {
+    std::vector<Array> arrays(graph_.values.size());
+    for (std::size_t i = 0; i < graph_.values.size(); ++i) {
+      const ValueInfo& info = graph_.values[i];
+      if (info.source == Source::kArgument) arrays[i] = arguments[std::size_t(info.index)];
+      if (info.source == Source::kConstant) arrays[i] = graph_.constants[std::size_t(info.index)];
+    }
+    for (const Node& node : graph_.nodes) run_node(node, arrays);
+    return arrays;
+  }
+
+ private:
+  View view(Value value, const Array& array) const {
+    View result{array.raw(), array.shape(), array.dtype()};
+    result.example_axis = graph_.type(value).batch.axis;
+    result.rows_per_example = graph_.type(value).batch.rows_per_example;
+    return result;
+  }
+
+  void run_node(const Node& node, std::vector<Array>& arrays) const {
+    std::vector<View> in, out;
+    std::int64_t examples = 0;
+    for (Value value : node.inputs) {
+      in.push_back(view(value, arrays[std::size_t(value)]));
+      const ExampleAxis& batch = graph_.type(value).batch;
+      if (batch.exists() && !examples) {
+        examples = facts_.local_examples[std::size_t(batch.symbol)];
+      }
+    }
+    for (Value value : node.outputs) {
+      Array& array = arrays[std::size_t(value)];
+      array = Array(graph_.type(value).dtype,
+                    concrete_shape(graph_.type(value), facts_.local_examples));
+      out.push_back(view(value, array));
+    }
+    Scratch scratch;
+    node.op->kernel({.attrs = node.attrs,
+                     .in = in,
+                     .out = out,
+                     .examples = examples,
+                     .facts = facts_,
+                     .scratch = scratch});
+  }
+
+  const Graph& graph_;
+  StepFacts facts_;
+};
+
+}  // namespace samegrad::testing
