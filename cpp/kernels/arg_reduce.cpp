@@ -36,7 +36,11 @@ ArgReduceKernel kernel_of(DType dtype) {
 
 }  // namespace
 
-ArgReduceKernel arg_max_kernel(DType dtype) { return kernel_of<MaxOp>(dtype); }
-ArgReduceKernel arg_min_kernel(DType dtype) { return kernel_of<MinOp>(dtype); }
+ArgReduceKernel arg_max_kernel(DType dtype) {
+  return kernel_of<MaxOp>(dtype);
+}
+ArgReduceKernel arg_min_kernel(DType dtype) {
+  return kernel_of<MinOp>(dtype);
+}
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

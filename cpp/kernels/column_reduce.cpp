@@ -68,7 +68,9 @@ void column_reduce(const void* x, void* y, std::int64_t rows, std::int64_t n, bo
 }  // namespace
 
 ColumnReduceKernel column_reduce_kernel(ReduceFn fn, DType dtype) {
-  const auto kernel = []<class T, class Op>() -> ColumnReduceKernel { return column_reduce<T, Op>; };
+  const auto kernel = []<class T, class Op>() -> ColumnReduceKernel {
+    return column_reduce<T, Op>;
+  };
   return with_type(dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>) {
       return with_bool_op<ColumnReduceKernel>(fn, kernel);

@@ -64,8 +64,8 @@ void binary_scalar_loop(const T* a, const T* b, Y* y, std::int64_t n) {
 }
 // Two fixed arguments are one result, copied: nobody needs that to be fast.
 template <class T, class Y, class Moving, class LeftFixed, class RightFixed>
-SAMEGRAD_INLINE void choose_steps(const void* a, const void* b, void* y, std::int64_t n,
-                                  int a_step, int b_step, Moving moving, LeftFixed left_fixed,
+SAMEGRAD_INLINE void choose_steps(const void* a, const void* b, void* y, std::int64_t n, int a_step,
+                                  int b_step, Moving moving, LeftFixed left_fixed,
                                   RightFixed right_fixed) {
   if (n <= 0) return;
   const T* left = static_cast<const T*>(a);
@@ -80,12 +80,12 @@ SAMEGRAD_INLINE void choose_steps(const void* a, const void* b, void* y, std::in
 template <class T, class Row>
 void binary_vec(const void* a, const void* b, void* y, std::int64_t n, int a_step, int b_step) {
   choose_steps<T, T>(a, b, y, n, a_step, b_step, binary_vec_loop<T, Row, 1, 1>,
-                          binary_vec_loop<T, Row, 0, 1>, binary_vec_loop<T, Row, 1, 0>);
+                     binary_vec_loop<T, Row, 0, 1>, binary_vec_loop<T, Row, 1, 0>);
 }
 template <class T, class Y, class Row>
 void binary_scalar(const void* a, const void* b, void* y, std::int64_t n, int a_step, int b_step) {
   choose_steps<T, Y>(a, b, y, n, a_step, b_step, binary_scalar_loop<T, Y, Row, 1, 1>,
-                          binary_scalar_loop<T, Y, Row, 0, 1>, binary_scalar_loop<T, Y, Row, 1, 0>);
+                     binary_scalar_loop<T, Y, Row, 0, 1>, binary_scalar_loop<T, Y, Row, 1, 0>);
 }
 
 template <class T, class Row, bool defined, Result result>

@@ -65,7 +65,8 @@ inline Vec<float> power(Vec<float> a, Vec<float> b) {
   const Mask<float> usual =
       (a > zero(a)) & (a < Vec<float>(kInfinity)) & (absolute(b) < Vec<float>(kInfinity));
   const Vec<float> z = Vec<float>::load(x);
-  if (!any(~usual)) [[likely]] return z;
+  if (!any(~usual)) [[likely]]
+    return z;
   return select(usual, z, per_lane(a, b, [](float u, float v) { return std::pow(u, v); }));
 }
 

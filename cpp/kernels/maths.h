@@ -21,15 +21,14 @@ SAMEGRAD_INLINE Vec<T> copy_sign(Vec<T> magnitude, Vec<T> sign) {
   constexpr Bits<T> kSign = std::numeric_limits<Bits<T>>::min();
   return Vec<T>::from_bits((magnitude.bits() & ~kSign) | (sign.bits() & kSign));
 }
-// NaN if either is; a where they are equal, so that bits are fixed. (The inner choice is one
-// instruction, which by itself would drop a NaN of b.)
+// NaN if either is; a where they are equal, so that bits are fixed.
 template <class T>
 SAMEGRAD_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) {
-  return select(b != b, b, select(a < b, b, a));
+  return select(b != b, b, larger_or_second(b, a));
 }
 template <class T>
 SAMEGRAD_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) {
-  return select(b != b, b, select(a > b, b, a));
+  return select(b != b, b, smaller_or_second(b, a));
 }
 
 // c[0] + c[1] x + c[2] x² + …
@@ -69,8 +68,8 @@ struct ExpParts {
 template <class T>
 SAMEGRAD_INLINE ExpParts<T> exp_parts(Vec<T> x) {
   using M = Maths<T>;
-  x = select(x < Vec<T>(M::kExpLow), Vec<T>(M::kExpLow), x);
-  x = select(x > Vec<T>(M::kExpHigh), Vec<T>(M::kExpHigh), x);
+  x = larger_or_second(Vec<T>(M::kExpLow), x);  // NaN stays
+  x = smaller_or_second(Vec<T>(M::kExpHigh), x);
   const Whole<T> n = nearest(x * Vec<T>(M::kInverseLn2));
   const Vec<T> r = fma(n.value, -M::kLn2Low, fma(n.value, -M::kLn2High, x));
   const Whole<T> half = nearest(n.value * Vec<T>(T(0.5)));
@@ -199,7 +198,8 @@ SAMEGRAD_INLINE Vec<T> sine_after(const Reduced<T>& a, Bits<T> turns) {
 template <class T, class F>
 SAMEGRAD_INLINE Vec<T> beyond_limit(Vec<T> x, Vec<T> y, F exact) {
   const Mask<T> far = absolute(x) > Vec<T>(Maths<T>::kTrigLimit);
-  if (!any(far)) [[likely]] return y;
+  if (!any(far)) [[likely]]
+    return y;
   return select(far, per_lane(x, exact), y);
 }
 template <class T>
@@ -230,7 +230,8 @@ SAMEGRAD_INLINE Vec<T> atan_positive(Vec<T> x) {
   const Vec<T> bottom = select(large, x, select(middle, x + one, one));
   const Vec<T> t = top / bottom, z = t * t;
   const Vec<T> base = select(large, Vec<T>(M::kPi / 2), select(middle, Vec<T>(M::kPi / 4), zero));
-  const Vec<T> low = select(large, Vec<T>(M::kPiLow / 2), select(middle, Vec<T>(M::kPiLow / 4), zero));
+  const Vec<T> low =
+      select(large, Vec<T>(M::kPiLow / 2), select(middle, Vec<T>(M::kPiLow / 4), zero));
   return base + (fma(t * z, polynomial(M::kAtan, z), t) + low);
 }
 template <class T>

@@ -22,8 +22,8 @@ inline constexpr int kWordsPerVector = kVectorBytes / 8;
 SAMEGRAD_INLINE PhiloxWords multiply_low_halves(PhiloxWords a, std::uint64_t b) {
   const PhiloxWords factor = PhiloxWords{} + b;
 #if defined(__AVX512F__)
-  return reinterpret_cast<PhiloxWords>(_mm512_mask_mul_epu32(
-      reinterpret_cast<__m512i>(a), -1, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(factor)));
+  return reinterpret_cast<PhiloxWords>(
+      _mm512_maskz_mul_epu32(-1, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(factor)));
 #elif defined(__AVX2__)
   return reinterpret_cast<PhiloxWords>(
       _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(factor)));
@@ -37,32 +37,32 @@ SAMEGRAD_INLINE PhiloxWords multiply_low_halves(PhiloxWords a, std::uint64_t b) 
 
 // Ten rounds on the counters of kWordsPerVector lanes.
 SAMEGRAD_INLINE void philox_rounds(PhiloxWords (&c)[4], std::uint64_t key) {
-  std::uint32_t key0 = static_cast<std::uint32_t>(key);
-  std::uint32_t key1 = static_cast<std::uint32_t>(key >> 32);
+  PhiloxWords key0 = PhiloxWords{} + (key & 0xffffffffu), key1 = PhiloxWords{} + (key >> 32);
   for (int round = 0; round < 10; ++round) {
     const PhiloxWords p0 = multiply_low_halves(c[0], 0xD2511F53u);
     const PhiloxWords p1 = multiply_low_halves(c[2], 0xCD9E8D57u);
-    c[0] = (p1 >> 32) ^ c[1] ^ std::uint64_t{key0};
+    c[0] = (p1 >> 32) ^ c[1] ^ key0;
     c[1] = p1;
-    c[2] = (p0 >> 32) ^ c[3] ^ std::uint64_t{key1};
+    c[2] = (p0 >> 32) ^ c[3] ^ key1;
     c[3] = p0;
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
 }
 
-inline void philox(PhiloxBlock& b, std::uint64_t key) {
+[[gnu::noinline]] inline void philox(PhiloxBlock& b, std::uint64_t key) {
+  std::uint64_t wide[4][kPhiloxLanes];
+  for (int w = 0; w < 4; ++w) {
+    for (int i = 0; i < kPhiloxLanes; ++i) wide[w][i] = b.word[w][i];
+  }
   for (int start = 0; start < kPhiloxLanes; start += kWordsPerVector) {
     PhiloxWords c[4];
-    for (int w = 0; w < 4; ++w) {
-      for (int i = 0; i < kWordsPerVector; ++i) c[w][i] = b.word[w][start + i];
-    }
+    for (int w = 0; w < 4; ++w) std::memcpy(&c[w], wide[w] + start, sizeof c[w]);
     philox_rounds(c, key);
-    for (int w = 0; w < 4; ++w) {
-      for (int i = 0; i < kWordsPerVector; ++i) {
-        b.word[w][start + i] = static_cast<std::uint32_t>(c[w][i]);
-      }
-    }
+    for (int w = 0; w < 4; ++w) std::memcpy(wide[w] + start, &c[w], sizeof c[w]);
+  }
+  for (int w = 0; w < 4; ++w) {
+    for (int i = 0; i < kPhiloxLanes; ++i) b.word[w][i] = static_cast<std::uint32_t>(wide[w][i]);
   }
 }
 

@@ -45,9 +45,8 @@ SAMEGRAD_INLINE void for_each_tile(const WindowGeometry& g, F f) {
     std::int64_t in = 2 * row * g.in_width * channels;
     std::int64_t out = row * g.out_width * channels;
     for (std::int64_t column = 0; column < g.out_width; ++column) {
-      for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
-        f(in + c, out + c, count);
-      });
+      for_each_channel<T>(channels,
+                          [&](std::int64_t c, std::int64_t count) { f(in + c, out + c, count); });
       in += 2 * channels, out += channels;
     }
   }
@@ -155,8 +154,7 @@ void avg_pool_grad(const WindowGeometry& g, const void* dy, void* dx) {
   std::memset(dx, 0, static_cast<std::size_t>(g.in_size()) * sizeof(T));
   for_each_window(g, [&](const WindowRange& w) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
-      const Vec<T> share =
-          load_some(from + c, count, T(0)) / Vec<T>(static_cast<T>(w.size()));
+      const Vec<T> share = load_some(from + c, count, T(0)) / Vec<T>(static_cast<T>(w.size()));
       for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t) {
         T* at = image + pixel * channels + c;
         store_some(load_some(at, count, T(0)) + share, at, count);

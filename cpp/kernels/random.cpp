@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/maths.h"
 #include "kernels/philox.h"
@@ -26,8 +27,8 @@ struct Place {
 
 // Lane i counts place(i); a further attempt is a further counter.
 template <class PlaceOf>
-SAMEGRAD_INLINE PhiloxBlock draw_words(std::uint64_t key, std::uint32_t attempt, PlaceOf place_of) {
-  PhiloxBlock b;
+SAMEGRAD_INLINE void draw_words(std::uint64_t key, std::uint32_t attempt, PlaceOf place_of,
+                                PhiloxBlock& b) {
   for (int i = 0; i < kLanes; ++i) {
     const Place place = place_of(i);
     b.word[0][i] = static_cast<std::uint32_t>(place.block);
@@ -36,7 +37,6 @@ SAMEGRAD_INLINE PhiloxBlock draw_words(std::uint64_t key, std::uint32_t attempt,
     b.word[3][i] = static_cast<std::uint32_t>(place.row >> 32);
   }
   philox(b, key);
-  return b;
 }
 
 // [0, 1) from the upper bits of one word (float32) or two (float64).
@@ -62,7 +62,7 @@ SAMEGRAD_INLINE double positive_unit_of(double kind, const PhiloxBlock& b, int p
 template <class T>
 struct Uniform {
   using Element = T;
-  static constexpr int kPerBlock = kLanes * 16 / static_cast<int>(sizeof(T)) / 1;
+  static constexpr int kPerBlock = kLanes * 16 / static_cast<int>(sizeof(T));
   SAMEGRAD_INLINE bool fill(const PhiloxBlock& b, T* y, std::uint32_t) const {
     for (int part = 0; part < kPerBlock / kLanes; ++part) {
       for (int i = 0; i < kLanes; ++i) y[part * kLanes + i] = unit_of(T(), b, part, i);
@@ -125,8 +125,7 @@ struct Integers {
   SAMEGRAD_INLINE bool fill(const PhiloxBlock& b, T* y, std::uint32_t) const {
     for (int k = 0; k < kPerBlock; ++k) {
       const int part = k / kLanes, i = k % kLanes;
-      const std::uint64_t bits =
-          b.word[2 * part][i] | std::uint64_t{b.word[2 * part + 1][i]} << 32;
+      const std::uint64_t bits = b.word[2 * part][i] | std::uint64_t{b.word[2 * part + 1][i]} << 32;
       const auto scaled = static_cast<unsigned __int128>(bits) * size;
       const auto offset = static_cast<std::uint64_t>(scaled >> 64);
       y[k] = static_cast<T>(static_cast<std::uint64_t>(low) + offset);
@@ -138,8 +137,10 @@ struct Integers {
 template <class D, class PlaceOf>
 SAMEGRAD_INLINE void draw_block(const D& distribution, std::uint64_t key, PlaceOf place_of,
                                 typename D::Element* y) {
+  PhiloxBlock b;
   for (std::uint32_t attempt = 0; attempt < 0x10000u; ++attempt) {
-    if (distribution.fill(draw_words(key, attempt, place_of), y, attempt)) return;
+    draw_words(key, attempt, place_of, b);
+    if (distribution.fill(b, y, attempt)) return;
   }
 }
 
@@ -172,9 +173,10 @@ void draw_rows(const D& distribution, RandomKey stream, std::int64_t first_row, 
   for (std::int64_t row = first_row; row < first_row + rows; ++row) {
     for (std::int64_t start = 0; start < n; start += D::kPerBlock) {
       const std::int64_t first_block = start / D::kPerBlock * kLanes;
-      draw_block(distribution, key, [&](int i) { return Place{row, first_block + i}; }, block);
+      const auto place_of = [&](int i) { return Place{row, first_block + i}; };
+      draw_block(distribution, key, place_of, block);
       const std::int64_t count = std::min<std::int64_t>(D::kPerBlock, n - start);
-      std::copy_n(block, count, to);
+      std::memcpy(to, block, static_cast<std::size_t>(count) * sizeof(T));
       to += count;
     }
   }
@@ -186,9 +188,10 @@ constexpr RandomKernels kKernels = {
                   void* y) { draw_rows(Uniform<T>(), key, first_row, rows, n, y); },
     .normal = [](RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
                  void* y) { draw_rows(Normal<T>(), key, first_row, rows, n, y); },
-    .truncated_normal = [](RandomKey key, std::int64_t first_row, std::int64_t rows,
-                           std::int64_t n,
-                           void* y) { draw_rows(TruncatedNormal<T>(), key, first_row, rows, n, y); },
+    .truncated_normal =
+        [](RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n, void* y) {
+          draw_rows(TruncatedNormal<T>(), key, first_row, rows, n, y);
+        },
 };
 
 }  // namespace

@@ -140,18 +140,43 @@ SAMEGRAD_INLINE Vec<T> per_lane(Vec<T> a, Vec<T> b, F f) {
 #define SAMEGRAD_SQRT(suffix, x) _mm512_maskz_sqrt_##suffix(-1, x)
 #define SAMEGRAD_ROUND(suffix, x, mode) _mm512_maskz_roundscale_##suffix(-1, x, mode)
 #define SAMEGRAD_FMA(suffix, a, b, c) _mm512_fmadd_##suffix(a, b, c)
+#define SAMEGRAD_MINMAX(name, suffix, a, b) _mm512_maskz_##name##_##suffix(-1, a, b)
 #elif defined(__AVX2__)
 #define SAMEGRAD_SQRT(suffix, x) _mm256_sqrt_##suffix(x)
 #define SAMEGRAD_ROUND(suffix, x, mode) _mm256_round_##suffix(x, mode)
 #define SAMEGRAD_FMA(suffix, a, b, c) _mm256_fmadd_##suffix(a, b, c)
+#define SAMEGRAD_MINMAX(name, suffix, a, b) _mm256_##name##_##suffix(a, b)
 #elif defined(__x86_64__)
 #define SAMEGRAD_SQRT(suffix, x) _mm_sqrt_##suffix(x)
 #define SAMEGRAD_ROUND(suffix, x, mode) _mm_round_##suffix(x, mode)
+#define SAMEGRAD_MINMAX(name, suffix, a, b) _mm_##name##_##suffix(a, b)
 #endif
 
+// a > b ? a : b and a < b ? a : b, so b where they are equal or either is NaN: one instruction.
+template <class T>
+SAMEGRAD_INLINE Vec<T> larger_or_second(Vec<T> a, Vec<T> b) {
 #if defined(__x86_64__)
-SAMEGRAD_INLINE Vec<float> sqrt(Vec<float> x) { return SAMEGRAD_SQRT(ps, x.raw); }
-SAMEGRAD_INLINE Vec<double> sqrt(Vec<double> x) { return SAMEGRAD_SQRT(pd, x.raw); }
+  if constexpr (std::is_same_v<T, float>) return SAMEGRAD_MINMAX(max, ps, a.raw, b.raw);
+  if constexpr (std::is_same_v<T, double>) return SAMEGRAD_MINMAX(max, pd, a.raw, b.raw);
+#endif
+  return select(a > b, a, b);
+}
+template <class T>
+SAMEGRAD_INLINE Vec<T> smaller_or_second(Vec<T> a, Vec<T> b) {
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<T, float>) return SAMEGRAD_MINMAX(min, ps, a.raw, b.raw);
+  if constexpr (std::is_same_v<T, double>) return SAMEGRAD_MINMAX(min, pd, a.raw, b.raw);
+#endif
+  return select(a < b, a, b);
+}
+
+#if defined(__x86_64__)
+SAMEGRAD_INLINE Vec<float> sqrt(Vec<float> x) {
+  return SAMEGRAD_SQRT(ps, x.raw);
+}
+SAMEGRAD_INLINE Vec<double> sqrt(Vec<double> x) {
+  return SAMEGRAD_SQRT(pd, x.raw);
+}
 template <int mode>
 SAMEGRAD_INLINE Vec<float> round_to(Vec<float> x) {
   return SAMEGRAD_ROUND(ps, x.raw, mode | _MM_FROUND_NO_EXC);
@@ -210,6 +235,7 @@ SAMEGRAD_INLINE Vec<T> fma(Vec<T> a, std::type_identity_t<Vec<T>> b,
 #undef SAMEGRAD_SQRT
 #undef SAMEGRAD_ROUND
 #undef SAMEGRAD_FMA
+#undef SAMEGRAD_MINMAX
 
 // Lane numbers below n; and the first n elements at x, the other lanes being `fill`: nothing beyond
 // x + n is touched. 0 <= n <= kLanes.
@@ -281,7 +307,8 @@ SAMEGRAD_INLINE Vec<T> load_some(const T* x, std::int64_t left, std::type_identi
 }
 template <class T>
 SAMEGRAD_INLINE void store_some(Vec<T> v, T* y, std::int64_t left) {
-  if (left >= Vec<T>::kLanes) [[likely]] return v.store(y);
+  if (left >= Vec<T>::kLanes) [[likely]]
+    return v.store(y);
   store_first(v, y, left);
 }
 

@@ -32,9 +32,8 @@ SAMEGRAD_INLINE T softmax_row(const T* x, T largest, T* y, std::int64_t n) {
   T waiting[kShort];
   T sum;
   if (n <= kShort) {
-    sum = exp_row(x, largest, n, [&](std::int64_t start, std::int64_t, Vec<T> e) {
-      e.store(waiting + start);
-    });
+    sum = exp_row(x, largest, n,
+                  [&](std::int64_t start, std::int64_t, Vec<T> e) { e.store(waiting + start); });
     for_each_register<T>(n, [&](int, std::int64_t start, std::int64_t count) {
       store_some(Vec<T>::load(waiting + start) / Vec<T>(sum), y + start, count);
     });

@@ -74,19 +74,24 @@ SAMEGRAD_INLINE void store_places(Places<T> places, std::uint8_t* to, std::int64
 template <class T>
 SAMEGRAD_INLINE Places<T> load_places(const std::uint8_t* from, std::int64_t left) {
   constexpr std::int64_t kLanes = Vec<T>::kLanes;
-  std::uint8_t bytes[16] = {};
-  if (left >= kLanes) {
-    std::memcpy(bytes, from, static_cast<std::size_t>(kLanes));
-  } else {
+  std::uint8_t bytes[kLanes] = {};
+  if (left < kLanes) {
     for (std::int64_t i = 0; i < left; ++i) bytes[i] = from[i];
+    from = bytes;
   }
 #if defined(__x86_64__)
-  __m128i packed;
-  std::memcpy(&packed, bytes, sizeof packed);
-  return reinterpret_cast<Places<T>>(widen<T>(packed));
+  // Exactly the bytes, through an integer: a longer read of a short write waits for memory.
+  if constexpr (kLanes == 16) {
+    return reinterpret_cast<Places<T>>(
+        widen<T>(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  } else {
+    std::uint64_t packed = 0;
+    std::memcpy(&packed, from, static_cast<std::size_t>(kLanes));
+    return reinterpret_cast<Places<T>>(widen<T>(_mm_cvtsi64_si128(static_cast<long long>(packed))));
+  }
 #else
   Places<T> places;
-  for (int i = 0; i < kLanes; ++i) places[i] = bytes[i];
+  for (int i = 0; i < kLanes; ++i) places[i] = from[i];
   return places;
 #endif
 }

@@ -43,17 +43,17 @@ void time_elementwise(const KernelTable& table) {
   for (const std::int64_t n : {3, 8, 4096}) {
     const double count = static_cast<double>(n);
     const std::string size = " " + std::to_string(n);
-#define SAMEGRAD_UNARY(name, ...)                                                            \
-  if (const UnaryKernel k = table.unary(UnaryFn::k_##name, DType::kFloat32)) {               \
-    time(#name + size, count, [&] { k(a.data(), y.data(), n); });                            \
-    const UnaryKernel d = table.unary(UnaryFn::k_##name, DType::kFloat64);                   \
-    if (n > 8) time(#name " float64" + size, count, [&] { d(ad.data(), yd.data(), n); });    \
+#define SAMEGRAD_UNARY(name, ...)                                                         \
+  if (const UnaryKernel k = table.unary(UnaryFn::k_##name, DType::kFloat32)) {            \
+    time(#name + size, count, [&] { k(a.data(), y.data(), n); });                         \
+    const UnaryKernel d = table.unary(UnaryFn::k_##name, DType::kFloat64);                \
+    if (n > 8) time(#name " float64" + size, count, [&] { d(ad.data(), yd.data(), n); }); \
   }
 #include "kernels/unary.def"
 #undef SAMEGRAD_UNARY
-#define SAMEGRAD_BINARY(name, ...)                                                           \
-  if (const BinaryKernel k = table.binary(BinaryFn::k_##name, DType::kFloat32)) {            \
-    time(#name + size, count, [&] { k(a.data(), b.data(), y.data(), n, 1, 1); });            \
+#define SAMEGRAD_BINARY(name, ...)                                                \
+  if (const BinaryKernel k = table.binary(BinaryFn::k_##name, DType::kFloat32)) { \
+    time(#name + size, count, [&] { k(a.data(), b.data(), y.data(), n, 1, 1); }); \
   }
 #include "kernels/binary.def"
 #undef SAMEGRAD_BINARY
@@ -80,16 +80,23 @@ void time_reductions(const KernelTable& table) {
   time("softmax 64x128", 8192, [&] { softmax.softmax(x.data(), y.data(), 64, 128); });
   time("softmax 8x8192", 65536, [&] { softmax.softmax(x.data(), y.data(), 8, 8192); });
   time("log_softmax 64x10", 640, [&] { softmax.log_softmax(x.data(), y.data(), 64, 10); });
-  time("cross_entropy 64x10", 640, [&] {
-    softmax.sparse_cross_entropy(x.data(), labels.data(), y.data(), p.data(), 64, 10);
-  });
+  time("cross_entropy 64x10", 640,
+       [&] { softmax.sparse_cross_entropy(x.data(), labels.data(), y.data(), p.data(), 64, 10); });
 }
 
 void time_pools(const KernelTable& table) {
-  const WindowGeometry g = {.in_height = 26, .in_width = 26, .in_channels = 32,
-                            .out_height = 13, .out_width = 13, .out_channels = 32,
-                            .window_height = 2, .window_width = 2, .stride_height = 2,
-                            .stride_width = 2, .pad_top = 0, .pad_left = 0};
+  const WindowGeometry g = {.in_height = 26,
+                            .in_width = 26,
+                            .in_channels = 32,
+                            .out_height = 13,
+                            .out_width = 13,
+                            .out_channels = 32,
+                            .window_height = 2,
+                            .window_width = 2,
+                            .stride_height = 2,
+                            .stride_width = 2,
+                            .pad_top = 0,
+                            .pad_left = 0};
   const std::vector<float> x = ramp(static_cast<std::size_t>(g.in_size()));
   std::vector<float> y(x.size()), dx(x.size());
   std::vector<std::uint8_t> index(y.size());

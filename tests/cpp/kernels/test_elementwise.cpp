@@ -186,7 +186,8 @@ TEST("select takes each element from the side its condition names, at any steps"
 TEST("casts from floats to whole numbers saturate, and NaN becomes 0") {
   for_each_variant([](const KernelTable& table) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const double x[] = {1e300, -1e300, kInfinity, -kInfinity, std::nan(""), -1.9, 255.5, 2147483647};
+    const double x[] = {1e300,        -1e300, kInfinity, -kInfinity,
+                        std::nan(""), -1.9,   255.5,     2147483647};
     std::int32_t i[8];
     std::uint8_t u[8];
     std::int64_t l[8];

@@ -45,7 +45,8 @@ void check_rows(const KernelTable& table, std::int64_t n, std::mt19937& generato
     const long double total = log_sum_exp(row, n);
     for (std::int64_t i = 0; i < n; ++i) {
       CHECK(close(y[r * n + i], std::exp(row[i] - total)), "softmax n=", n);
-      CHECK(std::fabs(logs[r * n + i] - (row[i] - total)) < 100 * std::numeric_limits<T>::epsilon());
+      CHECK(std::fabs(logs[r * n + i] - (row[i] - total)) <
+            100 * std::numeric_limits<T>::epsilon());
     }
     CHECK(std::fabs(loss[r] - (total - row[labels[r]])) < 100 * std::numeric_limits<T>::epsilon());
     kernels.softmax(row, one.data(), 1, n);

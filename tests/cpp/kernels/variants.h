@@ -100,9 +100,11 @@ class Sample {
   static double special(DType dtype, std::int64_t i, std::mt19937& generator, double plain) {
     if (!is_floating(dtype) || i % 7 != 3) return plain;
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const double specials[] = {0.0,   -0.0, kInfinity, -kInfinity, 1e-310, -1e-41,
-                               1e30,  700,  -700,      88.8,       -90,    1,
-                               -1e30, 12345.6, 0x1p-30, std::numeric_limits<double>::quiet_NaN()};
+    const double specials[] = {
+        0.0,    -0.0,    kInfinity, -kInfinity,
+        1e-310, -1e-41,  1e30,      700,
+        -700,   88.8,    -90,       1,
+        -1e30,  12345.6, 0x1p-30,   std::numeric_limits<double>::quiet_NaN()};
     return specials[generator() % std::size(specials)];
   }
 
