@@ -1,0 +1,80 @@
+// Assembles batches of rows on a thread of its own while a step runs.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "tensor/array.h"
+#include "train/index_stream.h"
+
+namespace samegrad {
+
+// Part r of `replicas` gets rows [bounds[r], bounds[r + 1]). Not balanced: parts of ceil(n /
+// replicas) rows, the last ones shorter or empty. Balanced: the subtrees of the summation tree; a
+// group of replicas halves its rows, and up to kLeafExamples rows go undivided to its first
+// replica.
+std::vector<std::int64_t> share_bounds(std::int64_t rows, int replicas, bool balanced);
+
+// One component of the elements: rows of an array, or the numbers first, first + step, …
+struct FeedSource {
+  Array array;  // undefined: numbers
+  int column = 0;
+  std::int64_t first = 0, step = 1;
+};
+
+enum class FeedSplit {
+  kNone,         // elements are given whole
+  kChunks,       // each batch is split into equal chunks of rows
+  kBalanced,     // … into subtrees of the summation tree
+  kOwnElements,  // each replica gets a batch of its own; after the last one, batches without rows
+};
+
+struct FeedOptions {
+  FeedSplit split = FeedSplit::kNone;
+  int replicas = 1;
+  int depth = 0;  // elements kept ready; 0: as many as fit into 1 MiB, 2 … 64
+};
+
+// A gathered element: an array per source, and which rows are whose (empty: not split).
+struct FeedElement {
+  std::vector<Array> arrays;
+  std::vector<std::int64_t> bounds;
+  std::int64_t consumed = 0;  // elements of the plan it is made of
+};
+
+// Walks once along a plan. The elements depend on plan, epoch and position only. next() is called
+// from one thread at a time. A forked child goes on by itself, with a thread of its own.
+class Feed {
+ public:
+  Feed(IndexPlanPtr plan, std::vector<FeedSource> sources, FeedOptions options, std::int64_t epoch,
+       std::int64_t position);
+  ~Feed();
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  enum class Status { kReady, kEnd, kPending };
+  // The next element. kPending: it was not finished within `patience`; ask again. Throws what the
+  // thread threw.
+  Status next(FeedElement& element, std::chrono::milliseconds patience);
+
+  // Elements of the plan handed out, those before the first one included.
+  std::int64_t position() const { return position_; }
+
+  // Ends the threads of all feeds; for the end of the process.
+  static void stop_all();
+
+ private:
+  class Worker;
+  void start_worker();
+
+  const IndexPlanPtr plan_;
+  const std::vector<FeedSource> sources_;
+  const FeedOptions options_;
+  const std::int64_t epoch_;
+  std::int64_t position_;
+  std::uint64_t process_ = 0;  // generation of the process that the worker belongs to
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace samegrad
