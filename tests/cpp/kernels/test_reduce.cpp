@@ -9,14 +9,15 @@ namespace {
 
 constexpr std::int64_t kRows = 5;
 
-// One step of a reduction, NaN going through maximum and minimum.
+// One step of a reduction, NaN going through maximum and minimum, whole numbers wrapping around.
 template <class T>
 T fold(ReduceFn fn, T a, T b) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
   switch (fn) {
     case ReduceFn::kSum:
-      return static_cast<T>(a + b);
+      return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
     case ReduceFn::kProd:
-      return static_cast<T>(a * b);
+      return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
     case ReduceFn::kMax:
       return a >= b || a != a ? a : b;
     default:
