@@ -8,5 +8,6 @@ PYBIND11_MODULE(_core, m) {
   samegrad::register_tensor(m);
   samegrad::register_ops(m);
   samegrad::register_train(m);
+  samegrad::register_feed(m);
   samegrad::register_runtime(m);
 }

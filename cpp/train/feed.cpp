@@ -80,31 +80,22 @@ class Feed::Worker {
       stopping_ = true;
     }
     wake_worker_.notify_one();
+    wake_consumer_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
 
   Status next(FeedElement& element, std::chrono::milliseconds patience) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const auto settled = [this] { return !ready_.empty() || finished_ || stopping_; };
-    if (!settled()) {
-      if (patience.count() <= 0) return Status::kPending;
-      consumer_waits_ = true;
-      const bool in_time = wake_consumer_.wait_for(lock, patience, settled);
-      consumer_waits_ = false;
-      if (!in_time) return Status::kPending;
+    std::unique_lock<std::mutex> lock(consumer_mutex_, std::defer_lock);
+    if (patience.count() > 0) {
+      lock.lock();
+    } else if (!lock.try_lock()) {
+      return Status::kPending;
     }
-    if (ready_.empty()) {
-      if (error_) std::rethrow_exception(error_);
-      if (!finished_) fail(ErrorKind::kRuntime, "Dataset", "the process is ending.");
-      return Status::kEnd;
+    if (next_in_chunk_ == chunk_.size()) {
+      const Status status = take_chunk(patience);
+      if (status != Status::kReady) return status;
     }
-    element = std::move(ready_.front());
-    ready_.pop_front();
-    // Woken when half of the elements are gone: seldom, if they are small.
-    const bool wake = worker_waits_ && ready_.size() <= depth_ / 2;
-    if (wake) worker_waits_ = false;
-    lock.unlock();
-    if (wake) wake_worker_.notify_one();
+    element = std::move(chunk_[next_in_chunk_++]);
     return Status::kReady;
   }
 
@@ -124,11 +115,38 @@ class Feed::Worker {
   }
 
  private:
+  using Chunk = std::vector<FeedElement>;
+
+  Status take_chunk(std::chrono::milliseconds patience) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto settled = [this] { return !ready_.empty() || finished_ || stopping_; };
+    if (!settled()) {
+      if (patience.count() <= 0) return Status::kPending;
+      consumer_waits_ = true;
+      const bool in_time = wake_consumer_.wait_for(lock, patience, settled);
+      consumer_waits_ = false;
+      if (!in_time) return Status::kPending;
+    }
+    if (ready_.empty()) {
+      if (error_) std::rethrow_exception(error_);
+      if (!finished_) fail(ErrorKind::kRuntime, "Dataset", "the process is ending.");
+      return Status::kEnd;
+    }
+    chunk_ = std::move(ready_.front());
+    next_in_chunk_ = 0;
+    ready_.pop_front();
+    const bool wake = worker_waits_ && ready_.size() <= depth_ / 2;
+    if (wake) worker_waits_ = false;
+    lock.unlock();
+    if (wake) wake_worker_.notify_one();
+    return Status::kReady;
+  }
+
   void run() {
     try {
       stream_->skip(position_);
-      FeedElement element;
-      while (assemble(element) && push(std::move(element))) element = {};
+      Chunk chunk;
+      while (assemble(chunk) && push(std::move(chunk))) chunk.clear();
     } catch (...) {
       error_ = std::current_exception();
     }
@@ -137,37 +155,65 @@ class Feed::Worker {
     wake_consumer_.notify_one();
   }
 
-  bool assemble(FeedElement& element) {
-    indices_.clear();
+  // The next elements of the stream; false at its end.
+  bool assemble(Chunk& chunk) {
     const bool own = options_.split == FeedSplit::kOwnElements;
-    element.consumed = stream_->read(own ? options_.replicas : 1, indices_);
-    if (element.consumed == 0) return false;
-    const auto rows = std::int64_t(indices_.numbers.size()) / plan_.columns();
+    const std::int64_t per_element = own ? options_.replicas : 1;
+    indices_.clear();
+    const std::int64_t got = stream_->read(std::int64_t(chunk_size_) * per_element, indices_);
+    if (got == 0) return false;
+    for (std::int64_t i = 1; !plan_.batched() && i <= got; ++i) indices_.ends.push_back(i);
+    chunk.resize(std::size_t((got + per_element - 1) / per_element));
+    std::vector<std::int64_t> ends;
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      const auto first = std::int64_t(i) * per_element;
+      chunk[i].consumed = std::min(per_element, got - first);
+      set_bounds(chunk[i], first, ends.empty() ? 0 : ends.back());
+      ends.push_back(indices_.ends[std::size_t(first + chunk[i].consumed - 1)]);
+    }
     std::size_t bytes = 0;
     for (const FeedSource& source : sources_) {
-      element.arrays.push_back(
-          gather_rows(source, indices_.numbers.data(), rows, plan_.columns(), !plan_.batched()));
-      bytes += element.arrays.back().bytes();
+      auto arrays = gather_groups(source, indices_, plan_.columns(), ends, !plan_.batched());
+      for (std::size_t i = 0; i < chunk.size(); ++i)
+        chunk[i].arrays.push_back(std::move(arrays[i]));
+      bytes += chunk[0].arrays.back().bytes();
     }
-    if (own) {
-      element.bounds = {0};
-      element.bounds.insert(element.bounds.end(), indices_.ends.begin(), indices_.ends.end());
-      element.bounds.resize(std::size_t(options_.replicas) + 1, rows);
-    } else if (options_.split != FeedSplit::kNone) {
-      element.bounds =
-          share_bounds(rows, options_.replicas, options_.split == FeedSplit::kBalanced);
-    }
-    bytes_ = std::max<std::size_t>(1, bytes);
+    set_sizes(std::max<std::size_t>(1, bytes));
     return true;
   }
 
+  // Whose rows are which, of the element that begins with the stream's element `first`.
+  void set_bounds(FeedElement& element, std::int64_t first, std::int64_t begin) const {
+    if (options_.split == FeedSplit::kNone) return;
+    const std::int64_t* ends = indices_.ends.data() + first;
+    const std::int64_t rows = ends[element.consumed - 1] - begin;
+    if (options_.split != FeedSplit::kOwnElements) {
+      const bool balanced = options_.split == FeedSplit::kBalanced;
+      element.bounds = share_bounds(rows, options_.replicas, balanced);
+      return;
+    }
+    element.bounds.push_back(0);
+    for (std::int64_t i = 0; i < element.consumed; ++i) element.bounds.push_back(ends[i] - begin);
+    element.bounds.resize(std::size_t(options_.replicas) + 1, rows);
+  }
+
+  // Small elements change threads in chunks: waking a thread costs as much as gathering dozens of
+  // them. The first ones come quickly, for chunks grow from one element on.
+  void set_sizes(std::size_t element_bytes) {
+    constexpr std::size_t kChunkBytes = 1 << 16, kBytesAhead = 1 << 20;
+    const auto ahead = options_.depth > 0
+                           ? std::size_t(options_.depth)
+                           : std::clamp<std::size_t>(kBytesAhead / element_bytes, 2, 1024);
+    const std::size_t largest = std::clamp<std::size_t>(kChunkBytes / element_bytes, 1, 256);
+    chunk_size_ = std::min({2 * chunk_size_, largest, std::max<std::size_t>(1, ahead / 2)});
+    chunks_ahead_ = std::max<std::size_t>(2, ahead / chunk_size_);
+  }
+
   // Hands it over and waits for room; false if the feed is no longer wanted.
-  bool push(FeedElement element) {
-    constexpr std::size_t kBytesAhead = 1 << 20;
+  bool push(Chunk chunk) {
     std::unique_lock<std::mutex> lock(mutex_);
-    depth_ = options_.depth > 0 ? std::size_t(options_.depth)
-                                : std::clamp<std::size_t>(kBytesAhead / bytes_, 2, 64);
-    ready_.push_back(std::move(element));
+    depth_ = chunks_ahead_;
+    ready_.push_back(std::move(chunk));
     if (consumer_waits_) wake_consumer_.notify_one();
     if (ready_.size() >= depth_) {
       worker_waits_ = true;
@@ -182,11 +228,15 @@ class Feed::Worker {
   std::unique_ptr<IndexStream> stream_;
   const std::int64_t position_;
   RowIndices indices_;
-  std::size_t bytes_ = 1;
+  std::size_t chunk_size_ = 1, chunks_ahead_ = 2;
 
-  std::mutex mutex_;
+  std::mutex consumer_mutex_;  // guards the chunk that is being used up
+  Chunk chunk_;
+  std::size_t next_in_chunk_ = 0;
+
+  std::mutex mutex_;  // guards the rest
   std::condition_variable wake_worker_, wake_consumer_;
-  std::deque<FeedElement> ready_;
+  std::deque<Chunk> ready_;
   std::size_t depth_ = 2;
   bool worker_waits_ = false, consumer_waits_ = false, stopping_ = false, finished_ = false;
   std::exception_ptr error_;

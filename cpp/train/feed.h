@@ -1,6 +1,7 @@
 // Assembles batches of rows on a thread of its own while a step runs.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -33,7 +34,7 @@ enum class FeedSplit {
 struct FeedOptions {
   FeedSplit split = FeedSplit::kNone;
   int replicas = 1;
-  int depth = 0;  // elements kept ready; 0: as many as fit into 1 MiB, 2 … 64
+  int depth = 0;  // elements kept ready; 0: as many as fit into 1 MiB, 2 … 1024
 };
 
 // A gathered element: an array per source, and which rows are whose (empty: not split).
@@ -43,8 +44,9 @@ struct FeedElement {
   std::int64_t consumed = 0;  // elements of the plan it is made of
 };
 
-// Walks once along a plan. The elements depend on plan, epoch and position only. next() is called
-// from one thread at a time. A forked child goes on by itself, with a thread of its own.
+// Walks once along a plan. The elements depend on plan, epoch and position only. The thread starts
+// at the first next(). Several threads may call next(), but not the first time. A forked child goes
+// on by itself, with a thread of its own.
 class Feed {
  public:
   Feed(IndexPlanPtr plan, std::vector<FeedSource> sources, FeedOptions options, std::int64_t epoch,
@@ -72,7 +74,7 @@ class Feed {
   const std::vector<FeedSource> sources_;
   const FeedOptions options_;
   const std::int64_t epoch_;
-  std::int64_t position_;
+  std::atomic<std::int64_t> position_;
   std::uint64_t process_ = 0;  // generation of the process that the worker belongs to
   std::unique_ptr<Worker> worker_;
 };

@@ -26,27 +26,48 @@ void copy_rows(const std::byte* from, std::byte* to, std::size_t bytes, const st
   }
 }
 
+void count_rows(const FeedSource& source, std::byte* to, const std::int64_t* numbers,
+                std::int64_t rows, int columns) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t value = source.first + numbers[i * columns] * source.step;
+    std::memcpy(to + std::size_t(i) * sizeof(value), &value, sizeof(value));
+  }
+}
+
 }  // namespace
 
-Array gather_rows(const FeedSource& source, const std::int64_t* numbers, std::int64_t rows,
-                  int columns, bool single) {
-  numbers += source.column;
-  Shape shape;
-  if (!single) shape.push_back(rows);
-  if (!source.array.defined()) {
-    Array result(DType::kInt64, shape);
-    auto* to = result.data<std::int64_t>();
-    for (std::int64_t i = 0; i < rows; ++i)
-      to[i] = source.first + numbers[i * columns] * source.step;
-    return result;
+std::vector<Array> gather_groups(const FeedSource& source, const RowIndices& indices, int columns,
+                                 std::span<const std::int64_t> ends, bool single) {
+  const bool copies = source.array.defined();
+  const DType dtype = copies ? source.array.dtype() : DType::kInt64;
+  Shape shape = copies ? source.array.shape() : Shape{0};
+  const std::size_t row_bytes = std::size_t(shape.size(1, shape.rank())) * size_of(dtype);
+  const auto aligned = [](std::size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  std::size_t bytes = 0;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : ends)
+    bytes += aligned(std::size_t(end - begin) * row_bytes), begin = end;
+  const auto buffer = std::make_shared<Buffer>(bytes);
+  if (single) shape.erase(0);
+  std::vector<Array> groups;
+  std::size_t offset = 0;
+  begin = 0;
+  for (const std::int64_t end : ends) {
+    const std::int64_t* numbers = indices.numbers.data() + begin * columns + source.column;
+    std::byte* to = buffer->data() + offset;
+    if (copies) {
+      copy_rows(source.array.raw(), to, row_bytes, numbers, end - begin, columns);
+    } else {
+      count_rows(source, to, numbers, end - begin, columns);
+    }
+    if (!single) shape[0] = end - begin;
+    groups.emplace_back(dtype, shape, buffer, offset);
+    offset += aligned(std::size_t(end - begin) * row_bytes);
+    begin = end;
   }
-  const Shape& whole = source.array.shape();
-  for (int axis = 1; axis < whole.rank(); ++axis) shape.push_back(whole[axis]);
-  const DType dtype = source.array.dtype();
-  Array result(dtype, shape);
-  const std::size_t bytes = std::size_t(whole.size(1, whole.rank())) * size_of(dtype);
-  copy_rows(source.array.raw(), result.raw(), bytes, numbers, rows, columns);
-  return result;
+  return groups;
 }
 
 }  // namespace samegrad

@@ -1,13 +1,15 @@
-// Copies chosen rows of a source next to each other.
+// Copies chosen rows of sources next to each other.
 #pragma once
+
+#include <span>
 
 #include "train/feed.h"
 
 namespace samegrad {
 
-// The rows numbers[0], numbers[columns], … (counted from the source's column) as one array; without
-// an axis of rows if `single`.
-Array gather_rows(const FeedSource& source, const std::int64_t* numbers, std::int64_t rows,
-                  int columns, bool single);
+// Rows [ends[g - 1], ends[g]) of `indices` become an array of group g, all groups in one buffer
+// with aligned beginnings. `single`: a group is one row, and its array has no axis of rows.
+std::vector<Array> gather_groups(const FeedSource& source, const RowIndices& indices, int columns,
+                                 std::span<const std::int64_t> ends, bool single);
 
 }  // namespace samegrad

@@ -33,9 +33,16 @@ std::vector<std::int64_t> traced_counts(const std::vector<Symbol>& symbols) {
 
 std::function<std::string()> Trace::locate;
 
+namespace {
+thread_local RandomState* own_random_state = nullptr;
+}
+
 RandomState& random_state() {
   static RandomState state;
-  return state;
+  return own_random_state ? *own_random_state : state;
+}
+void use_random_state(RandomState* own) {
+  own_random_state = own;
 }
 
 std::shared_ptr<Trace> current_trace() {
