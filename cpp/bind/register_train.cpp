@@ -61,6 +61,7 @@ void register_variable(py::module_& m) {
       .def_property_readonly("name", &Variable::name)
       .def_property_readonly("_dtype", [](const Variable& v) { return name_of(v.dtype()); })
       .def_property_readonly("_shape", [](const Variable& v) { return shape_tuple(v.shape()); })
+      .def_property_readonly("component_count", [](Variable& v) { return v.components().size(); })
       .def("components", [](Variable& v) {
              py::list parts;
              for (const Array& array : v.components()) parts.append(make_tensor(array));

@@ -1,0 +1,85 @@
+"""Where the examples lie in values that come from outside any step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from samegrad import _core
+from samegrad._dtypes import DTypeLike
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+
+
+def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """The value as a tensor whose axis 0 counts examples, if nothing else is known.
+
+    Reductions over examples go down a fixed tree. Values of a dataset say where their examples
+    are; arrays of the user do not, so models and losses assume axis 0, and training with plain
+    arrays then gives the bits of training with a dataset. Traced tensors, constants of a trace
+    and tensors that a tape already knows stay as they are.
+
+    Args:
+        value: Number, list, array, variable or tensor of any shape.
+        dtype: What `convert_to_tensor` is to make of it.
+
+    Returns:
+        The tensor.
+
+    Example:
+        >>> as_examples([[1.0], [2.0]])._example_axis
+        (0, 1)
+    """
+    tensor = convert_to_tensor(value, dtype)
+    if not tensor._rank or tensor._symbolic or _core.tracing():
+        return tensor
+    if tensor._example_axis is not None or getattr(tensor, "_recorded", False):
+        return tensor
+    return tensor._as_examples(0, 1)
+
+
+def static_shape(tensor: Tensor) -> tuple[int | None, ...]:
+    """The sizes of the axes, None for the axis of the examples.
+
+    Example:
+        >>> static_shape(as_examples([[1.0, 2.0]]))
+        (None, 2)
+    """
+    axis = examples_axis(tensor)
+    return tuple(None if i == axis else size for i, size in enumerate(tensor._shape))
+
+
+def examples_axis(tensor: Tensor) -> int | None:
+    """The axis along which the examples lie, or None.
+
+    Example:
+        >>> examples_axis(as_examples([1.0])), examples_axis(convert_to_tensor([1.0]))
+        (0, None)
+    """
+    place = tensor._example_axis
+    return None if place is None else int(place[0])
+
+
+def reshape_sizes(tensor: Tensor) -> list[int]:
+    """The sizes as the row `reshape` takes them: -2 for the axis of the examples.
+
+    Example:
+        >>> reshape_sizes(as_examples([[1.0, 2.0]]))
+        [-2, 2]
+    """
+    return [-2 if size is None else size for size in static_shape(tensor)]
+
+
+def map_structure(function: Callable[[Any], Any], value: Any) -> Any:
+    """The function's results for all leaves of nested lists, tuples and dicts.
+
+    Example:
+        >>> map_structure(abs, {"a": [-1, 2]})
+        {'a': [1, 2]}
+    """
+    if isinstance(value, dict):
+        return {key: map_structure(function, part) for key, part in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(map_structure(function, part) for part in value))
+    if isinstance(value, list | tuple):
+        return type(value)(map_structure(function, part) for part in value)
+    return function(value)

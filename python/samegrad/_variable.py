@@ -1,0 +1,207 @@
+"""Variables: state that steps read and write."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from samegrad import _context, _core
+from samegrad._dtypes import DType, DTypeLike, as_dtype
+from samegrad._tensor import Tensor, TensorShape, convert_to_tensor, match
+
+_ops = _core.ops
+
+
+class VariableSynchronization(enum.Enum):
+    """When the copies of a variable are made equal."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How what the replicas assign becomes one value."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+class Variable:
+    """A tensor that changes: one copy per process, shared by all replicas.
+
+    Args:
+        initial_value: A value, or a function that returns it.
+        trainable: Whether a tape watches it; default True (False with ON_READ).
+        name: For messages and checkpoints.
+        dtype: Of the values; default that of `initial_value`.
+        aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
+        synchronization: ON_READ gives every replica a copy of its own.
+
+    Example:
+        >>> v = Variable([1.0, 2.0])
+        >>> v.assign_add([1.0, 1.0]).numpy()
+        array([2., 3.], dtype=float32)
+    """
+
+    _is_variable = True
+
+    def __init__(
+        self,
+        initial_value: Any,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: Any = None,
+    ) -> None:
+        on_read = synchronization is VariableSynchronization.ON_READ
+        self.trainable = (not on_read) if trainable is None else trainable
+        self.aggregation = aggregation
+        self.synchronization = synchronization
+        self._strategy = _context.state.strategies[-1] if _context.state.strategies else None
+        with _context.init_scope():
+            value = initial_value() if callable(initial_value) else initial_value
+            value = convert_to_tensor(value, dtype)
+            if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:
+                raise ValueError(
+                    f"[Variable] aggregation MEAN needs floats: got dtype {value._dtype}; use SUM "
+                    "or ONLY_FIRST_REPLICA."
+                )
+            replicas = self._strategy.num_replicas_in_sync if self._strategy and on_read else 1
+            first = [value] + [_ops.full_like(value, value=0.0)] * (replicas - 1)
+            if aggregation is not VariableAggregation.SUM:
+                first = [value] * replicas
+            self._cell = _core.StateVariable(name or "Variable", first)
+
+    @property
+    def name(self) -> str:
+        """The name given, with TensorFlow's ``:0``."""
+        return f"{self._cell.name}:0"
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its elements."""
+        return as_dtype(self._cell._dtype)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes of its axes."""
+        return TensorShape(self._cell._shape)
+
+    def _as_tensor(self) -> Tensor:
+        if self._cell.component_count > 1 and _context.in_cross_replica_context():
+            return self._read_all()
+        return _core.read_variable(self._cell)
+
+    def _read_all(self) -> Tensor:
+        values = self._cell.components()
+        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            return values[0]
+        total = values[0]
+        for value in values[1:]:
+            total = _ops.add(total, value)
+        if self.aggregation is VariableAggregation.MEAN:
+            total = total / float(len(values))
+        return total
+
+    def value(self) -> Tensor:
+        """The present value as a tensor."""
+        return self._as_tensor()
+
+    read_value = value
+
+    def numpy(self) -> Any:
+        """The present value as a new NumPy array."""
+        return self._as_tensor().numpy()
+
+    def _aggregated(self, value: Any) -> Tensor:
+        """What an assignment inside `run` stores: the replicas' values made one."""
+        tensor = match(value, self._as_tensor())
+        context = _context.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1 or self._cell.component_count > 1:
+            return tensor
+        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            first = _ops.cast(_ops.equal(_ops.replica_id(), Tensor(np.int64(0))), dtype=tensor._dtype)
+            return context.all_reduce("sum", _ops.mul(tensor, first))
+        if self.aggregation is VariableAggregation.NONE:
+            return tensor
+        if self.aggregation is VariableAggregation.SUM and not isinstance(value, Tensor):
+            raise ValueError(
+                f"[{self._cell.name}] a Python number has no copy per replica to sum: got {value}; "
+                "assign a tensor."
+            )
+        return context.all_reduce(self.aggregation.name.lower(), tensor)
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None,
+               read_value: bool = True) -> Variable:  # fmt: skip
+        """Sets the value.
+
+        Raises:
+            TypeError: Another dtype.
+            ValueError: Another shape.
+        """
+        tensor = self._aggregated(value)
+        if self._cell.component_count > 1 and _context.in_cross_replica_context():
+            count = self._cell.component_count
+            if self.aggregation is VariableAggregation.SUM:
+                tensor = tensor / float(count)
+            self._cell.set([tensor] * count)
+        else:
+            _core.write_variable(self._cell, tensor)
+        return self
+
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
+                   read_value: bool = True) -> Variable:  # fmt: skip
+        """Adds to the value."""
+        _core.write_variable(self._cell, _ops.add(self._as_tensor(), self._aggregated(delta)))
+        return self
+
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
+                   read_value: bool = True) -> Variable:  # fmt: skip
+        """Subtracts from the value."""
+        _core.write_variable(self._cell, _ops.sub(self._as_tensor(), self._aggregated(delta)))
+        return self
+
+    def _checkpoint_state(self) -> dict[str, Any]:
+        return {"": np.asarray(self._read_all().numpy())}
+
+    def _restore_state(self, values: dict[str, Any]) -> None:
+        with _context.init_scope():
+            tensor = Tensor(np.ascontiguousarray(values[""]).reshape(self._cell._shape))
+            count = self._cell.component_count
+            if count > 1 and self.aggregation is VariableAggregation.SUM:
+                tensor = tensor / float(count)
+            self._cell.set([tensor] * count)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = np.asarray(self.numpy())
+        return array if dtype is None else array.astype(dtype)
+
+    def __repr__(self) -> str:
+        value = "traced" if _core.tracing() else repr(np.asarray(self.numpy()))
+        return f"<samegrad.Variable {self.name!r} shape={tuple(self.shape)} dtype={self.dtype}, {value}>"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> Any:
+        return self is other
+
+
+def _forward(name: str) -> Any:
+    return lambda self, *others: getattr(Tensor, name)(self._as_tensor(), *others)
+
+
+for _name in (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv mod pow rpow neg abs matmul rmatmul "
+    "lt le gt ge float int bool getitem len"
+).split():
+    setattr(Variable, f"__{_name}__", _forward(f"__{_name}__"))

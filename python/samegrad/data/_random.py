@@ -1,0 +1,51 @@
+"""Seeds of a run through a dataset, and the random state that its functions draw from."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from samegrad import _core
+
+_MASK = (1 << 64) - 1
+
+
+def mix(*numbers: int) -> int:
+    """One number of 63 bits for some integers; other integers give an unrelated one.
+
+    The finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+    generators", OOPSLA 2014), applied number by number.
+    """
+    state = 0
+    for number in numbers:
+        state = (state + (number & _MASK) + 0x9E3779B97F4A7C15) & _MASK
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+        state ^= state >> 31
+    return state >> 1
+
+
+def take_ordinal() -> int:
+    """The number of this draw among those of the process since its seed was set."""
+    state = _core.random_state()
+    ordinal: int = state.ordinal
+    state.ordinal += 1
+    return ordinal
+
+
+def process_seed() -> int:
+    """What samegrad.random.set_seed has set."""
+    return int(_core.random_state().seed)
+
+
+@contextlib.contextmanager
+def data_function(seed: int, position: int) -> Iterator[None]:
+    """Around a user's function: it runs at once, whatever is traced or watched, and what it draws
+    depends on seed and position only."""
+    _core.push_no_trace()
+    _core.push_random_state(seed, position << 20)
+    try:
+        yield
+    finally:
+        _core.pop_random_state()
+        _core.pop_trace()

@@ -1,0 +1,82 @@
+"""Values with one component per replica."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad._nest import flatten, map_structure
+
+
+class PerReplica:
+    """One value per replica, each with its own number of rows.
+
+    Use it as an argument of `Strategy.run`, reduce it with `Strategy.reduce`, or look at the parts
+    with `Strategy.experimental_local_results`.
+    """
+
+    _is_per_replica = True
+    __slots__ = ("_values",)
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self._values = tuple(values)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The components in the order of the replicas."""
+        return self._values
+
+    def _as_tensor(self) -> Any:
+        raise ValueError(
+            f"[PerReplica] this is {len(self._values)} values, one per replica, not a tensor: pass "
+            "it to strategy.run, or use strategy.reduce(...) or "
+            "strategy.experimental_local_results(...)."
+        )
+
+    def __repr__(self) -> str:
+        parts = "\n".join(f"  {i}: {value!r}" for i, value in enumerate(self._values))
+        return f"PerReplica:{{\n{parts}\n}}"
+
+
+class TracedPerReplica:
+    """Inside a traced function: the one symbolic value that stands for all replicas' values."""
+
+    _is_per_replica = True
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def _as_tensor(self) -> Any:
+        raise ValueError(
+            "[PerReplica] this value differs between replicas: pass it to strategy.run or "
+            "strategy.reduce."
+        )
+
+
+def is_per_replica(value: Any) -> bool:
+    """Whether a value has a component per replica."""
+    return isinstance(value, PerReplica | TracedPerReplica)
+
+
+def select(structure: Any, replica: int) -> Any:
+    """The structure as one replica sees it."""
+    return map_structure(lambda v: v.values[replica] if isinstance(v, PerReplica) else v, structure)
+
+
+def regroup(structures: list[Any]) -> Any:
+    """One structure of `PerReplica` out of a structure per replica."""
+
+    def join(*parts: Any) -> Any:
+        same = all(part is parts[0] for part in parts)
+        return parts[0] if same else PerReplica(parts)
+
+    return map_structure(join, *structures)
+
+
+def any_per_replica(structure: Any) -> bool:
+    """Whether a `PerReplica` is among the leaves."""
+    return any(is_per_replica(leaf) for leaf in flatten(structure))
+
+
+__all__ = ["PerReplica", "TracedPerReplica", "any_per_replica", "is_per_replica",
+           "regroup", "select"]  # fmt: skip

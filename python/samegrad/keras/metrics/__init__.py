@@ -1,0 +1,38 @@
+"""Metrics: figures collected over many batches."""
+
+from samegrad.keras.metrics._functions import (
+    accuracy,
+    binary_accuracy,
+    categorical_accuracy,
+    sparse_categorical_accuracy,
+)
+from samegrad.keras.metrics._means import (
+    Accuracy,
+    BinaryAccuracy,
+    CategoricalAccuracy,
+    MeanAbsoluteError,
+    MeanMetricWrapper,
+    MeanSquaredError,
+    SparseCategoricalAccuracy,
+    SparseCategoricalCrossentropy,
+)
+from samegrad.keras.metrics._metric import Metric
+from samegrad.keras.metrics._sums import Mean, Sum
+
+__all__ = [
+    "Accuracy",
+    "BinaryAccuracy",
+    "CategoricalAccuracy",
+    "Mean",
+    "MeanAbsoluteError",
+    "MeanMetricWrapper",
+    "MeanSquaredError",
+    "Metric",
+    "SparseCategoricalAccuracy",
+    "SparseCategoricalCrossentropy",
+    "Sum",
+    "accuracy",
+    "binary_accuracy",
+    "categorical_accuracy",
+    "sparse_categorical_accuracy",
+]

@@ -1,0 +1,169 @@
+"""Sums and means over all values that were seen, on all replicas."""
+
+from __future__ import annotations
+
+from samegrad import _core
+from samegrad._context import get_replica_context, get_strategy
+from samegrad._dtypes import DTypeLike
+from samegrad._examples import as_examples
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
+from samegrad.keras.metrics._metric import Metric
+from samegrad.nn._loss_scaling import all_reduce_sum, expand_weights
+
+_ops = _core.ops
+
+
+class _SumMetric(Metric):
+    """Base: sums that go up by the sum over the examples of all replicas.
+
+    The sum of a step is the root of the tree over the global batch, so the figures have the same
+    bits for any number of replicas. What each replica saw itself is kept beside it, for results
+    inside `run`. Sums are float64: float32 would lose counts above 2**24.
+    """
+
+    def __init__(self, name: str | None, dtype: DTypeLike | None, sums: tuple[str, ...]) -> None:
+        super().__init__(name, dtype)
+        self._strategy = get_strategy()
+        for sum_name in sums:
+            self.add_weight(
+                sum_name,
+                aggregation=VariableAggregation.NONE,
+                synchronization=VariableSynchronization.AUTO,
+                dtype="float64",
+            )
+        self._global = dict(self._weights)
+        self._local: dict[str, Variable] = {}
+        if self._strategy.num_replicas_in_sync > 1:
+            for sum_name in sums:
+                self._local[sum_name] = self.add_weight(f"local_{sum_name}", dtype="float64")
+        self._weights = self._global
+
+    def _add(self, **sums: Tensor) -> None:
+        """Adds this replica's sums to those of the metric."""
+        inside = self._inside_run()
+        for name, value in sums.items():
+            total = all_reduce_sum(value)
+            self._global[name].assign_add(_ops.cast(total, dtype="float64"))
+            if inside:
+                self._local[name].assign_add(_ops.cast(value, dtype="float64"))
+
+    def _sum(self, name: str) -> Tensor:
+        """The sum of all replicas, or inside `run` that of this replica."""
+        source = self._local if self._inside_run() else self._global
+        return convert_to_tensor(source[name])
+
+    def _inside_run(self) -> bool:
+        """Whether several replicas run; checks that the metric belongs to their strategy."""
+        current = get_strategy()
+        if current.num_replicas_in_sync == 1 or get_replica_context() is None:
+            return False
+        if current is not self._strategy:
+            raise ValueError(
+                f"[{self.name}] the metric must be made under the strategy that runs: make it "
+                "inside `with strategy.scope():`."
+            )
+        return True
+
+    def reset_state(self) -> None:
+        super().reset_state()
+        for variable in self._local.values():
+            variable.assign(0.0)
+
+    def _values(self, values: TensorLike) -> Tensor:
+        tensor = as_examples(values)
+        return tensor if tensor._dtype == self.dtype else _ops.cast(tensor, dtype=self.dtype)
+
+
+class Sum(_SumMetric):
+    """The sum of all values, on all replicas.
+
+    Args:
+        name: Of the metric.
+        dtype: Of the result.
+
+    Example:
+        >>> metric = Sum()
+        >>> metric.update_state([1.0, 3.0])
+        >>> float(metric.result())
+        4.0
+    """
+
+    def __init__(self, name: str | None = "sum", dtype: DTypeLike | None = None) -> None:
+        super().__init__(name, dtype, ("total",))
+        self.total = self._global["total"]
+
+    def update_state(self, values: TensorLike, sample_weight: TensorLike | None = None) -> None:
+        """Adds values.
+
+        Args:
+            values: Numbers of any shape.
+            sample_weight: Their factors: as many, or one per example, or a scalar.
+
+        Raises:
+            ValueError: The weights do not fit.
+        """
+        tensor = self._values(values)
+        if sample_weight is not None:
+            tensor = tensor * expand_weights(self.name, sample_weight, tensor)
+        self._add(total=_sum_all(tensor))
+
+    def result(self) -> Tensor:
+        """The sum; inside `run`, that of this replica's values."""
+        return _ops.cast(self._sum("total"), dtype=self.dtype)
+
+
+class Mean(_SumMetric):
+    """The mean of all values, on all replicas.
+
+    Fed with a replica's share of a loss (as `nn.compute_average_loss` gives it) it shows the mean
+    of the shares, the loss divided by the number of replicas; feed it the losses of the examples.
+
+    Args:
+        name: Of the metric.
+        dtype: Of the result.
+
+    Example:
+        >>> metric = Mean()
+        >>> metric.update_state([1.0, 3.0])
+        >>> metric.update_state([8.0])
+        >>> float(metric.result())
+        4.0
+    """
+
+    def __init__(self, name: str | None = "mean", dtype: DTypeLike | None = None) -> None:
+        super().__init__(name, dtype, ("total", "count"))
+        self.total = self._global["total"]
+        self.count = self._global["count"]
+
+    def update_state(self, values: TensorLike, sample_weight: TensorLike | None = None) -> None:
+        """Adds values.
+
+        Args:
+            values: Numbers of any shape.
+            sample_weight: Their factors: as many, or one per example, or a scalar. The mean is
+                that of sum(value * factor) / sum(factor).
+
+        Raises:
+            ValueError: The weights do not fit.
+        """
+        tensor = self._values(values)
+        if sample_weight is None:
+            count = _ops.size_of(tensor, axes=tuple(range(tensor._rank)))
+        else:
+            weights = expand_weights(self.name, sample_weight, tensor)
+            weights = _ops.broadcast_like(weights, tensor)
+            tensor = tensor * weights
+            count = _sum_all(weights)
+        self._add(total=_sum_all(tensor), count=count)
+
+    def result(self) -> Tensor:
+        """The mean, 0 if there were no values; inside `run`, that of this replica's values."""
+        total, count = self._sum("total"), self._sum("count")
+        zero = convert_to_tensor(0.0, "float64")
+        mean = _ops.select(count == 0.0, zero, total / count)
+        return _ops.cast(mean, dtype=self.dtype)
+
+
+def _sum_all(x: Tensor) -> Tensor:
+    return _ops.reduce_sum(x, axes=tuple(range(x._rank)))

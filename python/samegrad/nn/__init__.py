@@ -1,0 +1,62 @@
+"""Functions of neural networks: activations, convolutions, cross-entropies, loss scaling."""
+
+from samegrad.nn._activations import (
+    elu,
+    gelu,
+    leaky_relu,
+    log_softmax,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softmax,
+    softplus,
+    softsign,
+    swish,
+    tanh,
+)
+from samegrad.nn._convolution import avg_pool, avg_pool2d, bias_add, conv2d, max_pool, max_pool2d
+from samegrad.nn._cross_entropy import (
+    sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits,
+    sparse_softmax_cross_entropy_with_logits,
+)
+from samegrad.nn._loss_scaling import (
+    compute_average_loss,
+    compute_weighted_mean_loss,
+    scale_regularization_loss,
+)
+from samegrad.nn._regularization import dropout, l2_loss, l2_normalize
+
+__all__ = [
+    "avg_pool",
+    "avg_pool2d",
+    "bias_add",
+    "compute_average_loss",
+    "compute_weighted_mean_loss",
+    "conv2d",
+    "dropout",
+    "elu",
+    "gelu",
+    "l2_loss",
+    "l2_normalize",
+    "leaky_relu",
+    "log_softmax",
+    "max_pool",
+    "max_pool2d",
+    "relu",
+    "relu6",
+    "scale_regularization_loss",
+    "selu",
+    "sigmoid",
+    "sigmoid_cross_entropy_with_logits",
+    "silu",
+    "softmax",
+    "softmax_cross_entropy_with_logits",
+    "softplus",
+    "softsign",
+    "sparse_softmax_cross_entropy_with_logits",
+    "swish",
+    "tanh",
+]

@@ -1,0 +1,209 @@
+"""Activation functions: tensors of floats in, the same shape out."""
+
+from __future__ import annotations
+
+import math
+
+from samegrad import _core
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+
+_ops = _core.ops
+
+# Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def relu(features: TensorLike, name: str | None = None) -> Tensor:
+    """max(x, 0) of each element.
+
+    Example:
+        >>> relu([-1.0, 2.0]).numpy()
+        array([0., 2.], dtype=float32)
+    """
+    return _ops.relu(convert_to_tensor(features))
+
+
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
+    """min(max(x, 0), 6) of each element.
+
+    Example:
+        >>> relu6([-1.0, 2.0, 7.0]).numpy()
+        array([0., 2., 6.], dtype=float32)
+    """
+    x = _ops.relu(convert_to_tensor(features))
+    return _ops.minimum(x, convert_to_tensor(6, x._dtype))
+
+
+def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
+    """x where it is positive, alpha * x elsewhere.
+
+    Example:
+        >>> leaky_relu([-1.0, 2.0], alpha=0.5).numpy()
+        array([-0.5,  2. ], dtype=float32)
+    """
+    x = convert_to_tensor(features)
+    return _ops.select(x > 0.0, x, x * alpha)
+
+
+def elu(features: TensorLike, alpha: float = 1.0, name: str | None = None) -> Tensor:
+    """x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+
+    Example:
+        >>> elu([-1.0, 2.0]).numpy().round(4)
+        array([-0.6321,  2.    ], dtype=float32)
+    """
+    x = convert_to_tensor(features)
+    # exp of large numbers would be infinite, and its gradient times zero NaN.
+    return _ops.select(x > 0.0, x, _ops.expm1(-_ops.relu(-x)) * alpha)
+
+
+def selu(features: TensorLike, name: str | None = None) -> Tensor:
+    """The scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
+
+    Example:
+        >>> selu([1.0]).numpy().round(4)
+        array([1.0507], dtype=float32)
+    """
+    return elu(features, _SELU_ALPHA) * _SELU_SCALE
+
+
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
+    """x times the standard normal distribution's P(X <= x) (Hendrycks and Gimpel, 2016).
+
+    Args:
+        features: Tensor of floats.
+        approximate: Use the formula with tanh instead of erf.
+        name: Not used.
+
+    Returns:
+        A tensor of the same shape.
+
+    Example:
+        >>> gelu([1.0]).numpy().round(4), gelu([1.0], approximate=True).numpy().round(4)
+        (array([0.8413], dtype=float32), array([0.8412], dtype=float32))
+    """
+    x = convert_to_tensor(features)
+    if approximate:
+        inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
+        return x * 0.5 * (_ops.tanh(inner) + 1.0)
+    return x * 0.5 * (_ops.erf(x * math.sqrt(0.5)) + 1.0)
+
+
+def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
+    """1 / (1 + exp(-x)) of each element.
+
+    Example:
+        >>> sigmoid([0.0]).numpy()
+        array([0.5], dtype=float32)
+    """
+    return _ops.sigmoid(convert_to_tensor(x))
+
+
+def silu(features: TensorLike, beta: float = 1.0) -> Tensor:
+    """x * sigmoid(beta * x) of each element (Ramachandran et al., 2017).
+
+    Example:
+        >>> silu([1.0]).numpy().round(4)
+        array([0.7311], dtype=float32)
+    """
+    x = convert_to_tensor(features)
+    return x * _ops.sigmoid(x if beta == 1.0 else x * beta)
+
+
+swish = silu
+
+
+def tanh(x: TensorLike, name: str | None = None) -> Tensor:
+    """Hyperbolic tangent of each element.
+
+    Example:
+        >>> tanh([1.0]).numpy().round(4)
+        array([0.7616], dtype=float32)
+    """
+    return _ops.tanh(convert_to_tensor(x))
+
+
+def softplus(features: TensorLike, name: str | None = None) -> Tensor:
+    """log(1 + exp(x)) of each element.
+
+    Example:
+        >>> softplus([0.0]).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    return _ops.softplus(convert_to_tensor(features))
+
+
+def softsign(features: TensorLike, name: str | None = None) -> Tensor:
+    """x / (1 + |x|) of each element.
+
+    Example:
+        >>> softsign([1.0]).numpy()
+        array([0.5], dtype=float32)
+    """
+    x = convert_to_tensor(features)
+    return x / (_ops.abs(x) + 1.0)
+
+
+def softmax(logits: TensorLike, axis: int | None = -1, name: str | None = None) -> Tensor:
+    """exp(x) divided by its sum along an axis.
+
+    Args:
+        logits: Tensor of floats with at least one axis.
+        axis: Along which axis the results add up to 1.
+        name: Not used.
+
+    Returns:
+        A tensor of the same shape.
+
+    Raises:
+        ValueError: There is no such axis.
+
+    Example:
+        >>> softmax([[0.0, 0.0]]).numpy()
+        array([[0.5, 0.5]], dtype=float32)
+    """
+    return _along(_ops.softmax, "softmax", convert_to_tensor(logits), axis)
+
+
+def log_softmax(logits: TensorLike, axis: int | None = -1, name: str | None = None) -> Tensor:
+    """The logarithm of `softmax`, exact where that is tiny.
+
+    Args:
+        logits: Tensor of floats with at least one axis.
+        axis: Along which axis the probabilities add up to 1.
+        name: Not used.
+
+    Returns:
+        A tensor of the same shape.
+
+    Raises:
+        ValueError: There is no such axis.
+
+    Example:
+        >>> log_softmax([[0.0, 0.0]]).numpy().round(4)
+        array([[-0.6931, -0.6931]], dtype=float32)
+    """
+    return _along(_ops.log_softmax, "log_softmax", convert_to_tensor(logits), axis)
+
+
+def move_axis_last(who: str, x: Tensor, axis: int | None) -> tuple[Tensor, list[int] | None]:
+    """The tensor with an axis swapped with the last, and the permutation that swaps them back."""
+    rank = x._rank
+    axis = -1 if axis is None else axis
+    if not -rank <= axis < rank:
+        raise ValueError(
+            f"[{who}] axis must be one of the tensor's {rank} axes: got axis={axis}; "
+            f"use a number from {-rank} to {rank - 1}."
+        )
+    if axis % rank == rank - 1:
+        return x, None
+    swap = list(range(rank))
+    swap[axis % rank], swap[-1] = swap[-1], swap[axis % rank]
+    return _ops.transpose(x, perm=swap), swap
+
+
+def _along(operation: object, who: str, x: Tensor, axis: int | None) -> Tensor:
+    moved, swap = move_axis_last(who, x, axis)
+    result = operation(moved)  # type: ignore[operator]
+    return result if swap is None else _ops.transpose(result, perm=swap)

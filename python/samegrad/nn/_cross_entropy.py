@@ -1,0 +1,98 @@
+"""Cross-entropies between labels and logits, one value per example."""
+
+from __future__ import annotations
+
+from samegrad import _core
+from samegrad._dtypes import as_dtype
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.nn._activations import move_axis_last
+
+_ops = _core.ops
+
+
+def sparse_softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, name: str | None = None
+) -> Tensor:
+    """-log(softmax(logits)[label]) of each row.
+
+    Args:
+        labels: Class numbers [...], integers in [0, classes).
+        logits: [..., classes], floats.
+        name: Not used.
+
+    Returns:
+        The losses [...], in the logits' dtype.
+
+    Raises:
+        ValueError: The shapes do not fit.
+        InvalidArgumentError: A label is no class number.
+
+    Example:
+        >>> sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0]]).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    scores = convert_to_tensor(logits)
+    return _ops.sparse_softmax_cross_entropy(scores, convert_to_tensor(labels))[0]
+
+
+def softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, axis: int = -1, name: str | None = None
+) -> Tensor:
+    """-sum(labels * log(softmax(logits))) along an axis.
+
+    Args:
+        labels: Distributions over the classes, shaped like the logits.
+        logits: [..., classes], floats.
+        axis: The axis of the classes.
+        name: Not used.
+
+    Returns:
+        The losses: the logits' shape without that axis, and their dtype.
+
+    Raises:
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> softmax_cross_entropy_with_logits([[0.5, 0.5]], [[0.0, 0.0]]).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    scores = convert_to_tensor(logits)
+    who = "softmax_cross_entropy_with_logits"
+    moved, swap = move_axis_last(who, scores, axis)
+    shares = move_axis_last(who, _as_dtype_of(labels, scores), axis)[0]
+    if swap is not None:
+        # Swapping put the last axis where the classes were: put it back at the end.
+        rest = [i for i in range(scores._rank) if i != axis % scores._rank]
+        perm = [swap[i] for i in range(scores._rank - 1)]
+        losses = _ops.softmax_cross_entropy(moved, shares)
+        return _ops.transpose(losses, perm=[perm.index(i) for i in rest])
+    return _ops.softmax_cross_entropy(moved, shares)
+
+
+def sigmoid_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, name: str | None = None
+) -> Tensor:
+    """-z * log(sigmoid(x)) - (1 - z) * log(1 - sigmoid(x)) of labels z and logits x.
+
+    Computed as max(x, 0) - x * z + log(1 + exp(-|x|)), which neither overflows nor cancels.
+
+    Args:
+        labels: Probabilities, shaped like the logits.
+        logits: Floats.
+        name: Not used.
+
+    Returns:
+        The losses, in the logits' shape and dtype.
+
+    Example:
+        >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    x = convert_to_tensor(logits)
+    z = _as_dtype_of(labels, x)
+    return _ops.relu(x) - x * z + _ops.log1p(_ops.exp(-_ops.abs(x)))
+
+
+def _as_dtype_of(labels: TensorLike, logits: Tensor) -> Tensor:
+    z = convert_to_tensor(labels)
+    return z if z._dtype == logits._dtype else _ops.cast(z, dtype=as_dtype(logits._dtype).name)

@@ -1,0 +1,232 @@
+"""One denominator for the losses of all replicas.
+
+Inside `Strategy.run` a loss is the replica's share: the sum of the shares is the global value, and
+the gradients that the optimizer sums are right. Each element is multiplied by 1 / (global
+denominator) before the elements are added down the tree of the examples, so that the reported
+loss has the same bits for any number of replicas.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from samegrad import _core
+from samegrad._context import get_replica_context, get_strategy
+from samegrad._dtypes import as_dtype
+from samegrad._examples import as_examples
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
+
+_ops = _core.ops
+
+
+def compute_average_loss(
+    per_example_loss: TensorLike,
+    sample_weight: TensorLike | None = None,
+    global_batch_size: int | Tensor | None = None,
+) -> Tensor:
+    """This replica's share of the mean loss over the global batch.
+
+    sum(loss * weight) / (examples of all replicas): the weights do not count in the denominator;
+    see `compute_weighted_mean_loss` for that. A metric `Mean` that is fed these shares shows the
+    mean loss divided by the number of replicas; feed it the per-example losses instead.
+
+    Args:
+        per_example_loss: [n, ...], one or more values per example.
+        sample_weight: Factors, [n] or [n, ...] or a scalar.
+        global_batch_size: How many examples all replicas have. None: as many as they really have,
+            also when the shares are unequal or empty. 0 gives 0.
+
+    Returns:
+        A scalar in the dtype of the losses.
+
+    Raises:
+        RuntimeError: Called in cross-replica context without `global_batch_size`.
+        ValueError: The loss is a scalar, the weights do not fit, or the batch size is negative or
+            not a scalar.
+        TypeError: The batch size is not an integer.
+
+    Example:
+        >>> float(compute_average_loss([1.0, 2.0, 3.0, 6.0]))
+        3.0
+    """
+    who = "compute_average_loss"
+    if global_batch_size is None:
+        _check_not_cross_replica(who, "or give global_batch_size")
+    losses = _loss_tensor(who, per_example_loss)
+    if losses._rank > 1:
+        warnings.warn(
+            f"[{who}] the loss has {losses._rank} axes and is divided by the number of examples "
+            "only: average the inner axes first, or use compute_weighted_mean_loss.",
+            stacklevel=2,
+        )
+    if sample_weight is not None:
+        losses = losses * expand_weights(who, sample_weight, losses)
+    if global_batch_size is None:
+        factor: Tensor | float = _inverse(_ops.global_size_of(losses, axes=(0,)), losses)
+    else:
+        factor = _inverse_batch_size(who, global_batch_size, losses)
+    return _sum_all(losses * factor)
+
+
+def compute_weighted_mean_loss(losses: TensorLike, weights: TensorLike) -> Tensor:
+    """This replica's share of sum(weight * loss) / sum(weight) over all replicas.
+
+    The weights say what counts: examples, tokens, unmasked pixels. Shares may be unequal or empty.
+
+    Args:
+        losses: [n, ...], one or more values per example.
+        weights: Factors, [n] or [n, ...].
+
+    Returns:
+        A scalar in the dtype of the losses; 0 if all weights are 0.
+
+    Raises:
+        RuntimeError: Called in cross-replica context.
+        ValueError: The loss is a scalar, or the weights do not fit.
+
+    Example:
+        >>> float(compute_weighted_mean_loss([1.0, 5.0, 9.0], [1.0, 1.0, 0.0]))
+        3.0
+    """
+    who = "compute_weighted_mean_loss"
+    _check_not_cross_replica(who)
+    values = _loss_tensor(who, losses)
+    factors = _ops.broadcast_like(expand_weights(who, weights, values), values)
+    total = all_reduce_sum(_sum_all(factors))
+    zero = convert_to_tensor(0.0, values._dtype)
+    inverse = _ops.select(total == zero, zero, _ops.reciprocal(total))
+    return _sum_all(values * factors * inverse)
+
+
+def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
+    """The sum of the losses, divided by the number of replicas.
+
+    Every replica computes the same regularization loss of the weights; its share is an N-th.
+
+    Args:
+        regularization_loss: Scalar, or tensor or list of several losses.
+
+    Returns:
+        A scalar; 0 for an empty list.
+
+    Raises:
+        RuntimeError: Called in cross-replica context.
+
+    Example:
+        >>> float(scale_regularization_loss([1.0, 2.0]))
+        3.0
+    """
+    _check_not_cross_replica("scale_regularization_loss")
+    losses = convert_to_tensor(regularization_loss)
+    replicas = get_strategy().num_replicas_in_sync
+    total = _sum_all(losses)
+    return total if replicas == 1 else total / float(replicas)
+
+
+def expand_weights(who: str, weights: TensorLike, losses: Tensor) -> Tensor:
+    """The weights in the losses' dtype, with axes so that they broadcast against them.
+
+    Raises:
+        ValueError: They do not fit.
+
+    Example:
+        >>> expand_weights("loss", [1, 2], convert_to_tensor([[1.0], [2.0]]))._shape
+        (2, 1)
+    """
+    w = as_examples(weights)
+    if w._dtype != losses._dtype:
+        w = _ops.cast(w, dtype=losses._dtype)
+    if w._rank == losses._rank + 1 and w._shape[-1] == 1:
+        w = _ops.squeeze(w, axes=(-1,))
+    if 0 < w._rank < losses._rank:
+        w = _ops.expand_dims(w, axes=tuple(range(w._rank, losses._rank)))
+    fits = w._rank <= losses._rank and all(
+        a is None or b is None or a in (b, 1) for a, b in zip(w._shape, losses._shape, strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"[{who}] weights must have the shape of the losses, or that of their leading axes: "
+            f"got shapes {tuple(w._shape)} and {tuple(losses._shape)}."
+        )
+    return w
+
+
+def inverse_count(losses: Tensor, of_all_replicas: bool) -> Tensor:
+    """1 / (number of elements), in the losses' dtype; infinite for no elements at all.
+
+    Example:
+        >>> float(inverse_count(convert_to_tensor([1.0, 2.0]), of_all_replicas=False))
+        0.5
+    """
+    count = _ops.global_size_of if of_all_replicas else _ops.size_of
+    return _inverse(count(losses, axes=tuple(range(losses._rank))), losses)
+
+
+def all_reduce_sum(value: Tensor) -> Tensor:
+    """The sum over replicas; in cross-replica context the value itself.
+
+    Example:
+        >>> float(all_reduce_sum(convert_to_tensor(2.0)))
+        2.0
+    """
+    context = get_replica_context()
+    if context is None:
+        return value
+    from samegrad.distribute import ReduceOp
+
+    return context.all_reduce(ReduceOp.SUM, value)
+
+
+def _sum_all(x: Tensor) -> Tensor:
+    return _ops.reduce_sum(x, axes=tuple(range(x._rank)))
+
+
+def _inverse(count: Tensor, losses: Tensor) -> Tensor:
+    return _ops.cast(_ops.reciprocal(_ops.cast(count, dtype="float64")), dtype=losses._dtype)
+
+
+def _loss_tensor(who: str, value: TensorLike) -> Tensor:
+    losses = as_examples(value)
+    if losses._rank == 0:
+        raise ValueError(
+            f"[{who}] a loss per example is needed: got a scalar; make the loss with "
+            "reduction=samegrad.keras.losses.Reduction.NONE."
+        )
+    if as_dtype(losses._dtype).is_floating:
+        return losses
+    return _ops.cast(losses, dtype="float32")
+
+
+def _inverse_batch_size(who: str, size: int | Tensor, losses: Tensor) -> Tensor | float:
+    if is_tensor(size):
+        return _inverse_tensor(who, convert_to_tensor(size), losses)
+    if isinstance(size, list | tuple) or getattr(size, "ndim", 0):
+        raise ValueError(f"[{who}] global_batch_size must be one number: got {size!r}.")
+    try:
+        number = size.__index__()
+    except AttributeError:
+        raise TypeError(f"[{who}] global_batch_size must be an integer: got {size!r}.") from None
+    if number < 0:
+        raise ValueError(f"[{who}] global_batch_size must not be negative: got {number}.")
+    return 1.0 / number if number else 0.0
+
+
+def _inverse_tensor(who: str, size: Tensor, losses: Tensor) -> Tensor | float:
+    if size._rank:
+        raise ValueError(
+            f"[{who}] global_batch_size must be one number: got shape {tuple(size._shape)}."
+        )
+    if not as_dtype(size._dtype).is_integer:
+        raise TypeError(f"[{who}] global_batch_size must be an integer: got {size._dtype}.")
+    if not size._symbolic:
+        return _inverse_batch_size(who, int(size), losses)
+    zero = convert_to_tensor(0.0, losses._dtype)
+    return _ops.select(size > 0, _inverse(size, losses), zero)
+
+
+def _check_not_cross_replica(who: str, remedy: str = "") -> None:
+    if get_replica_context() is None:
+        raise RuntimeError(
+            f"[{who}] it needs a replica's values: got called in cross-replica context; call it "
+            f"in the function given to strategy.run{remedy and ', ' + remedy}."
+        )

@@ -1,0 +1,101 @@
+"""Dropout and norms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from samegrad import _core
+from samegrad._examples import examples_axis
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+
+_ops = _core.ops
+
+
+def dropout(
+    x: TensorLike,
+    rate: float,
+    noise_shape: Sequence[int | None] | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Sets elements to 0 by chance and scales the others by 1 / (1 - rate).
+
+    The draw belongs to the example, not to the replica: with any number of replicas the same
+    elements are dropped.
+
+    Args:
+        x: Tensor of floats.
+        rate: Probability that an element is dropped, in [0, 1).
+        noise_shape: Sizes of the draw: 1 where one decision holds along a whole axis, None (or
+            the size itself) elsewhere.
+        seed: The draw's own seed, beside the global one.
+        name: Not used.
+
+    Returns:
+        A tensor of the same shape (Srivastava et al., 2014, with the scaling at training time).
+
+    Raises:
+        ValueError: The rate is not in [0, 1), or the noise shape does not fit.
+
+    Example:
+        >>> dropout([1.0, 2.0], rate=0.0).numpy()
+        array([1., 2.], dtype=float32)
+    """
+    if not 0.0 <= rate < 1.0:
+        raise ValueError(f"[dropout] rate must be in [0, 1): got {rate}.")
+    tensor = convert_to_tensor(x)
+    if rate == 0.0:
+        return tensor
+    like = tensor if noise_shape is None else _draw_shape(tensor, noise_shape)
+    draw = _ops.random_uniform_like(
+        like, dtype=tensor._dtype, seed=seed or 0, ordinal=_core.next_ordinal()
+    )
+    scaled = tensor * (1.0 / (1.0 - rate))
+    return _ops.select(draw >= rate, scaled, convert_to_tensor(0.0, tensor._dtype))
+
+
+def _draw_shape(x: Tensor, noise_shape: Sequence[int | None]) -> Tensor:
+    """A tensor with x's examples and the wanted sizes."""
+    wanted = list(noise_shape)
+    axis = examples_axis(x)
+    fits = len(wanted) == x._rank and all(
+        size is None or i == axis or size in (1, x._shape[i]) for i, size in enumerate(wanted)
+    )
+    if not fits or (axis is not None and wanted[axis] == 1):
+        raise ValueError(
+            f"[dropout] noise_shape must give for each axis None, 1 or its size, and not 1 for "
+            f"that of the examples: got {tuple(noise_shape)} for shape {x._shape}."
+        )
+    for i, size in enumerate(wanted):
+        if size == 1 and i != axis:
+            x = _ops.reduce_max(x, axes=(i,), keepdims=True)
+    return x
+
+
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
+    """sum(t * t) / 2.
+
+    Example:
+        >>> float(l2_loss([1.0, 3.0]))
+        5.0
+    """
+    x = convert_to_tensor(t)
+    return _ops.reduce_sum(_ops.square(x), axes=tuple(range(x._rank))) * 0.5
+
+
+def l2_normalize(
+    x: TensorLike,
+    axis: int | Sequence[int] | None = None,
+    epsilon: float = 1e-12,
+    name: str | None = None,
+) -> Tensor:
+    """x / sqrt(max(sum(x * x), epsilon)) along axes.
+
+    Example:
+        >>> l2_normalize([3.0, 4.0]).numpy()
+        array([0.6, 0.8], dtype=float32)
+    """
+    tensor = convert_to_tensor(x)
+    axes = range(tensor._rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    total = _ops.reduce_sum(_ops.square(tensor), axes=tuple(axes), keepdims=True)
+    return tensor * _ops.rsqrt(_ops.maximum(total, convert_to_tensor(epsilon, tensor._dtype)))
