@@ -207,6 +207,8 @@ void register_feed(py::module_& m) {
            py::arg("depth") = 0, py::arg("epoch") = 0, py::arg("position") = 0)
       .def("next", &FeedIterator::next)
       .def_property_readonly("position", &FeedIterator::position);
+  m.def("shuffle_draws", &shuffle_draws, py::arg("seed"), py::arg("epoch"), py::arg("first"),
+        py::arg("count"));
   m.def("share_bounds", &share_bounds, py::arg("rows"), py::arg("replicas"), py::arg("balanced"));
   m.def("split_rows", [](const Tensor& tensor, const std::vector<std::int64_t>& bounds) {
     return tuple_of({concrete(tensor, "split_rows"), bounds});

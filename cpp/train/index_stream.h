@@ -61,6 +61,10 @@ IndexPlanPtr rows_in_order(std::int64_t count);
 IndexPlanPtr shuffled(IndexPlanPtr input, std::int64_t buffer, std::uint64_t seed,
                       bool reshuffle_each_epoch);
 
+// u(first) … u(first + count - 1) of the formula above.
+std::vector<std::int64_t> shuffle_draws(std::uint64_t seed, std::int64_t epoch, std::int64_t first,
+                                        std::int64_t count);
+
 // Pass r of `count` is the input's epoch `epoch * count + r`, of endless ones `epoch * 2^32 + r`:
 // ten epochs and one epoch of ten passes are the same.
 IndexPlanPtr repeated(IndexPlanPtr input, std::int64_t count);

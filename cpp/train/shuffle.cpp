@@ -7,6 +7,10 @@
 namespace samegrad {
 namespace {
 
+void draw_rows(RandomKey key, std::int64_t first, std::int64_t count, std::int64_t* to) {
+  kernels().random_integers(key, first, count, 1, 0, INT64_MAX, DType::kInt64, to);
+}
+
 // u(0), u(1), …, drawn many at once.
 class Draws {
  public:
@@ -14,7 +18,7 @@ class Draws {
 
   std::uint64_t next() {
     if (used_ == kAtOnce) {
-      kernels().random_integers(key_, first_, kAtOnce, 1, 0, INT64_MAX, DType::kInt64, drawn_);
+      draw_rows(key_, first_, kAtOnce, drawn_);
       first_ += kAtOnce;
       used_ = 0;
     }
@@ -112,6 +116,13 @@ class ShufflePlan final : public IndexPlan {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> shuffle_draws(std::uint64_t seed, std::int64_t epoch, std::int64_t first,
+                                        std::int64_t count) {
+  std::vector<std::int64_t> draws(static_cast<std::size_t>(count));
+  draw_rows({seed, static_cast<std::uint64_t>(epoch)}, first, count, draws.data());
+  return draws;
+}
 
 IndexPlanPtr shuffled(IndexPlanPtr input, std::int64_t buffer, std::uint64_t seed,
                       bool reshuffle_each_epoch) {

@@ -246,11 +246,9 @@ class ShuffleNode(_Stage):
 
     def python_cursor(self, run: Run) -> Cursor:
         epoch = run.epoch if self._reshuffle else 0
-        # The engine's order of the numbers 0, 1, … says which buffered element is next.
-        size = self.child.cardinality()
-        plan = _core.IndexPlan.rows(INFINITE if size < 0 else size)
-        order = plan.shuffle(self._buffer_size, self._seed_in(run), True)
-        return cursors.ShuffleCursor(self.child.cursor(run), order, epoch, self._buffer_size)
+        return cursors.ShuffleCursor(
+            self.child.cursor(run), self._buffer_size, self._seed_in(run), epoch
+        )
 
 
 class RepeatNode(_Stage):

@@ -9,6 +9,7 @@ loss has the same bits for any number of replicas.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from samegrad import _core
 from samegrad._context import get_replica_context, get_strategy
@@ -162,8 +163,8 @@ def inverse_count(losses: Tensor, of_all_replicas: bool) -> Tensor:
     return _inverse(count(losses, axes=tuple(range(losses._rank))), losses)
 
 
-def all_reduce_sum(value: Tensor) -> Tensor:
-    """The sum over replicas; in cross-replica context the value itself.
+def all_reduce_sum(value: Any) -> Any:
+    """The sums over replicas of (a list of) tensors; in cross-replica context the tensors.
 
     Example:
         >>> float(all_reduce_sum(convert_to_tensor(2.0)))

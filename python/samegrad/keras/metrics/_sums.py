@@ -39,14 +39,24 @@ class _SumMetric(Metric):
                 self._local[sum_name] = self.add_weight(f"local_{sum_name}", dtype="float64")
         self._weights = self._global
 
-    def _add(self, **sums: Tensor) -> None:
-        """Adds this replica's sums to those of the metric."""
-        inside = self._inside_run()
+    def _add(self, local: dict[str, Tensor], known: dict[str, Tensor] | None = None) -> None:
+        """Adds this replica's sums to those of the metric.
+
+        Args:
+            local: This replica's sums by name.
+            known: The sums over all replicas, as far as they are known without a reduction.
+        """
+        if not self._inside_run():
+            return self._assign(self._global, local)
+        totals = dict(known or {})
+        names = [name for name in local if name not in totals]
+        totals.update(zip(names, all_reduce_sum([local[name] for name in names]), strict=True))
+        self._assign(self._global, totals)
+        return self._assign(self._local, local)
+
+    def _assign(self, variables: dict[str, Variable], sums: dict[str, Tensor]) -> None:
         for name, value in sums.items():
-            total = all_reduce_sum(value)
-            self._global[name].assign_add(_ops.cast(total, dtype="float64"))
-            if inside:
-                self._local[name].assign_add(_ops.cast(value, dtype="float64"))
+            variables[name].assign_add(_ops.cast(value, dtype="float64"))
 
     def _sum(self, name: str) -> Tensor:
         """The sum of all replicas, or inside `run` that of this replica."""
@@ -106,7 +116,7 @@ class Sum(_SumMetric):
         tensor = self._values(values)
         if sample_weight is not None:
             tensor = tensor * expand_weights(self.name, sample_weight, tensor)
-        self._add(total=_sum_all(tensor))
+        self._add({"total": _sum_all(tensor)})
 
     def result(self) -> Tensor:
         """The sum; inside `run`, that of this replica's values."""
@@ -149,13 +159,12 @@ class Mean(_SumMetric):
         """
         tensor = self._values(values)
         if sample_weight is None:
-            count = _ops.size_of(tensor, axes=tuple(range(tensor._rank)))
-        else:
-            weights = expand_weights(self.name, sample_weight, tensor)
-            weights = _ops.broadcast_like(weights, tensor)
-            tensor = tensor * weights
-            count = _sum_all(weights)
-        self._add(total=_sum_all(tensor), count=count)
+            axes = tuple(range(tensor._rank))
+            sums = {"total": _sum_all(tensor), "count": _ops.size_of(tensor, axes=axes)}
+            return self._add(sums, {"count": _ops.global_size_of(tensor, axes=axes)})
+        weights = expand_weights(self.name, sample_weight, tensor)
+        weights = _ops.broadcast_like(weights, tensor)
+        return self._add({"total": _sum_all(tensor * weights), "count": _sum_all(weights)})
 
     def result(self) -> Tensor:
         """The mean, 0 if there were no values; inside `run`, that of this replica's values."""

@@ -1,0 +1,411 @@
+"""The stages of a dataset that run Python code or keep elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad.data import _python_cursors as cursors
+from samegrad.data._cursor import BackgroundCursor, Cursor
+from samegrad.data._nodes import INFINITE, UNKNOWN, Indexed, Node, Run, ShuffleNode, SliceNode
+from samegrad.data._random import data_function, mix, take_ordinal
+from samegrad.data._structure import Structure, TensorSpec, fill, leaves_of, map_leaves
+
+_DEPTH = 2
+
+
+def to_element(value: Any, who: str) -> Structure:
+    """What a user's function gave, with tensors as leaves; data is copied."""
+
+    def to_leaf(leaf: Any) -> Tensor:
+        try:
+            return convert_to_tensor(leaf)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"[{who}] elements are tensors, arrays, numbers, or tuples and dicts of them: got "
+                f"{type(leaf).__name__} {leaf!r:.80}."
+            ) from error
+
+    return map_leaves(to_leaf, value)
+
+
+def call(function: Callable[..., Any], element: Structure) -> Any:
+    """function(element), a tuple as several arguments."""
+    try:
+        return function(*element) if type(element) is tuple else function(element)
+    except StopIteration as error:
+        raise RuntimeError("[Dataset] the function raised StopIteration.") from error
+
+
+class GeneratorNode(Node):
+    """What a Python generator yields."""
+
+    def __init__(self, function: Callable[[], Any], signature: Structure) -> None:
+        super().__init__(batched=None)
+        self._function, self._signature = function, signature
+
+    @property
+    def spec(self) -> Structure:
+        return self._signature
+
+    def cardinality(self) -> int:
+        return UNKNOWN
+
+    def index(self, run: Run) -> None:
+        return None
+
+    def python_cursor(self, run: Run) -> Cursor:
+        return _GeneratorCursor(self._function, self._signature)
+
+
+class _GeneratorCursor(Cursor):
+    def __init__(self, function: Callable[[], Any], signature: Structure) -> None:
+        self._function, self._signature = function, signature
+        self._specs: list[TensorSpec] = leaves_of(signature)
+        self._iterator: Iterator[Any] | None = None
+
+    def next(self) -> Structure:
+        if self._iterator is None:
+            self._iterator = iter(self._function())
+        value = next(self._iterator)
+        nested = isinstance(self._signature, tuple | dict)
+        leaves = leaves_of(tuple(value) if isinstance(value, list) and nested else value)
+        if len(leaves) != len(self._specs):
+            raise TypeError(
+                f"[Dataset.from_generator] an element must look like output_signature "
+                f"{self._signature}: got {len(leaves)} components instead of {len(self._specs)}."
+            )
+        pairs = zip(leaves, self._specs, strict=True)
+        return fill(self._signature, [self._to_tensor(leaf, spec) for leaf, spec in pairs])
+
+    def _to_tensor(self, leaf: Any, spec: TensorSpec) -> Tensor:
+        array = leaf._numpy() if isinstance(leaf, Tensor) else np.asarray(leaf)
+        wanted = spec.dtype.as_numpy_dtype
+        if array.dtype != wanted and not np.can_cast(array.dtype, wanted, "same_kind"):
+            raise TypeError(
+                f"[Dataset.from_generator] output_signature says {spec.dtype}: got {array.dtype}."
+            )
+        tensor = Tensor(np.array(array, wanted), copy=False)
+        if not spec.is_compatible_with(tensor):
+            raise ValueError(
+                f"[Dataset.from_generator] output_signature says shape {tuple(spec.shape)}: got "
+                f"{array.shape}."
+            )
+        return tensor
+
+
+class MapNode(Node):
+    """function(element) for every element.
+
+    Attributes:
+        child: Where the elements come from.
+        function: The user's.
+        parallel: Whether it runs on a thread of its own, ahead of the consumer.
+    """
+
+    def __init__(self, child: Node, function: Callable[..., Any], parallel: bool) -> None:
+        super().__init__(child, batched=child.batched)
+        self.child, self.function, self.parallel = child, function, parallel
+        self.ordinal = take_ordinal()
+        self._spec: Structure = None
+
+    @property
+    def spec(self) -> Structure:
+        if self._spec is None:
+            self._spec = _peek_spec(self)
+        return self._spec
+
+    def cardinality(self) -> int:
+        return self.child.cardinality()
+
+    def index(self, run: Run) -> None:
+        return None
+
+    def python_cursor(self, run: Run) -> Cursor:
+        def open_cursor() -> Cursor:
+            seed = mix(run.seed_of(self), run.epoch)
+            return _MapCursor(self.child.cursor(run), self.function, seed)
+
+        return BackgroundCursor(open_cursor, _DEPTH) if self.parallel else open_cursor()
+
+    def after(self, child: Node) -> MapNode:
+        """The same function of another stage's elements."""
+        node = MapNode.__new__(MapNode)
+        Node.__init__(node, child, batched=child.batched)
+        node.child, node.function, node.parallel = child, self.function, self.parallel
+        node.ordinal, node._spec = self.ordinal, self._spec
+        return node
+
+
+def through_maps(node: Node, stage: Callable[[Node], Node]) -> Node:
+    """The stage before the functions after which it was called.
+
+    For choosing, ordering and repeating elements it is the same, and elements nobody sees need not
+    be made.
+    """
+    if isinstance(node, MapNode):
+        return node.after(through_maps(node.child, stage))
+    return stage(node)
+
+
+def _peek_spec(node: MapNode) -> Structure:
+    """The specs of the first element; the number of rows of a batch may differ."""
+    try:
+        element = node.cursor(Run.of(node, 0, 0)).next()
+    except StopIteration:
+        raise ValueError(
+            "[Dataset.element_spec] the result of a function is known from its first element: "
+            "got a dataset without elements."
+        ) from None
+    static = all(None not in spec.shape for spec in leaves_of(node.child.spec))
+
+    def spec_of(tensor: Tensor) -> TensorSpec:
+        sizes = list(tensor._shape)
+        if sizes and node.batched and not static:
+            sizes[0] = None
+        return TensorSpec(sizes, tensor._dtype)
+
+    return map_leaves(spec_of, element)
+
+
+class _MapCursor(Cursor):
+    def __init__(self, child: Cursor, function: Callable[..., Any], seed: int) -> None:
+        self._child, self._function, self._seed = child, function, seed
+        self._position = 0
+
+    def next(self) -> Structure:
+        element = self._child.next()
+        with data_function(self._seed, self._position):
+            result = to_element(call(self._function, element), "Dataset.map")
+        self._position += 1
+        return result
+
+    def skip(self, count: int) -> int:
+        done = self._child.skip(count)
+        self._position += done
+        return done
+
+
+class FilterNode(Node):
+    """The elements for which a function is true."""
+
+    def __init__(self, child: Node, predicate: Callable[..., Any]) -> None:
+        super().__init__(child, batched=child.batched)
+        self.child, self._predicate = child, predicate
+        self.ordinal = take_ordinal()
+
+    @property
+    def spec(self) -> Structure:
+        return self.child.spec
+
+    def cardinality(self) -> int:
+        return UNKNOWN
+
+    def index(self, run: Run) -> None:
+        return None
+
+    def python_cursor(self, run: Run) -> Cursor:
+        seed = mix(run.seed_of(self), run.epoch)
+        return _FilterCursor(self.child.cursor(run), self._predicate, seed)
+
+
+class _FilterCursor(Cursor):
+    def __init__(self, child: Cursor, predicate: Callable[..., Any], seed: int) -> None:
+        self._child, self._predicate, self._seed = child, predicate, seed
+        self._position = 0
+
+    def next(self) -> Structure:
+        while True:
+            element = self._child.next()
+            with data_function(self._seed, self._position):
+                wanted = bool(call(self._predicate, element))
+            self._position += 1
+            if wanted:
+                return element
+
+
+class UnbatchNode(Node):
+    """The rows of each element."""
+
+    def __init__(self, child: Node) -> None:
+        super().__init__(child, batched=False)
+        self.child = child
+
+    @property
+    def spec(self) -> Structure:
+        return map_leaves(lambda s: TensorSpec(s.shape[1:], s.dtype), self.child.spec)
+
+    def cardinality(self) -> int:
+        size = self.child.cardinality()
+        rows = leaves_of(self.child.spec)[0].shape[:1]
+        if size < 0 or not rows or rows[0] is None:
+            return INFINITE if size == INFINITE else UNKNOWN
+        return size * int(rows[0])
+
+    def index(self, run: Run) -> None:
+        return None
+
+    def python_cursor(self, run: Run) -> Cursor:
+        return cursors.UnbatchCursor(self.child.cursor(run))
+
+
+class ConcatenateNode(Node):
+    """The elements of one dataset, then those of another."""
+
+    def __init__(self, first: Node, second: Node) -> None:
+        batched = first.batched if first.batched == second.batched else None
+        super().__init__(first, second, batched=batched)
+
+    @property
+    def spec(self) -> Structure:
+        first, second = (leaves_of(node.spec) for node in self.inputs)
+        pairs = zip(first, second, strict=True)
+        return fill(self.inputs[0].spec, [_common_spec(a, b) for a, b in pairs])
+
+    def cardinality(self) -> int:
+        sizes = [node.cardinality() for node in self.inputs]
+        if INFINITE in sizes:
+            return INFINITE
+        return UNKNOWN if UNKNOWN in sizes else sum(sizes)
+
+    def index(self, run: Run) -> None:
+        return None
+
+    def python_cursor(self, run: Run) -> Cursor:
+        return _ConcatenateCursor([node.cursor(run) for node in self.inputs])
+
+
+def _common_spec(a: TensorSpec, b: TensorSpec) -> TensorSpec:
+    sizes = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
+    return TensorSpec(sizes, a.dtype)
+
+
+class _ConcatenateCursor(Cursor):
+    def __init__(self, remaining: list[Cursor]) -> None:
+        self._remaining = remaining
+
+    def next(self) -> Structure:
+        while self._remaining:
+            try:
+                return self._remaining[0].next()
+            except StopIteration:
+                self._remaining.pop(0)
+        raise StopIteration
+
+    def skip(self, count: int) -> int:
+        done = 0
+        while self._remaining and done < count:
+            done += self._remaining[0].skip(count - done)
+            if done < count:
+                self._remaining.pop(0)
+        return done
+
+
+class CacheNode(Node):
+    """Keeps what the stages before made in their first run."""
+
+    def __init__(self, child: Node) -> None:
+        super().__init__(child, batched=child.batched)
+        self.child = child
+        self._elements: list[Structure] | None = None  # of different shapes
+        self._stacked: SliceNode | None = None  # of one shape
+
+    @property
+    def spec(self) -> Structure:
+        return self.child.spec
+
+    def cardinality(self) -> int:
+        if self._stacked:
+            return self._stacked.cardinality()
+        return self.child.cardinality() if self._elements is None else len(self._elements)
+
+    def index(self, run: Run) -> Indexed | None:
+        if self._stacked or self._elements is not None:
+            return self._stacked.index(run) if self._stacked else None
+        shuffles = any(isinstance(node, ShuffleNode) for node in self.walk())
+        inner = None if shuffles else self.child.index(run)
+        if inner:
+            return inner  # already in memory, and always the same
+        size = self.child.cardinality()
+        if size >= 0:
+            self.python_cursor(run).skip(size + 1)
+        return self._stacked.index(run) if self._stacked else None
+
+    def python_cursor(self, run: Run) -> Cursor:
+        if self._elements is not None:
+            return _ListCursor(self._elements)
+        if self.child.cardinality() == INFINITE:
+            return self.child.cursor(run)
+        first = Run(0, run.seed, run.numbers)  # whichever run comes first
+        return _RecordingCursor(self.child.cursor(first), self._keep)
+
+    def _keep(self, elements: list[Structure]) -> None:
+        """Takes the elements of a whole run."""
+        shapes = {tuple((leaf._shape, leaf._dtype) for leaf in leaves_of(e)) for e in elements}
+        if len(shapes) == 1 and not self.batched:
+            tensors = cursors.stack_elements(elements)
+            self._stacked = SliceNode(tensors, len(elements), self.batched)
+        else:
+            self._elements = elements
+
+
+class _ListCursor(Cursor):
+    def __init__(self, elements: list[Structure]) -> None:
+        self._elements = elements
+        self._next = 0
+
+    def next(self) -> Structure:
+        if self._next >= len(self._elements):
+            raise StopIteration
+        self._next += 1
+        return self._elements[self._next - 1]
+
+    def skip(self, count: int) -> int:
+        done = min(count, len(self._elements) - self._next)
+        self._next += done
+        return done
+
+
+class _RecordingCursor(Cursor):
+    """Remembers the elements, and hands them over once all have been seen."""
+
+    def __init__(self, child: Cursor, keep: Callable[[list[Structure]], None]) -> None:
+        self._child, self._keep = child, keep
+        self._seen: list[Structure] = []
+
+    def next(self) -> Structure:
+        try:
+            element = self._child.next()
+        except StopIteration:
+            self._keep(self._seen)
+            raise
+        self._seen.append(element)
+        return element
+
+
+class PrefetchNode(Node):
+    """Elements are made ahead of the consumer; depth 0: as many as seems right."""
+
+    def __init__(self, child: Node, depth: int) -> None:
+        super().__init__(child, batched=child.batched)
+        self.child, self._depth = child, depth
+
+    @property
+    def spec(self) -> Structure:
+        return self.child.spec
+
+    def cardinality(self) -> int:
+        return self.child.cardinality()
+
+    def index(self, run: Run) -> Indexed | None:
+        inner = self.child.index(run)
+        if inner is None or self._depth == 0:
+            return inner
+        return Indexed(inner.plan, inner.sources, inner.template, max(self._depth, _DEPTH))
+
+    def python_cursor(self, run: Run) -> Cursor:
+        return BackgroundCursor(lambda: self.child.cursor(run), self._depth or _DEPTH)

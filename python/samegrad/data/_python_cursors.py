@@ -1,0 +1,277 @@
+"""What the engine's plans do, done in Python for elements that Python makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._tensor import Tensor
+from samegrad.data._cursor import Cursor
+from samegrad.data._structure import Structure, fill, leaves_of, map_leaves
+
+_DRAWS_AT_ONCE = 256
+
+
+class ZipCursor(Cursor):
+    """Elements of several cursors side by side."""
+
+    def __init__(self, cursors: Structure) -> None:
+        self._cursors = cursors
+        self._leaves: list[Cursor] = leaves_of(cursors)
+
+    def next(self) -> Structure:
+        return map_leaves(lambda cursor: cursor.next(), self._cursors)
+
+    def skip(self, count: int) -> int:
+        return min(cursor.skip(count) for cursor in self._leaves)
+
+
+class ShuffleCursor(Cursor):
+    """The order of the engine's shuffle: see `Dataset.shuffle`."""
+
+    def __init__(self, child: Cursor, buffer_size: int, seed: int, epoch: int) -> None:
+        self._child = child
+        self._size, self._seed, self._epoch = buffer_size, seed, epoch
+        self._held: list[Structure] = []
+        self._ended = False
+        self._draws = self._all_draws()
+
+    def next(self) -> Structure:
+        while not self._ended and len(self._held) < self._size:
+            self._fetch()
+        if not self._held:
+            raise StopIteration
+        place = next(self._draws) * len(self._held) >> 63
+        element = self._held[place]
+        if self._fetch():
+            self._held[place] = self._held.pop()
+        else:
+            self._held[place] = self._held[-1]
+            self._held.pop()
+        return element
+
+    def _fetch(self) -> bool:
+        if not self._ended:
+            try:
+                self._held.append(self._child.next())
+            except StopIteration:
+                self._ended = True
+        return not self._ended
+
+    def _all_draws(self) -> Iterator[int]:
+        first = 0
+        while True:
+            yield from _core.shuffle_draws(self._seed, self._epoch, first, _DRAWS_AT_ONCE)
+            first += _DRAWS_AT_ONCE
+
+
+class RepeatCursor(Cursor):
+    """Opens its input anew for each pass.
+
+    Args:
+        open_pass: Makes the cursor of pass n.
+        count: How many passes; < 0: no end.
+        size: Elements of a pass; < 0: unknown.
+    """
+
+    def __init__(self, open_pass: Callable[[int], Cursor], count: int, size: int) -> None:
+        self._open, self._count, self._size = open_pass, count, size
+        self._pass = 0
+        self._within = 0
+        self._cursor: Cursor | None = None
+
+    def next(self) -> Structure:
+        while self._pass != self._count:
+            if self._cursor is None:
+                self._cursor = self._open(self._pass)
+            try:
+                element = self._cursor.next()
+            except StopIteration:
+                self._end_pass()
+                continue
+            self._within += 1
+            return element
+        raise StopIteration
+
+    def skip(self, count: int) -> int:
+        done = 0
+        if self._size > 0 and self._cursor is None:
+            passes = count // self._size
+            if self._count >= 0:
+                passes = min(passes, self._count - self._pass)
+            self._pass += passes
+            done = passes * self._size
+        while done < count and self._pass != self._count:
+            if self._cursor is None:
+                self._cursor = self._open(self._pass)
+            passed = self._cursor.skip(count - done)
+            done += passed
+            self._within += passed
+            if done < count:
+                self._end_pass()
+        return done
+
+    def _end_pass(self) -> None:
+        # Repeating nothing for ever would never return.
+        self._pass = self._pass + 1 if self._within else self._count
+        self._within = 0
+        self._cursor = None
+
+
+class TakeCursor(Cursor):
+    """The first elements; count < 0: all."""
+
+    def __init__(self, child: Cursor, count: int) -> None:
+        self._child, self._left = child, count
+
+    def next(self) -> Structure:
+        if self._left == 0:
+            raise StopIteration
+        element = self._child.next()
+        self._left -= 1
+        return element
+
+    def skip(self, count: int) -> int:
+        done = self._child.skip(count if self._left < 0 else min(count, self._left))
+        self._left -= done if self._left > 0 else 0
+        return done
+
+
+class SkipCursor(Cursor):
+    """All but the first elements."""
+
+    def __init__(self, child: Cursor, count: int) -> None:
+        self._child, self._before = child, count
+
+    def next(self) -> Structure:
+        self._pass_over()
+        return self._child.next()
+
+    def skip(self, count: int) -> int:
+        self._pass_over()
+        return self._child.skip(count)
+
+    def _pass_over(self) -> None:
+        if self._before:
+            self._child.skip(self._before)
+            self._before = 0
+
+
+class ShardCursor(Cursor):
+    """Elements index, index + count, index + 2 count, …"""
+
+    def __init__(self, child: Cursor, count: int, index: int) -> None:
+        self._child, self._count, self._before = child, count, index
+
+    def next(self) -> Structure:
+        self._child.skip(self._before)
+        element = self._child.next()
+        self._before = self._count - 1
+        return element
+
+
+class BatchCursor(Cursor):
+    """Consecutive elements as one."""
+
+    def __init__(
+        self,
+        child: Cursor,
+        batch_size: int,
+        drop_remainder: bool,
+        stack: Callable[[list[Structure]], Structure],
+    ) -> None:
+        self._child, self._size, self._drop, self._stack = (
+            child, batch_size, drop_remainder, stack,
+        )  # fmt: skip
+
+    def next(self) -> Structure:
+        elements = []
+        try:
+            while len(elements) < self._size:
+                elements.append(self._child.next())
+        except StopIteration:
+            if not elements or self._drop:
+                raise
+        return self._stack(elements)
+
+    def skip(self, count: int) -> int:
+        whole, rest = divmod(self._child.skip(count * self._size), self._size)
+        return whole + (1 if rest and not self._drop else 0)
+
+
+def stack_elements(elements: list[Structure]) -> Structure:
+    """Elements of one structure as a batch, their leaves as rows."""
+    if isinstance(elements[0], Tensor):
+        return _core.stack_rows(elements)
+    columns = zip(*map(leaves_of, elements), strict=True)
+    return fill(elements[0], [_core.stack_rows(column) for column in columns])
+
+
+class UnbatchCursor(Cursor):
+    """The rows of each element, one after the other."""
+
+    def __init__(self, child: Cursor) -> None:
+        self._child = child
+        self._rows: Iterator[Structure] = iter(())
+
+    def next(self) -> Structure:
+        while True:
+            for row in self._rows:
+                return row
+            self._rows = _rows_of(self._child.next())
+
+
+def _rows_of(element: Structure) -> Iterator[Structure]:
+    views = [leaf._view() for leaf in leaves_of(element)]
+    sizes = {view.shape[0] if view.ndim else None for view in views}
+    if len(sizes) != 1 or None in sizes:
+        raise ValueError(
+            "[Dataset.unbatch] all components must have the same number of rows: got shapes "
+            f"{', '.join(str(view.shape) for view in views)}."
+        )
+    for row in range(views[0].shape[0]):
+        yield fill(element, [Tensor(view[row]) for view in views])
+
+
+def pad_elements(
+    elements: list[Structure], shapes: list[Any] | None, values: list[Any] | None
+) -> Structure:
+    """Elements as a batch, each leaf padded at the end of its axes.
+
+    Args:
+        elements: Of one structure, ranks and dtypes equal.
+        shapes: Per leaf the padded sizes, None for the largest one. None: always the largest.
+        values: Per leaf what to pad with. None: zeros.
+    """
+    stacked = []
+    for index, column in enumerate(zip(*map(leaves_of, elements), strict=True)):
+        views = [leaf._view() for leaf in column]
+        wanted = shapes[index] if shapes else [None] * views[0].ndim
+        value = values[index] if values else 0
+        stacked.append(_pad_column(views, wanted, value))
+    return fill(elements[0], stacked)
+
+
+def _pad_column(views: list[np.ndarray[Any, Any]], wanted: Any, value: Any) -> Tensor:
+    if any(view.ndim != len(wanted) for view in views):
+        raise ValueError(
+            f"[Dataset.padded_batch] all elements must have {len(wanted)} axes: got shapes "
+            f"{sorted({view.shape for view in views})}."
+        )
+    largest = [max(sizes) for sizes in zip(*(view.shape for view in views), strict=True)]
+    shape = [
+        size if given is None or given < 0 else int(given)
+        for size, given in zip(largest, wanted, strict=True)
+    ]
+    if any(size > given for size, given in zip(largest, shape, strict=True)):
+        raise ValueError(
+            f"[Dataset.padded_batch] padded_shapes must not be less than the elements: got "
+            f"{tuple(wanted)} and an element of shape {tuple(largest)}."
+        )
+    batch = np.full((len(views), *shape), value, dtype=views[0].dtype)
+    for row, view in zip(batch, views, strict=True):
+        row[tuple(map(slice, view.shape))] = view
+    return Tensor(batch, copy=False)._as_examples(0, 1)

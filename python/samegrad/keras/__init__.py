@@ -1,0 +1,34 @@
+"""Layers, models, losses, metrics and optimizers, under the names of tf.keras."""
+
+from samegrad.keras import (
+    activations,
+    backend,
+    datasets,
+    initializers,
+    layers,
+    losses,
+    metrics,
+    models,
+    optimizers,
+    regularizers,
+    utils,
+)
+from samegrad.keras.layers import Input
+from samegrad.keras.models import Model, Sequential
+
+__all__ = [
+    "Input",
+    "Model",
+    "Sequential",
+    "activations",
+    "backend",
+    "datasets",
+    "initializers",
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "optimizers",
+    "regularizers",
+    "utils",
+]

@@ -1,0 +1,8 @@
+"""Optimizers: how gradients change variables."""
+
+from samegrad.keras.optimizers import schedules
+from samegrad.keras.optimizers._adam import Adam
+from samegrad.keras.optimizers._optimizer import Optimizer
+from samegrad.keras.optimizers._sgd import SGD
+
+__all__ = ["SGD", "Adam", "Optimizer", "schedules"]
