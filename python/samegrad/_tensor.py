@@ -153,7 +153,7 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
             )
         return value
     if isinstance(value, list | tuple) and any(is_tensor(part) for part in value):
-        parts = [_ops.expand_dims(convert_to_tensor(part, dtype), axis=0) for part in value]
+        parts = [_ops.expand_dims(convert_to_tensor(part, dtype), axes=(0,)) for part in value]
         return _ops.concat(*parts, axis=0)
     if isinstance(value, Dim):
         value = int(value)
