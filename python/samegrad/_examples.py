@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from samegrad import _core
 from samegrad._dtypes import DTypeLike
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
@@ -67,19 +64,3 @@ def reshape_sizes(tensor: Tensor) -> list[int]:
         [-2, 2]
     """
     return [-2 if size is None else size for size in static_shape(tensor)]
-
-
-def map_structure(function: Callable[[Any], Any], value: Any) -> Any:
-    """The function's results for all leaves of nested lists, tuples and dicts.
-
-    Example:
-        >>> map_structure(abs, {"a": [-1, 2]})
-        {'a': [1, 2]}
-    """
-    if isinstance(value, dict):
-        return {key: map_structure(function, part) for key, part in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(map_structure(function, part) for part in value))
-    if isinstance(value, list | tuple):
-        return type(value)(map_structure(function, part) for part in value)
-    return function(value)

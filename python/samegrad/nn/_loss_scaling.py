@@ -171,11 +171,7 @@ def all_reduce_sum(value: Any) -> Any:
         2.0
     """
     context = get_replica_context()
-    if context is None:
-        return value
-    from samegrad.distribute import ReduceOp
-
-    return context.all_reduce(ReduceOp.SUM, value)
+    return value if context is None else context.all_reduce("sum", value)
 
 
 def _sum_all(x: Tensor) -> Tensor:

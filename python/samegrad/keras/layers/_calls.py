@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._examples import map_structure, static_shape
+from samegrad._examples import static_shape
+from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, TensorShape, constant
 
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from samegrad import _core
 from samegrad._context import init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
-from samegrad._examples import as_examples, map_structure
+from samegrad._examples import as_examples
+from samegrad._nest import flatten, map_structure
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable
 from samegrad.keras import initializers, regularizers
@@ -323,11 +324,5 @@ class Layer(HasWeights):
         return bool(given)
 
     def _note_output(self, outputs: Any) -> None:
-        tensors_only = all(isinstance(t, Tensor) for t in _flat(outputs))
+        tensors_only = all(isinstance(t, Tensor) for t in flatten(outputs))
         self._output_shape = shape_of(outputs) if tensors_only else None
-
-
-def _flat(value: Any) -> list[Any]:
-    found: list[Any] = []
-    map_structure(found.append, value)
-    return found
