@@ -14,7 +14,7 @@ Activation = Callable[[Tensor], Tensor]
 
 
 def linear(x: TensorLike) -> Tensor:
-    """x itself.
+    """The input itself.
 
     Example:
         >>> linear([-1.0]).numpy()
@@ -50,7 +50,7 @@ def relu(
 
 
 def leaky_relu(x: TensorLike, alpha: float = 0.2) -> Tensor:
-    """x where it is positive, alpha * x elsewhere.
+    """The input where it is positive, alpha * x elsewhere.
 
     Example:
         >>> leaky_relu([-1.0]).numpy()
@@ -60,7 +60,7 @@ def leaky_relu(x: TensorLike, alpha: float = 0.2) -> Tensor:
 
 
 def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, alpha * (exp(x) - 1) elsewhere.
+    """The input where it is positive, alpha * (exp(x) - 1) elsewhere.
 
     Example:
         >>> elu([2.0]).numpy()

@@ -30,13 +30,15 @@ class Initializer:
         {}
     """
 
+    _config_names: tuple[str, ...] = ()
+
     def __call__(self, shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         """A tensor of that shape and dtype."""
         raise NotImplementedError(f"[{type(self).__name__}] define __call__(self, shape, dtype).")
 
     def get_config(self) -> dict[str, Any]:
         """The arguments it was made with."""
-        return {}
+        return {name: getattr(self, name) for name in self._config_names}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Initializer:
@@ -52,15 +54,15 @@ class Constant(Initializer):
         array([3., 3.], dtype=float32)
     """
 
+    _config_names = ("value",)
+
     def __init__(self, value: Any = 0.0) -> None:
         self.value = value
 
     def __call__(self, shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        """A tensor of that shape and dtype."""
         array = np.broadcast_to(np.asarray(self.value), tuple(shape))
         return convert_to_tensor(array.astype(as_dtype(dtype or floatx()).name))
-
-    def get_config(self) -> dict[str, Any]:
-        return {"value": self.value}
 
 
 class Zeros(Constant):
@@ -71,11 +73,10 @@ class Zeros(Constant):
         array([0., 0.], dtype=float32)
     """
 
+    _config_names = ()
+
     def __init__(self) -> None:
         super().__init__(0.0)
-
-    def get_config(self) -> dict[str, Any]:
-        return {}
 
 
 class Ones(Constant):
@@ -86,11 +87,10 @@ class Ones(Constant):
         array([1., 1.], dtype=float32)
     """
 
+    _config_names = ()
+
     def __init__(self) -> None:
         super().__init__(1.0)
-
-    def get_config(self) -> dict[str, Any]:
-        return {}
 
 
 class Identity(Initializer):
@@ -105,17 +105,17 @@ class Identity(Initializer):
                [0., 1.]], dtype=float32)
     """
 
+    _config_names = ("gain",)
+
     def __init__(self, gain: float = 1.0) -> None:
         self.gain = gain
 
     def __call__(self, shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        """A tensor of that shape and dtype."""
         if len(shape) != 2:
             raise ValueError(f"[Identity] the shape must be a matrix's: got {tuple(shape)}.")
-        matrix = np.eye(*shape, dtype=as_dtype(dtype or floatx()).name)
-        return convert_to_tensor(matrix * matrix.dtype.type(self.gain))
-
-    def get_config(self) -> dict[str, Any]:
-        return {"gain": self.gain}
+        matrix = np.eye(shape[0], shape[1]) * self.gain
+        return convert_to_tensor(matrix.astype(as_dtype(dtype or floatx()).name))
 
 
 class RandomNormal(Initializer):
@@ -131,16 +131,15 @@ class RandomNormal(Initializer):
         (2, 3)
     """
 
+    _config_names = ("mean", "stddev", "seed")
     _kind = "normal"
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
         self.mean, self.stddev, self.seed = mean, stddev, seed
 
     def __call__(self, shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        """A tensor of that shape and dtype."""
         return _draw(self._kind, shape, dtype, self.seed) * self.stddev + self.mean
-
-    def get_config(self) -> dict[str, Any]:
-        return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed}
 
 
 class TruncatedNormal(RandomNormal):
@@ -172,16 +171,16 @@ class RandomUniform(Initializer):
         True
     """
 
+    _config_names = ("minval", "maxval", "seed")
+
     def __init__(
         self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None
     ) -> None:
         self.minval, self.maxval, self.seed = minval, maxval, seed
 
     def __call__(self, shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        """A tensor of that shape and dtype."""
         return _draw("uniform", shape, dtype, self.seed) * (self.maxval - self.minval) + self.minval
-
-    def get_config(self) -> dict[str, Any]:
-        return {"minval": self.minval, "maxval": self.maxval, "seed": self.seed}
 
 
 class VarianceScaling(Initializer):
@@ -201,6 +200,7 @@ class VarianceScaling(Initializer):
         (4, 3)
     """
 
+    _config_names: tuple[str, ...] = ("scale", "mode", "distribution", "seed")
     _MODES = ("fan_in", "fan_out", "fan_avg")
     _DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
     # Deviation of the standard normal distribution cut at 2.
@@ -223,6 +223,7 @@ class VarianceScaling(Initializer):
         self.scale, self.mode, self.distribution, self.seed = scale, mode, distribution, seed
 
     def __call__(self, shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        """A tensor of that shape and dtype."""
         fan_in, fan_out = compute_fans(shape)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
         variance = self.scale / max(1.0, fans[self.mode])
@@ -234,21 +235,15 @@ class VarianceScaling(Initializer):
         stddev = math.sqrt(variance) / self._TRUNCATED_STDDEV
         return _draw("truncated_normal", shape, dtype, self.seed) * stddev
 
-    def get_config(self) -> dict[str, Any]:
-        names = ("scale", "mode", "distribution", "seed")
-        return {name: getattr(self, name) for name in names}
-
 
 class _Preset(VarianceScaling):
     """A `VarianceScaling` with a name of its own."""
 
+    _config_names = ("seed",)
     _preset: tuple[float, str, str]
 
     def __init__(self, seed: int | None = None) -> None:
         super().__init__(*self._preset, seed=seed)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"seed": self.seed}
 
 
 class GlorotUniform(_Preset):

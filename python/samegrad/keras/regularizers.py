@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core
@@ -20,13 +21,15 @@ class Regularizer:
         {}
     """
 
+    _config_names: tuple[str, ...] = ()
+
     def __call__(self, x: Tensor) -> Tensor:
         """The loss of a weight tensor, a scalar."""
         raise NotImplementedError(f"[{type(self).__name__}] define __call__(self, x).")
 
     def get_config(self) -> dict[str, Any]:
         """The arguments it was made with."""
-        return {}
+        return {name: getattr(self, name) for name in self._config_names}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Regularizer:
@@ -50,11 +53,14 @@ class L1L2(Regularizer):
         8.0
     """
 
+    _config_names: tuple[str, ...] = ("l1", "l2")
+
     def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
         self.l1 = _factor("l1", l1)
         self.l2 = _factor("l2", l2)
 
     def __call__(self, x: Tensor) -> Tensor:
+        """The loss of a weight tensor, a scalar."""
         axes = tuple(range(x._rank))
         parts = []
         if self.l1 or not self.l2:
@@ -62,9 +68,6 @@ class L1L2(Regularizer):
         if self.l2:
             parts.append(_ops.reduce_sum(_ops.square(x), axes=axes) * self.l2)
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-    def get_config(self) -> dict[str, Any]:
-        return {"l1": self.l1, "l2": self.l2}
 
 
 class L1(L1L2):
@@ -76,11 +79,10 @@ class L1(L1L2):
         2.0
     """
 
+    _config_names = ("l1",)
+
     def __init__(self, l1: float = 0.01) -> None:
         super().__init__(l1=l1)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"l1": self.l1}
 
 
 class L2(L1L2):
@@ -92,11 +94,10 @@ class L2(L1L2):
         5.0
     """
 
+    _config_names = ("l2",)
+
     def __init__(self, l2: float = 0.01) -> None:
         super().__init__(l2=l2)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"l2": self.l2}
 
 
 def l1_l2(l1: float = 0.01, l2: float = 0.01) -> L1L2:
@@ -112,7 +113,14 @@ def l1_l2(l1: float = 0.01, l2: float = 0.01) -> L1L2:
 l1 = L1
 l2 = L2
 
-_NAMES = {"l1": L1, "L1": L1, "l2": L2, "L2": L2, "l1_l2": l1_l2, "L1L2": L1L2}
+_NAMES: dict[str, Callable[..., Any]] = {
+    "l1": L1,
+    "L1": L1,
+    "l2": L2,
+    "L2": L2,
+    "l1_l2": l1_l2,
+    "L1L2": L1L2,
+}
 
 
 def get(identifier: Any) -> Any:

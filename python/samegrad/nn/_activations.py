@@ -36,7 +36,7 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """x where it is positive, alpha * x elsewhere.
+    """The input where it is positive, alpha * x elsewhere.
 
     Example:
         >>> leaky_relu([-1.0, 2.0], alpha=0.5).numpy()
@@ -47,7 +47,7 @@ def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None
 
 
 def elu(features: TensorLike, alpha: float = 1.0, name: str | None = None) -> Tensor:
-    """x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+    """The input where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
 
     Example:
         >>> elu([-1.0, 2.0]).numpy().round(4)
@@ -69,7 +69,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
-    """x times the standard normal distribution's P(X <= x) (Hendrycks and Gimpel, 2016).
+    """The input times the standard normal distribution's P(X <= x) (Hendrycks and Gimpel, 2016).
 
     Args:
         features: Tensor of floats.
@@ -101,7 +101,7 @@ def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def silu(features: TensorLike, beta: float = 1.0) -> Tensor:
-    """x * sigmoid(beta * x) of each element (Ramachandran et al., 2017).
+    """Returns x * sigmoid(beta * x) of each element (Ramachandran et al., 2017).
 
     Example:
         >>> silu([1.0]).numpy().round(4)
@@ -135,7 +135,7 @@ def softplus(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
-    """x / (1 + |x|) of each element.
+    """Returns x / (1 + |x|) of each element.
 
     Example:
         >>> softsign([1.0]).numpy()

@@ -197,7 +197,7 @@ def _loss_tensor(who: str, value: TensorLike) -> Tensor:
 def _inverse_batch_size(who: str, size: int | Tensor, losses: Tensor) -> Tensor | float:
     if is_tensor(size):
         return _inverse_tensor(who, convert_to_tensor(size), losses)
-    if isinstance(size, list | tuple) or getattr(size, "ndim", 0):
+    if isinstance(size, list | tuple) or getattr(size, "ndim", 0) > 0:
         raise ValueError(f"[{who}] global_batch_size must be one number: got {size!r}.")
     try:
         number = size.__index__()

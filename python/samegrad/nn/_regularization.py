@@ -89,7 +89,7 @@ def l2_normalize(
     epsilon: float = 1e-12,
     name: str | None = None,
 ) -> Tensor:
-    """x / sqrt(max(sum(x * x), epsilon)) along axes.
+    """Returns x / sqrt(max(sum(x * x), epsilon)) along axes.
 
     Example:
         >>> l2_normalize([3.0, 4.0]).numpy()

@@ -97,7 +97,11 @@ def window_padding(
 
 def _explicit_padding(who: str, padding: Sequence[Sequence[int]]) -> tuple[int, int, int, int]:
     pads = [tuple(pair) for pair in padding]
-    if len(pads) != 4 or any(len(pair) != 2 for pair in pads) or any(pads[::3][i] != (0, 0) for i in (0, 1)):
+    if (
+        len(pads) != 4
+        or any(len(pair) != 2 for pair in pads)
+        or any(pads[::3][i] != (0, 0) for i in (0, 1))
+    ):
         raise ValueError(
             f"[{who}] explicit padding must be [[0, 0], [top, bottom], [left, right], [0, 0]]: "
             f"got {padding!r}."

@@ -268,7 +268,10 @@ class Layer(HasWeights):
             )
         inputs, args = self._first_argument(args, kwargs)
         outermost = calls.depth == 0
-        inputs = map_structure(lambda value: self._prepare(value, outermost), inputs)
+        if _is_array(inputs):
+            inputs = self._prepare(inputs, outermost)
+        else:
+            inputs = map_structure(lambda value: self._prepare(value, outermost), inputs)
         if outermost:
             self._forget_added_losses()
         self._ensure_built(inputs)
@@ -326,3 +329,10 @@ class Layer(HasWeights):
     def _note_output(self, outputs: Any) -> None:
         tensors_only = all(isinstance(t, Tensor) for t in flatten(outputs))
         self._output_shape = shape_of(outputs) if tensors_only else None
+
+
+def _is_array(value: Any) -> bool:
+    """Whether the value is a nested list of numbers, which means one array."""
+    return isinstance(value, list | tuple) and all(
+        isinstance(leaf, int | float | np.number | np.bool_) for leaf in flatten(value)
+    )

@@ -162,4 +162,3 @@ class Sequential(Model):
         for entry in config["layers"]:
             model.add(getattr(layers, entry["class_name"])(**entry["config"]))
         return model
-

@@ -24,13 +24,15 @@ class LearningRateSchedule:
         True
     """
 
+    _config_names: tuple[str, ...] = ()
+
     def __call__(self, step: TensorLike) -> Tensor:
         """The rate of the next step, given the number of steps done: a scalar."""
         raise NotImplementedError(f"[{type(self).__name__}] define __call__(self, step).")
 
     def get_config(self) -> dict[str, Any]:
         """The arguments it was made with."""
-        return {}
+        return {name: getattr(self, name) for name in self._config_names}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> LearningRateSchedule:
@@ -56,6 +58,8 @@ class ExponentialDecay(LearningRateSchedule):
         0.25
     """
 
+    _config_names = ("initial_learning_rate", "decay_steps", "decay_rate", "staircase")
+
     def __init__(
         self,
         initial_learning_rate: float,
@@ -75,12 +79,9 @@ class ExponentialDecay(LearningRateSchedule):
         self.staircase = staircase
 
     def __call__(self, step: TensorLike) -> Tensor:
+        """The rate of the next step, given the number of steps done: a scalar."""
         periods = _ops.cast(convert_to_tensor(step), dtype="float64") / float(self.decay_steps)
         if self.staircase:
             periods = _ops.floor(periods)
         factor = _ops.pow(convert_to_tensor(self.decay_rate, "float64"), periods)
         return _ops.cast(factor * self.initial_learning_rate, dtype=floatx())
-
-    def get_config(self) -> dict[str, Any]:
-        names = ("initial_learning_rate", "decay_steps", "decay_rate", "staircase")
-        return {name: getattr(self, name) for name in names}
