@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "bind/bind.h"
+#include "bind/convert.h"
 #include "bind/row_parts.h"
 #include "train/feed.h"
 #include "train/random_state.h"
@@ -154,6 +155,9 @@ void register_row_parts(py::module_& m) {
              if (replica < 0 || replica >= size) throw py::index_error();
              return part_of(parts, std::size_t(replica));
            })
+      .def_property_readonly("_shape",  // of all parts together
+                             [](const RowParts& p) { return shape_tuple(p.array.shape()); })
+      .def_property_readonly("_dtype", [](const RowParts& p) { return name_of(p.array.dtype()); })
       .def("tensors", &tuple_of);
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "bind/row_parts.h"
 #include "train/random_state.h"
 #include "train/step.h"
 #include "train/trace.h"
@@ -22,6 +23,11 @@ const Array& concrete(const Tensor& tensor, const char* who) {
 std::vector<Array> arrays_of(const py::handle& argument, const char* who) {
   if (py::isinstance<Tensor>(argument)) return {concrete(py::cast<const Tensor&>(argument), who)};
   std::vector<Array> arrays;
+  if (py::isinstance<RowParts>(argument)) {
+    const auto& parts = py::cast<const RowParts&>(argument);
+    for (std::size_t r = 0; r < parts.size(); ++r) arrays.push_back(parts.part(r));
+    return arrays;
+  }
   for (const py::handle part : argument) arrays.push_back(concrete(py::cast<const Tensor&>(part), who));
   return arrays;
 }

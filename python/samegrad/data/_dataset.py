@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from samegrad import _core
 from samegrad._tensor import Tensor, constant, convert_to_tensor
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data import _python_cursors as cursors
-from samegrad.data._iterator import DatasetIterator, EpochCounter
+from samegrad.data._iterator import DatasetIterator
+from samegrad.data._ordering import Ordering, at_least
 from samegrad.data._structure import Structure, TensorSpec, leaves_of, map_leaves
 
 AUTOTUNE = -1
@@ -21,7 +23,7 @@ INFINITE_CARDINALITY = nodes.INFINITE
 UNKNOWN_CARDINALITY = nodes.UNKNOWN
 
 
-class Dataset:
+class Dataset(Ordering):
     """Elements, one after the other: tensors, or tuples and dicts of them.
 
     A dataset only describes what to do; an iterator does it. Slicing, shuffling, repeating and
@@ -43,10 +45,6 @@ class Dataset:
         (2, 2, 2) [2 3]
         (1, 2, 2) [4]
     """
-
-    def __init__(self, node: nodes.Node) -> None:
-        self._node = node
-        self._epochs = EpochCounter()
 
     @staticmethod
     def from_tensor_slices(tensors: Structure, name: str | None = None) -> Dataset:
@@ -175,104 +173,285 @@ class Dataset:
         """
         return Dataset(functions.ConcatenateNode(self._node, _node_of(dataset)))
 
-    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
-        """Elements with their numbers (int64) before them.
-
-        Example:
-            >>> import samegrad as tf
-            >>> dataset = tf.data.Dataset.from_tensor_slices([0.5, 1.5]).enumerate()
-            >>> list(dataset.as_numpy_iterator())
-            [(0, 0.5), (1, 1.5)]
-        """
-        numbers = nodes.RangeNode(operator.index(start), 1, nodes.INFINITE)
-        return Dataset(nodes.ZipNode((numbers, self._node)))
-
-    def shuffle(
+    def batch(
         self,
-        buffer_size: int,
-        seed: int | None = None,
-        reshuffle_each_iteration: bool | None = None,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """The elements in random order, drawn from a buffer of the next `buffer_size` ones.
+        """Consecutive elements as one, its examples along a new axis 0.
 
-        A buffer as large as the dataset gives a uniformly random order. The element at place p is
-        the one in place floor(u(p) · held / 2^63) of the `held` ones in the buffer, where u(p) is
-        the Philox integer of (seed, epoch, p); the next element takes its place. So the order is a
-        pure function of seed and epoch, on every machine and for any number of replicas.
+        Under a strategy a batch is the *global* batch, which is split between the replicas.
 
         Args:
-            buffer_size: Elements in the buffer, at least 1.
-            seed: Any integer. None: derived from `tf.random.set_seed` when the iterator is made.
-            reshuffle_each_iteration: Whether every epoch has an order of its own (the default):
-                every pass of a later `repeat`, and every iterator.
+            batch_size: Examples in a batch.
+            drop_remainder: Whether a shorter last batch is left out.
+            num_parallel_calls: Accepted.
+            deterministic: Accepted; the order is always the same.
             name: Accepted.
 
         Raises:
-            ValueError: buffer_size is less than 1.
+            ValueError: batch_size is less than 1; while iterating, if shapes differ.
 
         Example:
             >>> import samegrad as tf
-            >>> dataset = tf.data.Dataset.range(5).shuffle(5, seed=1)
-            >>> sorted(dataset.as_numpy_iterator())
-            [0, 1, 2, 3, 4]
+            >>> [batch.tolist() for batch in tf.data.Dataset.range(3).batch(2).as_numpy_iterator()]
+            [[0, 1], [2]]
         """
-        size = _at_least(operator.index(buffer_size), 1, "shuffle", "buffer_size")
-        fixed = None if seed is None else operator.index(seed)
-        reshuffle = reshuffle_each_iteration is not False
-        return self._chosen(lambda node: nodes.ShuffleNode(node, size, fixed, reshuffle))
+        size = at_least(operator.index(batch_size), 1, "batch", "batch_size")
+        return Dataset(nodes.BatchNode(self._node, size, bool(drop_remainder)))
 
-    def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
-        """The elements `count` times; for ever if it is None or negative.
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Structure = None,
+        padding_values: Structure = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """Like `batch` for elements of different sizes, which are padded at the ends of their axes.
 
-        Example:
-            >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(2).repeat(2).as_numpy_iterator())
-            [0, 1, 0, 1]
-        """
-        times = -1 if count is None else operator.index(count)
-        return self._chosen(lambda node: nodes.RepeatNode(node, times))
-
-    def take(self, count: int, name: str | None = None) -> Dataset:
-        """The first `count` elements; all if it is negative.
-
-        Example:
-            >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(9).take(2).as_numpy_iterator())
-            [0, 1]
-        """
-        number = operator.index(count)
-        return self._chosen(lambda node: nodes.TakeNode(node, number))
-
-    def skip(self, count: int, name: str | None = None) -> Dataset:
-        """All but the first `count` elements; none if it is negative.
-
-        Example:
-            >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(4).skip(2).as_numpy_iterator())
-            [2, 3]
-        """
-        number = operator.index(count)
-        return self._chosen(lambda node: nodes.SkipNode(node, number))
-
-    def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
-        """Every num_shards-th element, from element `index` on.
+        Args:
+            batch_size: Examples in a batch.
+            padded_shapes: Sizes to pad to, for each component; None in it: the largest of the
+                batch. None: always the largest.
+            padding_values: What to pad with: a number, or one per component. None: zeros.
+            drop_remainder: Whether a shorter last batch is left out.
+            name: Accepted.
 
         Raises:
-            ValueError: index is not one of 0 … num_shards - 1.
+            ValueError: batch_size is less than 1; while iterating, if an element is larger than
+                padded_shapes or ranks differ.
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(7).shard(3, 1).as_numpy_iterator())
-            [1, 4]
+            >>> rows = tf.data.Dataset.from_generator(
+            ...     lambda: iter([[1], [2, 3]]), output_signature=tf.TensorSpec((None,), tf.int32))
+            >>> next(rows.padded_batch(2).as_numpy_iterator())
+            array([[1, 0],
+                   [2, 3]], dtype=int32)
         """
-        count, number = operator.index(num_shards), operator.index(index)
-        if not 0 <= number < count:
-            raise ValueError(
-                "[Dataset.shard] index must be one of 0 … num_shards - 1: got "
-                f"num_shards={count} and index={number}."
-            )
-        return self._chosen(lambda node: nodes.ShardNode(node, count, number))
+        size = at_least(operator.index(batch_size), 1, "padded_batch", "batch_size")
+        specs = leaves_of(self._node.spec)
+        shapes = None if padded_shapes is None else _shapes_of(padded_shapes, specs)
+        values = None if padding_values is None else _spread(padding_values, len(specs))
+        spec = functions.padded_spec(self._node.spec, shapes)
+        stack = functools.partial(cursors.pad_elements, shapes=shapes, values=values)
+        return Dataset(nodes.BatchNode(self._node, size, bool(drop_remainder), stack, spec))
 
-    def _chosen(self, stage: Callable[[nodes.Node], nodes.Node]) -> Dataset:
-        return Dataset(functions.through_maps(self._node, stage))
+    def unbatch(self, name: str | None = None) -> Dataset:
+        """The rows of each element as elements.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(3).batch(2).unbatch().as_numpy_iterator())
+            [0, 1, 2]
+        """
+        return Dataset(functions.UnbatchNode(self._node))
+
+    def map(
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """map_func(element) for every element, in Python.
+
+        A tuple is given as several arguments. The function may use samegrad's operations, NumPy
+        (through `tensor.numpy()`), or both; after `batch` it gets whole batches, which is much
+        faster. What it draws at random depends on the seed and the element's place only. A later
+        `shuffle`, `take`, `skip` or `repeat` is done first, so only elements that are needed are
+        made.
+
+        Args:
+            map_func: Gets and returns tensors, or tuples and dicts of them.
+            num_parallel_calls: If given (`AUTOTUNE`), it runs on a thread of its own, ahead of the
+                consumer.
+            deterministic: Accepted; the order is always the same.
+            name: Accepted.
+
+        Raises:
+            TypeError: While iterating, if the result holds something that is no tensor.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(3).map(lambda x: x * 2).as_numpy_iterator())
+            [0, 2, 4]
+        """
+        return Dataset(functions.MapNode(self._node, map_func, num_parallel_calls is not None))
+
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
+        """The elements for which predicate(element) is true.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(5).filter(lambda x: x % 2 == 1).as_numpy_iterator())
+            [1, 3]
+        """
+        return Dataset(functions.FilterNode(self._node, predicate))
+
+    def cache(self, filename: str = "", name: str | None = None) -> Dataset:
+        """Keeps the elements of the first run in memory, for the later ones.
+
+        The elements of a dataset of known size are made before the first one is given.
+
+        Args:
+            filename: Must be empty.
+            name: Accepted.
+
+        Raises:
+            NotImplementedError: A file name is given.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(2).cache().as_numpy_iterator())
+            [0, 1]
+        """
+        if filename:
+            raise NotImplementedError(
+                f"[Dataset.cache] elements are kept in memory only: got filename={filename!r}; "
+                "leave it out."
+            )
+        return Dataset(functions.CacheNode(self._node))
+
+    def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
+        """Makes elements ahead of the consumer, on a thread of its own.
+
+        The engine's batches are always made ahead; this says how many. For Python functions it
+        brings the thread.
+
+        Args:
+            buffer_size: How many; `AUTOTUNE` leaves it to samegrad.
+            name: Accepted.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(2).prefetch(tf.data.AUTOTUNE).as_numpy_iterator())
+            [0, 1]
+        """
+        return Dataset(functions.PrefetchNode(self._node, max(0, operator.index(buffer_size))))
+
+    def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
+        """transformation_func(self).
+
+        Example:
+            >>> import samegrad as tf
+            >>> len(tf.data.Dataset.range(9).apply(lambda dataset: dataset.take(2)))
+            2
+        """
+        return transformation_func(self)
+
+    def with_options(self, options: Options, name: str | None = None) -> Dataset:
+        """The same dataset: options speak of TensorFlow's machinery.
+
+        Example:
+            >>> import samegrad as tf
+            >>> len(tf.data.Dataset.range(2).with_options(tf.data.Options()))
+            2
+        """
+        return self
+
+    def cardinality(self) -> Tensor:
+        """How many elements there are (int64, no axes).
+
+        `INFINITE_CARDINALITY` if there is no end, `UNKNOWN_CARDINALITY` behind `filter`,
+        `from_generator` and the like.
+
+        Example:
+            >>> import samegrad as tf
+            >>> int(tf.data.Dataset.range(10).batch(4).cardinality())
+            3
+        """
+        return constant(np.int64(self._node.cardinality()))
+
+    def __len__(self) -> int:
+        size = self._node.cardinality()
+        if size < 0:
+            known = "endless" if size == INFINITE_CARDINALITY else "known by iterating only"
+            raise TypeError(f"[Dataset] len() needs a known number of elements: got one {known}.")
+        return size
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def element_spec(self) -> Structure:
+        """Shapes and dtypes of an element, in its structure.
+
+        The result of a `map` is known from its first element, which this makes.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.data.Dataset.range(5).batch(2).element_spec
+            TensorSpec(shape=(None,), dtype=samegrad.int64)
+        """
+        return self._node.spec
+
+    def __iter__(self) -> DatasetIterator:
+        return DatasetIterator(self._node, self._epochs)
+
+    def as_numpy_iterator(self) -> Iterator[Structure]:
+        """Elements as NumPy arrays and scalars.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(2).as_numpy_iterator())
+            [0, 1]
+        """
+        return (map_leaves(lambda leaf: leaf.numpy(), element) for element in self)
+
+    def __repr__(self) -> str:
+        return f"<Dataset of {self._node.cardinality()} elements>"
+
+
+class Options:
+    """TensorFlow's options of a dataset, accepted and not used.
+
+    Example:
+        >>> import samegrad as tf
+        >>> options = tf.data.Options()
+        >>> options.experimental_distribute.auto_shard_policy = 1
+        >>> options.deterministic = True
+    """
+
+    def __init__(self) -> None:
+        self.autotune = types.SimpleNamespace()
+        self.experimental_distribute = types.SimpleNamespace()
+        self.experimental_optimization = types.SimpleNamespace()
+        self.threading = types.SimpleNamespace()
+        self.deterministic: bool | None = None
+
+
+def _borrow(value: Any, who: str) -> Tensor:
+    """A tensor of the value, sharing the memory of an array."""
+    if isinstance(value, np.ndarray):
+        return Tensor(value, copy=False)
+    try:
+        return convert_to_tensor(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"[Dataset.{who}] needs arrays, tensors or lists of numbers of one shape: got "
+            f"{type(value).__name__}. {error}"
+        ) from error
+
+
+def _node_of(dataset: Any) -> nodes.Node:
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"[Dataset] a Dataset is needed: got {type(dataset).__name__}.")
+    return dataset._node
+
+
+def _shapes_of(given: Structure, specs: list[TensorSpec]) -> list[Any]:
+    """Padded shapes per component; one component may be given as a plain list or tuple."""
+    if len(specs) == 1:
+        return [leaves_of(given)] if isinstance(given, tuple) else [list(given)]
+    parts = given.values() if isinstance(given, Mapping) else given
+    return [list(part) for part in parts]
+
+
+def _spread(values: Structure, count: int) -> list[Any]:
+    leaves = leaves_of(values)
+    return leaves * count if len(leaves) == 1 else leaves

@@ -253,6 +253,14 @@ class UnbatchNode(Node):
         return cursors.UnbatchCursor(self.child.cursor(run))
 
 
+def padded_spec(spec: Structure, shapes: list[Any] | None) -> Structure:
+    """The specs of padded elements; `shapes` as for `pad_elements`."""
+    leaves = leaves_of(spec)
+    wanted = shapes or [[None] * len(leaf.shape) for leaf in leaves]
+    pairs = zip(leaves, wanted, strict=True)
+    return fill(spec, [TensorSpec(sizes, leaf.dtype) for leaf, sizes in pairs])
+
+
 class ConcatenateNode(Node):
     """The elements of one dataset, then those of another."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from samegrad import _core
 from samegrad._nest import flatten, map_structure
 
 
@@ -15,25 +16,29 @@ class PerReplica:
     """
 
     _is_per_replica = True
-    __slots__ = ("_values",)
+    __slots__ = ("_parts",)
 
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self._values = tuple(values)
+    def __init__(self, values: Any) -> None:
+        # A tuple, or rows of one batch (`_core.RowParts`), which become tensors when somebody
+        # looks at them: the engine's steps take them as they are.
+        self._parts = values if isinstance(values, _core.RowParts) else tuple(values)
 
     @property
     def values(self) -> tuple[Any, ...]:
         """The components in the order of the replicas."""
-        return self._values
+        if not isinstance(self._parts, tuple):
+            self._parts = self._parts.tensors()
+        return self._parts
 
     def _as_tensor(self) -> Any:
         raise ValueError(
-            f"[PerReplica] this is {len(self._values)} values, one per replica, not a tensor: pass "
+            f"[PerReplica] this is {len(self._parts)} values, one per replica, not a tensor: pass "
             "it to strategy.run, or use strategy.reduce(...) or "
             "strategy.experimental_local_results(...)."
         )
 
     def __repr__(self) -> str:
-        parts = "\n".join(f"  {i}: {value!r}" for i, value in enumerate(self._values))
+        parts = "\n".join(f"  {i}: {value!r}" for i, value in enumerate(self.values))
         return f"PerReplica:{{\n{parts}\n}}"
 
 
@@ -41,7 +46,7 @@ class TracedPerReplica:
     """Inside a traced function: the one symbolic value that stands for all replicas' values."""
 
     _is_per_replica = True
-    __slots__ = ("tensor",)
+    __slots__ = ("tensor", "tensor_replicas")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor

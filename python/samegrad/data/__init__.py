@@ -1,0 +1,16 @@
+"""`tf.data`: datasets whose batches are gathered while a step runs."""
+
+from samegrad.data import experimental
+from samegrad.data._dataset import (
+    AUTOTUNE,
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Dataset,
+    Options,
+)
+from samegrad.data._iterator import DatasetIterator as Iterator
+
+__all__ = [
+    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Options",
+    "experimental",
+]  # fmt: skip

@@ -1,0 +1,130 @@
+"""Which elements of a dataset come, and in which order."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TypeVar
+
+from samegrad.data import _function_nodes as functions
+from samegrad.data import _nodes as nodes
+from samegrad.data._iterator import EpochCounter
+
+Self = TypeVar("Self", bound="Ordering")
+
+
+def at_least(value: int, least: int, who: str, what: str) -> int:
+    """The value; ValueError if it is too small."""
+    if value < least:
+        raise ValueError(f"[Dataset.{who}] {what} must be at least {least}: got {value}.")
+    return value
+
+
+class Ordering:
+    """Choosing, ordering and repeating elements: what leaves them as they are."""
+
+    def __init__(self: Self, node: nodes.Node) -> None:
+        self._node = node
+        self._epochs = EpochCounter()
+
+    def enumerate(self: Self, start: int = 0, name: str | None = None) -> Self:
+        """Elements with their numbers (int64) before them.
+
+        Example:
+            >>> import samegrad as tf
+            >>> dataset = tf.data.Dataset.from_tensor_slices([0.5, 1.5]).enumerate()
+            >>> list(dataset.as_numpy_iterator())
+            [(0, 0.5), (1, 1.5)]
+        """
+        numbers = nodes.RangeNode(operator.index(start), 1, nodes.INFINITE)
+        return type(self)(nodes.ZipNode((numbers, self._node)))
+
+    def shuffle(
+        self: Self,
+        buffer_size: int,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The elements in random order, drawn from a buffer of the next `buffer_size` ones.
+
+        A buffer as large as the dataset gives a uniformly random order. The element at place p is
+        the one in place floor(u(p) · held / 2^63) of the `held` ones in the buffer, where u(p) is
+        the Philox integer of (seed, epoch, p); the next element takes its place. So the order is a
+        pure function of seed and epoch, on every machine and for any number of replicas.
+
+        Args:
+            buffer_size: Elements in the buffer, at least 1.
+            seed: Any integer. None: derived from `tf.random.set_seed` when the iterator is made.
+            reshuffle_each_iteration: Whether every epoch has an order of its own (the default):
+                every pass of a later `repeat`, and every iterator.
+            name: Accepted.
+
+        Raises:
+            ValueError: buffer_size is less than 1.
+
+        Example:
+            >>> import samegrad as tf
+            >>> dataset = tf.data.Dataset.range(5).shuffle(5, seed=1)
+            >>> sorted(dataset.as_numpy_iterator())
+            [0, 1, 2, 3, 4]
+        """
+        size = at_least(operator.index(buffer_size), 1, "shuffle", "buffer_size")
+        fixed = None if seed is None else operator.index(seed)
+        reshuffle = reshuffle_each_iteration is not False
+        return self._chosen(lambda node: nodes.ShuffleNode(node, size, fixed, reshuffle))
+
+    def repeat(self: Self, count: int | None = None, name: str | None = None) -> Self:
+        """The elements `count` times; for ever if it is None or negative.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(2).repeat(2).as_numpy_iterator())
+            [0, 1, 0, 1]
+        """
+        times = -1 if count is None else operator.index(count)
+        return self._chosen(lambda node: nodes.RepeatNode(node, times))
+
+    def take(self: Self, count: int, name: str | None = None) -> Self:
+        """The first `count` elements; all if it is negative.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(9).take(2).as_numpy_iterator())
+            [0, 1]
+        """
+        number = operator.index(count)
+        return self._chosen(lambda node: nodes.TakeNode(node, number))
+
+    def skip(self: Self, count: int, name: str | None = None) -> Self:
+        """All but the first `count` elements; none if it is negative.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(4).skip(2).as_numpy_iterator())
+            [2, 3]
+        """
+        number = operator.index(count)
+        return self._chosen(lambda node: nodes.SkipNode(node, number))
+
+    def shard(self: Self, num_shards: int, index: int, name: str | None = None) -> Self:
+        """Every num_shards-th element, from element `index` on.
+
+        Raises:
+            ValueError: index is not one of 0 … num_shards - 1.
+
+        Example:
+            >>> import samegrad as tf
+            >>> list(tf.data.Dataset.range(7).shard(3, 1).as_numpy_iterator())
+            [1, 4]
+        """
+        count, number = operator.index(num_shards), operator.index(index)
+        if not 0 <= number < count:
+            raise ValueError(
+                "[Dataset.shard] index must be one of 0 … num_shards - 1: got "
+                f"num_shards={count} and index={number}."
+            )
+        return self._chosen(lambda node: nodes.ShardNode(node, count, number))
+
+    def _chosen(self: Self, stage: Callable[[nodes.Node], nodes.Node]) -> Self:
+        return type(self)(functions.through_maps(self._node, stage))

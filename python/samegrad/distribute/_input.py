@@ -1,0 +1,290 @@
+"""Datasets under a strategy: each element is a global batch, of which every replica gets a share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from samegrad import _core
+from samegrad.data._cursor import BackgroundCursor, Cursor
+from samegrad.data._dataset import Dataset
+from samegrad.data._iterator import (
+    EpochCounter,
+    Optional,
+    ResumableIterator,
+    check_splittable,
+    get_next,
+)
+from samegrad.data._nodes import Node, Run
+from samegrad.data._structure import (
+    Structure,
+    TensorSpec,
+    fill,
+    leaves_of,
+    map_leaves,
+)
+from samegrad.distribute._values import PerReplica
+
+_DEPTH = 2
+
+
+@dataclass(frozen=True)
+class InputContext:
+    """What a dataset function may want to know.
+
+    Attributes:
+        num_input_pipelines: How many datasets feed the replicas together.
+        input_pipeline_id: Which of them this one is.
+        num_replicas_in_sync: How many replicas share a global batch.
+
+    Example:
+        >>> InputContext(num_replicas_in_sync=6).get_per_replica_batch_size(12)
+        2
+    """
+
+    num_input_pipelines: int = 1
+    input_pipeline_id: int = 0
+    num_replicas_in_sync: int = 1
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """The share of each replica.
+
+        Raises:
+            ValueError: The batch cannot be divided evenly.
+        """
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(
+                "[InputContext] the global batch size must be a multiple of the replicas: got "
+                f"{global_batch_size} and {self.num_replicas_in_sync}."
+            )
+        return global_batch_size // self.num_replicas_in_sync
+
+
+@dataclass(frozen=True)
+class Split:
+    """How elements are shared out.
+
+    Attributes:
+        replicas: Between how many.
+        balanced: Whether the shares are subtrees of the summation tree, rather than equal chunks.
+        own: Whether each replica gets an element of its own.
+    """
+
+    replicas: int
+    balanced: bool = False
+    own: bool = False
+
+    @property
+    def name(self) -> str:
+        """The engine's name for it."""
+        if self.replicas == 1:
+            return "none"
+        return "own" if self.own else "balanced" if self.balanced else "chunks"
+
+    @property
+    def elements_per_step(self) -> int:
+        """How many elements of the dataset make one of ours."""
+        return self.replicas if self.own else 1
+
+
+class DistributedDataset:
+    """Each element of a dataset, split between the replicas.
+
+    Made by `Strategy.experimental_distribute_dataset` and `distribute_datasets_from_function`.
+    Iterating gives `PerReplica` values (plain tensors if there is one replica), in the structure of
+    the dataset's elements. Batches are split by rows; a replica without rows takes part with shape
+    `(0, …)`. Every iterator is an epoch of its own.
+
+    Args:
+        dataset: Its elements are global batches; with `own`, batches of one replica.
+        replicas: How many there are.
+        balanced: Shares are halved recursively instead of being chunks of ceil(n / replicas); up
+            to 4 rows are not divided.
+        own: Each replica takes an element of its own, in order; after the last one, batches
+            without rows.
+
+    Raises:
+        TypeError: `dataset` is no `samegrad.data.Dataset`.
+        ValueError: Its elements are single examples, for `.batch()` was not called.
+
+    Example:
+        >>> import samegrad as tf
+        >>> dataset = DistributedDataset(tf.data.Dataset.range(7).batch(4), replicas=2)
+        >>> for batch in dataset:
+        ...     print([part.numpy().tolist() for part in batch.values])
+        [[0, 1], [2, 3]]
+        [[4, 5], [6]]
+    """
+
+    def __init__(
+        self, dataset: Dataset, *, replicas: int, balanced: bool = False, own: bool = False
+    ) -> None:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(
+                "[experimental_distribute_dataset] a samegrad.data.Dataset is needed: got "
+                f"{type(dataset).__name__}; make one with Dataset.from_tensor_slices(...).batch(...)."
+            )
+        self._node = dataset._node
+        self._split = Split(replicas, balanced, own)
+        self._epochs = EpochCounter()
+        check_splittable(self._node)
+
+    def __iter__(self) -> DistributedIterator:
+        return DistributedIterator(self._node, self._epochs, self._split)
+
+    def __len__(self) -> int:
+        size = self._node.cardinality()
+        if size < 0:
+            raise TypeError("[DistributedDataset] len() needs a known number of elements.")
+        return -(-size // self._split.elements_per_step)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def element_spec(self) -> Structure:
+        """The TensorSpecs of one replica's share."""
+        return _share_spec(self._node, self._split)
+
+    def __repr__(self) -> str:
+        return f"<DistributedDataset for {self._split.replicas} replicas>"
+
+
+class DistributedIterator(ResumableIterator):
+    """Gives each replica its share; `tf.train.Checkpoint` stores its place.
+
+    A checkpoint counts the dataset's elements, so it can go on with another number of replicas.
+
+    Example:
+        >>> import samegrad as tf
+        >>> dataset = DistributedDataset(tf.data.Dataset.range(4).batch(2), replicas=2)
+        >>> iterator = iter(dataset)
+        >>> [part.numpy().tolist() for part in iterator.get_next().values]
+        [[0], [1]]
+    """
+
+    def __init__(self, root: Node, epochs: EpochCounter, split: Split) -> None:
+        super().__init__(root, epochs, lambda run: _open(root, run, split))
+        self._split = split
+
+    @property
+    def element_spec(self) -> Structure:
+        """The TensorSpecs of one replica's share."""
+        return _share_spec(self._root, self._split)
+
+    def get_next(self) -> Structure:
+        """The next global batch.
+
+        Raises:
+            OutOfRangeError: There is none.
+        """
+        return get_next(self)
+
+    def get_next_as_optional(self) -> Optional:
+        """The next global batch, or nothing: ask `has_value()`, then `get_value()`."""
+        return Optional.next_of(self)
+
+
+def distribute_from_function(
+    dataset_fn: Callable[[InputContext], Dataset], *, replicas: int
+) -> DistributedDataset:
+    """What `Strategy.distribute_datasets_from_function` returns.
+
+    Args:
+        dataset_fn: Gets an `InputContext`; returns a dataset of batches, each for one replica.
+        replicas: How many there are.
+
+    Returns:
+        A dataset each of whose elements is one batch per replica.
+
+    Raises:
+        TypeError: `dataset_fn` did not return a dataset.
+        ValueError: The dataset is not batched.
+
+    Example:
+        >>> import samegrad as tf
+        >>> dataset = distribute_from_function(
+        ...     lambda context: tf.data.Dataset.range(6).batch(2), replicas=2)
+        >>> for batch in dataset:
+        ...     print([part.numpy().tolist() for part in batch.values])
+        [[0, 1], [2, 3]]
+        [[4, 5], []]
+    """
+    dataset = dataset_fn(InputContext(num_replicas_in_sync=replicas))
+    return DistributedDataset(dataset, replicas=replicas, own=True)
+
+
+def _open(root: Node, run: Run, split: Split) -> Cursor:
+    indexed = root.index(run)
+    if indexed and root.batched:
+        return indexed.open(
+            run.epoch, split=split.name, replicas=split.replicas, per_replica=PerReplica, lazy=True
+        )
+    return _SplitCursor(BackgroundCursor(lambda: root.cursor(run), _DEPTH), split)
+
+
+def _share_spec(root: Node, split: Split) -> Structure:
+    if split.replicas == 1:
+        return root.spec
+    return map_leaves(lambda s: TensorSpec((None, *s.shape[1:]), s.dtype), root.spec)
+
+
+class _SplitCursor(Cursor):
+    """Splits batches that Python made."""
+
+    def __init__(self, child: Cursor, split: Split) -> None:
+        self._child, self._split = child, split
+        self._taken = 0
+
+    def elements_per_step(self) -> int:
+        """How many elements of the dataset the last one was made of."""
+        return self._taken
+
+    def skip(self, count: int) -> int:
+        return self._child.skip(count)
+
+    def next(self) -> Structure:
+        split = self._split
+        element = self._child.next()
+        self._taken = 1
+        if split.replicas == 1:
+            return map_leaves(_mark, element)
+        if split.own:
+            return self._own_elements(element)
+        leaves = leaves_of(element)
+        rows = _rows_of(leaves)
+        bounds = _core.share_bounds(rows, split.replicas, split.balanced)
+        return fill(element, [PerReplica(_core.split_rows(leaf, bounds)) for leaf in leaves])
+
+    def _own_elements(self, first: Structure) -> Structure:
+        elements = [leaves_of(first)]
+        while len(elements) < self._split.replicas:
+            try:
+                elements.append(leaves_of(self._child.next()))
+                self._taken += 1
+            except StopIteration:
+                elements.append([_core.split_rows(leaf, [0, 0])[0] for leaf in elements[0]])
+        for leaves in elements:
+            _rows_of(leaves)
+        columns = zip(*elements, strict=True)
+        return fill(first, [PerReplica(tuple(map(_mark, column))) for column in columns])
+
+
+def _mark(tensor: Any) -> Any:
+    """The tensor, with its examples on axis 0."""
+    return tensor if tensor._example_axis == (0, 1) else tensor._as_examples(0, 1)
+
+
+def _rows_of(leaves: list[Any]) -> int:
+    """The number of rows that all leaves have."""
+    sizes = [leaf._shape[0] if leaf._rank else None for leaf in leaves]
+    if None in sizes or len(set(sizes)) > 1:
+        raise ValueError(
+            "[experimental_distribute_dataset] all components of a batch must have the same number "
+            f"of examples along axis 0: got shapes {', '.join(str(leaf._shape) for leaf in leaves)}."
+        )
+    return int(sizes[0])
+
+
+__all__ = ["DistributedDataset", "DistributedIterator", "InputContext", "distribute_from_function"]
