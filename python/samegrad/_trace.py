@@ -1,0 +1,92 @@
+"""Tracing: a Python function becomes a compiled step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from samegrad import _core
+from samegrad._nest import flatten, map_structure
+from samegrad._tensor import Tensor
+from samegrad.distribute._values import PerReplica, TracedPerReplica
+
+OPTIONS = _core.PlanOptions()
+check_numerics = [False]
+
+
+class TracedProgram:
+    """A compiled step with the structure of its results."""
+
+    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int):
+        trace = _core.Trace(replicas)
+
+        def enter(value: Any) -> Any:
+            if isinstance(value, PerReplica):
+                return TracedPerReplica(trace.argument(value.values[0], True))
+            if isinstance(value, Tensor) and not value._symbolic:
+                return trace.argument(value, False)
+            return value
+
+        trace.enter()
+        try:
+            traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+            self._result = fn(*traced_args, **traced_kwargs)
+            self._result = map_structure(_as_output, self._result)
+        finally:
+            trace.exit()
+        outputs = [_tensor_of(leaf) for leaf in flatten(self._result) if _is_output(leaf)]
+        self._step = trace.finish(outputs, OPTIONS)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it is right for the traced numbers of examples only."""
+        return bool(self._step.fixed)
+
+    def explain(self) -> str:
+        """Its phases, loops and memory."""
+        return str(self._step.explain())
+
+    def run(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        """One step with these arguments."""
+        arguments = [
+            list(leaf.values) if isinstance(leaf, PerReplica) else leaf
+            for leaf in flatten((args, kwargs))
+            if isinstance(leaf, PerReplica | Tensor)
+        ]
+        outputs = iter(self._step.run(arguments, check_numerics[0]))
+
+        def leave(leaf: Any) -> Any:
+            if not _is_output(leaf):
+                return leaf
+            value = next(outputs)
+            if isinstance(value, list):
+                return PerReplica(tuple(value))
+            if isinstance(leaf, TracedPerReplica):
+                # Equal on all replicas, but a value of run: one part per replica.
+                return PerReplica((value,) * max(leaf.tensor_replicas, 1))
+            return value
+
+        # map_structure visits dicts by sorted keys, as flatten does.
+        return map_structure(leave, self._result)
+
+
+def _as_output(value: Any) -> Any:
+    if isinstance(value, TracedPerReplica):
+        value.tensor_replicas = _core.current_trace().replicas
+        return value
+    return value._as_tensor() if hasattr(value, "_as_tensor") else value
+
+
+def _is_output(value: Any) -> bool:
+    return isinstance(value, Tensor | TracedPerReplica)
+
+
+def _tensor_of(value: Any) -> Tensor:
+    return value.tensor if isinstance(value, TracedPerReplica) else value
+
+
+def trace_and_run(
+    fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int
+) -> Any:
+    """Traces, compiles (or finds the equal program) and runs once."""
+    return TracedProgram(fn, args, kwargs, replicas).run(args, kwargs)

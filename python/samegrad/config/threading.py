@@ -1,0 +1,13 @@
+"""Threads of the engine; results never depend on their number."""
+
+from samegrad import _core
+
+
+def set_intra_op_parallelism_threads(num_threads: int) -> None:
+    """How many threads the engine uses; 0 stands for all cores."""
+    _core.set_thread_count(num_threads)
+
+
+def get_intra_op_parallelism_threads() -> int:
+    """How many threads the engine uses."""
+    return int(_core.thread_count())

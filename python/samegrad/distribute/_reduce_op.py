@@ -1,0 +1,24 @@
+"""How values of replicas are joined."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ReduceOp(enum.Enum):
+    """The reductions over replicas."""
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+
+def reduce_name(op: ReduceOp | str) -> str:
+    """``"sum"`` or ``"mean"``.
+
+    Raises:
+        ValueError: Another reduction.
+    """
+    name = op.value if isinstance(op, ReduceOp) else str(op)
+    if name.upper() not in ReduceOp.__members__:
+        raise ValueError(f"[reduce] the reductions are SUM and MEAN: got {op!r}.")
+    return name.lower()

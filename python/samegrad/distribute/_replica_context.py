@@ -1,0 +1,73 @@
+"""What a function sees of the strategy while it runs on the replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from samegrad import _context, _core
+from samegrad._nest import map_structure
+from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad.distribute._reduce_op import ReduceOp, reduce_name
+from samegrad.distribute._values import TracedPerReplica
+
+if TYPE_CHECKING:
+    from samegrad.distribute._strategy import Strategy
+
+
+class ReplicaContext:
+    """The view of one replica; the function is traced once for all of them."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy that runs the function."""
+        return self._strategy
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas train together."""
+        return self._strategy.num_replicas_in_sync
+
+    @property
+    def replica_id_in_sync_group(self) -> Tensor | int:
+        """The number of the replica, from 0: a tensor if there are several."""
+        if self.num_replicas_in_sync == 1:
+            return 0
+        return _core.ops.cast(_core.ops.replica_id(), dtype="int32")
+
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Any) -> Any:
+        """The sum or mean over the replicas of a tensor or a structure of them.
+
+        Raises:
+            ValueError: Another reduction, or a tensor that counts examples.
+        """
+        op = reduce_name(reduce_op)
+        if self.num_replicas_in_sync == 1:
+            return map_structure(convert_to_tensor, value)
+        return map_structure(lambda v: _core.ops.all_reduce(convert_to_tensor(v), op=op), value)
+
+    def merge_call(
+        self, merge_fn: Callable[..., Any], args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Calls merge_fn(strategy, *args) once, in cross-replica context."""
+        strategy = self._strategy
+
+        def wrap(value: Any) -> Any:
+            varies = isinstance(value, Tensor) and value._varying
+            return TracedPerReplica(value) if varies else value
+
+        with _context.entered(strategy, None):
+            result = merge_fn(
+                strategy, *map_structure(wrap, tuple(args)), **map_structure(wrap, kwargs or {})
+            )
+        return map_structure(lambda v: v.tensor if isinstance(v, TracedPerReplica) else v, result)
+
+
+def default_replica_context() -> ReplicaContext:
+    """The context outside any strategy: one replica."""
+    from samegrad.distribute._strategy import default_strategy
+
+    return ReplicaContext(default_strategy())

@@ -1,0 +1,242 @@
+"""Strategies: one program on N replicas."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from samegrad import _context, _core
+from samegrad._nest import map_structure
+from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._trace import trace_and_run
+from samegrad.distribute._reduce_op import ReduceOp, reduce_name
+from samegrad.distribute._replica_context import ReplicaContext
+from samegrad.distribute._values import PerReplica, TracedPerReplica
+
+_ops = _core.ops
+
+
+class Strategy(abc.ABC):
+    """What all strategies share."""
+
+    @property
+    @abc.abstractmethod
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas train together."""
+
+    @property
+    def split(self) -> str:
+        """How a batch is divided: "chunks" or "balanced"."""
+        return "chunks"
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """Inside, variables belong to this strategy.
+
+        Raises:
+            RuntimeError: Inside another strategy's scope, or inside `run`.
+        """
+        current = _context.state.strategies[-1] if _context.state.strategies else None
+        if current is not None and current is not self:
+            raise RuntimeError(
+                "[Strategy.scope] another strategy's scope is open; leave it first."
+            )
+        with _context.entered(self, None):
+            yield self
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Any = (),
+        kwargs: dict[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        """Runs fn on every replica; `PerReplica` arguments arrive as the replica's part.
+
+        fn's Python runs once for all replicas and is traced; its results come back as
+        `PerReplica` where they may differ between replicas.
+
+        Raises:
+            RuntimeError: Inside `run`.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> values = strategy.run(lambda: tf.constant(1.0))
+            >>> float(strategy.reduce("SUM", values, axis=None))
+            2.0
+        """
+        inside = _context.state.replica_contexts
+        if inside and inside[-1] is not None:
+            raise RuntimeError(
+                "[Strategy.run] called inside run: replica context; call it from the loop outside."
+            )
+        kwargs = kwargs or {}
+        if _core.tracing():
+            return self._run_in_trace(fn, tuple(args), kwargs)
+        return trace_and_run(
+            lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs,
+            self.num_replicas_in_sync,
+        )  # fmt: skip
+
+    def _run_in_trace(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        def unwrap(value: Any) -> Any:
+            return value.tensor if isinstance(value, TracedPerReplica) else value
+
+        def wrap(value: Any) -> Any:
+            if hasattr(value, "_as_tensor"):
+                value = value._as_tensor()
+            several = self.num_replicas_in_sync > 1
+            return TracedPerReplica(value) if several and isinstance(value, Tensor) else value
+
+        with _context.entered(self, ReplicaContext(self)):
+            result = fn(*map_structure(unwrap, args), **map_structure(unwrap, kwargs))
+            return map_structure(wrap, result)
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: Any) -> Any:
+        """The sum or mean over replicas and, unless `axis` is None, over that axis of each part.
+
+        MEAN over an axis weighs every row alike, however many a replica has.
+
+        Raises:
+            ValueError: Another reduction; parts of different shapes with axis=None.
+            RuntimeError: Inside `run`.
+        """
+        op = reduce_name(reduce_op)
+        if _context.state.replica_contexts and _context.state.replica_contexts[-1] is not None:
+            raise RuntimeError(
+                "[Strategy.reduce] called inside run; use "
+                "samegrad.distribute.get_replica_context().all_reduce there."
+            )
+        return map_structure(lambda v: self._reduce_one(op, v, axis), value)
+
+    def _reduce_one(self, op: str, value: Any, axis: Any) -> Tensor:
+        parts = isinstance(value, PerReplica | TracedPerReplica)
+        if not parts and self.num_replicas_in_sync > 1 and axis is None:
+            if op == "mean":
+                return convert_to_tensor(value)
+            raise ValueError(
+                f"[Strategy.reduce] SUM needs a value per replica: got one value for all "
+                f"{self.num_replicas_in_sync} replicas; return it from strategy.run."
+            )
+        if _core.tracing():
+            tensor = value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
+            return self._reduce_tensor(op, tensor, axis)
+        parts_of = value if parts else PerReplica((value,) * self.num_replicas_in_sync)
+        return trace_and_run(
+            lambda v: self._reduce_one(op, v, axis), (parts_of,), {}, self.num_replicas_in_sync
+        )
+
+    def _reduce_tensor(self, op: str, tensor: Tensor, axis: Any) -> Tensor:
+        if axis is None:
+            several = self.num_replicas_in_sync > 1
+            return _ops.all_reduce(tensor, op=op) if several else tensor
+        axes = [axis] if isinstance(axis, int) else list(axis)
+        dtype = tensor._dtype
+        if op == "mean" and dtype not in ("float32", "float64"):
+            tensor, dtype = _ops.cast(tensor, dtype="float64"), "float64"
+        total = _ops.reduce_sum(tensor, axes=axes)
+        if self.num_replicas_in_sync > 1:
+            total = _ops.all_reduce(total, op="sum")
+        if op == "sum":
+            return total
+        return _ops.div(total, _ops.cast(_ops.global_size_of(tensor, axes=axes), dtype=dtype))
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """The parts of a value as a tuple."""
+        return value.values if isinstance(value, PerReplica) else (value,)
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        """The dataset with every batch split between the replicas."""
+        from samegrad.distribute._input import DistributedDataset
+
+        return DistributedDataset(dataset, self)
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[..., Any]) -> Any:
+        """A `PerReplica` of what value_fn(context) gives for each replica."""
+        count = self.num_replicas_in_sync
+        values = tuple(convert_to_tensor(value_fn(ValueContext(i, count))) for i in range(count))
+        return PerReplica(values) if count > 1 else values[0]
+
+
+class ValueContext:
+    """Which replica a value is made for."""
+
+    def __init__(self, replica_id_in_sync_group: int, num_replicas_in_sync: int) -> None:
+        self.replica_id_in_sync_group = replica_id_in_sync_group
+        self.num_replicas_in_sync = num_replicas_in_sync
+
+
+class MirroredStrategy(Strategy):
+    """Synchronous training of one model on N replicas, with one copy of each variable.
+
+    Args:
+        devices: Names of devices, one per replica, as TensorFlow's users write them.
+        replicas: How many replicas; default one.
+        split: "chunks" (ceil(n / N) examples each) or "balanced" (halved again and again, so that
+            a batch of any size gives the bits of one device).
+
+    Raises:
+        ValueError: No replica, a wrong `split`, or both `devices` and `replicas`.
+
+    Example:
+        >>> MirroredStrategy(replicas=4).num_replicas_in_sync
+        4
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str] | None = None,
+        cross_device_ops: Any = None,
+        *,
+        replicas: int | None = None,
+        split: str = "chunks",
+    ) -> None:
+        if devices is not None and replicas is not None and len(devices) != replicas:
+            raise ValueError(
+                f"[MirroredStrategy] devices and replicas must agree: got {len(devices)} devices "
+                f"and replicas={replicas}; give one of them."
+            )
+        count = len(devices) if devices is not None else 1 if replicas is None else replicas
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(
+                f"[MirroredStrategy] at least one replica is needed: got replicas={count!r}."
+            )
+        if split not in ("chunks", "balanced"):
+            raise ValueError(
+                f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}."
+            )
+        self._replicas = count
+        self._split = split
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas train together."""
+        return self._replicas
+
+    @property
+    def split(self) -> str:
+        """How a batch is divided."""
+        return self._split
+
+
+class DefaultStrategy(Strategy):
+    """One replica: what holds outside any scope."""
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """One."""
+        return 1
+
+
+_DEFAULT = DefaultStrategy()
+
+
+def default_strategy() -> Strategy:
+    """The strategy outside any scope."""
+    return _DEFAULT
+
+
+__all__ = ["DefaultStrategy", "MirroredStrategy", "Strategy", "ValueContext", "default_strategy"]
