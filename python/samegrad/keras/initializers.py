@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _random
+from samegrad import _core
+from samegrad._context import init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad.keras._registry import find
 from samegrad.keras.backend import floatx
 
 Shape = Sequence[int]
+# Random operations of steps have small ordinals, eager ones those from 2**62.
+_FIRST_ORDINAL = 2**61
 
 
 class Initializer:
@@ -124,7 +127,7 @@ class RandomNormal(Initializer):
     Args:
         mean: Their mean.
         stddev: Their standard deviation.
-        seed: None: the global seed and the variable's number decide. A number: it decides too.
+        seed: None: the global seed and the variable's number decide. A number: it alone decides.
 
     Example:
         >>> RandomNormal(stddev=0.1)((2, 3)).shape
@@ -384,4 +387,21 @@ def serialize(initializer: Any) -> Any:
 
 
 def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) -> Tensor:
-    return _random.stateless_for_creation(tuple(shape), dtype or floatx(), kind, seed=seed)
+    """Random numbers that depend on (global seed, variables created) or on an own seed alone."""
+    state = _core.random_state()
+    number, state.created = state.created, state.created + 1
+    before = state.seed, state.step
+    state.step = 0
+    if seed is not None:
+        state.seed, number = 0, 0
+    try:
+        with init_scope():
+            return getattr(_core.ops, f"random_{kind}")(
+                convert_to_tensor(0, "int64"),
+                shape=tuple(shape),
+                dtype=as_dtype(dtype or floatx()).name,
+                seed=seed or 0,
+                ordinal=_FIRST_ORDINAL + number,
+            )
+    finally:
+        state.seed, state.step = before
