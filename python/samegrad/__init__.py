@@ -15,6 +15,7 @@ from samegrad._maths import FUNCTIONS as _FUNCTIONS
 from samegrad._sysconfig import sysconfig
 from samegrad._tape import GradientTape, UnconnectedGradients
 from samegrad._tensor import Tensor, TensorShape, constant, convert_to_tensor, is_tensor
+from samegrad._tensor_spec import TensorSpec
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 
 __version__ = _core.__version__
@@ -22,7 +23,7 @@ globals().update(_FUNCTIONS)
 _LAZY = ("data", "keras", "nn", "train")
 
 __all__ = [
-    "DType", "GradientTape", "Tensor", "TensorShape", "UnconnectedGradients", "Variable",
+    "DType", "GradientTape", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
     "VariableAggregation", "VariableSynchronization", "as_dtype", "bool", "config", "constant",
     "convert_to_tensor", "distribute", "errors", "float32", "float64", "function", "init_scope",
     "int32", "int64", "is_tensor", "random", "sysconfig", "uint8",

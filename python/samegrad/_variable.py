@@ -32,6 +32,11 @@ class VariableAggregation(enum.Enum):
     ONLY_FIRST_REPLICA = 3
 
 
+def _inside_run() -> bool:
+    contexts = _context.state.replica_contexts
+    return bool(contexts) and contexts[-1] is not None
+
+
 class Variable:
     """A tensor that changes: one copy per process, shared by all replicas.
 
@@ -97,7 +102,7 @@ class Variable:
         return TensorShape(self._cell._shape)
 
     def _as_tensor(self) -> Tensor:
-        if self._cell.component_count > 1 and _context.in_cross_replica_context():
+        if self._cell.component_count > 1 and not _inside_run():
             return self._read_all()
         return _core.read_variable(self._cell)
 
@@ -149,7 +154,7 @@ class Variable:
             ValueError: Another shape.
         """
         tensor = self._aggregated(value)
-        if self._cell.component_count > 1 and _context.in_cross_replica_context():
+        if self._cell.component_count > 1 and not _inside_run():
             count = self._cell.component_count
             if self.aggregation is VariableAggregation.SUM:
                 tensor = tensor / float(count)

@@ -44,9 +44,7 @@ class FeedCursor(Cursor):
 
     def __init__(self, plan: Any, sources: list[Any], pack: Packer, **options: Any) -> None:
         self._plan = plan
-        self._make = lambda position: _core.Feed(
-            plan, sources, pack, position=position, **options
-        )
+        self._make = lambda position: _core.Feed(plan, sources, pack, position=position, **options)
         self._feed = self._make(0)
 
     @property

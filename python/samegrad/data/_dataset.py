@@ -69,13 +69,13 @@ class Dataset(Ordering):
         """
         borrowed = map_leaves(lambda value: _borrow(value, "from_tensor_slices"), tensors)
         leaves = leaves_of(borrowed)
-        sizes = [leaf._shape[0] if leaf._rank else None for leaf in leaves]
-        if not leaves or None in sizes or len(set(sizes)) > 1:
+        sizes = {leaf._shape[0] if leaf._rank else -1 for leaf in leaves}
+        if len(sizes) != 1 or -1 in sizes:
             raise ValueError(
                 "[Dataset.from_tensor_slices] all tensors must have the same length along axis 0: "
                 f"got shapes {', '.join(str(leaf._shape) for leaf in leaves) or 'of no tensor'}."
             )
-        return Dataset(nodes.SliceNode(borrowed, sizes[0]))
+        return Dataset(nodes.SliceNode(borrowed, sizes.pop()))
 
     @staticmethod
     def from_tensors(tensors: Structure, name: str | None = None) -> Dataset:
@@ -94,14 +94,14 @@ class Dataset(Ordering):
 
     @staticmethod
     def range(*args: Any, name: str | None = None) -> Dataset:
-        """Whole numbers (int64): range(stop), range(start, stop) or range(start, stop, step).
+        """Whole numbers (int64), with the arguments of Python's `range`.
 
         Raises:
             ValueError: The step is 0.
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(1, 8, 3).as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(1, 8, 3)]
             [1, 4, 7]
         """
         numbers = range(*(operator.index(arg) for arg in args))
@@ -130,7 +130,7 @@ class Dataset(Ordering):
             >>> import samegrad as tf
             >>> dataset = tf.data.Dataset.from_generator(
             ...     lambda: iter([1.0, 2.0]), output_signature=tf.TensorSpec((), tf.float32))
-            >>> list(dataset.as_numpy_iterator())
+            >>> [float(x) for x in dataset]
             [1.0, 2.0]
         """
         specs = leaves_of(output_signature)
@@ -156,7 +156,7 @@ class Dataset(Ordering):
         Example:
             >>> import samegrad as tf
             >>> a, b = tf.data.Dataset.range(2), tf.data.Dataset.range(5, 9)
-            >>> list(tf.data.Dataset.zip((a, b)).as_numpy_iterator())
+            >>> [(int(x), int(y)) for x, y in tf.data.Dataset.zip((a, b))]
             [(0, 5), (1, 6)]
         """
         structure = datasets[0] if len(datasets) == 1 else datasets
@@ -168,7 +168,7 @@ class Dataset(Ordering):
         Example:
             >>> import samegrad as tf
             >>> both = tf.data.Dataset.range(2).concatenate(tf.data.Dataset.range(7, 9))
-            >>> list(both.as_numpy_iterator())
+            >>> [int(n) for n in both]
             [0, 1, 7, 8]
         """
         return Dataset(functions.ConcatenateNode(self._node, _node_of(dataset)))
@@ -197,7 +197,7 @@ class Dataset(Ordering):
 
         Example:
             >>> import samegrad as tf
-            >>> [batch.tolist() for batch in tf.data.Dataset.range(3).batch(2).as_numpy_iterator()]
+            >>> [batch.numpy().tolist() for batch in tf.data.Dataset.range(3).batch(2)]
             [[0, 1], [2]]
         """
         size = at_least(operator.index(batch_size), 1, "batch", "batch_size")
@@ -246,7 +246,7 @@ class Dataset(Ordering):
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(3).batch(2).unbatch().as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(3).batch(2).unbatch()]
             [0, 1, 2]
         """
         return Dataset(functions.UnbatchNode(self._node))
@@ -278,7 +278,7 @@ class Dataset(Ordering):
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(3).map(lambda x: x * 2).as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(3).map(lambda x: x * 2)]
             [0, 2, 4]
         """
         return Dataset(functions.MapNode(self._node, map_func, num_parallel_calls is not None))
@@ -288,7 +288,7 @@ class Dataset(Ordering):
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(5).filter(lambda x: x % 2 == 1).as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(5).filter(lambda x: x % 2 == 1)]
             [1, 3]
         """
         return Dataset(functions.FilterNode(self._node, predicate))
@@ -307,7 +307,7 @@ class Dataset(Ordering):
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(2).cache().as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(2).cache()]
             [0, 1]
         """
         if filename:
@@ -329,7 +329,7 @@ class Dataset(Ordering):
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(2).prefetch(tf.data.AUTOTUNE).as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(2).prefetch(tf.data.AUTOTUNE)]
             [0, 1]
         """
         return Dataset(functions.PrefetchNode(self._node, max(0, operator.index(buffer_size))))
@@ -398,8 +398,8 @@ class Dataset(Ordering):
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(2).as_numpy_iterator())
-            [0, 1]
+            >>> next(tf.data.Dataset.range(5).batch(3).as_numpy_iterator())
+            array([0, 1, 2])
         """
         return (map_leaves(lambda leaf: leaf.numpy(), element) for element in self)
 

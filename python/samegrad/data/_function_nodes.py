@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _core
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import BackgroundCursor, Cursor

@@ -145,9 +145,9 @@ class Optional:
     Example:
         >>> import samegrad as tf
         >>> iterator = iter(tf.data.Dataset.range(1))
-        >>> iterator.get_next_as_optional().has_value().numpy()
+        >>> iterator.get_next_as_optional().has_value()
         True
-        >>> iterator.get_next_as_optional().has_value().numpy()
+        >>> bool(iterator.get_next_as_optional().has_value())
         False
     """
 

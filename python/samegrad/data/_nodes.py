@@ -146,7 +146,7 @@ class SliceNode(Node):
 
 
 class RangeNode(Node):
-    """Numbers first, first + step, …"""
+    """Numbers with a constant difference."""
 
     def __init__(self, first: int, step: int, count: int) -> None:
         super().__init__(batched=False)

@@ -33,7 +33,7 @@ class Ordering:
         Example:
             >>> import samegrad as tf
             >>> dataset = tf.data.Dataset.from_tensor_slices([0.5, 1.5]).enumerate()
-            >>> list(dataset.as_numpy_iterator())
+            >>> [(int(n), float(x)) for n, x in dataset]
             [(0, 0.5), (1, 1.5)]
         """
         numbers = nodes.RangeNode(operator.index(start), 1, nodes.INFINITE)
@@ -66,7 +66,7 @@ class Ordering:
         Example:
             >>> import samegrad as tf
             >>> dataset = tf.data.Dataset.range(5).shuffle(5, seed=1)
-            >>> sorted(dataset.as_numpy_iterator())
+            >>> sorted(int(n) for n in dataset)
             [0, 1, 2, 3, 4]
         """
         size = at_least(operator.index(buffer_size), 1, "shuffle", "buffer_size")
@@ -79,7 +79,7 @@ class Ordering:
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(2).repeat(2).as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(2).repeat(2)]
             [0, 1, 0, 1]
         """
         times = -1 if count is None else operator.index(count)
@@ -90,7 +90,7 @@ class Ordering:
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(9).take(2).as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(9).take(2)]
             [0, 1]
         """
         number = operator.index(count)
@@ -101,7 +101,7 @@ class Ordering:
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(4).skip(2).as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(4).skip(2)]
             [2, 3]
         """
         number = operator.index(count)
@@ -115,7 +115,7 @@ class Ordering:
 
         Example:
             >>> import samegrad as tf
-            >>> list(tf.data.Dataset.range(7).shard(3, 1).as_numpy_iterator())
+            >>> [int(n) for n in tf.data.Dataset.range(7).shard(3, 1)]
             [1, 4]
         """
         count, number = operator.index(num_shards), operator.index(index)

@@ -161,7 +161,7 @@ class SkipCursor(Cursor):
 
 
 class ShardCursor(Cursor):
-    """Elements index, index + count, index + 2 count, …"""
+    """Every count-th element, from element `index` on."""
 
     def __init__(self, child: Cursor, count: int, index: int) -> None:
         self._child, self._count, self._before = child, count, index
@@ -188,7 +188,7 @@ class BatchCursor(Cursor):
         )  # fmt: skip
 
     def next(self) -> Structure:
-        elements = []
+        elements: list[Structure] = []
         try:
             while len(elements) < self._size:
                 elements.append(self._child.next())

@@ -40,8 +40,10 @@ def process_seed() -> int:
 
 @contextlib.contextmanager
 def data_function(seed: int, position: int) -> Iterator[None]:
-    """Around a user's function: it runs at once, whatever is traced or watched, and what it draws
-    depends on seed and position only."""
+    """Around a user's function: what it draws depends on seed and position only.
+
+    It runs at once, whatever is being traced or watched.
+    """
     _core.push_no_trace()
     _core.push_random_state(seed, position << 20)
     try:

@@ -1,10 +1,10 @@
-"""Datasets under a strategy: each element is a global batch, of which every replica gets a share."""
+"""Datasets under a strategy: each element is a global batch, shared out to the replicas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from samegrad import _core
 from samegrad.data._cursor import BackgroundCursor, Cursor
@@ -61,6 +61,18 @@ class InputContext:
         return global_batch_size // self.num_replicas_in_sync
 
 
+class InputStrategy(Protocol):
+    """What of a strategy matters here."""
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas share a batch."""
+
+    @property
+    def split(self) -> str:
+        """How they share it: "chunks" or "balanced"."""
+
+
 @dataclass(frozen=True)
 class Split:
     """How elements are shared out.
@@ -98,9 +110,9 @@ class DistributedDataset:
 
     Args:
         dataset: Its elements are global batches; with `own`, batches of one replica.
-        replicas: How many there are.
-        balanced: Shares are halved recursively instead of being chunks of ceil(n / replicas); up
-            to 4 rows are not divided.
+        strategy: Whose replicas they are for. Its `split` says how a batch of n is shared out to N
+            replicas: in chunks of ceil(n / N), or balanced: halved recursively, up to 4 rows being
+            left whole.
         own: Each replica takes an element of its own, in order; after the last one, batches
             without rows.
 
@@ -110,23 +122,23 @@ class DistributedDataset:
 
     Example:
         >>> import samegrad as tf
-        >>> dataset = DistributedDataset(tf.data.Dataset.range(7).batch(4), replicas=2)
+        >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+        >>> dataset = DistributedDataset(tf.data.Dataset.range(7).batch(4), strategy)
         >>> for batch in dataset:
         ...     print([part.numpy().tolist() for part in batch.values])
         [[0, 1], [2, 3]]
         [[4, 5], [6]]
     """
 
-    def __init__(
-        self, dataset: Dataset, *, replicas: int, balanced: bool = False, own: bool = False
-    ) -> None:
+    def __init__(self, dataset: Dataset, strategy: InputStrategy, *, own: bool = False) -> None:
         if not isinstance(dataset, Dataset):
             raise TypeError(
                 "[experimental_distribute_dataset] a samegrad.data.Dataset is needed: got "
-                f"{type(dataset).__name__}; make one with Dataset.from_tensor_slices(...).batch(...)."
+                f"{type(dataset).__name__}; make one, e.g. with "
+                "Dataset.from_tensor_slices(arrays).batch(global_batch_size)."
             )
         self._node = dataset._node
-        self._split = Split(replicas, balanced, own)
+        self._split = Split(strategy.num_replicas_in_sync, strategy.split == "balanced", own)
         self._epochs = EpochCounter()
         check_splittable(self._node)
 
@@ -158,8 +170,8 @@ class DistributedIterator(ResumableIterator):
 
     Example:
         >>> import samegrad as tf
-        >>> dataset = DistributedDataset(tf.data.Dataset.range(4).batch(2), replicas=2)
-        >>> iterator = iter(dataset)
+        >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+        >>> iterator = iter(DistributedDataset(tf.data.Dataset.range(4).batch(2), strategy))
         >>> [part.numpy().tolist() for part in iterator.get_next().values]
         [[0], [1]]
     """
@@ -187,13 +199,13 @@ class DistributedIterator(ResumableIterator):
 
 
 def distribute_from_function(
-    dataset_fn: Callable[[InputContext], Dataset], *, replicas: int
+    dataset_fn: Callable[[InputContext], Dataset], strategy: InputStrategy
 ) -> DistributedDataset:
     """What `Strategy.distribute_datasets_from_function` returns.
 
     Args:
         dataset_fn: Gets an `InputContext`; returns a dataset of batches, each for one replica.
-        replicas: How many there are.
+        strategy: Whose replicas they are for.
 
     Returns:
         A dataset each of whose elements is one batch per replica.
@@ -204,15 +216,16 @@ def distribute_from_function(
 
     Example:
         >>> import samegrad as tf
+        >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
         >>> dataset = distribute_from_function(
-        ...     lambda context: tf.data.Dataset.range(6).batch(2), replicas=2)
+        ...     lambda context: tf.data.Dataset.range(6).batch(2), strategy)
         >>> for batch in dataset:
         ...     print([part.numpy().tolist() for part in batch.values])
         [[0, 1], [2, 3]]
         [[4, 5], []]
     """
-    dataset = dataset_fn(InputContext(num_replicas_in_sync=replicas))
-    return DistributedDataset(dataset, replicas=replicas, own=True)
+    context = InputContext(num_replicas_in_sync=strategy.num_replicas_in_sync)
+    return DistributedDataset(dataset_fn(context), strategy, own=True)
 
 
 def _open(root: Node, run: Run, split: Split) -> Cursor:
@@ -278,13 +291,14 @@ def _mark(tensor: Any) -> Any:
 
 def _rows_of(leaves: list[Any]) -> int:
     """The number of rows that all leaves have."""
-    sizes = [leaf._shape[0] if leaf._rank else None for leaf in leaves]
-    if None in sizes or len(set(sizes)) > 1:
+    sizes = {int(leaf._shape[0]) if leaf._rank else -1 for leaf in leaves}
+    if len(sizes) != 1 or -1 in sizes:
+        shapes = ", ".join(str(leaf._shape) for leaf in leaves)
         raise ValueError(
             "[experimental_distribute_dataset] all components of a batch must have the same number "
-            f"of examples along axis 0: got shapes {', '.join(str(leaf._shape) for leaf in leaves)}."
+            f"of examples along axis 0: got shapes {shapes}."
         )
-    return int(sizes[0])
+    return sizes.pop()
 
 
 __all__ = ["DistributedDataset", "DistributedIterator", "InputContext", "distribute_from_function"]

@@ -154,6 +154,14 @@ class Strategy(abc.ABC):
 
         return DistributedDataset(dataset, self)
 
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[..., Any], options: Any = None
+    ) -> Any:
+        """The dataset that dataset_fn(input_context) makes, one of its batches per replica."""
+        from samegrad.distribute._input import distribute_from_function
+
+        return distribute_from_function(dataset_fn, self)
+
     def experimental_distribute_values_from_function(self, value_fn: Callable[..., Any]) -> Any:
         """A `PerReplica` of what value_fn(context) gives for each replica."""
         count = self.num_replicas_in_sync
