@@ -23,10 +23,10 @@ globals().update(_FUNCTIONS)
 _LAZY = ("data", "keras", "nn", "train")
 
 __all__ = [
-    "DType", "GradientTape", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
-    "VariableAggregation", "VariableSynchronization", "as_dtype", "bool", "config", "constant",
-    "convert_to_tensor", "distribute", "errors", "float32", "float64", "function", "init_scope",
-    "int32", "int64", "is_tensor", "random", "sysconfig", "uint8",
+    "DType", "GradientTape", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
+    "Variable", "VariableAggregation", "VariableSynchronization", "as_dtype", "bool", "config",
+    "constant", "convert_to_tensor", "distribute", "errors", "float32", "float64", "function",
+    "init_scope", "int32", "int64", "is_tensor", "random", "sysconfig", "uint8",
 ]  # fmt: skip
 
 

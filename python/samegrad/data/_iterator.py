@@ -145,7 +145,7 @@ class Optional:
     Example:
         >>> import samegrad as tf
         >>> iterator = iter(tf.data.Dataset.range(1))
-        >>> iterator.get_next_as_optional().has_value()
+        >>> bool(iterator.get_next_as_optional().has_value())
         True
         >>> bool(iterator.get_next_as_optional().has_value())
         False

@@ -233,7 +233,7 @@ def _rows_of(element: Structure) -> Iterator[Structure]:
             f"{', '.join(str(view.shape) for view in views)}."
         )
     for row in range(views[0].shape[0]):
-        yield fill(element, [Tensor(view[row]) for view in views])
+        yield fill(element, [Tensor(np.asarray(view[row])) for view in views])
 
 
 def pad_elements(
@@ -272,6 +272,6 @@ def _pad_column(views: list[np.ndarray[Any, Any]], wanted: Any, value: Any) -> T
             f"{tuple(wanted)} and an element of shape {tuple(largest)}."
         )
     batch = np.full((len(views), *shape), value, dtype=views[0].dtype)
-    for row, view in zip(batch, views, strict=True):
-        row[tuple(map(slice, view.shape))] = view
+    for row, view in enumerate(views):
+        batch[(row, *map(slice, view.shape))] = view
     return Tensor(batch, copy=False)._as_examples(0, 1)
