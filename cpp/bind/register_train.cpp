@@ -178,8 +178,10 @@ void register_tape(py::module_& m) {
 
 // The user's line: the innermost frame outside the package.
 std::string locate_user() {
-  static const py::object locate = py::module_::import("samegrad._location").attr("user_line");
-  return py::cast<std::string>(locate());
+  // Never destroyed: that would happen after the interpreter is gone.
+  static const auto* locate =
+      new py::object(py::module_::import("samegrad._location").attr("user_line"));
+  return py::cast<std::string>((*locate)());
 }
 
 }  // namespace
