@@ -1,0 +1,157 @@
+"""What each layer computes."""
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+from replica_values import examples
+from samegrad.keras import layers
+
+
+def random(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5, 4, 3), (5, 2, 4, 3)])
+def test_dense_over_the_last_axis(shape):
+    layer = layers.Dense(6, activation="tanh", bias_initializer="random_normal")
+    x = random(*shape)
+    y = layer(x).numpy()
+    np.testing.assert_allclose(
+        y, np.tanh(x @ layer.kernel.numpy() + layer.bias.numpy()), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_dense_gives_a_row_the_same_bits_wherever_it_is():
+    layer, x = layers.Dense(7), random(9, 5, 3)
+    whole = layer(x).numpy()
+    for i in range(9):
+        assert (layer(x[i : i + 1]).numpy() == whole[i]).all()
+
+
+def test_dense_gradient_of_tokens():
+    layer, x = layers.Dense(2, use_bias=False), random(4, 3, 5)
+    with tf.GradientTape() as tape:
+        y = layer(x)
+    gradient = tape.gradient(y, layer.kernel).numpy()
+    np.testing.assert_allclose(gradient, np.tile(x.sum((0, 1))[:, None], 2), rtol=1e-4, atol=1e-5)
+
+
+def test_dense_of_a_plain_tensor_in_a_trace():
+    layer = layers.Dense(2)
+
+    @tf.function
+    def call(x):
+        return layer(x)
+
+    x = random(4, 3, 5)
+    np.testing.assert_allclose(call(tf.constant(x)).numpy(), layer(x).numpy(), rtol=1e-6)
+
+
+def test_conv2d_strides_and_padding():
+    x = random(2, 9, 8, 3)
+    for padding, shape in [("valid", (2, 4, 3, 5)), ("same", (2, 5, 4, 5))]:
+        layer = layers.Conv2D(5, 3, strides=2, padding=padding, activation="relu")
+        y = layer(x)
+        assert y.shape == shape
+        product = tf.nn.conv2d(x, layer.kernel.numpy(), 2, padding.upper())
+        np.testing.assert_array_equal(y.numpy(), np.maximum(product.numpy(), 0))
+
+
+def test_pooling_layers():
+    x = random(2, 4, 6, 3)
+    blocks = x.reshape(2, 2, 2, 3, 2, 3)
+    np.testing.assert_array_equal(layers.MaxPooling2D()(x).numpy(), blocks.max((2, 4)))
+    np.testing.assert_allclose(layers.AvgPool2D()(x).numpy(), blocks.mean((2, 4)), rtol=1e-5)
+    mean = layers.GlobalAveragePooling2D()(x).numpy()
+    np.testing.assert_allclose(mean, x.mean((1, 2)), rtol=1e-4, atol=1e-6)
+    largest = layers.GlobalMaxPooling2D(keepdims=True)(x).numpy()
+    np.testing.assert_array_equal(largest, x.max((1, 2), keepdims=True))
+
+
+def test_shapes_of_examples():
+    x = random(2, 3, 4)
+    np.testing.assert_array_equal(layers.Flatten()(x).numpy(), x.reshape(2, 12))
+    assert layers.Flatten()(x[:, 0, 0]).shape == (2, 1)
+    np.testing.assert_array_equal(layers.Reshape((2, -1))(x).numpy(), x.reshape(2, 2, 6))
+    with pytest.raises(ValueError, match=r"has 12 elements, which do not fit.*\(5, -1\)"):
+        layers.Reshape((5, -1))(x)
+
+
+def test_no_examples_at_all():
+    x = examples(np.zeros((0, 8, 8, 1), "float32"))
+    y = layers.Conv2D(2, 3)(x)
+    y = layers.Dense(4)(layers.Flatten()(layers.MaxPooling2D()(y)))
+    assert y.shape == (0, 4)
+
+
+def test_dropout_acts_in_training_only():
+    x = np.ones((50, 20), "float32")
+    layer = layers.Dropout(0.4)
+    np.testing.assert_array_equal(layer(x).numpy(), x)
+    first, second = (layer(x, training=True).numpy() for _ in range(2))
+    assert set(np.unique(first)) == {0.0, np.float32(1 / 0.6)}
+    assert (first != second).any()
+    np.testing.assert_array_equal(layers.Dropout(0.0)(x, training=True).numpy(), x)
+
+
+def test_activations_as_layers():
+    x = np.float32([-2.0, 0.5, 8.0])
+    relu = layers.ReLU(max_value=6.0, negative_slope=0.5, threshold=1.0)
+    np.testing.assert_array_equal(relu(x).numpy(), [-1.5, -0.25, 6.0])
+    np.testing.assert_allclose(layers.LeakyReLU()(x).numpy(), [-0.6, 0.5, 8.0], rtol=1e-6)
+    np.testing.assert_allclose(layers.Softmax(axis=0)(x).numpy().sum(), 1.0, rtol=1e-6)
+    np.testing.assert_array_equal(layers.Activation(tf.abs)(x).numpy(), abs(x))
+
+
+def test_layers_of_several_inputs():
+    x = random(3, 2)
+    np.testing.assert_array_equal(layers.Add()([x, x]).numpy(), x + x)
+    joined = layers.Concatenate()([x, x]).numpy()
+    np.testing.assert_array_equal(joined, np.concatenate([x, x], -1))
+    with pytest.raises(ValueError, match="a list of at least two tensors is needed: got Tensor"):
+        layers.Add()(x)
+
+
+def test_a_function_as_a_layer():
+    layer = layers.Lambda(lambda x, factor, training: x * factor if training else x,
+                          arguments={"factor": 3.0})  # fmt: skip
+    assert float(layer([2.0], training=True)[0]) == 6.0
+    assert float(layer([2.0])[0]) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: layers.Dense(0), r"^\[Dense\] units must be positive: got 0.$"),
+        (lambda: layers.Dense(2.5), "units must be positive: got 2.5"),
+        (lambda: layers.Dense(2)([1.0]), r"must be \[n, ..., inputs\]: got shape"),
+        (lambda: layers.Dense(2, activation="rellu"), r"\[activation\] no such name: got 'rellu'"),
+        (lambda: layers.Dense(2, kernel_initializer="ten"), r"\[initializer\] no such name"),
+        (lambda: layers.Dense(2, kernel_regularizer=3), r"\[regularizer\] a name, a config"),
+        (lambda: layers.Conv2D(0, 3), r"\[Conv2D\] filters must be positive: got 0"),
+        (lambda: layers.Conv2D(1, 0), r"\[Conv2D\] kernel_size must be one or two positive"),
+        (lambda: layers.Conv2D(1, 3, padding="full"), "padding must be 'valid' or 'same'"),
+        (lambda: layers.Conv2D(1, 3, groups=2), "dilation_rate and groups must be 1"),
+        (lambda: layers.Conv2D(1, 3)(random(2, 5, 5)), "add the missing axes"),
+        (lambda: layers.Conv2D(1, 9)(random(1, 5, 5, 1)), "window must not be larger"),
+        (lambda: layers.MaxPooling2D(data_format="channels_first"), "channels last"),
+        (lambda: layers.Dropout(1.0), r"\[Dropout\] rate must be in \[0, 1\): got 1.0"),
+        (lambda: layers.LeakyReLU(alpha=-1.0), "alpha must not be negative: got -1.0"),
+        (lambda: layers.ReLU(threshold=-1.0), "must not be negative"),
+        (lambda: layers.InputLayer(), "input_shape is needed"),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_another_size_than_at_the_first_call_is_refused():
+    dense, conv = layers.Dense(2, name="d"), layers.Conv2D(2, 1, name="c")
+    dense(random(1, 3))
+    conv(random(1, 4, 4, 2))
+    with pytest.raises(ValueError, match=r"\[d\] the input's last axis must have 3 elements"):
+        dense(random(1, 4))
+    with pytest.raises(ValueError, match=r"\[c\] images must be \[n, rows, columns, 2\]"):
+        conv(random(1, 4, 4, 3))

@@ -1,0 +1,163 @@
+"""Sequential and subclassed models."""
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+from samegrad import keras
+from samegrad.keras import layers
+from samegrad.train._trackable import build_tree, collect, restore_tree
+
+
+def cnn():
+    return keras.Sequential(
+        [
+            layers.Conv2D(4, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(10),
+        ]
+    )
+
+
+def test_a_model_has_no_weights_before_its_first_call():
+    model = cnn()
+    for read in (lambda: model.weights, lambda: model.trainable_variables, model.count_params):
+        with pytest.raises(ValueError, match="the weights do not exist yet: call"):
+            read()
+    model(np.zeros((2, 8, 8, 1), "float32"))
+    assert [tuple(w.shape) for w in model.weights] == [(3, 3, 1, 4), (4,), (36, 10), (10,)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cnn().build((None, 8, 8, 1)),
+        lambda: keras.Sequential([keras.Input(shape=(8, 8, 1)), layers.Conv2D(4, 3)]),
+        lambda: keras.Sequential([layers.Conv2D(4, 3, input_shape=(8, 8, 1))]),
+        lambda: keras.Sequential([layers.Dense(4, input_dim=3)]),
+        lambda: keras.Sequential([layers.InputLayer((8, 8, 1)), layers.Conv2D(4, 3)]),
+    ],
+)
+def test_a_known_input_shape_makes_the_weights_at_once(make):
+    model = make()
+    if model is not None:
+        assert model.built
+        assert len(model.weights) == 2
+
+
+def test_the_way_weights_are_made_does_not_change_them():
+    images = np.random.default_rng(0).normal(size=(2, 8, 8, 1)).astype("float32")
+
+    def weights(prepare):
+        keras.utils.set_random_seed(5)
+        model = cnn()
+        prepare(model)
+        return [w.tobytes() for w in model.get_weights()]
+
+    def in_a_step(model):
+        return tf.distribute.MirroredStrategy(replicas=2).run(lambda: model(images))
+
+    ways = [lambda m: m(images), lambda m: m.build((None, 8, 8, 1)), tf.function(lambda m: m(images)), in_a_step]
+    first, *others = [weights(way) for way in ways]
+    assert all(other == first for other in others)
+
+
+def test_building_computes_nothing_and_draws_nothing():
+    looked = []
+
+    def look(x):
+        looked.append(type(x).__name__)
+        assert x.shape[0] is not None
+        with pytest.raises(TypeError, match="not known yet"):
+            float(tf.reduce_sum(x))
+        return x
+
+    model = keras.Sequential([layers.Lambda(look), layers.Dropout(0.5), layers.Dense(2)])
+    model.build((None, 3))
+    assert looked == ["Tensor"]
+
+
+def test_layers_come_and_go():
+    model = keras.Sequential(name="mine")
+    with pytest.raises(TypeError, match=r"\[mine\] there are no layers to pop"):
+        model.pop()
+    model.add(layers.Dense(3, input_shape=(2,)))
+    model.add(layers.Dense(4))
+    assert len(model.weights) == 4
+    model.pop()
+    assert len(model.weights) == 2
+    model.add(layers.Dense(5))
+    assert model([[1.0, 2.0]]).shape == (1, 5)
+    with pytest.raises(TypeError, match="elements must be layers: got function"):
+        model.add(lambda x: x)
+
+
+def test_layers_are_found():
+    model = keras.Sequential([keras.Input(shape=(2,)), layers.Dense(3, name="first")])
+    assert model.get_layer("first") is model.get_layer(index=0) is model.layers[0]
+    with pytest.raises(ValueError, match="there are first"):
+        model.get_layer("second")
+
+
+def test_summary_counts_weights():
+    model = cnn()
+    model.build((None, 8, 8, 1))
+    model.layers[0].trainable = False
+    lines = []
+    model.summary(print_fn=lines.append)
+    text = "\n".join(lines)
+    assert "(None, 6, 6, 4)" in text
+    assert "Total params: 410" in text
+    assert "Trainable params: 370" in text
+    assert "Non-trainable params: 40" in text
+
+
+def test_a_configuration_makes_the_same_model():
+    model = cnn()
+    twin = keras.Sequential.from_config(model.get_config())
+    assert twin.get_config() == model.get_config()
+    assert [type(layer) for layer in twin.layers] == [type(layer) for layer in model.layers]
+
+
+def test_models_of_inputs_and_outputs_are_refused():
+    with pytest.raises(TypeError, match="are made with samegrad.keras.Sequential or by subclass"):
+        keras.Model(inputs=keras.Input(shape=(2,)), outputs=None)
+
+
+class Two(keras.Model):
+    """A model of two inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = layers.Dense(2), layers.Dense(2)
+
+    def call(self, inputs):
+        a, b = inputs
+        return self.left(a) + self.right(b)
+
+
+def test_a_subclass_builds_from_shapes():
+    model = Two()
+    model.build([(None, 3), (None, 4)])
+    assert [tuple(w.shape) for w in model.weights] == [(3, 2), (2,), (4, 2), (2,)]
+    assert model((np.ones((1, 3)), np.ones((1, 4)))).shape == (1, 2)
+
+
+def test_checkpoints_wait_for_weights_that_do_not_exist_yet():
+    images = np.random.default_rng(0).normal(size=(2, 8, 8, 1)).astype("float32")
+    model = cnn()
+    expected = model(images).numpy()
+    leaves, aliases = collect(model)
+    assert sorted(leaves) == ["layers/0/bias", "layers/0/kernel", "layers/3/bias", "layers/3/kernel"]
+    leaves = {key: np.array(value) for key, value in leaves.items()}
+    later = cnn()
+    restore_tree(later, build_tree(leaves, aliases))
+    np.testing.assert_array_equal(later(images).numpy(), expected)
+
+
+def test_calls_under_a_tape_and_in_a_trace_agree():
+    model, x = cnn(), np.random.default_rng(1).normal(size=(6, 8, 8, 1)).astype("float32")
+    eager = model(x).numpy()
+    traced = tf.function(lambda images: model(images))(x).numpy()
+    assert (eager == traced).all()
