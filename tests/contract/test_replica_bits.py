@@ -1,0 +1,114 @@
+"""One model, any number of replicas and threads, the bits of one device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import samegrad as tf
+
+STEPS, BATCH, EXAMPLES = 6, 40, 200
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before() -> Iterator[None]:
+    yield
+    tf.config.threading.set_intra_op_parallelism_threads(0)
+
+
+def data(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(EXAMPLES, 12, 12, 1)).astype(dtype)
+    return images, rng.integers(0, 5, EXAMPLES)
+
+
+def train(replicas: int, split: str = "chunks", batch: int = BATCH, dtype: str = "float32",
+          dropout: bool = False) -> tuple[list[np.ndarray], list[float]]:  # fmt: skip
+    tf.random.set_seed(3)
+    tf.keras.backend.set_floatx(dtype)
+    try:
+        strategy = tf.distribute.MirroredStrategy(replicas=replicas, split=split)
+        dataset = tf.data.Dataset.from_tensor_slices(data(dtype)).batch(batch).repeat()
+        layers = tf.keras.layers
+        with strategy.scope():
+            model = tf.keras.Sequential(
+                [
+                    layers.Conv2D(8, 3, activation="relu"),
+                    layers.MaxPooling2D(),
+                    layers.Flatten(),
+                    *([layers.Dropout(0.3)] if dropout else []),
+                    layers.Dense(16, activation="relu"),
+                    layers.Dense(5),
+                ]
+            )
+            model.build((None, 12, 12, 1))
+            optimizer = tf.keras.optimizers.Adam(1e-2)
+            loss_object = tf.keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, reduction="none"
+            )
+
+        def step(inputs: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+            images, labels = inputs
+            with tf.GradientTape() as tape:
+                losses = loss_object(labels, model(images, training=True))
+                loss = tf.nn.compute_average_loss(losses)
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            return loss
+
+        @tf.function
+        def distributed(inputs: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+            return strategy.reduce("SUM", strategy.run(step, args=(inputs,)), axis=None)
+
+        batches = iter(strategy.experimental_distribute_dataset(dataset))
+        losses = [float(distributed(next(batches))) for _ in range(STEPS)]
+        return [v.numpy() for v in model.trainable_variables], losses
+    finally:
+        tf.keras.backend.set_floatx("float32")
+
+
+def assert_same_bits(one: tuple[list, list], other: tuple[list, list]) -> None:
+    for a, b in zip(one[0], other[0], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one[1] == other[1]
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("replicas", [2, 4, 8])
+def test_equal_shares_give_the_bits_of_one_device(replicas: int, dropout: bool) -> None:
+    assert_same_bits(train(1, dropout=dropout), train(replicas, dropout=dropout))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_threads_change_no_bit(threads: int) -> None:
+    expected = train(1)
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    assert_same_bits(expected, train(2))
+    assert_same_bits(expected, train(1))
+
+
+@pytest.mark.parametrize("batch", [13, 37])
+def test_a_balanced_split_gives_the_bits_of_one_device_for_any_batch(batch: int) -> None:
+    assert_same_bits(train(1, batch=batch), train(4, split="balanced", batch=batch))
+
+
+def test_uneven_shares_agree_in_float64() -> None:
+    one, three = train(1, dtype="float64"), train(3, dtype="float64")
+    for a, b in zip(one[0], three[0], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(one[1], three[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["inner_loops", "defer_products", "eliminate_common",
+                                  "fold_constants", "sink_masks", "fuse_epilogue",
+                                  "eliminate_dead"])  # fmt: skip
+def test_a_pass_switched_off_changes_no_bit(name: str) -> None:
+    from samegrad import _trace
+
+    expected = train(2)
+    setattr(_trace.OPTIONS, name, False)
+    try:
+        assert_same_bits(expected, train(2))
+    finally:
+        setattr(_trace.OPTIONS, name, True)
