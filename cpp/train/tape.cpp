@@ -29,9 +29,14 @@ void Tape::stop() {
   pushed_ = false;
 }
 
-void Tape::watch(const Tensor& tensor) {
+void Tape::watch(Tensor& tensor) {
   if (!trace_) fail(ErrorKind::kRuntime, "GradientTape.watch", "call it inside the `with` block.");
-  watched_.insert(trace_->lift(tensor));
+  const Value value = trace_->lift(tensor);
+  watched_.insert(value);
+  if (tensor.symbolic()) return;
+  // From now on it is this value of the trace, not a new operand at each use.
+  tensor.recorded = trace_;
+  tensor.value = value;
 }
 
 Values Tape::values_of(const Origin& source) {

@@ -100,7 +100,7 @@ class Tape {
   void start();
   void stop();
   bool recording() const { return recording_; }
-  void watch(const Tensor& tensor);
+  void watch(Tensor& tensor);
   // One gradient per source (a tensor or a variable), absent where it is not connected.
   // RuntimeError if a tape that is not persistent is used twice.
   struct Origin {
