@@ -50,6 +50,11 @@ void register_tensor(py::module_& m) {
              return t.symbolic() && t.trace->program().varying(t.value);
            })
       .def_property_readonly("_example_axis", &example_axis)
+      // Whether the tape that is recording knows it: a copy of it would not get gradients.
+      .def_property_readonly("_recorded", [](const Tensor& t) {
+             const auto trace = current_trace();
+             return trace != nullptr && t.recorded.lock() == trace;
+           })
       .def("_fix_size", &fix_size)
       .def("_numpy", [](const Tensor& t) { return numpy_from_array(array_of(t, "Tensor.numpy")); })
       .def("_view", [](const Tensor& t) { return numpy_view(array_of(t, "Tensor")); })
