@@ -98,7 +98,7 @@ void register_trace(py::module_& m) {
              return std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
            }),
            py::arg("replicas") = 1)
-      .def_property_readonly("replicas", &Trace::replicas)
+      .def_property("replicas", &Trace::replicas, &Trace::set_replicas)
       .def("enter", [](const std::shared_ptr<Trace>& t) { push_trace(t); })
       .def("exit", [](const std::shared_ptr<Trace>&) { pop_trace(); })
       .def("argument",

@@ -35,6 +35,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Mode mode() const { return mode_; }
   const Graph& program() const { return graph_; }
   int replicas() const { return graph_.replicas; }
+  // Until a strategy runs in it, a trace is one of one replica.
+  void set_replicas(int replicas) { graph_.replicas = replicas; }
 
   Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {}) override;
 

@@ -82,6 +82,15 @@ class Strategy(abc.ABC):
         )  # fmt: skip
 
     def _run_in_trace(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        trace = _core.current_trace()
+        if trace.replicas == 1:
+            trace.replicas = self.num_replicas_in_sync
+        elif trace.replicas != self.num_replicas_in_sync:
+            raise RuntimeError(
+                f"[Strategy.run] a function runs one strategy: got {self.num_replicas_in_sync} "
+                f"replicas where {trace.replicas} run already; use two functions."
+            )
+
         def unwrap(value: Any) -> Any:
             return value.tensor if isinstance(value, TracedPerReplica) else value
 
