@@ -31,7 +31,11 @@ def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         return tensor
     if tensor._example_axis is not None or getattr(tensor, "_recorded", False):
         return tensor
-    return tensor._as_examples(0, 1)
+    marked = tensor._as_examples(0, 1)
+    logits = getattr(tensor, "_keras_logits", None)
+    if logits is not None:
+        marked._keras_logits = as_examples(logits)
+    return marked
 
 
 def static_shape(tensor: Tensor) -> tuple[int | None, ...]:
