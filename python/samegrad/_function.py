@@ -15,7 +15,6 @@ from samegrad._trace import TracedProgram
 from samegrad.distribute._values import PerReplica
 
 
-
 def _key(leaf: Any) -> Any:
     if isinstance(leaf, PerReplica):
         return ("replicas", len(leaf.values), _key(leaf.values[0]))

@@ -176,9 +176,7 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
     """
     array = _default_array(value, dtype) if not is_tensor(value) else value
     if shape is not None and isinstance(array, np.ndarray):
-        array = (
-            np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
-        )
+        array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
     return convert_to_tensor(array, dtype)
 
 

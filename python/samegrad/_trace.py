@@ -85,8 +85,6 @@ def _tensor_of(value: Any) -> Tensor:
     return value.tensor if isinstance(value, TracedPerReplica) else value
 
 
-def trace_and_run(
-    fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int
-) -> Any:
+def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
     """Traces, compiles (or finds the equal program) and runs once."""
     return TracedProgram(fn, args, kwargs, replicas).run(args, kwargs)

@@ -134,7 +134,9 @@ class Variable:
         if context is None or context.num_replicas_in_sync == 1 or self._cell.component_count > 1:
             return tensor
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            first = _ops.cast(_ops.equal(_ops.replica_id(), Tensor(np.zeros((), np.int64))), dtype=tensor._dtype)
+            first = _ops.cast(
+                _ops.equal(_ops.replica_id(), Tensor(np.zeros((), np.int64))), dtype=tensor._dtype
+            )
             return context.all_reduce("sum", _ops.mul(tensor, first))
         if self.aggregation is VariableAggregation.NONE:
             return tensor

@@ -80,7 +80,9 @@ def naive_conv2d(x, w, stride, top, left, rows, columns):
     y = np.zeros((len(x), rows, columns, w.shape[3]))
     for i in range(rows):
         for j in range(columns):
-            at = padded[:, i * stride : i * stride + w.shape[0], j * stride : j * stride + w.shape[1]]
+            at = padded[
+                :, i * stride : i * stride + w.shape[0], j * stride : j * stride + w.shape[1]
+            ]
             y[:, i, j] = np.tensordot(at, w, 3)
     return y
 

@@ -40,9 +40,7 @@ class Strategy(abc.ABC):
         """
         current = _context.state.strategies[-1] if _context.state.strategies else None
         if current is not None and current is not self:
-            raise RuntimeError(
-                "[Strategy.scope] another strategy's scope is open; leave it first."
-            )
+            raise RuntimeError("[Strategy.scope] another strategy's scope is open; leave it first.")
         with _context.entered(self, None):
             yield self
 
@@ -131,7 +129,9 @@ class Strategy(abc.ABC):
                 f"{self.num_replicas_in_sync} replicas; return it from strategy.run."
             )
         if _core.tracing():
-            tensor = value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
+            tensor = (
+                value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
+            )
             return self._reduce_tensor(op, tensor, axis)
         parts_of = value if parts else PerReplica((value,) * self.num_replicas_in_sync)
         return trace_and_run(
@@ -222,9 +222,7 @@ class MirroredStrategy(Strategy):
                 f"[MirroredStrategy] at least one replica is needed: got replicas={count!r}."
             )
         if split not in ("chunks", "balanced"):
-            raise ValueError(
-                f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}."
-            )
+            raise ValueError(f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}.")
         self._replicas = count
         self._split = split
 

@@ -62,7 +62,12 @@ ACCURACIES = [
     (metrics.Accuracy(), [[1], [2], [3], [4]], [1, 2, 3, 0], 0.75),
     (metrics.BinaryAccuracy(), [[1], [1], [0], [0]], [[0.98], [1.0], [0.0], [0.6]], 0.75),
     (metrics.BinaryAccuracy(threshold=0.7), [1, 0], [0.6, 0.6], 0.5),
-    (metrics.CategoricalAccuracy(), [[0, 0, 1], [0, 1, 0]], [[0.1, 0.9, 0.8], [0.05, 0.95, 0]], 0.5),
+    (
+        metrics.CategoricalAccuracy(),
+        [[0, 0, 1], [0, 1, 0]],
+        [[0.1, 0.9, 0.8], [0.05, 0.95, 0]],
+        0.5,
+    ),
     (metrics.SparseCategoricalAccuracy(), [2, 1], [[0.1, 0.6, 0.3], [0.05, 0.95, 0]], 0.5),
     (metrics.SparseCategoricalAccuracy(), [[2.0], [1.0]], [[0.1, 0.3, 0.6], [0.05, 0.95, 0]], 1.0),
     (metrics.MeanSquaredError(), [[0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]], 0.25),

@@ -58,7 +58,12 @@ def test_the_way_weights_are_made_does_not_change_them():
     def in_a_step(model):
         return tf.distribute.MirroredStrategy(replicas=2).run(lambda: model(images))
 
-    ways = [lambda m: m(images), lambda m: m.build((None, 8, 8, 1)), tf.function(lambda m: m(images)), in_a_step]
+    ways = [
+        lambda m: m(images),
+        lambda m: m.build((None, 8, 8, 1)),
+        tf.function(lambda m: m(images)),
+        in_a_step,
+    ]
     first, *others = [weights(way) for way in ways]
     assert all(other == first for other in others)
 
@@ -149,7 +154,12 @@ def test_checkpoints_wait_for_weights_that_do_not_exist_yet():
     model = cnn()
     expected = model(images).numpy()
     leaves, aliases = collect(model)
-    assert sorted(leaves) == ["layers/0/bias", "layers/0/kernel", "layers/3/bias", "layers/3/kernel"]
+    assert sorted(leaves) == [
+        "layers/0/bias",
+        "layers/0/kernel",
+        "layers/3/bias",
+        "layers/3/kernel",
+    ]
     leaves = {key: np.array(value) for key, value in leaves.items()}
     later = cnn()
     restore_tree(later, build_tree(leaves, aliases))

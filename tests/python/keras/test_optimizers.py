@@ -88,7 +88,12 @@ def scalars(*numbers):
 
 @pytest.mark.parametrize(
     ("clipping", "change"),
-    [({"clipnorm": 1.0}, 1.0), ({"clipvalue": 0.5}, 0.5), ({"global_clipnorm": 2.0}, 2.0), ({}, 7.0)],
+    [
+        ({"clipnorm": 1.0}, 1.0),
+        ({"clipvalue": 0.5}, 0.5),
+        ({"global_clipnorm": 2.0}, 2.0),
+        ({}, 7.0),
+    ],
 )
 def test_clipping_comes_after_the_sum(clipping, change):
     two = strategy(2)
@@ -118,7 +123,9 @@ def test_clipping_formulas():
 def test_a_norm_that_is_not_finite_spares_no_variable():
     v = [tf.Variable(1.0), tf.Variable(1.0)]
     optimizer = optimizers.SGD(1.0, global_clipnorm=1.0)
-    optimizer.apply_gradients(zip([tf.constant(np.float32(np.inf)), tf.constant(1.0)], v, strict=True))
+    optimizer.apply_gradients(
+        zip([tf.constant(np.float32(np.inf)), tf.constant(1.0)], v, strict=True)
+    )
     assert [np.isnan(x.numpy()) for x in v] == [True, True]
 
 
@@ -186,7 +193,12 @@ def test_learning_rates_that_are_functions():
             return tf.cast(step, tf.float32) + 1.0
 
     rate = tf.Variable(2.0)
-    cases = [(Steps(), -6.0), (lambda step: tf.cast(step, tf.float32), -3.0), (lambda: 2.0, -6.0), (rate, -6.0)]
+    cases = [
+        (Steps(), -6.0),
+        (lambda step: tf.cast(step, tf.float32), -3.0),
+        (lambda: 2.0, -6.0),
+        (rate, -6.0),
+    ]
     for given, end in cases:
         v, optimizer = tf.Variable(0.0), optimizers.SGD(given)
         step = tf.function(lambda g, o=optimizer, v=v: o.apply_gradients([(g, v)]))
@@ -249,7 +261,10 @@ def test_bits_are_those_of_eager_steps():
     def train(wrap, replicas):
         several = strategy(replicas)
         with several.scope():
-            w, optimizer = tf.Variable(START.astype("float32")), optimizers.Adam(0.1, global_clipnorm=1.0)
+            w, optimizer = (
+                tf.Variable(START.astype("float32")),
+                optimizers.Adam(0.1, global_clipnorm=1.0),
+            )
         step = wrap(lambda g: several.run(lambda: optimizer.apply_gradients([(g / replicas, w)])))
         for g in gradients:
             step(g)

@@ -41,9 +41,13 @@ def test_bounds():
 
 
 def test_fixed_values():
-    np.testing.assert_array_equal(initializers.Constant([1.0, 2.0])((2, 2)).numpy(), [[1, 2], [1, 2]])
+    np.testing.assert_array_equal(
+        initializers.Constant([1.0, 2.0])((2, 2)).numpy(), [[1, 2], [1, 2]]
+    )
     np.testing.assert_array_equal(initializers.get("ones")((2,), "int32").numpy(), [1, 1])
-    np.testing.assert_array_equal(initializers.Identity(2.0)((2, 3)).numpy(), [[2, 0, 0], [0, 2, 0]])
+    np.testing.assert_array_equal(
+        initializers.Identity(2.0)((2, 3)).numpy(), [[2, 0, 0], [0, 2, 0]]
+    )
     with pytest.raises(ValueError, match=r"\[Identity\] the shape must be a matrix's: got \(2,\)"):
         initializers.Identity()((2,))
     with pytest.raises(ValueError, match="scale must be positive"):
