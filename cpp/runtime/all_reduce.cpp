@@ -45,9 +45,9 @@ void run_piece(const Plan& plan, const Piece& piece, Context& context) {
     x.push_back(context.base(r, input) + piece.begin * width);
   std::byte* out = context.base(0, piece.node->outputs[0]) + piece.begin * width;
   const Context::Lease lease(context);
-  const Scratch::Frame frame(*lease);
+  const Scratch::Frame frame((*lease).scratch);
   auto* scratch = static_cast<std::byte*>(
-      (*lease).take(std::size_t(aligned(n * width) * tree_levels(context.replicas(), 1))));
+      (*lease).scratch.take(std::size_t(aligned(n * width) * tree_levels(context.replicas(), 1))));
   reduce_block(kernels().binary(BinaryFn::k_add, dtype), x, out, n, n * width, scratch);
   if (piece.node->attrs.string("op") == "mean") {
     const Array count = Array::number(dtype, context.replicas());

@@ -28,7 +28,8 @@ Context::Context(const Plan& plan, const std::vector<LoopLayout>& layouts)
     : plan_(plan),
       layouts_(layouts),
       replicas_(plan.graph.replicas),
-      values_(plan.graph.values.size()) {}
+      values_(plan.graph.values.size()),
+      main_task_(make_task()) {}
 
 void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int threads) {
   counts_ = counts;
@@ -38,9 +39,12 @@ void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int thr
   bases_.assign(std::size_t(replicas_) * values_, nullptr);
   nodes_.assign(plan_.graph.nodes.size(), {});
   set_facts();
+  node_places_.clear();
+  tree_places_.clear();
   place_values();
   place_prepared();
   place_loops();
+  bind_nodes();
   arena_ = std::make_unique<Buffer>(std::size_t(arena_bytes_));
   for (const auto& [where, offset] : pending_) *where = arena_->data() + offset;
 }
@@ -138,55 +142,80 @@ void Context::make_chunks(std::size_t index) {
         [](int) {});
   }
   binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
-  // The first chunk of a replica sums into the result itself (set at run time: base pointers).
+  // The first chunk of a replica sums into the result itself.
   for (Chunk& chunk : binding.chunks) {
-    if (chunk.begin == 0) continue;
     for (std::size_t t = 0; t < chunk.trees.size(); ++t) {
-      pending_.emplace_back(&chunk.trees[t], reserve(layout.tree_bytes[t]));
-    }
-  }
-}
-
-std::int64_t Context::examples_of(const Node& node, int replica) const {
-  const int symbol = symbol_of_node(plan_.graph, node);
-  return symbol < 0 ? 0 : facts_[std::size_t(replica)].local_examples[std::size_t(symbol)];
-}
-
-std::vector<View>& Context::views(std::int32_t index, int replica) {
-  NodeBinding& binding = nodes_[std::size_t(index)];
-  const Node& node = plan_.graph.nodes[std::size_t(index)];
-  if (binding.views.empty()) binding.views.resize(std::size_t(replicas_));
-  std::vector<View>& views = binding.views[std::size_t(replica)];
-  const bool fresh = views.empty();
-  std::size_t k = 0;
-  for (const auto* values : {&node.inputs, &node.outputs}) {
-    for (Value value : *values) {
-      if (fresh) {
-        const ValueType& type = plan_.graph.type(value);
-        views.push_back({nullptr, concrete_shape(type, counts_[std::size_t(replica)]), type.dtype,
-                         type.batch.axis, type.batch.rows_per_example});
+      if (chunk.begin == 0) {
+        tree_places_.emplace_back(&chunk.trees[t], &base(chunk.replica, loop.trees[t]));
+      } else {
+        pending_.emplace_back(&chunk.trees[t], reserve(layout.tree_bytes[t]));
       }
-      const bool type_only = k < node.inputs.size() && (node.op->type_only >> k & 1u);
-      views[k].data = type_only ? nullptr : base(replica, plan_.root[std::size_t(value)]);
-      ++k;
     }
   }
-  return views;
+}
+
+void Context::bind_nodes() {
+  for (const PlanStep& step : plan_.steps) {
+    if (step.kind != PlanStep::Kind::kNode) continue;
+    for (std::int32_t node : step.nodes) bind_node(node);
+  }
+}
+
+void Context::bind_node(std::int32_t index) {
+  const Graph& graph = plan_.graph;
+  const Node& node = graph.nodes[std::size_t(index)];
+  if (node.op->has(kAliases)) return;
+  NodeBinding& binding = nodes_[std::size_t(index)];
+  binding.symbol = symbol_of_node(graph, node);
+  for (Value value : node.inputs) binding.types.push_back(graph.type(value));
+  for (Value value : node.outputs) binding.types.push_back(graph.type(value));
+  const bool varies = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                  [&](Value value) { return graph.varying(value); });
+  binding.views.resize(varies ? std::size_t(replicas_) : 1);
+  for (std::size_t r = 0; r < binding.views.size(); ++r) {
+    std::vector<View>& views = binding.views[r];
+    for (const ValueType& type : binding.types) {
+      views.push_back({nullptr, concrete_shape(type, counts_[r]), type.dtype, type.batch.axis,
+                       type.batch.rows_per_example});
+      binding.most_bytes = std::max(binding.most_bytes,
+                                    views.back().size() * std::int64_t(size_of(type.dtype)));
+    }
+    for (std::size_t k = 0; k < views.size(); ++k) {
+      const std::size_t inputs = node.inputs.size();
+      if (k < inputs && (node.op->type_only >> k & 1u)) continue;
+      const Value value = k < inputs ? node.inputs[k] : node.outputs[k - inputs];
+      node_places_.emplace_back(&views[k].data, &base(int(r), plan_.root[std::size_t(value)]));
+    }
+    binding.examples.push_back(
+        binding.symbol < 0 ? 0 : facts_[r].local_examples[std::size_t(binding.symbol)]);
+  }
+}
+
+void Context::refresh() {
+  for (const auto& [place, base] : node_places_) *place = *base;
+  for (const auto& [place, base] : tree_places_) *place = *base;
+}
+
+Task Context::make_task() const {
+  Task task;
+  for (const LoopLayout& layout : layouts_) task.loop_views.push_back(layout.views);
+  return task;
 }
 
 Context::Lease::Lease(Context& context) : context_(context) {
-  const std::lock_guard lock(context.scratch_mutex_);
-  if (context.scratches_.empty()) {
-    scratch_ = std::make_unique<Scratch>();
-  } else {
-    scratch_ = std::move(context.scratches_.back());
-    context.scratches_.pop_back();
+  {
+    const std::lock_guard lock(context.task_mutex_);
+    if (!context.tasks_.empty()) {
+      task_ = std::move(context.tasks_.back());
+      context.tasks_.pop_back();
+    }
   }
+  if (!task_) task_ = std::make_unique<Task>(context.make_task());
 }
 
 Context::Lease::~Lease() {
-  const std::lock_guard lock(context_.scratch_mutex_);
-  context_.scratches_.push_back(std::move(scratch_));
+  const std::lock_guard lock(context_.task_mutex_);
+  context_.tasks_.push_back(std::move(task_));
 }
 
 }  // namespace samegrad

@@ -25,9 +25,19 @@ struct LoopBinding {
   bool parallel = false;
 };
 
-// Views of a node that runs on whole replicas, per replica (one entry if it runs once).
+// A node that runs on whole replicas: once, or once per replica if its results differ.
 struct NodeBinding {
-  std::vector<std::vector<View>> views;
+  std::vector<std::vector<View>> views;  // per copy: operands, then results
+  std::vector<std::int64_t> examples;    // per copy
+  std::vector<ValueType> types;          // of operands and results
+  int symbol = -1;                       // of the examples
+  std::int64_t most_bytes = 0;           // of the largest operand or result
+};
+
+// What one task works with, kept from step to step.
+struct Task {
+  Scratch scratch;
+  std::vector<std::vector<View>> loop_views;  // per loop: those of its layout
 };
 
 class Context {
@@ -45,27 +55,28 @@ class Context {
     return bases_[std::size_t(replica) * values_ + std::size_t(value)];
   }
   StepFacts& facts(int replica) { return facts_[std::size_t(replica)]; }
+  // Takes over the base pointers of this run, once all are set.
+  void refresh();
   const LoopBinding& loop(std::int32_t index) const { return loops_[std::size_t(index)]; }
+  const NodeBinding& node(std::int32_t index) const { return nodes_[std::size_t(index)]; }
   std::byte* prepared(std::int32_t slot, int replica) const {
     return prepared_[std::size_t(slot) * std::size_t(replicas_) + std::size_t(replica)];
   }
-  // The node's views with today's addresses.
-  std::vector<View>& views(std::int32_t node, int replica);
-  // Examples of the node's symbol on the replica (0 where it has none).
-  std::int64_t examples_of(const Node& node, int replica) const;
 
-  // Scratch of one task; given back by the destructor.
+  // The task of the thread that runs the plan.
+  Task& main_task() { return main_task_; }
+  // The task of a piece of a parallel loop; given back by the destructor.
   class Lease {
    public:
     explicit Lease(Context& context);
     ~Lease();
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    Scratch& operator*() const { return *scratch_; }
+    Task& operator*() const { return *task_; }
 
    private:
     Context& context_;
-    std::unique_ptr<Scratch> scratch_;
+    std::unique_ptr<Task> task_;
   };
 
  private:
@@ -74,6 +85,9 @@ class Context {
   void place_prepared();
   void place_loops();
   void make_chunks(std::size_t loop);
+  void bind_nodes();
+  void bind_node(std::int32_t index);
+  Task make_task() const;
   std::int64_t reserve(std::int64_t bytes);
 
   const Plan& plan_;
@@ -91,8 +105,12 @@ class Context {
   std::vector<NodeBinding> nodes_;
   // Addresses to set once the arena is there: (where, offset).
   std::vector<std::pair<std::byte**, std::int64_t>> pending_;
-  std::mutex scratch_mutex_;
-  std::vector<std::unique_ptr<Scratch>> scratches_;
+  // Addresses to set in every run: (where, base pointer).
+  std::vector<std::pair<void**, std::byte* const*>> node_places_;
+  std::vector<std::pair<std::byte**, std::byte* const*>> tree_places_;
+  Task main_task_;
+  std::mutex task_mutex_;
+  std::vector<std::unique_ptr<Task>> tasks_;
 };
 
 // The count symbol a node works on, or -1.

@@ -178,6 +178,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   std::vector<std::vector<Array>> outputs = make_outputs(call, context);
   std::vector<std::vector<Array>> fresh;
   set_state(context, fresh);
+  context.refresh();
   for (const PlanStep& step : plan_.steps) run_step(step, call, context);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Value root = plan_.root[std::size_t(graph.outputs[i])];

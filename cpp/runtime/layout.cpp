@@ -22,8 +22,6 @@ Operand make_operand(const Plan& plan, const Loop& loop, Value value) {
   Operand operand;
   operand.root = plan.root[std::size_t(value)];
   operand.inner = plan.inner_value[std::size_t(value)];
-  operand.dtype = type.dtype;
-  operand.shape = type.shape;
   if (type.batched()) {
     operand.rows = type.batch.rows_per_example;
     operand.stride = example_bytes(type);
@@ -86,14 +84,22 @@ class Layouter {
       code.inputs = std::int32_t(node.inputs.size());
       code.prepared_slot = plan_.prepared_slot[std::size_t(index)];
       code.skip = node.op->has(kAliases);
-      for (Value value : node.inputs) code.operands.push_back(make_operand(plan_, loop_, value));
-      for (Value value : node.outputs) code.operands.push_back(make_operand(plan_, loop_, value));
+      code.first_view = layout_.views.size();
+      for (Value value : node.inputs) add_operand(code, value);
+      for (Value value : node.outputs) add_operand(code, value);
       for (std::int32_t k = 0; k < code.inputs; ++k) {
         code.operands[std::size_t(k)].type_only = (node.op->type_only >> k & 1u) != 0;
       }
       layout_.work += work_of(plan_, node);
       layout_.nodes.push_back(std::move(code));
     }
+  }
+
+  void add_operand(LoopNode& code, Value value) {
+    const ValueType& type = plan_.graph.type(value);
+    code.operands.push_back(make_operand(plan_, loop_, value));
+    layout_.views.push_back({nullptr, type.shape, type.dtype, type.batched() ? 0 : -1,
+                             std::max<std::int64_t>(code.operands.back().rows, 1)});
   }
 
   void find_lifetimes() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "tensor/kernel_args.h"
 
 namespace samegrad {
 
@@ -17,14 +18,13 @@ struct Operand {
   std::int32_t tree = -1;   // index of the tree result in Loop::trees
   std::int64_t stride = 0;  // bytes per example; 0 if not batched
   std::int64_t rows = 0;    // rows per example; 0 if not batched
-  DType dtype = DType::kFloat32;
-  Shape shape;
 };
 
 struct LoopNode {
   const Node* node = nullptr;
   std::int32_t index = -1;
   std::vector<Operand> operands;  // inputs, then outputs
+  std::size_t first_view = 0;     // of the first operand in LoopLayout::views
   std::int32_t inputs = 0;
   std::int32_t prepared_slot = -1;
   bool skip = false;  // only shows other bytes
@@ -32,6 +32,8 @@ struct LoopNode {
 
 struct LoopLayout {
   std::vector<LoopNode> nodes;
+  // Of all operands of all nodes; a task's copy gets its addresses and numbers of rows.
+  std::vector<View> views;
   std::int64_t tile_examples = 4;  // a tile is a subtree of at most this many examples
   std::int64_t tile_bytes = 0;
   std::vector<std::int64_t> tree_bytes;    // per tree result

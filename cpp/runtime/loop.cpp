@@ -20,7 +20,7 @@ void add_arrays(const Node& node, const ValueType& type, std::byte* sum, const s
 class ChunkRun {
  public:
   ChunkRun(const Plan& plan, const Loop& loop, const LoopLayout& layout, const Call& call,
-           Context& context, const Chunk& chunk, Scratch& scratch)
+           Context& context, const Chunk& chunk, Scratch& scratch, std::vector<View>& views)
       : plan_(plan),
         loop_(loop),
         layout_(layout),
@@ -28,6 +28,7 @@ class ChunkRun {
         context_(context),
         chunk_(chunk),
         scratch_(scratch),
+        views_(views),
         levels_(tree_levels(chunk.end - chunk.begin, layout.tile_examples)) {
     tile_ = static_cast<std::byte*>(scratch.take(std::size_t(layout.tile_bytes)));
     partials_ = static_cast<std::byte*>(
@@ -74,35 +75,25 @@ class ChunkRun {
     }
   }
 
-  View view(const Operand& operand, std::int64_t tile_begin, std::int64_t begin, std::int64_t end,
-            int level) const {
-    View view{nullptr, operand.shape, operand.dtype, operand.rows ? 0 : -1,
-              std::max<std::int64_t>(operand.rows, 1)};
-    if (operand.rows) view.shape[0] = operand.rows * (end - begin);
-    if (operand.type_only) return view;
-    if (operand.tree >= 0) {
-      view.data = tree(std::size_t(operand.tree), level);
-    } else if (operand.tile_offset >= 0) {
+  std::byte* address(const Operand& operand, std::int64_t tile_begin, std::int64_t begin,
+                     int level) const {
+    if (operand.type_only) return nullptr;
+    if (operand.tree >= 0) return tree(std::size_t(operand.tree), level);
+    if (operand.tile_offset >= 0) {
       const std::int64_t first = operand.inner ? 0 : begin - tile_begin;
-      view.data = tile_ + operand.tile_offset + first * operand.stride;
-    } else {
-      view.data = context_.base(chunk_.replica, operand.root) + begin * operand.stride;
+      return tile_ + operand.tile_offset + first * operand.stride;
     }
-    return view;
+    return context_.base(chunk_.replica, operand.root) + begin * operand.stride;
   }
 
   void run_node(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin, std::int64_t end,
                 int level, bool accumulate) const {
     if (code.skip) return;
-    std::array<View, 16> small;
-    std::vector<View> large;
-    View* views = small.data();
-    if (code.operands.size() > small.size()) {
-      large.resize(code.operands.size());
-      views = large.data();
-    }
+    View* views = views_.data() + code.first_view;
     for (std::size_t k = 0; k < code.operands.size(); ++k) {
-      views[k] = view(code.operands[k], tile_begin, begin, end, level);
+      const Operand& operand = code.operands[k];
+      if (operand.rows) views[k].shape[0] = operand.rows * (end - begin);
+      views[k].data = address(operand, tile_begin, begin, level);
     }
     const auto inputs = std::size_t(code.inputs);
     const std::span<const View> out(views + inputs, code.operands.size() - inputs);
@@ -131,6 +122,7 @@ class ChunkRun {
   Context& context_;
   const Chunk& chunk_;
   Scratch& scratch_;
+  std::vector<View>& views_;
   int levels_;
   std::byte* tile_;
   std::byte* partials_;
@@ -142,7 +134,7 @@ void join_chunks(const Plan& plan, const Loop& loop, const LoopBinding& binding,
   const auto first = std::size_t(binding.first_chunk[std::size_t(replica)]);
   const auto last = std::size_t(binding.first_chunk[std::size_t(replica) + 1]);
   if (last - first < 2) return;
-  std::vector<std::size_t> at(64);
+  std::array<std::size_t, 64> at;
   std::size_t next = first;
   walk_tree(
       0, binding.chunks[last - 1].end, binding.chunk_examples, 0,
@@ -181,28 +173,24 @@ void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, co
               Context& context) {
   const Loop& loop = plan.loops[std::size_t(index)];
   const LoopBinding& binding = context.loop(index);
-  const ParallelFor& loops = binding.parallel ? parallel_loops() : serial_loops();
-  loops.run(std::int64_t(binding.chunks.size()), [&](std::int64_t i) {
-    Chunk chunk = binding.chunks[std::size_t(i)];
-    if (chunk.begin == 0) {
-      for (std::size_t t = 0; t < loop.trees.size(); ++t) {
-        chunk.trees[t] = context.base(chunk.replica, loop.trees[t]);
-      }
-    }
-    const Context::Lease lease(context);
-    const Scratch::Frame frame(*lease);
-    ChunkRun(plan, loop, layout, call, context, chunk, *lease).run();
-  });
-  // The destinations of first chunks are the results themselves.
-  LoopBinding joined = binding;
-  for (Chunk& chunk : joined.chunks) {
-    if (chunk.begin != 0) continue;
-    for (std::size_t t = 0; t < loop.trees.size(); ++t) {
-      chunk.trees[t] = context.base(chunk.replica, loop.trees[t]);
-    }
-  }
+  const auto run_chunk = [&](std::int64_t i, Task& task) {
+    const Scratch::Frame frame(task.scratch);
+    ChunkRun(plan, loop, layout, call, context, binding.chunks[std::size_t(i)], task.scratch,
+             task.loop_views[std::size_t(index)])
+        .run();
+  };
+  const auto chunks = std::int64_t(binding.chunks.size());
   const auto replicas = std::int64_t(binding.first_chunk.size()) - 1;
-  loops.run(replicas, [&](std::int64_t r) { join_chunks(plan, loop, joined, int(r)); });
+  if (!binding.parallel) {
+    for (std::int64_t i = 0; i < chunks; ++i) run_chunk(i, context.main_task());
+    for (std::int64_t r = 0; r < replicas; ++r) join_chunks(plan, loop, binding, int(r));
+    return;
+  }
+  parallel_loops().run(chunks, [&](std::int64_t i) {
+    const Context::Lease lease(context);
+    run_chunk(i, *lease);
+  });
+  parallel_loops().run(replicas, [&](std::int64_t r) { join_chunks(plan, loop, binding, int(r)); });
 }
 
 }  // namespace samegrad

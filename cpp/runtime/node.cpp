@@ -8,6 +8,7 @@ namespace samegrad {
 namespace {
 
 constexpr std::int64_t kParallelBytes = 1 << 20;  // smaller operands are not worth a second thread
+constexpr std::int64_t kBigBytes = 64 << 10;       // replicas with operands this large run side by side
 
 bool can_split(const Node& node, const std::vector<ValueType>& types) {
   if (node.locality != Locality::kExample) return false;
@@ -72,49 +73,39 @@ struct Whole {
   }
 };
 
-std::vector<ValueType> types_of(const Graph& graph, const Node& node) {
-  std::vector<ValueType> types;
-  for (Value value : node.inputs) types.push_back(graph.type(value));
-  for (Value value : node.outputs) types.push_back(graph.type(value));
-  return types;
-}
-
-bool any_varying(const Graph& graph, const Node& node) {
-  return std::any_of(node.outputs.begin(), node.outputs.end(),
-                     [&](Value value) { return graph.varying(value); });
-}
-
 }  // namespace
 
 void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& context) {
   const Node& node = plan.graph.nodes[std::size_t(index)];
   if (node.op->has(kAliases)) return;
-  const int copies = any_varying(plan.graph, node) ? context.replicas() : 1;
-  const int symbol = symbol_of_node(plan.graph, node);
-  bool big = false;
-  for (const View& view : context.views(index, 0)) {
-    big = big || view.size() * std::int64_t(size_of(view.dtype)) > (64 << 10);
-  }
-  const std::vector<ValueType> types = big ? types_of(plan.graph, node) : std::vector<ValueType>();
-  const auto run_replica = [&](std::int64_t r) {
-    const std::vector<View>& views = context.views(index, int(r));
-    const Context::Lease lease(context);
-    const Scratch::Frame frame(*lease);
+  const NodeBinding& binding = context.node(index);
+  const bool big = binding.most_bytes > kBigBytes;
+  const ParallelFor& loops = big ? parallel_loops() : serial_loops();
+  const auto run_copy = [&](std::int64_t r, Task& task) {
+    const std::vector<View>& views = binding.views[std::size_t(r)];
+    const Scratch::Frame frame(task.scratch);
     const Whole whole{node,
-                      types,
+                      binding.types,
                       views,
-                      context.examples_of(node, int(r)),
-                      std::max(symbol, 0),
+                      binding.examples[std::size_t(r)],
+                      std::max(binding.symbol, 0),
                       context.facts(int(r)),
-                      big ? parallel_loops() : serial_loops()};
-    whole.run(*lease);
-    if (call.check_finite) {
-      for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
-        check_finite(plan.graph, node, views[k], int(r));
-      }
+                      loops};
+    whole.run(task.scratch);
+    if (!call.check_finite) return;
+    for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
+      check_finite(plan.graph, node, views[k], int(r));
     }
   };
-  (big ? parallel_loops() : serial_loops()).run(copies, run_replica);
+  const auto copies = std::int64_t(binding.views.size());
+  if (!big || copies == 1) {
+    for (std::int64_t r = 0; r < copies; ++r) run_copy(r, context.main_task());
+    return;
+  }
+  loops.run(copies, [&](std::int64_t r) {
+    const Context::Lease lease(context);
+    run_copy(r, *lease);
+  });
 }
 
 std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,

@@ -36,8 +36,9 @@ void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) c
               " has values for ", arrays.size(), " replicas: the step runs on ", replicas, ".");
   for (const Array& array : arrays) {
     const ValueType& type = argument_types_[index];
-    check_value(fits(type, array), "step", "argument ", index, " was traced as ", to_string(type),
-                ": got ", name_of(array.dtype()), " ", to_string(array.shape()), ".");
+    if (fits(type, array)) continue;
+    fail(ErrorKind::kValue, "step", "argument ", index, " was traced as ", to_string(type),
+         ": got ", name_of(array.dtype()), " ", to_string(array.shape()), ".");
   }
 }
 
