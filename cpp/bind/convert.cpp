@@ -6,6 +6,16 @@ namespace py = pybind11;
 
 namespace samegrad {
 
+const Array& concrete(const Tensor& tensor, const char* who) {
+  if (tensor.symbolic()) {
+    fail(ErrorKind::kType, who,
+         "this tensor has no value yet: it belongs to a function that is being traced, where it can "
+         "be neither a Python number nor the condition of an `if`; return it from the function to "
+         "look at it, print it with samegrad.print, or decide with samegrad.where.");
+  }
+  return tensor.array;
+}
+
 py::dtype numpy_dtype(DType dtype) { return py::dtype(std::string(name_of(dtype))); }
 
 Array array_from_numpy(const py::array& given, bool copy) {

@@ -22,11 +22,6 @@ struct PlanHandle {
   IndexPlanPtr plan;
 };
 
-const Array& concrete(const Tensor& tensor, const char* who) {
-  check_type(!tensor.symbolic(), who, "needs tensors with values: got one of a traced function.");
-  return tensor.array;
-}
-
 py::object to_python(const Array& array, const ExampleAxis& batch) {
   return py::cast(make_tensor(array, batch));
 }

@@ -9,13 +9,12 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
-const Array& array_of(const Tensor& tensor, const char* who) {
-  if (tensor.symbolic()) {
-    fail(ErrorKind::kType, who,
-         "this tensor has no value yet: it belongs to a function that is being traced; return it "
-         "from the function to look at it, or use samegrad.cond and samegrad.while_loop to decide on it.");
-  }
-  return tensor.array;
+// The one element, exactly: int64 does not fit into a double.
+py::object number(const Array& array) {
+  if (array.dtype() == DType::kBool) return py::bool_(array.data<bool>()[0]);
+  if (array.dtype() == DType::kInt64) return py::int_(array.data<std::int64_t>()[0]);
+  if (is_floating(array.dtype())) return py::float_(element(array, 0));
+  return py::int_(std::int64_t(element(array, 0)));
 }
 
 py::object example_axis(const Tensor& tensor) {
@@ -56,18 +55,18 @@ void register_tensor(py::module_& m) {
              return trace != nullptr && t.recorded.lock() == trace;
            })
       .def("_fix_size", &fix_size)
-      .def("_numpy", [](const Tensor& t) { return numpy_from_array(array_of(t, "Tensor.numpy")); })
-      .def("_view", [](const Tensor& t) { return numpy_view(array_of(t, "Tensor")); })
+      .def("_numpy", [](const Tensor& t) { return numpy_from_array(concrete(t, "Tensor.numpy")); })
+      .def("_view", [](const Tensor& t) { return numpy_view(concrete(t, "Tensor")); })
       .def("_item", [](const Tensor& t) {
-             const Array& array = array_of(t, "Tensor");
+             const Array& array = concrete(t, "Tensor");
              check_type(array.size() == 1, "Tensor", "only a tensor of one element is a number: got shape ",
                         to_string(array.shape()), ".");
-             return element(array, 0);
+             return py::object(number(array));
            })
       .def("_as_examples", [](const Tensor& t, int axis, std::int64_t rows) {
-             return make_tensor(array_of(t, "Tensor"), {axis, rows, 0});
+             return make_tensor(concrete(t, "Tensor"), {axis, rows, 0});
            })
-      .def("_as_plain", [](const Tensor& t) { return make_tensor(array_of(t, "Tensor")); });
+      .def("_as_plain", [](const Tensor& t) { return make_tensor(concrete(t, "Tensor")); });
 }
 
 }  // namespace samegrad

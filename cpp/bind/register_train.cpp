@@ -1,9 +1,9 @@
 #include <pybind11/stl.h>
 
 #include "base/error.h"
+#include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
-#include "bind/row_parts.h"
 #include "train/random_state.h"
 #include "train/step.h"
 #include "train/trace.h"
@@ -13,32 +13,11 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
-const Array& concrete(const Tensor& tensor, const char* who) {
-  if (tensor.symbolic()) {
-    fail(ErrorKind::kType, who, "needs a tensor with a value: got one of a function being traced.");
-  }
-  return tensor.array;
-}
-
-std::vector<Array> arrays_of(const py::handle& argument, const char* who) {
-  if (py::isinstance<Tensor>(argument)) return {concrete(py::cast<const Tensor&>(argument), who)};
-  std::vector<Array> arrays;
-  if (py::isinstance<RowParts>(argument)) {
-    const auto& parts = py::cast<const RowParts&>(argument);
-    for (std::size_t r = 0; r < parts.size(); ++r) arrays.push_back(parts.part(r));
-    return arrays;
-  }
-  for (const py::handle part : argument) arrays.push_back(concrete(py::cast<const Tensor&>(part), who));
-  return arrays;
-}
-
-py::list run_step(Step& step, const py::sequence& arguments, bool check_finite) {
-  std::vector<std::vector<Array>> arrays;
-  for (const py::handle argument : arguments) arrays.push_back(arrays_of(argument, "step"));
+py::list run_step(Step& step, const Arguments& arguments, bool check_finite) {
   std::vector<std::vector<Array>> outputs;
   {
     const py::gil_scoped_release release;
-    outputs = step.run(std::move(arrays), check_finite);
+    outputs = step.run(arguments.arrays, check_finite);
   }
   py::list results;
   const Graph& program = step.program();

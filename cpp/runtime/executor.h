@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "plan/plan.h"
@@ -12,7 +13,7 @@ namespace samegrad {
 
 // What one step is given.
 struct Call {
-  std::vector<std::vector<Array>> arguments;      // each with one array, or one per replica
+  std::span<const std::vector<Array>> arguments;  // each with one array, or one per replica
   std::vector<std::vector<std::int64_t>> counts;  // examples, per replica and symbol
   std::uint64_t seed = 0;
   std::uint64_t step = 0;

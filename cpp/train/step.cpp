@@ -69,14 +69,14 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
   return counts;
 }
 
-std::vector<std::vector<Array>> Step::run(std::vector<std::vector<Array>> arguments,
+std::vector<std::vector<Array>> Step::run(const std::vector<std::vector<Array>>& arguments,
                                           bool check_finite) {
   check_value(arguments.size() == argument_types_.size(), "step", "takes ", argument_types_.size(),
               " arguments: got ", arguments.size(), ".");
   for (std::size_t a = 0; a < arguments.size(); ++a) check_argument(a, arguments[a]);
   Call call;
   call.counts = counts_of(arguments);
-  call.arguments = std::move(arguments);
+  call.arguments = arguments;
   call.seed = random_state().seed;
   call.check_finite = check_finite;
   if (plan().has_random) call.step = random_state().step++;

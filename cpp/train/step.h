@@ -19,7 +19,8 @@ class Step {
   bool fixed() const { return fixed_; }
 
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
-  std::vector<std::vector<Array>> run(std::vector<std::vector<Array>> arguments, bool check_finite);
+  std::vector<std::vector<Array>> run(const std::vector<std::vector<Array>>& arguments,
+                                      bool check_finite);
   // Counts of examples of the arguments, per replica and symbol.
   std::vector<std::vector<std::int64_t>> counts_of(
       const std::vector<std::vector<Array>>& arguments) const;

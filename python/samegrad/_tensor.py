@@ -224,19 +224,6 @@ def _truediv(a: Tensor, b: Tensor) -> Tensor:
     return _ops.div(a, b)
 
 
-def _item(self: Tensor) -> Any:
-    if self._symbolic:
-        raise TypeError(
-            "[Tensor] a value of a function that is being traced is not known yet, so it cannot "
-            "become a Python number or decide an `if`: return it and look at it outside, print it "
-            "with samegrad.print, or decide with samegrad.where."
-        )
-    array = self._view()
-    if array.size != 1:
-        raise TypeError(f"[Tensor] only one element is a number: got shape {array.shape}.")
-    return array.reshape(()).item()
-
-
 def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
     """The values as a new NumPy array (a NumPy scalar for a tensor without axes).
 
@@ -304,17 +291,17 @@ def _install() -> None:
     cls.__abs__ = lambda self: _ops.abs(self)
     cls.__invert__ = lambda self: _ops.logical_not(self)
     cls.__hash__ = object.__hash__
-    cls.__float__ = lambda self: float(_item(self))
-    cls.__int__ = lambda self: int(_item(self))
-    cls.__bool__ = lambda self: bool(_item(self))
-    cls.__index__ = lambda self: int(_item(self))
+    cls.__float__ = lambda self: float(self._item())
+    cls.__int__ = lambda self: int(self._item())
+    cls.__bool__ = lambda self: bool(self._item())
+    cls.__index__ = lambda self: int(self._item())
     cls.__len__ = _length
     cls.__iter__ = _iterate
     cls.__getitem__ = _getitem
     cls.__repr__ = _repr
     cls.__array__ = _as_array
     cls.__array_priority__ = 100
-    cls.__format__ = lambda self, spec: format(_item(self), spec) if spec else _repr(self)
+    cls.__format__ = lambda self, spec: format(self._item(), spec) if spec else _repr(self)
     cls.numpy = _numpy
     cls.shape = property(_shape)
     cls.dtype = property(lambda self: as_dtype(self._dtype))

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from samegrad import _core
 from samegrad._nest import flatten, map_structure
-from samegrad._tensor import Tensor
+from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad.distribute._values import PerReplica, TracedPerReplica
 
 OPTIONS = _core.PlanOptions()
 check_numerics = [False]
+
+
+def _as_argument(value: Any) -> Any:
+    """NumPy's arrays and numbers enter a program as tensors."""
+    is_array = isinstance(value, np.ndarray | np.generic)
+    return convert_to_tensor(value) if is_array else value
 
 
 class TracedProgram:
@@ -21,6 +29,7 @@ class TracedProgram:
         trace = _core.Trace(replicas)
 
         def enter(value: Any) -> Any:
+            value = _as_argument(value)
             if isinstance(value, PerReplica):
                 return TracedPerReplica(trace.argument(value.values[0], True))
             if isinstance(value, Tensor) and not value._symbolic:
@@ -36,38 +45,32 @@ class TracedProgram:
             trace.exit()
         outputs = [_tensor_of(leaf) for leaf in flatten(self._result) if _is_output(leaf)]
         self._step = trace.finish(outputs, OPTIONS)
-
-    @property
-    def fixed(self) -> bool:
-        """Whether it is right for the traced numbers of examples only."""
-        return bool(self._step.fixed)
+        # A program looked at a number of examples: it is right for the traced numbers only.
+        self.fixed = bool(self._step.fixed)
 
     def explain(self) -> str:
         """Its phases, loops and memory."""
         return str(self._step.explain())
 
-    def run(self, args: Any, kwargs: dict[str, Any]) -> Any:
+    def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""
-        arguments = [
-            list(leaf.values) if isinstance(leaf, PerReplica) else leaf
-            for leaf in flatten((args, kwargs))
-            if isinstance(leaf, PerReplica | Tensor)
-        ]
-        outputs = iter(self._step.run(arguments, check_numerics[0]))
-
-        def leave(leaf: Any) -> Any:
-            if not _is_output(leaf):
-                return leaf
-            value = next(outputs)
-            if isinstance(value, list):
-                return PerReplica(tuple(value))
-            if isinstance(leaf, TracedPerReplica):
-                # Equal on all replicas, but a value of run: one part per replica.
-                return PerReplica((value,) * max(leaf.tensor_replicas, 1))
-            return value
-
+        outputs = self._step.run(arguments, check_numerics[0])
+        if isinstance(self._result, Tensor):
+            return _leave(self._result, outputs[0])
+        values = iter(outputs)
         # map_structure visits dicts by sorted keys, as flatten does.
-        return map_structure(leave, self._result)
+        return map_structure(
+            lambda leaf: _leave(leaf, next(values)) if _is_output(leaf) else leaf, self._result
+        )
+
+
+def _leave(leaf: Any, value: Any) -> Any:
+    if isinstance(value, list):
+        return PerReplica(tuple(value))
+    if isinstance(leaf, TracedPerReplica):
+        # Equal on all replicas, but a value of run: one part per replica.
+        return PerReplica((value,) * max(leaf.tensor_replicas, 1))
+    return value
 
 
 def _as_output(value: Any) -> Any:
@@ -87,4 +90,6 @@ def _tensor_of(value: Any) -> Tensor:
 
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
     """Traces, compiles (or finds the equal program) and runs once."""
-    return TracedProgram(fn, args, kwargs, replicas).run(args, kwargs)
+    return TracedProgram(fn, args, kwargs, replicas).run(
+        _core.Arguments(args, kwargs)
+    )

@@ -1,0 +1,187 @@
+#include "bind/arguments.h"
+
+#include "base/error.h"
+#include "bind/convert.h"
+#include "bind/row_parts.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+namespace {
+
+// Stands for an object that cannot be hashed, and keeps it: its address stays its own.
+struct ByIdentity {
+  py::object object;
+};
+
+// Never destroyed: that would happen after the interpreter is gone.
+const py::object& per_replica_type() {
+  static const auto* type = new py::object(
+      py::module_::import("samegrad.distribute._values").attr("PerReplica"));
+  return *type;
+}
+
+bool is_mapping(const py::handle& value) {
+  static const auto* mapping =
+      new py::object(py::module_::import("collections.abc").attr("Mapping"));
+  return PyDict_Check(value.ptr()) || py::isinstance(value, *mapping);
+}
+
+class Reader {
+ public:
+  void read(const py::handle& value) {
+    PyObject* const p = value.ptr();
+    if (py::isinstance<Tensor>(value)) return read_tensor(value);
+    if (PyTuple_Check(p) || PyList_Check(p)) return read_sequence(value);
+    if (p == Py_None) return mark('n');
+    if (PyBool_Check(p)) return mark(p == Py_True ? '1' : '0');
+    if (PyFloat_CheckExact(p)) return append('f', PyFloat_AS_DOUBLE(p));
+    if (Py_TYPE(p) == reinterpret_cast<PyTypeObject*>(per_replica_type().ptr())) {
+      return read_parts(value.attr("_parts"));
+    }
+    if (PyDict_CheckExact(p)) return read_mapping(value);
+    if (py::isinstance<py::array>(value) || is_numpy_number(value)) return read_numpy(value);
+    if (is_mapping(value)) return read_mapping(value);
+    read_object(value);
+  }
+
+  Arguments finish() {
+    py::object key = py::bytes(key_);
+    if (!objects_.empty()) key = py::make_tuple(key, py::tuple(objects_));
+    result_.key = std::move(key);
+    return std::move(result_);
+  }
+
+ private:
+  static bool is_numpy_number(const py::handle& value) {
+    static const auto* generic = new py::object(py::module_::import("numpy").attr("generic"));
+    return py::isinstance(value, *generic);
+  }
+
+  void mark(char c) { key_.push_back(c); }
+  template <class T>
+  void append(char tag, const T& number) {
+    key_.push_back(tag);
+    key_.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+
+  void append_type(const Array& array, const ExampleAxis& batch) {
+    append('T', array.dtype());
+    append('r', array.shape().rank());
+    append('b', batch.exists() ? batch.rows_per_example * kMaxRank + batch.axis : -1);
+    for (int axis = 0; axis < array.shape().rank(); ++axis) {
+      const std::int64_t size = array.shape()[axis];
+      if (!(batch.exists() && axis == batch.axis)) append('d', size);
+    }
+  }
+
+  void append_sizes(const Array& array) {
+    for (const std::int64_t size : array.shape()) {
+      result_.sizes.append(reinterpret_cast<const char*>(&size), sizeof size);
+    }
+  }
+
+  void add(std::vector<Array> arrays, const ExampleAxis& batch) {
+    append_type(arrays[0], batch);
+    for (const Array& array : arrays) append_sizes(array);
+    result_.arrays.push_back(std::move(arrays));
+  }
+
+  void read_tensor(const py::handle& value) {
+    const auto& tensor = py::cast<const Tensor&>(value);
+    add({concrete(tensor, "function")}, tensor.type.batch);
+  }
+
+  void read_numpy(const py::handle& value) {
+    const py::array array = py::array::ensure(value);
+    // The step only reads it, and copies what it returns.
+    add({array_from_numpy(array, false)}, {});
+  }
+
+  void read_parts(const py::object& parts) {
+    std::vector<Array> arrays;
+    ExampleAxis batch;
+    if (py::isinstance<RowParts>(parts)) {
+      const auto& rows = py::cast<const RowParts&>(parts);
+      for (std::size_t r = 0; r < rows.size(); ++r) arrays.push_back(rows.part(r));
+      batch = {0, 1, 0};
+    } else {
+      for (const py::handle part : parts) {
+        check_type(py::isinstance<Tensor>(part), "PerReplica",
+                   "the parts must be tensors to enter a step: got ",
+                   std::string(py::str(py::type::of(part).attr("__name__"))),
+                   "; use samegrad.constant(...).");
+        const auto& tensor = py::cast<const Tensor&>(part);
+        if (arrays.empty()) batch = tensor.type.batch;
+        arrays.push_back(concrete(tensor, "function"));
+      }
+    }
+    check_value(!arrays.empty(), "PerReplica", "needs a part for each replica: got none.");
+    append('P', arrays.size());
+    result_.replicas = std::max(result_.replicas, int(arrays.size()));
+    add(std::move(arrays), batch);
+  }
+
+  void read_sequence(const py::handle& value) {
+    PyObject* const p = value.ptr();
+    const bool plain = PyTuple_CheckExact(p) || PyList_CheckExact(p);
+    if (!plain) read_object(py::type::of(value));  // a named tuple
+    append(PyTuple_Check(p) ? 't' : 'l', PySequence_Fast_GET_SIZE(p));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(p); ++i) {
+      read(PySequence_Fast_GET_ITEM(p, i));
+    }
+  }
+
+  // By sorted keys, as the Python side walks them.
+  void read_mapping(const py::handle& value) {
+    if (!PyDict_CheckExact(value.ptr())) read_object(py::type::of(value));
+    const py::list keys(value.attr("keys")());
+    if (keys.size() > 1) keys.attr("sort")();
+    append('d', keys.size());
+    for (const py::handle key : keys) {
+      read_object(key);
+      read(value[key]);
+    }
+  }
+
+  void read_object(const py::handle& value) {
+    mark('o');
+    // 1, 1.0 and True are equal and are not the same argument.
+    objects_.append(py::type::of(value));
+    if (PyObject_Hash(value.ptr()) != -1) {
+      objects_.append(value);
+      return;
+    }
+    PyErr_Clear();
+    objects_.append(py::cast(ByIdentity{py::reinterpret_borrow<py::object>(value)}));
+  }
+
+  Arguments result_;
+  std::string key_;
+  py::list objects_;
+};
+
+}  // namespace
+
+Arguments read_arguments(const py::handle& args, const py::handle& kwargs) {
+  Reader reader;
+  reader.read(args);
+  if (PyDict_Size(kwargs.ptr()) > 0) reader.read(kwargs);
+  return reader.finish();
+}
+
+void register_arguments(py::module_& m) {
+  py::class_<ByIdentity>(m, "ByIdentity")
+      .def("__hash__", [](const ByIdentity& self) { return std::hash<void*>()(self.object.ptr()); })
+      .def("__eq__", [](const ByIdentity& self, const py::object& other) {
+        return py::isinstance<ByIdentity>(other) &&
+               self.object.is(py::cast<const ByIdentity&>(other).object);
+      });
+  py::class_<Arguments>(m, "Arguments")
+      .def(py::init(&read_arguments), py::arg("args"), py::arg("kwargs"))
+      .def_readonly("key", &Arguments::key)
+      .def_readonly("replicas", &Arguments::replicas)
+      .def_property_readonly("sizes", [](const Arguments& a) { return py::bytes(a.sizes); });
+}
+
+}  // namespace samegrad
