@@ -70,6 +70,12 @@ struct Sample {
   double integer_high = 0;                 // integer operands are drawn from [0, integer_high)
 };
 
+// The one function of the kernel table that an elementwise row is.
+struct BlockFn {
+  enum Kind : std::uint8_t { kNone, kUnary, kBinary, kSelect, kCast } kind = kNone;
+  int fn = 0;  // UnaryFn or BinaryFn
+};
+
 struct OpDef {
   std::string name;
   std::string doc;
@@ -97,9 +103,8 @@ struct OpDef {
   int prepared_operand = -1;
   std::size_t (*prepared_bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
   void (*prepare)(std::span<const View> in, const Attrs& attrs, void* prepared) = nullptr;
-  // Elementwise rows: what a fused loop needs to run the op on blocks.
-  int unary_fn = -1;
-  int binary_fn = -1;
+  // Elementwise rows: what a fused loop runs on blocks.
+  BlockFn block = {};
   std::vector<Sample> samples = {};
 
   bool has(Trait trait) const { return (traits & trait) != 0; }

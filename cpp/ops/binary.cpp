@@ -58,7 +58,7 @@ OpDef binary_row(const char* name, const char* doc, double low, double high) {
   op.traits = kElementwise;
   op.infer = binary_rule<kAllowed, kResult>;
   op.kernel = binary_kernel<kFn>;
-  op.binary_fn = int(kFn);
+  op.block = {BlockFn::kBinary, int(kFn)};
   using A = decltype(Gradient::of_a(std::declval<Expr>(), std::declval<Expr>(),
                                     std::declval<Expr>(), std::declval<Expr>()));
   using B = decltype(Gradient::of_b(std::declval<Expr>(), std::declval<Expr>(),

@@ -10,6 +10,7 @@ namespace samegrad {
 std::vector<OpDef> unary_ops();
 std::vector<OpDef> binary_ops();
 std::vector<OpDef> select_ops();
+std::vector<OpDef> fused_ops();
 std::vector<OpDef> alias_ops();
 std::vector<OpDef> reduce_ops();
 std::vector<OpDef> arg_reduce_ops();

@@ -34,6 +34,7 @@ OpDef select_row() {
   op.traits = kElementwise;
   op.infer = select_rule;
   op.kernel = select_kernel;
+  op.block = {BlockFn::kSelect};
   op.vjp = select_vjp;
   const auto sample = [](std::vector<std::vector<std::int64_t>> shapes,
                          std::vector<std::uint8_t> batched) {
@@ -76,6 +77,7 @@ OpDef cast_row() {
   op.traits = kElementwise;
   op.infer = cast_rule;
   op.kernel = cast_kernel;
+  op.block = {BlockFn::kCast};
   op.vjp = cast_vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = {{"dtype", DType::kFloat64}}},
                 {.shapes = {{5, 7}}, .attrs = {{"dtype", DType::kFloat32}}, .batched = {1}},

@@ -35,7 +35,7 @@ OpDef unary_row(const char* name, const char* doc, double low, double high) {
   op.traits = kElementwise;
   op.infer = unary_rule<kAllowed, kResult>;
   op.kernel = unary_kernel<kFn>;
-  op.unary_fn = int(kFn);
+  op.block = {BlockFn::kUnary, int(kFn)};
   using Result =
       decltype(Gradient::of(std::declval<Expr>(), std::declval<Expr>(), std::declval<Expr>()));
   if constexpr (std::is_same_v<Result, None>) {

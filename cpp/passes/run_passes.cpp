@@ -10,7 +10,8 @@ Graph run_passes(Graph graph, const PassOptions& options) {
       {options.eliminate_dead, eliminate_dead},     {options.fold_constants, fold_constants},
       {options.eliminate_common, eliminate_common}, {options.sink_masks, sink_masks},
       {options.eliminate_dead, eliminate_dead},     {options.fuse_epilogue, fuse_epilogue},
-      {options.fuse_elementwise, fuse_elementwise}, {options.eliminate_dead, eliminate_dead},
+      {options.fuse_elementwise, fuse_elementwise}, {options.fold_constants, fold_constants},
+      {options.eliminate_common, eliminate_common}, {options.eliminate_dead, eliminate_dead},
   };
   for (const auto& [wanted, pass] : passes) {
     if (!wanted) continue;

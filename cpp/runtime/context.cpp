@@ -177,8 +177,8 @@ void Context::bind_node(std::int32_t index) {
     for (const ValueType& type : binding.types) {
       views.push_back({nullptr, concrete_shape(type, counts_[r]), type.dtype, type.batch.axis,
                        type.batch.rows_per_example});
-      binding.most_bytes = std::max(binding.most_bytes,
-                                    views.back().size() * std::int64_t(size_of(type.dtype)));
+      binding.most_bytes =
+          std::max(binding.most_bytes, views.back().size() * std::int64_t(size_of(type.dtype)));
     }
     for (std::size_t k = 0; k < views.size(); ++k) {
       const std::size_t inputs = node.inputs.size();

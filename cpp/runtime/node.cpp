@@ -8,7 +8,7 @@ namespace samegrad {
 namespace {
 
 constexpr std::int64_t kParallelBytes = 1 << 20;  // smaller operands are not worth a second thread
-constexpr std::int64_t kBigBytes = 64 << 10;       // replicas with operands this large run side by side
+constexpr std::int64_t kBigBytes = 64 << 10;  // replicas with operands this large run side by side
 
 bool can_split(const Node& node, const std::vector<ValueType>& types) {
   if (node.locality != Locality::kExample) return false;

@@ -100,7 +100,9 @@ const ArenaLoops& arena() {
 
 }  // namespace
 
-std::string tbb_version() { return TBB_runtime_version(); }
+std::string tbb_version() {
+  return TBB_runtime_version();
+}
 
 int thread_count() {
   return forked ? 1 : arena().threads();

@@ -224,6 +224,12 @@ def _truediv(a: Tensor, b: Tensor) -> Tensor:
     return _ops.div(a, b)
 
 
+def _power(self: Tensor, exponent: Any) -> Any:
+    if isinstance(exponent, int | float) and exponent == 2:
+        return _ops.square(self)  # no logarithm, and a derivative without one
+    return _operator("pow")(self, exponent)
+
+
 def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
     """The values as a new NumPy array (a NumPy scalar for a tensor without axes).
 
@@ -279,6 +285,7 @@ def _install() -> None:
     }.items():  # fmt: skip
         setattr(cls, f"__{operator}__", _operator(name))
         setattr(cls, f"__r{operator}__", _operator(name, swapped=True))
+    cls.__pow__ = _power
     for operator, name in {
         "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
         "eq": "equal", "ne": "not_equal", "matmul": "matmul",

@@ -101,7 +101,7 @@ def test_uneven_shares_agree_in_float64() -> None:
 
 
 @pytest.mark.parametrize("name", ["inner_loops", "defer_products", "eliminate_common",
-                                  "fold_constants", "sink_masks", "fuse_epilogue",
+                                  "fold_constants", "sink_masks", "fuse_epilogue", "fuse_elementwise",
                                   "eliminate_dead"])  # fmt: skip
 def test_a_pass_switched_off_changes_no_bit(name: str) -> None:
     from samegrad import _trace

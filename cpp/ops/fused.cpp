@@ -1,0 +1,180 @@
+// Elementwise rows one after the other on blocks that stay in L1.
+#include "ops/fused.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/families.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+constexpr std::int64_t kBlock = 512;       // elements: a dozen registers fit into L1
+constexpr std::int64_t kPiece = 16 << 10;  // elements: what a thread takes at a time
+constexpr std::int64_t kParallel = 64 << 10;
+constexpr std::size_t kBlockBytes = kBlock * 8;
+
+// The attribute `code`: the number of temporary registers, of steps, the steps, the copies.
+struct Word {
+  enum : std::size_t { kKind, kFn, kDType, kResult, kIn0, kIn1, kIn2, kOut, kCount };
+};
+
+struct Code {
+  explicit Code(const Ints& code) : words(code.data()), end(code.data() + code.size()) {}
+  std::int64_t temporaries() const { return words[0]; }
+  std::int64_t steps() const { return words[1]; }
+  const std::int64_t* step(std::int64_t i) const { return words + 2 + i * Word::kCount; }
+  const std::int64_t* copies() const { return step(steps()); }
+
+  const std::int64_t* words;
+  const std::int64_t* end;
+};
+
+struct Register {
+  std::byte* data;
+  std::int64_t width;
+  int step;
+};
+
+void run_step(const std::int64_t* word, const Register* in, const Register& out, std::int64_t n) {
+  const auto dtype = DType(word[Word::kDType]);
+  const auto at = [&](int k) -> const Register& { return in[word[Word::kIn0 + std::size_t(k)]]; };
+  switch (BlockFn::Kind(word[Word::kKind])) {
+    case BlockFn::kNone:
+      return;
+    case BlockFn::kUnary:
+      return kernels().unary(UnaryFn(word[Word::kFn]), dtype)(at(0).data, out.data, n);
+    case BlockFn::kBinary:
+      return kernels().binary(BinaryFn(word[Word::kFn]), dtype)(at(0).data, at(1).data, out.data, n,
+                                                                at(0).step, at(1).step);
+    case BlockFn::kSelect:
+      return kernels().select(dtype)(at(0).data, at(1).data, at(2).data, out.data, n, at(0).step,
+                                     at(1).step, at(2).step);
+    case BlockFn::kCast:
+      return kernels().cast(dtype, DType(word[Word::kResult]))(at(0).data, out.data, n);
+  }
+}
+
+void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch) {
+  const Code code(args.attrs.integers("code"));
+  const std::int64_t size = args.out[0].size();
+  const Scratch::Frame frame(scratch);
+  const std::size_t fixed = args.in.size() + args.out.size();
+  const std::size_t count = fixed + std::size_t(code.temporaries());
+  auto* registers = static_cast<Register*>(scratch.take(count * sizeof(Register)));
+  auto* memory =
+      static_cast<std::byte*>(scratch.take(std::size_t(code.temporaries()) * kBlockBytes));
+  for (std::size_t k = 0; k < fixed; ++k) {
+    const View& view = k < args.in.size() ? args.in[k] : args.out[k - args.in.size()];
+    const auto width = std::int64_t(size_of(view.dtype));
+    const bool moves = view.size() == size;
+    registers[k] = {view.as<std::byte>() + (moves ? begin * width : 0), width, moves ? 1 : 0};
+  }
+  for (std::size_t k = fixed; k < count; ++k) {
+    registers[k] = {memory + (k - fixed) * kBlockBytes, 0, 1};
+  }
+  for (std::int64_t at = begin; at < end; at += kBlock) {
+    const std::int64_t n = std::min(kBlock, end - at);
+    for (std::int64_t s = 0; s < code.steps(); ++s) {
+      const std::int64_t* word = code.step(s);
+      run_step(word, registers, registers[word[Word::kOut]], n);
+    }
+    for (const std::int64_t* pair = code.copies(); pair < code.end; pair += 2) {
+      const Register& to = registers[pair[1]];
+      std::memcpy(to.data, registers[pair[0]].data, std::size_t(n * to.width));
+    }
+    for (std::size_t k = 0; k < fixed; ++k) {
+      registers[k].data += registers[k].step * registers[k].width * n;
+    }
+  }
+}
+
+void fused_kernel(const KernelArgs& args) {
+  const std::int64_t size = args.out[0].size();
+  if (size == 0) return;
+  if (!args.parallel || args.parallel->threads() == 1 || size < kParallel) {
+    return run_range(args, 0, size, args.scratch);
+  }
+  args.parallel->run((size + kPiece - 1) / kPiece, [&](std::int64_t i) {
+    Scratch scratch;
+    run_range(args, i * kPiece, std::min(size, (i + 1) * kPiece), scratch);
+  });
+}
+
+Inferred fused_rule(const InferArgs& args) {
+  Inferred inferred = broadcast_rule(args, DType::kFloat32);
+  const ValueType type = inferred.types[0];
+  inferred.types.clear();
+  for (std::int64_t dtype : args.attrs.integers("dtypes")) {
+    inferred.types.push_back({DType(dtype), type.shape, type.batch});
+  }
+  return inferred;
+}
+
+// (a + b) · a and its square root, b being one number.
+Attrs sample_attrs() {
+  const auto f32 = DType::kFloat32;
+  FusedProgram program;
+  program.steps = {
+      {{BlockFn::kBinary, int(BinaryFn::k_add)}, f32, f32, {0, 1}, 4},
+      {{BlockFn::kBinary, int(BinaryFn::k_mul)}, f32, f32, {4, 0}, 2},
+      {{BlockFn::kUnary, int(UnaryFn::k_sqrt)}, f32, f32, {2}, 3},
+  };
+  program.temporaries = 1;
+  program.results = {f32, f32};
+  return fused_attrs(program, "add mul sqrt");
+}
+
+OpDef fused_row() {
+  OpDef op;
+  op.name = "fused_elementwise";
+  op.doc = "A chain of elementwise operations on blocks of elements; made by a pass.";
+  op.min_arity = 1;
+  op.max_arity = -1;
+  op.operands = {"x"};
+  op.attrs = {{"code", AttrKind::kIntegers, "The steps."},
+              {"dtypes", AttrKind::kIntegers, "Dtypes of the results."},
+              {"names", AttrKind::kString, "The operations it was made of."}};
+  op.traits = kElementwise | kNoGradient | kBackward;
+  op.infer = fused_rule;
+  op.kernel = fused_kernel;
+  const DType f32 = DType::kFloat32;
+  op.samples = {{.shapes = {{5, 700}, {}},
+                 .attrs = sample_attrs(),
+                 .low = 0.5,
+                 .dtypes = {f32, f32},
+                 .batched = {1, 0}}};
+  return op;
+}
+
+}  // namespace
+
+Attrs fused_attrs(const FusedProgram& program, const std::string& names) {
+  Ints code = {program.temporaries, std::int64_t(program.steps.size())};
+  for (const FusedStep& step : program.steps) {
+    Ints words(Word::kCount, 0);
+    words[Word::kKind] = step.block.kind;
+    words[Word::kFn] = step.block.fn;
+    words[Word::kDType] = std::int64_t(step.dtype);
+    words[Word::kResult] = std::int64_t(step.result);
+    for (std::size_t k = 0; k < step.in.size(); ++k) words[Word::kIn0 + k] = step.in[k];
+    words[Word::kOut] = step.out;
+    code.insert(code.end(), words.begin(), words.end());
+  }
+  for (const auto& [from, to] : program.copies) {
+    code.push_back(from);
+    code.push_back(to);
+  }
+  Ints dtypes;
+  for (const DType dtype : program.results) dtypes.push_back(std::int64_t(dtype));
+  return {{"code", code}, {"dtypes", dtypes}, {"names", names}};
+}
+
+std::vector<OpDef> fused_ops() {
+  return {fused_row()};
+}
+
+}  // namespace samegrad
