@@ -69,6 +69,16 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
   return counts;
 }
 
+Executable& Step::executable(bool check_finite) {
+  if (!check_finite) return executable_;
+  std::call_once(unfused_once_, [this] {
+    PlanOptions options = options_;
+    options.passes.fuse_epilogue = options.passes.fuse_elementwise = false;
+    unfused_ = std::make_unique<Executable>(compile(program_, options));
+  });
+  return *unfused_;
+}
+
 std::vector<std::vector<Array>> Step::run(const std::vector<std::vector<Array>>& arguments,
                                           bool check_finite) {
   check_value(arguments.size() == argument_types_.size(), "step", "takes ", argument_types_.size(),
@@ -80,7 +90,7 @@ std::vector<std::vector<Array>> Step::run(const std::vector<std::vector<Array>>&
   call.seed = random_state().seed;
   call.check_finite = check_finite;
   if (plan().has_random) call.step = random_state().step++;
-  return executable_.run(call);
+  return executable(check_finite).run(call);
 }
 
 std::shared_ptr<Step> compile_step(Graph program, const PlanOptions& options) {

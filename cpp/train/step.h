@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/executor.h"
@@ -26,11 +27,15 @@ class Step {
       const std::vector<std::vector<Array>>& arguments) const;
 
  private:
+  Executable& executable(bool check_finite);
   void check_argument(std::size_t index, const std::vector<Array>& arrays) const;
 
   Graph program_;
   PlanOptions options_;
   Executable executable_;
+  // The same bits with every operation by itself, for messages that name it; made when asked for.
+  std::once_flag unfused_once_;
+  std::unique_ptr<Executable> unfused_;
   std::vector<ValueType> argument_types_;
   bool fixed_ = false;
 };
