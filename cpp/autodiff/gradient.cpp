@@ -1,5 +1,6 @@
 #include "autodiff/gradient.h"
 
+#include "autodiff/control_gradient.h"
 #include "base/error.h"
 
 namespace samegrad {
@@ -58,7 +59,7 @@ class Walk {
     }
     if (!flows) return;
     const VjpArgs args{b_, node.attrs, node.inputs, node.outputs, cts};
-    const Values result = derive(node, args);
+    const Values result = node.op->has(kControl) ? derive_control(node, args) : derive(node, args);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
       if (k >= result.size() || result[k] == kNoValue || !reached(input)) continue;
@@ -66,6 +67,14 @@ class Walk {
       if (node.op->has(kElementwise)) ct = sum_to_type(b_, ct, b_.type(input), input);
       add(input, ct);
     }
+  }
+
+  Values derive_control(const Node& node, const VjpArgs& args) {
+    std::vector<bool> wanted;
+    for (Value input : node.inputs) {
+      wanted.push_back(reached(input) && is_floating(b_.type(input).dtype));
+    }
+    return control_gradient(node, args, wanted);
   }
 
   Values derive(const Node& node, const VjpArgs& args) {

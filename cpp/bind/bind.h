@@ -8,6 +8,7 @@ namespace samegrad {
 void register_errors(pybind11::module_& m);
 void register_tensor(pybind11::module_& m);
 void register_ops(pybind11::module_& m);
+void register_control(pybind11::module_& m);
 void register_arguments(pybind11::module_& m);
 void register_train(pybind11::module_& m);
 void register_feed(pybind11::module_& m);

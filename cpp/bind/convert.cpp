@@ -85,6 +85,8 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
         return py::cast<std::string>(value);
       case AttrKind::kDType:
         return dtype_from_name(py::cast<std::string>(py::str(value)));
+      case AttrKind::kGraph:
+        break;  // Python has no graphs: cond and while_loop make them
       case AttrKind::kIntegers: {
         std::vector<std::int64_t> numbers;
         for (const py::handle item : py::iter(value)) numbers.push_back(py::cast<std::int64_t>(item));
@@ -104,6 +106,7 @@ py::object python_from_attr(const AttrValue& value) {
   if (const auto* number = std::get_if<double>(&value)) return py::float_(*number);
   if (const auto* string = std::get_if<std::string>(&value)) return py::str(*string);
   if (const auto* dtype = std::get_if<DType>(&value)) return py::str(name_of(*dtype));
+  if (std::holds_alternative<std::shared_ptr<const Graph>>(value)) return py::none();
   const auto& integers = std::get<std::vector<std::int64_t>>(value);
   py::tuple result(integers.size());
   for (std::size_t i = 0; i < integers.size(); ++i) result[i] = py::int_(integers[i]);

@@ -10,12 +10,12 @@ bool matches(AttrKind kind, const AttrValue& value) {
 }
 
 const char* name_of_kind(AttrKind kind) {
-  constexpr const char* kNames[] = {"a bool",   "an int",          "a float",
-                                    "a string", "a tuple of ints", "a dtype"};
+  constexpr const char* kNames[] = {"a bool",          "an int",  "a float", "a string",
+                                    "a tuple of ints", "a dtype", "a graph"};
   return kNames[int(kind)];
 }
 
-// bool, int64, double, string, ints, dtype: the order of AttrKind and of AttrValue.
+// bool, int64, double, string, ints, dtype, graph: the order of AttrKind and of AttrValue.
 static_assert(std::is_same_v<std::variant_alternative_t<1, AttrValue>, std::int64_t>);
 static_assert(std::is_same_v<std::variant_alternative_t<5, AttrValue>, DType>);
 
@@ -78,10 +78,10 @@ Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attr
   const bool shared = op.has(kCollective) || op.has(kGlobalFact);
   const bool varying = !shared && (op.has(kReplicaFact) || any_varying(graph_, inputs));
   const auto index = std::int32_t(graph_.nodes.size());
-  for (const ValueType& type : inferred.types) {
+  for (std::size_t i = 0; i < inferred.types.size(); ++i) {
+    const bool differs = inferred.varying.empty() ? varying : inferred.varying[i];
     node.outputs.push_back(Value(graph_.values.size()));
-    graph_.values.push_back(
-        {type, Source::kNode, index, std::int32_t(node.outputs.size() - 1), varying});
+    graph_.values.push_back({inferred.types[i], Source::kNode, index, std::int32_t(i), differs});
   }
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back().outputs;

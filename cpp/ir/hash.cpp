@@ -34,8 +34,20 @@ bool same_value(const ValueInfo& a, const ValueInfo& b) {
          a.varying == b.varying;
 }
 
+using GraphPtr = std::shared_ptr<const Graph>;
+
+// Bodies of control flow are compared by what they compute.
+bool same_attr(const std::pair<std::string, AttrValue>& a,
+               const std::pair<std::string, AttrValue>& b) {
+  const auto* x = std::get_if<GraphPtr>(&a.second);
+  const auto* y = std::get_if<GraphPtr>(&b.second);
+  return x && y ? same_program(**x, **y) : a == b;
+}
+
 bool same_node(const Node& a, const Node& b) {
-  return a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs && a.attrs == b.attrs;
+  const auto &x = a.attrs.items(), &y = b.attrs.items();
+  return a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs &&
+         std::equal(x.begin(), x.end(), y.begin(), y.end(), same_attr);
 }
 
 template <class T, class Same>
@@ -59,6 +71,10 @@ std::uint64_t hash_of(const Graph& graph) {
     hash.number(node.op);
     for (Value input : node.inputs) hash.number(input);
     for (const auto& [name, value] : node.attrs.items()) {
+      if (const auto* body = std::get_if<GraphPtr>(&value)) {
+        hash.number(hash_of(**body));
+        continue;
+      }
       const std::string printed = to_string(value);
       hash.bytes(printed.data(), printed.size());
     }

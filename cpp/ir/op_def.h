@@ -24,9 +24,10 @@ enum Trait : std::uint32_t {
   kBackward = 1u << 6,     // appears in gradients only; not offered to users
   kAliases = 1u << 7,      // the result has the bytes of the first operand (reshape)
   kGlobalFact = 1u << 8,   // equal on all replicas without communication, whatever the operands are
+  kControl = 1u << 9,      // runs the graphs among its attributes
 };
 
-enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType };
+enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType, kGraph };
 
 struct AttrSpec {
   std::string name;
@@ -48,6 +49,8 @@ struct InferArgs {
 struct Inferred {
   std::vector<ValueType> types;
   Locality locality = Locality::kWhole;
+  // Per result, whether replicas may differ, where the operands do not tell.
+  std::vector<bool> varying = {};
 };
 
 struct VjpArgs {

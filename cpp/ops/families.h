@@ -19,6 +19,7 @@ std::vector<OpDef> cross_entropy_ops();
 std::vector<OpDef> random_ops();
 std::vector<OpDef> fact_ops();
 std::vector<OpDef> collective_ops();
+std::vector<OpDef> control_ops();
 std::vector<OpDef> movement_ops();
 std::vector<OpDef> index_ops();
 std::vector<OpDef> matmul_ops();

@@ -10,7 +10,7 @@ constexpr std::int64_t kFoldedElements = 1024;
 bool is_pure(const OpDef& op) {
   constexpr std::uint32_t kFacts =
       kRandomOp | kCollective | kReplicaFact | kGlobalFact | kSideEffect;
-  return op.kernel && (op.traits & kFacts) == 0;
+  return op.kernel && (op.traits & kFacts) == 0;  // control flow has no kernel
 }
 
 // `operands` is the new graph, in which earlier nodes may have become constants.

@@ -126,12 +126,28 @@ void set_writes(Plan& plan) {
   }
 }
 
+void compile_bodies(Plan& plan, const PlanOptions& options) {
+  for (std::size_t n = 0; n < plan.graph.nodes.size(); ++n) {
+    const Node& node = plan.graph.nodes[n];
+    if (!node.op->has(kControl)) continue;
+    for (const auto& [name, value] : node.attrs.items()) {
+      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+      if (!body) continue;
+      Graph graph = **body;
+      graph.replicas = plan.graph.replicas;
+      plan.bodies[std::int32_t(n)].push_back(compile(std::move(graph), options));
+      plan.has_random |= plan.bodies[std::int32_t(n)].back().has_random;
+    }
+  }
+}
+
 }  // namespace
 
 Plan compile(Graph graph, const PlanOptions& options) {
   Plan plan;
   plan.graph = run_passes(std::move(graph), options.passes);
   for (const Node& node : plan.graph.nodes) plan.has_random |= node.op->has(kRandomOp);
+  compile_bodies(plan, options);
   schedule(plan, options);
   set_roots(plan);
   set_storage(plan);

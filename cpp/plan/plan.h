@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,8 @@ struct Prepared {
 };
 
 struct PlanStep {
-  enum class Kind : std::uint8_t { kNode, kLoop, kAllReduce } kind;
-  std::vector<std::int32_t> nodes;  // kNode: one; kAllReduce: all that run together
+  enum class Kind : std::uint8_t { kNode, kLoop, kAllReduce, kControl } kind;
+  std::vector<std::int32_t> nodes;  // kNode, kControl: one; kAllReduce: all that run together
   std::int32_t loop = -1;
   std::vector<Prepared> prepare;  // done before the step
 };
@@ -64,6 +65,8 @@ struct Plan {
   std::vector<bool> inner_value;            // per value: lives for one example of an inner loop
   std::int32_t prepared_slots = 0;
   std::vector<bool> written_in_place;  // per write: the producer stores into the variable's memory
+  // Of control nodes: the plans of the graphs among their attributes, in that order.
+  std::map<std::int32_t, std::vector<Plan>> bodies;
   bool has_random = false;
 };
 

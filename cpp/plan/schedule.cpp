@@ -157,7 +157,9 @@ class Scheduler {
         } else if (node.op->has(kCollective)) {
           collectives.push_back(n);
         } else {
-          plan_.steps.push_back({PlanStep::Kind::kNode, {n}, -1, {}});
+          const auto kind =
+              node.op->has(kControl) ? PlanStep::Kind::kControl : PlanStep::Kind::kNode;
+          plan_.steps.push_back({kind, {n}, -1, {}});
           waiting[std::size_t(n)] = false;
         }
       }

@@ -40,6 +40,15 @@ struct Task {
   std::vector<std::vector<View>> loop_views;  // per loop: those of its layout
 };
 
+// What the variables of a loop were before each of its rounds.
+struct History {
+  struct Round {
+    std::vector<std::vector<Array>> variables;
+    std::vector<bool> active;  // the replicas that went through it
+  };
+  std::vector<Round> rounds;
+};
+
 class Context {
  public:
   Context(const Plan& plan, const std::vector<LoopLayout>& layouts);
@@ -51,6 +60,8 @@ class Context {
   }
 
   int replicas() const { return replicas_; }
+  // Of the loops of this run, for their derivatives.
+  std::vector<std::unique_ptr<History>> histories;
   std::byte*& base(int replica, Value value) {
     return bases_[std::size_t(replica) * values_ + std::size_t(value)];
   }

@@ -31,6 +31,9 @@ StateCell* cell_of(const Graph& graph, Value root) {
 
 Executable::Executable(Plan plan) : plan_(std::move(plan)) {
   for (const Loop& loop : plan_.loops) layouts_.push_back(lay_out(plan_, loop));
+  for (auto& [node, plans] : plan_.bodies) {
+    for (Plan& body : plans) bodies_[node].push_back(std::make_unique<Executable>(std::move(body)));
+  }
 }
 
 std::vector<std::vector<Array>> Executable::run(const Call& call) {
@@ -163,6 +166,8 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
       return run_loop(plan_, step.loop, layouts_[std::size_t(step.loop)], call, context);
     case PlanStep::Kind::kAllReduce:
       return all_reduce(plan_, step.nodes, context);
+    case PlanStep::Kind::kControl:
+      return run_control(plan_, step.nodes[0], bodies_.at(step.nodes[0]), call, context);
     case PlanStep::Kind::kNode:
       return run_node(plan_, step.nodes[0], call, context);
   }
@@ -188,6 +193,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
     }
   }
   commit_state(context, fresh);
+  context.histories.clear();
   return outputs;
 }
 

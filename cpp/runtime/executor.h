@@ -1,6 +1,7 @@
 // Runs plans: replicas, tiles, all-reduce, updates.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -19,6 +20,9 @@ struct Call {
   std::uint64_t step = 0;
   bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
 };
+
+class Executable;
+using Bodies = std::vector<std::unique_ptr<Executable>>;
 
 class Executable {
  public:
@@ -40,6 +44,7 @@ class Executable {
 
   Plan plan_;
   std::vector<LoopLayout> layouts_;
+  std::map<std::int32_t, Bodies> bodies_;  // of control nodes
   std::mutex mutex_;
   std::vector<std::unique_ptr<Context>> free_;
 };
@@ -48,6 +53,9 @@ class Executable {
 void prepare_operands(const Plan& plan, const PlanStep& step, Context& context);
 void run_loop(const Plan& plan, std::int32_t loop, const LoopLayout& layout, const Call& call,
               Context& context);
+// A branch or a loop, for all replicas together.
+void run_control(const Plan& plan, std::int32_t node, const Bodies& bodies, const Call& call,
+                 Context& context);
 void run_node(const Plan& plan, std::int32_t node, const Call& call, Context& context);
 void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context);
 

@@ -28,6 +28,9 @@ struct Printer {
   std::string operator()(double value) const { return text(value); }
   std::string operator()(const std::string& value) const { return "'" + value + "'"; }
   std::string operator()(DType value) const { return name_of(value); }
+  std::string operator()(const std::shared_ptr<const Graph>& graph) const {
+    return text("graph at ", static_cast<const void*>(graph.get()));
+  }
   std::string operator()(const std::vector<std::int64_t>& values) const {
     std::string out = "(";
     for (std::size_t i = 0; i < values.size(); ++i) {

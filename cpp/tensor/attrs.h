@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,8 +13,10 @@
 
 namespace samegrad {
 
-using AttrValue =
-    std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, DType>;
+struct Graph;  // ir/graph.h: the body of a branch or loop
+
+using AttrValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
+                               DType, std::shared_ptr<const Graph>>;
 
 class Attrs {
  public:
@@ -33,6 +36,9 @@ class Attrs {
     return get<std::vector<std::int64_t>>(name);
   }
   DType dtype(std::string_view name) const { return get<DType>(name); }
+  const Graph& graph(std::string_view name) const {
+    return *get<std::shared_ptr<const Graph>>(name);
+  }
 
   const std::vector<std::pair<std::string, AttrValue>>& items() const { return items_; }
   bool operator==(const Attrs&) const = default;

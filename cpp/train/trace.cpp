@@ -78,6 +78,7 @@ int Trace::symbol_for(std::int64_t count) {
 }
 
 std::int64_t Trace::fix_count(int symbol) {
+  if (outer_ && std::size_t(symbol) < outer_->graph_.symbols.size()) outer_->fix_count(symbol);
   graph_.symbols[std::size_t(symbol)].fixed = true;
   return traced_counts(graph_.symbols)[std::size_t(symbol)];
 }
@@ -91,6 +92,7 @@ Value Trace::argument(const Array& example, const ExampleAxis& batch, bool varyi
 Value Trace::lift(const Tensor& tensor) {
   const std::shared_ptr<Trace> owner = tensor.symbolic() ? tensor.trace : tensor.recorded.lock();
   if (owner.get() == this) return tensor.value;
+  if (owner && is_inside(*owner)) return capture(outer_->lift(tensor));
   if (tensor.symbolic()) {
     fail(ErrorKind::kRuntime, "tensor",
          "this value belongs to a traced function that is not running here; return it from that "
@@ -171,6 +173,11 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
     const Value fresh = (*this)("stop_gradient", {known->second});
     reads.push_back(fresh);
     return state_[variable.get()] = fresh;
+  }
+  if (outer_) {
+    const Value value = capture(outer_->read(variable));
+    reads_[variable.get()].push_back(value);
+    return state_[variable.get()] = value;
   }
   const std::vector<Array>& components = variable->components();
   Value value;

@@ -31,12 +31,14 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
  public:
   enum class Mode { kGraph, kEager };
   Trace(Mode mode, int replicas);
+  // The body of a branch or loop: what it reads of the outer trace becomes its arguments.
+  explicit Trace(std::shared_ptr<Trace> outer);
 
   Mode mode() const { return mode_; }
   const Graph& program() const { return graph_; }
   int replicas() const { return graph_.replicas; }
   // Until a strategy runs in it, a trace is one of one replica.
-  void set_replicas(int replicas) { graph_.replicas = replicas; }
+  void set_replicas(int replicas);
 
   Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {}) override;
 
@@ -58,21 +60,38 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::int64_t fix_count(int symbol);
 
   // Counts the random ops of the trace.
-  std::int64_t next_ordinal() { return ordinal_++; }
+  std::int64_t next_ordinal() { return outer_ ? outer_->next_ordinal() : ordinal_++; }
+  std::int64_t ordinal() const { return outer_ ? outer_->ordinal() : ordinal_; }
+  void set_ordinal(std::int64_t ordinal);
   std::uint64_t step() const { return step_; }
 
   // The program with these results; the trace is over.
   Graph finish(std::vector<Value> outputs);
+
+  // Of a body: values of the outer trace and the arguments that stand for them.
+  const std::vector<std::pair<Value, Value>>& captures() const { return captures_; }
+  std::vector<std::shared_ptr<Variable>> written() const;
+  Value add_body_argument(const ValueType& type, bool varying);
+  // The variable has this value when the body starts.
+  void preset(const std::shared_ptr<Variable>& variable, Value value);
+  // The body with these results, as a graph of `own` arguments and then one for each of the given
+  // values of the outer trace.
+  Graph finish_body(std::vector<Value> outputs, const Trace& outer, std::size_t own,
+                    const std::vector<Value>& captures);
 
   // Where the program is: set by the bindings.
   static std::function<std::string()> locate;
 
  private:
   int symbol_for(std::int64_t count);
+  bool is_inside(const Trace& other) const;
+  Value capture(Value outer);
   void execute(const Node& node);
 
   Mode mode_;
   Graph graph_;
+  std::shared_ptr<Trace> outer_;                   // of a body
+  std::vector<std::pair<Value, Value>> captures_;  // of a body
   std::map<const StateCell*, Value> state_;
   std::map<const StateCell*, std::vector<Value>> reads_;
   std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;

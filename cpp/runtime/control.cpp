@@ -1,0 +1,195 @@
+// Branches and loops: their graphs run as plans of their own. Where the condition differs between
+// replicas, a graph runs on all of them and each takes what is its.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/executor.h"
+#include "runtime/interrupt.h"
+
+namespace samegrad {
+namespace {
+
+using Arrays = std::vector<std::vector<Array>>;
+
+// The draws of a round are its own, the same when the derivative computes it again.
+std::uint64_t step_of_round(std::uint64_t step, std::int64_t round) {
+  return step ^ (std::uint64_t(round + 1) * 0x9E3779B97F4A7C15ull);
+}
+
+class ControlRun {
+ public:
+  ControlRun(const Plan& plan, const Node& node, const Bodies& bodies, const Call& call,
+             Context& context)
+      : plan_(plan), node_(node), bodies_(bodies), call_(call), context_(context) {}
+
+  void run() {
+    if (node_.attrs.find("true_branch")) {
+      run_cond();
+    } else if (node_.attrs.find("condition")) {
+      run_while();
+    } else {
+      run_while_grad();
+    }
+  }
+
+ private:
+  std::size_t replicas() const { return std::size_t(context_.replicas()); }
+
+  // A view of the value's memory, one per replica if it may differ.
+  std::vector<Array> arrays_of(Value value) const {
+    const ValueType& type = plan_.graph.type(value);
+    std::vector<Array> arrays;
+    for (std::size_t r = 0; r < (plan_.graph.varying(value) ? replicas() : 1); ++r) {
+      const Shape shape = concrete_shape(type, call_.counts[r]);
+      const std::size_t bytes = std::size_t(shape.size()) * size_of(type.dtype);
+      std::byte* data = context_.base(int(r), plan_.root[std::size_t(value)]);
+      arrays.emplace_back(type.dtype, shape, std::make_shared<Buffer>(data, bytes, [] {}));
+    }
+    return arrays;
+  }
+
+  Arrays operands(std::size_t begin, std::size_t end) const {
+    Arrays arrays;
+    for (std::size_t k = begin; k < end; ++k) arrays.push_back(arrays_of(node_.inputs[k]));
+    return arrays;
+  }
+
+  void store(std::size_t output, const std::vector<Array>& arrays) const {
+    const Value value = node_.outputs[output];
+    const std::size_t copies = plan_.graph.varying(value) ? replicas() : 1;
+    for (std::size_t r = 0; r < copies; ++r) {
+      const Array& from = arrays[arrays.size() == 1 ? 0 : r];
+      if (from.bytes()) std::memcpy(context_.base(int(r), value), from.raw(), from.bytes());
+    }
+  }
+
+  Arrays run_body(std::size_t body, const Arrays& arguments, std::uint64_t step,
+                  bool everywhere) const {
+    Executable& executable = *bodies_[body];
+    Call call;
+    call.arguments = arguments;
+    call.seed = call_.seed;
+    call.step = step;
+    // A replica that does not go this way may hold numbers that are not finite.
+    call.check_finite = call_.check_finite && everywhere;
+    const std::vector<Symbol>& symbols = executable.plan().graph.symbols;
+    for (std::vector<std::int64_t> counts : call_.counts) {
+      counts.resize(symbols.size(), 0);
+      complete_counts(symbols, counts);
+      call.counts.push_back(std::move(counts));
+    }
+    return executable.run(call);
+  }
+
+  // Per replica.
+  std::vector<bool> conditions(const std::vector<Array>& arrays) const {
+    std::vector<bool> holds;
+    for (std::size_t r = 0; r < replicas(); ++r) {
+      holds.push_back(*arrays[arrays.size() == 1 ? 0 : r].data<bool>());
+    }
+    return holds;
+  }
+
+  // a where chosen, b elsewhere.
+  std::vector<Array> mix(const std::vector<bool>& chosen, const std::vector<Array>& a,
+                         const std::vector<Array>& b) const {
+    std::vector<Array> mixed;
+    for (std::size_t r = 0; r < replicas(); ++r) {
+      const std::vector<Array>& from = chosen[r] ? a : b;
+      mixed.push_back(from[from.size() == 1 ? 0 : r]);
+    }
+    return mixed;
+  }
+
+  void run_cond() {
+    const std::vector<bool> holds = conditions(arrays_of(node_.inputs[0]));
+    const Arrays arguments = operands(1, node_.inputs.size());
+    const bool any = std::ranges::find(holds, true) != holds.end();
+    const bool all = std::ranges::find(holds, false) == holds.end();
+    Arrays yes, no;
+    if (any) yes = run_body(0, arguments, call_.step, all);
+    if (!all) no = run_body(1, arguments, call_.step, !any);
+    for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
+      store(i, all ? yes[i] : any ? mix(holds, yes[i], no[i]) : no[i]);
+    }
+  }
+
+  bool keeps_history() const {
+    return std::ranges::any_of(plan_.graph.nodes, [&](const Node& node) {
+      return std::ranges::find(node.inputs, node_.outputs.back()) != node.inputs.end();
+    });
+  }
+
+  void run_while() {
+    const auto count = std::size_t(node_.attrs.integer("variables"));
+    const std::int64_t maximum = node_.attrs.integer("maximum");
+    Arrays state = operands(0, count);
+    const Arrays operands_ = operands(count, node_.inputs.size());
+    History* history = nullptr;
+    if (keeps_history()) {
+      // Steps in between may write where the first values lie.
+      for (auto& arrays : state) {
+        for (Array& array : arrays) array = array.copy();
+      }
+      context_.histories.push_back(std::make_unique<History>());
+      history = context_.histories.back().get();
+    }
+    std::vector<bool> active(replicas(), true);
+    for (std::int64_t round = 0; maximum < 0 || round < maximum; ++round) {
+      poll_interrupt();
+      Arrays arguments = state;
+      arguments.insert(arguments.end(), operands_.begin(), operands_.end());
+      const std::uint64_t step = step_of_round(call_.step, round);
+      const bool everywhere = std::ranges::find(active, false) == active.end();
+      const std::vector<bool> holds = conditions(run_body(0, arguments, step, everywhere)[0]);
+      for (std::size_t r = 0; r < active.size(); ++r) active[r] = active[r] && holds[r];
+      if (std::ranges::find(active, true) == active.end()) break;
+      if (history) history->rounds.push_back({state, active});
+      const bool all = std::ranges::find(active, false) == active.end();
+      Arrays next = run_body(1, arguments, step, all);
+      for (std::size_t i = 0; i < count; ++i) {
+        state[i] = all ? std::move(next[i]) : mix(active, next[i], state[i]);
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) store(i, state[i]);
+    // The handle: valid until the run is over.
+    *reinterpret_cast<std::int64_t*>(context_.base(0, node_.outputs[count])) =
+        reinterpret_cast<std::intptr_t>(history);
+  }
+
+  void run_while_grad() {
+    const auto handle = *arrays_of(node_.inputs[0])[0].data<std::int64_t>();
+    const auto* history = reinterpret_cast<const History*>(std::intptr_t(handle));
+    const std::size_t results = node_.outputs.size();
+    Arrays cotangents = operands(1, 1 + results);  // and the sums of operands' gradients
+    const Arrays operands_ = operands(1 + results, node_.inputs.size());
+    for (std::size_t k = history->rounds.size(); k-- > 0;) {
+      poll_interrupt();
+      const History::Round& round = history->rounds[k];
+      Arrays arguments = round.variables;
+      arguments.insert(arguments.end(), operands_.begin(), operands_.end());
+      arguments.insert(arguments.end(), cotangents.begin(), cotangents.end());
+      const bool all = std::ranges::find(round.active, false) == round.active.end();
+      Arrays next = run_body(0, arguments, step_of_round(call_.step, std::int64_t(k)), all);
+      for (std::size_t i = 0; i < results; ++i) {
+        cotangents[i] = all ? std::move(next[i]) : mix(round.active, next[i], cotangents[i]);
+      }
+    }
+    for (std::size_t i = 0; i < results; ++i) store(i, cotangents[i]);
+  }
+
+  const Plan& plan_;
+  const Node& node_;
+  const Bodies& bodies_;
+  const Call& call_;
+  Context& context_;
+};
+
+}  // namespace
+
+void run_control(const Plan& plan, std::int32_t node, const Bodies& bodies, const Call& call,
+                 Context& context) {
+  ControlRun(plan, plan.graph.nodes[std::size_t(node)], bodies, call, context).run();
+}
+
+}  // namespace samegrad

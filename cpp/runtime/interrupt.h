@@ -1,0 +1,14 @@
+// Lets the user stop a loop that runs inside the engine.
+#pragma once
+
+#include <functional>
+
+namespace samegrad {
+
+// What is asked between rounds; throws to stop. Set by the bindings.
+extern std::function<void()> on_interrupt_poll;
+
+// Asks, at most every 50 ms.
+void poll_interrupt();
+
+}  // namespace samegrad

@@ -1,0 +1,82 @@
+// Traces of branches and loops, which read what lies outside.
+#include "base/error.h"
+#include "train/trace.h"
+
+namespace samegrad {
+
+Trace::Trace(std::shared_ptr<Trace> outer) : Builder(graph_), mode_(Mode::kGraph) {
+  outer_ = std::move(outer);
+  graph_.replicas = outer_->graph_.replicas;
+  graph_.symbols = outer_->graph_.symbols;
+}
+
+void Trace::set_replicas(int replicas) {
+  graph_.replicas = replicas;
+  if (outer_) outer_->set_replicas(replicas);
+}
+
+void Trace::set_ordinal(std::int64_t ordinal) {
+  if (outer_) {
+    outer_->set_ordinal(ordinal);
+  } else {
+    ordinal_ = ordinal;
+  }
+}
+
+bool Trace::is_inside(const Trace& other) const {
+  for (const Trace* trace = outer_.get(); trace; trace = trace->outer_.get()) {
+    if (trace == &other) return true;
+  }
+  return false;
+}
+
+Value Trace::capture(Value outer) {
+  for (const auto& [known, value] : captures_) {
+    if (known == outer) return value;
+  }
+  const ValueInfo& info = outer_->graph_.values[std::size_t(outer)];
+  const Value value = graph_.add_argument(info.type, info.varying);
+  captures_.emplace_back(outer, value);
+  return value;
+}
+
+std::vector<std::shared_ptr<Variable>> Trace::written() const {
+  std::vector<std::shared_ptr<Variable>> variables;
+  for (const auto& [variable, written] : touched_) {
+    if (written) variables.push_back(variable);
+  }
+  return variables;
+}
+
+Value Trace::add_body_argument(const ValueType& type, bool varying) {
+  return graph_.add_argument(type, varying);
+}
+
+void Trace::preset(const std::shared_ptr<Variable>& variable, Value value) {
+  reads_[variable.get()].push_back(value);
+  state_[variable.get()] = value;
+}
+
+Graph Trace::finish_body(std::vector<Value> outputs, const Trace& outer, std::size_t own,
+                         const std::vector<Value>& captures) {
+  graph_.outputs = std::move(outputs);
+  std::vector<Argument> arguments(graph_.arguments.begin(),
+                                  graph_.arguments.begin() + std::ptrdiff_t(own));
+  for (std::size_t i = 0; i < captures.size(); ++i) {
+    const ValueInfo& info = outer.graph_.values[std::size_t(captures[i])];
+    arguments.push_back({info.varying});
+    ValueInfo* here = nullptr;
+    for (const auto& [known, value] : captures_) {
+      if (known == captures[i]) here = &graph_.values[std::size_t(value)];
+    }
+    if (!here) {
+      graph_.values.push_back({info.type, Source::kArgument, -1, 0, info.varying});
+      here = &graph_.values.back();
+    }
+    here->index = std::int32_t(own + i);
+  }
+  graph_.arguments = std::move(arguments);
+  return std::move(graph_);
+}
+
+}  // namespace samegrad
