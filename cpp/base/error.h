@@ -15,6 +15,7 @@ enum class ErrorKind {
   kIndex,
   kNotImplemented,
   kInvalidArgument,  // Python: InvalidArgumentError, a ValueError
+  kMemory,           // Python: MemoryError
   kNonFinite         // Python: NonFiniteError, an ArithmeticError
 };
 

@@ -25,6 +25,8 @@ PyObject* class_of(ErrorKind kind) {
       return PyExc_NotImplementedError;
     case ErrorKind::kInvalidArgument:
       return classes->invalid_argument.ptr();
+    case ErrorKind::kMemory:
+      return PyExc_MemoryError;
     case ErrorKind::kNonFinite:
       return classes->non_finite.ptr();
     case ErrorKind::kValue:

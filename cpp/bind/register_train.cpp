@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "base/error.h"
+#include "base/messages.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
@@ -13,12 +14,21 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
+// What the step printed, to wherever Python's standard error goes (a notebook's cell, say).
+void show_messages() {
+  const std::vector<std::string> lines = take_messages();
+  if (lines.empty()) return;
+  const py::object stream = py::module_::import("sys").attr("stderr");
+  for (const std::string& line : lines) stream.attr("write")(line);
+}
+
 py::list run_step(Step& step, const Arguments& arguments, bool check_finite) {
   std::vector<std::vector<Array>> outputs;
   {
     const py::gil_scoped_release release;
     outputs = step.run(arguments.arrays, check_finite);
   }
+  show_messages();
   py::list results;
   const Graph& program = step.program();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -93,6 +103,7 @@ void register_trace(py::module_& m) {
              return compile_step(t.finish(std::move(values)), options);
            },
            py::arg("outputs"), py::arg("options"));
+  m.def("take_messages", &take_messages);
   m.def("tracing", [] {
     const auto trace = current_trace();
     return trace && trace->mode() == Trace::Mode::kGraph;

@@ -25,5 +25,6 @@ std::vector<OpDef> index_ops();
 std::vector<OpDef> matmul_ops();
 std::vector<OpDef> conv_ops();
 std::vector<OpDef> pool_ops();
+std::vector<OpDef> print_ops();
 
 }  // namespace samegrad

@@ -82,11 +82,26 @@ void set_prepared(Plan& plan) {
   }
 }
 
+// Where the steps begin that cannot fail: a step that raises must leave the variables as they were.
+std::size_t safe_steps(const Plan& plan) {
+  std::size_t first = plan.steps.size();
+  while (first > 0) {
+    const PlanStep& step = plan.steps[first - 1];
+    const bool safe = step.kind == PlanStep::Kind::kAllReduce ||
+                      (step.kind == PlanStep::Kind::kNode &&
+                       plan.graph.nodes[std::size_t(step.nodes[0])].op->has(kElementwise));
+    if (!safe) break;
+    --first;
+  }
+  return first;
+}
+
 // A write goes straight into the variable's memory if whoever reads the old value has done so
 // before the producer runs, or is the producer itself (elementwise: each element is read before it
-// is written).
-void set_writes(Plan& plan) {
+// is written), and no later step can fail.
+void set_writes(Plan& plan, const PlanOptions& options) {
   const Graph& graph = plan.graph;
+  const std::size_t safe = options.write_in_place ? safe_steps(plan) : plan.steps.size();
   std::vector<std::int32_t> position(graph.nodes.size(), 0);
   std::vector<const PlanStep*> step_of(graph.nodes.size(), nullptr);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
@@ -106,7 +121,8 @@ void set_writes(Plan& plan) {
     bool direct = producer && producer->op->has(kElementwise) && uses[write.value] == 1 &&
                   plan.storage[std::size_t(write.value)] == Storage::kShared;
     const auto at = producer ? std::size_t(producer - graph.nodes.data()) : 0;
-    direct = direct && step_of[at] && step_of[at]->kind == PlanStep::Kind::kNode;
+    direct = direct && step_of[at] && step_of[at]->kind == PlanStep::Kind::kNode &&
+             std::size_t(position[at]) >= safe;
     for (std::size_t n = 0; direct && n < graph.nodes.size(); ++n) {
       for (Value input : graph.nodes[n].inputs) {
         const ValueInfo& root = graph.values[std::size_t(plan.root[std::size_t(input)])];
@@ -153,7 +169,7 @@ Plan compile(Graph graph, const PlanOptions& options) {
   set_storage(plan);
   set_prepared(plan);
   form_inner_loops(plan, options);
-  set_writes(plan);
+  set_writes(plan, options);
   return plan;
 }
 

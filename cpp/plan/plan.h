@@ -52,6 +52,7 @@ struct PlanOptions {
   PassOptions passes;
   bool inner_loops = true;     // big intermediate results one example at a time
   bool defer_products = true;  // big weight gradients after the loop
+  bool write_in_place = true;  // updates store into the variables' memory
   bool operator==(const PlanOptions&) const = default;
 };
 

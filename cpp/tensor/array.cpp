@@ -11,7 +11,10 @@ namespace samegrad {
 Buffer::Buffer(std::size_t bytes) : size_(bytes) {
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded ? rounded : kAlignment));
-  if (!data_) throw std::bad_alloc();
+  if (!data_) {
+    fail(ErrorKind::kMemory, "tensor", "the system gives no memory for ", bytes,
+         " bytes; use smaller batches or tensors.");
+  }
 }
 
 Buffer::Buffer(void* data, std::size_t bytes, std::function<void()> release)
@@ -25,8 +28,27 @@ Buffer::~Buffer() {
   }
 }
 
+namespace {
+
+// MemoryError where the product does not even fit into a number.
+std::size_t bytes_of(DType dtype, const Shape& shape) {
+  auto bytes = std::int64_t(size_of(dtype));
+  for (const std::int64_t size : shape) {
+    if (size == 0) return 0;
+  }
+  for (const std::int64_t size : shape) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) {
+      fail(ErrorKind::kMemory, "tensor", "the shape ", to_string(shape),
+           " is larger than any memory; use smaller batches or tensors.");
+    }
+  }
+  return std::size_t(bytes);
+}
+
+}  // namespace
+
 Array::Array(DType dtype, const Shape& shape)
-    : Array(dtype, shape, std::make_shared<Buffer>(std::size_t(shape.size()) * size_of(dtype))) {}
+    : Array(dtype, shape, std::make_shared<Buffer>(bytes_of(dtype, shape))) {}
 
 Array::Array(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, std::size_t offset)
     : dtype_(dtype), shape_(shape), buffer_(std::move(buffer)), offset_(offset) {}

@@ -74,6 +74,7 @@ Executable& Step::executable(bool check_finite) {
   std::call_once(unfused_once_, [this] {
     PlanOptions options = options_;
     options.passes.fuse_epilogue = options.passes.fuse_elementwise = false;
+    options.write_in_place = false;  // any operation may stop the step
     unfused_ = std::make_unique<Executable>(compile(program_, options));
   });
   return *unfused_;

@@ -6,32 +6,134 @@ import importlib
 import types
 from typing import Any
 
-from samegrad import _core, config, distribute, errors, random
+from samegrad import _core, config, distribute, errors, math, random
+from samegrad._arrays import (
+    broadcast_to,
+    cast,
+    clip_by_norm,
+    clip_by_value,
+    concat,
+    expand_dims,
+    eye,
+    fill,
+    gather,
+    identity,
+    linspace,
+    matmul,
+    norm,
+    one_hot,
+    ones,
+    ones_like,
+    pad,
+    rank,
+    repeat,
+    reshape,
+    reverse,
+    shape,
+    size,
+    split,
+    squeeze,
+    stack,
+    stop_gradient,
+    tile,
+    transpose,
+    unstack,
+    where,
+    zeros,
+    zeros_like,
+)  # fmt: skip
+from samegrad._arrays import range_ as range
+from samegrad._arrays import slice_ as slice
 from samegrad._context import init_scope
 from samegrad._dtypes import DType, as_dtype, float32, float64, int32, int64, uint8
 from samegrad._dtypes import bool_ as bool
 from samegrad._function import function
-from samegrad._maths import FUNCTIONS as _FUNCTIONS
+from samegrad._print import print_ as print
 from samegrad._sysconfig import sysconfig
 from samegrad._tape import GradientTape, UnconnectedGradients
 from samegrad._tensor import Tensor, TensorShape, constant, convert_to_tensor, is_tensor
 from samegrad._tensor_spec import TensorSpec
+from samegrad._unknown import getattr_of
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
+from samegrad.math import (
+    abs,
+    acos,
+    acosh,
+    add,
+    add_n,
+    argmax,
+    argmin,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    divide,
+    equal,
+    exp,
+    floor,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    not_equal,
+    pow,
+    reduce_all,
+    reduce_any,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+    round,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    truediv,
+)  # fmt: skip
 
 __version__ = _core.__version__
-globals().update(_FUNCTIONS)
 _LAZY = ("data", "keras", "nn", "train")
 
 __all__ = [
     "DType", "GradientTape", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
-    "Variable", "VariableAggregation", "VariableSynchronization", "as_dtype", "bool", "config",
-    "constant", "convert_to_tensor", "distribute", "errors", "float32", "float64", "function",
-    "init_scope", "int32", "int64", "is_tensor", "random", "sysconfig", "uint8",
+    "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add",
+    "add_n", "argmax", "argmin", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "bool",
+    "broadcast_to", "cast", "clip_by_norm", "clip_by_value", "concat", "config", "constant",
+    "convert_to_tensor", "cos", "cosh", "data", "distribute", "divide", "equal", "errors", "exp",
+    "expand_dims", "eye", "fill", "float32", "float64", "floor", "function", "gather", "greater",
+    "greater_equal", "identity", "init_scope", "int32", "int64", "is_tensor", "keras", "less",
+    "less_equal", "linspace", "logical_and", "logical_not", "logical_or", "math", "matmul",
+    "maximum", "minimum", "multiply", "negative", "nn", "norm", "not_equal", "one_hot", "ones",
+    "ones_like", "pad", "pow", "print", "random", "range", "rank", "reduce_all", "reduce_any",
+    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum",
+    "repeat", "reshape", "reverse", "round", "shape", "sigmoid", "sign", "sin", "sinh", "size",
+    "slice", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "subtract",
+    "sysconfig", "tan", "tanh", "tile", "train", "transpose", "truediv", "uint8", "unstack",
+    "where", "zeros", "zeros_like",
 ]  # fmt: skip
+
+_missing = getattr_of(__name__)
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         module: types.ModuleType = importlib.import_module(f"samegrad.{name}")
         return module
-    raise AttributeError(f"module 'samegrad' has no attribute {name!r}.")
+    return _missing(name)

@@ -36,9 +36,7 @@ class Function:
             key = (key, arguments.sizes)
             program = self._programs.get(key)
         if program is None:
-            program = TracedProgram(
-                self._python, args, kwargs, max(replicas, arguments.replicas)
-            )
+            program = TracedProgram(self._python, args, kwargs, max(replicas, arguments.replicas))
             self._programs[key] = program
             if program.fixed:
                 self._programs[(key, arguments.sizes)] = program

@@ -90,6 +90,4 @@ def _tensor_of(value: Any) -> Tensor:
 
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
     """Traces, compiles (or finds the equal program) and runs once."""
-    return TracedProgram(fn, args, kwargs, replicas).run(
-        _core.Arguments(args, kwargs)
-    )
+    return TracedProgram(fn, args, kwargs, replicas).run(_core.Arguments(args, kwargs))

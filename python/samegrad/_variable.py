@@ -102,9 +102,23 @@ class Variable:
         return TensorShape(self._cell._shape)
 
     def _as_tensor(self) -> Tensor:
+        self._check_strategy()
         if self._cell.component_count > 1 and not _inside_run():
             return self._read_all()
         return _core.read_variable(self._cell)
+
+    def _check_strategy(self) -> None:
+        """Replicas of one strategy do not train the variables of another."""
+        context = _context.state.replica_contexts
+        running = context[-1].strategy if context and context[-1] is not None else None
+        if running is None or self._strategy is None or running is self._strategy:
+            return
+        raise RuntimeError(
+            f"[{self._cell.name}] the variable belongs to a strategy of "
+            f"{self._strategy.num_replicas_in_sync} replicas: got it inside run of another one, of "
+            f"{running.num_replicas_in_sync}; create it in the scope of the strategy that runs, or "
+            "restore a checkpoint there."
+        )
 
     def _read_all(self) -> Tensor:
         values = self._cell.components()
@@ -194,7 +208,8 @@ class Variable:
 
     def __repr__(self) -> str:
         value = "traced" if _core.tracing() else repr(np.asarray(self.numpy()))
-        return f"<samegrad.Variable {self.name!r} shape={tuple(self.shape)} dtype={self.dtype}, {value}>"
+        kind = f"shape={tuple(self.shape)} dtype={self.dtype}"
+        return f"<samegrad.Variable {self.name!r} {kind}, {value}>"
 
     def __hash__(self) -> int:
         return id(self)
@@ -208,7 +223,8 @@ def _forward(name: str) -> Any:
 
 
 for _name in (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv mod pow rpow neg abs matmul rmatmul "
-    "lt le gt ge float int bool getitem len"
-).split():
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod",
+    "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "float", "int",
+    "bool", "getitem", "len",
+):  # fmt: skip
     setattr(Variable, f"__{_name}__", _forward(f"__{_name}__"))

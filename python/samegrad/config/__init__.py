@@ -1,5 +1,6 @@
 """Settings of the process."""
 
+from samegrad._unknown import getattr_of
 from samegrad.config import threading
 
 
@@ -15,3 +16,5 @@ def enable_check_numerics(enabled: bool = True) -> None:
 
 
 __all__ = ["enable_check_numerics", "threading"]
+
+__getattr__ = getattr_of(__name__)

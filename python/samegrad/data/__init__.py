@@ -1,5 +1,6 @@
 """`tf.data`: datasets whose batches are gathered while a step runs."""
 
+from samegrad._unknown import getattr_of
 from samegrad.data import experimental
 from samegrad.data._dataset import (
     AUTOTUNE,
@@ -14,3 +15,5 @@ __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Options",
     "experimental",
 ]  # fmt: skip
+
+__getattr__ = getattr_of(__name__)

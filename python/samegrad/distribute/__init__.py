@@ -6,10 +6,22 @@ from samegrad._context import (
     has_strategy,
     in_cross_replica_context,
 )
+from samegrad._unknown import getattr_of
 from samegrad.distribute._reduce_op import ReduceOp
 from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
 from samegrad.distribute._values import PerReplica
 
-__all__ = ["MirroredStrategy", "PerReplica", "ReduceOp", "ReplicaContext", "Strategy",
-           "get_replica_context", "get_strategy", "has_strategy", "in_cross_replica_context"]  # fmt: skip
+__all__ = [
+    "MirroredStrategy",
+    "PerReplica",
+    "ReduceOp",
+    "ReplicaContext",
+    "Strategy",
+    "get_replica_context",
+    "get_strategy",
+    "has_strategy",
+    "in_cross_replica_context",
+]
+
+__getattr__ = getattr_of(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -186,6 +187,29 @@ class ValueContext:
         self.num_replicas_in_sync = num_replicas_in_sync
 
 
+_DEVICE = re.compile(
+    r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/?device:)?/?(?P<kind>[A-Za-z]+):(?P<number>\d+)"
+)
+
+
+def _check_devices(devices: Sequence[str]) -> None:
+    """One name per replica, each of a logical CPU, none twice."""
+    numbers = set()
+    for name in devices:
+        parts = _DEVICE.fullmatch(str(name))
+        if parts is None or parts["kind"].upper() != "CPU":
+            raise ValueError(
+                f"[MirroredStrategy] devices are logical CPUs such as 'CPU:0': got {name!r}; or "
+                "say how many replicas: MirroredStrategy(replicas=8)."
+            )
+        numbers.add(int(parts["number"]))
+    if len(numbers) != len(devices):
+        raise ValueError(
+            f"[MirroredStrategy] each device is one replica and may be named once: got "
+            f"{list(devices)}."
+        )
+
+
 class MirroredStrategy(Strategy):
     """Synchronous training of one model on N replicas, with one copy of each variable.
 
@@ -223,6 +247,8 @@ class MirroredStrategy(Strategy):
             )
         if split not in ("chunks", "balanced"):
             raise ValueError(f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}.")
+        if devices is not None:
+            _check_devices(devices)
         self._replicas = count
         self._split = split
 

@@ -1,5 +1,6 @@
 """Layers, models, losses, metrics and optimizers, under the names of tf.keras."""
 
+from samegrad._unknown import getattr_of
 from samegrad.keras import (
     activations,
     backend,
@@ -32,3 +33,5 @@ __all__ = [
     "regularizers",
     "utils",
 ]
+
+__getattr__ = getattr_of(__name__)

@@ -1,5 +1,6 @@
 """Functions of neural networks: activations, convolutions, cross-entropies, loss scaling."""
 
+from samegrad._unknown import getattr_of
 from samegrad.nn._activations import (
     elu,
     gelu,
@@ -60,3 +61,5 @@ __all__ = [
     "swish",
     "tanh",
 ]
+
+__getattr__ = getattr_of(__name__)

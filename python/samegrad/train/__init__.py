@@ -1,8 +1,11 @@
 """Checkpoints: saving and restoring the state of a training."""
 
+from samegrad._unknown import getattr_of
 from samegrad.train._state_file import latest_checkpoint
 from samegrad.train._storage import CorruptCheckpointError
 from samegrad.train.checkpoint import Checkpoint
 from samegrad.train.checkpoint_manager import CheckpointManager
 
 __all__ = ["Checkpoint", "CheckpointManager", "CorruptCheckpointError", "latest_checkpoint"]
+
+__getattr__ = getattr_of(__name__)

@@ -1,5 +1,6 @@
 """Layers: functions with weights."""
 
+from samegrad._unknown import getattr_of
 from samegrad.keras.layers._activations import Activation, LeakyReLU, ReLU, Softmax
 from samegrad.keras.layers._convolution import Conv2D
 from samegrad.keras.layers._dense import Dense
@@ -45,3 +46,5 @@ __all__ = [
     "Reshape",
     "Softmax",
 ]
+
+__getattr__ = getattr_of(__name__)

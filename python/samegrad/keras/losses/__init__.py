@@ -1,5 +1,6 @@
 """Losses: one value per example, and what is made of them."""
 
+from samegrad._unknown import getattr_of
 from samegrad.keras.losses._functions import (
     binary_crossentropy,
     categorical_crossentropy,
@@ -38,3 +39,5 @@ __all__ = [
     "mse",
     "sparse_categorical_crossentropy",
 ]
+
+__getattr__ = getattr_of(__name__)

@@ -1,5 +1,6 @@
 """Metrics: figures collected over many batches."""
 
+from samegrad._unknown import getattr_of
 from samegrad.keras.metrics._functions import (
     accuracy,
     binary_accuracy,
@@ -36,3 +37,5 @@ __all__ = [
     "categorical_accuracy",
     "sparse_categorical_accuracy",
 ]
+
+__getattr__ = getattr_of(__name__)

@@ -85,7 +85,10 @@ def _takes_argument(function: Callable[..., Any]) -> bool:
 
 
 def _number(value: Any) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"[Optimizer] learning_rate must be a number of at least 0: got {value}.")
+        raise ValueError(f"[Optimizer] learning_rate must be a number of at least 0: got {value!r}.")
     return number

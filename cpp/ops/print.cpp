@@ -1,0 +1,91 @@
+// Values shown while a step runs.
+#include <sstream>
+
+#include "base/messages.h"
+#include "ops/families.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+void print_element(std::ostringstream& out, const View& x, std::int64_t i) {
+  switch (x.dtype) {
+    case DType::kFloat32:
+      out << x.as<const float>()[i];
+      return;
+    case DType::kFloat64:
+      out << x.as<const double>()[i];
+      return;
+    case DType::kInt32:
+      out << x.as<const std::int32_t>()[i];
+      return;
+    case DType::kInt64:
+      out << x.as<const std::int64_t>()[i];
+      return;
+    case DType::kUInt8:
+      out << int(x.as<const std::uint8_t>()[i]);
+      return;
+    case DType::kBool:
+      out << int(x.as<const bool>()[i]);
+      return;
+  }
+}
+
+// [1 2 3 ... 8 9 10], axis by axis; `begin` counts elements.
+void print_axis(std::ostringstream& out, const View& x, int axis, std::int64_t begin,
+                std::int64_t edge) {
+  if (axis == x.shape.rank()) return print_element(out, x, begin);
+  const std::int64_t stride = x.shape.size(axis + 1, x.shape.rank());
+  const std::int64_t size = x.shape[axis];
+  const bool last = axis + 1 == x.shape.rank();
+  out << '[';
+  for (std::int64_t i = 0; i < size; ++i) {
+    if (i > 0) out << (last ? " " : "\n" + std::string(std::size_t(axis) + 1, ' '));
+    if (edge >= 0 && i == edge && size > 2 * edge) {
+      out << "...";
+      i = size - edge - 1;
+      continue;
+    }
+    print_axis(out, x, axis + 1, begin + i * stride, edge);
+  }
+  out << ']';
+}
+
+Inferred print_rule(const InferArgs&) {
+  return {{{DType::kBool, {}, {}}}, Locality::kWhole};
+}
+
+void print_kernel(const KernelArgs& args) {
+  const std::string& text = args.attrs.string("text");
+  std::ostringstream out;
+  if (args.facts.replicas > 1) out << "[replica " << args.facts.replica << "] ";
+  std::size_t at = 0;
+  for (const View& x : args.in) {
+    const std::size_t place = text.find('\0', at);
+    out << text.substr(at, place - at);
+    at = place + 1;
+    print_axis(out, x, 0, 0, args.attrs.integer("edge"));
+  }
+  out << text.substr(at);
+  print_message(out.str());
+  *args.out[0].as<bool>() = true;
+}
+
+}  // namespace
+
+std::vector<OpDef> print_ops() {
+  OpDef op;
+  op.name = "print";
+  op.doc = "Shows values when the step is over.";
+  op.min_arity = 0;
+  op.max_arity = -1;
+  op.operands = {"xs"};
+  op.attrs = {{"text", AttrKind::kString, "What stands around the operands, each a zero character."},
+              {"edge", AttrKind::kInteger, "Elements shown at each end of an axis; -1: all."}};
+  op.traits = kSideEffect | kNoGradient | kReplicaFact | kBackward;
+  op.infer = print_rule;
+  op.kernel = print_kernel;
+  return {op};
+}
+
+}  // namespace samegrad

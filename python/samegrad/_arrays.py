@@ -1,0 +1,475 @@
+"""Functions that make tensors and move their elements, under TensorFlow's names."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._dtypes import DTypeLike, as_dtype
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad.math._reductions import axes_of
+
+_ops = _core.ops
+
+
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
+    """The elements as another dtype; floats are cut towards zero where integers are asked for.
+
+    Example:
+        >>> cast([1.9], "int32").numpy()
+        array([1], dtype=int32)
+    """
+    tensor = convert_to_tensor(x)
+    wanted = as_dtype(dtype).name
+    return tensor if tensor._dtype == wanted else _ops.cast(tensor, dtype=wanted)
+
+
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
+    """The tensor itself.
+
+    Example:
+        >>> float(identity(1.0))
+        1.0
+    """
+    return _ops.identity(convert_to_tensor(input))
+
+
+def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
+    """The tensor itself; gradients do not flow through it.
+
+    Example:
+        >>> float(stop_gradient(1.0))
+        1.0
+    """
+    return _ops.stop_gradient(convert_to_tensor(input))
+
+
+def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The product of matrices (…, m, k) and (…, k, n); leading axes broadcast.
+
+    Raises:
+        ValueError: The inner sizes differ.
+
+    Example:
+        >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
+        array([[11.]], dtype=float32)
+    """
+    return _ops.matmul(*pair(a, b), transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def shape(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
+    """The sizes of the axes on this replica, as a vector.
+
+    Example:
+        >>> shape([[1.0, 2.0]]).numpy()
+        array([1, 2], dtype=int32)
+    """
+    return cast(_ops.dimension_sizes(convert_to_tensor(input)), out_type)
+
+
+def size(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
+    """The number of elements on this replica.
+
+    Example:
+        >>> int(size([[1.0, 2.0]]))
+        2
+    """
+    x = convert_to_tensor(input)
+    return cast(_ops.size_of(x, axes=axes_of(x, None)), out_type)
+
+
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
+    """The number of axes.
+
+    Example:
+        >>> int(rank([[1.0, 2.0]]))
+        2
+    """
+    return convert_to_tensor(np.int32(convert_to_tensor(input)._rank))
+
+
+def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+    """The same elements with other axes; one size may be -1.
+
+    Raises:
+        ValueError: The sizes do not fit the elements.
+
+    Example:
+        >>> reshape([1.0, 2.0, 3.0, 4.0], (2, -1)).numpy()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    sizes = [shape] if isinstance(shape, int) else shape
+    return _ops.reshape(convert_to_tensor(tensor), shape=[int(size) for size in sizes])
+
+
+def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
+              name: str | None = None) -> Tensor:  # fmt: skip
+    """The axes in the order `perm`; default reversed.
+
+    Example:
+        >>> transpose([[1.0, 2.0]]).numpy()
+        array([[1.],
+               [2.]], dtype=float32)
+    """
+    x = convert_to_tensor(a)
+    return _ops.transpose(x, perm=list(range(x._rank))[::-1] if perm is None else list(perm))
+
+
+def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor:
+    """A new axis of size 1.
+
+    Example:
+        >>> expand_dims([1.0, 2.0], 1).numpy()
+        array([[1.],
+               [2.]], dtype=float32)
+    """
+    return _ops.expand_dims(convert_to_tensor(input), axes=[axis])
+
+
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
+    """Without the axes of size 1 (default all of them).
+
+    Example:
+        >>> squeeze([[1.0, 2.0]]).numpy()
+        array([1., 2.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    ones = [i for i, size in enumerate(x._shape) if size == 1]
+    return _ops.squeeze(x, axes=ones if axis is None else axes_of(x, axis))
+
+
+def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
+    """The tensors one after the other along an axis.
+
+    Example:
+        >>> concat([[1.0], [2.0, 3.0]], 0).numpy()
+        array([1., 2., 3.], dtype=float32)
+    """
+    return _ops.concat(*[convert_to_tensor(v) for v in values], axis=axis)
+
+
+def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
+    """The tensors along a new axis.
+
+    Example:
+        >>> stack([[1.0], [2.0]]).numpy()
+        array([[1.],
+               [2.]], dtype=float32)
+    """
+    return concat([expand_dims(v, axis) for v in values], axis)
+
+
+def unstack(value: TensorLike, num: int | None = None, axis: int = 0,
+            name: str | None = None) -> list[Tensor]:  # fmt: skip
+    """The parts along an axis, each without it.
+
+    Example:
+        >>> [float(x) for x in unstack([1.0, 2.0])]
+        [1.0, 2.0]
+    """
+    x = convert_to_tensor(value)
+    parts = split(x, int(x.shape[axis]) if num is None else num, axis)
+    return [_ops.squeeze(part, axes=[axis]) for part in parts]
+
+
+def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int = 0,
+          num: int | None = None, name: str | None = None) -> list[Tensor]:  # fmt: skip
+    """Consecutive parts along an axis: so many equal ones, or of these sizes (one may be -1).
+
+    Raises:
+        ValueError: The sizes do not add up to the axis.
+
+    Example:
+        >>> [x.numpy().tolist() for x in split([1.0, 2.0, 3.0], [1, 2])]
+        [[1.0], [2.0, 3.0]]
+    """
+    x = convert_to_tensor(value)
+    axis = axis % x._rank if x._rank else axis
+    total = int(x.shape[axis])
+    if isinstance(num_or_size_splits, int):
+        parts = num_or_size_splits
+        sizes = [total // parts] * parts if parts > 0 else []
+    else:
+        sizes = [int(size) for size in num_or_size_splits]
+        rest = total - sum(size for size in sizes if size >= 0)
+        sizes = [rest if size == -1 else size for size in sizes]
+    if sum(sizes) != total or min(sizes, default=0) < 0:
+        raise ValueError(
+            f"[split] the parts must add up to axis {axis} of size {total}: got "
+            f"{num_or_size_splits}."
+        )
+    bounds = np.cumsum([0, *sizes])
+    before = (slice(None),) * axis
+    return [x[(*before, slice(int(a), int(b)))] for a, b in itertools.pairwise(bounds)]
+
+
+def where(condition: TensorLike, x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """X where the condition holds, y elsewhere, broadcasting.
+
+    Example:
+        >>> where([True, False], 1.0, 2.0).numpy()
+        array([1., 2.], dtype=float32)
+    """
+    return _ops.select(convert_to_tensor(condition), *pair(x, y))
+
+
+def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None,
+           axis: int = 0, batch_dims: int = 0, name: str | None = None) -> Tensor:  # fmt: skip
+    """The slices of `params` along an axis that `indices` name.
+
+    Raises:
+        InvalidArgumentError: An index outside the axis.
+
+    Example:
+        >>> gather([10.0, 20.0, 30.0], [2, 0]).numpy()
+        array([30., 10.], dtype=float32)
+    """
+    if batch_dims:
+        raise NotImplementedError(
+            f"[gather] batch_dims must be 0: got {batch_dims}; use reshape and one gather."
+        )
+    return _ops.gather(convert_to_tensor(params), convert_to_tensor(indices), axis=axis)
+
+
+def one_hot(indices: TensorLike, depth: int, on_value: float = 1.0, off_value: float = 0.0,
+            axis: int | None = None, dtype: DTypeLike = "float32",
+            name: str | None = None) -> Tensor:  # fmt: skip
+    """on_value at the index along a new axis (default the last), off_value elsewhere.
+
+    An index outside [0, depth) gives off_value everywhere, as in TensorFlow.
+
+    Example:
+        >>> one_hot([2, 0], 3).numpy()
+        array([[0., 0., 1.],
+               [1., 0., 0.]], dtype=float32)
+    """
+    made = _ops.one_hot(
+        convert_to_tensor(indices), depth=int(depth), on=float(on_value), off=float(off_value),
+        dtype=as_dtype(dtype).name,
+    )  # fmt: skip
+    if axis is None or axis in (-1, made._rank - 1):
+        return made
+    order = list(range(made._rank - 1))
+    order.insert(axis, made._rank - 1)
+    return _ops.transpose(made, perm=order)
+
+
+def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: float = 0,
+        name: str | None = None) -> Tensor:  # fmt: skip
+    """The tensor with `paddings[i] = (before, after)` elements more along axis i.
+
+    Raises:
+        NotImplementedError: Another mode than CONSTANT.
+
+    Example:
+        >>> pad([1.0], [[1, 2]]).numpy()
+        array([0., 1., 0., 0.], dtype=float32)
+    """
+    if mode.upper() != "CONSTANT":
+        raise NotImplementedError(f"[pad] the mode is CONSTANT: got {mode!r}.")
+    flat = [int(n) for n in np.asarray(paddings).reshape(-1)]
+    return _ops.pad(convert_to_tensor(tensor), paddings=flat, value=float(constant_values))
+
+
+def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
+    """The tensor repeated as a whole, so often per axis.
+
+    Example:
+        >>> tile([1.0, 2.0], [2]).numpy()
+        array([1., 2., 1., 2.], dtype=float32)
+    """
+    return _ops.tile(convert_to_tensor(input), multiples=[int(n) for n in multiples])
+
+
+def repeat(input: TensorLike, repeats: int, axis: int | None = None,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """Each element (slice along an axis) so often; without an axis the result is flat.
+
+    Example:
+        >>> repeat([1.0, 2.0], 2).numpy()
+        array([1., 1., 2., 2.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    if axis is None:
+        x, axis = _ops.reshape(x, shape=[-1]), 0
+    return _ops.repeat(x, repeats=int(repeats), axis=axis)
+
+
+def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
+    """The elements in reverse order along axes.
+
+    Example:
+        >>> reverse([1.0, 2.0], [0]).numpy()
+        array([2., 1.], dtype=float32)
+    """
+    x = convert_to_tensor(tensor)
+    return _ops.reverse(x, axes=axes_of(x, axis))
+
+
+def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """`size` elements per axis from `begin`; a size of -1 takes the rest.
+
+    Example:
+        >>> slice_([1.0, 2.0, 3.0], [1], [-1]).numpy()
+        array([2., 3.], dtype=float32)
+    """
+    x = convert_to_tensor(input_)
+    spans = zip(begin, size, strict=True)
+    return x[tuple(slice(int(b), None if n == -1 else int(b) + int(n)) for b, n in spans)]
+
+
+def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+    """The tensor repeated along axes of size 1 until it has the shape.
+
+    Example:
+        >>> broadcast_to([1.0], (2,)).numpy()
+        array([1., 1.], dtype=float32)
+    """
+    return _ops.broadcast_to(convert_to_tensor(input), shape=[int(size) for size in shape])
+
+
+def zeros(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
+    """Zeros.
+
+    Example:
+        >>> zeros((2,)).numpy()
+        array([0., 0.], dtype=float32)
+    """
+    sizes = [shape] if isinstance(shape, int) else shape
+    return _ops.zeros(shape=[int(size) for size in sizes], dtype=as_dtype(dtype).name)
+
+
+def ones(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
+    """Ones.
+
+    Example:
+        >>> ones((2,)).numpy()
+        array([1., 1.], dtype=float32)
+    """
+    return _ops.full_like(zeros(shape, dtype), value=1.0)
+
+
+def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
+    """One number in a shape.
+
+    Example:
+        >>> fill((2,), 7.0).numpy()
+        array([7., 7.], dtype=float32)
+    """
+    number = convert_to_tensor(value)
+    return number + zeros(dims, number._dtype)
+
+
+def zeros_like(input: TensorLike, dtype: DTypeLike | None = None,
+               name: str | None = None) -> Tensor:  # fmt: skip
+    """Zeros in the shape of a tensor.
+
+    Example:
+        >>> zeros_like([1.0]).numpy()
+        array([0.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    return _ops.full_like(x if dtype is None else cast(x, dtype), value=0.0)
+
+
+def ones_like(input: TensorLike, dtype: DTypeLike | None = None,
+              name: str | None = None) -> Tensor:  # fmt: skip
+    """Ones in the shape of a tensor.
+
+    Example:
+        >>> ones_like([2.0]).numpy()
+        array([1.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    return _ops.full_like(x if dtype is None else cast(x, dtype), value=1.0)
+
+
+def eye(num_rows: int, num_columns: int | None = None, dtype: DTypeLike = "float32",
+        name: str | None = None) -> Tensor:  # fmt: skip
+    """A matrix with ones on the diagonal.
+
+    Example:
+        >>> eye(2).numpy()
+        array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
+    return Tensor(np.eye(num_rows, num_columns, dtype=np.dtype(as_dtype(dtype).name)))
+
+
+def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | None = None,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The numbers start, start + delta, … below the limit (with one number: from 0 to below it).
+
+    Raises:
+        TypeError: A bound is a tensor of a function that is being traced: the shape would not be
+            known.
+
+    Example:
+        >>> range_(3).numpy()
+        array([0, 1, 2], dtype=int32)
+    """
+    first, last = (0, start) if limit is None else (start, limit)
+    numbers = [n.numpy() if isinstance(n, Tensor) else n for n in (first, last, delta)]
+    return convert_to_tensor(np.arange(*numbers).tolist(), dtype) if dtype is not None else (
+        convert_to_tensor(np.arange(*numbers).tolist())
+    )  # fmt: skip
+
+
+def linspace(start: float, stop: float, num: int, name: str | None = None) -> Tensor:
+    """`num` numbers from start to stop, equally far apart, both ends included.
+
+    Example:
+        >>> linspace(0.0, 1.0, 3).numpy()
+        array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return convert_to_tensor(np.linspace(start, stop, num).tolist())
+
+
+def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
+         keepdims: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
+    """The norm over axes (default all): "euclidean" (also 2), 1 or infinity.
+
+    Example:
+        >>> float(norm([3.0, 4.0]))
+        5.0
+    """
+    x = convert_to_tensor(tensor)
+    axes = axes_of(x, axis)
+    if ord in ("euclidean", 2):
+        return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes=axes, keepdims=keepdims))
+    if ord == 1:
+        return _ops.reduce_sum(_ops.abs(x), axes=axes, keepdims=keepdims)
+    if ord == np.inf:
+        return _ops.reduce_max(_ops.abs(x), axes=axes, keepdims=keepdims)
+    raise ValueError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {ord!r}.")
+
+
+def clip_by_value(t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike,
+                  name: str | None = None) -> Tensor:  # fmt: skip
+    """Each element, not below the first bound and not above the second.
+
+    Example:
+        >>> clip_by_value([-2.0, 0.5], -1.0, 1.0).numpy()
+        array([-1. ,  0.5], dtype=float32)
+    """
+    return _ops.minimum(*pair(_ops.maximum(*pair(t, clip_value_min)), clip_value_max))
+
+
+def clip_by_norm(t: TensorLike, clip_norm: float, axes: Any = None,
+                 name: str | None = None) -> Tensor:  # fmt: skip
+    """The tensor, scaled down where its euclidean norm is above `clip_norm`.
+
+    Example:
+        >>> clip_by_norm([3.0, 4.0], 1.0).numpy().round(1)
+        array([0.6, 0.8], dtype=float32)
+    """
+    x = convert_to_tensor(t)
+    length = norm(x, axis=axes, keepdims=axes is not None)
+    limit = convert_to_tensor(clip_norm, x._dtype)
+    return x * limit / _ops.maximum(length, limit)

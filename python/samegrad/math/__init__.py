@@ -1,0 +1,101 @@
+"""Mathematics on tensors, under the names of tf.math.
+
+Elementwise functions broadcast as NumPy does and keep the example axis; a Python number takes the
+dtype of the tensor it meets. All are differentiable to any order unless they return bools or whole
+numbers.
+"""
+
+from samegrad._unknown import getattr_of
+from samegrad.math._binary import (
+    add,
+    add_n,
+    atan2,
+    divide,
+    divide_no_nan,
+    equal,
+    floordiv,
+    floormod,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    not_equal,
+    pow,
+    squared_difference,
+    subtract,
+    truediv,
+)
+from samegrad.math._reductions import (
+    argmax,
+    argmin,
+    count_nonzero,
+    reduce_all,
+    reduce_any,
+    reduce_euclidean_norm,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_std,
+    reduce_sum,
+    reduce_variance,
+)
+from samegrad.math._unary import (
+    abs,
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    ceil,
+    cos,
+    cosh,
+    erf,
+    exp,
+    expm1,
+    floor,
+    is_finite,
+    is_inf,
+    is_nan,
+    log,
+    log1p,
+    log_sigmoid,
+    logical_not,
+    negative,
+    reciprocal,
+    round,
+    rsqrt,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    softplus,
+    sqrt,
+    square,
+    tan,
+    tanh,
+)
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan",
+    "atan2", "atanh", "ceil", "cos", "cosh", "count_nonzero", "divide", "divide_no_nan",
+    "equal", "erf", "exp", "expm1", "floor", "floordiv", "floormod", "greater", "greater_equal",
+    "is_finite", "is_inf", "is_nan", "less", "less_equal", "log", "log1p", "log_sigmoid",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod",
+    "multiply", "negative", "not_equal", "pow", "reciprocal", "reduce_all", "reduce_any",
+    "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "round", "rsqrt", "sigmoid",
+    "sign", "sin", "sinh", "softplus", "sqrt", "square", "squared_difference", "subtract",
+    "tan", "tanh", "truediv",
+]  # fmt: skip
+
+__getattr__ = getattr_of(__name__)

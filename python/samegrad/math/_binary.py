@@ -1,0 +1,242 @@
+"""Elementwise functions of two tensors, which broadcast as NumPy's do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from samegrad import _core
+from samegrad._tensor import Tensor, TensorLike, _truediv, convert_to_tensor, pair
+
+_ops = _core.ops
+
+
+def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """X + y, element by element.
+
+    Example:
+        >>> add([1.0], 2.0).numpy()
+        array([3.], dtype=float32)
+    """
+    return _ops.add(*pair(x, y))
+
+
+def atan2(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """The angle in radians, in (-π, π], of the point (x, y), element by element.
+
+    Example:
+        >>> atan2([0.0], 1.0).numpy()
+        array([0.], dtype=float32)
+    """
+    return _ops.atan2(*pair(x, y))
+
+
+def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """X / y, and 0 where y is 0, element by element.
+
+    Example:
+        >>> divide_no_nan([1.0], 0.0).numpy()
+        array([0.], dtype=float32)
+    """
+    return _ops.div_no_nan(*pair(x, y))
+
+
+def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether x and y are equal, element by element.
+
+    Example:
+        >>> equal([1.0], 1.0).numpy()
+        array([ True])
+    """
+    return _ops.equal(*pair(x, y))
+
+
+def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """The whole number not above x / y, element by element.
+
+    Example:
+        >>> floordiv([7.0], 2.0).numpy()
+        array([3.], dtype=float32)
+    """
+    return _ops.floor_div(*pair(x, y))
+
+
+def floormod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """What floordiv leaves, with the sign of y, element by element.
+
+    Example:
+        >>> floormod([7.0], 4.0).numpy()
+        array([3.], dtype=float32)
+    """
+    return _ops.mod(*pair(x, y))
+
+
+def greater(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether x > y, element by element.
+
+    Example:
+        >>> greater([1.0], 2.0).numpy()
+        array([False])
+    """
+    return _ops.greater(*pair(x, y))
+
+
+def greater_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether x >= y, element by element.
+
+    Example:
+        >>> greater_equal([1.0], 1.0).numpy()
+        array([ True])
+    """
+    return _ops.greater_equal(*pair(x, y))
+
+
+def less(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether x < y, element by element.
+
+    Example:
+        >>> less([1.0], 2.0).numpy()
+        array([ True])
+    """
+    return _ops.less(*pair(x, y))
+
+
+def less_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether x <= y, element by element.
+
+    Example:
+        >>> less_equal([1.0], 1.0).numpy()
+        array([ True])
+    """
+    return _ops.less_equal(*pair(x, y))
+
+
+def logical_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether both are true, element by element.
+
+    Example:
+        >>> logical_and([True], False).numpy()
+        array([False])
+    """
+    return _ops.logical_and(*pair(x, y))
+
+
+def logical_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether one of them is true, element by element.
+
+    Example:
+        >>> logical_or([True], False).numpy()
+        array([ True])
+    """
+    return _ops.logical_or(*pair(x, y))
+
+
+def logical_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether exactly one is true, element by element.
+
+    Example:
+        >>> logical_xor([True], True).numpy()
+        array([False])
+    """
+    return _ops.logical_xor(*pair(x, y))
+
+
+def maximum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """The larger of both, element by element.
+
+    Example:
+        >>> maximum([1.0], 2.0).numpy()
+        array([2.], dtype=float32)
+    """
+    return _ops.maximum(*pair(x, y))
+
+
+def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """The smaller of both, element by element.
+
+    Example:
+        >>> minimum([1.0], 2.0).numpy()
+        array([1.], dtype=float32)
+    """
+    return _ops.minimum(*pair(x, y))
+
+
+def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """X · y, element by element.
+
+    Example:
+        >>> multiply([2.0], 3.0).numpy()
+        array([6.], dtype=float32)
+    """
+    return _ops.mul(*pair(x, y))
+
+
+def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """Whether x and y differ, element by element.
+
+    Example:
+        >>> not_equal([1.0], 1.0).numpy()
+        array([False])
+    """
+    return _ops.not_equal(*pair(x, y))
+
+
+def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """X to the power y, element by element.
+
+    Example:
+        >>> pow([2.0], 3.0).numpy()
+        array([8.], dtype=float32)
+    """
+    return _ops.pow(*pair(x, y))
+
+
+def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """(x - y)², element by element.
+
+    Example:
+        >>> squared_difference([1.0], 3.0).numpy()
+        array([4.], dtype=float32)
+    """
+    return _ops.squared_difference(*pair(x, y))
+
+
+def subtract(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """X - y, element by element.
+
+    Example:
+        >>> subtract([1.0], 2.0).numpy()
+        array([-1.], dtype=float32)
+    """
+    return _ops.sub(*pair(x, y))
+
+
+def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """X / y, element by element; integers become float64.
+
+    Example:
+        >>> divide([1, 2], 2).numpy()
+        array([0.5, 1. ])
+    """
+    return _truediv(*pair(x, y))
+
+
+truediv = divide
+mod = floormod
+
+
+def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
+    """The sum of tensors, from left to right.
+
+    Raises:
+        ValueError: No tensor.
+
+    Example:
+        >>> float(add_n([1.0, 2.0, 3.0]))
+        6.0
+    """
+    if not inputs:
+        raise ValueError("[add_n] at least one tensor is needed: got none.")
+    total = convert_to_tensor(inputs[0])
+    for value in inputs[1:]:
+        total = total + convert_to_tensor(value)
+    return total

@@ -1,0 +1,235 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad import _core
+from samegrad._dtypes import as_dtype
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math._unary import exp, is_finite, log, sqrt, square
+
+_ops = _core.ops
+
+
+def axes_of(x: Tensor, axis: Any) -> list[int]:
+    """The axes as a list; None means all.
+
+    Example:
+        >>> axes_of(convert_to_tensor([[1.0]]), None)
+        [0, 1]
+    """
+    if axis is None:
+        return list(range(x._rank))
+    return [int(a) for a in axis] if isinstance(axis, list | tuple) else [int(axis)]
+
+
+def zeros_as(x: Tensor) -> Tensor:
+    """Zeros in the shape and dtype of x.
+
+    Example:
+        >>> zeros_as(convert_to_tensor([1.0])).numpy()
+        array([0.], dtype=float32)
+    """
+    return _ops.full_like(x, value=0.0)
+
+
+def reduce_sum(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The sum over axes (default all); 0 of nothing.
+
+    Inside `run`, the rows are this replica's.
+
+    Example:
+        >>> float(reduce_sum([1.0, 2.0]))
+        3.0
+    """
+    x = convert_to_tensor(input_tensor)
+    return _ops.reduce_sum(x, axes=axes_of(x, axis), keepdims=keepdims)
+
+
+def reduce_prod(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The product over axes (default all); 1 of nothing.
+
+    Inside `run`, the rows are this replica's.
+
+    Example:
+        >>> float(reduce_prod([2.0, 3.0]))
+        6.0
+    """
+    x = convert_to_tensor(input_tensor)
+    return _ops.reduce_prod(x, axes=axes_of(x, axis), keepdims=keepdims)
+
+
+def reduce_max(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The largest element over axes (default all).
+
+    Inside `run`, the rows are this replica's.
+
+    Example:
+        >>> float(reduce_max([1.0, 2.0]))
+        2.0
+    """
+    x = convert_to_tensor(input_tensor)
+    return _ops.reduce_max(x, axes=axes_of(x, axis), keepdims=keepdims)
+
+
+def reduce_min(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The smallest element over axes (default all).
+
+    Inside `run`, the rows are this replica's.
+
+    Example:
+        >>> float(reduce_min([1.0, 2.0]))
+        1.0
+    """
+    x = convert_to_tensor(input_tensor)
+    return _ops.reduce_min(x, axes=axes_of(x, axis), keepdims=keepdims)
+
+
+def reduce_any(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """Whether an element over axes (default all) is true.
+
+    Inside `run`, the rows are this replica's.
+
+    Example:
+        >>> float(reduce_any([True, False]))
+        1.0
+    """
+    x = convert_to_tensor(input_tensor)
+    return _ops.reduce_any(x, axes=axes_of(x, axis), keepdims=keepdims)
+
+
+def reduce_all(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """Whether all elements over axes (default all) are true.
+
+    Inside `run`, the rows are this replica's.
+
+    Example:
+        >>> float(reduce_all([True, False]))
+        0.0
+    """
+    x = convert_to_tensor(input_tensor)
+    return _ops.reduce_all(x, axes=axes_of(x, axis), keepdims=keepdims)
+
+
+def reduce_mean(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The mean over axes (default all) of this replica's rows.
+
+    Example:
+        >>> float(reduce_mean([1.0, 2.0, 6.0]))
+        3.0
+    """
+    x = convert_to_tensor(input_tensor)
+    axes = axes_of(x, axis)
+    count = _ops.cast(_ops.size_of(x, axes=axes), dtype=x._dtype)
+    total = _ops.reduce_sum(x, axes=axes, keepdims=keepdims)
+    return _ops.floor_div(total, count) if as_dtype(x._dtype).is_integer else total / count
+
+
+def reduce_variance(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The mean squared distance from the mean over axes (default all).
+
+    Example:
+        >>> float(reduce_variance([1.0, 3.0]))
+        1.0
+    """
+    x = convert_to_tensor(input_tensor)
+    return reduce_mean(square(x - reduce_mean(x, axis, keepdims=True)), axis, keepdims)
+
+
+def reduce_std(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The standard deviation over axes (default all).
+
+    Example:
+        >>> float(reduce_std([1.0, 3.0]))
+        1.0
+    """
+    return sqrt(reduce_variance(input_tensor, axis, keepdims))
+
+
+def reduce_euclidean_norm(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The square root of the sum of squares over axes (default all).
+
+    Example:
+        >>> float(reduce_euclidean_norm([3.0, 4.0]))
+        5.0
+    """
+    return sqrt(reduce_sum(square(input_tensor), axis, keepdims))
+
+
+def reduce_logsumexp(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """Log Σ exp(x) over axes (default all), without overflow.
+
+    Example:
+        >>> float(reduce_logsumexp([1000.0, -1000.0]))
+        1000.0
+    """
+    x = convert_to_tensor(input_tensor)
+    largest = _ops.stop_gradient(reduce_max(x, axis, keepdims=True))
+    largest = _ops.select(is_finite(largest), largest, zeros_as(largest))
+    total = log(reduce_sum(exp(x - largest), axis, keepdims))
+    return total + (largest if keepdims else _ops.reshape_like(largest, total))
+
+
+def count_nonzero(
+    input: TensorLike,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: Any = "int64",
+    name: str | None = None,
+) -> Tensor:
+    """How many elements over axes (default all) are not zero.
+
+    Example:
+        >>> int(count_nonzero([0.0, 2.0, 3.0]))
+        2
+    """
+    x = convert_to_tensor(input)
+    hits = _ops.cast(_ops.not_equal(x, zeros_as(x)), dtype=as_dtype(dtype).name)
+    return reduce_sum(hits, axis, keepdims)
+
+
+def argmax(input: TensorLike, axis: int = 0, output_type: Any = "int64",
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The index of the first largest element along an axis.
+
+    Example:
+        >>> int(argmax([1.0, 5.0, 2.0]))
+        1
+    """
+    index = _ops.arg_max(convert_to_tensor(input), axis=int(axis))
+    return _ops.cast(index, dtype=as_dtype(output_type).name)
+
+
+def argmin(input: TensorLike, axis: int = 0, output_type: Any = "int64",
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The index of the first smallest element along an axis.
+
+    Example:
+        >>> int(argmin([1.0, 5.0, 0.0]))
+        2
+    """
+    index = _ops.arg_min(convert_to_tensor(input), axis=int(axis))
+    return _ops.cast(index, dtype=as_dtype(output_type).name)
