@@ -1,33 +1,21 @@
-# Eigen and oneTBB from the wheels that pyproject.toml declares; elsewhere the system's.
+# oneTBB from the wheel that pyproject.toml declares; elsewhere the system's.
 
 execute_process(
   COMMAND ${Python_EXECUTABLE} -c
-          "import sysconfig; print(sysconfig.get_path('purelib')); print(sysconfig.get_path('data'))"
-  OUTPUT_VARIABLE python_paths
+          "import sysconfig; print(sysconfig.get_path('data'))"
+  OUTPUT_VARIABLE python_prefix
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-string(REPLACE "\n" ";" python_paths "${python_paths}")
-list(GET python_paths 0 python_purelib)
-list(GET python_paths 1 python_prefix)
 # An isolated build environment is a folder on sys.path, not a prefix.
 execute_process(
   COMMAND ${Python_EXECUTABLE} -c "import sys; print(';'.join(sys.path))"
   OUTPUT_VARIABLE python_sys_path
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
-set(eigen_hints ${python_purelib}/cmeel.prefix)
 set(tbb_hints ${python_prefix})
 foreach(folder IN LISTS python_sys_path)
-  list(APPEND eigen_hints ${folder}/cmeel.prefix)
   # <prefix>/lib/python3.x/site-packages, or <prefix> itself for a --target folder
   list(APPEND tbb_hints ${folder}/../../.. ${folder})
 endforeach()
-
-find_path(SAMEGRAD_EIGEN_INCLUDE_DIR Eigen/Core HINTS ${eigen_hints}
-          PATH_SUFFIXES include/eigen3 eigen3)
-if(NOT SAMEGRAD_EIGEN_INCLUDE_DIR)
-  message(FATAL_ERROR "Eigen was not found: install it with `pip install cmeel-eigen==3.4.1` (or the "
-                      "package libeigen3-dev), or pass -DSAMEGRAD_EIGEN_INCLUDE_DIR=<folder>.")
-endif()
 
 find_path(SAMEGRAD_TBB_INCLUDE_DIR oneapi/tbb/parallel_for.h HINTS ${tbb_hints}
           PATH_SUFFIXES include)

@@ -49,6 +49,24 @@ std::string to_string(const Shape& shape) {
   return out + (shape.rank() == 1 ? ",)" : ")");
 }
 
+std::int64_t size_product(std::int64_t a, std::int64_t b) {
+  std::int64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) {
+    fail(ErrorKind::kMemory, "tensor", "a size of ", a, " * ", b,
+         " is larger than any memory; use smaller batches or tensors.");
+  }
+  return product;
+}
+
+std::int64_t size_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t sum;
+  if (__builtin_add_overflow(a, b, &sum)) {
+    fail(ErrorKind::kMemory, "tensor", "a size of ", a, " + ", b,
+         " is larger than any memory; use smaller batches or tensors.");
+  }
+  return sum;
+}
+
 int normalize_axis(std::int64_t axis, int rank, std::string_view who) {
   check_value(axis >= -rank && axis < rank, who, "axis must lie in [", -rank, ", ", rank,
               ") for a tensor of rank ", rank, ": got ", axis, ".");

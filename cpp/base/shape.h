@@ -45,6 +45,10 @@ class Shape {
 // "(2, 3)"; an axis of examples prints as "?".
 std::string to_string(const Shape& shape);
 
+// a * b and a + b for sizes of 0 or more; MemoryError where no number holds the result.
+std::int64_t size_product(std::int64_t a, std::int64_t b);
+std::int64_t size_sum(std::int64_t a, std::int64_t b);
+
 // axis in [-rank, rank) as [0, rank); ValueError otherwise.
 int normalize_axis(std::int64_t axis, int rank, std::string_view who);
 

@@ -14,6 +14,19 @@ struct ByIdentity {
   py::object object;
 };
 
+// RecursionError, instead of the end of the process, where containers are nested too deep.
+class Depth {
+ public:
+  Depth() {
+    if (Py_EnterRecursiveCall(" while reading the arguments of a samegrad.function")) {
+      throw py::error_already_set();
+    }
+  }
+  ~Depth() { Py_LeaveRecursiveCall(); }
+  Depth(const Depth&) = delete;
+  Depth& operator=(const Depth&) = delete;
+};
+
 // Never destroyed: that would happen after the interpreter is gone.
 const py::object& per_replica_type() {
   static const auto* type = new py::object(
@@ -123,6 +136,7 @@ class Reader {
   }
 
   void read_sequence(const py::handle& value) {
+    const Depth depth;
     PyObject* const p = value.ptr();
     const bool plain = PyTuple_CheckExact(p) || PyList_CheckExact(p);
     if (!plain) read_object(py::type::of(value));  // a named tuple
@@ -134,6 +148,7 @@ class Reader {
 
   // By sorted keys, as the Python side walks them.
   void read_mapping(const py::handle& value) {
+    const Depth depth;
     if (!PyDict_CheckExact(value.ptr())) read_object(py::type::of(value));
     const py::list keys(value.attr("keys")());
     if (keys.size() > 1) keys.attr("sort")();

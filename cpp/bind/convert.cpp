@@ -25,7 +25,9 @@ Array array_from_numpy(const py::array& given, bool copy) {
     array = py::array(array.attr("astype")(array.dtype().attr("newbyteorder")("=")));
   }
   const bool contiguous = (array.flags() & py::array::c_style) != 0;
-  if (!contiguous) array = py::array::ensure(array, py::array::c_style);
+  if (!contiguous) {  // raises where there is no memory for the copy
+    array = py::array(py::module_::import("numpy").attr("ascontiguousarray")(array));
+  }
   Shape shape;
   for (py::ssize_t i = 0; i < array.ndim(); ++i) shape.push_back(array.shape(i));
   const auto bytes = std::size_t(array.nbytes());

@@ -1,3 +1,5 @@
+#include <new>
+
 #include "base/error.h"
 #include "bind/bind.h"
 
@@ -56,6 +58,10 @@ void register_errors(py::module_& m) {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const Error& error) {
       PyErr_SetString(class_of(error.kind()), error.what());
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError,
+                      "[samegrad] the system gives no more memory; use smaller batches, tensors or "
+                      "shuffle buffers.");
     }
   });
 }

@@ -79,6 +79,7 @@ Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attr
   const bool varying = !shared && (op.has(kReplicaFact) || any_varying(graph_, inputs));
   const auto index = std::int32_t(graph_.nodes.size());
   for (std::size_t i = 0; i < inferred.types.size(); ++i) {
+    (void)size_in_bytes(inferred.types[i].dtype, inferred.types[i].shape);  // there must be one
     const bool differs = inferred.varying.empty() ? varying : inferred.varying[i];
     node.outputs.push_back(Value(graph_.values.size()));
     graph_.values.push_back({inferred.types[i], Source::kNode, index, std::int32_t(i), differs});

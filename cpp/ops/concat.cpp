@@ -212,12 +212,12 @@ Inferred pad_rule(const InferArgs& args) {
   check_value(ok, args.op.name, "paddings must be two sizes of 0 or more per axis of ",
               args.shape_of(0), ": got ", to_string(AttrValue(paddings)), ".");
   const auto added = [&](int axis) {
-    return paddings[std::size_t(2 * axis)] + paddings[std::size_t(2 * axis + 1)];
+    return size_sum(paddings[std::size_t(2 * axis)], paddings[std::size_t(2 * axis + 1)]);
   };
   const bool examples = x.batched() && added(x.batch.axis) > 0;
   if (examples) x = fixed_type(args, x);
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    if (axis != x.batch.axis) x.shape[axis] += added(axis);
+    if (axis != x.batch.axis) x.shape[axis] = size_sum(x.shape[axis], added(axis));
   }
   return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
 }

@@ -80,8 +80,9 @@ std::vector<OpDef> print_ops() {
   op.min_arity = 0;
   op.max_arity = -1;
   op.operands = {"xs"};
-  op.attrs = {{"text", AttrKind::kString, "What stands around the operands, each a zero character."},
-              {"edge", AttrKind::kInteger, "Elements shown at each end of an axis; -1: all."}};
+  op.attrs = {
+      {"text", AttrKind::kString, "What stands around the operands, each a zero character."},
+      {"edge", AttrKind::kInteger, "Elements shown at each end of an axis; -1: all."}};
   op.traits = kSideEffect | kNoGradient | kReplicaFact | kBackward;
   op.infer = print_rule;
   op.kernel = print_kernel;

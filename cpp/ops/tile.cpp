@@ -44,7 +44,8 @@ Inferred tile_rule(const InferArgs& args) {
   const bool examples = x.batched() && multiples[std::size_t(x.batch.axis)] != 1;
   if (examples) x = fixed_type(args, x);
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    if (axis != x.batch.axis) x.shape[axis] *= multiples[std::size_t(axis)];
+    if (axis == x.batch.axis) continue;
+    x.shape[axis] = size_product(x.shape[axis], multiples[std::size_t(axis)]);
   }
   return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
 }
@@ -103,9 +104,9 @@ Inferred repeat_rule(const InferArgs& args) {
   check_value(repeats >= 1, args.op.name, "repeats must be 1 or more: got ", repeats, ".");
   const int axis = axis_of(args.attrs, x.shape);
   if (x.batch.axis == axis) {
-    x.batch.rows_per_example *= repeats;
+    x.batch.rows_per_example = size_product(x.batch.rows_per_example, repeats);
   } else {
-    x.shape[axis] *= repeats;
+    x.shape[axis] = size_product(x.shape[axis], repeats);
   }
   return one_result(args, x);
 }

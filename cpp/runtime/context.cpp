@@ -65,7 +65,7 @@ void Context::set_facts() {
 
 std::int64_t Context::reserve(std::int64_t bytes) {
   const std::int64_t offset = arena_bytes_;
-  arena_bytes_ += aligned(bytes);
+  arena_bytes_ = size_sum(arena_bytes_, aligned(bytes));
   return offset;
 }
 
@@ -83,8 +83,7 @@ void Context::place_values() {
         continue;
       }
       const Shape shape = concrete_shape(type, counts_[std::size_t(r)]);
-      const std::int64_t bytes = shape.size() * std::int64_t(size_of(type.dtype));
-      pending_.emplace_back(&base(r, Value(v)), reserve(bytes));
+      pending_.emplace_back(&base(r, Value(v)), reserve(size_in_bytes(type.dtype, shape)));
     }
   }
 }

@@ -28,27 +28,24 @@ Buffer::~Buffer() {
   }
 }
 
-namespace {
-
-// MemoryError where the product does not even fit into a number.
-std::size_t bytes_of(DType dtype, const Shape& shape) {
+std::int64_t size_in_bytes(DType dtype, const Shape& shape) {
+  constexpr auto kMostBytes = std::int64_t(1) << 48;  // what addresses can reach
   auto bytes = std::int64_t(size_of(dtype));
+  bool empty = false;
   for (const std::int64_t size : shape) {
-    if (size == 0) return 0;
-  }
-  for (const std::int64_t size : shape) {
-    if (__builtin_mul_overflow(bytes, size, &bytes)) {
-      fail(ErrorKind::kMemory, "tensor", "the shape ", to_string(shape),
+    empty = empty || size == 0;
+    if (size == 0 || size == kRows) continue;
+    if (size < 0 || size > kMostBytes / bytes) {
+      fail(ErrorKind::kMemory, "tensor", "the shape ", to_string(shape), " of ", name_of(dtype),
            " is larger than any memory; use smaller batches or tensors.");
     }
+    bytes *= size;
   }
-  return std::size_t(bytes);
+  return empty ? 0 : bytes;
 }
 
-}  // namespace
-
 Array::Array(DType dtype, const Shape& shape)
-    : Array(dtype, shape, std::make_shared<Buffer>(bytes_of(dtype, shape))) {}
+    : Array(dtype, shape, std::make_shared<Buffer>(std::size_t(size_in_bytes(dtype, shape)))) {}
 
 Array::Array(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, std::size_t offset)
     : dtype_(dtype), shape_(shape), buffer_(std::move(buffer)), offset_(offset) {}

@@ -31,6 +31,10 @@ class Buffer {
   std::function<void()> release_;
 };
 
+// The memory of an array, kRows counted as one; MemoryError where none can be that large, even with
+// axes of size 0 left out: products of some axes are computed in many places.
+std::int64_t size_in_bytes(DType dtype, const Shape& shape);
+
 // Which axis counts examples, and how many rows each example has there (32 sentences of 40 tokens
 // reshaped to 1,280 rows have 40). axis < 0: none.
 struct ExampleAxis {

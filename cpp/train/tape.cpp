@@ -4,8 +4,16 @@
 
 namespace samegrad {
 
+void Tape::check_alive() const {
+  if (!trace_ || !trace_->finished()) return;
+  fail(ErrorKind::kRuntime, "GradientTape",
+       "it recorded inside a traced function that is over; make the tape and take its gradients in "
+       "one call.");
+}
+
 void Tape::start() {
   check_value(!recording_, "GradientTape", "is already recording.");
+  check_alive();
   std::shared_ptr<Trace> current = current_trace();
   if (!current) {
     current = trace_ ? trace_ : std::make_shared<Trace>(Trace::Mode::kEager, 1);
@@ -31,6 +39,7 @@ void Tape::stop() {
 
 void Tape::watch(Tensor& tensor) {
   if (!trace_) fail(ErrorKind::kRuntime, "GradientTape.watch", "call it inside the `with` block.");
+  check_alive();
   const Value value = trace_->lift(tensor);
   watched_.insert(value);
   if (tensor.symbolic()) return;
@@ -66,7 +75,8 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<Tensor>& tar
     fail(ErrorKind::kRuntime, "GradientTape.gradient",
          "a tape that is not persistent gives gradients once; use GradientTape(persistent=True).");
   }
-  if (!trace_) fail(ErrorKind::kRuntime, "GradientTape.gradient", "nothing was recorded.");
+  if (!trace_) fail(ErrorKind::kRuntime, "GradientTape.gradient", "nothing was recorded: compute the target inside `with samegrad.GradientTape() as tape:`.");
+  check_alive();
   used_ = true;
   const bool resume = current_trace() != trace_;
   if (resume) push_trace(trace_);

@@ -67,6 +67,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // The program with these results; the trace is over.
   Graph finish(std::vector<Value> outputs);
+  bool finished() const { return finished_; }
 
   // Of a body: values of the outer trace and the arguments that stand for them.
   const std::vector<std::pair<Value, Value>>& captures() const { return captures_; }
@@ -99,6 +100,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<std::string, std::int32_t> places_;  // location -> index
   std::int64_t ordinal_ = 0;
   std::uint64_t step_ = 0;
+  bool finished_ = false;
 };
 
 // The trace that operations of this thread go to, or null.
@@ -133,6 +135,8 @@ class Tape {
                                               const std::vector<Origin>& sources);
 
  private:
+  // RuntimeError if the function it recorded in is no longer being traced.
+  void check_alive() const;
   Values values_of(const Origin& source);
   bool is_watched(Value value);
 
