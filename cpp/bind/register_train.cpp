@@ -5,6 +5,7 @@
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "runtime/state_lock.h"
 #include "train/random_state.h"
 #include "train/step.h"
 #include "train/trace.h"
@@ -45,6 +46,17 @@ py::list run_step(Step& step, const Arguments& arguments, bool check_finite) {
   return results;
 }
 
+// Calls f with the state of variables locked. Steps of other threads may hold it and need the GIL.
+template <class F>
+auto with_state(StateLock::Use use, const F& f) {
+  StateLock lock(use, StateLock::Patience::kTry);
+  if (!lock.held()) {
+    const py::gil_scoped_release release;
+    lock.wait();
+  }
+  return f();
+}
+
 void register_variable(py::module_& m) {
   py::class_<Variable, std::shared_ptr<Variable>>(m, "StateVariable")
       .def(py::init([](std::string name, const std::vector<Tensor>& components) {
@@ -56,26 +68,32 @@ void register_variable(py::module_& m) {
       .def_property_readonly("name", &Variable::name)
       .def_property_readonly("_dtype", [](const Variable& v) { return name_of(v.dtype()); })
       .def_property_readonly("_shape", [](const Variable& v) { return shape_tuple(v.shape()); })
-      .def_property_readonly("component_count", [](Variable& v) { return v.components().size(); })
+      .def_property_readonly("component_count", &Variable::component_count)
       .def("components", [](Variable& v) {
+             const auto copy = [&] { return v.components(); };
              py::list parts;
-             for (const Array& array : v.components()) parts.append(make_tensor(array));
+             for (const Array& array : with_state(StateLock::Use::kRead, copy)) {
+               parts.append(make_tensor(array));
+             }
              return parts;
            })
       .def("set", [](Variable& v, const std::vector<Tensor>& components) {
              std::vector<Array> arrays;
              for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
-             v.set(std::move(arrays));
+             with_state(StateLock::Use::kWrite, [&] { v.set(std::move(arrays)); });
              if (const auto trace = current_trace()) trace->forget(v);
            });
   m.def("read_variable", [](const std::shared_ptr<Variable>& v) {
-    if (const auto trace = current_trace()) return trace->tensor(trace->read(v));
-    return make_tensor(v->components()[0]);
+    return with_state(StateLock::Use::kRead, [&] {
+      if (const auto trace = current_trace()) return trace->tensor(trace->read(v));
+      return make_tensor(v->components()[0]);
+    });
   });
   m.def("write_variable", [](const std::shared_ptr<Variable>& v, const Tensor& value) {
     const auto trace = current_trace();
     if (trace && trace->mode() == Trace::Mode::kGraph) return trace->write(v, trace->lift(value));
-    v->set({concrete(value, "Variable.assign")});
+    const Array& array = concrete(value, "Variable.assign");
+    with_state(StateLock::Use::kWrite, [&] { v->set({array}); });
     if (trace) trace->forget(*v);
   });
 }
@@ -178,8 +196,8 @@ std::string locate_user() {
 
 void register_train(py::module_& m) {
   register_variable(m);
-  register_trace(m);
   register_step(m);
+  register_trace(m);
   register_tape(m);
   Trace::locate = locate_user;
   py::class_<RandomState>(m, "RandomState")

@@ -61,7 +61,8 @@ const std::int64_t* class_numbers(const KernelArgs& args, const View& labels,
   for (std::int64_t i = 0; i < n; ++i) {
     if (numbers[i] >= 0 && numbers[i] < classes) continue;
     fail(ErrorKind::kInvalidArgument, "sparse_softmax_cross_entropy",
-         "labels must be class numbers in [0, ", classes, "): got ", numbers[i],
+         "labels must be class numbers in [0, ", classes, "): got ", numbers[i], " at ",
+         place_of(args, labels, i),
          "; check the labels, or give the logits as many columns as there are classes.");
   }
   return numbers;

@@ -13,18 +13,8 @@ namespace {
 
 [[noreturn]] void fail_index(std::string_view who, const KernelArgs& args, std::int64_t value,
                              std::int64_t flat, std::int64_t size) {
-  const View& indices = args.in[1];
-  Shape position = indices.shape;
-  for (int axis = indices.shape.rank() - 1; axis >= 0; --axis) {
-    position[axis] = flat % indices.shape[axis];
-    flat /= indices.shape[axis];
-  }
-  // A tile starts somewhere in the batch.
-  if (indices.example_axis == 0 && args.examples > 0) {
-    position[0] += indices.shape[0] / args.examples * args.first_example;
-  }
-  fail(ErrorKind::kInvalidArgument, who, "indices must lie in [0, ", size, "): got ", value,
-       " at position ", to_string(position), "; check the data, or clip the indices first.");
+  fail(ErrorKind::kInvalidArgument, who, "indices must lie in [0, ", size, "): got ", value, " at ",
+       place_of(args, args.in[1], flat), "; check the data, or clip the indices first.");
 }
 
 // The index at a flat position, checked.

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
 #include "plan/schedule.h"
+#include "runtime/state_lock.h"
 #include "runtime/threads.h"
 
 namespace samegrad {
 namespace {
-
-// One writer at a time, whatever the plan: variables are shared between plans.
-std::mutex& state_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
 
 bool holds_alone(const Array& array) {
   return array.buffer().use_count() == 1 && array.buffer()->owns_memory();
@@ -37,8 +33,12 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)) {
 }
 
 std::vector<std::vector<Array>> Executable::run(const Call& call) {
-  std::unique_lock<std::mutex> turn;
-  if (!plan_.graph.writes.empty()) turn = std::unique_lock(state_mutex());
+  std::optional<StateLock> turn;
+  if (!plan_.graph.writes.empty()) {
+    turn.emplace(StateLock::Use::kWrite);
+  } else if (!plan_.graph.variables.empty()) {
+    turn.emplace(StateLock::Use::kRead);
+  }
   std::unique_ptr<Context> context = lease(call);
   const FloatEnvironment environment;
   std::vector<std::vector<Array>> outputs = run(call, *context);
@@ -155,7 +155,7 @@ void Executable::commit_state(Context& context, std::vector<std::vector<Array>>&
     }
   }
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    graph.writes[w].cell->components() = std::move(fresh[w]);
+    std::ranges::move(fresh[w], graph.writes[w].cell->components().begin());
   }
 }
 

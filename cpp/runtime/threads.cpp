@@ -3,14 +3,16 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 #include <oneapi/tbb/version.h>
-#include <pthread.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 
 #include "base/error.h"
+#include "base/process.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,8 +20,6 @@
 
 namespace samegrad {
 namespace {
-
-std::atomic<bool> forked{false};
 
 int default_threads() {
   if (const char* text = std::getenv("SAMEGRAD_NUM_THREADS")) {
@@ -40,12 +40,44 @@ class SerialLoops final : public ParallelFor {
   }
 };
 
+// What the first failing piece threw: of several pieces the one that a loop in one thread would
+// have come to first, so that a message does not depend on the threads.
+class FirstError {
+ public:
+  bool comes_before(std::int64_t piece) const {
+    return piece_.load(std::memory_order_relaxed) < piece;
+  }
+  void note(std::int64_t piece) {
+    const std::lock_guard lock(mutex_);
+    if (comes_before(piece)) return;
+    piece_ = piece;
+    error_ = std::current_exception();
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::atomic<std::int64_t> piece_{INT64_MAX};
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
 class ArenaLoops final : public ParallelFor {
  public:
   explicit ArenaLoops(int threads) : threads_(threads), arena_(threads) {}
   int threads() const override { return threads_; }
   void run(std::int64_t count, const std::function<void(std::int64_t)>& body) const override {
     if (count <= 1 || threads_ == 1) return serial_loops().run(count, body);
+    FirstError first;
+    const auto run_piece = [&](std::int64_t i) {
+      if (first.comes_before(i)) return;
+      try {
+        body(i);
+      } catch (...) {
+        first.note(i);
+      }
+    };
     arena_.execute([&] {
       // Isolated: a thread that waits here must not take up a piece of an outer loop.
       oneapi::tbb::this_task_arena::isolate([&] {
@@ -53,11 +85,12 @@ class ArenaLoops final : public ParallelFor {
             oneapi::tbb::blocked_range<std::int64_t>(0, count, 1),
             [&](const oneapi::tbb::blocked_range<std::int64_t>& range) {
               const FloatEnvironment environment;
-              for (std::int64_t i = range.begin(); i < range.end(); ++i) body(i);
+              for (std::int64_t i = range.begin(); i < range.end(); ++i) run_piece(i);
             },
             oneapi::tbb::simple_partitioner());
       });
     });
+    first.rethrow();
   }
 
  private:
@@ -66,6 +99,8 @@ class ArenaLoops final : public ParallelFor {
 };
 
 struct State {
+  // Of the process that may have started threads.
+  const std::uint64_t generation = process_generation();
   std::mutex mutex;
   int requested = 0;
   // Arenas are kept: a step on another thread may still run on the old one.
@@ -75,11 +110,13 @@ struct State {
 
 State& state() {
   // Never destroyed: threads may outlive static destruction.
-  static State* instance = [] {
-    pthread_atfork(nullptr, nullptr, [] { forked = true; });
-    return new State;
-  }();
+  static State* instance = new State;
   return *instance;
+}
+
+// In the child of a process that had threads, loops run in one.
+bool forked() {
+  return state().generation != process_generation();
 }
 
 const ArenaLoops& arena() {
@@ -105,7 +142,7 @@ std::string tbb_version() {
 }
 
 int thread_count() {
-  return forked ? 1 : arena().threads();
+  return forked() ? 1 : arena().threads();
 }
 
 void set_thread_count(int threads) {
@@ -123,7 +160,7 @@ const ParallelFor& serial_loops() {
 }
 
 const ParallelFor& parallel_loops() {
-  if (forked) return serial_loops();
+  if (forked()) return serial_loops();
   const ArenaLoops& loops = arena();
   return loops.threads() == 1 ? serial_loops() : static_cast<const ParallelFor&>(loops);
 }

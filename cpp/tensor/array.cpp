@@ -29,7 +29,7 @@ Buffer::~Buffer() {
 }
 
 std::int64_t size_in_bytes(DType dtype, const Shape& shape) {
-  constexpr auto kMostBytes = std::int64_t(1) << 48;  // what addresses can reach
+  constexpr auto kMostBytes = std::int64_t(1) << 52;  // no machine has that much
   auto bytes = std::int64_t(size_of(dtype));
   bool empty = false;
   for (const std::int64_t size : shape) {

@@ -21,4 +21,23 @@ void* Scratch::take(std::size_t bytes) {
   return piece;
 }
 
+std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat) {
+  Shape position = operand.shape;
+  for (int axis = position.rank() - 1; axis >= 0; --axis) {
+    position[axis] = flat % operand.shape[axis];
+    flat /= operand.shape[axis];
+  }
+  std::string place;
+  // A tile starts somewhere in the replica's share, the share somewhere in the batch.
+  if (operand.example_axis >= 0 && args.examples > 0) {
+    const std::int64_t rows = operand.shape[operand.example_axis] / args.examples;
+    const std::int64_t share = args.facts.first_example[std::size_t(args.symbol)];
+    position[operand.example_axis] += rows * (share + args.first_example);
+    place = " of the batch";
+  }
+  place = "position " + to_string(position) + place;
+  if (args.facts.replicas > 1) place += ", on replica " + std::to_string(args.facts.replica);
+  return place;
+}
+
 }  // namespace samegrad

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/shape.h"
@@ -94,6 +95,9 @@ struct KernelArgs {
   Scratch& scratch;
   const ParallelFor* parallel = nullptr;
 };
+
+// Where an element of an operand is, for messages: "position (3, 1) of the batch, on replica 2".
+std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat);
 
 using Kernel = void (*)(const KernelArgs& args);
 

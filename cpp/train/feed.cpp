@@ -1,9 +1,6 @@
 #include "train/feed.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -12,6 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "tensor/tree.h"
 #include "train/gather.h"
 
@@ -26,16 +24,6 @@ void add_balanced(std::int64_t rows, int replicas, std::vector<std::int64_t>& bo
     return;
   }
   bounds.insert(bounds.end(), std::size_t(replicas), bounds.back() + rows);
-}
-
-// Counts forks: threads and locked mutexes of the parent are not the child's.
-std::atomic<std::uint64_t> forks{0};
-
-std::uint64_t process_generation() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  static_cast<void>(registered);
-  return forks.load(std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "train/step.h"
 
 #include <algorithm>
+#include <atomic>
 #include <list>
 
 #include "base/error.h"
@@ -90,8 +91,16 @@ std::vector<std::vector<Array>> Step::run(const std::vector<std::vector<Array>>&
   call.arguments = arguments;
   call.seed = random_state().seed;
   call.check_finite = check_finite;
-  if (plan().has_random) call.step = random_state().step++;
-  return executable(check_finite).run(call);
+  std::atomic_ref<std::uint64_t> counter(random_state().step);
+  if (plan().has_random) call.step = counter.fetch_add(1);
+  try {
+    return executable(check_finite).run(call);
+  } catch (...) {
+    // A step that fails changes nothing: unless other threads went on, its number is used again.
+    std::uint64_t next = call.step + 1;
+    if (plan().has_random) counter.compare_exchange_strong(next, call.step);
+    throw;
+  }
 }
 
 std::shared_ptr<Step> compile_step(Graph program, const PlanOptions& options) {

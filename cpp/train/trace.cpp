@@ -200,7 +200,7 @@ void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
              "; convert the value with samegrad.cast.");
   check_value(type.shape == variable->shape() && !type.batched(), variable->name(), "has shape ",
               to_string(variable->shape()), ": got a value of shape ", to_string(type.shape), ".");
-  if (graph_.varying(value) && variable->components().size() == 1) {
+  if (graph_.varying(value) && variable->component_count() == 1) {
     fail(ErrorKind::kRuntime, variable->name(),
          "is one variable for all replicas, but the value assigned to it may differ between them; "
          "reduce it first: replica_context.all_reduce(samegrad.distribute.ReduceOp.SUM, value).");

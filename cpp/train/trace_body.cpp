@@ -59,6 +59,7 @@ void Trace::preset(const std::shared_ptr<Variable>& variable, Value value) {
 
 Graph Trace::finish_body(std::vector<Value> outputs, const Trace& outer, std::size_t own,
                          const std::vector<Value>& captures) {
+  finished_ = true;
   graph_.outputs = std::move(outputs);
   std::vector<Argument> arguments(graph_.arguments.begin(),
                                   graph_.arguments.begin() + std::ptrdiff_t(own));

@@ -5,7 +5,7 @@
 namespace samegrad {
 
 void Variable::set(std::vector<Array> components) {
-  check_value(components.size() == components_.size(), name_, "has ", components_.size(),
+  check_value(components.size() == component_count_, name_, "has ", component_count_,
               " component(s): got ", components.size(), ".");
   for (const Array& array : components) {
     check_type(array.dtype() == dtype(), name_, "holds ", name_of(dtype()), ": got ",

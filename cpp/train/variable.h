@@ -13,19 +13,29 @@ namespace samegrad {
 class Variable final : public StateCell {
  public:
   Variable(std::string name, std::vector<Array> components)
-      : name_(std::move(name)), components_(std::move(components)) {}
+      : name_(std::move(name)),
+        dtype_(components[0].dtype()),
+        shape_(components[0].shape()),
+        component_count_(components.size()),
+        components_(std::move(components)) {}
 
   const std::string& name() const override { return name_; }
+  // To be used under a StateLock.
   std::vector<Array>& components() override { return components_; }
 
-  DType dtype() const { return components_[0].dtype(); }
-  const Shape& shape() const { return components_[0].shape(); }
+  // These never change.
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::size_t component_count() const { return component_count_; }
   // TypeError or ValueError unless dtype and shape fit; the memory is shared, later steps replace
   // it rather than write into it while somebody else holds it.
   void set(std::vector<Array> components);
 
  private:
   std::string name_;
+  DType dtype_;
+  Shape shape_;
+  std::size_t component_count_;
   std::vector<Array> components_;
 };
 

@@ -1,0 +1,86 @@
+#include "runtime/state_lock.h"
+
+#include <atomic>
+#include <shared_mutex>
+
+#include "base/error.h"
+#include "base/process.h"
+
+namespace samegrad {
+namespace {
+
+thread_local int uses_of_this_thread = 0;
+
+}  // namespace
+
+struct StateLock::State {
+  explicit State(bool is_torn) : torn(is_torn) {}
+  const std::uint64_t generation = process_generation();
+  const bool torn;
+  std::shared_mutex mutex;
+  std::atomic<bool> writing{false};
+};
+
+StateLock::State& StateLock::state() {
+  // Never destroyed: threads may outlive static destruction.
+  static std::atomic<State*> current{new State(false)};
+  State* known = current.load();
+  while (known->generation != process_generation()) {
+    // Who held the parent's mutex does not exist here.
+    auto* fresh = new State(known->torn || known->writing);
+    if (current.compare_exchange_strong(known, fresh)) return *fresh;
+    delete fresh;
+  }
+  return *known;
+}
+
+StateLock::StateLock(Use use, Patience patience) : use_(use), state_(&state()) {
+  if (state_->torn) {
+    fail(ErrorKind::kRuntime, "step",
+         "this process was forked while another thread wrote variables, whose values are therefore "
+         "unknown here; fork between steps, or use multiprocessing's start method 'spawn'.");
+  }
+  nested_ = uses_of_this_thread > 0;
+  if (nested_) {
+    if (use == Use::kWrite) {
+      fail(ErrorKind::kRuntime, "step",
+           "variables cannot be changed in the middle of a step, by a signal handler for instance; "
+           "set a flag there, and look at it between steps.");
+    }
+    held_ = true;
+    return;
+  }
+  if (patience == Patience::kWait) {
+    wait();
+    return;
+  }
+  held_ = use == Use::kRead ? state_->mutex.try_lock_shared() : state_->mutex.try_lock();
+  if (!held_) return;
+  ++uses_of_this_thread;
+  if (use == Use::kWrite) state_->writing = true;
+}
+
+void StateLock::wait() {
+  if (held_) return;
+  if (use_ == Use::kRead) {
+    state_->mutex.lock_shared();
+  } else {
+    state_->mutex.lock();
+    state_->writing = true;
+  }
+  ++uses_of_this_thread;
+  held_ = true;
+}
+
+StateLock::~StateLock() {
+  if (!held_ || nested_) return;
+  --uses_of_this_thread;
+  if (use_ == Use::kRead) {
+    state_->mutex.unlock_shared();
+  } else {
+    state_->writing = false;
+    state_->mutex.unlock();
+  }
+}
+
+}  // namespace samegrad

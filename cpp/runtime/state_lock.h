@@ -1,0 +1,31 @@
+// Who may use the state of variables at the same time; plans share variables, so there is one lock.
+#pragma once
+
+namespace samegrad {
+
+class StateLock {
+ public:
+  enum class Use { kRead, kWrite };  // readers share it
+  enum class Patience { kWait, kTry };
+  // RuntimeError where a child was forked while its parent wrote, and where a writer comes in the
+  // middle of another use by the same thread (a signal handler that runs a step); a reader may.
+  explicit StateLock(Use use, Patience patience = Patience::kWait);
+  ~StateLock();
+  StateLock(const StateLock&) = delete;
+  StateLock& operator=(const StateLock&) = delete;
+
+  bool held() const { return held_; }
+  // Waits, if it is not held. A running step may need Python's lock: do not wait with it.
+  void wait();
+
+ private:
+  struct State;
+  static State& state();
+
+  Use use_;
+  bool held_ = false;
+  bool nested_ = false;  // an outer StateLock of this thread holds it
+  State* state_;
+};
+
+}  // namespace samegrad
