@@ -29,8 +29,8 @@ class Depth {
 
 // Never destroyed: that would happen after the interpreter is gone.
 const py::object& per_replica_type() {
-  static const auto* type = new py::object(
-      py::module_::import("samegrad.distribute._values").attr("PerReplica"));
+  static const auto* type =
+      new py::object(py::module_::import("samegrad.distribute._values").attr("PerReplica"));
   return *type;
 }
 

@@ -8,15 +8,18 @@ namespace samegrad {
 
 const Array& concrete(const Tensor& tensor, const char* who) {
   if (tensor.symbolic()) {
-    fail(ErrorKind::kType, who,
-         "this tensor has no value yet: it belongs to a function that is being traced, where it can "
-         "be neither a Python number nor the condition of an `if`; return it from the function to "
-         "look at it, print it with samegrad.print, or decide with samegrad.where.");
+    fail(
+        ErrorKind::kType, who,
+        "this tensor has no value yet: it belongs to a function that is being traced, where it can "
+        "be neither a Python number nor the condition of an `if`; return it from the function to "
+        "look at it, print it with samegrad.print, or decide with samegrad.where.");
   }
   return tensor.array;
 }
 
-py::dtype numpy_dtype(DType dtype) { return py::dtype(std::string(name_of(dtype))); }
+py::dtype numpy_dtype(DType dtype) {
+  return py::dtype(std::string(name_of(dtype)));
+}
 
 Array array_from_numpy(const py::array& given, bool copy) {
   py::array array = given;
@@ -49,7 +52,9 @@ Array array_from_numpy(const py::array& given, bool copy) {
 }
 
 namespace {
-std::vector<py::ssize_t> dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+std::vector<py::ssize_t> dims_of(const Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
 }  // namespace
 
 py::array numpy_from_array(const Array& array) {
@@ -69,7 +74,8 @@ py::array numpy_view(const Array& array) {
 py::tuple shape_tuple(const Shape& shape) {
   py::tuple result(shape.rank());
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    result[std::size_t(axis)] = shape[axis] == kRows ? py::object(py::none()) : py::int_(shape[axis]);
+    result[std::size_t(axis)] =
+        shape[axis] == kRows ? py::object(py::none()) : py::int_(shape[axis]);
   }
   return result;
 }
@@ -91,7 +97,8 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
         break;  // Python has no graphs: cond and while_loop make them
       case AttrKind::kIntegers: {
         std::vector<std::int64_t> numbers;
-        for (const py::handle item : py::iter(value)) numbers.push_back(py::cast<std::int64_t>(item));
+        for (const py::handle item : py::iter(value))
+          numbers.push_back(py::cast<std::int64_t>(item));
         return numbers;
       }
     }

@@ -11,7 +11,8 @@ namespace samegrad {
 
 // The tensor's array; TypeError if it has no value yet.
 const Array& concrete(const Tensor& tensor, const char* who);
-// A contiguous array of a supported dtype; shares memory if `copy` is false and the layout allows it.
+// A contiguous array of a supported dtype; shares memory if `copy` is false and the layout allows
+// it.
 Array array_from_numpy(const pybind11::array& array, bool copy);
 // A new array with the same numbers.
 pybind11::array numpy_from_array(const Array& array);

@@ -47,13 +47,15 @@ py::dict describe(const OpDef& op) {
     attr["doc"] = spec.doc;
     attr["kind"] = int(spec.kind);
     attr["required"] = spec.fallback.empty();
-    attr["default"] = spec.fallback.empty() ? py::object(py::none()) : python_from_attr(spec.fallback[0]);
+    attr["default"] =
+        spec.fallback.empty() ? py::object(py::none()) : python_from_attr(spec.fallback[0]);
     attrs.append(attr);
   }
   py::list samples;
   for (const Sample& sample : op.samples) {
     py::dict entry, given;
-    for (const auto& [name, value] : sample.attrs.items()) given[py::str(name)] = python_from_attr(value);
+    for (const auto& [name, value] : sample.attrs.items())
+      given[py::str(name)] = python_from_attr(value);
     py::list dtypes;
     for (DType dtype : sample.dtypes) dtypes.append(name_of(dtype));
     entry["shapes"] = sample.shapes;
@@ -97,9 +99,10 @@ std::string signature(const OpDef& op) {
 void register_ops(py::module_& m) {
   py::module_ ops = m.def_submodule("ops", "One function per row of the op table.");
   for (const OpDef* op : OpRegistry::instance().all()) {
-    ops.def(op->name.c_str(),
-            [op](const py::args& args, const py::kwargs& kwargs) { return call(*op, args, kwargs); },
-            signature(*op).c_str());
+    ops.def(
+        op->name.c_str(),
+        [op](const py::args& args, const py::kwargs& kwargs) { return call(*op, args, kwargs); },
+        signature(*op).c_str());
   }
   m.def("op_table", [] {
     py::list rows;

@@ -34,36 +34,41 @@ std::int64_t fix_size(const Tensor& tensor, int axis) {
 
 void register_tensor(py::module_& m) {
   py::class_<Tensor>(m, "Tensor", py::dynamic_attr())
-      .def(py::init([](const py::array& array, bool copy, std::optional<int> axis, std::int64_t rows) {
-             ExampleAxis batch;
-             if (axis) batch = {*axis, rows, 0};
-             return make_tensor(array_from_numpy(array, copy), batch);
-           }),
+      .def(py::init(
+               [](const py::array& array, bool copy, std::optional<int> axis, std::int64_t rows) {
+                 ExampleAxis batch;
+                 if (axis) batch = {*axis, rows, 0};
+                 return make_tensor(array_from_numpy(array, copy), batch);
+               }),
            py::arg("array"), py::arg("copy") = true, py::arg("example_axis") = py::none(),
            py::arg("rows_per_example") = 1)
       .def_property_readonly("_shape", [](const Tensor& t) { return shape_tuple(t.type.shape); })
       .def_property_readonly("_dtype", [](const Tensor& t) { return name_of(t.type.dtype); })
       .def_property_readonly("_rank", [](const Tensor& t) { return t.type.shape.rank(); })
       .def_property_readonly("_symbolic", &Tensor::symbolic)
-      .def_property_readonly("_varying", [](const Tensor& t) {
-             return t.symbolic() && t.trace->program().varying(t.value);
-           })
+      .def_property_readonly(
+          "_varying",
+          [](const Tensor& t) { return t.symbolic() && t.trace->program().varying(t.value); })
       .def_property_readonly("_example_axis", &example_axis)
       // Whether the tape that is recording knows it: a copy of it would not get gradients.
-      .def_property_readonly("_recorded", [](const Tensor& t) {
-             const auto trace = current_trace();
-             return trace != nullptr && t.recorded.lock() == trace;
-           })
+      .def_property_readonly("_recorded",
+                             [](const Tensor& t) {
+                               const auto trace = current_trace();
+                               return trace != nullptr && t.recorded.lock() == trace;
+                             })
       .def("_fix_size", &fix_size)
       .def("_numpy", [](const Tensor& t) { return numpy_from_array(concrete(t, "Tensor.numpy")); })
       .def("_view", [](const Tensor& t) { return numpy_view(concrete(t, "Tensor")); })
-      .def("_item", [](const Tensor& t) {
+      .def("_item",
+           [](const Tensor& t) {
              const Array& array = concrete(t, "Tensor");
-             check_type(array.size() == 1, "Tensor", "only a tensor of one element is a number: got shape ",
+             check_type(array.size() == 1, "Tensor",
+                        "only a tensor of one element is a number: got shape ",
                         to_string(array.shape()), ".");
              return py::object(number(array));
            })
-      .def("_as_examples", [](const Tensor& t, int axis, std::int64_t rows) {
+      .def("_as_examples",
+           [](const Tensor& t, int axis, std::int64_t rows) {
              return make_tensor(concrete(t, "Tensor"), {axis, rows, 0});
            })
       .def("_as_plain", [](const Tensor& t) { return make_tensor(concrete(t, "Tensor")); });

@@ -69,7 +69,8 @@ void register_variable(py::module_& m) {
       .def_property_readonly("_dtype", [](const Variable& v) { return name_of(v.dtype()); })
       .def_property_readonly("_shape", [](const Variable& v) { return shape_tuple(v.shape()); })
       .def_property_readonly("component_count", &Variable::component_count)
-      .def("components", [](Variable& v) {
+      .def("components",
+           [](Variable& v) {
              const auto copy = [&] { return v.components(); };
              py::list parts;
              for (const Array& array : with_state(StateLock::Use::kRead, copy)) {
@@ -78,11 +79,11 @@ void register_variable(py::module_& m) {
              return parts;
            })
       .def("set", [](Variable& v, const std::vector<Tensor>& components) {
-             std::vector<Array> arrays;
-             for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
-             with_state(StateLock::Use::kWrite, [&] { v.set(std::move(arrays)); });
-             if (const auto trace = current_trace()) trace->forget(v);
-           });
+        std::vector<Array> arrays;
+        for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
+        with_state(StateLock::Use::kWrite, [&] { v.set(std::move(arrays)); });
+        if (const auto trace = current_trace()) trace->forget(v);
+      });
   m.def("read_variable", [](const std::shared_ptr<Variable>& v) {
     return with_state(StateLock::Use::kRead, [&] {
       if (const auto trace = current_trace()) return trace->tensor(trace->read(v));
@@ -101,26 +102,29 @@ void register_variable(py::module_& m) {
 void register_trace(py::module_& m) {
   py::class_<Trace, std::shared_ptr<Trace>>(m, "Trace")
       .def(py::init([](int replicas) {
-             check_value(replicas >= 1, "Trace", "at least one replica is needed: got ", replicas, ".");
+             check_value(replicas >= 1, "Trace", "at least one replica is needed: got ", replicas,
+                         ".");
              return std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
            }),
            py::arg("replicas") = 1)
       .def_property("replicas", &Trace::replicas, &Trace::set_replicas)
       .def("enter", [](const std::shared_ptr<Trace>& t) { push_trace(t); })
       .def("exit", [](const std::shared_ptr<Trace>&) { pop_trace(); })
-      .def("argument",
-           [](Trace& t, const Tensor& example, bool varying) {
-             return t.tensor(t.argument(concrete(example, "argument"), example.type.batch, varying));
-           },
-           py::arg("example"), py::arg("varying"))
+      .def(
+          "argument",
+          [](Trace& t, const Tensor& example, bool varying) {
+            return t.tensor(t.argument(concrete(example, "argument"), example.type.batch, varying));
+          },
+          py::arg("example"), py::arg("varying"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
-      .def("finish",
-           [](Trace& t, const std::vector<Tensor>& outputs, const PlanOptions& options) {
-             Values values;
-             for (const Tensor& output : outputs) values.push_back(t.lift(output));
-             return compile_step(t.finish(std::move(values)), options);
-           },
-           py::arg("outputs"), py::arg("options"));
+      .def(
+          "finish",
+          [](Trace& t, const std::vector<Tensor>& outputs, const PlanOptions& options) {
+            Values values;
+            for (const Tensor& output : outputs) values.push_back(t.lift(output));
+            return compile_step(t.finish(std::move(values)), options);
+          },
+          py::arg("outputs"), py::arg("options"));
   m.def("take_messages", &take_messages);
   m.def("tracing", [] {
     const auto trace = current_trace();
@@ -142,8 +146,9 @@ void register_step(py::module_& m) {
       .def(py::init<>())
       .def_readwrite("inner_loops", &PlanOptions::inner_loops)
       .def_readwrite("defer_products", &PlanOptions::defer_products)
-#define SAMEGRAD_PASS(name)                                    \
-  .def_property(                                               \
+      .def_readwrite("write_in_place", &PlanOptions::write_in_place)
+#define SAMEGRAD_PASS(name)                                      \
+  .def_property(                                                 \
       #name, [](const PlanOptions& o) { return o.passes.name; }, \
       [](PlanOptions& o, bool wanted) { o.passes.name = wanted; })
       // clang-format off
@@ -170,18 +175,19 @@ void register_tape(py::module_& m) {
       .def("stop", &Tape::stop)
       .def("watch", &Tape::watch)
       .def_property_readonly("recording", &Tape::recording)
-      .def("gradient", [](Tape& tape, const std::vector<Tensor>& targets,
-                          const std::vector<std::optional<Tensor>>& seeds, const py::sequence& sources) {
-        std::vector<Tape::Origin> origins;
-        for (const py::handle source : sources) {
-          if (py::isinstance<Tensor>(source)) {
-            origins.push_back({py::cast<Tensor>(source), nullptr});
-          } else {
-            origins.push_back({std::nullopt, py::cast<std::shared_ptr<Variable>>(source)});
-          }
-        }
-        return tape.gradient(targets, seeds, origins);
-      });
+      .def("gradient",
+           [](Tape& tape, const std::vector<Tensor>& targets,
+              const std::vector<std::optional<Tensor>>& seeds, const py::sequence& sources) {
+             std::vector<Tape::Origin> origins;
+             for (const py::handle source : sources) {
+               if (py::isinstance<Tensor>(source)) {
+                 origins.push_back({py::cast<Tensor>(source), nullptr});
+               } else {
+                 origins.push_back({std::nullopt, py::cast<std::shared_ptr<Variable>>(source)});
+               }
+             }
+             return tape.gradient(targets, seeds, origins);
+           });
 }
 
 // The user's line: the innermost frame outside the package.

@@ -15,7 +15,7 @@ inline constexpr bool kBools = std::is_same_v<T, bool>;
 template <class T>
 inline constexpr bool kNumbers = !kBools<T>;
 template <class T>
-inline constexpr bool kSigned = kNumbers<T> && std::is_signed_v<T>;
+inline constexpr bool kSigned = kNumbers<T>&& std::is_signed_v<T>;
 template <class T>
 inline constexpr bool kAll = true;
 enum class Result { kSame, kBoolResult };

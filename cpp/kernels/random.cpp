@@ -156,7 +156,8 @@ void draw_short_rows(const D& distribution, std::uint64_t key, std::int64_t firs
       place = {row, column};
       if (++column == n) ++row, column = 0;
     }
-    draw_block(distribution, key, [&](int i) { return places[i]; }, block);
+    draw_block(
+        distribution, key, [&](int i) { return places[i]; }, block);
     std::copy_n(block, std::min<std::int64_t>(kLanes, rows * n - start), y + start);
   }
 }

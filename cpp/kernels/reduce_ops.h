@@ -22,13 +22,13 @@ struct ProdOp {
   }
 };
 template <class T>
-inline constexpr T kLeast =
-    std::numeric_limits<T>::has_infinity ? static_cast<T>(-std::numeric_limits<T>::infinity())
-                                         : std::numeric_limits<T>::lowest();
+inline constexpr T kLeast = std::numeric_limits<T>::has_infinity
+                                ? static_cast<T>(-std::numeric_limits<T>::infinity())
+                                : std::numeric_limits<T>::lowest();
 template <class T>
-inline constexpr T kGreatest =
-    std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
-                                         : std::numeric_limits<T>::max();
+inline constexpr T kGreatest = std::numeric_limits<T>::has_infinity
+                                   ? std::numeric_limits<T>::infinity()
+                                   : std::numeric_limits<T>::max();
 struct MaxOp {
   template <class T>
   static constexpr T neutral = kLeast<T>;

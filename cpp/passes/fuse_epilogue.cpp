@@ -1,5 +1,5 @@
-// conv2d + bias (+ relu) and matmul + bias (+ relu) as one node: the product's epilogue adds the bias
-// and takes the maximum while the result is in registers.
+// conv2d + bias (+ relu) and matmul + bias (+ relu) as one node: the product's epilogue adds the
+// bias and takes the maximum while the result is in registers.
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -48,7 +48,8 @@ Fusion find(const Graph& graph, const std::vector<std::int32_t>& reader, const N
   const bool made = graph.values[std::size_t(fusion.bias)].source == Source::kNode;
   if (made || !is_bias(graph, fusion.bias, product)) return {};
   fusion.relu = reader[std::size_t(add.outputs[0])];
-  if (fusion.relu >= 0 && graph.nodes[std::size_t(fusion.relu)].op->name != "relu") fusion.relu = -1;
+  if (fusion.relu >= 0 && graph.nodes[std::size_t(fusion.relu)].op->name != "relu")
+    fusion.relu = -1;
   return fusion;
 }
 

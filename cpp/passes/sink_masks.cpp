@@ -1,13 +1,15 @@
-// relu'(r) · unpool(ct) = unpool(relu'(p) · ct) where p pools r: at the element a window chose, r is
-// p, and everywhere else both sides are zero. The mask moves to the small side, and r is not needed
-// in the backward pass any more.
+// relu'(r) · unpool(ct) = unpool(relu'(p) · ct) where p pools r: at the element a window chose, r
+// is p, and everywhere else both sides are zero. The mask moves to the small side, and r is not
+// needed in the backward pass any more.
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {
 namespace {
 
-bool is(const Node* node, const char* name) { return node && node->op->name == name; }
+bool is(const Node* node, const char* name) {
+  return node && node->op->name == name;
+}
 
 bool is_zero(const Graph& graph, Value value) {
   const ValueInfo& info = graph.values[std::size_t(value)];

@@ -5,7 +5,8 @@
 namespace samegrad {
 namespace {
 
-void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<std::int32_t>& nodes) {
+void print_nodes(std::ostringstream& out, const Plan& plan,
+                 const std::vector<std::int32_t>& nodes) {
   for (std::int32_t n : nodes) {
     const Node& node = plan.graph.nodes[std::size_t(n)];
     out << "    %" << node.outputs[0] << " " << node.op->name << " "

@@ -55,9 +55,10 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
       const Array& array = arguments[a][arguments[a].size() == 1 ? 0 : r];
       const std::int64_t n = array.shape()[batch.axis] / batch.rows_per_example;
       std::int64_t& known = counts[r][std::size_t(batch.symbol)];
-      check_value(known < 0 || known == n, "step", "arguments that had equal numbers of examples "
-                  "while the function was traced must keep them equal: argument ", a, " has ", n,
-                  " where an earlier one has ", known, ".");
+      check_value(known < 0 || known == n, "step",
+                  "arguments that had equal numbers of examples "
+                  "while the function was traced must keep them equal: argument ",
+                  a, " has ", n, " where an earlier one has ", known, ".");
       known = n;
     }
   }

@@ -75,7 +75,10 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<Tensor>& tar
     fail(ErrorKind::kRuntime, "GradientTape.gradient",
          "a tape that is not persistent gives gradients once; use GradientTape(persistent=True).");
   }
-  if (!trace_) fail(ErrorKind::kRuntime, "GradientTape.gradient", "nothing was recorded: compute the target inside `with samegrad.GradientTape() as tape:`.");
+  if (!trace_)
+    fail(
+        ErrorKind::kRuntime, "GradientTape.gradient",
+        "nothing was recorded: compute the target inside `with samegrad.GradientTape() as tape:`.");
   check_alive();
   used_ = true;
   const bool resume = current_trace() != trace_;

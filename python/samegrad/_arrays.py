@@ -206,7 +206,7 @@ def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int 
         )
     bounds = np.cumsum([0, *sizes])
     before = (slice(None),) * axis
-    return [x[(*before, slice(int(a), int(b)))] for a, b in itertools.pairwise(bounds)]
+    return [x[before + (slice(int(a), int(b)),)] for a, b in itertools.pairwise(bounds)]  # noqa: RUF005
 
 
 def where(condition: TensorLike, x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

@@ -6,6 +6,9 @@ from samegrad import _core
 from samegrad._dtypes import DTypeLike
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 
+# The attribute of a softmax that holds the logits behind it.
+LOGITS = "_keras_logits"
+
 
 def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """The value as a tensor whose axis 0 counts examples, if nothing else is known.
@@ -32,9 +35,9 @@ def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     if tensor._example_axis is not None or getattr(tensor, "_recorded", False):
         return tensor
     marked = tensor._as_examples(0, 1)
-    logits = getattr(tensor, "_keras_logits", None)
+    logits = getattr(tensor, LOGITS, None)
     if logits is not None:
-        marked._keras_logits = as_examples(logits)
+        setattr(marked, LOGITS, as_examples(logits))
     return marked
 
 

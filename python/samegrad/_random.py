@@ -30,7 +30,8 @@ def stateless_for_creation(
     state.created += 1
     row = getattr(_core.ops, f"random_{kind}")
     with init_scope():
-        return row(
+        drawn: Tensor = row(
             Tensor(np.zeros((), np.int64)), shape=[int(size) for size in shape],
             dtype=as_dtype(dtype).name, seed=seed or 0, ordinal=_CREATION + ordinal,
         )  # fmt: skip
+        return drawn

@@ -85,7 +85,8 @@ def _is_output(value: Any) -> bool:
 
 
 def _tensor_of(value: Any) -> Tensor:
-    return value.tensor if isinstance(value, TracedPerReplica) else value
+    tensor: Tensor = value.tensor if isinstance(value, TracedPerReplica) else value
+    return tensor
 
 
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:

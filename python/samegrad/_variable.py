@@ -122,9 +122,9 @@ class Variable:
 
     def _read_all(self) -> Tensor:
         values = self._cell.components()
+        total: Tensor = values[0]
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-            return values[0]
-        total = values[0]
+            return total
         for value in values[1:]:
             total = _ops.add(total, value)
         if self.aggregation is VariableAggregation.MEAN:
@@ -151,7 +151,8 @@ class Variable:
             first = _ops.cast(
                 _ops.equal(_ops.replica_id(), Tensor(np.zeros((), np.int64))), dtype=tensor._dtype
             )
-            return context.all_reduce("sum", _ops.mul(tensor, first))
+            summed: Tensor = context.all_reduce("sum", _ops.mul(tensor, first))
+            return summed
         if self.aggregation is VariableAggregation.NONE:
             return tensor
         if self.aggregation is VariableAggregation.SUM and not isinstance(value, Tensor):
@@ -159,7 +160,8 @@ class Variable:
                 f"[{self._cell.name}] a Python number has no copy per replica to sum: got {value}; "
                 "assign a tensor."
             )
-        return context.all_reduce(self.aggregation.name.lower(), tensor)
+        reduced: Tensor = context.all_reduce(self.aggregation.name.lower(), tensor)
+        return reduced
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None,
                read_value: bool = True) -> Variable:  # fmt: skip

@@ -36,10 +36,11 @@ def _source() -> Tensor:
 
 
 def _draw(name: str, shape: Any, dtype: DTypeLike, seed: int | None, **more: Any) -> Tensor:
-    return getattr(_ops, name)(
+    drawn: Tensor = getattr(_ops, name)(
         _source(), shape=[int(size) for size in shape], dtype=as_dtype(dtype).name,
         seed=seed or 0, ordinal=_core.next_ordinal(), **more,
     )  # fmt: skip
+    return drawn
 
 
 def normal(shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike = "float32",

@@ -38,63 +38,63 @@ volatile float addend_source = 0.5F;
 volatile float sink = 0.0F;
 
 void run_block() {
-    const Vector factor = Vector{} + factor_source;
-    const Vector addend = Vector{} + addend_source;
-    Vector sums[kSums];
-    for (int k = 0; k < kSums; ++k) sums[k] = Vector{} + static_cast<float>(k);
-    for (long i = 0; i < kIterations; ++i) {
+  const Vector factor = Vector{} + factor_source;
+  const Vector addend = Vector{} + addend_source;
+  Vector sums[kSums];
+  for (int k = 0; k < kSums; ++k) sums[k] = Vector{} + static_cast<float>(k);
+  for (long i = 0; i < kIterations; ++i) {
 #pragma GCC unroll 12
-        for (int k = 0; k < kSums; ++k) sums[k] = sums[k] * factor + addend;
-    }
-    Vector total{};
-    for (const Vector& sum : sums) total += sum;
-    sink = total[0];
+    for (int k = 0; k < kSums; ++k) sums[k] = sums[k] * factor + addend;
+  }
+  Vector total{};
+  for (const Vector& sum : sums) total += sum;
+  sink = total[0];
 }
 
 struct Peak {
-    double mean;
-    double best;
+  double mean;
+  double best;
 };
 
 // All threads start each block together, so a block's time includes its slowest thread.
 Peak measure(int threads, double seconds) {
-    using Clock = std::chrono::steady_clock;
-    std::vector<double> times;
-    bool stop = false;
-    Clock::time_point start;
-    double elapsed = 0.0;
-    auto end_block = [&]() noexcept {
-        const auto now = Clock::now();
-        if (start != Clock::time_point{}) {
-            times.push_back(std::chrono::duration<double>(now - start).count());
-            elapsed += times.back();
-        }
-        stop = elapsed >= seconds;
-        start = Clock::now();
-    };
-    std::barrier meet(threads, end_block);
-    auto work = [&] {
-        run_block();  // wakes the vector units up; not timed
-        for (meet.arrive_and_wait(); !stop; meet.arrive_and_wait()) run_block();
-    };
-    std::vector<std::thread> pool;
-    for (int t = 0; t < threads; ++t) pool.emplace_back(work);
-    for (std::thread& thread : pool) thread.join();
-    const double flop = kFlopPerBlock * threads * 1e-9;
-    const double best = *std::min_element(times.begin(), times.end());
-    return {flop * static_cast<double>(times.size()) / elapsed, flop / best};
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  bool stop = false;
+  Clock::time_point start;
+  double elapsed = 0.0;
+  auto end_block = [&]() noexcept {
+    const auto now = Clock::now();
+    if (start != Clock::time_point{}) {
+      times.push_back(std::chrono::duration<double>(now - start).count());
+      elapsed += times.back();
+    }
+    stop = elapsed >= seconds;
+    start = Clock::now();
+  };
+  std::barrier meet(threads, end_block);
+  auto work = [&] {
+    run_block();  // wakes the vector units up; not timed
+    for (meet.arrive_and_wait(); !stop; meet.arrive_and_wait()) run_block();
+  };
+  std::vector<std::thread> pool;
+  for (int t = 0; t < threads; ++t) pool.emplace_back(work);
+  for (std::thread& thread : pool) thread.join();
+  const double flop = kFlopPerBlock * threads * 1e-9;
+  const double best = *std::min_element(times.begin(), times.end());
+  return {flop * static_cast<double>(times.size()) / elapsed, flop / best};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
-    const double seconds = argc > 2 ? std::atof(argv[2]) : 0.5;
-    if (threads < 1 || seconds <= 0.0) {
-        std::fprintf(stderr, "usage: fma_peak THREADS [SECONDS], both positive\n");
-        return 2;
-    }
-    const Peak peak = measure(threads, seconds);
-    std::printf("{\"threads\": %d, \"vector_bytes\": %d, \"gflops\": %.1f, \"best_gflops\": %.1f}\n",
-                threads, kVectorBytes, peak.mean, peak.best);
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  const double seconds = argc > 2 ? std::atof(argv[2]) : 0.5;
+  if (threads < 1 || seconds <= 0.0) {
+    std::fprintf(stderr, "usage: fma_peak THREADS [SECONDS], both positive\n");
+    return 2;
+  }
+  const Peak peak = measure(threads, seconds);
+  std::printf("{\"threads\": %d, \"vector_bytes\": %d, \"gflops\": %.1f, \"best_gflops\": %.1f}\n",
+              threads, kVectorBytes, peak.mean, peak.best);
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
 import samegrad as tf
 
 STEPS, BATCH, EXAMPLES = 6, 40, 200
@@ -100,9 +101,13 @@ def test_uneven_shares_agree_in_float64() -> None:
     np.testing.assert_allclose(one[1], three[1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["inner_loops", "defer_products", "eliminate_common",
-                                  "fold_constants", "sink_masks", "fuse_epilogue", "fuse_elementwise",
-                                  "eliminate_dead"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "inner_loops", "defer_products", "eliminate_common", "fold_constants", "sink_masks",
+        "fuse_epilogue", "fuse_elementwise", "eliminate_dead", "write_in_place",
+    ],
+)  # fmt: skip
 def test_a_pass_switched_off_changes_no_bit(name: str) -> None:
     from samegrad import _trace
 

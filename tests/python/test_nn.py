@@ -5,9 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
+from replica_values import examples, local, shares, split, strategy
 
 import samegrad as tf
-from replica_values import examples, local, shares, split, strategy
 from samegrad import nn
 
 

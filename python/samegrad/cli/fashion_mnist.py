@@ -157,7 +157,7 @@ class _Training:
             self.train_accuracy.update_state(labels, predictions)
             return loss
 
-        @tf.function  # type: ignore[untyped-decorator]
+        @tf.function
         def distributed_train_step(dataset_inputs: Any) -> Any:
             per_replica_losses = self.strategy.run(train_step, args=(dataset_inputs,))
             return self.strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica_losses, axis=None)
@@ -171,7 +171,7 @@ class _Training:
             self.test_loss.update_state(self.loss_object(labels, predictions))
             self.test_accuracy.update_state(labels, predictions)
 
-        @tf.function  # type: ignore[untyped-decorator]
+        @tf.function
         def distributed_test_step(dataset_inputs: Any) -> Any:
             return self.strategy.run(test_step, args=(dataset_inputs,))
 
@@ -368,7 +368,7 @@ def _evaluate_without_strategy(test_dataset: Any, folder: Path) -> None:
     model = create_model()
     tf.train.Checkpoint(model=model).restore(tf.train.latest_checkpoint(folder)).expect_partial()
 
-    @tf.function  # type: ignore[untyped-decorator]
+    @tf.function
     def eval_step(images: Any, labels: Any) -> None:
         accuracy.update_state(labels, model(images, training=False))
 

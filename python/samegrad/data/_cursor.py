@@ -44,7 +44,11 @@ class FeedCursor(Cursor):
 
     def __init__(self, plan: Any, sources: list[Any], pack: Packer, **options: Any) -> None:
         self._plan = plan
-        self._make = lambda position: _core.Feed(plan, sources, pack, position=position, **options)
+
+        def make(position: int) -> _core.Feed:
+            return _core.Feed(plan, sources, pack, position=position, **options)
+
+        self._make = make
         self._feed = self._make(0)
 
     @property
@@ -55,7 +59,7 @@ class FeedCursor(Cursor):
     @property
     def fast_next(self) -> Callable[[], Structure]:
         """The engine's own `next`; another one after `skip`."""
-        return self._feed.next  # type: ignore[no-any-return]
+        return self._feed.next
 
     def next(self) -> Structure:
         return self._feed.next()

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from samegrad._tensor import Tensor, constant, convert_to_tensor
+from samegrad._tensor_spec import TensorSpec
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._ordering import Ordering, at_least
-from samegrad.data._structure import Structure, TensorSpec, leaves_of, map_leaves
+from samegrad.data._structure import Structure, leaves_of, map_leaves
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = nodes.INFINITE

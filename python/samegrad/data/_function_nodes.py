@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._tensor_spec import TensorSpec
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._nodes import INFINITE, UNKNOWN, Indexed, Node, Run, ShuffleNode, SliceNode
 from samegrad.data._random import data_function, mix, take_ordinal
-from samegrad.data._structure import Structure, TensorSpec, fill, leaves_of, map_leaves
+from samegrad.data._structure import Structure, fill, leaves_of, map_leaves
 
 _DEPTH = 2
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._tensor import Tensor
+from samegrad._tensor_spec import TensorSpec
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import Cursor, FeedCursor
 from samegrad.data._random import mix, take_ordinal
 from samegrad.data._structure import (
     Structure,
-    TensorSpec,
     leaves_of,
     map_leaves,
     packer_of,

@@ -273,5 +273,5 @@ def _pad_column(views: list[np.ndarray[Any, Any]], wanted: Any, value: Any) -> T
         )
     batch = np.full((len(views), *shape), value, dtype=views[0].dtype)
     for row, view in enumerate(views):
-        batch[(row, *map(slice, view.shape))] = view
+        batch[row][tuple(map(slice, view.shape))] = view
     return Tensor(batch, copy=False)._as_examples(0, 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from samegrad import _core
+from samegrad._tensor_spec import TensorSpec
 from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._iterator import (
@@ -19,7 +20,6 @@ from samegrad.data._iterator import (
 from samegrad.data._nodes import Node, Run
 from samegrad.data._structure import (
     Structure,
-    TensorSpec,
     fill,
     leaves_of,
     map_leaves,

@@ -135,9 +135,10 @@ class Strategy(abc.ABC):
             )
             return self._reduce_tensor(op, tensor, axis)
         parts_of = value if parts else PerReplica((value,) * self.num_replicas_in_sync)
-        return trace_and_run(
+        reduced: Tensor = trace_and_run(
             lambda v: self._reduce_one(op, v, axis), (parts_of,), {}, self.num_replicas_in_sync
         )
+        return reduced
 
     def _reduce_tensor(self, op: str, tensor: Tensor, axis: Any) -> Tensor:
         if axis is None:

@@ -50,6 +50,7 @@ class TracedPerReplica:
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
+        self.tensor_replicas = 0  # of the trace, once it leaves it
 
     def _as_tensor(self) -> Any:
         raise ValueError(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core, nn
+from samegrad._examples import LOGITS
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.keras._registry import find
 
@@ -117,7 +118,7 @@ def _with_logits(function: Callable[[Tensor], Tensor], x: TensorLike) -> Tensor:
     """Cross-entropies of the logits do not lose the small probabilities."""
     logits = convert_to_tensor(x)
     result = function(logits)
-    result._keras_logits = logits
+    setattr(result, LOGITS, logits)
     return result
 
 

@@ -57,7 +57,7 @@ class Constant(Initializer):
         array([3., 3.], dtype=float32)
     """
 
-    _config_names = ("value",)
+    _config_names: tuple[str, ...] = ("value",)
 
     def __init__(self, value: Any = 0.0) -> None:
         self.value = value
@@ -76,7 +76,7 @@ class Zeros(Constant):
         array([0., 0.], dtype=float32)
     """
 
-    _config_names = ()
+    _config_names: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         super().__init__(0.0)
@@ -90,7 +90,7 @@ class Ones(Constant):
         array([1., 1.], dtype=float32)
     """
 
-    _config_names = ()
+    _config_names: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         super().__init__(1.0)
@@ -396,12 +396,13 @@ def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) ->
         state.seed, number = 0, 0
     try:
         with init_scope():
-            return getattr(_core.ops, f"random_{kind}")(
+            drawn: Tensor = getattr(_core.ops, f"random_{kind}")(
                 convert_to_tensor(0, "int64"),
                 shape=tuple(shape),
                 dtype=as_dtype(dtype or floatx()).name,
                 seed=seed or 0,
                 ordinal=_FIRST_ORDINAL + number,
             )
+            return drawn
     finally:
         state.seed, state.step = before

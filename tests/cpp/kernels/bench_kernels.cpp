@@ -114,8 +114,9 @@ void time_random(const KernelTable& table) {
   const RandomKernels& random = *table.random(DType::kFloat32);
   time("uniform 64x128", 8192, [&] { random.uniform({1, 2}, 0, 64, 128, y.data()); });
   time("normal 64x128", 8192, [&] { random.normal({1, 2}, 0, 64, 128, y.data()); });
-  time("truncated_normal 64x128", 8192,
-       [&] { random.truncated_normal({1, 2}, 0, 64, 128, y.data()); });
+  time("truncated_normal 64x128", 8192, [&] {
+    random.truncated_normal({1, 2}, 0, 64, 128, y.data());
+  });
   time("uniform 1000x1", 1000, [&] { random.uniform({1, 2}, 0, 1000, 1, y.data()); });
 }
 

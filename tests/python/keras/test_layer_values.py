@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from replica_values import examples
 
 import samegrad as tf
-from replica_values import examples
 from samegrad.keras import layers
 
 

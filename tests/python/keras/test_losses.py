@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from replica_values import local, shares, split, strategy
 
 import samegrad as tf
-from replica_values import local, shares, split, strategy
 from samegrad.keras import activations, losses
 from samegrad.keras.losses import Reduction
 
@@ -62,9 +62,9 @@ def test_binary_crossentropy():
     z, x = np.float32([[1.0, 0.0], [1.0, 1.0]]), np.float32([[0.5, -1.0], [3.0, -2.0]])
     p = 1 / (1 + np.exp(-x))
     expected = -(z * np.log(p) + (1 - z) * np.log(1 - p)).mean(-1)
-    for loss, y in [(losses.BinaryCrossentropy(from_logits=True, reduction="none"), x),
-                    (losses.BinaryCrossentropy(reduction="none"), p),
-                    (losses.BinaryCrossentropy(reduction="none"), activations.sigmoid(x))]:  # fmt: skip
+    of_logits = losses.BinaryCrossentropy(from_logits=True, reduction="none")
+    of_numbers = losses.BinaryCrossentropy(reduction="none")
+    for loss, y in [(of_logits, x), (of_numbers, p), (of_numbers, activations.sigmoid(x))]:
         np.testing.assert_allclose(loss(z, y).numpy(), expected, rtol=1e-5)
     smooth = losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2, reduction="none")
     expected = -((z * 0.8 + 0.1) * np.log(p) + (0.9 - z * 0.8) * np.log(1 - p)).mean(-1)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from replica_values import local, shares, split, strategy
 
 import samegrad as tf
-from replica_values import local, shares, split, strategy
 from samegrad.keras import metrics
 from samegrad.train._trackable import build_tree, collect, restore_tree
 

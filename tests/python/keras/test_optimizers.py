@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+from replica_values import shares, strategy
 
 import samegrad as tf
-from replica_values import shares, strategy
 from samegrad.keras import optimizers
 from samegrad.keras.optimizers import schedules
 from samegrad.train._trackable import build_tree, collect, restore_tree

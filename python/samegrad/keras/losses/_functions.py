@@ -6,7 +6,7 @@ import warnings
 
 from samegrad import _core, nn
 from samegrad._dtypes import as_dtype
-from samegrad._examples import examples_axis
+from samegrad._examples import LOGITS, examples_axis
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.keras.backend import epsilon
 
@@ -194,7 +194,7 @@ def mean_last(losses: Tensor, axis: int = -1) -> Tensor:
 
 def _logits_of(who: str, given: TensorLike, guess: Tensor, from_logits: bool) -> Tensor | None:
     """The logits if they are known; log(softmax(x)) loses small probabilities, theirs does not."""
-    behind = getattr(given, "_keras_logits", None)
+    behind = getattr(given, LOGITS, None)
     if behind is not None:
         if from_logits:
             warnings.warn(

@@ -90,5 +90,7 @@ def _number(value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"[Optimizer] learning_rate must be a number of at least 0: got {value!r}.")
+        raise ValueError(
+            f"[Optimizer] learning_rate must be a number of at least 0: got {value!r}."
+        )
     return number
