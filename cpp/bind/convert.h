@@ -1,6 +1,7 @@
 // Between Python's objects and the engine's.
 #pragma once
 
+#include <pybind11/gil_safe_call_once.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -8,6 +9,23 @@
 #include "train/trace.h"
 
 namespace samegrad {
+
+// An attribute of a Python module, imported at its first use and kept: freed with the other
+// statics, it would outlive the interpreter. To be a constinit static: a static that C++ guards may
+// not import, for another thread can wait for the guard with Python's lock in its hands.
+class Imported {
+ public:
+  constexpr Imported(const char* module, const char* name) : module_(module), name_(name) {}
+  const pybind11::object& get() {
+    const auto import = [this] { return pybind11::module_::import(module_).attr(name_); };
+    return stored_.call_once_and_store_result(import).get_stored();
+  }
+
+ private:
+  const char* module_;
+  const char* name_;
+  pybind11::gil_safe_call_once_and_store<pybind11::object> stored_;
+};
 
 // The tensor's array; TypeError if it has no value yet.
 const Array& concrete(const Tensor& tensor, const char* who);

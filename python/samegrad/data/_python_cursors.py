@@ -273,5 +273,6 @@ def _pad_column(views: list[np.ndarray[Any, Any]], wanted: Any, value: Any) -> T
         )
     batch = np.full((len(views), *shape), value, dtype=views[0].dtype)
     for row, view in enumerate(views):
-        batch[row][tuple(map(slice, view.shape))] = view
+        place: tuple[Any, ...] = (row, *map(slice, view.shape))
+        batch[place] = view
     return Tensor(batch, copy=False)._as_examples(0, 1)
