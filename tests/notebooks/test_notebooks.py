@@ -1,0 +1,34 @@
+"""The notebooks run from the first cell to the last."""
+
+import pathlib
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="comes with nbclient")
+nbclient = pytest.importorskip("nbclient", reason="runs the notebooks")
+pytest.importorskip("ipykernel", reason="runs the cells")
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("NOTEBOOK_EXAMPLES", "4000")
+    monkeypatch.setenv("NOTEBOOK_EPOCHS", "1")
+    book = nbformat.read(path, as_version=4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(book, timeout=600, kernel_name="python3", resources=resources).execute()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_shows_results_of_a_whole_run(path):
+    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    numbers = [cell.execution_count for cell in cells]
+    assert numbers == list(range(1, len(cells) + 1))
+    errors = [out for cell in cells for out in cell.outputs if out.output_type == "error"]
+    assert not errors
