@@ -27,17 +27,14 @@ class Depth {
   Depth& operator=(const Depth&) = delete;
 };
 
-// Never destroyed: that would happen after the interpreter is gone.
 const py::object& per_replica_type() {
-  static const auto* type =
-      new py::object(py::module_::import("samegrad.distribute._values").attr("PerReplica"));
-  return *type;
+  static constinit Imported type("samegrad.distribute._values", "PerReplica");
+  return type.get();
 }
 
 bool is_mapping(const py::handle& value) {
-  static const auto* mapping =
-      new py::object(py::module_::import("collections.abc").attr("Mapping"));
-  return PyDict_Check(value.ptr()) || py::isinstance(value, *mapping);
+  static constinit Imported mapping("collections.abc", "Mapping");
+  return PyDict_Check(value.ptr()) || py::isinstance(value, mapping.get());
 }
 
 class Reader {
@@ -67,8 +64,8 @@ class Reader {
 
  private:
   static bool is_numpy_number(const py::handle& value) {
-    static const auto* generic = new py::object(py::module_::import("numpy").attr("generic"));
-    return py::isinstance(value, *generic);
+    static constinit Imported generic("numpy", "generic");
+    return py::isinstance(value, generic.get());
   }
 
   void mark(char c) { key_.push_back(c); }

@@ -29,7 +29,8 @@ Array array_from_numpy(const py::array& given, bool copy) {
   }
   const bool contiguous = (array.flags() & py::array::c_style) != 0;
   if (!contiguous) {  // raises where there is no memory for the copy
-    array = py::array(py::module_::import("numpy").attr("ascontiguousarray")(array));
+    static constinit Imported contiguous_copy("numpy", "ascontiguousarray");
+    array = py::array(contiguous_copy.get()(array));
   }
   Shape shape;
   for (py::ssize_t i = 0; i < array.ndim(); ++i) shape.push_back(array.shape(i));

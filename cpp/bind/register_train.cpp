@@ -192,10 +192,8 @@ void register_tape(py::module_& m) {
 
 // The user's line: the innermost frame outside the package.
 std::string locate_user() {
-  // Never destroyed: that would happen after the interpreter is gone.
-  static const auto* locate =
-      new py::object(py::module_::import("samegrad._location").attr("user_line"));
-  return py::cast<std::string>((*locate)());
+  static constinit Imported locate("samegrad._location", "user_line");
+  return py::cast<std::string>(locate.get()());
 }
 
 }  // namespace
