@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ class Function:
     def __init__(self, python_function: Callable[..., Any]) -> None:
         self._python = python_function
         self._programs: dict[Any, TracedProgram] = {}
+        self._tracing = threading.RLock()
         functools.update_wrapper(self, python_function)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
@@ -36,10 +38,14 @@ class Function:
             key = (key, arguments.sizes)
             program = self._programs.get(key)
         if program is None:
-            program = TracedProgram(self._python, args, kwargs, max(replicas, arguments.replicas))
-            self._programs[key] = program
-            if program.fixed:
-                self._programs[(key, arguments.sizes)] = program
+            with self._tracing:  # threads that come to it at the same time trace it once
+                program = self._programs.get(key)
+                if program is None:
+                    count = max(replicas, arguments.replicas)
+                    program = TracedProgram(self._python, args, kwargs, count)
+                    self._programs[key] = program
+                    if program.fixed:
+                        self._programs[(key, arguments.sizes)] = program
         return program
 
     def explain(self, *args: Any, **kwargs: Any) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from typing import Any
 
 from samegrad import _core
+from samegrad._dtypes import as_dtype
 from samegrad._nest import flatten, map_structure
-from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._tensor import Tensor, convert_to_tensor, match
 from samegrad._variable import Variable
 
 
@@ -52,7 +54,9 @@ class GradientTape:
             if isinstance(part, Variable):
                 self._watched.add(id(part))
             else:
-                self._tape.watch(convert_to_tensor(part))
+                tensor = convert_to_tensor(part)
+                _warn_unless_floating(tensor, "watch", "tensor")
+                self._tape.watch(tensor)
 
     def stop_recording(self) -> Any:
         """A context in which nothing is recorded."""
@@ -82,19 +86,25 @@ class GradientTape:
             unconnected_gradients: NONE gives None where nothing connects, ZERO gives zeros.
 
         Raises:
-            RuntimeError: A second use of a tape that is not persistent.
+            RuntimeError: A second use of a tape that is not persistent, or a use after the function
+                that it recorded in.
+            ValueError: `output_gradients` are not one per target, of its shape.
+
+        Warns:
+            UserWarning: A target has no floats; nothing flows through it.
         """
+        unconnected = _unconnected(unconnected_gradients)
         targets = [convert_to_tensor(t) for t in flatten(target)]
-        seeds: list[Tensor | None] = [None] * len(targets)
-        if output_gradients is not None:
-            seeds = [None if s is None else convert_to_tensor(s) for s in flatten(output_gradients)]
+        for tensor in targets:
+            _warn_unless_floating(tensor, "gradient", "target")
+        seeds = _seeds(targets, output_gradients)
         flat = flatten(sources)
         origins = [s._cell if isinstance(s, Variable) else convert_to_tensor(s) for s in flat]
         found = self._tape.gradient(targets, seeds, origins)
         for i, source in enumerate(flat):
             if isinstance(source, Variable) and not self._watches(source):
                 found[i] = None
-        if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
+        if unconnected is UnconnectedGradients.ZERO:
             found = [
                 _core.ops.full_like(convert_to_tensor(s), value=0.0) if g is None else g
                 for g, s in zip(found, flat, strict=True)
@@ -104,6 +114,52 @@ class GradientTape:
 
     def _watches(self, variable: Variable) -> bool:
         return (self._watch_variables and variable.trainable) or id(variable) in self._watched
+
+
+def _warn_unless_floating(tensor: Tensor, method: str, what: str) -> None:
+    if not as_dtype(tensor._dtype).is_floating:
+        warnings.warn(
+            f"[GradientTape.{method}] only floats have gradients: got a {what} of {tensor._dtype}; "
+            "use samegrad.cast before.",
+            stacklevel=3,
+        )
+
+
+def _unconnected(given: Any) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(given)
+    except ValueError:
+        raise ValueError(
+            "[GradientTape.gradient] unconnected_gradients must be UnconnectedGradients.NONE or "
+            f"ZERO: got {given!r}."
+        ) from None
+
+
+def _seeds(targets: list[Tensor], given: Any) -> list[Tensor | None]:
+    """The weights of the targets' elements; None: ones."""
+    if given is None:
+        return [None] * len(targets)
+    seeds = flatten(given)
+    if len(seeds) != len(targets):
+        raise ValueError(
+            f"[GradientTape.gradient] output_gradients must be one per target: got {len(seeds)} "
+            f"for {len(targets)}."
+        )
+    return [
+        None if seed is None else _seed(match(seed, target), target)
+        for seed, target in zip(seeds, targets, strict=True)
+    ]
+
+
+def _seed(seed: Tensor, target: Tensor) -> Tensor:
+    sizes = list(zip(seed._shape, target._shape, strict=False))
+    fits = seed._rank == target._rank and all(a == b or None in (a, b) for a, b in sizes)
+    if not fits or seed._dtype != target._dtype:
+        raise ValueError(
+            "[GradientTape.gradient] output_gradients must have the shape and dtype of their "
+            f"targets: got {seed._dtype} {seed._shape} for {target._dtype} {target._shape}."
+        )
+    return seed
 
 
 class _Paused:

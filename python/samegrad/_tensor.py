@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -102,19 +103,48 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, Tensor) or hasattr(value, "_as_tensor")
 
 
+def _numbers(value: Any) -> np.ndarray[Any, Any]:
+    """NumPy's array of numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"[convert_to_tensor] the parts of a list must have one shape: got {value!r:.80} "
+            f"({error}); pad the shorter ones."
+        ) from error
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"[convert_to_tensor] a number, an array or a tensor is needed: got "
+            f"{type(value).__name__} {value!r:.80}."
+        )
+    return array
+
+
+def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The array in another dtype that can hold its numbers."""
+    if array.dtype.kind == "f" and wanted.kind in "iub":
+        raise TypeError(
+            f"[convert_to_tensor] the values are {array.dtype}: got dtype={wanted.name}, which "
+            "would lose their fractions; use samegrad.cast."
+        )
+    whole = array.dtype.kind in "iu" and wanted.kind in "iu"
+    if whole and array.size and not np.can_cast(array.dtype, wanted):
+        least, most = array.min(), array.max()
+        limits = np.iinfo(wanted)
+        if least < limits.min or most > limits.max:
+            raise ValueError(
+                f"[convert_to_tensor] {wanted.name} holds numbers from {limits.min} to "
+                f"{limits.max}: got {least} to {most}; use another dtype."
+            )
+    return array.astype(wanted, copy=False)
+
+
 def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
     """NumPy's array of a Python or NumPy value, with TensorFlow's defaults for Python numbers."""
     typed = isinstance(value, np.ndarray | np.generic)
     if dtype is not None:
-        wanted = np.dtype(as_dtype(dtype).name)
-        array = np.asarray(value)
-        if array.dtype.kind == "f" and wanted.kind in "iub":
-            raise TypeError(
-                f"[convert_to_tensor] the values are {array.dtype}: got dtype={wanted.name}, which "
-                "would lose their fractions; use samegrad.cast."
-            )
-        return array.astype(wanted, copy=False)
-    array = np.asarray(value)
+        return _cast_exactly(_numbers(value), np.dtype(as_dtype(dtype).name))
+    array = _numbers(value)
     if not typed and array.dtype == np.float64 and not _holds_float64(value):
         return array.astype(np.float32)
     if not typed and array.dtype == np.int64:
@@ -138,6 +168,7 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
 
     Raises:
         TypeError: The value has another dtype than the one asked for, or none samegrad knows.
+        ValueError: Parts of a list differ in shape, or a number is too large for the dtype.
 
     Example:
         >>> convert_to_tensor([1.0, 2.0]).dtype
@@ -158,11 +189,6 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
     if isinstance(value, Dim):
         value = int(value)
     array = _default_array(value, dtype)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(
-            f"[convert_to_tensor] a number, an array or a tensor is needed: got "
-            f"{type(value).__name__} {value!r:.80}."
-        )
     as_dtype(array.dtype)
     return Tensor(array)
 
@@ -176,6 +202,11 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
     """
     array = _default_array(value, dtype) if not is_tensor(value) else value
     if shape is not None and isinstance(array, np.ndarray):
+        if array.size not in (1, math.prod(shape)):
+            raise ValueError(
+                f"[constant] the value must have one element or as many as the shape: got "
+                f"{array.size} and {tuple(shape)}."
+            )
         array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
     return convert_to_tensor(array, dtype)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -298,6 +299,11 @@ class Layer(HasWeights):
     def _ensure_built(self, inputs: Any) -> None:
         if self.built:
             return
+        with _building:  # threads that call it at the same time build it once
+            if not self.built:
+                self._build_now(inputs)
+
+    def _build_now(self, inputs: Any) -> None:
         weights, regularized = len(self._weights), len(self._regularized)
         try:
             with init_scope():
@@ -329,6 +335,9 @@ class Layer(HasWeights):
     def _note_output(self, outputs: Any) -> None:
         tensors_only = all(isinstance(t, Tensor) for t in flatten(outputs))
         self._output_shape = shape_of(outputs) if tensors_only else None
+
+
+_building = threading.RLock()
 
 
 def _is_array(value: Any) -> bool:
