@@ -6,6 +6,7 @@
 #include "bind/bind.h"
 #include "bind/convert.h"
 #include "runtime/state_lock.h"
+#include "train/check_numerics.h"
 #include "train/random_state.h"
 #include "train/step.h"
 #include "train/trace.h"
@@ -23,11 +24,11 @@ void show_messages() {
   for (const std::string& line : lines) stream.attr("write")(line);
 }
 
-py::list run_step(Step& step, const Arguments& arguments, bool check_finite) {
+py::list run_step(Step& step, const Arguments& arguments) {
   std::vector<std::vector<Array>> outputs;
   {
     const py::gil_scoped_release release;
-    outputs = step.run(arguments.arrays, check_finite);
+    outputs = step.run(arguments.arrays, check_numerics);
   }
   show_messages();
   py::list results;
@@ -163,7 +164,7 @@ void register_step(py::module_& m) {
 #undef SAMEGRAD_PASS
   py::class_<Step, std::shared_ptr<Step>>(m, "Step")
       .def_property_readonly("fixed", &Step::fixed)
-      .def("run", &run_step, py::arg("arguments"), py::arg("check_finite") = false)
+      .def("run", &run_step, py::arg("arguments"))
       .def("program", [](const Step& s) { return to_string(s.program()); })
       .def("explain", [](const Step& s) { return explain(s.plan()); });
 }
@@ -209,6 +210,8 @@ void register_train(py::module_& m) {
       .def_readwrite("step", &RandomState::step)
       .def_readwrite("ordinal", &RandomState::ordinal)
       .def_readwrite("created", &RandomState::created);
+  m.def(
+      "set_check_numerics", [](bool wanted) { check_numerics = wanted; }, py::arg("wanted"));
   m.def("random_state", &random_state, py::return_value_policy::reference);
 }
 

@@ -1,6 +1,7 @@
 #include "train/trace.h"
 
 #include "base/error.h"
+#include "train/check_numerics.h"
 #include "train/random_state.h"
 
 namespace samegrad {
@@ -132,15 +133,16 @@ Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs)
   }
   Values outputs = Builder::apply(op, inputs, std::move(attrs));
   Node& node = graph_.nodes.back();
-  if (mode_ == Mode::kEager) {
-    execute(node);
-  } else if (locate) {
-    const std::string place = locate();
-    const auto [at, fresh] = places_.try_emplace(place, std::int32_t(graph_.locations.size()));
-    if (fresh) graph_.locations.push_back(place);
-    node.location = at->second;
-  }
+  const bool at_once = mode_ == Mode::kEager;
+  if (locate && (!at_once || check_numerics)) node.location = location();
+  if (at_once) execute(node);
   return outputs;
+}
+
+std::int32_t Trace::location() {
+  const auto [at, fresh] = places_.try_emplace(locate(), std::int32_t(graph_.locations.size()));
+  if (fresh) graph_.locations.push_back(at->first);
+  return at->second;
 }
 
 void Trace::execute(const Node& node) {
@@ -161,6 +163,10 @@ void Trace::execute(const Node& node) {
   }
   if (node.op->has(kRandomOp) && random_state().step == step_) ++random_state().step;
   const std::vector<Array> out = run_op(node, in_types, out_types, in, facts);
+  for (const Array& array : out) {
+    if (!check_numerics) break;
+    check_finite(graph_, node, {array.raw(), array.shape(), array.dtype()}, 0);
+  }
   for (std::size_t i = 0; i < out.size(); ++i) arrays_[node.outputs[i]] = out[i];
 }
 

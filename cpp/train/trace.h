@@ -88,6 +88,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   bool is_inside(const Trace& other) const;
   Value capture(Value outer);
   void execute(const Node& node);
+  // Where the program is, as an index of the graph's locations.
+  std::int32_t location();
 
   Mode mode_;
   Graph graph_;

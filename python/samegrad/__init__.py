@@ -6,7 +6,7 @@ import importlib
 import types
 from typing import Any
 
-from samegrad import _core, config, distribute, errors, math, random
+from samegrad import _core, config, debugging, distribute, errors, math, random
 from samegrad._arrays import (
     broadcast_to,
     cast,
@@ -116,8 +116,8 @@ __all__ = [
     "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add",
     "add_n", "argmax", "argmin", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "bool",
     "broadcast_to", "cast", "clip_by_norm", "clip_by_value", "concat", "config", "constant",
-    "convert_to_tensor", "cos", "cosh", "data", "distribute", "divide", "equal", "errors", "exp",
-    "expand_dims", "eye", "fill", "float32", "float64", "floor", "function", "gather", "greater",
+    "convert_to_tensor", "cos", "cosh", "data", "debugging", "distribute", "divide", "equal",
+    "errors", "exp", "expand_dims", "eye", "fill", "float32", "float64", "floor", "function", "gather", "greater",
     "greater_equal", "identity", "init_scope", "int32", "int64", "is_tensor", "keras", "less",
     "less_equal", "linspace", "logical_and", "logical_not", "logical_or", "math", "matmul",
     "maximum", "minimum", "multiply", "negative", "nn", "norm", "not_equal", "one_hot", "ones",

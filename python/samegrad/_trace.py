@@ -13,7 +13,6 @@ from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad.distribute._values import PerReplica, TracedPerReplica
 
 OPTIONS = _core.PlanOptions()
-check_numerics = [False]
 
 
 def _as_argument(value: Any) -> Any:
@@ -54,7 +53,7 @@ class TracedProgram:
 
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""
-        outputs = self._step.run(arguments, check_numerics[0])
+        outputs = self._step.run(arguments)
         if isinstance(self._result, Tensor):
             return _leave(self._result, outputs[0])
         values = iter(outputs)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 NAMESPACES = (
-    "", "math", "nn", "random", "data", "distribute", "train", "config", "errors",
+    "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils",
 )  # fmt: skip

@@ -284,12 +284,12 @@ def test_numbers_that_are_not_finite_stop_the_step_that_made_them(replicas):
     training.train(x, labels)
     before = training.state()
     x[5, 2] = np.nan
-    tf.config.enable_check_numerics()
+    tf.debugging.enable_check_numerics()
     try:
         with pytest.raises(tf.errors.NonFiniteError, match=r"\[matmul\] made NaN.*replica"):
             training.train(x, labels)
     finally:
-        tf.config.enable_check_numerics(False)
+        tf.debugging.disable_check_numerics()
     assert training.state() == before
 
 

@@ -1,0 +1,42 @@
+"""`tf.debugging`: finding the operation that makes numbers that are not finite."""
+
+from __future__ import annotations
+
+from samegrad import _core
+from samegrad._unknown import getattr_of
+
+
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """Looks at every result from now on; the first NaN or infinity raises `NonFiniteError`.
+
+    The message names the operation, the line of the program, the replica and the element. A step
+    that raises leaves all variables as they were. Meanwhile steps run operation by operation:
+    slower, with the same bits.
+
+    Args:
+        stack_height_limit: Not used.
+        path_length_limit: Not used.
+
+    Example:
+        >>> import samegrad as tf
+        >>> enable_check_numerics()
+        >>> tf.constant(1.0) / 0.0  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        NonFiniteError: [div] made an infinity at element 0 ...
+        >>> disable_check_numerics()
+    """
+    _core.set_check_numerics(True)
+
+
+def disable_check_numerics() -> None:
+    """Lets operations make what they make again, as they do at the start.
+
+    Example:
+        >>> disable_check_numerics()
+    """
+    _core.set_check_numerics(False)
+
+
+__all__ = ["disable_check_numerics", "enable_check_numerics"]
+
+__getattr__ = getattr_of(__name__)
