@@ -114,20 +114,6 @@ Inferred fused_rule(const InferArgs& args) {
   return inferred;
 }
 
-// (a + b) · a and its square root, b being one number.
-Attrs sample_attrs() {
-  const auto f32 = DType::kFloat32;
-  FusedProgram program;
-  program.steps = {
-      {{BlockFn::kBinary, int(BinaryFn::k_add)}, f32, f32, {0, 1}, 4},
-      {{BlockFn::kBinary, int(BinaryFn::k_mul)}, f32, f32, {4, 0}, 2},
-      {{BlockFn::kUnary, int(UnaryFn::k_sqrt)}, f32, f32, {2}, 3},
-  };
-  program.temporaries = 1;
-  program.results = {f32, f32};
-  return fused_attrs(program, "add mul sqrt");
-}
-
 OpDef fused_row() {
   OpDef op;
   op.name = "fused_elementwise";
@@ -141,12 +127,6 @@ OpDef fused_row() {
   op.traits = kElementwise | kNoGradient | kBackward;
   op.infer = fused_rule;
   op.kernel = fused_kernel;
-  const DType f32 = DType::kFloat32;
-  op.samples = {{.shapes = {{5, 700}, {}},
-                 .attrs = sample_attrs(),
-                 .low = 0.5,
-                 .dtypes = {f32, f32},
-                 .batched = {1, 0}}};
   return op;
 }
 

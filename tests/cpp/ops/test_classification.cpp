@@ -39,7 +39,8 @@ TEST("a label outside the classes is named") {
     message = error.what();
   }
   CHECK_EQ(message,
-           "[sparse_softmax_cross_entropy] labels must be class numbers in [0, 3): got 3; check "
+           "[sparse_softmax_cross_entropy] labels must be class numbers in [0, 3): got 3 at "
+           "position (1,) of the batch; check "
            "the labels, or give the logits as many columns as there are classes.");
 }
 

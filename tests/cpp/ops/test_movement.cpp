@@ -132,9 +132,11 @@ TEST("an index out of range is named with its position and the range") {
   };
   const Operand bad{array_of<std::int64_t>({4, 2}, {0, 1, 2, 0, 1, 3, 0, 0}), 0, 1};
   const OpRun gather("gather", {plain({3, 2}), bad});
-  CHECK_EQ(message(gather, {1, 3, false}),
-           std::string("[gather] indices must lie in [0, 3): got 3 at position (2, 1); check the "
-                       "data, or clip the indices first."));
+  CHECK_EQ(
+      message(gather, {1, 3, false}),
+      std::string(
+          "[gather] indices must lie in [0, 3): got 3 at position (2, 1) of the batch; check the "
+          "data, or clip the indices first."));
   const OpRun negative("take_along_axis", {plain({1, 3}), {array_of<std::int32_t>({1, 1}, {-1})}},
                        {{"axis", 1l}});
   CHECK(message(negative, {}).find("got -1 at position (0, 0)") != std::string::npos);
