@@ -307,6 +307,18 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
     return get_item(self, key)
 
 
+def _dlpack(self: Tensor, **options: Any) -> Any:
+    from samegrad._dlpack import export
+
+    return export(self, **options)
+
+
+def _dlpack_device(self: Tensor) -> tuple[int, int]:
+    from samegrad._dlpack import device
+
+    return device(self)
+
+
 def _install() -> None:
     """Gives the engine's class its Python face."""
     cls: Any = Tensor
@@ -338,6 +350,8 @@ def _install() -> None:
     cls.__getitem__ = _getitem
     cls.__repr__ = _repr
     cls.__array__ = _as_array
+    cls.__dlpack__ = _dlpack
+    cls.__dlpack_device__ = _dlpack_device
     cls.__array_priority__ = 100
     cls.__format__ = lambda self, spec: format(self._item(), spec) if spec else _repr(self)
     cls.numpy = _numpy

@@ -50,10 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             return fashion_mnist.run(options)
         except (CommandError, OSError, IdxError, CorruptCheckpointError) as error:
-            print(f"samegrad: error: {' '.join(str(error).split())}", file=sys.stderr)
+            print(f"samegrad: error: {_in_one_line(error)}", file=sys.stderr)
             return _EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
+
+
+def _in_one_line(error: Exception) -> str:
+    """The message; the system's own ones say the path and the way out only here."""
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"[samegrad] cannot use {error.filename}: {error.strerror}. Give another path."
+    return " ".join(text.split())
 
 
 def _parse(arguments: Sequence[str]) -> dict[str, Any]:
@@ -64,6 +72,7 @@ def _parse(arguments: Sequence[str]) -> dict[str, Any]:
     add_arguments(
         commands.add_parser(
             "fashion-mnist",
+            allow_abbrev=False,  # the line that says how to resume knows whole names
             help="train the tutorial's CNN on Fashion-MNIST",
             description="Trains a small CNN on Fashion-MNIST over any number of replicas, saves a "
             "checkpoint every 2 epochs, and evaluates the last one without a strategy.",

@@ -224,10 +224,14 @@ def run(options: FashionMnistOptions) -> int:
     """
     if options.plot is not None:
         check_plot(options.plot)
-    if options.threads is not None:
-        tf.config.threading.set_intra_op_parallelism_threads(options.threads)
-    tf.random.set_seed(options.seed)
-    training = _Training(options, _load_data(options))
+    data = _load_data(options)
+    try:
+        if options.threads is not None:
+            tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+        tf.random.set_seed(options.seed)
+        training = _Training(options, data)
+    except ValueError as error:  # numbers beyond what the library takes
+        raise CommandError(str(error)) from error
     resumed = _resume(training, options) if options.resume else None
     log = RunLog(options.log, resumed)
     try:

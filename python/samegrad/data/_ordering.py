@@ -10,13 +10,16 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import EpochCounter
 
+_MOST = 2**63 - 1
 Self = TypeVar("Self", bound="Ordering")
 
 
 def at_least(value: int, least: int, who: str, what: str) -> int:
-    """The value; ValueError if it is too small."""
+    """The value; ValueError if it is too small, or too large for the engine."""
     if value < least:
         raise ValueError(f"[Dataset.{who}] {what} must be at least {least}: got {value}.")
+    if value > _MOST:
+        raise ValueError(f"[Dataset.{who}] {what} must be at most {_MOST}: got {value}.")
     return value
 
 

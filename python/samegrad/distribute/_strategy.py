@@ -188,6 +188,7 @@ class ValueContext:
         self.num_replicas_in_sync = num_replicas_in_sync
 
 
+_MOST_REPLICAS = 1 << 16
 _DEVICE = re.compile(
     r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/?device:)?/?(?P<kind>[A-Za-z]+):(?P<number>\d+)"
 )
@@ -221,7 +222,7 @@ class MirroredStrategy(Strategy):
             a batch of any size gives the bits of one device).
 
     Raises:
-        ValueError: No replica, a wrong `split`, or both `devices` and `replicas`.
+        ValueError: No replica or too many, a wrong `split`, or both `devices` and `replicas`.
 
     Example:
         >>> MirroredStrategy(replicas=4).num_replicas_in_sync
@@ -245,6 +246,11 @@ class MirroredStrategy(Strategy):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(
                 f"[MirroredStrategy] at least one replica is needed: got replicas={count!r}."
+            )
+        if count > _MOST_REPLICAS:
+            raise ValueError(
+                f"[MirroredStrategy] at most {_MOST_REPLICAS} replicas are supported: got "
+                f"replicas={count}; larger batches need no more replicas."
             )
         if split not in ("chunks", "balanced"):
             raise ValueError(f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}.")

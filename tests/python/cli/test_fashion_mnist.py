@@ -173,11 +173,30 @@ def test_bad_input_ends_in_one_line(capsys, tmp_path):
     assert run("--resume") == 2
     assert "--resume needs a checkpoint: got the folder training_checkpoints" in one_line(capsys)
     assert run("--log", "absent/log.jsonl") == 2
-    assert "absent/log.jsonl" in one_line(capsys)
+    assert "cannot use absent/log.jsonl: No such file" in one_line(capsys)
+    assert run("--log", ".") == 2
+    assert "cannot use .: Is a directory. Give another path" in one_line(capsys)
     assert run("--plot", "curves.xyz") == 2
     assert "--plot must end in" in one_line(capsys)
+    assert run("--plot", "absent/curves.png") == 2
+    assert "the folder of --plot must exist" in one_line(capsys)
     assert run("--checkpoint-dir", "a file") == 2
-    assert "a file" in one_line(capsys)
+    assert "cannot use a file: File exists" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--threads", 5000, "[threads] must lie in [0, 4096]"),
+        ("--replicas", 10**11, "[MirroredStrategy] at most 65536 replicas"),
+        ("--batch-size", 10**20, "[Dataset.batch] batch_size must be at most"),
+    ],
+)
+def test_a_number_beyond_the_library_ends_in_one_line(capsys, option, value, words):
+    assert run(option, value) == 2
+    line = one_line(capsys)
+    assert words in line
+    assert f"got {value}" in line.replace("replicas=", "")
 
 
 def test_other_settings_cannot_be_resumed(capsys):

@@ -1,0 +1,8 @@
+"""What may still change its form: exchange of memory with other libraries."""
+
+from samegrad._unknown import getattr_of
+from samegrad.experimental import dlpack
+
+__all__ = ["dlpack"]
+
+__getattr__ = getattr_of(__name__)
