@@ -26,12 +26,30 @@ void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
   print_nodes(out, plan, loop.nodes);
 }
 
+// Promise of the tree: said where it holds, and why where it does not.
+void print_bits(std::ostringstream& out, const Plan& plan) {
+  if (plan.graph.replicas == 1) {
+    out << "bits: the reference that replicas are compared with\n";
+    return;
+  }
+  const std::vector<std::string> reasons = departures(plan.graph);
+  if (reasons.empty()) {
+    out << "bits: those of one replica, if all shares are equal and have at least 3 examples, or "
+           "are made with split='balanced'"
+        << (plan.graph.replicas == 2 ? ", or any with at least 3\n" : "\n");
+    return;
+  }
+  out << "bits: may differ from those of one replica (by rounding, or more where this is meant):\n";
+  for (const std::string& reason : reasons) out << "  - " << reason << "\n";
+}
+
 }  // namespace
 
 std::string explain(const Plan& plan) {
   std::ostringstream out;
   out << plan.graph.replicas << " replica(s), " << plan.graph.nodes.size() << " operations, "
       << plan.steps.size() << " steps\n";
+  print_bits(out, plan);
   for (const PlanStep& step : plan.steps) {
     if (step.kind == PlanStep::Kind::kLoop) {
       print_loop(out, plan, plan.loops[std::size_t(step.loop)]);

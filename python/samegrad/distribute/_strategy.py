@@ -11,7 +11,7 @@ from typing import Any
 from samegrad import _context, _core
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._trace import trace_and_run
+from samegrad._trace import TracedProgram, trace_and_run
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._values import PerReplica, TracedPerReplica
@@ -79,6 +79,26 @@ class Strategy(abc.ABC):
             lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs,
             self.num_replicas_in_sync,
         )  # fmt: skip
+
+    def explain(
+        self, fn: Callable[..., Any], args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> str:
+        """What `run` would do with fn: its bits, phases and loops, in text. Nothing is run.
+
+        The second line says whether the results have the bits of one replica, or names what in fn
+        gives them others: a replica's sum that is changed before its all-reduce, a number that
+        each replica has of its own.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=3)
+            >>> print(strategy.explain(lambda: tf.constant(1.0)).splitlines()[1:3])
+            ['bits: may differ ...:', '  - 3 replicas are no power of two']
+        """
+        return TracedProgram(
+            lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs or {},
+            self.num_replicas_in_sync,
+        ).explain()  # fmt: skip
 
     def _run_in_trace(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         trace = _core.current_trace()

@@ -1,0 +1,35 @@
+"""The examples of the docstrings run and print what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+
+import samegrad as tf
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(tf.__path__, "samegrad.")
+    if not module.name.endswith("__main__") and "libsamegrad" not in module.name
+)
+
+
+@pytest.fixture(autouse=True)
+def _settings_as_before() -> Iterator[None]:
+    yield
+    tf.keras.backend.set_floatx("float32")
+    tf.config.threading.set_intra_op_parallelism_threads(0)
+
+
+@pytest.mark.parametrize("name", ["samegrad", *MODULES])
+def test_examples_print_what_they_say(name: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tf.random.set_seed(0)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    module = importlib.import_module(name)
+    names = {**vars(module), "tf": tf}
+    assert doctest.testmod(module, extraglobs=names, optionflags=flags).failed == 0
