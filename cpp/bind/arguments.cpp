@@ -28,7 +28,7 @@ class Depth {
 };
 
 const py::object& per_replica_type() {
-  static constinit Imported type("samegrad.distribute._values", "PerReplica");
+  static constinit Imported type("samegrad._values", "PerReplica");
   return type.get();
 }
 

@@ -18,7 +18,6 @@ class _State(threading.local):
     def __init__(self) -> None:
         self.strategies: list[Strategy] = []
         self.replica_contexts: list[ReplicaContext | None] = []
-        self.eager_functions = False
 
 
 state = _State()

@@ -10,6 +10,29 @@ from typing import Any
 from samegrad import _context, _core
 from samegrad._trace import TracedProgram
 
+_run_eagerly = False
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Makes every `samegrad.function` of the process run as plain Python: for debuggers.
+
+    `Strategy.run` inside still traces, at each call. The results have the same bits.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.config.run_functions_eagerly(True)
+        >>> tf.config.functions_run_eagerly()
+        True
+        >>> tf.config.run_functions_eagerly(False)
+    """
+    global _run_eagerly
+    _run_eagerly = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """Whether `samegrad.function` runs as plain Python."""
+    return _run_eagerly
+
 
 class Function:
     """A Python function that runs as a compiled step."""
@@ -24,7 +47,7 @@ class Function:
         return self if owner is None else functools.partial(self.__call__, owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _core.tracing() or _context.state.eager_functions:
+        if _core.tracing() or _run_eagerly:
             return self._python(*args, **kwargs)
         arguments = _core.Arguments(args, kwargs)
         return self._program(arguments, args, kwargs).run(arguments)

@@ -10,7 +10,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._nest import flatten, map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad.distribute._values import PerReplica, TracedPerReplica
+from samegrad._values import PerReplica, TracedPerReplica
 
 OPTIONS = _core.PlanOptions()
 

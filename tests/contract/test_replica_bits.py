@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import samegrad as tf
 
-STEPS, BATCH, EXAMPLES = 6, 40, 200
+STEPS, BATCH, EXAMPLES = 50, 40, 200
 
 
 @pytest.fixture(autouse=True)
-def _threads_as_before() -> Iterator[None]:
+def _settings_as_before() -> Iterator[None]:
     yield
+    tf.config.run_functions_eagerly(False)
     tf.config.threading.set_intra_op_parallelism_threads(0)
 
 
@@ -24,26 +26,31 @@ def data(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     return images, rng.integers(0, 5, EXAMPLES)
 
 
+def network(dropout: bool) -> Any:
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [
+            layers.Conv2D(8, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            *([layers.Dropout(0.3)] if dropout else []),
+            layers.Dense(16, activation="relu"),
+            layers.Dense(5),
+        ]
+    )
+    model.build((None, 12, 12, 1))
+    return model
+
+
 def train(replicas: int, split: str = "chunks", batch: int = BATCH, dtype: str = "float32",
-          dropout: bool = False) -> tuple[list[np.ndarray], list[float]]:  # fmt: skip
+          dropout: bool = False, steps: int = STEPS) -> tuple[list[np.ndarray], list[float]]:  # fmt: skip
     tf.random.set_seed(3)
     tf.keras.backend.set_floatx(dtype)
     try:
         strategy = tf.distribute.MirroredStrategy(replicas=replicas, split=split)
         dataset = tf.data.Dataset.from_tensor_slices(data(dtype)).batch(batch).repeat()
-        layers = tf.keras.layers
         with strategy.scope():
-            model = tf.keras.Sequential(
-                [
-                    layers.Conv2D(8, 3, activation="relu"),
-                    layers.MaxPooling2D(),
-                    layers.Flatten(),
-                    *([layers.Dropout(0.3)] if dropout else []),
-                    layers.Dense(16, activation="relu"),
-                    layers.Dense(5),
-                ]
-            )
-            model.build((None, 12, 12, 1))
+            model = network(dropout)
             optimizer = tf.keras.optimizers.Adam(1e-2)
             loss_object = tf.keras.losses.SparseCategoricalCrossentropy(
                 from_logits=True, reduction="none"
@@ -63,7 +70,7 @@ def train(replicas: int, split: str = "chunks", batch: int = BATCH, dtype: str =
             return strategy.reduce("SUM", strategy.run(step, args=(inputs,)), axis=None)
 
         batches = iter(strategy.experimental_distribute_dataset(dataset))
-        losses = [float(distributed(next(batches))) for _ in range(STEPS)]
+        losses = [float(distributed(next(batches))) for _ in range(steps)]
         return [v.numpy() for v in model.trainable_variables], losses
     finally:
         tf.keras.backend.set_floatx("float32")
@@ -81,6 +88,35 @@ def test_equal_shares_give_the_bits_of_one_device(replicas: int, dropout: bool) 
     assert_same_bits(train(1, dropout=dropout), train(replicas, dropout=dropout))
 
 
+def train_one_operation_at_a_time(steps: int) -> tuple[list, list]:
+    """The same training without a strategy, a trace or a pass: each operation runs when written."""
+    tf.random.set_seed(3)
+    dataset = tf.data.Dataset.from_tensor_slices(data("float32")).batch(BATCH).repeat()
+    model = network(dropout=False)
+    optimizer = tf.keras.optimizers.Adam(1e-2)
+    loss_object = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+    found = []
+    for images, labels in dataset.take(steps):
+        with tf.GradientTape() as tape:
+            loss = tf.nn.compute_average_loss(loss_object(labels, model(images, training=True)))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        found.append(float(loss))
+    return [v.numpy() for v in model.trainable_variables], found
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("dropout", [False, True])
+def test_functions_run_eagerly_give_the_same_bits(replicas: int, dropout: bool) -> None:
+    expected = train(replicas, dropout=dropout, steps=10)
+    tf.config.run_functions_eagerly(True)
+    assert_same_bits(expected, train(replicas, dropout=dropout, steps=10))
+
+
+def test_operations_one_at_a_time_give_the_bits_of_the_compiled_step() -> None:
+    assert_same_bits(train(4, steps=10), train_one_operation_at_a_time(10))
+
+
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_threads_change_no_bit(threads: int) -> None:
     expected = train(1)
@@ -89,9 +125,19 @@ def test_threads_change_no_bit(threads: int) -> None:
     assert_same_bits(expected, train(1))
 
 
-@pytest.mark.parametrize("batch", [13, 37])
-def test_a_balanced_split_gives_the_bits_of_one_device_for_any_batch(batch: int) -> None:
-    assert_same_bits(train(1, batch=batch), train(4, split="balanced", batch=batch))
+@pytest.mark.parametrize("batch", [1, 3, 4, 13, 16, 37])
+@pytest.mark.parametrize("replicas", [2, 4, 8])
+def test_a_balanced_split_gives_the_bits_of_one_device_for_any_batch(
+    batch: int, replicas: int
+) -> None:
+    expected = train(1, batch=batch, steps=20, dropout=True)
+    found = train(replicas, split="balanced", batch=batch, steps=20, dropout=True)
+    assert_same_bits(expected, found)
+
+
+@pytest.mark.parametrize("batch", [7, 19, 21, 97])
+def test_two_replicas_with_any_shares_of_three_give_the_bits_of_one_device(batch: int) -> None:
+    assert_same_bits(train(1, batch=batch, steps=20), train(2, batch=batch, steps=20))
 
 
 def test_uneven_shares_agree_in_float64() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 import samegrad as tf
 from samegrad.distribute import MirroredStrategy
-from samegrad.distribute._values import PerReplica
+from samegrad._values import PerReplica
 
 
 def examples(array):

@@ -7,10 +7,10 @@ from samegrad._context import (
     in_cross_replica_context,
 )
 from samegrad._unknown import getattr_of
+from samegrad._values import PerReplica
 from samegrad.distribute._reduce_op import ReduceOp
 from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
-from samegrad.distribute._values import PerReplica
 
 __all__ = [
     "MirroredStrategy",

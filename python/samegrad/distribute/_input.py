@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from samegrad import _core
 from samegrad._tensor_spec import TensorSpec
+from samegrad._values import PerReplica
 from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._iterator import (
@@ -24,7 +25,6 @@ from samegrad.data._structure import (
     leaves_of,
     map_leaves,
 )
-from samegrad.distribute._values import PerReplica
 
 _DEPTH = 2
 

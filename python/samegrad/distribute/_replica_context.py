@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from samegrad import _context, _core
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._values import TracedPerReplica
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
-from samegrad.distribute._values import TracedPerReplica
 
 if TYPE_CHECKING:
     from samegrad.distribute._strategy import Strategy

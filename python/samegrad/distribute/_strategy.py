@@ -12,9 +12,9 @@ from samegrad import _context, _core
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, trace_and_run
+from samegrad._values import PerReplica, TracedPerReplica
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 from samegrad.distribute._replica_context import ReplicaContext
-from samegrad.distribute._values import PerReplica, TracedPerReplica
 
 _ops = _core.ops
 
