@@ -145,6 +145,8 @@ def result_of(row: dict[str, Any]) -> str:
         samegrad.Tensor(numpy.ones(shape, dtype=kind))
         for shape, kind in zip(sample["shapes"], kinds, strict=True)
     ]
+    for i, batched in enumerate(sample["batched"]):
+        operands[i] = operands[i]._as_examples(0, 1) if batched else operands[i]
     result = getattr(_core.ops, row["name"])(*operands, **sample["attrs"])
     if isinstance(result, _core.Tensor):
         return "Tensor"

@@ -47,6 +47,46 @@ OpDef full_like_row() {
   return op;
 }
 
+// One size of -2 stands for the examples, and gets `rows` of them for each.
+Inferred full_rows_rule(const InferArgs& args) {
+  const ValueType& x = args.in[0];
+  const Ints& shape = args.attrs.integers("shape");
+  const std::int64_t rows = args.attrs.integer("rows");
+  const auto axis = std::ranges::find(shape, -2) - shape.begin();
+  const bool one = std::ranges::count_if(shape, [](std::int64_t dim) { return dim < 0; }) == 1;
+  check_value(x.batched(), args.op.name, "x must have examples: got ", to_string(x), ".");
+  check_value(
+      one && std::size_t(axis) < shape.size() && rows > 0, args.op.name,
+      "shape must have one size of -2, the others being 0 or more, and rows be above 0: got ",
+      to_string(AttrValue(shape)), " and ", rows, ".");
+  ValueType y{args.attrs.dtype("dtype"), Shape(shape), x.batch};
+  y.shape[int(axis)] = kRows;
+  y.batch.axis = int(axis);
+  y.batch.rows_per_example = rows;
+  return one_result(args, y);
+}
+
+OpDef full_rows_row() {
+  OpDef op;
+  op.name = "full_rows";
+  op.doc = "One number in a shape with as many examples as another value.";
+  op.operands = {"x"};
+  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes of the result. -2: the examples."},
+              {"rows", AttrKind::kInteger, "Rows for each example.", {std::int64_t(1)}},
+              {"value", AttrKind::kNumber, "The number.", {0.0}},
+              {"dtype", AttrKind::kDType, "Dtype of the result.", {DType::kFloat32}}};
+  op.traits = kNoGradient;
+  op.infer = full_rows_rule;
+  op.kernel = full_like_kernel;
+  op.type_only = 1;
+  op.samples = {
+      {.shapes = {{5, 3}},
+       .attrs = {{"shape", Ints{-2, 2}}, {"rows", std::int64_t(3)}},
+       .batched = {1}},
+      {.shapes = {{5}}, .attrs = {{"shape", Ints{2, -2}}, {"value", 1.5}}, .batched = {1}}};
+  return op;
+}
+
 OpDef zeros_row() {
   OpDef op;
   op.name = "zeros";
@@ -81,7 +121,7 @@ void fill_value(const View& y, double value) {
 }
 
 std::vector<OpDef> fill_ops() {
-  return {full_like_row(), zeros_row()};
+  return {full_like_row(), full_rows_row(), zeros_row()};
 }
 
 }  // namespace samegrad

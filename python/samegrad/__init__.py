@@ -14,16 +14,11 @@ from samegrad._arrays import (
     clip_by_value,
     concat,
     expand_dims,
-    eye,
-    fill,
     gather,
     identity,
-    linspace,
     matmul,
     norm,
     one_hot,
-    ones,
-    ones_like,
     pad,
     rank,
     repeat,
@@ -39,12 +34,11 @@ from samegrad._arrays import (
     transpose,
     unstack,
     where,
-    zeros,
-    zeros_like,
 )  # fmt: skip
-from samegrad._arrays import range_ as range
 from samegrad._arrays import slice_ as slice
 from samegrad._context import init_scope
+from samegrad._creation import eye, fill, linspace, ones, ones_like, zeros, zeros_like
+from samegrad._creation import range_ as range
 from samegrad._dtypes import DType, as_dtype, float32, float64, int32, int64, uint8
 from samegrad._dtypes import bool_ as bool
 from samegrad._function import function

@@ -1,4 +1,4 @@
-"""Functions that make tensors and move their elements, under TensorFlow's names."""
+"""Functions that move the elements of tensors, under TensorFlow's names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _core
+from samegrad import _core, _sizes
 from samegrad._dtypes import DTypeLike, as_dtype
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, dims_of, pair, with_dims
 from samegrad.math._reductions import axes_of
 
 _ops = _core.ops
@@ -25,7 +25,9 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """
     tensor = convert_to_tensor(x)
     wanted = as_dtype(dtype).name
-    return tensor if tensor._dtype == wanted else _ops.cast(tensor, dtype=wanted)
+    if tensor._dtype == wanted:
+        return tensor
+    return with_dims(_ops.cast(tensor, dtype=wanted), getattr(tensor, "_dims", None))
 
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
@@ -69,7 +71,8 @@ def shape(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = N
         >>> shape([[1.0, 2.0]]).numpy()
         array([1, 2], dtype=int32)
     """
-    return cast(_ops.dimension_sizes(convert_to_tensor(input)), out_type)
+    x = convert_to_tensor(input)
+    return cast(with_dims(_ops.dimension_sizes(x), x.shape), out_type)
 
 
 def size(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
@@ -96,6 +99,10 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """The same elements with other axes; one size may be -1.
 
+    In a traced function a size may be that of the examples: x.shape[0], tf.shape(x)[0] or a
+    multiple of them. The examples then stay together, and any number of them runs without a
+    new trace.
+
     Raises:
         ValueError: The sizes do not fit the elements.
 
@@ -104,8 +111,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
     """
-    sizes = [shape] if isinstance(shape, int) else shape
-    return _ops.reshape(convert_to_tensor(tensor), shape=[int(size) for size in sizes])
+    return _sizes.reshape(convert_to_tensor(tensor), shape)
 
 
 def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
@@ -151,7 +157,13 @@ def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
         >>> concat([[1.0], [2.0, 3.0]], 0).numpy()
         array([1., 2., 3.], dtype=float32)
     """
-    return _ops.concat(*[convert_to_tensor(v) for v in values], axis=axis)
+    tensors = [convert_to_tensor(v) for v in values]
+    joined: Tensor = _ops.concat(*tensors, axis=axis)
+    if any(hasattr(t, "_dims") for t in tensors):
+        parts = [dims_of(t) for t in tensors]
+        if None not in parts:
+            return with_dims(joined, [size for part in parts for size in part or ()])
+    return joined
 
 
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
@@ -162,7 +174,9 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
         array([[1.],
                [2.]], dtype=float32)
     """
-    return concat([expand_dims(v, axis) for v in values], axis)
+    tensors = [convert_to_tensor(v) for v in values]
+    rows = [with_dims(expand_dims(t, axis), getattr(t, "_dims", None)) for t in tensors]
+    return concat(rows, axis)
 
 
 def unstack(value: TensorLike, num: int | None = None, axis: int = 0,
@@ -284,7 +298,16 @@ def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
         >>> tile([1.0, 2.0], [2]).numpy()
         array([1., 2., 1., 2.], dtype=float32)
     """
-    return _ops.tile(convert_to_tensor(input), multiples=[int(n) for n in multiples])
+    x = convert_to_tensor(input)
+    sizes = _sizes.sizes_of(multiples)
+    dim = _sizes.examples_in(sizes)
+    axis = sizes.index(dim) if dim is not None else 0
+    if dim is None or x._shape[axis] != 1:
+        return _ops.tile(x, multiples=[int(n) for n in sizes])
+    others = [1 if size is dim else int(size) for size in sizes]
+    repeated: Tensor = _ops.tile(x, multiples=others)
+    target = [size if size is dim else n for size, n in zip(sizes, repeated._shape, strict=True)]
+    return _ops.broadcast_like(repeated, _sizes.full_rows(target, repeated._dtype))
 
 
 def repeat(input: TensorLike, repeats: int, axis: int | None = None,
@@ -331,104 +354,11 @@ def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tens
         >>> broadcast_to([1.0], (2,)).numpy()
         array([1., 1.], dtype=float32)
     """
-    return _ops.broadcast_to(convert_to_tensor(input), shape=[int(size) for size in shape])
-
-
-def zeros(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
-    """Zeros.
-
-    Example:
-        >>> zeros((2,)).numpy()
-        array([0., 0.], dtype=float32)
-    """
-    sizes = [shape] if isinstance(shape, int) else shape
-    return _ops.zeros(shape=[int(size) for size in sizes], dtype=as_dtype(dtype).name)
-
-
-def ones(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
-    """Ones.
-
-    Example:
-        >>> ones((2,)).numpy()
-        array([1., 1.], dtype=float32)
-    """
-    return _ops.full_like(zeros(shape, dtype), value=1.0)
-
-
-def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
-    """One number in a shape.
-
-    Example:
-        >>> fill((2,), 7.0).numpy()
-        array([7., 7.], dtype=float32)
-    """
-    number = convert_to_tensor(value)
-    return number + zeros(dims, number._dtype)
-
-
-def zeros_like(input: TensorLike, dtype: DTypeLike | None = None,
-               name: str | None = None) -> Tensor:  # fmt: skip
-    """Zeros in the shape of a tensor.
-
-    Example:
-        >>> zeros_like([1.0]).numpy()
-        array([0.], dtype=float32)
-    """
     x = convert_to_tensor(input)
-    return _ops.full_like(x if dtype is None else cast(x, dtype), value=0.0)
-
-
-def ones_like(input: TensorLike, dtype: DTypeLike | None = None,
-              name: str | None = None) -> Tensor:  # fmt: skip
-    """Ones in the shape of a tensor.
-
-    Example:
-        >>> ones_like([2.0]).numpy()
-        array([1.], dtype=float32)
-    """
-    x = convert_to_tensor(input)
-    return _ops.full_like(x if dtype is None else cast(x, dtype), value=1.0)
-
-
-def eye(num_rows: int, num_columns: int | None = None, dtype: DTypeLike = "float32",
-        name: str | None = None) -> Tensor:  # fmt: skip
-    """A matrix with ones on the diagonal.
-
-    Example:
-        >>> eye(2).numpy()
-        array([[1., 0.],
-               [0., 1.]], dtype=float32)
-    """
-    return Tensor(np.eye(num_rows, num_columns, dtype=np.dtype(as_dtype(dtype).name)))
-
-
-def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | None = None,
-           name: str | None = None) -> Tensor:  # fmt: skip
-    """The numbers start, start + delta, … below the limit (with one number: from 0 to below it).
-
-    Raises:
-        TypeError: A bound is a tensor of a function that is being traced: the shape would not be
-            known.
-
-    Example:
-        >>> range_(3).numpy()
-        array([0, 1, 2], dtype=int32)
-    """
-    first, last = (0, start) if limit is None else (start, limit)
-    numbers = [n.numpy() if isinstance(n, Tensor) else n for n in (first, last, delta)]
-    return convert_to_tensor(np.arange(*numbers).tolist(), dtype) if dtype is not None else (
-        convert_to_tensor(np.arange(*numbers).tolist())
-    )  # fmt: skip
-
-
-def linspace(start: float, stop: float, num: int, name: str | None = None) -> Tensor:
-    """`num` numbers from start to stop, equally far apart, both ends included.
-
-    Example:
-        >>> linspace(0.0, 1.0, 3).numpy()
-        array([0. , 0.5, 1. ], dtype=float32)
-    """
-    return convert_to_tensor(np.linspace(start, stop, num).tolist())
+    sizes = _sizes.sizes_of(shape)
+    if _sizes.examples_in(sizes) is not None:
+        return _ops.broadcast_like(x, _sizes.full_rows(sizes, x._dtype))
+    return _ops.broadcast_to(x, shape=[int(size) for size in sizes])
 
 
 def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,

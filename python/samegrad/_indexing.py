@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._tensor import Tensor
+from samegrad._tensor import Tensor, convert_to_tensor, with_dims
 
 _LAST = 2**63 - 1
 _FIRST = -(2**63)
@@ -13,6 +13,16 @@ _FIRST = -(2**63)
 
 def get_item(tensor: Tensor, key: Any) -> Tensor:
     """tensor[key] for integers, slices, `...` and None."""
+    dims = getattr(tensor, "_dims", None)
+    if dims is not None and tensor._rank == 1 and isinstance(key, int | slice):
+        chosen = dims[key]
+        if isinstance(chosen, int):
+            return convert_to_tensor(chosen, tensor._dtype)
+        return with_dims(_part(tensor, key), chosen if isinstance(key, slice) else (chosen,))
+    return _part(tensor, key)
+
+
+def _part(tensor: Tensor, key: Any) -> Tensor:
     parts = list(key) if isinstance(key, tuple) else [key]
     given = sum(part is not None and part is not Ellipsis for part in parts)
     if given > tensor.ndim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,23 +19,41 @@ _ops = _core.ops
 class Dim:
     """The number of rows along the example axis of a tensor that is being traced.
 
-    A traced program works for any number of examples, so the size has no value yet. Where Python
-    needs one (`int`, arithmetic, comparison), the number at hand is given and the program is bound
-    to it: another number of examples is traced again.
+    A traced program works for any number of examples, so the size has no value yet. Functions that
+    take a shape accept it, and its multiples. Where Python needs a number (`int`, other arithmetic,
+    comparison), the one at hand is given and the program is bound to it: another number of examples
+    is traced again.
     """
 
-    __slots__ = ("_axis", "_tensor")
+    __slots__ = ("_axis", "rows", "tensor")
 
-    def __init__(self, tensor: Tensor, axis: int) -> None:
-        self._tensor = tensor
+    def __init__(self, tensor: Tensor, axis: int, rows: int | None = None) -> None:
+        self.tensor = tensor
         self._axis = axis
+        # For each example.
+        self.rows: int = tensor._example_axis[1] if rows is None else rows
 
     def __int__(self) -> int:
-        return self._tensor._fix_size(self._axis)
+        own: int = self.tensor._example_axis[1]
+        return self.tensor._fix_size(self._axis) // own * self.rows
 
     __index__ = __int__
 
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, int) and other > 0:
+            return Dim(self.tensor, self._axis, self.rows * other)
+        return int(self) * other
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        if isinstance(other, int) and other > 0 and self.rows % other == 0:
+            return Dim(self.tensor, self._axis, self.rows // other)
+        return int(self) // other
+
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, Dim) and self.tensor is other.tensor:
+            return self.rows == other.rows
         return other is not None and int(self) == other
 
     def __hash__(self) -> int:
@@ -50,11 +68,23 @@ def _binary(name: str) -> Callable[[int, int], int]:
     return lambda self, other: operation(int(self), int(other))
 
 
-for _name in ("add", "sub", "mul", "floordiv", "mod"):
+for _name in ("add", "radd", "sub", "rsub", "rfloordiv", "mod", "rmod", "lt", "le", "gt", "ge"):
     setattr(Dim, f"__{_name}__", _binary(f"__{_name}__"))
-    setattr(Dim, f"__r{_name}__", _binary(f"__r{_name}__"))
-for _name in ("lt", "le", "gt", "ge"):
-    setattr(Dim, f"__{_name}__", _binary(f"__{_name}__"))
+
+
+def dims_of(tensor: Tensor) -> tuple[Any, ...] | None:
+    """The sizes that a tensor of sizes holds (one if it has no axes), where they are known."""
+    dims: tuple[Any, ...] | None = getattr(tensor, "_dims", None)
+    if dims is None and not tensor._symbolic and tensor._rank < 2:
+        dims = tuple(int(size) for size in tensor._view().reshape(-1))
+    return dims
+
+
+def with_dims(tensor: Tensor, dims: Sequence[Any] | None) -> Tensor:
+    """The same tensor, which then knows what sizes it holds."""
+    if dims is not None and tensor._symbolic:
+        tensor._dims = tuple(dims)  # type: ignore[attr-defined]
+    return tensor
 
 
 class TensorShape(tuple):  # type: ignore[type-arg]
@@ -249,6 +279,25 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     return method
 
 
+def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
+    """Products and quotients of sizes stay sizes: tf.shape(x)[0] * 2."""
+    plain = getattr(Tensor, f"__{name}__")
+
+    def method(self: Any, other: Any) -> Any:
+        result = plain(self, other)
+        dims = getattr(self, "_dims", None) or getattr(other, "_dims", None)
+        if not dims or result is NotImplemented:
+            return result
+        own, more = (dims_of(x) if isinstance(x, Tensor) else (x,) for x in (self, other))
+        if own is None or more is None or len(own) != 1 or len(more) != 1:
+            return result
+        if not all(isinstance(x, int | Dim) for x in (*own, *more)):
+            return result
+        return with_dims(result, (operation(own[0], more[0]),))
+
+    setattr(Tensor, f"__{name}__", method)
+
+
 def _truediv(a: Tensor, b: Tensor) -> Tensor:
     if as_dtype(a._dtype).is_integer:
         a, b = (_ops.cast(t, dtype="float64") for t in (a, b))
@@ -328,6 +377,9 @@ def _install() -> None:
     }.items():  # fmt: skip
         setattr(cls, f"__{operator}__", _operator(name))
         setattr(cls, f"__r{operator}__", _operator(name, swapped=True))
+    _size_operator("mul", lambda a, b: a * b)
+    _size_operator("rmul", lambda a, b: b * a)
+    _size_operator("floordiv", lambda a, b: a // b)
     cls.__pow__ = _power
     for operator, name in {
         "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
@@ -365,5 +417,5 @@ _install()
 
 __all__ = [
     "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "constant", "convert_to_tensor",
-    "is_tensor", "match", "pair",
+    "dims_of", "is_tensor", "match", "pair", "with_dims",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _context, _core
+from samegrad import _context, _core, _sizes
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor
 
@@ -36,10 +36,12 @@ def _source() -> Tensor:
 
 
 def _draw(name: str, shape: Any, dtype: DTypeLike, seed: int | None, **more: Any) -> Tensor:
-    drawn: Tensor = getattr(_ops, name)(
-        _source(), shape=[int(size) for size in shape], dtype=as_dtype(dtype).name,
-        seed=seed or 0, ordinal=_core.next_ordinal(), **more,
-    )  # fmt: skip
+    sizes = _sizes.sizes_of(shape)
+    more |= {"dtype": as_dtype(dtype).name, "seed": seed or 0, "ordinal": _core.next_ordinal()}
+    if _sizes.examples_in(sizes) is None:
+        drawn: Tensor = getattr(_ops, name)(_source(), shape=sizes, **more)
+    else:  # rows of the global batch, whichever replica has them
+        drawn = getattr(_ops, name + "_like")(_sizes.full_rows(sizes, "float32"), **more)
     return drawn
 
 

@@ -26,6 +26,10 @@ def data(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     return images, rng.integers(0, 5, EXAMPLES)
 
 
+# The weights and the loss of each step.
+Weights = tuple[list[np.ndarray], list[float]]
+
+
 def network(dropout: bool) -> Any:
     layers = tf.keras.layers
     model = tf.keras.Sequential(
@@ -43,7 +47,7 @@ def network(dropout: bool) -> Any:
 
 
 def train(replicas: int, split: str = "chunks", batch: int = BATCH, dtype: str = "float32",
-          dropout: bool = False, steps: int = STEPS) -> tuple[list[np.ndarray], list[float]]:  # fmt: skip
+          dropout: bool = False, steps: int = STEPS) -> Weights:  # fmt: skip
     tf.random.set_seed(3)
     tf.keras.backend.set_floatx(dtype)
     try:
@@ -76,7 +80,7 @@ def train(replicas: int, split: str = "chunks", batch: int = BATCH, dtype: str =
         tf.keras.backend.set_floatx("float32")
 
 
-def assert_same_bits(one: tuple[list, list], other: tuple[list, list]) -> None:
+def assert_same_bits(one: Weights, other: Weights) -> None:
     for a, b in zip(one[0], other[0], strict=True):
         np.testing.assert_array_equal(a, b)
     assert one[1] == other[1]
@@ -88,7 +92,7 @@ def test_equal_shares_give_the_bits_of_one_device(replicas: int, dropout: bool) 
     assert_same_bits(train(1, dropout=dropout), train(replicas, dropout=dropout))
 
 
-def train_one_operation_at_a_time(steps: int) -> tuple[list, list]:
+def train_one_operation_at_a_time(steps: int) -> Weights:
     """The same training without a strategy, a trace or a pass: each operation runs when written."""
     tf.random.set_seed(3)
     dataset = tf.data.Dataset.from_tensor_slices(data("float32")).batch(BATCH).repeat()

@@ -1,4 +1,4 @@
-"""The program of the tutorial "Custom training with tf.distribute.Strategy", up to its restored model.
+"""The tutorial "Custom training with tf.distribute.Strategy", up to its restored model.
 
     python tutorial_program.py MODULE DATA.npz REPLICAS
 

@@ -1,4 +1,4 @@
-"""The wheel: its size, repaired for other Linux machines, and used where nothing can be compiled."""
+"""The wheel: its size, repaired for other machines, and used where nothing can be compiled."""
 
 from __future__ import annotations
 

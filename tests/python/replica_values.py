@@ -3,8 +3,8 @@
 import numpy as np
 
 import samegrad as tf
-from samegrad.distribute import MirroredStrategy
 from samegrad._values import PerReplica
+from samegrad.distribute import MirroredStrategy
 
 
 def examples(array):

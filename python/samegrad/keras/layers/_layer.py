@@ -319,8 +319,10 @@ class Layer(HasWeights):
         """The value of `training` for this call; put into the arguments of `call`."""
         parameters = list(inspect.signature(self.call).parameters.values())
         names = [p.name for p in parameters]
-        if "training" not in names:
-            return calls.training
+        if "training" not in names:  # not for itself, but for the layers inside
+            takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+            given = kwargs.get("training") if takes_all else kwargs.pop("training", None)
+            return calls.training if given is None else bool(given)
         place = names.index("training") - 1
         given = args[place] if place < len(args) else kwargs.get("training")
         if given is None:
