@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/functions.h"
 #include "ir/graph.h"
-#include "kernels/table.h"
 #include "tensor/kernel_args.h"
 
 namespace samegrad {
@@ -95,8 +95,8 @@ struct OpDef {
   Values (*vjp)(const VjpArgs& args) = nullptr;
   // Rewrites the node into plain rows, so that its derivative is the derivative of those.
   Values (*decompose)(const VjpArgs& args) = nullptr;
-  // kTree: how partial results are joined.
-  BinaryFn combine = BinaryFn::k_add;
+  // kTree: how partial results are joined; {} is add.
+  BinaryFn combine{};
   // kTree: examples in a leaf of the tree of this result, where it is not always kLeafExamples.
   std::int64_t (*leaf_examples)(const ValueType& result) = nullptr;
   // Operands (bit mask) whose values are not read, only their types.

@@ -1,4 +1,4 @@
-// The functions an instruction-set variant offers, without Eigen: arrays in, arrays out.
+// The functions an instruction-set variant offers: arrays in, arrays out.
 //
 // Every variant (x86-64-v2, -v3, -v4) is a shared object of its own with one exported symbol,
 // samegrad_kernel_table(). What all functions promise, for each variant by itself: the value of an
@@ -10,23 +10,10 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "base/functions.h"
 #include "kernels/geometry.h"
 
 namespace samegrad {
-
-// Elementwise functions: one enumerator per row of the tables beside this file.
-enum class UnaryFn : std::uint8_t {
-#define SAMEGRAD_UNARY(name, ...) k_##name,
-#include "kernels/unary.def"
-#undef SAMEGRAD_UNARY
-  kCount
-};
-enum class BinaryFn : std::uint8_t {
-#define SAMEGRAD_BINARY(name, ...) k_##name,
-#include "kernels/binary.def"
-#undef SAMEGRAD_BINARY
-  kCount
-};
 
 enum class ReduceFn : std::uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };
 enum class Activation : std::uint8_t { kNone, kRelu };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/elementwise.h"
+#include "kernels/elementwise_fn.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 

@@ -1,6 +1,7 @@
 // Positions of the largest and the smallest elements along an axis.
 #include <algorithm>
 
+#include "kernels/table.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 #include "ops/transpose.h"

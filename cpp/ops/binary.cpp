@@ -1,6 +1,8 @@
 // Elementwise functions of two arguments: the rows of kernels/binary.def.
 #include <type_traits>
 
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
 

@@ -2,6 +2,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/window.h"

@@ -1,4 +1,6 @@
 // Cross-entropy of a softmax over the last axis, with class numbers or distributions as labels.
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/rules.h"

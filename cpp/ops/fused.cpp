@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/table.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 

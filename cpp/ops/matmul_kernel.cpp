@@ -6,6 +6,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
 #include "ops/transpose.h"
 #include "tensor/tree.h"
 

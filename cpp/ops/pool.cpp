@@ -1,5 +1,6 @@
 // Pooling of images. Choosing maxima is linear once the places are known, so the gradient rows are
 // each other's gradients.
+#include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/window.h"

@@ -1,5 +1,6 @@
 // Random numbers: functions of (seed, op, step, global row), so any split of the rows over replicas
 // draws the same.
+#include "kernels/table.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 #include "ops/transpose.h"

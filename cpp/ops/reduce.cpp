@@ -1,4 +1,5 @@
 // Reductions over axes: sum, prod, max, min, any, all.
+#include "kernels/elementwise_fn.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/reduce_kernel.h"

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "kernels/elementwise_fn.h"
 #include "tensor/tree.h"
 
 namespace samegrad {

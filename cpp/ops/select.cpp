@@ -1,4 +1,5 @@
 // Choice and conversion of dtypes.
+#include "kernels/table.h"
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
 

@@ -1,4 +1,5 @@
 // Softmax and its logarithm over the last axis.
+#include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/rules.h"

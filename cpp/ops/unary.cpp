@@ -1,6 +1,8 @@
 // Elementwise functions of one argument: the rows of kernels/unary.def.
 #include <type_traits>
 
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
 #include "ops/elementwise.h"
 
 namespace samegrad {

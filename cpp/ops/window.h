@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/geometry.h"
 #include "ops/rules.h"
 
 namespace samegrad {

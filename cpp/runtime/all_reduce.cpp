@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"

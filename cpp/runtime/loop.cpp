@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "kernels/table.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"

@@ -31,6 +31,7 @@ from samegrad.math._binary import (
     squared_difference,
     subtract,
     truediv,
+    xlogy,
 )
 from samegrad.math._reductions import (
     argmax,
@@ -95,7 +96,7 @@ __all__ = [
     "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
     "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "round", "rsqrt", "sigmoid",
     "sign", "sin", "sinh", "softplus", "sqrt", "square", "squared_difference", "subtract",
-    "tan", "tanh", "truediv",
+    "tan", "tanh", "truediv", "xlogy",
 ]  # fmt: skip
 
 __getattr__ = getattr_of(__name__)

@@ -240,3 +240,13 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
     for value in inputs[1:]:
         total = total + convert_to_tensor(value)
     return total
+
+
+def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """X · log(y), and 0 where x is 0, element by element.
+
+    Example:
+        >>> xlogy([0.0, 2.0], [0.0, 1.0]).numpy()
+        array([0., 0.], dtype=float32)
+    """
+    return _ops.xlogy(*pair(x, y))

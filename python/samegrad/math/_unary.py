@@ -288,14 +288,14 @@ def sinh(x: TensorLike, name: str | None = None) -> Tensor:
     return _ops.sinh(convert_to_tensor(x))
 
 
-def softplus(x: TensorLike, name: str | None = None) -> Tensor:
+def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     """log(1 + exp(x)) of each element.
 
     Example:
         >>> softplus([-100.0]).numpy()
         array([3.8e-44], dtype=float32)
     """
-    return _ops.softplus(convert_to_tensor(x))
+    return _ops.softplus(convert_to_tensor(features))
 
 
 def sqrt(x: TensorLike, name: str | None = None) -> Tensor:

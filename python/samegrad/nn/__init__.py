@@ -1,6 +1,7 @@
 """Functions of neural networks: activations, convolutions, cross-entropies, loss scaling."""
 
 from samegrad._unknown import getattr_of
+from samegrad.math import sigmoid, softplus, tanh
 from samegrad.nn._activations import (
     elu,
     gelu,
@@ -9,13 +10,10 @@ from samegrad.nn._activations import (
     relu,
     relu6,
     selu,
-    sigmoid,
     silu,
     softmax,
-    softplus,
     softsign,
     swish,
-    tanh,
 )
 from samegrad.nn._convolution import avg_pool, avg_pool2d, bias_add, conv2d, max_pool, max_pool2d
 from samegrad.nn._cross_entropy import (

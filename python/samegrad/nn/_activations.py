@@ -90,16 +90,6 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     return x * 0.5 * (_ops.erf(x * math.sqrt(0.5)) + 1.0)
 
 
-def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / (1 + exp(-x)) of each element.
-
-    Example:
-        >>> sigmoid([0.0]).numpy()
-        array([0.5], dtype=float32)
-    """
-    return _ops.sigmoid(convert_to_tensor(x))
-
-
 def silu(features: TensorLike, beta: float = 1.0) -> Tensor:
     """Returns x * sigmoid(beta * x) of each element (Ramachandran et al., 2017).
 
@@ -112,26 +102,6 @@ def silu(features: TensorLike, beta: float = 1.0) -> Tensor:
 
 
 swish = silu
-
-
-def tanh(x: TensorLike, name: str | None = None) -> Tensor:
-    """Hyperbolic tangent of each element.
-
-    Example:
-        >>> tanh([1.0]).numpy().round(4)
-        array([0.7616], dtype=float32)
-    """
-    return _ops.tanh(convert_to_tensor(x))
-
-
-def softplus(features: TensorLike, name: str | None = None) -> Tensor:
-    """log(1 + exp(x)) of each element.
-
-    Example:
-        >>> softplus([0.0]).numpy().round(4)
-        array([0.6931], dtype=float32)
-    """
-    return _ops.softplus(convert_to_tensor(features))
 
 
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/dispatch.h"
+#include "kernels/elementwise_fn.h"
 
 namespace samegrad {
 namespace {

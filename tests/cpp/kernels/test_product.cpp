@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "kernels/dispatch.h"
+#include "kernels/elementwise_fn.h"
 
 namespace samegrad {
 namespace {

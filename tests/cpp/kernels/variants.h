@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "kernels/dispatch.h"
+#include "kernels/elementwise_fn.h"
 
 namespace samegrad {
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "kernels/dispatch.h"
+#include "kernels/elementwise_fn.h"
 #include "op_run.h"
 #include "tensor/tree.h"
 

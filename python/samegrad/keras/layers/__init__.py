@@ -1,7 +1,7 @@
 """Layers: functions with weights."""
 
 from samegrad._unknown import getattr_of
-from samegrad.keras.layers._activations import Activation, LeakyReLU, ReLU, Softmax
+from samegrad.keras.layers._activations import ELU, Activation, LeakyReLU, ReLU, Softmax
 from samegrad.keras.layers._convolution import Conv2D
 from samegrad.keras.layers._dense import Dense
 from samegrad.keras.layers._input import Input, InputLayer
@@ -30,6 +30,7 @@ __all__ = [
     "Conv2D",
     "Dense",
     "Dropout",
+    "ELU",
     "Flatten",
     "GlobalAveragePooling2D",
     "GlobalAvgPool2D",

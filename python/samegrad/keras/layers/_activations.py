@@ -105,6 +105,29 @@ class LeakyReLU(Layer):
         return {**super().get_config(), "alpha": self.alpha}
 
 
+class ELU(Layer):
+    """x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+
+    Args:
+        alpha: Minus the limit on the negative side.
+        **kwargs: As of `Layer`.
+
+    Example:
+        >>> ELU()([-1.0, 2.0]).numpy().round(4)
+        array([-0.6321,  2.    ], dtype=float32)
+    """
+
+    def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.alpha = alpha
+
+    def call(self, inputs: Tensor) -> Tensor:
+        return activations.elu(inputs, self.alpha)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "alpha": self.alpha}
+
+
 class Softmax(Layer):
     """exp(x) divided by its sum along an axis.
 
