@@ -1,6 +1,7 @@
 """Checkpoints: saving and restoring the state of a training."""
 
 from samegrad._unknown import getattr_of
+from samegrad.train import _process_state as _process_state
 from samegrad.train._state_file import latest_checkpoint
 from samegrad.train._storage import CorruptCheckpointError
 from samegrad.train.checkpoint import Checkpoint

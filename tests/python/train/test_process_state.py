@@ -1,0 +1,98 @@
+"""A checkpoint holds the random state, and says when the kernels are others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+from samegrad import _core
+from samegrad.train import _storage
+
+X = np.random.default_rng(0).normal(size=(16, 6)).astype(np.float32)
+
+
+def training() -> tuple[tf.train.Checkpoint, Any, list[Any]]:
+    """A checkpoint, a step with dropout, and the weights."""
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with strategy.scope():
+        layers = tf.keras.layers
+        model = tf.keras.Sequential([layers.Dense(8), layers.Dropout(0.5), layers.Dense(1)])
+        model.build((None, 6))
+        optimizer = tf.keras.optimizers.Adam()
+    (batch,) = strategy.experimental_distribute_dataset(
+        tf.data.Dataset.from_tensor_slices(X).batch(16)
+    )
+
+    def step(rows: Any) -> None:
+        with tf.GradientTape() as tape:
+            losses = tf.reduce_sum(tf.square(model(rows, training=True)), axis=1)
+            loss = tf.nn.compute_average_loss(losses)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    run = tf.function(lambda rows: strategy.run(step, args=(rows,)))
+    checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer)
+    return checkpoint, lambda: run(batch), model.trainable_variables
+
+
+def test_dropout_goes_on_where_it_stopped(tmp_path) -> None:
+    tf.random.set_seed(4)
+    checkpoint, run, weights = training()
+    for _ in range(3):
+        run()
+    path = checkpoint.save(tmp_path / "ckpt")
+    for _ in range(3):
+        run()
+
+    tf.random.set_seed(99)
+    resumed, run_again, found = training()
+    resumed.restore(path)
+    for _ in range(3):
+        run_again()
+    for one, other in zip(weights, found, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_reading_leaves_the_random_state_as_it_is(tmp_path) -> None:
+    checkpoint, _, _ = training()
+    path = checkpoint.save(tmp_path / "ckpt")
+    tf.random.set_seed(99)
+    checkpoint.read(path)
+    assert _core.random_state().seed == 99
+
+
+def test_the_manifest_names_version_and_kernels(tmp_path) -> None:
+    path = tf.train.Checkpoint(w=np.ones(2)).save(tmp_path / "ckpt")
+    providers = _storage.load(path)[1]["providers"]
+    assert providers["samegrad_version"] == _core.__version__
+    assert providers["isa"] == _core.isa()
+
+
+@pytest.mark.skipif(len(_core.isa_supported()) < 2, reason="this machine knows one variant only")
+def test_a_checkpoint_of_other_kernels_is_restored_with_a_warning(tmp_path) -> None:
+    write = (
+        "import sys, numpy, samegrad as tf; tf.train.Checkpoint(w=numpy.ones(2)).save(sys.argv[1])"
+    )
+    other = next(v for v in _core.isa_supported() if v != _core.isa())
+    environment = os.environ | {"SAMEGRAD_ISA": other.removeprefix("x86-64-")}
+    prefix = str(tmp_path / "ckpt")
+    subprocess.run([sys.executable, "-c", write, prefix], env=environment, check=True)
+    checkpoint = tf.train.Checkpoint(w=np.zeros(2))
+    with pytest.warns(UserWarning, match="SAMEGRAD_ISA"):
+        checkpoint.restore(tf.train.latest_checkpoint(tmp_path))
+    np.testing.assert_array_equal(checkpoint.w, np.ones(2))
+
+
+def test_a_checkpoint_of_the_same_kernels_is_restored_silently(tmp_path) -> None:
+    checkpoint = tf.train.Checkpoint(w=np.ones(2))
+    path = checkpoint.save(tmp_path / "ckpt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checkpoint.restore(path)
