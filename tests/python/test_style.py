@@ -104,3 +104,21 @@ def test_no_file_names_a_place_of_one_machine():
         if path != own and (found := pattern.search(path.read_text()))
     ]
     assert not named
+
+
+def test_ci_runs_the_command_of_the_readme():
+    commands = re.findall(r"```bash\n(.*?)\n```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (tests,) = [command for command in commands if "pytest" in command]
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith(tests)
+
+
+def test_the_example_of_the_readme_has_the_bits_of_one_replica():
+    (example,) = re.findall(r"```python\n(.*?)\n```", (ROOT / "README.md").read_text(), re.DOTALL)
+    printed = set()
+    for replicas in (1, 2, 4, 8):
+        code = example.replace("replicas=4", f"replicas={replicas}")
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        printed.add(done.stdout)
+    assert len(printed) == 1
