@@ -30,7 +30,9 @@ class TracedProgram:
         def enter(value: Any) -> Any:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
-                return TracedPerReplica(trace.argument(value.values[0], True))
+                first, place = value.values[0], value.values[0]._example_axis
+                rows = -1 if place is None else sum(v._shape[place[0]] for v in value.values)
+                return TracedPerReplica(trace.argument(first, True, rows))
             if isinstance(value, Tensor) and not value._symbolic:
                 return trace.argument(value, False)
             return value
