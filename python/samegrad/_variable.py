@@ -227,7 +227,8 @@ class Variable:
         _core.write_variable(self._cell, _ops.add(self._as_tensor(), delta))
 
     def _checkpoint_state(self) -> dict[str, Any]:
-        return {"": np.asarray(self._read_all().numpy())}
+        with _context.init_scope():  # asked for while a step is traced, too
+            return {"": np.asarray(self._read_all().numpy())}
 
     def _restore_state(self, values: dict[str, Any]) -> None:
         with _context.init_scope():

@@ -34,9 +34,7 @@ def test_a_number_as_a_predicate_is_compared_with_zero(mode, p, expected):
 
 def test_cond_with_a_bool_calls_one_function_even_while_tracing():
     calls = []
-    function = tf.function(
-        lambda x: tf.cond(True, lambda: x, lambda: calls.append("false_fn"))
-    )
+    function = tf.function(lambda x: tf.cond(True, lambda: x, lambda: calls.append("false_fn")))
     assert float(function(tf.constant(1.0))) == 1
     assert calls == []
 

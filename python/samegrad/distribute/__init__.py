@@ -10,12 +10,7 @@ from samegrad._unknown import getattr_of
 from samegrad._values import PerReplica
 from samegrad._values import PerReplica as DistributedValues
 from samegrad._variable import VariableAggregation, VariableSynchronization
-from samegrad.distribute import experimental
-from samegrad.distribute._elsewhere import (
-    MultiWorkerMirroredStrategy,
-    ParameterServerStrategy,
-    TPUStrategy,
-)
+from samegrad.distribute import cluster_resolver, experimental
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._input import DistributedDataset, InputContext
 from samegrad.distribute._one_device import OneDeviceStrategy
@@ -39,10 +34,8 @@ __all__ = [
     "InputContext",
     "InputOptions",
     "MirroredStrategy",
-    "MultiWorkerMirroredStrategy",
     "NcclAllReduce",
     "OneDeviceStrategy",
-    "ParameterServerStrategy",
     "PerReplica",
     "ReduceOp",
     "ReductionToOneDevice",
@@ -50,9 +43,9 @@ __all__ = [
     "RunOptions",
     "Strategy",
     "StrategyExtended",
-    "TPUStrategy",
     "VariableAggregation",
     "VariableSynchronization",
+    "cluster_resolver",
     "experimental",
     "get_replica_context",
     "get_strategy",
