@@ -79,6 +79,16 @@ def entered(strategy: Strategy, context: ReplicaContext | None) -> Iterator[None
 
 
 @contextlib.contextmanager
+def converting(wanted: bool) -> Iterator[None]:
+    """Inside, Python's control flow is rewritten in functions that are traced, or is not."""
+    before, state.converting = state.converting, wanted
+    try:
+        yield
+    finally:
+        state.converting = before
+
+
+@contextlib.contextmanager
 def init_scope() -> Iterator[None]:
     """Inside, operations run at once, whatever is being traced: for creating variables.
 

@@ -15,7 +15,8 @@ from typing import Any
 NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
-    "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils",
+    "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
+    "autograph.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from samegrad import _context, _core
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._user_code import converted
 from samegrad._values import TracedPerReplica
 from samegrad.distribute._gather import all_gather
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
@@ -80,7 +81,7 @@ class ReplicaContext:
             return TracedPerReplica(value) if varies else value
 
         with _context.entered(strategy, None):
-            result = merge_fn(
+            result = converted(merge_fn)(
                 strategy, *map_structure(wrap, tuple(args)), **map_structure(wrap, kwargs or {})
             )
         return map_structure(lambda v: v.tensor if isinstance(v, TracedPerReplica) else v, result)

@@ -12,6 +12,7 @@ from samegrad import _context, _core
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, trace_and_run
+from samegrad._user_code import converted
 from samegrad._values import PerReplica, TracedPerReplica, per_replica
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
@@ -132,7 +133,7 @@ class Strategy(abc.ABC):
             return TracedPerReplica(value) if several and isinstance(value, Tensor) else value
 
         with _context.entered(self, ReplicaContext(self)):
-            result = fn(*map_structure(unwrap, args), **map_structure(unwrap, kwargs))
+            result = converted(fn)(*map_structure(unwrap, args), **map_structure(unwrap, kwargs))
             return map_structure(wrap, result)
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: Any) -> Any:
