@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samegrad import _core
 
 if TYPE_CHECKING:
+    from samegrad._data_use import CompiledRuns
     from samegrad._requirements import Requirement
     from samegrad.distribute._replica_context import ReplicaContext
     from samegrad.distribute._strategy import Strategy
@@ -23,6 +24,10 @@ class _State(threading.local):
         self.requirements: dict[tuple[str, str], Requirement] = {}
         # Whether Python's control flow is rewritten in functions that are called now.
         self.converting = False
+        # How many functions are being traced, one in the other.
+        self.tracing_functions = 0
+        # Inside a function that reads data: the compiled forms of what it runs.
+        self.compiled_runs: CompiledRuns | None = None
 
 
 state = _State()
@@ -101,3 +106,24 @@ def init_scope() -> Iterator[None]:
         yield
     finally:
         _core.pop_trace()
+
+
+@contextlib.contextmanager
+def tracing_function() -> Iterator[None]:
+    """Inside, a function is being traced."""
+    state.tracing_functions += 1
+    try:
+        yield
+    finally:
+        state.tracing_functions -= 1
+
+
+@contextlib.contextmanager
+def running_with(compiled: CompiledRuns) -> Iterator[None]:
+    """Inside, Python runs a function that reads data."""
+    outer = state.compiled_runs
+    state.compiled_runs = compiled
+    try:
+        yield
+    finally:
+        state.compiled_runs = outer

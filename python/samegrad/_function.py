@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _context, _core
+from samegrad._data_use import CompiledRuns, ReadsData
 from samegrad._trace import TracedProgram
 from samegrad._user_code import call_converted
 
 _run_eagerly = False
+_UNKNOWN = object()
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
@@ -41,7 +43,9 @@ class Function:
     def __init__(self, python_function: Callable[..., Any], autograph: bool = True) -> None:
         self._python = python_function
         self._autograph = autograph
-        self._programs: dict[Any, TracedProgram] = {}
+        # None: a function that reads data.
+        self._programs: dict[Any, TracedProgram | None] = {}
+        self._runs = CompiledRuns()
         self._tracing = threading.RLock()
         functools.update_wrapper(self, python_function)
 
@@ -55,7 +59,15 @@ class Function:
             with _context.converting(self._autograph):  # for what strategies trace in it
                 return self._python(*args, **kwargs)
         arguments = _core.Arguments(args, kwargs)
-        return self._program(arguments, args, kwargs).run(arguments)
+        program = self._program(arguments, args, kwargs)
+        if program is None:
+            return self._read_data(args, kwargs)
+        return program.run(arguments)
+
+    def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Runs a function that reads data: its loop is Python's, its steps are compiled."""
+        with _context.running_with(self._runs), _context.converting(self._autograph):
+            return self._python(*args, **kwargs)
 
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
         if self._autograph:
@@ -63,28 +75,40 @@ class Function:
         with _context.converting(False):
             return self._python(*args, **kwargs)
 
-    def _program(self, arguments: Any, args: Any, kwargs: dict[str, Any]) -> TracedProgram:
+    def _program(self, arguments: Any, args: Any, kwargs: dict[str, Any]) -> TracedProgram | None:
         strategies = _context.state.strategies
         replicas = strategies[-1].num_replicas_in_sync if strategies else 1
         key: Any = (arguments.key, replicas)
-        program = self._programs.get(key)
-        if program is not None and program.fixed:
+        program = self._programs.get(key, _UNKNOWN)
+        if isinstance(program, TracedProgram) and program.fixed:
             key = (key, arguments.sizes)
-            program = self._programs.get(key)
-        if program is None:
+            program = self._programs.get(key, _UNKNOWN)
+        if program is _UNKNOWN:
             with self._tracing:  # threads that come to it at the same time trace it once
-                program = self._programs.get(key)
-                if program is None:
+                program = self._programs.get(key, _UNKNOWN)
+                if program is _UNKNOWN:
                     count = max(replicas, arguments.replicas)
-                    program = TracedProgram(self._traced, args, kwargs, count)
-                    self._programs[key] = program
-                    if program.fixed:
+                    program = self._programs[key] = self._trace(args, kwargs, count)
+                    if program is not None and program.fixed:
                         self._programs[(key, arguments.sizes)] = program
+        assert program is None or isinstance(program, TracedProgram)
         return program
+
+    def _trace(self, args: Any, kwargs: dict[str, Any], replicas: int) -> TracedProgram | None:
+        try:
+            with _context.tracing_function():
+                return TracedProgram(self._traced, args, kwargs, replicas)
+        except ReadsData:
+            return None
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Phases, loops and memory of the step for these arguments."""
-        return self._program(_core.Arguments(args, kwargs), args, kwargs).explain()
+        program = self._program(_core.Arguments(args, kwargs), args, kwargs)
+        if program is None:
+            return (
+                "Python runs the function, as it reads data; see Strategy.explain for its steps\n"
+            )
+        return program.explain()
 
 
 def function(
@@ -96,7 +120,8 @@ def function(
     """Makes a function that is traced once per signature and then run by the engine.
 
     Python's control flow becomes part of the step where it depends on tensors (see
-    `samegrad.autograph`).
+    `samegrad.autograph`). A function that reads data (a loop over a dataset, `next(iterator)`) is
+    run by Python, and what it gives to `Strategy.run` is compiled once per signature.
 
     Args:
         func: What to trace; without it, the result is a decorator.

@@ -11,7 +11,7 @@ from samegrad._control_flow import is_traced
 from samegrad._creation import range_
 from samegrad._nest import flatten
 from samegrad._print import print_
-from samegrad.autograph._sequences import Enumerated, Range, Zipped, refuse_dataset, sequence_of
+from samegrad.autograph._sequences import Enumerated, Range, Zipped, sequence_of
 
 
 def _any_traced(*values: Any) -> bool:
@@ -29,23 +29,15 @@ def _tensor_range(start: Any, limit: Any = None, delta: Any = 1, *args: Any, **k
 
 
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
-    refuse_dataset(iterable, "enumerate")
     sequence = sequence_of(iterable)
     return enumerate(iterable, start) if sequence is None else Enumerated(sequence, start)
 
 
 def _zip(*iterables: Any, **options: Any) -> Any:
-    for iterable in iterables:
-        refuse_dataset(iterable, "zip")
     sequences = [sequence for i in iterables if (sequence := sequence_of(i)) is not None]
     if not sequences or len(sequences) < len(iterables):
         return zip(*iterables, **options)  # noqa: B905
     return Zipped(sequences)
-
-
-def _next(iterator: Any, *default: Any) -> Any:
-    refuse_dataset(iterator, "next")
-    return next(iterator, *default)
 
 
 def _print(*values: Any, sep: str | None = None, end: str | None = None, **options: Any) -> None:
@@ -82,7 +74,6 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     range_: _tensor_range,
     builtins.enumerate: _enumerate,
     builtins.zip: _zip,
-    builtins.next: _next,
     builtins.print: _print,
     builtins.max: _extreme(max, math.maximum, math.reduce_max),
     builtins.min: _extreme(min, math.minimum, math.reduce_min),

@@ -15,7 +15,7 @@ from samegrad._graph_flow import graph_branch, graph_loop
 from samegrad._tensor import convert_to_tensor
 from samegrad.autograph._convert import call
 from samegrad.autograph._sequences import Sequence as TracedSequence
-from samegrad.autograph._sequences import refuse_dataset, sequence_of
+from samegrad.autograph._sequences import sequence_of
 
 Block = Callable[[], None]
 _RESULT = ("the result",)
@@ -152,7 +152,6 @@ def for_stmt(
     if sequence is not None:
         _graph_for(sequence, test, body, state, maximum_iterations)
         return
-    refuse_dataset(iterable, "for")
     for item in iterable:
         more = True if test is None else test()
         if is_traced(more):  # a `break` that depends on a tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from samegrad import _core
 from samegrad._arrays import cast, gather, where
@@ -121,22 +121,4 @@ def sequence_of(value: Any) -> Sequence | None:
     return Rows(convert_to_tensor(value))
 
 
-def refuse_dataset(value: Any, who: str) -> None:
-    """Raises if the batches of a dataset would become constants of a step."""
-    from samegrad.data._dataset import Dataset
-    from samegrad.data._iterator import ResumableIterator
-    from samegrad.distribute._input import DistributedDataset
-
-    if _core.tracing() and isinstance(value, Dataset | DistributedDataset | ResumableIterator):
-        _refuse(value, who)
-
-
-def _refuse(value: Any, who: str) -> NoReturn:
-    raise TypeError(
-        f"[{who}] a samegrad.function is one step, traced once, and cannot take batches of its "
-        f"own: got a {type(value).__name__} inside it. Loop outside and give the function one "
-        "batch at a time: `for batch in dataset: step(batch)`."
-    )
-
-
-__all__ = ["Enumerated", "Range", "Rows", "Sequence", "Zipped", "refuse_dataset", "sequence_of"]
+__all__ = ["Enumerated", "Range", "Rows", "Sequence", "Zipped", "sequence_of"]

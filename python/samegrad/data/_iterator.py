@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from samegrad._core import tracing
+from samegrad._data_use import note_read
 from samegrad.data._cursor import Cursor, FeedCursor
 from samegrad.data._nodes import Node, Run
 from samegrad.data._random import mix, process_seed
@@ -37,6 +39,7 @@ class ResumableIterator(Iterator[Structure]):
     """
 
     def __init__(self, root: Node, epochs: EpochCounter, open_run: Opener) -> None:
+        note_read("Dataset")
         self._root = root
         self._epochs = epochs
         self._open_run = open_run
@@ -51,6 +54,8 @@ class ResumableIterator(Iterator[Structure]):
         return self
 
     def __next__(self) -> Structure:
+        if tracing():
+            note_read("Dataset")
         return self._next()
 
     def _rewind(self, position: int) -> None:

@@ -88,10 +88,19 @@ class Strategy(abc.ABC):
         kwargs = kwargs or {}
         if _core.tracing():
             return self._run_in_trace(fn, tuple(args), kwargs)
+        compiled = _context.state.compiled_runs
+        if compiled is not None:
+            return compiled.of(self, fn, lambda: self._compiled(fn))(*args, **kwargs)
         return trace_and_run(
             lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs,
             self.num_replicas_in_sync,
         )  # fmt: skip
+
+    def _compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Fn on all replicas as a function that is traced once per signature."""
+        from samegrad._function import Function
+
+        return Function(lambda *a, **k: self._run_in_trace(fn, a, k), autograph=False)
 
     def explain(
         self, fn: Callable[..., Any], args: Any = (), kwargs: dict[str, Any] | None = None

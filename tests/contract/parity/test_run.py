@@ -87,7 +87,7 @@ def test_a_value_of_a_replica_cannot_become_a_python_number(look) -> None:
         calls.append(x)
         return look(x)
 
-    with pytest.raises(TypeError, match="return it"):
+    with pytest.raises(TypeError, match="return it|samegrad.cond"):
         strategy.run(fn, args=(per_replica(strategy, 1.0, 2.0),))
     assert len(calls) == 1
 
