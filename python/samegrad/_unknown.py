@@ -1,11 +1,15 @@
-"""What to say when somebody asks for a name that is not there."""
+"""What to say when somebody asks for a name that is not there.
+
+Dotted names are those of TensorFlow without its own: "keras.layers.Dense" stands for
+`tf.keras.layers.Dense`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
-import sys
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 NAMESPACES = (
@@ -14,26 +18,158 @@ NAMESPACES = (
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils",
 )  # fmt: skip
 
-# TensorFlow's names that have no place here, and what stands in for them.
+_NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
+_EAGER = "functions always run at once unless samegrad.function traces them: leave it out"
+_ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)"
+_NO_GPU = "there is no GPU, and nothing to place: leave it out"
+_NO_PYTHON = "steps run without Python; use Dataset.map for Python code on data"
+_NUMBERS = "numbers are float32 or float64, int32, int64, uint8 or bool"
+_DENSE = "tensors are dense; gradients of gather are summed row by row"
+_RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
+_RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
+_TEXT = "tensors hold numbers: prepare text in Python and make a data.Dataset of its numbers"
+_WEIGHTS = "save weights with train.Checkpoint (safetensors)"
+_IMAGES = "prepare images with NumPy or Pillow in Dataset.map"
+_LOG = "write metrics with the --log option or with your own logger"
+_VARIABLES = "make a samegrad.Variable, or a weight with Layer.add_weight"
+_OWN_LOOP = "write the loop: GradientTape, optimizer.apply_gradients and strategy.run"
+_PRIVATE = "it is a private part of TensorFlow: use the public name"
+
+# TensorFlow's names that have no place here, and what stands in for them. A key is a name in any
+# module, or the end of a dotted name; it speaks for all names below it too.
 REASONS = {
-    "Session": "there are no graphs to feed: call a samegrad.function",
+    "Session": _NO_GRAPHS,
+    "InteractiveSession": _NO_GRAPHS,
+    "ConfigProto": "there are no sessions to configure: see config.threading",
+    "GPUOptions": _NO_GPU,
     "Graph": "there are no graphs to feed: write a samegrad.function",
+    "GraphDef": "there are no graphs to feed: write a samegrad.function",
+    "get_default_graph": _NO_GRAPHS,
+    "get_default_session": _NO_GRAPHS,
     "placeholder": "there are no graphs to feed: use a function's arguments",
+    "placeholder_with_default": "there are no graphs to feed: use a function's arguments",
+    "global_variables_initializer": "variables have their values from the start: leave it out",
+    "local_variables_initializer": "variables have their values from the start: leave it out",
+    "get_variable": _VARIABLES,
+    "variable_scope": _VARIABLES,
+    "control_dependencies": "what a function writes happens in the order of its lines",
+    "disable_eager_execution": _EAGER,
+    "enable_eager_execution": _EAGER,
+    "disable_v2_behavior": _EAGER,
+    "enable_v2_behavior": _EAGER,
+    "executing_eagerly": "see config.functions_run_eagerly",
+    "Saver": _WEIGHTS,
+    "AdamOptimizer": "it is samegrad.keras.optimizers.Adam",
+    "GradientDescentOptimizer": "it is samegrad.keras.optimizers.SGD",
+    "MomentumOptimizer": "it is samegrad.keras.optimizers.SGD with momentum",
+    "Estimator": _OWN_LOOP,
+    "estimator": _OWN_LOOP,
+    "feature_column": _TEXT,
+    "contrib": "it left TensorFlow with version 2",
+    "app": "read the command's arguments with argparse",
+    "flags": "read the command's arguments with argparse",
+    "logging": "use Python's logging",
     "compat": "there is no first version to be compatible with",
     "v1": "there is no first version to be compatible with",
+    "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
-    "RaggedTensor": "pad sequences and give their true counts to nn.compute_weighted_mean_loss",
-    "SparseTensor": "tensors are dense; gradients of gather are summed row by row",
-    "io": "read files with NumPy and make a data.Dataset of the arrays or of a generator",
-    "image": "prepare images with NumPy or Pillow in Dataset.map",
-    "lite": "models are for training; save weights with train.Checkpoint (safetensors)",
-    "saved_model": "save weights with train.Checkpoint (safetensors)",
-    "tpu": "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)",
-    "summary": "write metrics with the --log option or with your own logger",
+    "RaggedTensor": _RAGGED,
+    "RaggedTensorSpec": _RAGGED,
+    "ragged": _RAGGED,
+    "SparseTensor": _DENSE,
+    "SparseTensorSpec": _DENSE,
+    "IndexedSlices": _DENSE,
+    "sparse": _DENSE,
+    "string": _TEXT,
+    "strings": _TEXT,
+    "lookup": _TEXT,
+    "TextVectorization": _TEXT,
+    "StringLookup": _TEXT,
+    "io": _RECORDS,
+    "TFRecordDataset": _RECORDS,
+    "TextLineDataset": _RECORDS,
+    "image": _IMAGES,
+    "audio": "prepare sound with NumPy in Dataset.map",
+    "lite": f"models are for training; {_WEIGHTS}",
+    "saved_model": _WEIGHTS,
+    "load_model": _WEIGHTS,
+    "save_model": _WEIGHTS,
+    "applications": "there are no trained weights to load: write the layers",
+    "tpu": _ONE_MACHINE,
+    "TPUStrategy": _ONE_MACHINE,
+    "TPUClusterResolver": _ONE_MACHINE,
+    "cluster_resolver": _ONE_MACHINE,
+    "MultiWorkerMirroredStrategy": _ONE_MACHINE,
+    "ParameterServerStrategy": _ONE_MACHINE,
+    "CentralStorageStrategy": _ONE_MACHINE,
+    "OneDeviceStrategy": "it is distribute.MirroredStrategy(replicas=1)",
+    "experimental_connect_to_cluster": _ONE_MACHINE,
+    "list_physical_devices": _NO_GPU,
+    "list_logical_devices": _NO_GPU,
+    "set_visible_devices": _NO_GPU,
+    "set_memory_growth": _NO_GPU,
+    "set_logical_device_configuration": _NO_GPU,
+    "is_gpu_available": _NO_GPU,
+    "device": _NO_GPU,
+    "float16": _NUMBERS,
+    "half": _NUMBERS,
+    "bfloat16": _NUMBERS,
+    "complex64": _NUMBERS,
+    "complex128": _NUMBERS,
+    "set_global_policy": _NUMBERS,
+    "summary": _LOG,
     "profiler": "see explain() of a function or strategy",
-    "numpy_function": "steps run without Python; use Dataset.map for Python code on data",
-    "py_function": "steps run without Python; use Dataset.map for Python code on data",
+    "numpy_function": _NO_PYTHON,
+    "py_function": _NO_PYTHON,
 }
+
+
+def names_of(thing: object) -> Sequence[str]:
+    """The public names of a module, class or other object.
+
+    Example:
+        >>> import samegrad
+        >>> "Adam" in names_of(samegrad.keras.optimizers), "np" in names_of(samegrad.random)
+        (True, False)
+    """
+    if not isinstance(thing, types.ModuleType):
+        return [name for name in dir(thing) if not name.startswith("_")]
+    listed: Sequence[str] | None = getattr(thing, "__all__", None)
+    if listed is not None:
+        return listed
+    return [name for name, part in vars(thing).items() if name[0] != "_" and _is_own(part)]
+
+
+def _is_own(part: object) -> bool:
+    home = part.__name__ if isinstance(part, types.ModuleType) else getattr(part, "__module__", "")
+    return not home or str(home).partition(".")[0] == "samegrad"
+
+
+def _has(thing: object, name: str) -> bool:
+    if not isinstance(thing, types.ModuleType):
+        return hasattr(thing, name)
+    if name in names_of(thing):
+        return True
+    # A module's __getattr__ is not asked: it would ask here again.
+    part = vars(thing).get(name)
+    unlisted = name.startswith("_") or "._" in thing.__name__ or isinstance(part, types.ModuleType)
+    return part is not None and unlisted and _is_own(part)
+
+
+def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
+    """What a dotted name leads to as far as it exists, and the part of the name that does not.
+
+    Example:
+        >>> look_up("keras.layers.LSTM.name")[1]
+        ('LSTM', 'name')
+    """
+    found: Any = importlib.import_module("samegrad")
+    parts = tuple(path.split(".")) if path else ()
+    for place, part in enumerate(parts):
+        if not _has(found, part):
+            return found, parts[place:]
+        found = getattr(found, part)
+    return found, ()
 
 
 def place_of(name: str) -> str | None:
@@ -45,9 +181,52 @@ def place_of(name: str) -> str | None:
     """
     for namespace in NAMESPACES:
         module = "samegrad" + ("." + namespace if namespace else "")
-        if name in getattr(importlib.import_module(module), "__all__", ()):
+        if name in names_of(importlib.import_module(module)):
             return f"{module}.{name}"
     return None
+
+
+def reason(path: str) -> str | None:
+    """Why a dotted name is not there, if that is known: by its end, or by what it belongs to.
+
+    Example:
+        >>> reason("compat.v1.Session") == REASONS["Session"]
+        True
+    """
+    parts = path.split(".")
+    missing = len(look_up(path)[1])
+    for end in range(len(parts), len(parts) - missing, -1):
+        for begin in range(end):
+            found = REASONS.get(".".join(parts[begin:end]))
+            if found:
+                return found
+    return None
+
+
+def explain(path: str) -> str:
+    """Why a dotted name is not there, where it is instead, or which name is the nearest.
+
+    Args:
+        path: As `tf.` would have it, e.g. "keras.layers.Dens".
+
+    Example:
+        >>> explain("losses.MeanSquaredError"), explain("keras.layers.Dens")
+        ('it is samegrad.keras.losses.MeanSquaredError', "did you mean 'Dense'?")
+    """
+    parent, rest = look_up(path)
+    name = path.rpartition(".")[2]
+    modern = path.removeprefix("compat.v1.").removeprefix("compat.v2.")
+    if modern != path and not look_up(modern)[1]:
+        return f"it is samegrad.{modern}"
+    known = reason(path)
+    elsewhere = None if known else place_of(name)
+    if known or elsewhere:
+        return known or f"it is {elsewhere}"
+    near = difflib.get_close_matches(rest[0], names_of(parent), n=1) if rest else ()
+    if near:
+        return f"did you mean {near[0]!r}?"
+    place = ".".join(["samegrad", *path.split(".")[: -len(rest)]])
+    return f"see dir({place})"
 
 
 def message(module: str, name: str) -> str:
@@ -57,15 +236,11 @@ def message(module: str, name: str) -> str:
         >>> message("samegrad.keras.layers", "Dens")
         "module 'samegrad.keras.layers' has no attribute 'Dens'; did you mean 'Dense'?"
     """
-    text = f"module {module!r} has no attribute {name!r}"
-    if name in REASONS:
-        return f"{text}: {REASONS[name]}."
-    elsewhere = place_of(name)
-    if elsewhere:
-        return f"{text}; it is {elsewhere}."
-    known = getattr(sys.modules[module], "__all__", ())
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"{text}; did you mean {near[0]!r}?" if near else f"{text}; see dir({module})."
+    path = ".".join([*module.split(".")[1:], name])
+    text = explain(path)
+    joint = ":" if text in REASONS.values() else ";"
+    end = "" if text.endswith("?") else "."
+    return f"module {module!r} has no attribute {name!r}{joint} {text}{end}"
 
 
 def getattr_of(module: str) -> Callable[[str], Any]:

@@ -21,7 +21,8 @@ EVERYTHING = """
 
 
 def parse(*arguments: str) -> FashionMnistOptions:
-    return FashionMnistOptions(**cli._parse(["fashion-mnist", *arguments]), arguments=arguments)
+    _, options = cli._parse(["fashion-mnist", *arguments])
+    return FashionMnistOptions(**options, arguments=arguments)
 
 
 def test_defaults_are_those_of_the_tutorial():

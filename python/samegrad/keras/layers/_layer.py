@@ -53,6 +53,9 @@ class Layer(HasWeights):
         array([1., 2.], dtype=float32)
     """
 
+    # What **kwargs may hold.
+    _further_arguments = ("input_shape", "batch_input_shape", "input_dim")
+
     def __init__(
         self,
         trainable: bool = True,
@@ -75,15 +78,14 @@ class Layer(HasWeights):
 
     def _input_shape_from(self, kwargs: dict[str, Any]) -> tuple[int | None, ...] | None:
         """The shape that the layer's keyword arguments give for its input."""
-        shape = kwargs.pop("batch_input_shape", None)
+        unknown = sorted(set(kwargs).difference(self._further_arguments))
+        if unknown:
+            raise TypeError(f"[{type(self).__name__}] no such argument: got {', '.join(unknown)}.")
+        shape = kwargs.get("batch_input_shape")
         if "input_shape" in kwargs:
-            shape = (None, *kwargs.pop("input_shape"))
+            shape = (None, *kwargs["input_shape"])
         if "input_dim" in kwargs:
-            shape = (None, kwargs.pop("input_dim"))
-        if kwargs:
-            raise TypeError(
-                f"[{type(self).__name__}] no such argument: got {', '.join(sorted(kwargs))}."
-            )
+            shape = (None, kwargs["input_dim"])
         return None if shape is None else tuple(shape)
 
     # For subclasses to define.

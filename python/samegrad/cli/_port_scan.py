@@ -1,0 +1,332 @@
+"""Which of TensorFlow's names a program uses, found in its syntax trees alone.
+
+Names are followed as Python binds them: imports, assignments of one name to another, functions
+(whose bodies run later) and classes with names of their own. Of two branches that bind a name
+differently the first one counts.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from samegrad._unknown import look_up
+from samegrad.cli._port_sources import Piece
+
+_ROOTS = {"tensorflow": "", "samegrad": "", "keras": "keras", "tf_keras": "keras"}
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+_Names = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A dotted name at a line of a piece, without `tf.`.
+
+    Attributes:
+        keyword: None, or the name of an argument given in a call of it.
+    """
+
+    piece: Piece
+    line: int
+    path: str
+    keyword: str | None = None
+
+
+def scan(pieces: Sequence[Piece]) -> list[Use]:
+    """All uses of TensorFlow's names in a program, in the order of its lines.
+
+    Example:
+        >>> tree = ast.parse("from tensorflow.keras import layers as l; l.Dense(units=3)")
+        >>> [(use.path, use.keyword) for use in scan([Piece("a.py", None, tree)])]
+        [('keras.layers', None), ('keras.layers.Dense', None), ('keras.layers.Dense', 'units')]
+    """
+    scanner = _Scanner(pieces)
+    order = {id(piece): place for place, piece in enumerate(pieces)}
+    return sorted(scanner.uses, key=lambda use: (order[id(use.piece)], use.line))
+
+
+class _Scanner(ast.NodeVisitor):
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.uses: list[Use] = []
+        self._names: _Names = {}  # what names stand for, here and now
+        self._outside_class: _Names | None = None  # what functions in a class body see
+        self._later: list[tuple[Piece, _Function, _Names]] = []
+        self._stars: list[str] = []
+        self._other_stars = False
+        trees = [piece.tree for piece in pieces]
+        self._bound = set(dir(builtins)).union(*(_stored(ast.walk(tree)) for tree in trees))
+        for self._piece in pieces:
+            self._visit_all(self._piece.tree.body)
+        self._finish_functions()
+
+    # Names and what they stand for.
+
+    def _path(self, node: ast.AST) -> str | None:
+        if isinstance(node, ast.Attribute):
+            base = self._path(node.value)
+            return None if base is None else _join(base, node.attr)
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id, self._star_path(node.id))
+        return None
+
+    def _star_path(self, name: str) -> str | None:
+        """What `from tensorflow... import *` has made of a name that nothing else binds."""
+        if not self._stars or name in self._bound:
+            return None
+        paths = [_join(star, name) for star in self._stars]
+        there = [path for path in paths if not look_up(path)[1]]
+        if there:
+            return there[0]
+        return None if self._other_stars else paths[0]
+
+    def _bind(self, name: str, path: str | None) -> None:
+        if path is None:
+            self._names.pop(name, None)
+        else:
+            self._names[name] = path
+
+    def _bind_target(self, target: ast.AST, value: ast.AST | None) -> None:
+        several = (ast.Tuple, ast.List)
+        if isinstance(target, several) and isinstance(value, several):
+            starred = any(isinstance(part, ast.Starred) for part in [*target.elts, *value.elts])
+            if len(target.elts) == len(value.elts) and not starred:
+                for one, other in zip(target.elts, value.elts, strict=True):
+                    self._bind_target(one, other)
+                return
+        if isinstance(target, ast.Name):
+            self._bind(target.id, None if value is None else self._path(value))
+            return
+        for name in _stored(ast.walk(target)):
+            self._bind(name, None)
+        self.visit(target)
+
+    def _use(self, path: str, line: int, keyword: str | None = None) -> None:
+        self.uses.append(Use(self._piece, line, path, keyword))
+
+    # Uses.
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            path = _module_path(alias.name)
+            self._bind(alias.asname or root, path if alias.asname else _ROOTS.get(root))
+            if path:
+                self._use(path, alias.lineno)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        module = None if node.level or not node.module else _module_path(node.module)
+        for alias in node.names:
+            path = None if module is None else _join(module, alias.name)
+            if alias.name != "*":
+                self._bind(alias.asname or alias.name, path)
+                if path:
+                    self._use(path, alias.lineno)
+            elif module is None:
+                self._other_stars = True
+            else:
+                self._stars.append(module)
+                if module:
+                    self._use(module, alias.lineno)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        path = self._path(node) if isinstance(node.ctx, ast.Load) else None
+        if path is None:
+            self.visit(node.value)
+        else:
+            self._use(path, node.end_lineno or node.lineno)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        # Where an import or an assignment has bound the name, it was looked up there.
+        path = None if node.id in self._names else self._star_path(node.id)
+        if path is not None:
+            self._use(path, node.lineno)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        path = self._path(node.func)
+        self.generic_visit(node)
+        for keyword in node.keywords if path else []:
+            if keyword.arg is not None:
+                self._use(path or "", keyword.lineno, keyword.arg)
+
+    # Bindings.
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.visit(node.value)
+        for target in node.targets:
+            self._bind_target(target, node.value)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self.visit(node.annotation)
+        if node.value is not None:
+            self.visit(node.value)
+            self._bind_target(node.target, node.value)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self.visit(node.value)
+        self._bind_target(node.target, None)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.visit(node.value)
+        self._bind_target(node.target, node.value)
+
+    def visit_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            self._bind_target(target, None)
+
+    def visit_withitem(self, node: ast.withitem) -> None:
+        self.visit(node.context_expr)
+        if node.optional_vars is not None:
+            self._bind_target(node.optional_vars, None)
+
+    # Branches.
+
+    def visit_If(self, node: ast.If) -> None:
+        self.visit(node.test)
+        self._branches([node.body, node.orelse])
+
+    def visit_While(self, node: ast.While) -> None:
+        self.visit(node.test)
+        self._branches([[*node.body, *node.orelse], []])
+
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
+        self.visit(node.iter)
+        self._bind_target(node.target, None)
+        self._branches([[*node.body, *node.orelse], []])
+
+    visit_AsyncFor = visit_For  # noqa: N815
+
+    def visit_Try(self, node: ast.Try) -> None:
+        self._branches([[*node.body, *node.orelse], *([handler] for handler in node.handlers)])
+        self._visit_all(node.finalbody)
+
+    visit_TryStar = visit_Try  # noqa: N815
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.type is not None:
+            self.visit(node.type)
+        if node.name is not None:
+            self._bind(node.name, None)
+        self._visit_all(node.body)
+
+    def visit_Match(self, node: ast.Match) -> None:
+        self.visit(node.subject)
+        self._branches([[case] for case in node.cases] + [[]])
+
+    def visit_match_case(self, node: ast.match_case) -> None:
+        for name in _stored(ast.walk(node.pattern)):
+            self._bind(name, None)
+        self.generic_visit(node)
+
+    def _branches(self, branches: Iterable[Sequence[ast.AST]]) -> None:
+        before, after = self._names, _Names()
+        for branch in branches:
+            self._names = dict(before)
+            self._visit_all(branch)
+            after = {**self._names, **after}
+        self._names = after
+
+    def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    # Scopes.
+
+    def _comprehension(self, node: _Comprehension) -> None:
+        before = self._names
+        self._names = dict(before)
+        for generator in node.generators:
+            self.visit(generator.iter)
+            self._bind_target(generator.target, None)
+            self._visit_all(generator.ifs)
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self._visit_all(parts)
+        self._names = before
+
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _comprehension  # noqa: N815
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._visit_all([*node.decorator_list, *node.bases, *node.keywords])
+        self._bind(node.name, None)
+        before = (self._names, self._outside_class)
+        self._outside_class = self._names if self._outside_class is None else self._outside_class
+        self._names = dict(self._names)
+        self._visit_all(node.body)
+        self._names, self._outside_class = before
+
+    def _function(self, node: _Function) -> None:
+        arguments = node.args
+        defaults = [default for default in arguments.kw_defaults if default is not None]
+        self._visit_all([*arguments.defaults, *defaults])
+        self._visit_all(a.annotation for a in _arguments(arguments) if a.annotation is not None)
+        if not isinstance(node, ast.Lambda):
+            self._visit_all([*node.decorator_list, *([node.returns] if node.returns else [])])
+            self._bind(node.name, None)
+        seen = self._names if self._outside_class is None else self._outside_class
+        self._later.append((self._piece, node, dict(seen)))
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _function  # noqa: N815
+
+    def _finish_functions(self) -> None:
+        """The bodies of the functions of a scope, which see the names that it has at its end."""
+        later, self._later = self._later, []
+        at_end = self._names
+        for self._piece, node, at_definition in later:
+            body = [node.body] if isinstance(node, ast.Lambda) else node.body
+            own = _stored(_of_this_scope(body)) | {a.arg for a in _arguments(node.args)}
+            for part in _of_this_scope(body):
+                if isinstance(part, ast.Global | ast.Nonlocal):
+                    own.difference_update(part.names)
+            seen = {**at_definition, **at_end}
+            self._names = {name: path for name, path in seen.items() if name not in own}
+            self._outside_class = None
+            self._visit_all(body)
+            self._finish_functions()
+        self._names = at_end
+
+
+def _join(base: str, name: str) -> str:
+    return f"{base}.{name}" if base else name
+
+
+def _module_path(module: str) -> str | None:
+    root, _, rest = module.partition(".")
+    if root not in _ROOTS:
+        return None
+    return _join(_ROOTS[root], rest) if rest else _ROOTS[root]
+
+
+def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+    rest = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest]
+
+
+def _of_this_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes and those below, without the insides of functions, classes and comprehensions."""
+    inner = (*_FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+    for node in nodes:
+        yield node
+        if not isinstance(node, inner):
+            yield from _of_this_scope(ast.iter_child_nodes(node))
+
+
+def _stored(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that nodes bind."""
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            names.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            names.add(node.rest)
+    return names

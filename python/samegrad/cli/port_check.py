@@ -1,0 +1,137 @@
+"""`samegrad port-check`: which names of a TensorFlow program samegrad lacks."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from samegrad._unknown import explain, look_up
+from samegrad.cli._port_scan import Use, scan
+from samegrad.cli._port_sources import read
+
+EXIT_COMPLETE = 0
+EXIT_MISSING = 1
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A name that is not there.
+
+    Attributes:
+        place: File and line; in notebooks the cell (of code, from 1) and its line.
+        name: With `tf.`; of an argument `tf.function(argument=)`.
+        remedy: What is there instead, or why nothing is.
+    """
+
+    place: str
+    name: str
+    remedy: str
+
+    def __str__(self) -> str:
+        end = "" if self.remedy.endswith("?") else "."
+        return f"{self.place}: {self.name}: {self.remedy}{end}"
+
+
+def run(paths: Sequence[str]) -> int:
+    """Prints a line per missing name, and the sum.
+
+    Args:
+        paths: Python files and notebooks. They are read, not run.
+
+    Returns:
+        0 nothing is missing, 1 something is.
+
+    Raises:
+        OSError: A file cannot be read.
+        CommandError: One is no Python or no notebook.
+    """
+    programs = [scan(read(path)) for path in paths]
+    missing = [found for uses in programs for found in missing_names(uses)]
+    looked_up = {(use.path, use.keyword) for uses in programs for use in uses}
+    for found in missing:
+        print(found)
+    if missing:
+        print(f"{_count(len({found.name for found in missing}))} missing of {len(looked_up)}.")
+        return EXIT_MISSING
+    if looked_up:
+        names = len(looked_up)
+        print(f"Nothing is missing of {_count(names)}; methods of objects are not looked at.")
+    else:
+        print("No name of TensorFlow is used.")
+    return EXIT_COMPLETE
+
+
+def _count(names: int) -> str:
+    return "1 name" if names == 1 else f"{names} names"
+
+
+def missing_names(uses: Iterable[Use]) -> list[Missing]:
+    r"""Those of the uses whose name or argument does not exist, each once per line.
+
+    Example:
+        >>> import ast
+        >>> from samegrad.cli._port_sources import Piece
+        >>> program = ast.parse("import tensorflow as tf\ntf.Variable(1.0, nam='v')")
+        >>> print(*missing_names(scan([Piece("a.py", None, program)])))
+        a.py:2: tf.Variable(nam=): did you mean 'name'?
+    """
+    found = []
+    for use in uses:
+        place = use.piece.place(use.line)
+        there, rest = look_up(use.path)
+        if rest and use.keyword is None:
+            name = _until_a_class(use.path, len(rest))
+            found.append(Missing(place, f"tf.{name}", explain(name)))
+        elif not rest and use.keyword is not None:
+            known = _keywords(there)
+            if known is not None and use.keyword not in known:
+                name = f"tf.{use.path}({use.keyword}=)"
+                found.append(Missing(place, name, _nearest(use.keyword, known)))
+    return list(dict.fromkeys(found))
+
+
+def _until_a_class(path: str, missing: int) -> str:
+    """The name up to its first missing class or constant: what follows is that one's attribute."""
+    parts = path.split(".")
+    for end in range(len(parts) - missing, len(parts)):
+        if parts[end][:1].isupper():
+            return ".".join(parts[: end + 1])
+    return path
+
+
+def _nearest(keyword: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(keyword, known, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"there is no such argument: it takes {', '.join(known) or 'none'}"
+
+
+def _keywords(thing: Any) -> list[str] | None:
+    """The arguments that a function or class takes by name; None: any, or it is no function."""
+    if not isinstance(thing, type):
+        names, takes_more = _parameters(thing) if callable(thing) else ([], True)
+        return None if takes_more else names
+    names = []
+    for kind in thing.__mro__:  # **kwargs are the arguments of the next class
+        inside = vars(kind)
+        if "__init__" in inside:
+            own, takes_more = _parameters(inside["__init__"])
+            names += [name for name in own if name not in names]
+            further = inside.get("_further_arguments")
+            if further is not None or not takes_more:
+                return [*names, *(further or ())]
+    return None
+
+
+def _parameters(function: Any) -> tuple[list[str], bool]:
+    """Names that a call may give, and whether it may give others too."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C++
+        return [], True
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    names = [p.name for p in parameters if p.kind in named and p.name != "self"]
+    return names, any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)

@@ -1,0 +1,271 @@
+"""What a program uses that samegrad lacks, found without running it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from samegrad import _unknown, cli
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def check(tmp_path, capsys, monkeypatch):
+    """Checks a program; gives the exit status and the lines without the sum."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(source, name="a.py"):
+        Path(name).write_text(source if isinstance(source, str) else json.dumps(source))
+        status = cli.main(["port-check", name])
+        return status, capsys.readouterr().out.splitlines()[:-1]
+
+    return run
+
+
+def missing(check, source):
+    """`line name` of all that is missing."""
+    status, lines = check(source)
+    assert status == bool(lines)
+    return [" ".join(line.split(": ")[0:2]).removeprefix("a.py:") for line in lines]
+
+
+def notebook(*cells):
+    return {"cells": [{"cell_type": "code", "source": source} for source in cells]}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import tensorflow as tf\ntf.nn.nope", ["2 tf.nn.nope"]),
+        ("import tensorflow\ntensorflow.nope", ["2 tf.nope"]),
+        ("import samegrad as tf\ntf.nope", ["2 tf.nope"]),
+        ("import tensorflow.keras as k\nk.nope", ["2 tf.keras.nope"]),
+        ("import tensorflow.keras.layers\ntensorflow.nope", ["2 tf.nope"]),
+        ("import keras\nkeras.layers.Nope()", ["2 tf.keras.layers.Nope"]),
+        ("from tensorflow import keras\nkeras.nope", ["2 tf.keras.nope"]),
+        ("from tensorflow.keras import layers as l\nl.Nope", ["2 tf.keras.layers.Nope"]),
+        ("from keras.layers import (\n  Dense,\n  Nope)\nNope(1)", ["3 tf.keras.layers.Nope"]),
+        ("import tensorflow.nope as n\nn.x", ["1 tf.nope", "2 tf.nope.x"]),
+        ("import tensorflow.compat.v1 as tf\ntf.Session()",
+         ["1 tf.compat.v1", "2 tf.compat.v1.Session"]),
+        ("import tensorflow as tf\ntf.app.flags.FLAGS.rate.x", ["2 tf.app.flags.FLAGS"]),
+        ("import tensorflow as tf\ntf.data.Dataset.from_csv(1)", ["2 tf.data.Dataset.from_csv"]),
+        ("import tensorflow as tf\nx = (tf\n .nn\n .nope)", ["4 tf.nn.nope"]),
+        ("import tensorflow as tf\n@tf.nope\nclass A(tf.Gone): x: tf.Lost = 1",
+         ["2 tf.nope", "3 tf.Gone", "3 tf.Lost"]),
+    ],
+)  # fmt: skip
+def test_names_are_found_under_every_import(check, source, expected):
+    assert missing(check, source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("l = tf.keras.layers\nl.Nope", ["3 tf.keras.layers.Nope"]),
+        ("l = m = tf.keras.layers\nk = m\nk.Nope", ["4 tf.keras.layers.Nope"]),
+        ("a, (b, c) = tf.nn, (tf.math, 1)\na.nope; b.nope; c.nope",
+         ["3 tf.nn.nope", "3 tf.math.nope"]),
+        ("def f():\n  return late.nope\nlate = tf.nn", ["3 tf.nn.nope"]),
+        ("def f(tf):\n  return tf.nope", []),
+        ("def f():\n  tf = g()\n  return tf.nope", []),
+        ("def f(x=tf.nope): pass", ["2 tf.nope"]),
+        ("def f():\n  n = tf.nn\n  def g(): return n.nope\n  return g", ["4 tf.nn.nope"]),
+        ("n = tf.nn\nn = 3\nn.nope", []),
+        ("if a:\n  n = tf.nn\nelse:\n  n = None\nn.nope", ["6 tf.nn.nope"]),
+        ("try:\n  n = tf.nn\nexcept Exception as n:\n  n.nope\nn.nope", ["6 tf.nn.nope"]),
+        ("for tf in x: tf.nope", []),
+        ("with tf.nope as tf: tf.other", ["2 tf.nope"]),
+        ("[tf.nope for tf in tf.gone]\ntf.lost", ["2 tf.gone", "3 tf.lost"]),
+        ("(lambda tf: tf.nope)(1); (lambda: tf.gone)()", ["2 tf.gone"]),
+        ("class A:\n  tf = 1\n  tf.nope\n  def f(self): return tf.gone", ["5 tf.gone"]),
+        ("match x:\n  case tf: tf.nope\ntf.gone", ["4 tf.gone"]),
+        ("if (n := tf.nn): n.nope", ["2 tf.nn.nope"]),
+        ("del tf\ntf.nope", []),
+        ("global_ = 0\ndef f():\n  global n\n  n = 1\n  return tf.nope", ["6 tf.nope"]),
+        ("tf.random.mine = 3", []),
+        ("from .nn import nope\nfrom other import tf\ntf.nope", []),
+    ],
+)  # fmt: skip
+def test_names_are_followed_as_python_binds_them(check, source, expected):
+    assert missing(check, "import tensorflow as tf\n" + source) == expected
+
+
+def test_star_imports(check):
+    source = "from tensorflow.keras.layers import *\nDense(3, color=1)\nLSTN(4)\nown = 3\nown, len"
+    assert missing(check, source) == ["2 tf.keras.layers.Dense(color=)", "3 tf.keras.layers.LSTN"]
+    # With another star it may be that one's.
+    assert missing(check, "from mine import *\n" + source) == ["3 tf.keras.layers.Dense(color=)"]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("tf.keras.layers.Dense(3, activatio='relu')", "did you mean 'activation'?"),
+        ("tf.keras.layers.Dense(3, input_shape=(2,), name='a', **more)", None),
+        ("tf.keras.layers.Dense(3, color='red')", "no such argument: it takes units, activation"),
+        ("tf.reduce_sum(x, reduction_indices=1)", "it takes input_tensor, axis, keepdims, name."),
+        ("tf.data.Dataset.range(3, outputtype=1)", "tf.data.Dataset.range(outputtype=)"),
+        ("tf.function(f, jit_compile=True)", None),
+        ("tf.keras.optimizers.Adam(weight_decay=0.1)", "tf.keras.optimizers.Adam(weight_decay=)"),
+        ("tf.keras.layers.Nope(size=1)", "tf.keras.layers.Nope:"),
+        ("tf.Tensor(x=1)", None),  # in C++: not known
+    ],
+)
+def test_arguments_that_are_not_taken(check, call, expected):
+    status, lines = check(f"import tensorflow as tf\n{call}\n")
+    assert (status, len(lines)) == ((0, 0) if expected is None else (1, 1))
+    assert expected is None or expected in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("distribute.TPUStrategy", "MirroredStrategy(replicas=8)"),
+        ("compat.v1.Session", "no graphs to feed"),
+        ("compat.v1.reduce_sum", "it is samegrad.reduce_sum"),
+        ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
+        ("saved_model.save", "save weights with train.Checkpoint"),
+        ("strings.split", "tensors hold numbers"),  # not samegrad.split
+        ("losses.MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
+        ("keras.optimizers.legacy.Adam", "it is samegrad.keras.optimizers.Adam"),
+        ("keras.layers.Dens", "did you mean 'Dense'"),
+        ("keras.zzz.Qqq", "see dir(samegrad.keras)"),
+    ],
+)
+def test_the_reason_or_the_nearest_name(check, name, words):
+    status, (line,) = check(f"import tensorflow as tf\ntf.{name}")
+    assert status == 1
+    assert line.startswith(f"a.py:2: tf.{name}: ")
+    assert words in line
+
+
+def test_the_attribute_error_says_the_same():
+    for module, name in (("samegrad.distribute", "TPUStrategy"), ("samegrad.keras.layers", "Dens")):
+        with pytest.raises(AttributeError) as raised:
+            getattr(importlib.import_module(module), name)
+        path = f"{module}.{name}".removeprefix("samegrad.")
+        assert _unknown.explain(path) in str(raised.value)
+
+
+def test_no_reason_is_given_for_a_name_that_is_there():
+    assert not [name for name in _unknown.REASONS if not _unknown.look_up(name)[1]]
+
+
+def test_every_public_name_is_found():
+    for namespace in _unknown.NAMESPACES:
+        module = importlib.import_module(".".join(filter(None, ["samegrad", namespace])))
+        for name in getattr(module, "__all__", ()):
+            assert _unknown.look_up(".".join(filter(None, [namespace, name])))[1] == ()
+
+
+def test_a_notebook_names_cell_and_line(check):
+    cells = notebook(
+        ["!pip install tensorflow \\\n", "  --quiet\n", "%matplotlib inline\n",
+         "import tensorflow as tf\n", "for i in x:\n", "  !ls\n", "files = !ls\n",
+         "x = (7\n", " % tf.one)\n", "tf?"],
+        "%%bash\nthis is no Python",
+        "%%time\n\ntf.two(\"\"\"\n%x\n\"\"\")\n",
+        "def f(): return tf.three\n?tf\nfiles[0]??\n",
+    )  # fmt: skip
+    cells["cells"].insert(1, {"cell_type": "markdown", "source": "import ("})
+    status, lines = check(cells, "n.ipynb")
+    assert status == 1
+    assert [line.rpartition(": ")[0] for line in lines] == [
+        "n.ipynb:cell 1:9: tf.one",
+        "n.ipynb:cell 3:3: tf.two",
+        "n.ipynb:cell 4:1: tf.three",
+    ]
+
+
+def test_each_name_is_listed_once_per_line_and_counted(tmp_path, capsys):
+    one, two = tmp_path / "one.py", tmp_path / "two.py"
+    one.write_text("import tensorflow as tf\ntf.nope + tf.nope\ntf.nope, tf.nn.relu\n")
+    two.write_text("import tensorflow as tf\ntf.nope, tf.gone\n")
+    assert cli.main(["port-check", str(one), str(two)]) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [f"{one}:2", f"{one}:3"] + [f"{two}:2"] * 2
+    assert last == "2 names missing of 3."
+
+
+def test_nothing_is_missing_and_nothing_is_used(tmp_path, capsys):
+    program = tmp_path / "a.py"
+    for text, said in (
+        ("import tensorflow as tf\ntf.Variable(1.0)", "Nothing is missing of 1 name;"),
+        ("print(1)", "No name of TensorFlow is used."),
+        ("", "No name of TensorFlow is used."),
+    ):
+        program.write_text(text)
+        assert cli.main(["port-check", str(program)]) == 0
+        assert capsys.readouterr().out.startswith(said)
+
+
+def test_the_notebooks_of_the_house_lack_nothing(capsys):
+    paths = [str(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    assert cli.main(["port-check", *paths]) == 0, capsys.readouterr().out
+
+
+def test_the_program_is_not_run(check, tmp_path):
+    status, _ = check("import tensorflow as tf\nopen('made', 'w')\nraise SystemExit(9)")
+    assert status == 0
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.py", None, "cannot use a.py: No such file"),
+        ("a.py", b"x = 1\ndef f(:\n", "a.py:2: invalid syntax"),
+        ("a.py", b"print 'two'\n", "a.py:1: "),
+        ("a.py", b"x = '\xff'\n", "a.py: .*Save it as UTF-8"),
+        ("a.py", b"# coding: nope\n", "a.py: unknown encoding"),
+        ("a.py", b"x = 1\0", "a.py.*null byte"),
+        ("a.py", b"x = " + b"(" * 300 + b")" * 300, "a.py.*nested"),
+        ("n.ipynb", None, "cannot use n.ipynb: No such file"),
+        ("n.ipynb", b"import tensorflow", "n.ipynb: Expecting value.*Jupyter"),
+        ("n.ipynb", b"\xff", "n.ipynb: .*decode"),
+        ("n.ipynb", b"[]", "it has no list of cells"),
+        ("n.ipynb", b'{"cells": [{"cell_type": "code"}]}', "no 'source'"),
+        ("n.ipynb", b'{"cells": [{"cell_type": "code", "source": 3}]}', "source is no text"),
+        ("n.ipynb", b'{"cells": [3]}', "n.ipynb: "),
+        ("n.ipynb", json.dumps(notebook("x", "y\nz = )")).encode(), "n.ipynb:cell 2:2: unmatched"),
+    ],
+)
+def test_bad_input_is_said_in_one_line(tmp_path, monkeypatch, capsys, name, data, words):
+    monkeypatch.chdir(tmp_path)
+    if data is not None:
+        Path(name).write_bytes(data)
+    assert cli.main(["port-check", name]) == 2
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
+    assert re.search(words, line)
+    assert not printed.out
+
+
+def test_the_command_without_files_is_bad_input_and_a_folder_too(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["port-check"])
+    assert ended.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert cli.main(["port-check", str(tmp_path)]) == 2
+
+
+def test_the_status_reaches_the_shell(tmp_path):
+    program = tmp_path / "a.py"
+    program.write_text("import tensorflow as tf\ntf.nope")
+    done = subprocess.run(
+        [sys.executable, "-m", "samegrad", "port-check", str(program)],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ),
+    )
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"{program}:2: tf.nope: ")
