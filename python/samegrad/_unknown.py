@@ -16,6 +16,7 @@ NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils",
+    "keras.mixed_precision",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -116,6 +117,8 @@ REASONS = {
     "bfloat16": _NUMBERS,
     "complex64": _NUMBERS,
     "complex128": _NUMBERS,
+    "Policy": _NUMBERS,
+    "global_policy": _NUMBERS,
     "set_global_policy": _NUMBERS,
     "summary": _LOG,
     "profiler": "see explain() of a function or strategy",
