@@ -231,7 +231,8 @@ class LossScaleOptimizer(Optimizer):
             ValueError: All gradients are None, or one has not its variable's shape.
         """
         aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
-        gradients, variables = self._inner._reduced(grads_and_vars, aggregate)
+        pairs = self._connected(list(grads_and_vars))
+        gradients, variables = self._inner._reduced(pairs, aggregate)
         if self._unscales:
             gradients = [self._unscaled(gradient) for gradient in gradients]
         if self._scale is None:

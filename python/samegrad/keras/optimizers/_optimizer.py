@@ -209,7 +209,8 @@ class Optimizer:
             ValueError: All gradients are None, or one has not its variable's shape.
         """
         aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
-        self._assign_updates(*self._reduced(grads_and_vars, aggregate))
+        pairs = self._connected(list(grads_and_vars))
+        self._assign_updates(*self._reduced(pairs, aggregate))
 
     def minimize(
         self,
@@ -253,15 +254,14 @@ class Optimizer:
         return tape.gradient(loss, variables)
 
     def _reduced(
-        self, grads_and_vars: Iterable[tuple[Tensor | None, Variable]], aggregate: bool
+        self, pairs: Sequence[tuple[Tensor, Variable]], aggregate: bool
     ) -> tuple[list[Tensor], list[Variable]]:
-        """The gradients that there are, summed over the replicas, and their variables."""
+        """The gradients, summed over the replicas, and their variables, whose slots exist."""
         if get_replica_context() is None:
             raise RuntimeError(
                 f"[{self.name}] apply_gradients needs a replica's gradients: got called in "
                 "cross-replica context; call it in the function given to strategy.run."
             )
-        pairs = self._connected(list(grads_and_vars))
         variables = [variable for _, variable in pairs]
         self.build(variables)
         gradients = [self._checked(gradient, variable) for gradient, variable in pairs]
@@ -282,7 +282,7 @@ class Optimizer:
             warnings.warn(
                 f"[{self.name}] the loss does not depend on {', '.join(missing)}: left as they "
                 "are.",
-                stacklevel=4,
+                stacklevel=3,
             )
         return found
 
