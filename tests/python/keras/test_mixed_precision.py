@@ -354,6 +354,7 @@ def test_cross_replica_context_is_refused_and_nothing_changes():
 def test_a_gradient_that_is_missing_is_left_out():
     w, b = tf.Variable(1.0, name="w"), tf.Variable(1.0)
     optimizer = LossScaleOptimizer(SGD(0.5))
-    with pytest.warns(UserWarning, match="does not depend on w:0"):
+    with pytest.warns(UserWarning, match="does not depend on w:0") as caught:
         optimizer.apply_gradients([(None, w), (tf.constant(1.0), b)])
+    assert caught[0].filename == __file__
     assert (float(w.numpy()), float(b.numpy())) == (1.0, 0.5)
