@@ -113,10 +113,11 @@ void register_trace(py::module_& m) {
       .def("exit", [](const std::shared_ptr<Trace>&) { pop_trace(); })
       .def(
           "argument",
-          [](Trace& t, const Tensor& example, bool varying) {
-            return t.tensor(t.argument(concrete(example, "argument"), example.type.batch, varying));
+          [](Trace& t, const Tensor& example, bool varying, std::int64_t total_rows) {
+            return t.tensor(
+                t.argument(concrete(example, "argument"), example.type.batch, varying, total_rows));
           },
-          py::arg("example"), py::arg("varying"))
+          py::arg("example"), py::arg("varying"), py::arg("total_rows") = -1)
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
       .def(
           "finish",
@@ -176,6 +177,8 @@ void register_tape(py::module_& m) {
       .def("stop", &Tape::stop)
       .def("watch", &Tape::watch)
       .def_property_readonly("recording", &Tape::recording)
+      .def_property_readonly("used", &Tape::used)
+      .def_property("persistent", &Tape::persistent, &Tape::set_persistent)
       .def("gradient",
            [](Tape& tape, const std::vector<Tensor>& targets,
               const std::vector<std::optional<Tensor>>& seeds, const py::sequence& sources) {

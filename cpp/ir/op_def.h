@@ -95,6 +95,8 @@ struct OpDef {
   Values (*vjp)(const VjpArgs& args) = nullptr;
   // Rewrites the node into plain rows, so that its derivative is the derivative of those.
   Values (*decompose)(const VjpArgs& args) = nullptr;
+  // Collectives other than the all-reduce: with the values of all replicas at hand.
+  void (*exchange)(const ExchangeArgs& args) = nullptr;
   // kTree: how partial results are joined; {} is add.
   BinaryFn combine{};
   // kTree: examples in a leaf of the tree of this result, where it is not always kLeafExamples.

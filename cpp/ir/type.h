@@ -24,19 +24,26 @@ struct ValueType {
 std::string to_string(const ValueType& type);
 
 // A count of examples that a graph knows: given from outside, or made of others (concatenation
-// adds, slicing cuts).
+// adds, slicing cuts, gathering joins those of all replicas).
 struct Symbol {
-  enum class Kind { kInput, kSum, kSlice } kind = Kind::kInput;
-  std::vector<int> parts;                             // kSum, kSlice
+  enum class Kind { kInput, kSum, kSlice, kGlobal } kind = Kind::kInput;
+  std::vector<int> parts;                             // all but kInput
   std::int64_t begin = 0, end = INT64_MAX, step = 1;  // kSlice, as Python's slice
-  std::int64_t traced_count = 0;                      // what it was while tracing
+  std::int64_t traced_count = 0;                      // what it was while tracing, on replica 0
+  std::int64_t traced_total = -1;                     // on all replicas, where that is known
   bool fixed = false;  // the program looked at the count: another count needs another trace
 
   bool operator==(const Symbol&) const = default;
 };
 
-// Counts of all symbols from those of the kInput ones (the others' entries are filled in).
+// Counts of all symbols, for each replica, from those of the kInput ones (the others' entries are
+// filled in).
+void complete_counts(const std::vector<Symbol>& symbols,
+                     std::vector<std::vector<std::int64_t>>& counts);
+// The same for one replica, with the counts of the kGlobal ones given too.
 void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_t>& counts);
+// Whether the count is equal on all replicas because it joins them.
+bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol);
 
 // The shape with kRows replaced for the given counts.
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts);

@@ -1,7 +1,13 @@
-// Operations across replicas; the runtime carries them out.
+// Operations across replicas: the runtime adds up all-reduces itself, the others exchange.
+#include <cstring>
+
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/families.h"
+#include "ops/movement.h"
 #include "ops/rules.h"
+#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -25,9 +31,134 @@ Values all_reduce_vjp(const VjpArgs& args) {
       call("all_reduce", Expr(args.b, args.ct[0]), {{"op", args.attrs.string("op")}}));
 }
 
-}  // namespace
+int gather_axis(const InferArgs& args, const ValueType& x) {
+  const std::int64_t axis = args.attrs.integer("axis");
+  check_value(axis >= 0 && axis < x.shape.rank(), args.op.name, "axis must lie in [0, ",
+              x.shape.rank(), "): got ", axis, ".");
+  check_value(!x.batched() || x.batch.axis == int(axis), args.op.name, "examples lie along axis ",
+              x.batch.axis, " (shape ", args.shape_of(0),
+              "), and replicas may have different numbers of them: got axis ", axis,
+              "; gather along the examples.");
+  return int(axis);
+}
 
-std::vector<OpDef> collective_ops() {
+Inferred all_gather_rule(const InferArgs& args) {
+  ValueType y = args.in[0];
+  const int axis = gather_axis(args, y);
+  const std::int64_t replicas = args.attrs.integer("replicas");
+  if (!y.batched()) {
+    y.shape[axis] *= replicas;
+    return {{y}, Locality::kWhole};
+  }
+  Symbol all;
+  all.kind = Symbol::Kind::kGlobal;
+  all.parts = {y.batch.symbol};
+  const Symbol& own = args.symbols[std::size_t(y.batch.symbol)];
+  all.traced_count = own.traced_total >= 0 ? own.traced_total : own.traced_count * replicas;
+  y.batch.symbol = derived_symbol(args, all);
+  return {{y}, Locality::kWhole};
+}
+
+// The bytes of a view as `outer` pieces of `bytes` each, before and from an axis on.
+struct Pieces {
+  std::int64_t outer;
+  std::int64_t bytes;
+  Pieces(const View& view, int axis)
+      : outer(view.shape.size(0, axis)),
+        bytes(view.shape.size(axis, view.shape.rank()) * std::int64_t(size_of(view.dtype))) {}
+};
+
+void all_gather_exchange(const ExchangeArgs& args) {
+  const auto axis = int(args.attrs.integer("axis"));
+  const View& y = args.out[0][0];
+  const Pieces whole(y, axis);
+  std::int64_t offset = 0;
+  for (const std::vector<View>& in : args.in) {
+    const Pieces part(in[0], axis);
+    for (std::int64_t i = 0; i < part.outer && part.bytes > 0; ++i) {
+      std::memcpy(y.as<std::byte>() + i * whole.bytes + offset,
+                  in[0].as<std::byte>() + i * part.bytes, std::size_t(part.bytes));
+    }
+    offset += part.bytes;
+  }
+}
+
+Inferred reduce_scatter_rule(const InferArgs& args) {
+  check_dtype(args, 0, kNumbers);
+  ValueType y = args.in[1];
+  y.dtype = args.in[0].dtype;
+  return {{y}, Locality::kWhole, {true}};
+}
+
+// out += more, as many bytes as given.
+void add_bytes(DType dtype, std::byte* out, const std::byte* more, std::int64_t bytes) {
+  const std::int64_t n = bytes / std::int64_t(size_of(dtype));
+  kernels().binary(BinaryFn::k_add, dtype)(out, more, out, n, 1, 1);
+}
+
+void reduce_scatter_exchange(const ExchangeArgs& args) {
+  const auto axis = int(args.attrs.integer("axis"));
+  const auto replicas = std::int64_t(args.in.size());
+  const Pieces whole(args.in[0][0], axis);
+  std::int64_t offset = 0;
+  for (const std::vector<View>& out : args.out) {
+    const View& y = out[0];
+    const Pieces part(y, axis);
+    const auto size = std::size_t(part.bytes);
+    std::vector<std::vector<std::byte>> sums(std::size_t(tree_levels(replicas, 1)),
+                                             std::vector<std::byte>(size));
+    for (std::int64_t i = 0; i < part.outer && size > 0; ++i) {
+      walk_tree(
+          0, replicas, 1, 0,
+          [&](std::int64_t r, std::int64_t, int level) {
+            const auto* from = args.in[std::size_t(r)][0].as<const std::byte>();
+            std::memcpy(sums[std::size_t(level)].data(), from + i * whole.bytes + offset, size);
+          },
+          [&](int level) {
+            add_bytes(y.dtype, sums[std::size_t(level)].data(), sums[std::size_t(level) + 1].data(),
+                      part.bytes);
+          });
+      std::memcpy(y.as<std::byte>() + i * part.bytes, sums[0].data(), size);
+    }
+    offset += part.bytes;
+  }
+}
+
+OpDef all_gather_row() {
+  OpDef op;
+  op.name = "all_gather";
+  op.doc =
+      "The values of all replicas, one after the other along an axis, the same on all of them.";
+  op.operands = {"x"};
+  op.attrs = {{"axis", AttrKind::kInteger, "Along which they are joined."},
+              {"replicas", AttrKind::kInteger, "How many there are."}};
+  op.traits = kCollective;
+  op.infer = all_gather_rule;
+  op.exchange = all_gather_exchange;
+  op.vjp = [](const VjpArgs& v) -> Values {
+    return cotangents(call("reduce_scatter", Expr(v.b, v.ct[0]), Expr(v.b, v.in[0]), v.attrs));
+  };
+  return op;
+}
+
+OpDef reduce_scatter_row() {
+  OpDef op;
+  op.name = "reduce_scatter";
+  op.doc = "The sum over the replicas of what is each one's own part along an axis.";
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"x", "part_like"};
+  op.attrs = all_gather_row().attrs;
+  op.traits = kCollective | kBackward;
+  op.infer = reduce_scatter_rule;
+  op.exchange = reduce_scatter_exchange;
+  op.type_only = 1u << 1;
+  op.vjp = [](const VjpArgs& v) -> Values {
+    return cotangents(call("all_gather", Expr(v.b, v.ct[0]), v.attrs), none());
+  };
+  return op;
+}
+
+OpDef all_reduce_row() {
   OpDef op;
   op.name = "all_reduce";
   op.doc = "Sum or mean over the replicas, the same on all of them.";
@@ -36,7 +167,13 @@ std::vector<OpDef> collective_ops() {
   op.traits = kCollective;
   op.infer = all_reduce_rule;
   op.vjp = all_reduce_vjp;
-  return {op};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> collective_ops() {
+  return {all_reduce_row(), all_gather_row(), reduce_scatter_row()};
 }
 
 }  // namespace samegrad

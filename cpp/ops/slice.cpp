@@ -217,6 +217,7 @@ int derived_symbol(const InferArgs& args, Symbol symbol) {
   }
   std::vector<std::int64_t> counts;
   for (const Symbol& s : symbols) counts.push_back(s.traced_count);
+  counts.push_back(symbol.traced_count);
   symbols.push_back(std::move(symbol));
   complete_counts(symbols, counts);
   symbols.back().traced_count = counts.back();

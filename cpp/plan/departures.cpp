@@ -71,6 +71,7 @@ class Walk {
       if (operand.kind == Kind::kOther && !type_only) return operand;
     }
     const ValueInfo& result = graph_.values[std::size_t(node.outputs[0])];
+    if (node.op->exchange) return of_exchange(node, rows, part);
     if (node.op->has(kCollective)) return of_collective(node, part);
     if (node.op->has(kGlobalFact)) return {};
     if (part && node.op->has(kAliases)) return {Kind::kPart};
@@ -91,6 +92,12 @@ class Walk {
     const AttrValue* how = node.attrs.find("op");
     const bool mean = how && *how == AttrValue(std::string("mean"));
     return part && mean ? other(node, "takes the mean of the replicas' sums") : Standing{};
+  }
+
+  Standing of_exchange(const Node& node, bool rows, bool part) const {
+    if (graph_.varying(node.outputs[0])) return {Kind::kRows};
+    if (part || !rows) return other(node, "has a part for each replica");
+    return {};
   }
 
   Standing other(const Node& node, const char* what) const {

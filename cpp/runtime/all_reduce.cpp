@@ -57,6 +57,28 @@ void run_piece(const Plan& plan, const Piece& piece, Context& context) {
   }
 }
 
+std::vector<View> views_of(const Plan& plan, const std::vector<Value>& values, int replica,
+                           Context& context) {
+  std::vector<View> views;
+  for (Value value : values) {
+    const ValueType& type = plan.graph.type(value);
+    const Shape shape = concrete_shape(type, context.facts(replica).local_examples);
+    views.push_back({context.base(replica, plan.root[std::size_t(value)]), shape, type.dtype,
+                     type.batch.axis, type.batch.rows_per_example});
+  }
+  return views;
+}
+
+void exchange(const Plan& plan, const Node& node, Context& context) {
+  std::vector<std::vector<View>> in, out;
+  const int copies = plan.graph.varying(node.outputs[0]) ? context.replicas() : 1;
+  for (int r = 0; r < context.replicas(); ++r) {
+    in.push_back(views_of(plan, node.inputs, r, context));
+    if (r < copies) out.push_back(views_of(plan, node.outputs, r, context));
+  }
+  node.op->exchange({node.attrs, in, out});
+}
+
 }  // namespace
 
 void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context) {
@@ -64,6 +86,10 @@ void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Contex
   std::int64_t total = 0;
   for (std::int32_t index : nodes) {
     const Node& node = plan.graph.nodes[std::size_t(index)];
+    if (node.op->exchange) {
+      exchange(plan, node, context);
+      continue;
+    }
     const std::int64_t n = plan.graph.type(node.outputs[0]).shape.size();
     for (std::int64_t begin = 0; begin < n; begin += kBlock) {
       pieces.push_back({&node, begin, std::min(begin + kBlock, n)});

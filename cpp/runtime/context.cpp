@@ -58,7 +58,12 @@ void Context::set_facts() {
     facts.replicas = replicas_;
     facts.local_examples = counts_[std::size_t(r)];
     facts.first_example = first;
-    for (std::size_t s = 0; s < first.size(); ++s) first[s] += facts.local_examples[s];
+    for (std::size_t s = 0; s < first.size(); ++s) {
+      if (!joins_replicas(plan_.graph.symbols, s)) first[s] += facts.local_examples[s];
+    }
+  }
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    if (joins_replicas(plan_.graph.symbols, s)) first[s] = counts_[0][s];
   }
   for (StepFacts& facts : facts_) facts.global_examples = first;
 }

@@ -73,11 +73,8 @@ class ControlRun {
     // A replica that does not go this way may hold numbers that are not finite.
     call.check_finite = call_.check_finite && everywhere;
     const std::vector<Symbol>& symbols = executable.plan().graph.symbols;
-    for (std::vector<std::int64_t> counts : call_.counts) {
-      counts.resize(symbols.size(), 0);
-      complete_counts(symbols, counts);
-      call.counts.push_back(std::move(counts));
-    }
+    call.counts = call_.counts;
+    complete_counts(symbols, call.counts);
     return executable.run(call);
   }
 

@@ -101,4 +101,11 @@ std::string place_of(const KernelArgs& args, const View& operand, std::int64_t f
 
 using Kernel = void (*)(const KernelArgs& args);
 
+// What a collective receives: operands and results of every replica.
+struct ExchangeArgs {
+  const Attrs& attrs;
+  std::span<const std::vector<View>> in;
+  std::span<const std::vector<View>> out;  // one, or one per replica
+};
+
 }  // namespace samegrad

@@ -66,8 +66,8 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
     for (std::size_t s = 0; s < of_replica.size(); ++s) {
       if (of_replica[s] < 0) of_replica[s] = program_.symbols[s].traced_count;
     }
-    complete_counts(program_.symbols, of_replica);
   }
+  complete_counts(program_.symbols, counts);
   return counts;
 }
 

@@ -84,8 +84,12 @@ std::int64_t Trace::fix_count(int symbol) {
   return traced_counts(graph_.symbols)[std::size_t(symbol)];
 }
 
-Value Trace::argument(const Array& example, const ExampleAxis& batch, bool varying) {
+Value Trace::argument(const Array& example, const ExampleAxis& batch, bool varying,
+                      std::int64_t total_rows) {
   const int symbol = batch.exists() ? symbol_for(count_of(example, batch)) : 0;
+  if (batch.exists() && total_rows >= 0) {
+    graph_.symbols[std::size_t(symbol)].traced_total = total_rows / batch.rows_per_example;
+  }
   const bool differs = varying && graph_.replicas > 1;
   return graph_.add_argument(type_in_trace(example, batch, symbol), differs);
 }

@@ -47,8 +47,10 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Tensor tensor(Value value);
 
   // Arguments of a step. The example axis gets the symbol of earlier arguments with the same count
-  // in `example`, the array (replica 0's) that stands for it.
-  Value argument(const Array& example, const ExampleAxis& batch, bool varying);
+  // in `example`, the array (replica 0's) that stands for it; all replicas have total_rows
+  // together.
+  Value argument(const Array& example, const ExampleAxis& batch, bool varying,
+                 std::int64_t total_rows = -1);
 
   Value read(const std::shared_ptr<Variable>& variable);
   // RuntimeError if the variable is one for all replicas and the value may differ between them.
@@ -125,6 +127,9 @@ class Tape {
   void start();
   void stop();
   bool recording() const { return recording_; }
+  bool used() const { return used_; }
+  bool persistent() const { return persistent_; }
+  void set_persistent(bool persistent) { persistent_ = persistent; }
   void watch(Tensor& tensor);
   // One gradient per source (a tensor or a variable), absent where it is not connected.
   // RuntimeError if a tape that is not persistent is used twice.

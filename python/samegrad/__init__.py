@@ -37,6 +37,7 @@ from samegrad._arrays import (
 )  # fmt: skip
 from samegrad._arrays import slice_ as slice
 from samegrad._context import init_scope
+from samegrad._control_flow import case, cond, switch_case, while_loop
 from samegrad._creation import eye, fill, linspace, ones, ones_like, zeros, zeros_like
 from samegrad._creation import range_ as range
 from samegrad._dtypes import DType, as_dtype, float32, float64, int32, int64, uint8
@@ -103,24 +104,25 @@ from samegrad.math import (
 )  # fmt: skip
 
 __version__ = _core.__version__
-_LAZY = ("data", "experimental", "keras", "nn", "train")
+_LAZY = ("autograph", "data", "experimental", "keras", "nn", "train")
 
 __all__ = [
     "DType", "GradientTape", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
     "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add",
-    "add_n", "argmax", "argmin", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "bool",
-    "broadcast_to", "cast", "clip_by_norm", "clip_by_value", "concat", "config", "constant",
-    "convert_to_tensor", "cos", "cosh", "data", "debugging", "distribute", "divide", "equal",
-    "errors", "exp", "expand_dims", "experimental", "eye", "fill", "float32", "float64",
-    "floor", "function", "gather", "greater", "greater_equal", "identity", "init_scope",
+    "add_n", "argmax", "argmin", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "autograph",
+    "bool", "broadcast_to", "case", "cast", "clip_by_norm", "clip_by_value", "concat", "cond",
+    "config", "constant", "convert_to_tensor", "cos", "cosh", "data", "debugging", "distribute",
+    "divide", "equal", "errors", "exp", "expand_dims", "experimental", "eye", "fill", "float32",
+    "float64", "floor", "function", "gather", "greater", "greater_equal", "identity", "init_scope",
     "int32", "int64", "is_tensor", "keras", "less", "less_equal", "linspace", "logical_and",
     "logical_not", "logical_or", "math", "matmul", "maximum", "minimum", "multiply", "negative",
     "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print", "random",
-    "range", "rank", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
-    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
-    "round", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "split", "sqrt",
-    "square", "squeeze", "stack", "stop_gradient", "subtract", "sysconfig", "tan", "tanh",
-    "tile", "train", "transpose", "truediv", "uint8", "unstack", "where", "zeros", "zeros_like",
+    "range", "rank", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
+    "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "round", "shape",
+    "sigmoid", "sign", "sin", "sinh", "size", "slice", "split", "sqrt", "square", "squeeze",
+    "stack", "stop_gradient", "subtract", "switch_case", "sysconfig", "tan", "tanh", "tile",
+    "train", "transpose", "truediv", "uint8", "unstack", "where", "while_loop", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 _missing = getattr_of(__name__)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samegrad import _core
 
 if TYPE_CHECKING:
+    from samegrad._requirements import Requirement
     from samegrad.distribute._replica_context import ReplicaContext
     from samegrad.distribute._strategy import Strategy
 
@@ -18,6 +19,10 @@ class _State(threading.local):
     def __init__(self) -> None:
         self.strategies: list[Strategy] = []
         self.replica_contexts: list[ReplicaContext | None] = []
+        # Of the program that is being traced, by line and message.
+        self.requirements: dict[tuple[str, str], Requirement] = {}
+        # Whether Python's control flow is rewritten in functions that are called now.
+        self.converting = False
 
 
 state = _State()
@@ -71,6 +76,16 @@ def entered(strategy: Strategy, context: ReplicaContext | None) -> Iterator[None
     finally:
         state.strategies.pop()
         state.replica_contexts.pop()
+
+
+@contextlib.contextmanager
+def converting(wanted: bool) -> Iterator[None]:
+    """Inside, Python's control flow is rewritten in functions that are traced, or is not."""
+    before, state.converting = state.converting, wanted
+    try:
+        yield
+    finally:
+        state.converting = before
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 
 from samegrad import _context, _core
 from samegrad._trace import TracedProgram
+from samegrad._user_code import call_converted
 
 _run_eagerly = False
 
@@ -37,8 +38,9 @@ def functions_run_eagerly() -> bool:
 class Function:
     """A Python function that runs as a compiled step."""
 
-    def __init__(self, python_function: Callable[..., Any]) -> None:
+    def __init__(self, python_function: Callable[..., Any], autograph: bool = True) -> None:
         self._python = python_function
+        self._autograph = autograph
         self._programs: dict[Any, TracedProgram] = {}
         self._tracing = threading.RLock()
         functools.update_wrapper(self, python_function)
@@ -47,10 +49,19 @@ class Function:
         return self if owner is None else functools.partial(self.__call__, owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _core.tracing() or _run_eagerly:
-            return self._python(*args, **kwargs)
+        if _core.tracing():
+            return self._traced(*args, **kwargs)
+        if _run_eagerly:
+            with _context.converting(self._autograph):  # for what strategies trace in it
+                return self._python(*args, **kwargs)
         arguments = _core.Arguments(args, kwargs)
         return self._program(arguments, args, kwargs).run(arguments)
+
+    def _traced(self, *args: Any, **kwargs: Any) -> Any:
+        if self._autograph:
+            return call_converted(self._python, args, kwargs)
+        with _context.converting(False):
+            return self._python(*args, **kwargs)
 
     def _program(self, arguments: Any, args: Any, kwargs: dict[str, Any]) -> TracedProgram:
         strategies = _context.state.strategies
@@ -65,7 +76,7 @@ class Function:
                 program = self._programs.get(key)
                 if program is None:
                     count = max(replicas, arguments.replicas)
-                    program = TracedProgram(self._python, args, kwargs, count)
+                    program = TracedProgram(self._traced, args, kwargs, count)
                     self._programs[key] = program
                     if program.fixed:
                         self._programs[(key, arguments.sizes)] = program
@@ -76,15 +87,34 @@ class Function:
         return self._program(_core.Arguments(args, kwargs), args, kwargs).explain()
 
 
-def function(func: Callable[..., Any] | None = None, **options: Any) -> Any:
+def function(
+    func: Callable[..., Any] | None = None,
+    input_signature: Any = None,
+    autograph: bool = True,
+    **options: Any,
+) -> Any:
     """Makes a function that is traced once per signature and then run by the engine.
+
+    Python's control flow becomes part of the step where it depends on tensors (see
+    `samegrad.autograph`).
+
+    Args:
+        func: What to trace; without it, the result is a decorator.
+        input_signature: Ignored: signatures are those of the calls.
+        autograph: False leaves the function's control flow to Python.
+        options: TensorFlow's other ones, ignored.
 
     Example:
         >>> import samegrad as tf
         >>> @tf.function
-        ... def double(x):
-        ...     return 2.0 * x
-        >>> float(double(tf.constant(3.0)))
-        6.0
+        ... def root(x):
+        ...     y = x
+        ...     while tf.abs(y * y - x) > 1e-3:
+        ...         y = (y + x / y) / 2.0
+        ...     return y
+        >>> round(float(root(tf.constant(9.0))), 2)
+        3.0
     """
-    return Function(func) if func is not None else Function
+    if func is None:
+        return functools.partial(Function, autograph=autograph)
+    return Function(func, autograph)

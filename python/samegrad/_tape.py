@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from samegrad import _core
@@ -111,6 +113,90 @@ class GradientTape:
             ]
         gradients = iter(found)
         return map_structure(lambda _: next(gradients), sources)
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The derivative of every element of the target: shape target.shape + source.shape.
+
+        Args:
+            target: A tensor whose sizes are known (none follows from the number of examples).
+            sources: Variables and tensors, in any structure.
+            unconnected_gradients: As in `gradient`.
+            parallel_iterations: Of no use here; one backward walk per element.
+            experimental_use_pfor: Of no use here.
+
+        Raises:
+            RuntimeError: A second use of a tape that is not persistent.
+            ValueError: The target has as many rows as there are examples; use `batch_jacobian`.
+
+        Example:
+            >>> x = convert_to_tensor([1.0, 2.0])
+            >>> with GradientTape() as tape:
+            ...     tape.watch(x)
+            ...     y = x * x
+            >>> tape.jacobian(y, x).numpy()
+            array([[2., 0.],
+                   [0., 4.]], dtype=float32)
+        """
+        from samegrad._jacobian import jacobian
+
+        return jacobian(self, convert_to_tensor(target), sources, unconnected_gradients)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The derivative of each row of the target by the same row of the source.
+
+        Args:
+            target: Shape (n, ...); row i must depend on row i of the source only.
+            source: A tensor of shape (n, ...).
+            unconnected_gradients: As in `gradient`.
+            parallel_iterations: Of no use here.
+            experimental_use_pfor: Of no use here.
+
+        Returns:
+            Shape (n,) + target.shape[1:] + source.shape[1:].
+
+        Raises:
+            RuntimeError: A second use of a tape that is not persistent.
+            ValueError: Target and source have other numbers of rows.
+
+        Example:
+            >>> x = convert_to_tensor([[1.0], [2.0]])
+            >>> with GradientTape() as tape:
+            ...     tape.watch(x)
+            ...     y = x * x
+            >>> tape.batch_jacobian(y, x).numpy().tolist()
+            [[[2.0]], [[4.0]]]
+        """
+        from samegrad._jacobian import batch_jacobian
+
+        target, source = convert_to_tensor(target), convert_to_tensor(source)
+        return batch_jacobian(self, target, source, unconnected_gradients)
+
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Inside, a tape that is used for the first time may be used several times."""
+        before = self._tape.persistent
+        if not before and self._tape.used:
+            yield
+            return
+        self._tape.persistent = True
+        try:
+            yield
+        finally:
+            self._tape.persistent = before
 
     def _watches(self, variable: Variable) -> bool:
         return (self._watch_variables and variable.trainable) or id(variable) in self._watched

@@ -334,6 +334,18 @@ def _repr(self: Tensor) -> str:
     return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy=\n{self._view()!r}>"
 
 
+def _truth(self: Tensor) -> bool:
+    if self._symbolic:
+        from samegrad.autograph._convert import why_unchanged
+
+        raise TypeError(
+            "[Tensor] this tensor has no value yet: it belongs to a function that is being traced, "
+            f"and Python cannot decide by it; {why_unchanged()}. Decide with samegrad.cond, "
+            "samegrad.while_loop, or samegrad.where for each element."
+        )
+    return bool(self._item())
+
+
 def _length(self: Tensor) -> int:
     if self._rank == 0:
         raise TypeError("[Tensor] a tensor without axes has no length.")
@@ -395,7 +407,7 @@ def _install() -> None:
     cls.__hash__ = object.__hash__
     cls.__float__ = lambda self: float(self._item())
     cls.__int__ = lambda self: int(self._item())
-    cls.__bool__ = lambda self: bool(self._item())
+    cls.__bool__ = _truth
     cls.__index__ = lambda self: int(self._item())
     cls.__len__ = _length
     cls.__iter__ = _iterate

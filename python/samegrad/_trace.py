@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._nest import flatten, map_structure
+from samegrad._requirements import collected
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._values import PerReplica, TracedPerReplica
 
@@ -30,16 +31,19 @@ class TracedProgram:
         def enter(value: Any) -> Any:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
-                return TracedPerReplica(trace.argument(value.values[0], True))
+                first, place = value.values[0], value.values[0]._example_axis
+                rows = -1 if place is None else sum(v._shape[place[0]] for v in value.values)
+                return TracedPerReplica(trace.argument(first, True, rows))
             if isinstance(value, Tensor) and not value._symbolic:
                 return trace.argument(value, False)
             return value
 
         trace.enter()
         try:
-            traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
-            self._result = fn(*traced_args, **traced_kwargs)
-            self._result = map_structure(_as_output, self._result)
+            with collected() as self._requirements:
+                traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+                self._result = fn(*traced_args, **traced_kwargs)
+                self._result = map_structure(_as_output, self._result)
         finally:
             trace.exit()
         outputs = [_tensor_of(leaf) for leaf in flatten(self._result) if _is_output(leaf)]
@@ -54,6 +58,8 @@ class TracedProgram:
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""
         outputs = self._step.run(arguments)
+        for requirement in self._requirements:
+            requirement.check()
         if isinstance(self._result, Tensor):
             return _leave(self._result, outputs[0])
         values = iter(outputs)

@@ -15,8 +15,8 @@ from typing import Any
 NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
-    "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils",
-    "keras.mixed_precision",
+    "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
+    "autograph.experimental", "keras.mixed_precision",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -98,18 +98,11 @@ REASONS = {
     "applications": "there are no trained weights to load: write the layers",
     "tpu": _ONE_MACHINE,
     "TPUStrategy": _ONE_MACHINE,
-    "TPUClusterResolver": _ONE_MACHINE,
-    "cluster_resolver": _ONE_MACHINE,
     "MultiWorkerMirroredStrategy": _ONE_MACHINE,
     "ParameterServerStrategy": _ONE_MACHINE,
     "CentralStorageStrategy": _ONE_MACHINE,
-    "OneDeviceStrategy": "it is distribute.MirroredStrategy(replicas=1)",
     "experimental_connect_to_cluster": _ONE_MACHINE,
-    "list_physical_devices": _NO_GPU,
-    "list_logical_devices": _NO_GPU,
-    "set_visible_devices": _NO_GPU,
     "set_memory_growth": _NO_GPU,
-    "set_logical_device_configuration": _NO_GPU,
     "is_gpu_available": _NO_GPU,
     "device": _NO_GPU,
     "float16": _NUMBERS,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from samegrad import _core
+from samegrad._core import Tensor
 from samegrad._nest import flatten, map_structure
 
 
@@ -59,6 +61,17 @@ class TracedPerReplica:
         )
 
 
+def per_replica(parts: Sequence[Tensor]) -> Any:
+    """A value per replica out of its parts; where they differ in rows, axis 0 counts examples."""
+    if len(parts) == 1:
+        return parts[0]
+    shapes = [tuple(part._shape) for part in parts]
+    rows_differ = len(set(shapes)) > 1 and all(shapes)
+    if rows_differ and len({shape[1:] for shape in shapes}) == 1:
+        parts = [part._as_examples(0, 1) for part in parts]
+    return PerReplica(parts)
+
+
 def is_per_replica(value: Any) -> bool:
     """Whether a value has a component per replica."""
     return isinstance(value, PerReplica | TracedPerReplica)
@@ -85,4 +98,4 @@ def any_per_replica(structure: Any) -> bool:
 
 
 __all__ = ["PerReplica", "TracedPerReplica", "any_per_replica", "is_per_replica",
-           "regroup", "select"]  # fmt: skip
+           "per_replica", "regroup", "select"]  # fmt: skip

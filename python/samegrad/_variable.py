@@ -74,6 +74,12 @@ class Variable:
         self._strategy = _context.state.strategies[-1] if _context.state.strategies else None
         with _context.init_scope():
             value = initial_value() if callable(initial_value) else initial_value
+            if isinstance(value, Tensor) and value._symbolic:
+                raise ValueError(
+                    f"[{name or 'Variable'}] a variable is created before the step runs, and its "
+                    "initial value is computed in it: give a function, Variable(lambda: ...), or "
+                    "create it outside."
+                )
             value = convert_to_tensor(value, dtype)
             if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:
                 raise ValueError(
@@ -183,18 +189,46 @@ class Variable:
 
     def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Variable:  # fmt: skip
-        """Adds to the value."""
-        _core.write_variable(self._cell, _ops.add(self._as_tensor(), self._aggregated(delta)))
+        """Adds to the value.
+
+        In `Strategy.run` the variable's aggregation makes one addend of the replicas' ones; a
+        variable that belongs to no strategy is changed by each replica in turn.
+
+        Raises:
+            ValueError: An ON_READ variable outside `Strategy.run`.
+        """
+        _core.write_variable(self._cell, _ops.add(self._as_tensor(), self._change(delta)))
         return self
 
     def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Variable:  # fmt: skip
-        """Subtracts from the value."""
-        _core.write_variable(self._cell, _ops.sub(self._as_tensor(), self._aggregated(delta)))
+        """Subtracts from the value; see `assign_add`."""
+        _core.write_variable(self._cell, _ops.sub(self._as_tensor(), self._change(delta)))
         return self
 
+    def _change(self, delta: Any) -> Tensor:
+        """What all replicas together add to the value."""
+        if self._cell.component_count > 1 and not _inside_run():
+            raise ValueError(
+                f"[{self._cell.name}] an ON_READ variable of {self._cell.component_count} replicas "
+                "is changed by its replicas: got a change outside strategy.run; use assign, or "
+                "call it inside run."
+            )
+        context = _context.get_replica_context()
+        several = context is not None and context.num_replicas_in_sync > 1
+        if not several or self._strategy is not None:
+            return self._aggregated(delta)
+        assert context is not None
+        total: Tensor = context.all_reduce("sum", match(delta, self._as_tensor()))
+        return total
+
+    def _add_for_all(self, delta: Tensor) -> None:
+        """Adds what all replicas have in common already."""
+        _core.write_variable(self._cell, _ops.add(self._as_tensor(), delta))
+
     def _checkpoint_state(self) -> dict[str, Any]:
-        return {"": np.asarray(self._read_all().numpy())}
+        with _context.init_scope():  # asked for while a step is traced, too
+            return {"": np.asarray(self._read_all().numpy())}
 
     def _restore_state(self, values: dict[str, Any]) -> None:
         with _context.init_scope():

@@ -14,6 +14,7 @@ NAMES = [
     name
     for name in optimizers.__all__
     if isinstance(getattr(optimizers, name), type)
+    and issubclass(getattr(optimizers, name), optimizers.Optimizer)
     and getattr(optimizers, name) is not optimizers.Optimizer
 ]
 VARIANTS: list[dict[str, Any]] = [

@@ -17,7 +17,7 @@ import numpy as np
 tf = importlib.import_module(sys.argv[1])
 data = np.load(sys.argv[2])
 devices = [f"CPU:{i}" for i in range(int(sys.argv[3]))]
-if len(devices) > 1 and tf.__name__ == "tensorflow":
+if len(devices) > 1:
     cpu = tf.config.list_physical_devices("CPU")[0]
     logical = [tf.config.LogicalDeviceConfiguration() for _ in devices]
     tf.config.set_logical_device_configuration(cpu, logical)

@@ -162,7 +162,7 @@ WRONG = {
         lambda: tf.distribute.MirroredStrategy(replicas=2).run(
             lambda: 1 if tf.constant(1.0) > 0 else 2
         ),
-        TypeError, NEITHER,
+        TypeError, r"not in a bare strategy.run.*samegrad.cond, samegrad.while_loop.*where",
     ),
 }  # fmt: skip
 

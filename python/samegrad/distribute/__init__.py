@@ -8,16 +8,45 @@ from samegrad._context import (
 )
 from samegrad._unknown import getattr_of
 from samegrad._values import PerReplica
+from samegrad._values import PerReplica as DistributedValues
+from samegrad._variable import VariableAggregation, VariableSynchronization
+from samegrad.distribute import cluster_resolver, experimental
+from samegrad.distribute._extended import StrategyExtended
+from samegrad.distribute._input import DistributedDataset, InputContext
+from samegrad.distribute._one_device import OneDeviceStrategy
+from samegrad.distribute._options import (
+    CrossDeviceOps,
+    HierarchicalCopyAllReduce,
+    InputOptions,
+    NcclAllReduce,
+    ReductionToOneDevice,
+    RunOptions,
+)
 from samegrad.distribute._reduce_op import ReduceOp
 from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
 
 __all__ = [
+    "CrossDeviceOps",
+    "DistributedDataset",
+    "DistributedValues",
+    "HierarchicalCopyAllReduce",
+    "InputContext",
+    "InputOptions",
     "MirroredStrategy",
+    "NcclAllReduce",
+    "OneDeviceStrategy",
     "PerReplica",
     "ReduceOp",
+    "ReductionToOneDevice",
     "ReplicaContext",
+    "RunOptions",
     "Strategy",
+    "StrategyExtended",
+    "VariableAggregation",
+    "VariableSynchronization",
+    "cluster_resolver",
+    "experimental",
     "get_replica_context",
     "get_strategy",
     "has_strategy",

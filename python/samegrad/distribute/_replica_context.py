@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from samegrad import _context, _core
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._user_code import converted
 from samegrad._values import TracedPerReplica
+from samegrad.distribute._gather import all_gather
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 
 if TYPE_CHECKING:
@@ -49,6 +51,25 @@ class ReplicaContext:
             return map_structure(convert_to_tensor, value)
         return map_structure(lambda v: _core.ops.all_reduce(convert_to_tensor(v), op=op), value)
 
+    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+        """The parts of all replicas, one after the other along an axis, on each of them.
+
+        Its gradient adds up what all replicas send back to a part.
+
+        Args:
+            value: A tensor or a structure of them; replicas may have different numbers of rows
+                along the axis, and must agree in all other sizes.
+            axis: Along which they are joined.
+            options: Of no use here.
+
+        Raises:
+            ValueError: There is no such axis, or examples lie along another one.
+        """
+        if self.num_replicas_in_sync == 1:
+            return map_structure(convert_to_tensor, value)
+        count = self.num_replicas_in_sync
+        return map_structure(lambda v: all_gather(convert_to_tensor(v), axis, count), value)
+
     def merge_call(
         self, merge_fn: Callable[..., Any], args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -60,7 +81,7 @@ class ReplicaContext:
             return TracedPerReplica(value) if varies else value
 
         with _context.entered(strategy, None):
-            result = merge_fn(
+            result = converted(merge_fn)(
                 strategy, *map_structure(wrap, tuple(args)), **map_structure(wrap, kwargs or {})
             )
         return map_structure(lambda v: v.tensor if isinstance(v, TracedPerReplica) else v, result)

@@ -12,7 +12,10 @@ from samegrad import _context, _core
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, trace_and_run
-from samegrad._values import PerReplica, TracedPerReplica
+from samegrad._user_code import converted
+from samegrad._values import PerReplica, TracedPerReplica, per_replica
+from samegrad.distribute._extended import StrategyExtended
+from samegrad.distribute._gather import gather_parts
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 from samegrad.distribute._replica_context import ReplicaContext
 
@@ -31,6 +34,16 @@ class Strategy(abc.ABC):
     def split(self) -> str:
         """How a batch is divided: "chunks" or "balanced"."""
         return "chunks"
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """A name per replica."""
+        return tuple(f"/device:CPU:{i}" for i in range(self.num_replicas_in_sync))
+
+    @property
+    def extended(self) -> StrategyExtended:
+        """Methods that libraries use."""
+        return StrategyExtended(self)
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[Strategy]:
@@ -120,7 +133,7 @@ class Strategy(abc.ABC):
             return TracedPerReplica(value) if several and isinstance(value, Tensor) else value
 
         with _context.entered(self, ReplicaContext(self)):
-            result = fn(*map_structure(unwrap, args), **map_structure(unwrap, kwargs))
+            result = converted(fn)(*map_structure(unwrap, args), **map_structure(unwrap, kwargs))
             return map_structure(wrap, result)
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: Any) -> Any:
@@ -175,6 +188,33 @@ class Strategy(abc.ABC):
             return total
         return _ops.div(total, _ops.cast(_ops.global_size_of(tensor, axes=axes), dtype=dtype))
 
+    def gather(self, value: Any, axis: int) -> Any:
+        """The parts of all replicas, one after the other along an axis.
+
+        Args:
+            value: A `PerReplica` (or a structure of them) whose parts agree off the axis.
+            axis: Along which they are joined.
+
+        Raises:
+            ValueError: The parts differ off the axis, or have no axes.
+            RuntimeError: Inside `run`; use the replica context's all_gather there.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> ids = strategy.experimental_distribute_values_from_function(
+            ...     lambda context: tf.constant([context.replica_id_in_sync_group]))
+            >>> strategy.gather(ids, axis=0).numpy()
+            array([0, 1], dtype=int32)
+        """
+        inside = _context.state.replica_contexts
+        if inside and inside[-1] is not None:
+            raise RuntimeError(
+                "[Strategy.gather] called inside run; use "
+                "samegrad.distribute.get_replica_context().all_gather there."
+            )
+        return map_structure(lambda v: gather_parts(self, v, axis), value)
+
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The parts of a value as a tuple."""
         return value.values if isinstance(value, PerReplica) else (value,)
@@ -196,8 +236,12 @@ class Strategy(abc.ABC):
     def experimental_distribute_values_from_function(self, value_fn: Callable[..., Any]) -> Any:
         """A `PerReplica` of what value_fn(context) gives for each replica."""
         count = self.num_replicas_in_sync
-        values = tuple(convert_to_tensor(value_fn(ValueContext(i, count))) for i in range(count))
-        return PerReplica(values) if count > 1 else values[0]
+        made = [value_fn(ValueContext(i, count)) for i in range(count)]
+
+        def join(*parts: Any) -> Any:
+            return per_replica([convert_to_tensor(part) for part in parts])
+
+        return map_structure(join, *made)
 
 
 class ValueContext:
@@ -214,17 +258,24 @@ _DEVICE = re.compile(
 )
 
 
+def check_device(who: str, name: str) -> int:
+    """The number of a logical CPU.
+
+    Raises:
+        ValueError: The name of another device.
+    """
+    parts = _DEVICE.fullmatch(str(name))
+    if parts is None or parts["kind"].upper() != "CPU":
+        raise ValueError(
+            f"[{who}] devices are logical CPUs such as 'CPU:0': got {name!r}; or say how many "
+            "replicas: MirroredStrategy(replicas=8)."
+        )
+    return int(parts["number"])
+
+
 def _check_devices(devices: Sequence[str]) -> None:
     """One name per replica, each of a logical CPU, none twice."""
-    numbers = set()
-    for name in devices:
-        parts = _DEVICE.fullmatch(str(name))
-        if parts is None or parts["kind"].upper() != "CPU":
-            raise ValueError(
-                f"[MirroredStrategy] devices are logical CPUs such as 'CPU:0': got {name!r}; or "
-                "say how many replicas: MirroredStrategy(replicas=8)."
-            )
-        numbers.add(int(parts["number"]))
+    numbers = {check_device("MirroredStrategy", name) for name in devices}
     if len(numbers) != len(devices):
         raise ValueError(
             f"[MirroredStrategy] each device is one replica and may be named once: got "

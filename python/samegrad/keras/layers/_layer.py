@@ -16,6 +16,7 @@ from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._examples import as_examples
 from samegrad._nest import flatten, map_structure
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._user_code import converted
 from samegrad._variable import Variable
 from samegrad.keras import initializers, regularizers
 from samegrad.keras._names import snake_case, unique_name
@@ -279,7 +280,7 @@ class Layer(HasWeights):
             self._forget_added_losses()
         self._ensure_built(inputs)
         with entered(self._resolve_training(args, kwargs)):
-            outputs = self.call(inputs, *args, **kwargs)
+            outputs = converted(self.call)(inputs, *args, **kwargs)
         self._note_output(outputs)
         return outputs
 

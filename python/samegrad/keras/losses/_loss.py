@@ -6,6 +6,7 @@ from typing import Any
 
 from samegrad._examples import as_examples
 from samegrad._tensor import Tensor, TensorLike
+from samegrad._user_code import converted
 from samegrad.keras._names import snake_case
 from samegrad.keras.losses._reduction import Reduction, as_reduction, reduce_losses
 
@@ -51,7 +52,7 @@ class Loss:
         Raises:
             ValueError: The shapes do not fit, or the reduction is not defined under a strategy.
         """
-        losses = self.call(as_examples(y_true), as_examples(y_pred))
+        losses = converted(self.call)(as_examples(y_true), as_examples(y_pred))
         return reduce_losses(type(self).__name__, losses, sample_weight, self.reduction)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from samegrad._context import init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor
+from samegrad._user_code import converted
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 from samegrad.keras import initializers
 from samegrad.keras._names import snake_case, unique_name
@@ -114,8 +115,9 @@ class Metric:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """Collects the values of a batch and returns the figure so far."""
-        self.update_state(*args, **kwargs)
-        return self.result()
+        converted(self.update_state)(*args, **kwargs)
+        figure: Tensor = converted(self.result)()
+        return figure
 
     def get_config(self) -> dict[str, Any]:
         """The arguments it was made with."""

@@ -56,7 +56,7 @@ class _SumMetric(Metric):
 
     def _assign(self, variables: dict[str, Variable], sums: dict[str, Tensor]) -> None:
         for name, value in sums.items():
-            variables[name].assign_add(_ops.cast(value, dtype="float64"))
+            variables[name]._add_for_all(_ops.cast(value, dtype="float64"))
 
     def _sum(self, name: str) -> Tensor:
         """The sum of all replicas, or inside `run` that of this replica."""

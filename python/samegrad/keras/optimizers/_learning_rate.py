@@ -9,6 +9,7 @@ from typing import Any
 
 from samegrad._context import init_scope
 from samegrad._tensor import Tensor, convert_to_tensor, is_tensor
+from samegrad._user_code import converted
 from samegrad._variable import Variable
 from samegrad.keras.backend import floatx
 from samegrad.keras.optimizers.schedules import LearningRateSchedule
@@ -68,7 +69,8 @@ class LearningRate:
         takes_step = isinstance(self.function, LearningRateSchedule) or _takes_argument(
             self.function
         )
-        value = self.function(iterations) if takes_step else self.function()
+        function = converted(self.function)
+        value = function(iterations) if takes_step else function()
         return convert_to_tensor(value)
 
     def config(self) -> Any:

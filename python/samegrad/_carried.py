@@ -1,0 +1,165 @@
+"""Values that cross the border of a branch or a loop: what is a tensor there and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._dtypes import as_dtype
+from samegrad._nest import is_nested
+from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._values import TracedPerReplica
+
+
+class _Unbound:
+    """Stands for the value of a variable that has none."""
+
+    def __repr__(self) -> str:
+        return "<unbound>"
+
+
+UNBOUND = _Unbound()
+
+
+class Missing:
+    """Stands for a variable that only one branch assigns: every use explains that."""
+
+    def __init__(self, text: str) -> None:
+        self.__dict__["_text"] = text
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ValueError(self.__dict__["_text"])
+
+    _as_tensor = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_fields", "_is_leaf", "_is_per_replica"):
+            raise AttributeError(name)
+        self._refuse()
+
+
+for _name in (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "pow",
+    "matmul", "neg", "bool", "len", "iter", "getitem", "call", "float", "int", "lt", "le", "gt",
+    "ge", "array",
+):  # fmt: skip
+    setattr(Missing, f"__{_name}__", Missing._refuse)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a variable has no value."""
+    return value is UNBOUND or isinstance(value, Missing)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a tensor can hold the value, which is none yet."""
+    return isinstance(value, bool | int | float | np.ndarray | np.generic)
+
+
+def is_carried(value: Any) -> bool:
+    """Whether the value is a tensor, or stands for one per replica."""
+    return isinstance(value, Tensor | TracedPerReplica)
+
+
+def can_be_tensor(value: Any) -> bool:
+    """Whether the value is a tensor, a number or a variable."""
+    return is_carried(value) or is_number(value) or getattr(value, "_is_variable", False)
+
+
+def is_untyped(value: Any) -> bool:
+    """Whether the value is a number of Python, which takes the dtype of what it meets."""
+    return isinstance(value, int | float) and not isinstance(value, bool | np.generic)
+
+
+def as_tensor(value: Any, dtype: str | None = None) -> Tensor:
+    """The tensor of a value; a number of Python becomes `dtype`."""
+    if isinstance(value, TracedPerReplica):
+        return value.tensor  # type: ignore[no-any-return]
+    return convert_to_tensor(value, dtype if is_untyped(value) else None)
+
+
+def like(value: Any, tensor: Tensor) -> Any:
+    """The tensor in the clothes of the value it replaces."""
+    return TracedPerReplica(tensor) if isinstance(value, TracedPerReplica) else tensor
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    """Whether two values are the same to a program, whatever it does with them."""
+    if a is b:
+        return True
+    plain = (bool, int, float, str, bytes, np.generic)
+    return type(a) is type(b) and isinstance(a, plain) and bool(a == b)
+
+
+def leaves(value: Any) -> list[Any]:
+    """The leaves of a nested value, from left to right, dicts in their own order."""
+    if not is_nested(value):
+        return [value]
+    parts = value.values() if isinstance(value, Mapping) else value
+    return [leaf for part in parts for leaf in leaves(part)]
+
+
+def refill(value: Any, new: Iterator[Any]) -> Any:
+    """The nested value with its leaves taken from `new`."""
+    if not is_nested(value):
+        return next(new)
+    if isinstance(value, Mapping):
+        return {key: refill(part, new) for key, part in value.items()}
+    parts = [refill(part, new) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+
+
+def same_structure(a: Any, b: Any) -> bool:
+    """Whether two nested values differ in their leaves only."""
+    if not is_nested(a) or not is_nested(b):
+        return not is_nested(a) and not is_nested(b)
+    if isinstance(a, Mapping) or isinstance(b, Mapping):
+        both = isinstance(a, Mapping) and isinstance(b, Mapping)
+        return both and list(a) == list(b) and all(same_structure(a[k], b[k]) for k in a)
+    same = type(a) is type(b) and len(a) == len(b)
+    return same and all(same_structure(x, y) for x, y in zip(a, b, strict=True))
+
+
+def describe(value: Any) -> str:
+    """A value in an error message."""
+    if is_carried(value):
+        tensor = as_tensor(value)
+        sizes = ["?" if size is None else str(size) for size in tensor._shape]
+        shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+        return f"{as_dtype(tensor._dtype).name} {shape}"
+    if is_nested(value):
+        parts = [
+            describe(part) for part in (value.values() if isinstance(value, Mapping) else value)
+        ]
+        keys = [f"{key!r}: " for key in value] if isinstance(value, Mapping) else [""] * len(parts)
+        inside = ", ".join(key + part for key, part in zip(keys, parts, strict=True))
+        return f"{type(value).__name__} of ({inside})"
+    return "nothing" if value is UNBOUND else f"{value!r:.60}"
+
+
+def as_predicate(who: str, value: Any) -> Tensor:
+    """One bool: whether the only element of a tensor is not zero.
+
+    Raises:
+        ValueError: It has more elements.
+        TypeError: It differs between replicas, outside `run`.
+    """
+    if isinstance(value, TracedPerReplica):
+        raise TypeError(
+            f"[{who}] the condition has a value per replica here: decide inside strategy.run, or "
+            "use strategy.reduce before."
+        )
+    tensor = convert_to_tensor(value)
+    if any(size != 1 for size in tensor._shape):
+        raise ValueError(
+            f"[{who}] the condition must be one element: got {describe(tensor)}; use "
+            "samegrad.reduce_all, samegrad.reduce_any, or samegrad.where for each element."
+        )
+    if tensor._rank:
+        tensor = _core.ops.reshape(tensor, shape=[])
+    if tensor._dtype == "bool":
+        return tensor
+    return _core.ops.not_equal(tensor, convert_to_tensor(0, tensor._dtype))

@@ -1,0 +1,87 @@
+"""Python's control flow in functions that become steps.
+
+Inside `samegrad.function`, `if`, `while`, `for`, `and`, `or`, `not`, comparisons in a chain,
+`a if b else c`, `assert`, `break`, `continue` and `return` follow Python as long as their
+conditions have values. Where a condition, or what a loop goes over, is a tensor that gets its value
+when the step runs, they become part of the step. Functions that the program calls are treated
+alike; those of samegrad, Python and installed libraries stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from samegrad import _context
+from samegrad._unknown import getattr_of
+from samegrad.autograph import experimental
+from samegrad.autograph._convert import convert
+from samegrad.autograph._rewrite import rewrite
+from samegrad.autograph._source import NoSourceError
+
+
+def to_graph(
+    entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None
+) -> Callable[..., Any]:
+    """The function as `samegrad.function` traces it.
+
+    Args:
+        entity: A function or method.
+        recursive: Whether what it calls is rewritten too.
+        experimental_optional_features: Ignored.
+
+    Returns:
+        A function that does the same; with traced tensors its control flow is the step's.
+
+    Example:
+        >>> to_graph(lambda x: 1 if x > 0 else 2)(3)
+        1
+    """
+    converted = convert(entity)
+
+    @functools.wraps(entity)
+    def graph(*args: Any, **kwargs: Any) -> Any:
+        with _context.converting(recursive):
+            return converted(*args, **kwargs)
+
+    return graph
+
+
+def to_code(
+    entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None
+) -> str:
+    """The text of a rewritten function, to look at.
+
+    Args:
+        entity: A function or method.
+        recursive: Ignored.
+        experimental_optional_features: Ignored.
+
+    Returns:
+        Python code; `ag__` stands for samegrad's part.
+
+    Raises:
+        ValueError: The function's source code cannot be found, or it is of a kind that is not
+            rewritten.
+
+    Example:
+        >>> import fractions
+        >>> "ag__.if_stmt" in to_code(fractions.Fraction.limit_denominator)
+        True
+    """
+    function: Any = getattr(entity, "__wrapped__", entity)
+    function = getattr(function, "__func__", function)
+    try:
+        factory: Any = rewrite(function).body[0]
+    except (NoSourceError, AttributeError) as error:
+        raise ValueError(f"[to_code] {entity!r:.80} cannot be rewritten: {error}.") from error
+    definition = factory.body[0]
+    definition.name = function.__name__.strip("<>")
+    return ast.unparse(definition)
+
+
+__all__ = ["experimental", "to_code", "to_graph"]
+
+__getattr__ = getattr_of(__name__)

@@ -1,0 +1,91 @@
+"""Python's functions that a rewritten function calls in another form, where tensors are traced."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from samegrad import math
+from samegrad._control_flow import is_traced
+from samegrad._creation import range_
+from samegrad._nest import flatten
+from samegrad._print import print_
+from samegrad.autograph._sequences import Enumerated, Range, Zipped, refuse_dataset, sequence_of
+
+
+def _any_traced(*values: Any) -> bool:
+    return any(is_traced(value) for value in values)
+
+
+def _range(*bounds: Any) -> Any:
+    return Range(*bounds) if _any_traced(*bounds) else range(*bounds)
+
+
+def _tensor_range(start: Any, limit: Any = None, delta: Any = 1, *args: Any, **kwargs: Any) -> Any:
+    if _any_traced(start, limit, delta) and not args and not kwargs:
+        return Range(start, limit, delta)
+    return range_(start, limit, delta, *args, **kwargs)
+
+
+def _enumerate(iterable: Any, start: Any = 0) -> Any:
+    refuse_dataset(iterable, "enumerate")
+    sequence = sequence_of(iterable)
+    return enumerate(iterable, start) if sequence is None else Enumerated(sequence, start)
+
+
+def _zip(*iterables: Any, **options: Any) -> Any:
+    for iterable in iterables:
+        refuse_dataset(iterable, "zip")
+    sequences = [sequence for i in iterables if (sequence := sequence_of(i)) is not None]
+    if not sequences or len(sequences) < len(iterables):
+        return zip(*iterables, **options)  # noqa: B905
+    return Zipped(sequences)
+
+
+def _next(iterator: Any, *default: Any) -> Any:
+    refuse_dataset(iterator, "next")
+    return next(iterator, *default)
+
+
+def _print(*values: Any, sep: str | None = None, end: str | None = None, **options: Any) -> None:
+    if not _any_traced(*flatten(list(values))):
+        print(*values, sep=sep, end=end, **options)
+        return
+    print_(*values, sep=" " if sep is None else sep, end="\n" if end is None else end)
+
+
+def _extreme(
+    python: Callable[..., Any], pair: Callable[..., Any], reduce: Callable[..., Any]
+) -> Callable[..., Any]:
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        values = args if len(args) > 1 else flatten(args[0]) if args else []
+        if kwargs or not _any_traced(*values):
+            return python(*args, **kwargs)
+        result = values[0]
+        for value in values[1:]:
+            result = pair(result, value)
+        return reduce(result, 0) if len(values) == 1 and args[0] is result else result
+
+    return choose
+
+
+def _reduced(python: Callable[..., Any], reduce: Callable[..., Any]) -> Callable[..., Any]:
+    def decide(iterable: Any) -> Any:
+        return reduce(iterable) if is_traced(iterable) else python(iterable)
+
+    return decide
+
+
+REPLACED: dict[Any, Callable[..., Any]] = {
+    builtins.range: _range,
+    range_: _tensor_range,
+    builtins.enumerate: _enumerate,
+    builtins.zip: _zip,
+    builtins.next: _next,
+    builtins.print: _print,
+    builtins.max: _extreme(max, math.maximum, math.reduce_max),
+    builtins.min: _extreme(min, math.minimum, math.reduce_min),
+    builtins.all: _reduced(all, math.reduce_all),
+    builtins.any: _reduced(any, math.reduce_any),
+}

@@ -1,0 +1,188 @@
+"""Which functions are rewritten, when, and the rewritten functions themselves."""
+
+from __future__ import annotations
+import __future__
+
+import functools
+import operator
+import os
+import site
+import sys
+import sysconfig
+import types
+from typing import Any
+
+from samegrad import _context
+from samegrad.autograph._builtins import REPLACED
+from samegrad.autograph._expressions import RUNTIME
+from samegrad.autograph._rewrite import FACTORY, FUNCTION, rewrite
+from samegrad.autograph._source import NoSourceError
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SCHEMES = ("stdlib", "platstdlib", "purelib", "platlib")
+_LIBRARIES = tuple(
+    os.path.join(os.path.abspath(path), "")
+    for path in (
+        *(sysconfig.get_paths()[scheme] for scheme in _SCHEMES),
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+    )
+)
+_FUTURE = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+
+Key = tuple[str, types.CodeType]  # code objects of different files may be equal
+_rewritten: dict[Key, types.CodeType] = {}
+_reasons: dict[Key, str] = {}  # why functions stay as they are
+_new_codes: set[Key] = set()
+
+
+def convert(value: Any) -> Any:
+    """The callable with its control flow rewritten, or itself where that is not to be done.
+
+    Args:
+        value: A function, method, partial, object with `__call__`, or anything else.
+
+    Example:
+        >>> convert(range) is range
+        False
+        >>> import json
+        >>> convert(json.dumps) is json.dumps
+        True
+    """
+    if isinstance(value, types.FunctionType):
+        return REPLACED.get(value) or _convert_function(value)
+    if isinstance(value, types.MethodType):
+        return _convert_method(value)
+    if isinstance(value, functools.partial):
+        return functools.partial(convert(value.func), *value.args, **value.keywords)
+    try:
+        replacement = REPLACED.get(value)
+    except TypeError:  # it has no hash
+        replacement = None
+    if replacement is not None:
+        return replacement
+    call = getattr(type(value), "__call__", None)  # noqa: B004
+    if isinstance(call, types.FunctionType) and is_user_code(call.__code__):
+        return _convert_method(types.MethodType(call, value))
+    return value
+
+
+def _convert_method(method: types.MethodType) -> Any:
+    function = method.__func__
+    if not isinstance(function, types.FunctionType):
+        return method
+    converted = _convert_function(function)
+    return method if converted is function else types.MethodType(converted, method.__self__)
+
+
+def is_user_code(code: types.CodeType) -> bool:
+    """Whether the code belongs to the program, not to samegrad, Python or an installed library."""
+    name = code.co_filename
+    if name.startswith(_PACKAGE):
+        return False
+    return not name.startswith((*_LIBRARIES, "<frozen", "<__array_function__"))
+
+
+def _key(code: types.CodeType) -> Key:
+    return code.co_filename, code
+
+
+def _convert_function(function: types.FunctionType) -> types.FunctionType:
+    key = _key(function.__code__)
+    new_code = _rewritten.get(key)
+    if new_code is None:
+        if key in _reasons or key in _new_codes or not is_user_code(function.__code__):
+            return function
+        try:
+            new_code = compile_rewritten(function)
+        except NoSourceError as error:
+            _reasons[key] = str(error)
+            return function
+        _rewritten[key] = new_code
+        _new_codes.add(_key(new_code))
+    return _with_code(function, new_code)
+
+
+def compile_rewritten(function: types.FunctionType) -> types.CodeType:
+    """The code of the rewritten function.
+
+    Raises:
+        NoSourceError: It cannot be rewritten.
+    """
+    code = function.__code__
+    flags = code.co_flags & _FUTURE
+    try:
+        made = compile(rewrite(function), code.co_filename, "exec", flags=flags, dont_inherit=True)
+    except SyntaxError as error:
+        raise NoSourceError(f"its form is not supported ({error})") from error
+    return _renamed(_find(_find(made, FACTORY), FUNCTION), code)
+
+
+def _find(code: types.CodeType, name: str) -> types.CodeType:
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType) and part.co_name == name:
+            return part
+    raise AssertionError(name)
+
+
+def _renamed(code: types.CodeType, original: types.CodeType) -> types.CodeType:
+    """Tracebacks call the blocks of a function by the name of the function."""
+    constants = tuple(
+        _renamed(part, original)
+        if isinstance(part, types.CodeType) and _is_generated(part)
+        else part
+        for part in code.co_consts
+    )
+    names: dict[str, Any] = {"co_name": original.co_name}
+    if hasattr(original, "co_qualname"):
+        names["co_qualname"] = original.co_qualname
+    return code.replace(co_consts=constants, **names)
+
+
+def _is_generated(code: types.CodeType) -> bool:
+    return code.co_name.startswith("ag__")
+
+
+def _with_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """A function with the rewritten code that shares everything else with the original."""
+    from samegrad.autograph import _operators
+
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[RUNTIME] = types.CellType(_operators)
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, closure
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(made, function)
+    return made
+
+
+def call(value: Any) -> Any:
+    """What a rewritten function calls where its text says `value(…)`."""
+    return convert(value) if _context.state.converting else value
+
+
+def why_unchanged() -> str:
+    """Why the control flow at the user's innermost line is Python's."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return "there is no function around it"
+    code = frame.f_code
+    if not _context.state.converting:
+        return (
+            "it becomes part of the step inside samegrad.function only (without autograph=False "
+            "and do_not_convert), not in a bare strategy.run"
+        )
+    if _key(code) in _reasons:
+        return f"{code.co_name} could not be rewritten: {_reasons[_key(code)]}"
+    if not is_user_code(code):
+        return f"{code.co_name} belongs to an installed library"
+    return (
+        f"{code.co_name} was not called by rewritten code, or this is a comprehension, whose "
+        "conditions stay Python's"
+    )

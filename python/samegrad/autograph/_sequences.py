@@ -1,0 +1,142 @@
+"""What a loop of a step can go over: the rows of a tensor, ranges, and both counted or paired."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from samegrad import _core
+from samegrad._arrays import cast, gather, where
+from samegrad._arrays import shape as shape_of
+from samegrad._control_flow import is_traced
+from samegrad._creation import range_
+from samegrad._tensor import Tensor, convert_to_tensor, match
+from samegrad.math import maximum, minimum
+
+
+class Sequence(abc.ABC):
+    """Items by number, each made inside the loop."""
+
+    @abc.abstractmethod
+    def length(self) -> Any:
+        """How many items there are."""
+
+    @abc.abstractmethod
+    def item(self, index: Tensor) -> Any:
+        """The item with the number."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(
+            "[for] how often this loop runs is known in the step only, so it must be the `for` of "
+            "a function that samegrad.function rewrites: no comprehension, and no code of an "
+            "installed library; or use samegrad.while_loop."
+        )
+
+
+class Rows(Sequence):
+    """A tensor along axis 0."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        if not tensor._rank:
+            raise TypeError("[for] a tensor without axes has no rows to go over.")
+        self._tensor = tensor
+
+    def length(self) -> Any:
+        """The size of axis 0."""
+        return shape_of(self._tensor)[0]
+
+    def item(self, index: Tensor) -> Any:
+        """The row."""
+        return gather(self._tensor, index)
+
+
+class Range(Sequence):
+    """The numbers of a range with a bound that has no value yet."""
+
+    def __init__(self, start: Any, limit: Any = None, delta: Any = 1) -> None:
+        self._given = (start,) if limit is None else (start, limit, delta)
+        bounds = (0, start, delta) if limit is None else (start, limit, delta)
+        like = next(convert_to_tensor(n) for n in bounds if is_traced(n))
+        self._start, self._limit, self._delta = (match(n, like) for n in bounds)
+
+    def length(self) -> Any:
+        """How many numbers there are."""
+        distance = self._limit - self._start
+        one = convert_to_tensor(1, distance._dtype)
+        if distance._dtype not in ("int32", "int64"):
+            steps = _core.ops.floor(-(distance / self._delta))
+            return cast(maximum(-steps, 0.0), "int32")
+        least = where(self._delta > 0, one, -one)
+        return maximum((distance + self._delta - least) // self._delta, 0)
+
+    def item(self, index: Tensor) -> Any:
+        """The number."""
+        return self._start + cast(index, self._start._dtype) * self._delta
+
+    def _as_tensor(self) -> Tensor:
+        return range_(*self._given)  # says why this cannot be
+
+
+class Enumerated(Sequence):
+    """Pairs of a number and an item."""
+
+    def __init__(self, sequence: Sequence, start: Any = 0) -> None:
+        self._sequence, self._start = sequence, start
+
+    def length(self) -> Any:
+        """That of the items."""
+        return self._sequence.length()
+
+    def item(self, index: Tensor) -> Any:
+        """The pair."""
+        return index + self._start, self._sequence.item(index)
+
+
+class Zipped(Sequence):
+    """Tuples of items, as many as the shortest sequence has."""
+
+    def __init__(self, sequences: list[Sequence]) -> None:
+        self._sequences = sequences
+
+    def length(self) -> Any:
+        """That of the shortest."""
+        lengths = [cast(sequence.length(), "int32") for sequence in self._sequences]
+        shortest = lengths[0]
+        for length in lengths[1:]:
+            shortest = minimum(shortest, length)
+        return shortest
+
+    def item(self, index: Tensor) -> Any:
+        """The tuple."""
+        return tuple(sequence.item(index) for sequence in self._sequences)
+
+
+def sequence_of(value: Any) -> Sequence | None:
+    """What a loop of the step goes over; None if the loop is Python's."""
+    if isinstance(value, Sequence):
+        return value
+    if not _core.tracing() or not (isinstance(value, Tensor) or hasattr(value, "_is_variable")):
+        return None
+    return Rows(convert_to_tensor(value))
+
+
+def refuse_dataset(value: Any, who: str) -> None:
+    """Raises if the batches of a dataset would become constants of a step."""
+    from samegrad.data._dataset import Dataset
+    from samegrad.data._iterator import ResumableIterator
+    from samegrad.distribute._input import DistributedDataset
+
+    if _core.tracing() and isinstance(value, Dataset | DistributedDataset | ResumableIterator):
+        _refuse(value, who)
+
+
+def _refuse(value: Any, who: str) -> NoReturn:
+    raise TypeError(
+        f"[{who}] a samegrad.function is one step, traced once, and cannot take batches of its "
+        f"own: got a {type(value).__name__} inside it. Loop outside and give the function one "
+        "batch at a time: `for batch in dataset: step(batch)`."
+    )
+
+
+__all__ = ["Enumerated", "Range", "Rows", "Sequence", "Zipped", "refuse_dataset", "sequence_of"]

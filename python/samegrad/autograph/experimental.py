@@ -1,0 +1,72 @@
+"""How functions say that they want Python's control flow, and limits of loops."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from samegrad import _context
+from samegrad._unknown import getattr_of
+
+
+def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
+    """Makes a function, and all that it calls, keep Python's control flow inside a step.
+
+    Args:
+        func: The function; without it, the result is a decorator.
+
+    Returns:
+        The function.
+
+    Example:
+        >>> import samegrad as tf
+        >>> @tf.autograph.experimental.do_not_convert
+        ... def sign(x):
+        ...     return 1.0 if x > 0.0 else -1.0
+        >>> tf.function(sign)(tf.constant(2.0))  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        TypeError: [Tensor] this tensor has no value yet: ...
+    """
+    if func is None:
+        return do_not_convert
+
+    @functools.wraps(func)
+    def unconverted(*args: Any, **kwargs: Any) -> Any:
+        with _context.converting(False):
+            return func(*args, **kwargs)
+
+    return unconverted
+
+
+def set_loop_options(
+    parallel_iterations: int | None = None,
+    swap_memory: bool | None = None,
+    maximum_iterations: int | None = None,
+    shape_invariants: Any = None,
+) -> None:
+    """Sets options of the loop whose first statement it is.
+
+    Args:
+        parallel_iterations: Ignored.
+        swap_memory: Ignored.
+        maximum_iterations: The largest number of rounds, where the loop is part of a step.
+        shape_invariants: Ignored: shapes stay as they are.
+
+    Example:
+        >>> import samegrad as tf
+        >>> @tf.function
+        ... def count(n):
+        ...     i = 0
+        ...     while i < n:
+        ...         tf.autograph.experimental.set_loop_options(maximum_iterations=3)
+        ...         i += 1
+        ...     return i
+        >>> int(count(tf.constant(10)))
+        3
+    """
+
+
+__all__ = ["do_not_convert", "set_loop_options"]
+
+__getattr__ = getattr_of(__name__)

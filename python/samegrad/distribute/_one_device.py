@@ -1,0 +1,34 @@
+"""The strategy of one device."""
+
+from __future__ import annotations
+
+from samegrad.distribute._strategy import Strategy, check_device
+
+
+class OneDeviceStrategy(Strategy):
+    """One replica on all threads: to test a distributed program without distribution.
+
+    Args:
+        device: The name of a logical CPU.
+
+    Raises:
+        ValueError: The name of another device.
+
+    Example:
+        >>> OneDeviceStrategy("/cpu:0").num_replicas_in_sync
+        1
+    """
+
+    def __init__(self, device: str) -> None:
+        check_device("OneDeviceStrategy", device)
+        self._device = device
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The device that was named."""
+        return (self._device,)

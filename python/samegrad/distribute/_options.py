@@ -1,0 +1,85 @@
+"""Options that programs for tf.distribute hand over: they say how, so no result depends on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """Options of `experimental_distribute_dataset`.
+
+    The engine gathers batches on a thread of its own and hands out views of one buffer, so that
+    there is nothing to fetch to a device. PER_WORKER replication with a function of the
+    `InputContext` is what `distribute_datasets_from_function` does.
+
+    Args:
+        experimental_fetch_to_device: Of no use here.
+        experimental_replication_mode: Of no use here.
+        experimental_place_dataset_on_device: Of no use here.
+        experimental_per_replica_buffer_size: Of no use here.
+
+    Example:
+        >>> InputOptions(experimental_fetch_to_device=False).experimental_fetch_to_device
+        False
+    """
+
+    experimental_fetch_to_device: bool | None = None
+    experimental_replication_mode: Any = None
+    experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of `Strategy.run`; both concern TPUs.
+
+    Args:
+        experimental_enable_dynamic_batch_size: Any number of examples always runs here.
+        experimental_bucketizing_dynamic_shape: Of no use here.
+        experimental_xla_options: Of no use here.
+
+    Example:
+        >>> RunOptions().experimental_enable_dynamic_batch_size
+        True
+    """
+
+    experimental_enable_dynamic_batch_size: bool = True
+    experimental_bucketizing_dynamic_shape: bool = False
+    experimental_xla_options: Any = None
+
+
+@dataclass(frozen=True)
+class CommunicationOptions:
+    """Options of collectives: replicas of one process share memory, nothing is packed or sent.
+
+    Args:
+        bytes_per_pack: Of no use here.
+        timeout_seconds: Of no use here: no replica waits for another one.
+        implementation: Of no use here.
+    """
+
+    bytes_per_pack: int = 0
+    timeout_seconds: float | None = None
+    implementation: Any = None
+
+
+class CrossDeviceOps:
+    """How replicas are joined elsewhere; here they are always added in the order of one tree."""
+
+    def __init__(self, *settings: Any, **named: Any) -> None:
+        self.settings: Sequence[Any] = (settings, named)
+
+
+class NcclAllReduce(CrossDeviceOps):
+    """Taken and ignored: see `CrossDeviceOps`."""
+
+
+class HierarchicalCopyAllReduce(CrossDeviceOps):
+    """Taken and ignored: see `CrossDeviceOps`."""
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    """Taken and ignored: see `CrossDeviceOps`."""

@@ -1,0 +1,10 @@
+"""Names that tf.distribute.experimental has."""
+
+from samegrad._unknown import getattr_of
+from samegrad.distribute._options import CommunicationOptions
+
+__all__ = [
+    "CommunicationOptions",
+]
+
+__getattr__ = getattr_of(__name__)

@@ -1,0 +1,150 @@
+"""Loss helpers."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+
+from .values import local, mirrored, per_replica
+
+compute = tf.nn.compute_average_loss
+regularization = tf.nn.scale_regularization_loss
+
+
+@pytest.mark.parity("loss: [1..5] with global batch 10 is 1.5")
+def test_the_average_divides_by_the_batch_given() -> None:
+    assert float(compute([1.0, 2.0, 3.0, 4.0, 5.0], global_batch_size=10)) == 1.5
+
+
+@pytest.mark.parity("loss: [2.5,6.2,5.] is 4.56667 alone and half of it on each of two")
+def test_replicas_that_have_the_same_losses_share_the_average() -> None:
+    losses = [2.5, 6.2, 5.0]
+    assert float(compute(losses)) == pytest.approx(4.56667, abs=1e-5)
+    strategy = mirrored()
+    shares = strategy.run(lambda: compute(tf.constant(losses)))
+    assert local(strategy, shares) == pytest.approx([2.28333, 2.28333], abs=1e-5)
+    assert float(strategy.reduce("SUM", shares, axis=None)) == pytest.approx(4.56667, abs=1e-5)
+
+
+@pytest.mark.parity("loss: sample weights weigh, the batch divides")
+@pytest.mark.parametrize(
+    ("losses", "weights", "expected"),
+    [
+        ([2.0, 4.0, 6.0], 2.0, 8.0),
+        ([2.0, 4.0, 6.0], [0.3, 0.5, 0.2], 1.266667),
+        ([[2.0, 0.5], [4.0, 1.0]], [[0.3, 0.7], [0.2, 0.8]], 1.275),
+    ],
+)
+def test_sample_weights(losses, weights, expected) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = float(compute(losses, sample_weight=weights))
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parity("loss: without a batch size the actual global count divides")
+@pytest.mark.parametrize(
+    ("parts", "expected"), [(([1.0, 2.0, 3.0], [10.0]), 4.0), (([8.0], []), 8.0)]
+)
+def test_the_actual_count_divides_where_shares_are_uneven(parts, expected) -> None:
+    strategy = mirrored()
+    values = per_replica(strategy, *(np.asarray(part, np.float32) for part in parts))
+    shares = strategy.run(compute, args=(values,))
+    assert float(strategy.reduce("SUM", shares, axis=None)) == expected
+
+
+@pytest.mark.parity("loss: global batch size 0, -1, 4.0, [4]; scalar loss; other weights")
+def test_senseless_batch_sizes_and_losses() -> None:
+    losses = [1.0, 2.0]
+    assert float(compute(losses, global_batch_size=0)) == 0.0
+    with pytest.raises(ValueError, match="-1"):
+        compute(losses, global_batch_size=-1)
+    with pytest.raises(TypeError, match=r"4\.0"):
+        compute(losses, global_batch_size=4.0)
+    with pytest.raises(ValueError, match=r"\[4\]|\(1,\)"):
+        compute(losses, global_batch_size=[4])
+    with pytest.raises(ValueError, match="per example|scalar|number"):
+        compute(3.0)
+    with pytest.raises(ValueError, match="3"):
+        compute(losses, sample_weight=[1.0, 2.0, 3.0])
+
+
+@pytest.mark.parity("loss: in cross-replica context only with a batch size; float64 stays")
+def test_cross_replica_context_needs_the_batch_size() -> None:
+    with mirrored().scope():
+        with pytest.raises(RuntimeError, match="global_batch_size"):
+            compute([2.0, 3.0])
+        assert float(compute([2.0, 3.0], global_batch_size=4)) == 1.25
+    assert compute(np.array([1.0, 2.0])).dtype == tf.float64
+
+
+@pytest.mark.parity("loss: scale_regularization_loss divides by the replicas")
+def test_regularization_is_divided_by_the_replicas() -> None:
+    losses = [2.5, 6.2, 5.0]
+    assert float(regularization(losses)) == pytest.approx(13.7, abs=1e-5)
+    assert float(regularization([])) == 0.0
+    strategy = mirrored()
+    shares = strategy.run(lambda: regularization(losses))
+    assert local(strategy, shares) == pytest.approx([6.85] * len(local(strategy, shares)))
+    with strategy.scope(), pytest.raises(RuntimeError):
+        regularization(losses)
+
+
+@pytest.mark.parity("loss: AUTO and SUM_OVER_BATCH_SIZE under a strategy are refused")
+@pytest.mark.parametrize("reduction", ["auto", "sum_over_batch_size"])
+def test_means_of_a_replica_are_refused_with_the_right_ones(reduction) -> None:
+    loss = tf.keras.losses.MeanSquaredError(reduction=reduction)
+    with pytest.raises(ValueError, match=r"NONE.*SUM.*GLOBAL_MEAN|GLOBAL_MEAN.*NONE.*SUM"):
+        mirrored().run(lambda: loss([[1.0]], [[2.0]]))
+
+
+@pytest.mark.parity("loss: GLOBAL_MEAN is the share of the true mean; names and enums")
+def test_the_global_mean_and_reductions_by_name() -> None:
+    strategy = mirrored()
+    y = per_replica(strategy, np.float32([[1], [2], [3]]), np.float32([[10]]))
+    loss = tf.keras.losses.MeanAbsoluteError(reduction="global_mean")
+    shares = strategy.run(lambda v: loss(v * 0.0, v), args=(y,))
+    assert float(strategy.reduce("SUM", shares, axis=None)) == 4.0
+    by_enum = tf.keras.losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.SUM)
+    by_name = tf.keras.losses.MeanSquaredError(reduction="sum")
+    assert float(by_enum([[1.0]], [[3.0]])) == float(by_name([[1.0]], [[3.0]])) == 4.0
+
+
+@pytest.mark.parity("loss: a loss of more axes averaged by the batch only is warned of")
+def test_inner_axes_that_nobody_averaged_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="axes|axis|dimension"):
+        compute([[1.0, 2.0], [3.0, 4.0]])
+
+
+@pytest.mark.parity("loss: [2,3]|[4,5] with 4 is 1.25|2.25, a Mean metric of them reads 1.75")
+def test_the_example_of_the_tutorial() -> None:
+    strategy = mirrored()
+    with strategy.scope():
+        metric = tf.keras.metrics.Mean()
+
+    def fn(losses):
+        share = compute(losses, global_batch_size=4)
+        metric.update_state(share)
+        return share
+
+    shares = strategy.run(fn, args=(per_replica(strategy, [2.0, 3.0], [4.0, 5.0]),))
+    assert local(strategy, shares) == [1.25, 2.25]
+    assert float(strategy.reduce("SUM", shares, axis=None)) == 3.5
+    assert float(metric.result()) == 1.75
+
+
+@pytest.mark.parity("loss: a share times the replicas fed to a Mean reads what is meant")
+def test_a_share_times_the_replicas_has_the_mean_of_the_batch() -> None:
+    strategy = mirrored()
+    with strategy.scope():
+        metric = tf.keras.metrics.Mean()
+
+    def fn(losses):
+        metric.update_state(compute(losses, global_batch_size=4) * 2.0)
+
+    strategy.run(fn, args=(per_replica(strategy, [2.0, 3.0], [4.0, 5.0]),))
+    assert float(metric.result()) == 3.5

@@ -1,0 +1,119 @@
+"""run, values and contexts."""
+
+from __future__ import annotations
+
+import pytest
+
+import samegrad as tf
+
+from .values import local, mirrored, per_replica
+
+
+@pytest.mark.parity("run: PerReplica is unwrapped anywhere, results are regrouped")
+def test_arguments_are_unwrapped_and_results_regrouped() -> None:
+    strategy = mirrored()
+    x = per_replica(strategy, 1.0, 3.0)
+
+    def fn(pair, *, more):
+        return {"sum": pair[0] + more["x"], "none": None, "seven": 7, "pair": (pair[1], more["x"])}
+
+    found = strategy.run(fn, args=((x, 5),), kwargs={"more": {"x": x}})
+    assert local(strategy, found["sum"]) == [2.0, 6.0]
+    assert found["none"] is None and found["seven"] == 7 and found["pair"][0] == 5
+    assert local(strategy, found["pair"][1]) == [1.0, 3.0]
+
+
+@pytest.mark.parity("run: experimental_local_results")
+def test_local_results_are_a_tuple() -> None:
+    strategy = mirrored()
+    assert strategy.experimental_local_results(5) == (5,)
+    assert len(strategy.experimental_local_results(per_replica(strategy, 1.0, 2.0))) == 2
+
+
+@pytest.mark.parity("run: experimental_distribute_values_from_function")
+def test_values_are_made_with_the_number_of_the_replica() -> None:
+    strategy = mirrored(3)
+    values = strategy.experimental_distribute_values_from_function(
+        lambda context: context.replica_id_in_sync_group * 10 + context.num_replicas_in_sync
+    )
+    assert local(strategy, values) == [3, 13, 23]
+
+
+@pytest.mark.parity("run: get_replica_context, in_cross_replica_context, has_strategy")
+def test_the_contexts_are_those_of_the_place() -> None:
+    distribute = tf.distribute
+    assert distribute.get_replica_context().num_replicas_in_sync == 1
+    assert not distribute.has_strategy() and not distribute.in_cross_replica_context()
+    strategy = mirrored()
+    with strategy.scope():
+        assert distribute.get_replica_context() is None
+        assert distribute.in_cross_replica_context() and distribute.has_strategy()
+        assert distribute.get_strategy() is strategy
+
+        def fn():
+            assert distribute.get_replica_context().num_replicas_in_sync == 2
+            assert distribute.get_strategy() is strategy
+            assert not distribute.in_cross_replica_context()
+
+        strategy.run(fn)
+
+
+@pytest.mark.parity("run: run or reduce inside run is an error")
+@pytest.mark.parametrize(
+    "call", [lambda s: s.run(lambda: 1), lambda s: s.reduce("SUM", 1.0, axis=None)]
+)
+def test_run_and_reduce_inside_run_are_refused(call) -> None:
+    strategy = mirrored()
+    with pytest.raises(RuntimeError, match="inside run"):
+        strategy.run(lambda: call(strategy))
+
+
+@pytest.mark.parity("run: the same scope nests, another one does not")
+def test_a_scope_nests_in_itself_only() -> None:
+    strategy, other = mirrored(), mirrored()
+    with strategy.scope(), strategy.scope():
+        pass
+    with strategy.scope(), pytest.raises(RuntimeError, match="another strategy"), other.scope():
+        pass
+
+
+@pytest.mark.parity("run: fn runs once for all replicas, values cannot be looked at")
+@pytest.mark.parametrize("look", [float, bool, int, lambda x: x.numpy()])
+def test_a_value_of_a_replica_cannot_become_a_python_number(look) -> None:
+    strategy = mirrored()
+    calls = []
+
+    def fn(x):
+        calls.append(x)
+        return look(x)
+
+    with pytest.raises(TypeError, match="return it"):
+        strategy.run(fn, args=(per_replica(strategy, 1.0, 2.0),))
+    assert len(calls) == 1
+
+
+@pytest.mark.parity("run: MirroredStrategy() is one replica")
+def test_without_arguments_there_is_one_replica() -> None:
+    assert tf.distribute.MirroredStrategy().num_replicas_in_sync == 1
+
+
+@pytest.mark.parity("run: a PerReplica is no tensor outside run")
+@pytest.mark.parametrize("use", [lambda x: x + 1.0, tf.exp, float, lambda x: tf.constant(x)])
+def test_a_value_per_replica_is_no_tensor_outside_run(use) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        use(per_replica(mirrored(), 1.0, 2.0))
+
+
+@pytest.mark.parity("run: an exception in fn reaches the caller unchanged")
+def test_an_exception_reaches_the_caller_unchanged() -> None:
+    class OwnError(Exception):
+        pass
+
+    error = OwnError("mine")
+
+    def fn():
+        raise error
+
+    with pytest.raises(OwnError) as caught:
+        mirrored().run(fn)
+    assert caught.value is error
