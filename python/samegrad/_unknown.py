@@ -16,7 +16,7 @@ NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
-    "autograph.experimental",
+    "autograph.experimental", "keras.mixed_precision",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -110,6 +110,8 @@ REASONS = {
     "bfloat16": _NUMBERS,
     "complex64": _NUMBERS,
     "complex128": _NUMBERS,
+    "Policy": _NUMBERS,
+    "global_policy": _NUMBERS,
     "set_global_policy": _NUMBERS,
     "summary": _LOG,
     "profiler": "see explain() of a function or strategy",

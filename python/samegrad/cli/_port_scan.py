@@ -152,6 +152,15 @@ class _Scanner(ast.NodeVisitor):
             if keyword.arg is not None:
                 self._use(path or "", keyword.lineno, keyword.arg)
 
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        # A long sum is as deep as it is long: too deep for recursion.
+        left: ast.expr = node
+        rights = []
+        while isinstance(left, ast.BinOp):
+            rights.append(left.right)
+            left = left.left
+        self._visit_all([left, *reversed(rights)])
+
     # Bindings.
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -307,10 +316,12 @@ def _arguments(arguments: ast.arguments) -> list[ast.arg]:
 def _of_this_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes and those below, without the insides of functions, classes and comprehensions."""
     inner = (*_FUNCTIONS, ast.ClassDef, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-    for node in nodes:
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
         yield node
         if not isinstance(node, inner):
-            yield from _of_this_scope(ast.iter_child_nodes(node))
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _stored(nodes: Iterable[ast.AST]) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from samegrad._unknown import explain, look_up
 from samegrad.cli._port_scan import Use, scan
 from samegrad.cli._port_sources import read
+from samegrad.cli._progress import CommandError
 
 EXIT_COMPLETE = 0
 EXIT_MISSING = 1
@@ -48,7 +49,7 @@ def run(paths: Sequence[str]) -> int:
         OSError: A file cannot be read.
         CommandError: One is no Python or no notebook.
     """
-    programs = [scan(read(path)) for path in paths]
+    programs = [_uses(path) for path in paths]
     missing = [found for uses in programs for found in missing_names(uses)]
     looked_up = {(use.path, use.keyword) for uses in programs for use in uses}
     for found in missing:
@@ -62,6 +63,16 @@ def run(paths: Sequence[str]) -> int:
     else:
         print("No name of TensorFlow is used.")
     return EXIT_COMPLETE
+
+
+def _uses(path: str) -> list[Use]:
+    try:
+        return scan(read(path))
+    except RecursionError as error:
+        raise CommandError(
+            f"[port-check] statements must not be nested hundreds of levels deep: {path}. Split "
+            "the longest chain of elif or of calls."
+        ) from error
 
 
 def _count(names: int) -> str:

@@ -99,6 +99,13 @@ def test_names_are_followed_as_python_binds_them(check, source, expected):
     assert missing(check, "import tensorflow as tf\n" + source) == expected
 
 
+def test_a_long_sum_is_read(check):
+    assert missing(check, "import tensorflow as tf\n" + "tf.nope + " * 2000 + "tf.gone") == [
+        "2 tf.nope",
+        "2 tf.gone",
+    ]
+
+
 def test_star_imports(check):
     source = "from tensorflow.keras.layers import *\nDense(3, color=1)\nLSTN(4)\nown = 3\nown, len"
     assert missing(check, source) == ["2 tf.keras.layers.Dense(color=)", "3 tf.keras.layers.LSTN"]
@@ -229,6 +236,7 @@ def test_the_program_is_not_run(check, tmp_path):
         ("a.py", b"# coding: nope\n", "a.py: unknown encoding"),
         ("a.py", b"x = 1\0", "a.py.*null byte"),
         ("a.py", b"x = " + b"(" * 300 + b")" * 300, "a.py.*nested"),
+        ("a.py", b"x" + b".a()" * 900, "a.py.*Split"),
         ("n.ipynb", None, "cannot use n.ipynb: No such file"),
         ("n.ipynb", b"import tensorflow", "n.ipynb: Expecting value.*Jupyter"),
         ("n.ipynb", b"\xff", "n.ipynb: .*decode"),

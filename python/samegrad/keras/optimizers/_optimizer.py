@@ -208,18 +208,9 @@ class Optimizer:
             RuntimeError: Called in cross-replica context.
             ValueError: All gradients are None, or one has not its variable's shape.
         """
-        if get_replica_context() is None:
-            raise RuntimeError(
-                f"[{self.name}] apply_gradients needs a replica's gradients: got called in "
-                "cross-replica context; call it in the function given to strategy.run."
-            )
+        aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
         pairs = self._connected(list(grads_and_vars))
-        variables = [variable for _, variable in pairs]
-        self.build(variables)
-        gradients = [self._checked(gradient, variable) for gradient, variable in pairs]
-        if experimental_aggregate_gradients and not skip_gradients_aggregation:
-            gradients = all_reduce_sum(gradients)
-        self._assign_updates(self._clipping(gradients), variables)
+        self._assign_updates(*self._reduced(pairs, aggregate))
 
     def minimize(
         self,
@@ -255,8 +246,26 @@ class Optimizer:
                 "function."
             )
         variables = var_list() if callable(var_list) else var_list
-        gradients = tape.gradient(loss, list(variables))
+        gradients = self._differentiate(tape, loss, list(variables))
         self.apply_gradients(zip(gradients, variables, strict=True))
+
+    def _differentiate(self, tape: Any, loss: Any, variables: list[Variable]) -> Any:
+        """The gradients that `minimize` applies."""
+        return tape.gradient(loss, variables)
+
+    def _reduced(
+        self, pairs: Sequence[tuple[Tensor, Variable]], aggregate: bool
+    ) -> tuple[list[Tensor], list[Variable]]:
+        """The gradients, summed over the replicas, and their variables, whose slots exist."""
+        if get_replica_context() is None:
+            raise RuntimeError(
+                f"[{self.name}] apply_gradients needs a replica's gradients: got called in "
+                "cross-replica context; call it in the function given to strategy.run."
+            )
+        variables = [variable for _, variable in pairs]
+        self.build(variables)
+        gradients = [self._checked(gradient, variable) for gradient, variable in pairs]
+        return (all_reduce_sum(gradients) if aggregate else gradients), variables
 
     def _connected(
         self, pairs: Sequence[tuple[Tensor | None, Variable]]
@@ -287,19 +296,36 @@ class Optimizer:
         kind = variable.dtype.name
         return tensor if tensor._dtype == kind else _ops.cast(tensor, dtype=kind)
 
-    def _assign_updates(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
-        step = convert_to_tensor(self.iterations) + 1
-        shared = self._prepare(step)
+    def _assign_updates(
+        self,
+        gradients: Sequence[Tensor],
+        variables: Sequence[Variable],
+        accepted: Tensor | None = None,
+    ) -> None:
+        """Limits the gradients and makes the step.
+
+        Args:
+            gradients: Of all replicas together.
+            variables: One for each.
+            accepted: A bool scalar; where it is False, everything keeps its value.
+        """
+
+        def chosen(new: Tensor, old: Tensor) -> Tensor:
+            return new if accepted is None else _ops.select(accepted, new, old)
+
+        done = convert_to_tensor(self.iterations)
+        shared = self._prepare(done + 1)
         places = {id(variable): place for place, variable in enumerate(self._trained)}
-        for gradient, variable in zip(gradients, variables, strict=True):
+        for gradient, variable in zip(self._clipping(gradients), variables, strict=True):
             place = places[id(variable)]
             slots = {name: held[place] for name, held in self._slots.items()}
             values = {name: convert_to_tensor(slot) for name, slot in slots.items()}
-            new, new_slots = self._update(gradient, convert_to_tensor(variable), values, shared)
+            old = convert_to_tensor(variable)
+            new, new_slots = self._update(gradient, old, values, shared)
             for name, value in new_slots.items():
-                slots[name].assign(value)
-            variable.assign(new)
-        self.iterations.assign(step)
+                slots[name].assign(chosen(value, values[name]))
+            variable.assign(chosen(new, old))
+        self.iterations.assign(chosen(done + 1, done))
 
     def _rate(self) -> Tensor:
         """The learning rate of this step, a float64 scalar."""
