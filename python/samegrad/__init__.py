@@ -6,7 +6,7 @@ import importlib
 import types
 from typing import Any
 
-from samegrad import _core, config, debugging, distribute, errors, math, random
+from samegrad import _core, config, debugging, distribute, errors, math, nest, random
 from samegrad._arrays import (
     broadcast_to,
     cast,
@@ -116,7 +116,7 @@ __all__ = [
     "float64", "floor", "function", "gather", "greater", "greater_equal", "identity", "init_scope",
     "int32", "int64", "is_tensor", "keras", "less", "less_equal", "linspace", "logical_and",
     "logical_not", "logical_or", "math", "matmul", "maximum", "minimum", "multiply", "negative",
-    "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print", "random",
+    "nest", "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print", "random",
     "range", "rank", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
     "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "round", "shape",
     "sigmoid", "sign", "sin", "sinh", "size", "slice", "split", "sqrt", "square", "squeeze",

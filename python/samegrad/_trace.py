@@ -11,7 +11,7 @@ from samegrad import _core
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import collected
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._values import PerReplica, TracedPerReplica
+from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica
 
 OPTIONS = _core.PlanOptions()
 
@@ -70,6 +70,8 @@ class TracedProgram:
 
 
 def _leave(leaf: Any, value: Any) -> Any:
+    if isinstance(leaf, TracedLocalResults):
+        return _leave(leaf.value, value).values
     if isinstance(value, list):
         return PerReplica(tuple(value))
     if isinstance(leaf, TracedPerReplica):
@@ -79,6 +81,9 @@ def _leave(leaf: Any, value: Any) -> Any:
 
 
 def _as_output(value: Any) -> Any:
+    if isinstance(value, TracedLocalResults):
+        _as_output(value.value)
+        return value
     if isinstance(value, TracedPerReplica):
         value.tensor_replicas = _core.current_trace().replicas
         return value
@@ -86,10 +91,12 @@ def _as_output(value: Any) -> Any:
 
 
 def _is_output(value: Any) -> bool:
-    return isinstance(value, Tensor | TracedPerReplica)
+    return isinstance(value, Tensor | TracedPerReplica | TracedLocalResults)
 
 
 def _tensor_of(value: Any) -> Tensor:
+    if isinstance(value, TracedLocalResults):
+        value = value.value
     tensor: Tensor = value.tensor if isinstance(value, TracedPerReplica) else value
     return tensor
 

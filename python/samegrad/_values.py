@@ -61,6 +61,24 @@ class TracedPerReplica:
         )
 
 
+class TracedLocalResults:
+    """Inside a traced function: the tuple of all replicas' values, made after the step."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: TracedPerReplica) -> None:
+        self.value = value
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TypeError(
+            "[experimental_local_results] the values of the replicas are not known while a "
+            "samegrad.function is traced: return them from it, or join them with strategy.reduce "
+            "or strategy.gather."
+        )
+
+    __iter__ = __getitem__ = __len__ = _refuse
+
+
 def per_replica(parts: Sequence[Tensor]) -> Any:
     """A value per replica out of its parts; where they differ in rows, axis 0 counts examples."""
     if len(parts) == 1:
@@ -97,5 +115,7 @@ def any_per_replica(structure: Any) -> bool:
     return any(is_per_replica(leaf) for leaf in flatten(structure))
 
 
-__all__ = ["PerReplica", "TracedPerReplica", "any_per_replica", "is_per_replica",
-           "per_replica", "regroup", "select"]  # fmt: skip
+__all__ = [
+    "PerReplica", "TracedLocalResults", "TracedPerReplica", "any_per_replica", "is_per_replica",
+    "per_replica", "regroup", "select",
+]  # fmt: skip

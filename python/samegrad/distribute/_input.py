@@ -140,7 +140,8 @@ class DistributedDataset:
         self._node = dataset._node
         self._split = Split(strategy.num_replicas_in_sync, strategy.split == "balanced", own)
         self._epochs = EpochCounter()
-        check_splittable(self._node)
+        if not own:  # a replica may have a single example of its own
+            check_splittable(self._node)
 
     def __iter__(self) -> DistributedIterator:
         return DistributedIterator(self._node, self._epochs, self._split)
@@ -212,7 +213,6 @@ def distribute_from_function(
 
     Raises:
         TypeError: `dataset_fn` did not return a dataset.
-        ValueError: The dataset is not batched.
 
     Example:
         >>> import samegrad as tf
@@ -272,6 +272,8 @@ class _SplitCursor(Cursor):
 
     def _own_elements(self, first: Structure) -> Structure:
         elements = [leaves_of(first)]
+        if any(leaf._rank == 0 for leaf in elements[0]):
+            return self._own_examples(first)
         while len(elements) < self._split.replicas:
             try:
                 elements.append(leaves_of(self._child.next()))
@@ -283,9 +285,27 @@ class _SplitCursor(Cursor):
         columns = zip(*elements, strict=True)
         return fill(first, [PerReplica(tuple(map(_mark, column))) for column in columns])
 
+    def _own_examples(self, first: Structure) -> Structure:
+        """A single example for each replica; what is left at the end cannot be divided."""
+        elements = [leaves_of(first)]
+        while len(elements) < self._split.replicas:
+            try:
+                elements.append(leaves_of(self._child.next()))
+            except StopIteration:
+                raise ValueError(
+                    "[distribute_datasets_from_function] the last examples must be as many as the "
+                    f"replicas, {self._split.replicas}: got {len(elements)}; call .batch() in the "
+                    "function, so that a replica may have none."
+                ) from None
+            self._taken += 1
+        columns = zip(*elements, strict=True)
+        return fill(first, [PerReplica(column) for column in columns])
+
 
 def _mark(tensor: Any) -> Any:
     """The tensor, with its examples on axis 0."""
+    if tensor._rank == 0:
+        return tensor
     return tensor if tensor._example_axis == (0, 1) else tensor._as_examples(0, 1)
 
 

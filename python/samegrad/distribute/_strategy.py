@@ -13,7 +13,7 @@ from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, trace_and_run
 from samegrad._user_code import converted
-from samegrad._values import PerReplica, TracedPerReplica, per_replica
+from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, per_replica
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
@@ -224,8 +224,13 @@ class Strategy(abc.ABC):
             )
         return map_structure(lambda v: gather_parts(self, v, axis), value)
 
-    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """The parts of a value as a tuple."""
+    def experimental_local_results(self, value: Any) -> Any:
+        """The parts of a value as a tuple.
+
+        In a traced function the tuple is made when the function returns it.
+        """
+        if isinstance(value, TracedPerReplica):
+            return TracedLocalResults(value)
         return value.values if isinstance(value, PerReplica) else (value,)
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:

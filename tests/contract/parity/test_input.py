@@ -121,3 +121,15 @@ def test_structures_and_their_specs_are_kept() -> None:
     assert local(strategy, batch["y"][0]) == [[0, 1], [2, 3]]
     spec = dataset.element_spec
     assert tuple(spec["x"].shape)[1:] == (3,) and spec["y"][1].dtype == tf.bool
+
+
+@pytest.mark.parity("input: a function's dataset may have single examples, one per replica")
+def test_single_examples_of_an_own_dataset_go_to_the_replicas() -> None:
+    strategy = mirrored()
+
+    def own(count):
+        return strategy.distribute_datasets_from_function(lambda _: Dataset.range(count))
+
+    assert [local(strategy, x) for x in own(4)] == [[0, 1], [2, 3]]
+    with pytest.raises(ValueError, match=r"\.batch\(\)"):
+        list(own(3))

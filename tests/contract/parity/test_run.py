@@ -117,3 +117,24 @@ def test_an_exception_reaches_the_caller_unchanged() -> None:
     with pytest.raises(OwnError) as caught:
         mirrored().run(fn)
     assert caught.value is error
+
+
+@pytest.mark.parity("run: experimental_local_results in a function are a tuple after it")
+def test_local_results_leave_a_function_as_a_tuple() -> None:
+    strategy = mirrored()
+
+    @tf.function
+    def fn(x):
+        results = strategy.run(lambda v: {"y": v * v, "one": 1.0}, args=(x,))
+        return tf.nest.map_structure(strategy.experimental_local_results, results)
+
+    found = fn(per_replica(strategy, 2.0, 3.0))
+    assert [float(part) for part in found["y"]] == [4.0, 9.0]
+    assert found["one"] == (1.0,)
+
+    @tf.function
+    def looks(x):
+        return strategy.experimental_local_results(strategy.run(tf.square, args=(x,)))[0]
+
+    with pytest.raises(TypeError, match=r"strategy\.gather"):
+        looks(per_replica(strategy, 2.0, 3.0))
