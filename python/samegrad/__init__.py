@@ -116,12 +116,12 @@ __all__ = [
     "float64", "floor", "function", "gather", "greater", "greater_equal", "identity", "init_scope",
     "int32", "int64", "is_tensor", "keras", "less", "less_equal", "linspace", "logical_and",
     "logical_not", "logical_or", "math", "matmul", "maximum", "minimum", "multiply", "negative",
-    "nest", "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print", "random",
-    "range", "rank", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "round", "shape",
-    "sigmoid", "sign", "sin", "sinh", "size", "slice", "split", "sqrt", "square", "squeeze",
-    "stack", "stop_gradient", "subtract", "switch_case", "sysconfig", "tan", "tanh", "tile",
-    "train", "transpose", "truediv", "uint8", "unstack", "where", "while_loop", "zeros",
+    "nest", "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print",
+    "random", "range", "rank", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
+    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
+    "round", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "split", "sqrt", "square",
+    "squeeze", "stack", "stop_gradient", "subtract", "switch_case", "sysconfig", "tan", "tanh",
+    "tile", "train", "transpose", "truediv", "uint8", "unstack", "where", "while_loop", "zeros",
     "zeros_like",
 ]  # fmt: skip
 
