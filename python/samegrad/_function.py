@@ -11,6 +11,7 @@ from samegrad import _context, _core
 from samegrad._data_use import CompiledRuns, ReadsData
 from samegrad._trace import TracedProgram
 from samegrad._user_code import call_converted
+from samegrad.errors import OutOfRangeError
 
 _run_eagerly = False
 _UNKNOWN = object()
@@ -67,7 +68,13 @@ class Function:
     def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Runs a function that reads data: its loop is Python's, its steps are compiled."""
         with _context.running_with(self._runs), _context.converting(self._autograph):
-            return self._python(*args, **kwargs)
+            try:
+                return self._python(*args, **kwargs)
+            except StopIteration:
+                raise OutOfRangeError(
+                    f"[{self.__name__}] the iterator has no more elements; begin again with "  # type: ignore[attr-defined]
+                    "iter(dataset), or call .repeat() on the dataset."
+                ) from None
 
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
         if self._autograph:

@@ -11,7 +11,7 @@ from samegrad import _core
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import collected
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica
+from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, check_parts
 
 OPTIONS = _core.PlanOptions()
 
@@ -31,6 +31,7 @@ class TracedProgram:
         def enter(value: Any) -> Any:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
+                check_parts(value.values)
                 first, place = value.values[0], value.values[0]._example_axis
                 rows = -1 if place is None else sum(v._shape[place[0]] for v in value.values)
                 return TracedPerReplica(trace.argument(first, True, rows))

@@ -79,6 +79,39 @@ class TracedLocalResults:
     __iter__ = __getitem__ = __len__ = _refuse
 
 
+def captured(value: PerReplica) -> TracedPerReplica:
+    """A value that a traced function found outside, as a constant of each replica.
+
+    Raises:
+        ValueError: It has examples; then it is an argument of the function.
+    """
+    parts = value.values
+    shapes = {tuple(part._shape) for part in parts}
+    if len(shapes) > 1 or any(part._example_axis is not None for part in parts):
+        raise ValueError(
+            "[PerReplica] a traced function used a batch that it found outside: give it to the "
+            "function as an argument, so that each call may have another one."
+        )
+    rows = _core.ops.concat(*[_core.ops.expand_dims(part, axes=(0,)) for part in parts], axis=0)
+    return TracedPerReplica(_core.ops.gather(rows, _core.ops.replica_id()))
+
+
+def check_parts(parts: Sequence[Tensor]) -> None:
+    """Checks that parts for the replicas of a step differ in the number of examples only.
+
+    Raises:
+        ValueError: They differ otherwise.
+    """
+    axis = (parts[0]._example_axis or (-1,))[0]
+    shapes = [tuple(part._shape) for part in parts]
+    sizes = {tuple(n for i, n in enumerate(shape) if i != axis) for shape in shapes}
+    if len(sizes) > 1:
+        raise ValueError(
+            "[Strategy.run] the parts of a value may differ in the number of examples (axis 0) "
+            f"only: got shapes {shapes}; pad them to one length, or batch examples of one length."
+        )
+
+
 def per_replica(parts: Sequence[Tensor]) -> Any:
     """A value per replica out of its parts; where they differ in rows, axis 0 counts examples."""
     if len(parts) == 1:
@@ -116,6 +149,6 @@ def any_per_replica(structure: Any) -> bool:
 
 
 __all__ = [
-    "PerReplica", "TracedLocalResults", "TracedPerReplica", "any_per_replica", "is_per_replica",
-    "per_replica", "regroup", "select",
+    "PerReplica", "TracedLocalResults", "TracedPerReplica", "any_per_replica", "captured",
+    "check_parts", "is_per_replica", "per_replica", "regroup", "select",
 ]  # fmt: skip

@@ -51,7 +51,7 @@ def test_an_iterator_goes_on_from_call_to_call() -> None:
         for _ in range(2)
     ]
     assert found == [[[25.0], [36.0]], [[49.0], [64.0]]]
-    with pytest.raises(StopIteration):
+    with pytest.raises(tf.errors.OutOfRangeError, match="no more elements"):
         step(iterator)
 
 

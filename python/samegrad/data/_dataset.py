@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._arrays import cast
+from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor, constant, convert_to_tensor
 from samegrad._tensor_spec import TensorSpec
 from samegrad.data import _function_nodes as functions
@@ -94,8 +96,13 @@ class Dataset(Ordering):
         return Dataset(nodes.SliceNode(map_leaves(as_row, tensors), 1, batched=None))
 
     @staticmethod
-    def range(*args: Any, name: str | None = None) -> Dataset:
-        """Whole numbers (int64), with the arguments of Python's `range`.
+    def range(*args: Any, output_type: DTypeLike = "int64", name: str | None = None) -> Dataset:
+        """Whole numbers, with the arguments of Python's `range`.
+
+        Args:
+            *args: Where to stop; or start and stop; or start, stop and step.
+            output_type: Dtype of the numbers.
+            name: Accepted.
 
         Raises:
             ValueError: The step is 0.
@@ -106,7 +113,9 @@ class Dataset(Ordering):
             [1, 4, 7]
         """
         numbers = range(*(operator.index(arg) for arg in args))
-        return Dataset(nodes.RangeNode(numbers.start, numbers.step, len(numbers)))
+        counted = Dataset(nodes.RangeNode(numbers.start, numbers.step, len(numbers)))
+        wanted = as_dtype(output_type)
+        return counted if wanted.name == "int64" else counted.map(lambda n: cast(n, wanted))
 
     @staticmethod
     def from_generator(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from samegrad import _core
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._values import PerReplica, TracedPerReplica
+from samegrad._values import PerReplica, TracedPerReplica, captured
 
 if TYPE_CHECKING:
     from samegrad.distribute._strategy import Strategy
@@ -16,6 +16,9 @@ _ops = _core.ops
 
 def gather_parts(strategy: Strategy, value: Any, axis: int) -> Tensor:
     """The parts of a value, one after the other along an axis (cross-replica context)."""
+    if _core.tracing():
+        strategy.join_trace()
+        value = captured(value) if isinstance(value, PerReplica) else value
     if isinstance(value, TracedPerReplica):
         return all_gather(value.tensor, axis, strategy.num_replicas_in_sync)
     parts = value.values if isinstance(value, PerReplica) else [value]

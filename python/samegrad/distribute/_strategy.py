@@ -13,7 +13,7 @@ from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, trace_and_run
 from samegrad._user_code import converted
-from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, per_replica
+from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, captured, per_replica
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
@@ -39,6 +39,11 @@ class Strategy(abc.ABC):
     def devices(self) -> tuple[str, ...]:
         """A name per replica."""
         return tuple(f"/device:CPU:{i}" for i in range(self.num_replicas_in_sync))
+
+    @property
+    def cluster_resolver(self) -> None:
+        """None: there is no cluster."""
+        return None
 
     @property
     def extended(self) -> StrategyExtended:
@@ -122,7 +127,12 @@ class Strategy(abc.ABC):
             self.num_replicas_in_sync,
         ).explain()  # fmt: skip
 
-    def _run_in_trace(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def join_trace(self) -> None:
+        """Makes the step that is being traced one of this strategy's replicas.
+
+        Raises:
+            RuntimeError: It is one of another number of replicas.
+        """
         trace = _core.current_trace()
         if trace.replicas == 1:
             trace.replicas = self.num_replicas_in_sync
@@ -132,7 +142,11 @@ class Strategy(abc.ABC):
                 f"replicas where {trace.replicas} run already; use two functions."
             )
 
+    def _run_in_trace(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        self.join_trace()
+
         def unwrap(value: Any) -> Any:
+            value = captured(value) if isinstance(value, PerReplica) else value
             return value.tensor if isinstance(value, TracedPerReplica) else value
 
         def wrap(value: Any) -> Any:
@@ -172,6 +186,8 @@ class Strategy(abc.ABC):
                 f"{self.num_replicas_in_sync} replicas; return it from strategy.run."
             )
         if _core.tracing():
+            self.join_trace()
+            value = captured(value) if isinstance(value, PerReplica) else value
             tensor = (
                 value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
             )

@@ -138,3 +138,25 @@ def test_local_results_leave_a_function_as_a_tuple() -> None:
 
     with pytest.raises(TypeError, match=r"strategy\.gather"):
         looks(per_replica(strategy, 2.0, 3.0))
+
+
+@pytest.mark.parity("run: a value per replica that a function finds outside is used as it is")
+@pytest.mark.parametrize("wrap", [lambda fn: fn, tf.function])
+def test_a_captured_value_has_its_part_on_each_replica(wrap) -> None:
+    strategy = mirrored()
+    x = per_replica(strategy, 1.0, 3.0)
+    found = wrap(lambda: strategy.run(lambda v: v * 2.0, args=(x,)))()
+    assert local(strategy, found) == [2.0, 6.0]
+    assert float(wrap(lambda: strategy.reduce("SUM", x, axis=None))()) == 4.0
+    dataset = tf.data.Dataset.range(4).batch(4)
+    (batch,) = strategy.experimental_distribute_dataset(dataset)
+    with pytest.raises(ValueError, match="as an argument"):
+        tf.function(lambda: strategy.run(lambda v: v, args=(batch,)))()
+
+
+@pytest.mark.parity("run: replicas' parts differ in the number of examples only")
+def test_parts_of_other_lengths_are_refused_with_the_remedy() -> None:
+    strategy = mirrored()
+    x = per_replica(strategy, [[1.0, 2.0]], [[1.0, 2.0, 3.0]])
+    with pytest.raises(ValueError, match="pad"):
+        strategy.run(lambda v: v, args=(x,))
