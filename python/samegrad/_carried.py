@@ -25,10 +25,15 @@ UNBOUND = _Unbound()
 
 
 class Missing:
-    """Stands for a variable that only one branch assigns: every use explains that."""
+    """Stands for a variable that only one branch assigns: every use explains that.
 
-    def __init__(self, text: str) -> None:
-        self.__dict__["_text"] = text
+    Args:
+        text: The explanation.
+        value: What the variable holds after that branch, and zeros after the other one.
+    """
+
+    def __init__(self, text: str, value: Any) -> None:
+        self.__dict__.update(_text=text, _value=value)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise ValueError(self.__dict__["_text"])
@@ -49,9 +54,30 @@ for _name in (
     setattr(Missing, f"__{_name}__", Missing._refuse)
 
 
-def is_missing(value: Any) -> bool:
-    """Whether a variable has no value."""
-    return value is UNBOUND or isinstance(value, Missing)
+class Zeros:
+    """A tensor like another one, in whatever is being traced."""
+
+    _is_variable = True  # it can be a tensor
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._shape, self._dtype = list(tensor._shape), tensor._dtype
+
+    def _as_tensor(self) -> Tensor:
+        zeros: Tensor = _core.ops.zeros(shape=self._shape, dtype=self._dtype)
+        return zeros
+
+
+def zeros_of(value: Any) -> Any:
+    """The nested value with zeros for its tensors; UNBOUND if a number of examples is in them."""
+    stand_ins = [Zeros(as_tensor(leaf)) if is_carried(leaf) else leaf for leaf in leaves(value)]
+    if any(None in leaf._shape for leaf in stand_ins if isinstance(leaf, Zeros)):
+        return UNBOUND
+    return refill(value, iter(stand_ins))
+
+
+def held(value: Any) -> Any:
+    """The value, or what a `Missing` one would be."""
+    return value.__dict__["_value"] if isinstance(value, Missing) else value
 
 
 def is_number(value: Any) -> bool:

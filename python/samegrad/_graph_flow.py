@@ -8,25 +8,27 @@ first guess was wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from samegrad import _core
 from samegrad._carried import (
     UNBOUND,
     Missing,
+    Zeros,
     as_predicate,
     as_tensor,
     can_be_tensor,
     describe,
+    held,
     is_carried,
-    is_missing,
     is_untyped,
     leaves,
     like,
     refill,
     same_constant,
     same_structure,
+    zeros_of,
 )
 from samegrad._tensor import Tensor, convert_to_tensor
 
@@ -44,6 +46,7 @@ def graph_branch(
     true_fn: Callable[[], Values],
     false_fn: Callable[[], Values],
     names: Sequence[str],
+    guarded: Collection[int] = (),
 ) -> Values:
     """The values of the function that a traced predicate chooses in each step.
 
@@ -53,11 +56,12 @@ def graph_branch(
         true_fn: Returns as many values as there are names, nested or not.
         false_fn: Likewise.
         names: What the messages call the values.
+        guarded: Which values are never looked at where a branch gave them none.
 
     Raises:
         ValueError: Values of the two functions differ in structure, dtype or shape.
     """
-    chosen, joined = as_predicate(who, predicate), _Join(who, names)
+    chosen, joined = as_predicate(who, predicate), _Join(who, names, guarded)
     while True:
         try:
             results = _core.traced_cond(
@@ -71,30 +75,44 @@ def graph_branch(
 class _Join:
     """What two branches return, made one."""
 
-    def __init__(self, who: str, names: Sequence[str]) -> None:
-        self._who, self._names = who, names
+    def __init__(self, who: str, names: Sequence[str], guarded: Collection[int]) -> None:
+        self._who, self._names, self._guarded = who, names, guarded
         self._dtypes: dict[Place, str] = {}
         self._one_sided: set[int] = set()
+        self._fill: dict[int, Any] = {}  # what stands in where a branch assigns nothing
+
+    def _held(self, i: int, value: Any) -> Any:
+        """The value of a branch, or what stands in for it."""
+        if isinstance(value, Missing):
+            self._one_sided.add(i)
+        value = held(value)
+        return self._fill.get(i, value) if value is UNBOUND else value
 
     def first(self, values: Values) -> list[Tensor]:
         """The tensors of one branch."""
-        self._first = values
-        self._tensors: dict[Place, Tensor] = {}
-        for i, value in enumerate(values):
-            for k, leaf in enumerate(() if i in self._one_sided else leaves(value)):
-                if can_be_tensor(leaf):
-                    self._tensors[i, k] = as_tensor(leaf, self._dtypes.get((i, k)))
+        self._first = [self._held(i, value) for i, value in enumerate(values)]
+        self._tensors = {
+            (i, k): as_tensor(leaf, self._dtypes.get((i, k)))
+            for i, value in enumerate(self._first)
+            for k, leaf in enumerate(leaves(value))
+            if can_be_tensor(leaf) and not self._dropped(i)
+        }
         return list(self._tensors.values())
+
+    def _dropped(self, i: int) -> bool:
+        return self._fill.get(i) is UNBOUND
 
     def second(self, values: Values) -> list[Tensor]:
         """The tensors of the other branch, with the types of the first one's."""
         self._kept: dict[Place, Any] = {}
         others: dict[Place, Tensor] = {}
-        for i, (a, b) in enumerate(zip(self._first, values, strict=True)):
-            if i in self._one_sided:
+        for i, a in enumerate(self._first):
+            if self._dropped(i):
                 continue
-            if is_missing(a) or is_missing(b):
+            b = self._held(i, values[i])
+            if (a is UNBOUND) != (b is UNBOUND):
                 self._one_sided.add(i)
+                self._fill[i] = zeros_of(b if a is UNBOUND else a)
                 raise _AgainError
             if not same_structure(a, b):
                 raise self._error(i, "structure", describe(a), describe(b))
@@ -132,25 +150,24 @@ class _Join:
 
     def values(self, results: Sequence[Tensor]) -> Values:
         """The values after the branches."""
-        new = dict(zip(self._tensors, results, strict=True))
-        new.update(self._kept)
+        new = {**dict(zip(self._tensors, results, strict=True)), **self._kept}
         done: list[Any] = []
         for i, value in enumerate(self._first):
-            if i in self._one_sided:
-                done.append(self._missing(i))
-                continue
             parts = [
-                like(leaf, new[i, k]) if (i, k) not in self._kept else new[i, k]
+                like(leaf, new[i, k]) if (i, k) in self._tensors else new.get((i, k), leaf)
                 for k, leaf in enumerate(leaves(value))
             ]
-            done.append(refill(value, iter(parts)))
+            joined = UNBOUND if self._dropped(i) else refill(value, iter(parts))
+            one_sided = i in self._one_sided and i not in self._guarded
+            done.append(self._missing(i, joined) if one_sided else joined)
         return tuple(done)
 
-    def _missing(self, i: int) -> Missing:
+    def _missing(self, i: int, value: Any) -> Missing:
         name = self._names[i]
         return Missing(
             f"[{self._who}] {name} has a value after one branch only, and the condition is a "
-            f"tensor: give {name} a value before, or in both branches."
+            f"tensor: give {name} a value before, or in both branches.",
+            value,
         )
 
 
@@ -189,25 +206,12 @@ def graph_loop(
         return state.pack(results)
 
 
-class _Zeros:
-    """A tensor that is made before the loop because its body makes one like it."""
-
-    _is_variable = True  # it can be a tensor
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._shape, self._dtype = list(tensor._shape), tensor._dtype
-
-    def _as_tensor(self) -> Tensor:
-        zeros: Tensor = _core.ops.zeros(shape=self._shape, dtype=self._dtype)
-        return zeros
-
-
 class _LoopState:
     """The values that a loop carries from round to round."""
 
     def __init__(self, who: str, names: Sequence[str], initial: Values) -> None:
         self._who, self._names = who, names
-        self._initial = list(initial)
+        self._initial = [held(value) for value in initial]
         self._dtypes: dict[Place, str] = {}
         self._variables: set[Place] = set()  # variables that give way to other values
         self._failure: Exception | None = None  # what the first trace said
@@ -224,7 +228,7 @@ class _LoopState:
         return list(self._tensors.values())
 
     def _changes(self, place: Place, leaf: Any) -> bool:
-        variable = getattr(leaf, "_is_variable", False) and not isinstance(leaf, _Zeros)
+        variable = getattr(leaf, "_is_variable", False) and not isinstance(leaf, Zeros)
         return place in self._variables if variable else can_be_tensor(leaf)
 
     def pack(self, tensors: Sequence[Tensor]) -> Values:
@@ -253,10 +257,10 @@ class _LoopState:
         done = self._attempt(body, values)
         after: dict[Place, Tensor] = {}
         for i, (old, new) in enumerate(zip(self._initial, done, strict=True)):
-            if is_missing(old):
+            if old is UNBOUND:
                 self._created(i, new)
                 continue
-            if is_missing(new) or not same_structure(old, new):
+            if held(new) is not new or new is UNBOUND or not same_structure(old, new):
                 raise self._error(i, describe(values[i]), describe(new))
             for k, (x, y) in enumerate(zip(leaves(old), leaves(new), strict=True)):
                 if (i, k) in self._tensors:
@@ -319,18 +323,18 @@ class _LoopState:
 
     def _created(self, i: int, new: Any) -> None:
         """A variable that the body makes: after no round at all it holds zeros."""
-        if is_missing(new):
+        if held(new) is UNBOUND:
             return
-        stand_ins = [_Zeros(as_tensor(v)) if is_carried(v) else v for v in leaves(new)]
-        if any(None in leaf._shape for leaf in stand_ins if isinstance(leaf, _Zeros)):
+        zeros = zeros_of(held(new))
+        if zeros is UNBOUND:
             name = self._names[i]
             raise ValueError(
                 f"[{self._who}] {name} must have a value before the loop, which may make no round: "
-                f"it becomes {describe(new)}, whose number of examples is not known; assign {name} "
-                "before."
+                f"it becomes {describe(held(new))}, whose number of examples is not known; assign "
+                f"{name} before."
             )
-        self._initial[i] = refill(new, iter(stand_ins))
-        if any(isinstance(leaf, _Zeros) for leaf in stand_ins):
+        self._initial[i] = zeros
+        if any(isinstance(leaf, Zeros) for leaf in leaves(zeros)):
             raise _AgainError
 
     def _replaced(self, place: Place, x: Any, y: Any) -> None:

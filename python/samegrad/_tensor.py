@@ -341,7 +341,7 @@ def _truth(self: Tensor) -> bool:
         raise TypeError(
             "[Tensor] this tensor has no value yet: it belongs to a function that is being traced, "
             f"and Python cannot decide by it; {why_unchanged()}. Decide with samegrad.cond, "
-            "samegrad.while_loop, or samegrad.where for each element."
+            "samegrad.while_loop, or samegrad.where for each element; return it to look at it."
         )
     return bool(self._item())
 

@@ -155,8 +155,11 @@ class Liveness:
         if isinstance(node, ast.Try) or hasattr(node, "handlers"):
             return self._try(node, after)
         if isinstance(node, ast.With):
-            items = [item.context_expr for item in node.items]
-            return self.block(node.body, after) | reads(items)
+            live = self.block(node.body, after)
+            for item in reversed(node.items):
+                live = live - set(bound([item.optional_vars] if item.optional_vars else []))
+                live |= reads(item)
+            return live
         if isinstance(node, ast.Match):
             live = after | reads(node.subject)
             for case in node.cases:

@@ -60,6 +60,8 @@ class State:
         self._get, self._set = get, set_
         self._live = [i for i, name in enumerate(names) if name in live]
         self.names = [_shown(names[i]) for i in self._live]
+        # Flags decide whether these are looked at.
+        self.guarded = [k for k, i in enumerate(self._live) if names[i].startswith("ag__")]
         self._before: list[Any] = []
 
     def save(self) -> tuple[Any, ...]:
@@ -100,7 +102,7 @@ def if_stmt(condition: Any, body: Block, orelse: Block, state: State) -> None:
         return state.live()
 
     values = graph_branch(
-        "if", condition, lambda: branch(body), lambda: branch(orelse), state.names
+        "if", condition, lambda: branch(body), lambda: branch(orelse), state.names, state.guarded
     )
     state.restore(values)
 
