@@ -199,31 +199,6 @@ def test_the_variable_and_the_rule_are_named(program, kind, match):
         tf.function(program)(tf.constant(1.0))
 
 
-@pytest.mark.parametrize("loop", ["for", "enumerate", "zip", "next"])
-@pytest.mark.parametrize("distributed", [False, True])
-def test_a_loop_over_a_dataset_belongs_outside(loop, distributed):
-    dataset = tf.data.Dataset.range(4).batch(2)
-    if distributed:
-        dataset = tf.distribute.MirroredStrategy(replicas=2).experimental_distribute_dataset(
-            dataset
-        )
-    iterator = iter(dataset)
-
-    def program():
-        total = 0
-        if loop == "next":
-            return next(iterator)
-        if loop == "for":
-            for batch in dataset:
-                total += 1
-        for _ in enumerate(dataset) if loop == "enumerate" else zip([1], dataset, strict=False):
-            total += 1
-        return total
-
-    with pytest.raises(TypeError, match=r"Loop outside.*for batch in dataset: step\(batch\)"):
-        tf.function(program)()
-
-
 def test_an_assertion_about_a_tensor_fails_after_the_step():
     @tf.function
     def step(x, n):
