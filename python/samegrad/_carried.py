@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from samegrad import _core
+from samegrad import _context, _core
 from samegrad._dtypes import as_dtype
 from samegrad._nest import is_nested
 from samegrad._tensor import Tensor, convert_to_tensor
@@ -61,16 +61,31 @@ class Zeros:
 
     def __init__(self, tensor: Tensor) -> None:
         self._shape, self._dtype = list(tensor._shape), tensor._dtype
+        self._rows = tensor._example_axis[1] if None in self._shape else 0
+
+    def can_be_made(self) -> bool:
+        """Whether there is something to take the number of examples from."""
+        return not self._rows or bool(_context.state.batches)
 
     def _as_tensor(self) -> Tensor:
-        zeros: Tensor = _core.ops.zeros(shape=self._shape, dtype=self._dtype)
+        zeros: Tensor
+        if self._rows:
+            zeros = _core.ops.full_rows(
+                _context.state.batches[0],
+                shape=[-2 if size is None else size for size in self._shape],
+                rows=self._rows,
+                value=0.0,
+                dtype=self._dtype,
+            )
+        else:
+            zeros = _core.ops.zeros(shape=self._shape, dtype=self._dtype)
         return zeros
 
 
 def zeros_of(value: Any) -> Any:
-    """The nested value with zeros for its tensors; UNBOUND if a number of examples is in them."""
+    """The nested value with zeros for its tensors; UNBOUND if they cannot be made."""
     stand_ins = [Zeros(as_tensor(leaf)) if is_carried(leaf) else leaf for leaf in leaves(value)]
-    if any(None in leaf._shape for leaf in stand_ins if isinstance(leaf, Zeros)):
+    if not all(leaf.can_be_made() for leaf in stand_ins if isinstance(leaf, Zeros)):
         return UNBOUND
     return refill(value, iter(stand_ins))
 

@@ -22,6 +22,8 @@ class _State(threading.local):
         self.replica_contexts: list[ReplicaContext | None] = []
         # Of the program that is being traced, by line and message.
         self.requirements: dict[tuple[str, str], Requirement] = {}
+        # The arguments of that program that count examples.
+        self.batches: list[_core.Tensor] = []
         # Whether Python's control flow is rewritten in functions that are called now.
         self.converting = False
         # How many functions are being traced, one in the other.

@@ -15,6 +15,7 @@ from samegrad._carried import describe, same_structure
 from samegrad._graph_flow import graph_branch, graph_loop
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._user_code import converted
 from samegrad._values import TracedPerReplica
 from samegrad.errors import InvalidArgumentError
 
@@ -67,6 +68,7 @@ def cond(
         if not callable(function):
             raise TypeError(f"[cond] {which} must be a function: got {function!r}.")
     assert true_fn is not None and false_fn is not None
+    true_fn, false_fn = converted(true_fn), converted(false_fn)
     if not is_traced(pred):
         return true_fn() if pred else false_fn()
     (result,) = graph_branch(
@@ -120,6 +122,7 @@ def while_loop(
     for which, function in (("cond", cond), ("body", body)):
         if not callable(function):
             raise TypeError(f"[while_loop] {which} must be a function: got {function!r}.")
+    cond, body = converted(cond), converted(body)
     variables = list(loop_vars) if isinstance(loop_vars, list | tuple) else [loop_vars]
     if not variables:
         raise ValueError("[while_loop] at least one loop variable is needed: got none.")

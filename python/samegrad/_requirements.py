@@ -57,11 +57,13 @@ def add_requirement(condition: Any, message: str, error: type[Exception]) -> Non
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[Requirement]]:
-    """Collects the requirements of what is traced inside; the list is full at the end."""
+    """What is traced inside is a program of its own; the list holds its requirements then."""
     found: list[Requirement] = []
-    before, _context.state.requirements = _context.state.requirements, {}
+    state = _context.state
+    before = state.requirements, state.batches
+    state.requirements, state.batches = {}, []
     try:
         yield found
-        found += _context.state.requirements.values()
+        found += state.requirements.values()
     finally:
-        _context.state.requirements = before
+        state.requirements, state.batches = before

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _core
+from samegrad import _context, _core
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import collected
 from samegrad._tensor import Tensor, convert_to_tensor
@@ -29,6 +29,13 @@ class TracedProgram:
         trace = _core.Trace(replicas)
 
         def enter(value: Any) -> Any:
+            entered = argument(value)
+            tensor = getattr(entered, "tensor", entered)
+            if isinstance(tensor, Tensor) and None in tensor._shape:
+                _context.state.batches.append(tensor)
+            return entered
+
+        def argument(value: Any) -> Any:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
                 check_parts(value.values)

@@ -11,6 +11,7 @@ from samegrad._control_flow import is_traced
 from samegrad._creation import range_
 from samegrad._nest import flatten
 from samegrad._print import print_
+from samegrad._user_code import converted
 from samegrad.autograph._sequences import Enumerated, Range, Zipped, sequence_of
 
 
@@ -38,6 +39,13 @@ def _zip(*iterables: Any, **options: Any) -> Any:
     if not sequences or len(sequences) < len(iterables):
         return zip(*iterables, **options)  # noqa: B905
     return Zipped(sequences)
+
+
+def _calling(python: Callable[..., Any]) -> Callable[..., Any]:
+    def call(function: Any, *iterables: Any) -> Any:
+        return python(converted(function), *iterables)
+
+    return call
 
 
 def _print(*values: Any, sep: str | None = None, end: str | None = None, **options: Any) -> None:
@@ -74,6 +82,8 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     range_: _tensor_range,
     builtins.enumerate: _enumerate,
     builtins.zip: _zip,
+    builtins.map: _calling(map),
+    builtins.filter: _calling(filter),
     builtins.print: _print,
     builtins.max: _extreme(max, math.maximum, math.reduce_max),
     builtins.min: _extreme(min, math.minimum, math.reduce_min),

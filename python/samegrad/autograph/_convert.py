@@ -6,6 +6,7 @@ import __future__
 import functools
 import operator
 import os
+import re
 import site
 import sys
 import sysconfig
@@ -31,6 +32,8 @@ _LIBRARIES = tuple(
 _FUTURE = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
+
+_GENERATED = re.compile(r"ag__\w+\.<locals>\.")
 
 Key = tuple[str, types.CodeType]  # code objects of different files may be equal
 _rewritten: dict[Key, types.CodeType] = {}
@@ -130,19 +133,16 @@ def _find(code: types.CodeType, name: str) -> types.CodeType:
 def _renamed(code: types.CodeType, original: types.CodeType) -> types.CodeType:
     """Tracebacks call the blocks of a function by the name of the function."""
     constants = tuple(
-        _renamed(part, original)
-        if isinstance(part, types.CodeType) and _is_generated(part)
-        else part
+        _renamed(part, original) if isinstance(part, types.CodeType) else part
         for part in code.co_consts
     )
-    names: dict[str, Any] = {"co_name": original.co_name}
-    if hasattr(original, "co_qualname"):
-        names["co_qualname"] = original.co_qualname
+    generated = code.co_name.startswith("ag__")
+    names: dict[str, Any] = {"co_name": original.co_name if generated else code.co_name}
+    if sys.version_info >= (3, 11):
+        inner = _GENERATED.sub("", code.co_qualname)
+        whole = original.co_qualname
+        names["co_qualname"] = whole if generated else f"{whole}.<locals>.{inner}"
     return code.replace(co_consts=constants, **names)
-
-
-def _is_generated(code: types.CodeType) -> bool:
-    return code.co_name.startswith("ag__")
 
 
 def _with_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:

@@ -20,7 +20,7 @@ import inspect
 import types
 
 from samegrad.autograph import _names
-from samegrad.autograph._expressions import RUNTIME, arguments, place
+from samegrad.autograph._expressions import RUNTIME, arguments, place, template
 from samegrad.autograph._jumps import lower_jumps
 from samegrad.autograph._source import FunctionNode, NoSourceError, definition_of
 from samegrad.autograph._statements import Statements
@@ -38,8 +38,8 @@ def rewrite(original: types.FunctionType) -> ast.Module:
     code = original.__code__
     if code.co_flags & _GENERATORS:
         raise NoSourceError("it is a generator or coroutine")
-    definition = copy.deepcopy(definition_of(original))
-    mangled = _Mangle(original.__qualname__).visit(definition)
+    found = definition_of(original)
+    mangled = _Mangle(found.owner).visit(copy.deepcopy(found.node))
     body = _body_of(mangled)
     globals_ = {n for part in ast.walk(mangled) if isinstance(part, ast.Global) for n in part.names}
     parameters = set(code.co_varnames[: len(_parameters(mangled.args))])
@@ -49,11 +49,17 @@ def rewrite(original: types.FunctionType) -> ast.Module:
     body = Statements(globals_).block(body)
     declare = local_names - parameters - globals_ - set(code.co_freevars)
     body = [*_header(body, declare), *body]
-    function = ast.FunctionDef(FUNCTION, _plain(mangled.args), body, [])
-    place(function, mangled)
-    free = [*code.co_freevars, RUNTIME]
-    outer = ast.FunctionDef(FACTORY, arguments(free), [function], [])
-    return ast.fix_missing_locations(ast.Module([place(outer, mangled)], []))
+    function = _definition(FUNCTION, _plain(mangled.args), body, mangled)
+    factory = _definition(FACTORY, arguments([*code.co_freevars, RUNTIME]), [function], mangled)
+    return ast.fix_missing_locations(ast.Module([factory], []))
+
+
+def _definition(name: str, args: ast.arguments, body: list[ast.stmt], at: ast.AST) -> ast.stmt:
+    (made,) = template(f"def {name}():\n  pass", at)
+    assert isinstance(made, ast.FunctionDef)
+    made.args, made.body = args, body
+    placed: ast.stmt = place(made, at)
+    return placed
 
 
 def _body_of(definition: FunctionNode) -> list[ast.stmt]:
@@ -102,14 +108,12 @@ def _first_parameter(code: types.CodeType) -> str | None:
 class _Mangle(ast.NodeTransformer):
     """Private names as the class around a method has them."""
 
-    def __init__(self, qualified_name: str) -> None:
-        parts = qualified_name.split(".")
-        owner = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
+    def __init__(self, owner: str) -> None:
         self._prefix = f"_{owner.lstrip('_')}" if owner.lstrip("_") else ""
 
     def _name(self, name: str) -> str:
         private = name.startswith("__") and not name.endswith("__") and "." not in name
-        return self._prefix + name if private else name
+        return self._prefix + name if private and self._prefix else name
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.copy_location(ast.Name(self._name(node.id), node.ctx), node)

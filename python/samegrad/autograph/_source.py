@@ -6,35 +6,47 @@ import ast
 import linecache
 import types
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 FunctionNode = ast.FunctionDef | ast.Lambda
+
+
+class Definition(NamedTuple):
+    """A function in the text of a file.
+
+    Attributes:
+        node: The function.
+        owner: The name of the innermost class around it, which private names take; or "".
+    """
+
+    node: FunctionNode
+    owner: str
 
 
 class NoSourceError(Exception):
     """A function cannot be rewritten; the text says why."""
 
 
-_known: dict[str, tuple[list[str], list[FunctionNode]]] = {}
+_known: dict[str, tuple[list[str], list[Definition]]] = {}
 
 
-def definition_of(function: types.FunctionType) -> FunctionNode:
+def definition_of(function: types.FunctionType) -> Definition:
     """The function's definition, with the line numbers of its file.
 
     Raises:
         NoSourceError: Its text cannot be found, or two functions cannot be told apart.
     """
     code = function.__code__
-    candidates = [node for node in _definitions(function) if _may_be(node, code)]
+    candidates = [found for found in _definitions(function) if _may_be(found.node, code)]
     if len(candidates) > 1:
-        candidates = [node for node in candidates if _covers(node, code)]
+        candidates = [found for found in candidates if _covers(found.node, code)]
     if len(candidates) != 1:
         reason = "several functions begin on its line" if candidates else "its text has changed"
         raise NoSourceError(f"{reason} ({code.co_filename}:{code.co_firstlineno})")
     return candidates[0]
 
 
-def _definitions(function: types.FunctionType) -> list[FunctionNode]:
+def _definitions(function: types.FunctionType) -> list[Definition]:
     """All functions of the file (or notebook cell) that defines this one."""
     filename = function.__code__.co_filename
     lines = linecache.getlines(filename, function.__globals__)
@@ -46,9 +58,15 @@ def _definitions(function: types.FunctionType) -> list[FunctionNode]:
             tree = ast.parse("".join(lines), filename)
         except SyntaxError as error:
             raise NoSourceError(f"its file is no Python program now ({filename})") from error
-        found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda)]
-        known = _known[filename] = (lines, found)
+        known = _known[filename] = (lines, list(_inside(tree, "")))
     return known[1]
+
+
+def _inside(parent: ast.AST, owner: str) -> Iterator[Definition]:
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            yield Definition(node, owner)
+        yield from _inside(node, node.name if isinstance(node, ast.ClassDef) else owner)
 
 
 def _may_be(node: FunctionNode, code: types.CodeType) -> bool:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
 from samegrad.autograph import _names
 from samegrad.autograph._expressions import Expressions, place, runtime, template
+
+
+class _Live(NamedTuple):
+    names: list[str]  # what a loop binds
+    text: str  # of its state
 
 
 class Statements:
@@ -121,34 +126,34 @@ class Statements:
         k = self._next()
         bound_by: list[ast.AST] = [node.test, *node.body]
         options = _take_options(node, self._expression)
-        made, state = self._loop(node, k, bound_by, self.block(node.body), ())
+        state, live = self._loop_state(node, k, bound_by)
+        made = [self._function(f"ag__body_{k}", live.names, self.block(node.body), node), *state]
         made += self._test(node, k, _names.bound([node.test]))
-        (call,) = template(f"ag__.while_stmt(ag__test_{k}, ag__body_{k}, {state})", node)
+        (call,) = template(f"ag__.while_stmt(ag__test_{k}, ag__body_{k}, {live.text})", node)
         return [*made, _with_options(call, options)]
 
     def _for(self, node: ast.For) -> list[ast.stmt]:
         k = self._next()
         bound_by: list[ast.AST] = [node.target, *node.body]
         options = _take_options(node, self._expression)
+        state, live = self._loop_state(node, k, bound_by)
         take = place(ast.Assign([node.target], ast.Name("ag__item", ast.Load())), node)
         body = [take, *self.block(node.body)]
-        made, state = self._loop(node, k, bound_by, body, ("ag__item",))
+        made = [self._function(f"ag__body_{k}", live.names, body, node, ("ag__item",)), *state]
         test = self._test(node, k, [])
         name = f"ag__test_{k}" if test else "None"
-        (call,) = template(f"ag__.for_stmt(0, {name}, ag__body_{k}, {state})", node)
+        (call,) = template(f"ag__.for_stmt(0, {name}, ag__body_{k}, {live.text})", node)
         call.value.args[0] = self._expression(node.iter)  # type: ignore[attr-defined]
         return [*made, *test, _with_options(call, options)]
 
-    def _loop(self, node: Any, k: int, bound_by: list[ast.AST], body: list[ast.stmt],
-              args: tuple[str, ...]) -> tuple[list[ast.stmt], str]:  # fmt: skip
-        """The functions of a round and of its state, and the text that names the state."""
+    def _loop_state(
+        self, node: Any, k: int, bound_by: list[ast.AST]
+    ) -> tuple[list[ast.stmt], _Live]:
+        """The functions that read and write what a loop binds, before its body is rewritten."""
         names, places = _names.bound(bound_by), _names.places(bound_by)
         live = tuple(n for n in names if n in node.live_head) + tuple(places)
-        made = [
-            self._function(f"ag__body_{k}", names, body, node, args),
-            *self._state(k, names, places, node),
-        ]
-        return made, f"ag__.State(ag__get_{k}, ag__set_{k}, {(*names, *places)}, {live})"
+        text = f"ag__.State(ag__get_{k}, ag__set_{k}, {(*names, *places)}, {live})"
+        return self._state(k, names, places, node), _Live(names, text)
 
     def _assert(self, node: ast.Assert) -> ast.stmt:
         message = self._expression(node.msg) if node.msg else ast.Constant(None)

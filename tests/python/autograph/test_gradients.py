@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-
-import samegrad as tf
-
-from .test_same_values import (
+from autograph_programs import (
     early_return,
     elif_chain,
     for_enumerate,
@@ -24,6 +21,8 @@ from .test_same_values import (
     while_with_break,
     while_with_continue,
 )
+
+import samegrad as tf
 
 PROGRAMS = [
     early_return, elif_chain, for_enumerate, for_range, for_rows, for_with_break_and_continue,
