@@ -104,6 +104,50 @@ def test_a_value_per_replica_is_no_tensor_outside_run(use) -> None:
         use(per_replica(mirrored(), 1.0, 2.0))
 
 
+@pytest.mark.parity("run: if, while and for on a tensor inside function are part of the step")
+def test_control_flow_on_tensors_is_part_of_the_step() -> None:
+    strategy = mirrored()
+
+    @tf.function
+    def step(limit):
+        def fn(limit):
+            total = tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, "float32")
+            while total < limit:
+                total = total * 2.0 + 1.0
+            for i in tf.range(3):
+                if i == 1 and total > 5.0:
+                    break
+                total += 1.0
+            return total
+
+        return strategy.run(fn, args=(limit,))
+
+    def expected(total, limit):
+        while total < limit:
+            total = total * 2 + 1
+        for i in range(3):
+            if i == 1 and total > 5:
+                break
+            total += 1
+        return total
+
+    for limit in (0.0, 4.0, 20.0):
+        values = strategy.experimental_local_results(step(tf.constant(limit)))
+        assert [float(v) for v in values] == [expected(r, limit) for r in range(len(values))]
+
+
+@pytest.mark.parity("run: control flow on a tensor where it cannot be part of the step says why")
+@pytest.mark.parametrize("where", ["a bare run", "no source"])
+def test_control_flow_that_cannot_be_part_of_the_step_says_why(where) -> None:
+    scope: dict = {}
+    exec("def decide(x):\n  return x if x > 0 else -x", scope)
+    strategy = mirrored()
+    step = strategy.run if where == "a bare run" else tf.function(strategy.run)
+    reason = "not in a bare strategy.run" if where == "a bare run" else "source code"
+    with pytest.raises(TypeError, match=rf"{reason}.*samegrad\.cond.*samegrad\.while_loop"):
+        step(scope["decide"], args=(per_replica(strategy, 1.0, 2.0),))
+
+
 @pytest.mark.parity("run: an exception in fn reaches the caller unchanged")
 def test_an_exception_reaches_the_caller_unchanged() -> None:
     class OwnError(Exception):

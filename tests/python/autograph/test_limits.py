@@ -235,6 +235,51 @@ def test_examples_pass_through_branches_and_loops():
         np.testing.assert_allclose(given, plain(batch), rtol=1e-6)
 
 
+def test_a_branch_or_loop_that_gives_no_batch_is_never_looked_at():
+    @tf.function
+    def step(batch, n):
+        if n > 1:
+            if tf.reduce_sum(batch) > 5:
+                return batch
+            batch = batch - 1
+        for _ in tf.range(n):
+            doubled = batch * 2
+            if n == 3:
+                return doubled
+        return batch + 1
+
+    def plain(values, n):
+        if n > 1:
+            if values.sum() > 5:
+                return values
+            values = values - 1
+        return values * 2 if n == 3 else values + 1
+
+    for size in (1, 3, 6):
+        for n in (0, 1, 2, 3):
+            batch = np.arange(size, dtype="float32")
+            given = step(tf.Tensor(batch, example_axis=0), tf.constant(n))
+            np.testing.assert_array_equal(given, plain(batch, n))
+
+
+def test_functions_given_to_functions_decide_by_tensors():
+    @tf.function
+    def step(x, n):
+        def size(v):
+            return v if v > 0 else -v
+
+        total = tf.cond(n > 0, lambda: x if x > 0 else -x, lambda: x * 100)
+        _, total = tf.while_loop(
+            lambda i, v: i < n and v < 50, lambda i, v: (i + 1, v * 2 if v < 10 else v + 1),
+            (0, total),
+        )  # fmt: skip
+        return total, list(map(size, [x, -x]))
+
+    total, sizes = step(tf.constant(-3.0), tf.constant(4))
+    assert float(total) == 14
+    assert [float(v) for v in sizes] == [3, 3]
+
+
 def test_a_row_at_a_time_of_a_batch():
     @tf.function
     def step(batch):

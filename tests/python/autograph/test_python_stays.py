@@ -111,7 +111,13 @@ class Derived(Base):
         return super().scale(x)
 
     def __own(self):
-        return 100 if self.factor else 0
+        def nested():
+            return self.__count() if self.factor else 0
+
+        return nested()
+
+    def __count(self):
+        return 100
 
     def __call__(self, x):
         return self.scale(x) if x > 0 else x
@@ -256,6 +262,49 @@ def test_print_shows_tensors_when_the_step_runs(capfd):
     out, err = capfd.readouterr()
     assert out == "python-1\n"
     assert err == "positive: 3\n"
+
+
+def test_blocks_inside_try_and_with_in_loops():
+    def program():
+        seen = []
+        for i in range(4):
+            try:
+                if i == 1:
+                    raise ValueError
+                while i > 2:
+                    i -= 1
+                seen.append(i)
+            except ValueError:
+                seen.append("error")
+            with contextlib.suppress(KeyError):
+                for key in ("a", "b"):
+                    if key == "b" and i == 2:
+                        raise KeyError(key)
+                    seen.append(key)
+        return "".join(map(str, seen))
+
+    assert traced(program) == program()
+
+
+def test_code_of_the_standard_library_does_the_same_when_rewritten():
+    import textwrap
+
+    class Wrapper(textwrap.TextWrapper):
+        pass
+
+    for name, function in vars(textwrap.TextWrapper).items():
+        if callable(function):
+            setattr(Wrapper, name, tf.autograph.to_graph(rewritten_anyway(function)))
+    text = " ".join(f"word{i}-{'x' * (i % 13)}" for i in range(200))
+    for width in (10, 33):
+        arguments = {"width": width, "break_long_words": width == 10, "max_lines": 20}
+        assert Wrapper(**arguments).wrap(text) == textwrap.TextWrapper(**arguments).wrap(text)
+
+
+def rewritten_anyway(function):
+    from samegrad.autograph import _convert
+
+    return _convert._with_code(function, _convert.compile_rewritten(function))
 
 
 def test_functions_without_source_run_as_they_are():
