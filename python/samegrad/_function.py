@@ -86,8 +86,11 @@ class Function:
         strategies = _context.state.strategies
         replicas = strategies[-1].num_replicas_in_sync if strategies else 1
         key: Any = (arguments.key, replicas)
+        known = self._programs.get(key)
+        if known is not None and not known.fixed:
+            return known
         program = self._programs.get(key, _UNKNOWN)
-        if isinstance(program, TracedProgram) and program.fixed:
+        if known is not None:
             key = (key, arguments.sizes)
             program = self._programs.get(key, _UNKNOWN)
         if program is _UNKNOWN:

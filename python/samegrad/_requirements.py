@@ -34,16 +34,16 @@ class Requirement:
         )
         _core.write_variable(self._met, met)
 
-    def check(self) -> None:
-        """Raises if a step did not meet it."""
+    def take_error(self) -> Exception | None:
+        """The error if a step did not meet it, once."""
         met = [bool(component) for component in self._met.components()]
         if all(met):
-            return
+            return None
         self._met.set(self._start)
         where = ""
         if len(met) > 1:
             where = f" on replica {', '.join(str(i) for i, good in enumerate(met) if not good)}"
-        raise self._error(f"{self._message} (at {self._line}{where}, during the last step)")
+        return self._error(f"{self._message} (at {self._line}{where}, during the last step)")
 
 
 def add_requirement(condition: Any, message: str, error: type[Exception]) -> None:
@@ -53,6 +53,13 @@ def add_requirement(condition: Any, message: str, error: type[Exception]) -> Non
     if key not in requirements:
         requirements[key] = Requirement(message, error, _core.current_trace().replicas)
     requirements[key].add(condition)
+
+
+def check_all(requirements: list[Requirement]) -> None:
+    """Raises the first error of a step that did not meet one of them."""
+    errors = [error for r in requirements if (error := r.take_error()) is not None]
+    if errors:
+        raise errors[0]
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 
 from samegrad import _context, _core
 from samegrad._nest import flatten, map_structure
-from samegrad._requirements import collected
+from samegrad._requirements import check_all, collected
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, check_parts
 
@@ -66,8 +66,8 @@ class TracedProgram:
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""
         outputs = self._step.run(arguments)
-        for requirement in self._requirements:
-            requirement.check()
+        if self._requirements:
+            check_all(self._requirements)
         if isinstance(self._result, Tensor):
             return _leave(self._result, outputs[0])
         values = iter(outputs)

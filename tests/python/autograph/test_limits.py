@@ -213,6 +213,18 @@ def test_an_assertion_about_a_tensor_fails_after_the_step():
     assert float(step(tf.constant(0.5), tf.constant(1))) == 0.5
 
 
+def test_a_failed_step_says_nothing_about_the_next_one():
+    @tf.function
+    def step(x):
+        assert x > 0, "first"
+        assert x > 1, "second"
+        return x
+
+    with pytest.raises(AssertionError, match="first"):
+        step(tf.constant(-1))
+    assert int(step(tf.constant(2))) == 2
+
+
 def test_examples_pass_through_branches_and_loops():
     @tf.function
     def step(batch):
