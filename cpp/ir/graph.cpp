@@ -1,5 +1,6 @@
 #include "ir/graph.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -66,6 +67,20 @@ std::vector<const OpDef*> OpRegistry::all() const {
   std::vector<const OpDef*> ops;
   for (const auto& op : ops_) ops.push_back(op.get());
   return ops;
+}
+
+bool holds(const Node& node, std::uint32_t traits) {
+  if ((node.op->traits & traits) != 0) return true;
+  for (const auto& [name, value] : node.attrs.items()) {
+    const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+    if (body && contains(**body, traits)) return true;
+  }
+  return false;
+}
+
+bool contains(const Graph& graph, std::uint32_t traits) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Node& node) { return holds(node, traits); });
 }
 
 }  // namespace samegrad

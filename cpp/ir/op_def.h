@@ -115,6 +115,10 @@ struct OpDef {
   bool has(Trait trait) const { return (traits & trait) != 0; }
 };
 
+// Whether the node, or one in the graphs among its attributes, has one of the traits.
+bool holds(const Node& node, std::uint32_t traits);
+bool contains(const Graph& graph, std::uint32_t traits);
+
 class OpRegistry {
  public:
   static OpRegistry& instance();

@@ -26,20 +26,9 @@ void check_predicate(const InferArgs& args, const ValueType& type) {
               "the condition must be one bool: got ", to_string(type), ".");
 }
 
-bool has_collective(const Graph& graph) {
-  for (const Node& node : graph.nodes) {
-    if (node.op->has(kCollective)) return true;
-    for (const auto& [name, value] : node.attrs.items()) {
-      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-      if (body && has_collective(**body)) return true;
-    }
-  }
-  return false;
-}
-
 void check_collectives(const InferArgs& args, const Graph& body) {
   if (!args.attrs.flag("varying")) return;
-  check_value(!has_collective(body), args.op.name,
+  check_value(!contains(body, kCollective), args.op.name,
               "the condition may differ between replicas, and some of them would wait for ever in "
               "an all-reduce or update that others skip; make the condition equal on all: "
               "replica_context.all_reduce(...) of what it is made of.");

@@ -12,7 +12,7 @@ Graph eliminate_dead(Graph graph) {
   std::vector<bool> kept(graph.nodes.size(), false);
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
-    bool keep = node.op->has(kSideEffect);
+    bool keep = holds(node, kSideEffect);
     for (Value output : node.outputs) keep = keep || needed[std::size_t(output)];
     kept[i] = keep;
     if (!keep) continue;
@@ -61,7 +61,7 @@ Graph eliminate_common(Graph graph) {
   merge_constants(rewrite);
   std::map<std::string, const Node*> seen;
   for (const Node& node : graph.nodes) {
-    if (node.op->has(kRandomOp) || node.op->has(kSideEffect)) {
+    if (holds(node, kRandomOp | kSideEffect)) {
       rewrite.copy(node);
       continue;
     }

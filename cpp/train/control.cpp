@@ -199,6 +199,8 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
   }
   for (Body* body : {&yes, &no}) {
     for (const auto& variable : written) body->outputs.push_back(body->trace->read(variable));
+    // Branches that only print have no result; a node has one.
+    if (body->outputs.empty()) body->outputs.push_back(body->trace->number(DType::kFloat32, 0));
     check_examples("cond", *outer, *body);
   }
   const std::vector<Value> captures = captures_of({&yes, &no});

@@ -294,3 +294,15 @@ def test_a_decision_about_values_of_all_replicas_is_made_inside_run():
 
     with pytest.raises(TypeError, match="a value per replica.*strategy.reduce"):
         step()
+
+
+def test_a_branch_that_only_prints_is_run(capfd):
+    @tf.function
+    def shown(x):
+        tf.cond(x > 0.0, lambda: tf.print("positive", x), lambda: None)
+        return x * 2.0
+
+    assert float(shown(tf.constant(3.0))) == 6.0
+    assert float(shown(tf.constant(-3.0))) == -6.0
+    out, err = capfd.readouterr()
+    assert (out + err).split() == ["positive", "3"] or (out + err).split() == ["positive", "3.0"]
