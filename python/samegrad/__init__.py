@@ -3,133 +3,27 @@
 from __future__ import annotations
 
 import importlib
-import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from samegrad import _core, config, debugging, distribute, errors, math, nest, random
-from samegrad._arrays import (
-    broadcast_to,
-    cast,
-    clip_by_norm,
-    clip_by_value,
-    concat,
-    expand_dims,
-    gather,
-    identity,
-    matmul,
-    norm,
-    one_hot,
-    pad,
-    rank,
-    repeat,
-    reshape,
-    reverse,
-    shape,
-    size,
-    split,
-    squeeze,
-    stack,
-    stop_gradient,
-    tile,
-    transpose,
-    unstack,
-    where,
-)  # fmt: skip
-from samegrad._arrays import slice_ as slice
-from samegrad._context import init_scope
-from samegrad._control_flow import case, cond, switch_case, while_loop
-from samegrad._creation import eye, fill, linspace, ones, ones_like, zeros, zeros_like
-from samegrad._creation import range_ as range
-from samegrad._dtypes import DType, as_dtype, float32, float64, int32, int64, uint8
-from samegrad._dtypes import bool_ as bool
-from samegrad._function import function
-from samegrad._print import print_ as print
-from samegrad._sysconfig import sysconfig
-from samegrad._tape import GradientTape, UnconnectedGradients
-from samegrad._tensor import Tensor, TensorShape, constant, convert_to_tensor, is_tensor
-from samegrad._tensor_spec import TensorSpec
-from samegrad._unknown import getattr_of
-from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
-from samegrad.math import (
-    abs,
-    acos,
-    acosh,
-    add,
-    add_n,
-    argmax,
-    argmin,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cos,
-    cosh,
-    divide,
-    equal,
-    exp,
-    floor,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    not_equal,
-    pow,
-    reduce_all,
-    reduce_any,
-    reduce_logsumexp,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-    round,
-    sigmoid,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    subtract,
-    tan,
-    tanh,
-    truediv,
-)  # fmt: skip
+if TYPE_CHECKING:
+    from samegrad._api import *  # noqa: F403
 
-__version__ = _core.__version__
-_LAZY = ("autograph", "data", "experimental", "keras", "nn", "train")
-
-__all__ = [
-    "DType", "GradientTape", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
-    "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add",
-    "add_n", "argmax", "argmin", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "autograph",
-    "bool", "broadcast_to", "case", "cast", "clip_by_norm", "clip_by_value", "concat", "cond",
-    "config", "constant", "convert_to_tensor", "cos", "cosh", "data", "debugging", "distribute",
-    "divide", "equal", "errors", "exp", "expand_dims", "experimental", "eye", "fill", "float32",
-    "float64", "floor", "function", "gather", "greater", "greater_equal", "identity", "init_scope",
-    "int32", "int64", "is_tensor", "keras", "less", "less_equal", "linspace", "logical_and",
-    "logical_not", "logical_or", "math", "matmul", "maximum", "minimum", "multiply", "negative",
-    "nest", "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print",
-    "random", "range", "rank", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
-    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
-    "round", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "split", "sqrt", "square",
-    "squeeze", "stack", "stop_gradient", "subtract", "switch_case", "sysconfig", "tan", "tanh",
-    "tile", "train", "transpose", "truediv", "uint8", "unstack", "where", "while_loop", "zeros",
-    "zeros_like",
-]  # fmt: skip
-
-_missing = getattr_of(__name__)
+_PACKAGES = frozenset({
+    "autograph", "cli", "config", "data", "debugging", "distribute", "errors", "experimental",
+    "keras", "math", "nest", "nn", "random", "testing", "train",
+})  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        module: types.ModuleType = importlib.import_module(f"samegrad.{name}")
-        return module
-    return _missing(name)
+    """Loads what is asked for: `samegrad.testing` must not bring the engine along."""
+    if name in _PACKAGES:
+        return importlib.import_module(f"samegrad.{name}")
+    if name.startswith("_") and name not in ("__all__", "__version__"):
+        raise AttributeError(f"module 'samegrad' has no attribute {name!r}")
+    value = getattr(importlib.import_module("samegrad._api"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(importlib.import_module("samegrad._api").__all__)

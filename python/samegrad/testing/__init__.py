@@ -1,0 +1,31 @@
+"""Is my distributed loss scaled right? Checks of a training step of any framework.
+
+    from samegrad.testing import assert_replica_equivalent
+
+    def test_my_step():
+        assert_replica_equivalent(step, batch)
+
+Needs NumPy only: neither the engine nor a framework is imported.
+"""
+
+from samegrad.testing._batches import StepError
+from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
+from samegrad.testing._diagnose import assert_replica_equivalent, diagnose
+from samegrad.testing._diagnosis import Diagnosis, ShareRow
+from samegrad.testing._layouts import Layout, layout, uneven_sizes
+from samegrad.testing._updates import Outcome
+
+__all__ = [
+    "CATALOGUE",
+    "Diagnosis",
+    "Layout",
+    "Mistake",
+    "Outcome",
+    "ShareRow",
+    "Situation",
+    "StepError",
+    "assert_replica_equivalent",
+    "diagnose",
+    "layout",
+    "uneven_sizes",
+]

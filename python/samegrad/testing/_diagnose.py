@@ -1,0 +1,357 @@
+"""Finds out what a step does to the weights of the examples, and which mistake that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from samegrad.testing._auxiliary import explain_residuals
+from samegrad.testing._batches import StepError, rows_of, take
+from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
+from samegrad.testing._clipping import explain_clipping
+from samegrad.testing._diagnosis import Diagnosis, share_rows
+from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._reported import explain_loss
+from samegrad.testing._updates import Recorded, Recorder, Step, Vector
+from samegrad.testing._weights import Basis, Fit
+
+_FLOOR = 1e-5  # relative error of weights that float32 leaves at best
+
+
+@dataclass
+class Evidence:
+    """All runs of a step, in terms of the weights of the examples."""
+
+    singles: list[Recorded]
+    basis: Basis
+    weights: Vector  # of the examples, as one device has them
+    fixed: bool  # a fixed number divides
+    layouts: list[Layout]  # one device first
+    runs: list[Recorded]
+    fits: list[Fit]
+    tolerance: float  # of weights, relative to the largest right one
+
+    @property
+    def rows(self) -> list[Mistake]:
+        """The rows of the catalogue that can happen here."""
+        several = any(item.micro_batches > 1 for item in self.layouts)
+        differ = bool(np.ptp(self.weights) > 1e-9)
+        return [
+            row
+            for row in CATALOGUE
+            if (row.fixed or not self.fixed)
+            and (several or not row.micro)
+            and (differ or not row.weighted)
+        ]
+
+    def right(self, place: int) -> Vector:
+        """The weights that layout `place` should have, in terms of the single updates."""
+        situation = Situation(self.layouts[place], self.weights)
+        return np.ones_like(self.weights) if self.fixed else situation.right
+
+    def predicted(self, mistake: Mistake, place: int) -> Vector:
+        """The weights that a mistake gives, in terms of the single updates it gives as well."""
+        situation = Situation(self.layouts[place], self.weights)
+        values = mistake.predict(situation)
+        if self.fixed:
+            return values / situation.right
+        own = np.array(
+            [mistake.predict(Situation(layout([1]), self.weights[i : i + 1]))[0]
+             for i in range(len(self.weights))]
+        )  # fmt: skip
+        return values / np.where(own == 0, 1.0, own)
+
+    def error(self, expected: Callable[[int], Vector]) -> float:
+        """How far the weights found are from those expected, relative to the right ones."""
+        errors = []
+        for place, fit in enumerate(self.fits):
+            said = expected(place)
+            scale = max(np.abs(self.right(place)).max(), np.abs(said).max())
+            errors.append(float(np.abs(fit.weights - said).max() / scale))
+        return max(errors)
+
+
+def diagnose(
+    step: Step,
+    batch: Any,
+    *,
+    weights: Sequence[float] | None = None,
+    replicas: Sequence[int] = (2, 3),
+    micro_batches: Sequence[int] = (1,),
+    examples: int = 12,
+    empty_share: bool = False,
+    seed: int = 0,
+) -> Diagnosis:
+    """Recovers the effective weight of every example from the updates of a step, and judges it.
+
+    The step is run on single examples, on the whole batch on one device, and on several splits of
+    it over replicas (and micro-batches). Every update is expressed in those of the single examples
+    (least squares in float64): that gives the weight of each example, which is compared with the
+    right one, the example's share of the global batch.
+
+    The step must start from the same parameters each time, and return a linear function of the
+    gradients: the gradients, or the change that plain SGD makes.
+
+    Args:
+        step: Takes a list with a batch per replica (a list of micro-batches for each, where there
+            are several) and returns the update, or an `Outcome`.
+        batch: Arrays with examples along axis 0, in any structure.
+        weights: What each example counts: sample weights, or its number of tokens. Default: what
+            one device makes of them.
+        replicas: Numbers of replicas to try.
+        micro_batches: Numbers of micro-batches to try.
+        examples: How many examples of the batch are used at most.
+        empty_share: Whether a replica without examples is tried as well.
+        seed: Of the projection of the updates.
+
+    Returns:
+        The verdict; it prints as a short table, the cause, the maths and the fix.
+
+    Raises:
+        StepError: The step cannot be judged: the message says why, and what to do.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(10, 20))
+        >>> def mean_then_sum(shares):
+        ...     return sum(share.mean(axis=0) for share in shares)
+        >>> diagnose(mean_then_sum, x).cause.name
+        'mean per replica, then sum'
+        >>> diagnose(lambda shares: sum(s.sum(axis=0) for s in shares) / 10, x).correct
+        True
+    """
+    evidence = _gather(step, batch, weights, replicas, micro_batches, examples, seed)
+    verdict = _judge(evidence)
+    if verdict.correct and empty_share:
+        verdict = _try_empty(step, batch, evidence, verdict)
+    return verdict
+
+
+def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
+    """Passes if R replicas (times K micro-batches) make the update of one device.
+
+    Args:
+        step: As of `diagnose`.
+        batch: As of `diagnose`.
+        **options: As of `diagnose`.
+
+    Raises:
+        AssertionError: They do not; the message is the diagnosis.
+        StepError: The step cannot be judged.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(10, 20))
+        >>> assert_replica_equivalent(lambda shares: np.concatenate(shares).mean(axis=0), x)
+    """
+    found = diagnose(step, batch, **options)
+    if not found.correct or found.reported:
+        raise AssertionError(str(found))
+
+
+def _gather(
+    step: Step,
+    batch: Any,
+    weights: Sequence[float] | None,
+    replicas: Sequence[int],
+    micro_batches: Sequence[int],
+    examples: int,
+    seed: int,
+) -> Evidence:
+    rows = rows_of(batch)
+    if rows < 3:
+        raise StepError(f"[diagnose] at least 3 examples are needed: got {rows}.")
+    count = min(rows, examples)
+    chosen = np.linspace(0, rows - 1, count).astype(int)
+    recorder = Recorder(step, take(batch, chosen), width=max(256, 8 * count), seed=seed)
+    singles = [recorder.run(Layout((((i,),),))) for i in range(count)]
+    again = recorder.run(Layout((((0,),),)))
+    difference = np.abs(again.sketch - singles[0].sketch).max()
+    if difference > 1e-3 * np.abs(singles[0].sketch).max():
+        raise StepError(
+            "[step] the same input gave another update: it keeps state between calls, or draws "
+            "random numbers; begin with the same parameters, slots and seed in each call."
+        )
+    basis = Basis(singles, recorder.parameters)
+    layouts = [layout([count]), *layouts_for(count, replicas, micro_batches)]
+    runs = [recorder.run(item) for item in layouts]
+    fits = [basis.fit(run) for run in runs]
+    given = None if weights is None else np.asarray(weights, dtype=np.float64)[chosen]
+    return _with_weights(given, singles, basis, layouts, runs, fits, recorder.parameters)
+
+
+def _with_weights(
+    given: Vector | None,
+    singles: list[Recorded],
+    basis: Basis,
+    layouts: list[Layout],
+    runs: list[Recorded],
+    fits: list[Fit],
+    parameters: int,
+) -> Evidence:
+    """What one device takes as weights, and how exact all this is."""
+    count = len(singles)
+    alone = fits[0].weights
+    width = len(singles[0].sketch)
+    spare = max(min(parameters, width) - count, 1)
+    noise = float(np.linalg.norm(fits[0].residual)) / np.sqrt(spare)
+    even = np.full(count, 1.0 / count)
+    # Six deviations of a weight, twice as the singles are noisy too, relative to a right weight.
+    tolerance = float(max(_FLOOR, 12 * noise * basis.gain.max() * count))
+    fixed = bool(np.abs(alone - 1).max() < max(tolerance, 1e-4))
+    if given is not None:
+        weights = given
+    elif fixed or np.abs(alone - even).max() * count < tolerance or (alone <= 0).any():
+        weights = np.ones(count)
+    else:
+        weights = alone / alone.sum() * count
+    return Evidence(singles, basis, weights, fixed, layouts, runs, fits, min(tolerance, 0.2))
+
+
+def _judge(evidence: Evidence) -> Diagnosis:
+    notes = []
+    if evidence.fixed:
+        notes.append(
+            "one device divides by a fixed number (or by nothing): a convention; a short last "
+            "batch then counts less"
+        )
+    drift = max(run.drift for run in evidence.runs)
+    if drift > 1e-6:
+        return _wrong(evidence, _DRIFT, (), notes, "the replicas' copies differ")
+    right = evidence.error(evidence.right)
+    unexplained = max(fit.unexplained for fit in evidence.fits)
+    usual = max(10 * evidence.fits[0].unexplained, 1e-6)
+    if right <= evidence.tolerance and unexplained <= usual:
+        return Diagnosis(
+            True, None, notes=tuple(notes), reported=explain_loss(evidence),
+            tolerance=evidence.tolerance, summary=_summary(evidence, "correct"),
+        )  # fmt: skip
+    if unexplained > usual:
+        found = explain_residuals(evidence)
+        if found is not None:
+            return _wrong(evidence, found, (), notes, "another term is scaled with the replicas")
+    near = _ranked(evidence)
+    if near:
+        return _wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
+    other = explain_clipping(evidence) or _constant(evidence) or _with_factor(evidence)
+    return _wrong(evidence, other, (), notes, "not the update of one device")
+
+
+def _ranked(evidence: Evidence) -> list[Mistake]:
+    """The rows that explain the weights, the best one first; of equal ones the simpler."""
+    errors = [
+        (evidence.error(lambda place, row=row: evidence.predicted(row, place)), i)  # type: ignore[misc]
+        for i, row in enumerate(evidence.rows)
+    ]
+    near = [(error, i) for error, i in errors if error <= evidence.tolerance]
+    best = min(near, default=(0.0, 0))[0]
+    alike = [i for error, i in near if error <= best + 0.1 * evidence.tolerance]
+    return [evidence.rows[i] for i in alike]
+
+
+def _with_factor(evidence: Evidence) -> Mistake | None:
+    """A row of the catalogue with a factor of its own wherever several replicas run."""
+    several = [p for p, item in enumerate(evidence.layouts) if item.replicas > 1]
+    for row in evidence.rows:
+        said = np.concatenate([evidence.predicted(row, p) for p in several])
+        found = np.concatenate([evidence.fits[p].weights for p in several])
+        factor = float(said @ found / (said @ said)) if said.any() else 0.0
+        scale = max(float(np.abs(said * factor).max()), 1e-300)
+        if np.abs(found - factor * said).max() <= 2 * evidence.tolerance * scale:
+            return Mistake(
+                f"{row.name}, and a factor of {factor:.4g}",
+                f"{row.sentence}; besides, all is multiplied by {factor:.4g}, such as by one over "
+                "the number of replicas of another run",
+                f"{factor:.4g} times: {row.formula}",
+                f"{row.fix}; take the sizes of this step, not those at the start",
+                row.predict,
+            )
+    return None
+
+
+def _constant(evidence: Evidence) -> Mistake | None:
+    """One factor on all examples, for each layout."""
+    factors = []
+    for place, fit in enumerate(evidence.fits):
+        ratio = fit.weights / evidence.right(place)
+        if np.abs(ratio - ratio.mean()).max() > evidence.tolerance * max(1, abs(ratio.mean())) * 4:
+            return None
+        factors.append(float(ratio.mean()))
+    names = ", ".join(
+        f"{factor:.4g} for {item}"
+        for factor, item in list(zip(factors, evidence.layouts, strict=True))[:4]
+    )
+    return Mistake(
+        "a factor on the whole update",
+        f"all examples are scaled alike: {names}",
+        "f w_i / W  instead of  w_i / W",
+        "look for a division or multiplication by a size of another run (a world size kept from "
+        "before, a number of devices)",
+        lambda s: s.right,
+    )
+
+
+_DRIFT = Mistake(
+    "the replicas' parameters differ",
+    "after the step the copies of the parameters are not equal",
+    "θ_r differs with r",
+    "reduce the gradients of all parameters before the update, on every replica",
+    lambda s: s.right,
+)
+
+
+def _wrong(
+    evidence: Evidence,
+    cause: Mistake | None,
+    others: tuple[Mistake, ...],
+    notes: list[str],
+    what: str,
+) -> Diagnosis:
+    errors = [
+        float(np.abs(fit.weights - evidence.right(place)).max())
+        for place, fit in enumerate(evidence.fits)
+    ]
+    worst = int(np.argmax(errors[1:])) + 1 if len(errors) > 1 else 0
+    rows = share_rows(evidence.layouts[worst], evidence.right(worst), evidence.fits[worst].weights)
+    if cause is None:
+        notes = [*notes, "no row of the catalogue explains it: look at the table"]
+    return Diagnosis(
+        False, cause, others, rows, evidence.layouts[worst], tuple(notes), explain_loss(evidence),
+        evidence.tolerance, _summary(evidence, what, evidence.layouts[worst]),
+    )  # fmt: skip
+
+
+def _summary(evidence: Evidence, what: str, worst: Layout | None = None) -> str:
+    where = f" ({worst})" if worst is not None else ""
+    return (
+        f"{what}{where}; {len(evidence.weights)} examples on {len(evidence.layouts)} layouts, "
+        f"weights exact to {evidence.tolerance:.1g}"
+    )
+
+
+def _try_empty(step: Step, batch: Any, evidence: Evidence, verdict: Diagnosis) -> Diagnosis:
+    """The whole batch on the first of two replicas."""
+    count = len(evidence.weights)
+    chosen = np.linspace(0, rows_of(batch) - 1, count).astype(int)
+    part = take(batch, chosen)
+    recorder = Recorder(step, part, width=len(evidence.singles[0].sketch))
+    recorder.run(Layout((((0,),),)))
+    lonely = Layout(((tuple(range(count)),), ((),)))
+    run = recorder.run(lonely)
+    difference = np.abs(run.sketch - evidence.runs[0].sketch).max()
+    if np.isfinite(difference) and difference <= 1e-3 * np.abs(evidence.runs[0].sketch).max():
+        return verdict
+    cause = Mistake(
+        "a replica without examples changes the update",
+        "a mean over no examples is no number, or counts as a mean",
+        "0 / 0 on the empty replica",
+        "add up sums and counts over the replicas, and divide once",
+        lambda s: s.right,
+    )
+    return Diagnosis(
+        False, cause, notes=verdict.notes, tolerance=evidence.tolerance,
+        summary=_summary(evidence, "an empty share is not ignored", lonely), layout=lonely,
+    )  # fmt: skip

@@ -1,0 +1,196 @@
+"""Every row of the catalogue is recognised in steps that make its mistake."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from steps import REGULARISATION, WEIGHTS, X, Y, count, flat, losses, mean, total
+
+from samegrad.testing import CATALOGUE, Outcome, diagnose
+
+
+def sum_of(shares):
+    return sum(total(share) for share in shares)
+
+
+def weighted(share):
+    return total(share, share[2])
+
+
+def all_weights(shares):
+    return sum(share[2].sum() for share in shares)
+
+
+def windows(step):
+    """The step on lists of micro-batches, also where there is one."""
+    return lambda shares: step([s if isinstance(s, list) else [s] for s in shares])
+
+
+# Name, and steps that make the mistake, each in another way of writing it.
+PLAIN = {
+    "mean per replica, then sum": [
+        lambda s: sum(mean(p) for p in s),
+        lambda s: len(s) * sum(total(p) / (len(s) * len(p[0])) for p in s),
+    ],
+    "share of the global batch, then mean": [
+        lambda s: sum_of(s) / count(s) / len(s),
+        lambda s: np.mean([total(p) / count(s) for p in s], axis=0),
+        lambda s: np.mean([total(p) / 64 for p in s], axis=0),  # a fixed batch size divides
+    ],
+    "mean of the replicas' means": [
+        lambda s: np.mean([mean(p) for p in s], axis=0),
+        lambda s: sum(total(p) / (len(p[0]) * len(s)) for p in s),
+    ],
+    "mean per replica, then divided by the replicas twice": [
+        lambda s: np.mean([mean(p) / len(s) for p in s], axis=0),
+        lambda s: sum(mean(p) for p in s) / len(s) ** 2,
+    ],
+    "padding counts as examples": [
+        lambda s: sum_of(s) / (len(s) * max(len(p[0]) for p in s)),
+        lambda s: np.mean([total(p) / max(len(q[0]) for q in s) for p in s], axis=0),
+    ],
+    "the replicas are not reduced": [lambda s: mean(s[0]), lambda s: total(s[0]) / len(s[0][0])],
+    "the replicas are not reduced, though divided by all": [
+        lambda s: total(s[0]) / count(s),
+        lambda s: total(s[0]) / 64,
+    ],
+}
+MICRO = {
+    "micro-batches are not divided": [
+        lambda w: np.mean([sum(mean(p) for p in r) for r in w], axis=0),
+        lambda w: sum(mean(p) for p in flat(w)) / len(w),
+    ],
+    "micro-batches are divided twice": [
+        lambda w: sum_of(flat(w)) / count(flat(w)) / len(w[0]),
+        lambda w: sum(sum_of(r) / count(flat(w)) / len(r) for r in w),
+    ],
+    "mean of the micro-batches' means": [
+        lambda w: np.mean([mean(p) for p in flat(w)], axis=0),
+        lambda w: np.mean([np.mean([mean(p) for p in r], axis=0) for r in w], axis=0),
+    ],
+    "means of micro-batches are added over replicas": [
+        lambda w: sum(np.mean([mean(p) for p in r], axis=0) for r in w),
+        lambda w: sum(mean(p) / len(r) for r in w for p in r),
+    ],
+    "means of micro-batches are added up everywhere": [
+        lambda w: sum(mean(p) for p in flat(w)),
+        lambda w: sum(sum(mean(p) for p in r) for r in w),
+    ],
+    "only the last micro-batch is kept": [
+        lambda w: np.mean([mean(r[-1]) for r in w], axis=0),
+        lambda w: sum(mean(r[-1]) for r in w) / len(w),
+    ],
+    "the other micro-batches are lost": [
+        lambda w: sum_of([r[-1] for r in w]) / count(flat(w)),
+        lambda w: sum(total(r[-1]) for r in w) / 64,
+    ],
+}
+WEIGHTED = {
+    "divided by examples instead of weights": [
+        lambda s: sum(weighted(p) for p in s) / count(s),
+        lambda s: sum(weighted(p) / count(s) for p in s),
+    ],
+    "divided by the local number of examples instead of weights": [
+        lambda s: np.mean([weighted(p) / len(p[0]) for p in s], axis=0),
+        lambda s: sum(weighted(p) / (len(p[0]) * len(s)) for p in s),
+    ],
+    "mean of the replicas' means": [
+        lambda s: np.mean([weighted(p) / p[2].sum() for p in s], axis=0),
+    ],
+}
+
+
+def cases(table):
+    return [
+        pytest.param(name, step, id=f"{name}-{i}")
+        for name, steps in table.items()
+        for i, step in enumerate(steps)
+    ]
+
+
+@pytest.mark.parametrize(("name", "step"), cases(PLAIN))
+def test_a_mistake_over_replicas_is_named(name, step) -> None:
+    found = diagnose(step, (X, Y))
+    assert not found and found.cause.name == name, str(found)
+
+
+@pytest.mark.parametrize(("name", "step"), cases(MICRO))
+def test_a_mistake_over_micro_batches_is_named(name, step) -> None:
+    found = diagnose(windows(step), (X, Y), replicas=(1, 2, 3), micro_batches=(1, 2), examples=14)
+    assert not found and found.cause.name == name, str(found)
+
+
+@pytest.mark.parametrize(("name", "step"), cases(WEIGHTED))
+def test_a_mistake_with_weights_is_named(name, step) -> None:
+    found = diagnose(step, (X, Y, WEIGHTS), weights=WEIGHTS)
+    assert not found and found.cause.name == name, str(found)
+
+
+def test_every_row_is_tried_but_the_one_that_is_a_convention() -> None:
+    tried = {*PLAIN, *MICRO, *WEIGHTED}
+    assert {row.name for row in CATALOGUE} - tried == {"summed and not divided"}
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (lambda s: sum(total(p) / count(s) + REGULARISATION for p in s), "once on every replica"),
+        (lambda s: sum_of(s) / count(s) + REGULARISATION / len(s), "divided by the replicas"),
+        (lambda s: sum(mean(p) for p in s) + len(s) ** 2 * REGULARISATION * 0.0
+         + REGULARISATION, "mean per replica, then sum"),
+    ],
+)  # fmt: skip
+def test_a_term_without_examples_is_counted(step, name) -> None:
+    found = diagnose(step, (X, Y))
+    assert not found and name in found.cause.name, str(found)
+
+
+def test_clipping_before_the_replicas_are_joined_is_named() -> None:
+    def step(shares):
+        if len(shares) == 1:
+            return mean(shares[0])
+        parts = [total(p) / count(shares) for p in shares]
+        return sum(g * min(1.0, 3.0 / np.linalg.norm(g)) for g in parts)
+
+    found = diagnose(step, (X, Y))
+    assert not found and "clipped before" in found.cause.name, str(found)
+
+
+def test_a_world_size_of_another_run_is_a_factor() -> None:
+    def step(shares):
+        return sum(mean(p) for p in shares) / (8 if len(shares) > 1 else 1)
+
+    found = diagnose(step, (X, Y))
+    assert not found and "a factor of 0.125" in found.cause.name, str(found)
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (lambda s: sum(losses(p).mean() for p in s), "mean per replica, then sum"),
+        (lambda s: np.mean([losses(p).mean() for p in s]), "mean of the replicas' means"),
+        (lambda s: sum(losses(p).sum() for p in s) / count(s) / len(s),
+         "share of the global batch, then mean"),
+    ],
+)  # fmt: skip
+def test_the_reported_loss_has_a_verdict_of_its_own(report, words) -> None:
+    found = diagnose(lambda s: Outcome(sum_of(s) / count(s), report(s)), (X, Y))
+    assert found.correct and words in found.reported
+
+
+def test_copies_that_differ_are_seen() -> None:
+    def step(shares):
+        return Outcome(mean(shares[0]), replicas=[mean(p) for p in shares])
+
+    assert "differ" in diagnose(step, (X, Y)).cause.name
+
+
+def test_an_empty_share_that_makes_no_number_is_seen() -> None:
+    def step(shares):
+        if any(len(p[0]) == 0 for p in shares):
+            return np.full(40, np.nan)
+        return sum_of(shares) / count(shares)
+
+    assert diagnose(step, (X, Y)).correct
+    found = diagnose(step, (X, Y), empty_share=True)
+    assert not found and "without examples" in found.cause.name

@@ -1,0 +1,125 @@
+"""samegrad.testing comes without the engine; its plugin costs nothing where it is not used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+from samegrad.testing import diagnose
+from samegrad.testing.adapters import samegrad_step
+
+
+def modules_after(code: str) -> set[str]:
+    show = f"import sys; {code}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_the_engine_is_not_loaded() -> None:
+    loaded = modules_after("import samegrad.testing, samegrad.testing.adapters")
+    assert "samegrad._core" not in loaded and "numpy" in loaded
+    assert not {"torch", "jax", "tensorflow"} & loaded
+
+
+def test_the_plugin_loads_nothing_but_pytest() -> None:
+    loaded = modules_after("import samegrad._pytest_plugin")
+    assert not {"numpy", "samegrad._core", "samegrad.testing"} & loaded
+
+
+PLUGIN_TEST = """
+import numpy as np
+import pytest
+
+@pytest.mark.replicas(1, 3)
+def test_marked(replica_count, replica_split):
+    shares = replica_split((np.arange(10),), replica_count)
+    assert len(shares) == replica_count
+    assert np.concatenate([share[0] for share in shares]).tolist() == list(range(10))
+
+def test_unmarked(replica_count):
+    assert replica_count in (1, 2, 3, 8)
+
+def test_sizes(replica_split):
+    assert [len(s) for s in replica_split(np.arange(5), [5, 0])] == [5, 0]
+    with pytest.raises(ValueError, match="add up"):
+        replica_split(np.arange(5), [1, 1])
+"""
+
+
+def test_marks_and_fixtures_of_the_plugin(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(PLUGIN_TEST)
+    package = str(Path(tf.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": package, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "samegrad._pytest_plugin", str(tmp_path)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "7 passed" in done.stdout, done.stdout
+
+
+_DRAWS = np.random.default_rng(9)
+START = (_DRAWS.normal(size=(6, 4)), _DRAWS.normal(size=(4, 1)))
+
+
+def build(scale):
+    """A small model whose loss is scaled by a function of the per-example losses."""
+
+    def make():
+        w = tf.Variable(START[0])
+        v = tf.Variable(START[1])
+        optimizer = tf.keras.optimizers.SGD(np.float64(0.01))
+
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                prediction = tf.matmul(tf.tanh(tf.matmul(x, w)), v)
+                losses = tf.reduce_sum(tf.square(prediction - y), axis=1)
+                loss = scale(losses)
+            gradients = tape.gradient(loss, [w, v])
+            optimizer.apply_gradients(zip(gradients, [w, v], strict=True))
+            return loss
+
+        return step, [w, v]
+
+    return make
+
+
+RNG = np.random.default_rng(3)
+BATCH = (RNG.normal(size=(12, 6)), RNG.normal(size=(12, 1)))
+
+
+@pytest.mark.parametrize(
+    ("scale", "name"),
+    [
+        (tf.nn.compute_average_loss, None),
+        (lambda losses: tf.reduce_mean(losses), "mean per replica, then sum"),
+        (lambda losses: tf.reduce_sum(losses) / 64.0, None),
+    ],
+)
+def test_a_strategys_step_is_judged(scale, name) -> None:
+    found = diagnose(samegrad_step(build(scale)), BATCH, examples=9)
+    assert (found.cause and found.cause.name) == name, str(found)
+    assert (found.reported is None) == (name is None)
+
+
+def test_pytorchs_mean_over_replicas_is_wrong_for_uneven_shares() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from samegrad.testing.adapters import torch_step
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1)
+    ).double()
+
+    def mean_loss(network, batch):
+        return torch.nn.functional.mse_loss(network(batch[0]), batch[1])
+
+    found = diagnose(torch_step(model, mean_loss), BATCH)
+    assert found.cause.name == "mean of the replicas' means"
+    found = diagnose(torch_step(model, mean_loss, reduce="sum"), BATCH)
+    assert found.cause.name == "mean per replica, then sum"
