@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 NAMESPACES = (
@@ -239,8 +240,12 @@ def message(module: str, name: str) -> str:
     return f"module {module!r} has no attribute {name!r}{joint} {text}{end}"
 
 
-def getattr_of(module: str) -> Callable[[str], Any]:
+def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """A module's `__getattr__` that raises with the nearest name or the reason.
+
+    Args:
+        module: Its name.
+        later: Names that are imported when they are asked for first, and from where.
 
     Example:
         >>> getattr_of("samegrad.nn")("relux")
@@ -249,6 +254,10 @@ def getattr_of(module: str) -> Callable[[str], Any]:
     """
 
     def missing(name: str) -> Any:
+        if later and name in later:
+            value = getattr(importlib.import_module(later[name]), name)
+            setattr(sys.modules[module], name, value)
+            return value
         if name.startswith("__"):  # asked by Python itself
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         raise AttributeError(message(module, name))

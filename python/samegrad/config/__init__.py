@@ -1,19 +1,23 @@
 """Settings of the process."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._function import functions_run_eagerly, run_functions_eagerly
 from samegrad._unknown import getattr_of
 from samegrad.config import threading
-from samegrad.config._devices import (
-    LogicalDevice,
-    LogicalDeviceConfiguration,
-    PhysicalDevice,
-    get_logical_device_configuration,
-    get_visible_devices,
-    list_logical_devices,
-    list_physical_devices,
-    set_logical_device_configuration,
-    set_visible_devices,
-)
+
+if TYPE_CHECKING:
+    from samegrad.config._devices import (
+        LogicalDevice,
+        LogicalDeviceConfiguration,
+        PhysicalDevice,
+        get_logical_device_configuration,
+        get_visible_devices,
+        list_logical_devices,
+        list_physical_devices,
+        set_logical_device_configuration,
+        set_visible_devices,
+    )
 
 __all__ = [
     "LogicalDevice",
@@ -30,4 +34,7 @@ __all__ = [
     "threading",
 ]
 
-__getattr__ = getattr_of(__name__)
+# What is not there yet is loaded when it is asked for.
+__getattr__ = getattr_of(
+    __name__, {name: "samegrad.config._devices" for name in __all__ if name not in globals()}
+)

@@ -1,5 +1,8 @@
 """Strategies and what belongs to them."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from samegrad._context import (
     get_replica_context,
     get_strategy,
@@ -10,21 +13,23 @@ from samegrad._unknown import getattr_of
 from samegrad._values import PerReplica
 from samegrad._values import PerReplica as DistributedValues
 from samegrad._variable import VariableAggregation, VariableSynchronization
-from samegrad.distribute import cluster_resolver, experimental
 from samegrad.distribute._extended import StrategyExtended
-from samegrad.distribute._input import DistributedDataset, InputContext
 from samegrad.distribute._one_device import OneDeviceStrategy
-from samegrad.distribute._options import (
-    CrossDeviceOps,
-    HierarchicalCopyAllReduce,
-    InputOptions,
-    NcclAllReduce,
-    ReductionToOneDevice,
-    RunOptions,
-)
 from samegrad.distribute._reduce_op import ReduceOp
 from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
+
+if TYPE_CHECKING:
+    from samegrad.distribute import cluster_resolver, experimental
+    from samegrad.distribute._input import DistributedDataset, InputContext
+    from samegrad.distribute._options import (
+        CrossDeviceOps,
+        HierarchicalCopyAllReduce,
+        InputOptions,
+        NcclAllReduce,
+        ReductionToOneDevice,
+        RunOptions,
+    )
 
 __all__ = [
     "CrossDeviceOps",
@@ -53,4 +58,23 @@ __all__ = [
     "in_cross_replica_context",
 ]
 
-__getattr__ = getattr_of(__name__)
+_INPUT, _OPTIONS = "samegrad.distribute._input", "samegrad.distribute._options"
+_missing = getattr_of(
+    __name__,
+    {
+        "CrossDeviceOps": _OPTIONS,
+        "DistributedDataset": _INPUT,
+        "HierarchicalCopyAllReduce": _OPTIONS,
+        "InputContext": _INPUT,
+        "InputOptions": _OPTIONS,
+        "NcclAllReduce": _OPTIONS,
+        "ReductionToOneDevice": _OPTIONS,
+        "RunOptions": _OPTIONS,
+    },
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("cluster_resolver", "experimental"):
+        return importlib.import_module(f"{__name__}.{name}")
+    return _missing(name)
