@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: What follows the command's name; by default what the shell gave.
 
     Returns:
-        The exit code: 0 done, 1 names are missing (port-check), 2 bad input, 130 stopped by Ctrl-C.
+        The exit code: 0 done, 1 names are missing (port-check) or the step is wrong (doctor), 2 bad
+        input, 130 stopped by Ctrl-C.
 
     Raises:
         SystemExit: After `--help`, and with code 2 after a wrong argument.
@@ -42,8 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, options = _parse(given)
     try:
         # Imported only now, so that help and wrong arguments answer at once.
-        from samegrad.cli import fashion_mnist, port_check
         from samegrad.cli._progress import CommandError
+
+        if command == "doctor":  # does without the engine
+            return _run_doctor(options)
+        from samegrad.cli import fashion_mnist, port_check
         from samegrad.keras.datasets._idx import IdxError
         from samegrad.train import CorruptCheckpointError
 
@@ -56,6 +60,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
+
+
+def _run_doctor(options: dict[str, Any]) -> int:
+    from samegrad.cli import doctor
+    from samegrad.cli._progress import CommandError
+
+    try:
+        return doctor.run(**options)
+    except (CommandError, OSError) as error:
+        print(f"samegrad: error: {_in_one_line(error)}", file=sys.stderr)
+        return _EXIT_BAD_INPUT
 
 
 def _in_one_line(error: Exception) -> str:
@@ -91,5 +106,26 @@ def _parse(arguments: Sequence[str]) -> tuple[str, dict[str, Any]]:
         "missing, 1 something is, 2 a file cannot be read.",
     )
     port_check.add_argument("paths", nargs="+", metavar="FILE", help="a .py or .ipynb file")
+    _add_doctor(commands)
     options: dict[str, Any] = vars(parser.parse_args(arguments))
     return options.pop("command"), options
+
+
+def _add_doctor(commands: Any) -> None:
+    """The options of `samegrad doctor`."""
+    doctor = commands.add_parser(
+        "doctor",
+        help="say whether a training step scales its loss right, and which mistake it makes",
+        description="Imports a file and judges a step in it: a function that takes a list with "
+        "the batch of each replica and returns the update (see samegrad.testing.diagnose). Exit "
+        "status: 0 the step is right, 1 it is not, 2 it cannot be judged.",
+    )
+    doctor.add_argument("step", metavar="FILE.py::STEP", help="the file and the function")
+    doctor.add_argument("--batch", default="batch", metavar="NAME", help="the batch [batch]")
+    doctor.add_argument("--weights", metavar="NAME", help="what each example counts [1]")
+    for name, default in (("--replicas", (2, 3)), ("--micro-batches", (1,))):
+        shown = " ".join(map(str, default))
+        doctor.add_argument(
+            name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
+        )
+    doctor.add_argument("--json", action="store_true", help="print JSON")

@@ -107,6 +107,52 @@ def test_a_strategys_step_is_judged(scale, name) -> None:
     assert (found.reported is None) == (name is None)
 
 
+def test_jaxs_mean_over_devices_is_wrong_for_uneven_shares() -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    from samegrad.testing.adapters import jax_step
+
+    def mean_loss(w, batch):
+        return ((jax.numpy.tanh(batch[0] @ w[0]) @ w[1] - batch[1]) ** 2).mean()
+
+    gradient, start = jax.jit(jax.grad(mean_loss)), [jax.numpy.asarray(w) for w in START]
+
+    def pmean(parts):
+        return jax.tree_util.tree_map(lambda *g: sum(g) / len(g), *parts)
+
+    found = diagnose(jax_step(gradient, start, pmean), BATCH, examples=8)
+    assert found.cause.name == "mean of the replicas' means"
+
+    def psum(parts):
+        return jax.tree_util.tree_map(lambda *g: sum(g), *parts)
+
+    found = diagnose(jax_step(gradient, start, psum), BATCH, examples=8)
+    assert found.cause.name == "mean per replica, then sum"
+
+
+def test_tensorflows_local_average_is_wrong_for_uneven_shares() -> None:
+    tensorflow = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    from samegrad.testing.adapters import tensorflow_step
+
+    def build():
+        variables = [tensorflow.Variable(w) for w in START]
+
+        def step(x, y):
+            with tensorflow.GradientTape() as tape:
+                prediction = tensorflow.tanh(x @ variables[0]) @ variables[1]
+                losses = tensorflow.reduce_sum((prediction - y) ** 2, axis=1)
+                loss = tensorflow.nn.compute_average_loss(losses)
+            gradients = tape.gradient(loss, variables)
+            context = tensorflow.distribute.get_replica_context()
+            for variable, gradient in zip(variables, gradients, strict=True):
+                variable.assign_sub(0.01 * context.all_reduce("SUM", gradient))
+            return loss
+
+        return step, variables
+
+    found = diagnose(tensorflow_step(build, 3), BATCH, examples=8)
+    assert found.cause.name == "mean of the replicas' means", str(found)
+
+
 def test_pytorchs_mean_over_replicas_is_wrong_for_uneven_shares() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     from samegrad.testing.adapters import torch_step

@@ -1,0 +1,84 @@
+"""`samegrad doctor FILE.py::step`: judges a step from the shell."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from samegrad.cli._progress import CommandError
+from samegrad.testing import StepError, diagnose
+
+EXIT_CORRECT, EXIT_WRONG = 0, 1
+
+
+def run(
+    step: str,
+    batch: str,
+    weights: str | None,
+    replicas: Sequence[int],
+    micro_batches: Sequence[int],
+    json: bool,
+) -> int:
+    """Prints the diagnosis of a step.
+
+    Args:
+        step: "FILE.py::name" of a function that takes the replicas' batches and returns the update.
+        batch: The name of the batch in the file, or of a function that returns it.
+        weights: The name of the examples' weights in the file.
+        replicas: Numbers of replicas to try.
+        micro_batches: Numbers of micro-batches to try.
+        json: Whether to print JSON.
+
+    Returns:
+        0 the step is right, 1 it is not.
+
+    Raises:
+        CommandError: The file, or something in it, cannot be used.
+    """
+    path, _, name = step.partition("::")
+    if not name:
+        raise CommandError(f"[doctor] the step must be FILE.py::NAME: got {step!r}.")
+    module = _load(Path(path))
+    function, data = _named(module, name), _named(module, batch)
+    own_weights = None if weights is None else _value(_named(module, weights))
+    try:
+        found = diagnose(
+            function, _value(data), weights=own_weights, replicas=replicas,
+            micro_batches=micro_batches,
+        )  # fmt: skip
+    except StepError as error:
+        raise CommandError(str(error)) from error
+    print(found.to_json() if json else found)
+    return EXIT_CORRECT if found.correct and not found.reported else EXIT_WRONG
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise CommandError(f"[doctor] a Python file is needed: got {path}.")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise CommandError(
+            f"[doctor] {path} cannot be imported: {type(error).__name__}: {error}."
+        ) from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _named(module: ModuleType, name: str) -> Any:
+    if not hasattr(module, name):
+        names = ", ".join(n for n in vars(module) if not n.startswith("_"))
+        raise CommandError(f"[doctor] {module.__file__} has no {name!r}: it has {names}.")
+    return getattr(module, name)
+
+
+def _value(thing: Any) -> Any:
+    return thing() if callable(thing) else thing
