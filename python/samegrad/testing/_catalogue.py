@@ -114,6 +114,24 @@ def _first_replica_of_all(s: Situation) -> Vector:
     return found
 
 
+def _filled_up(s: Situation) -> Vector:
+    found = np.zeros_like(s.weights)
+    for share in s.layout.parts:
+        own = [i for part in share for i in part]
+        if not own:
+            continue
+        seen = np.resize(np.arange(len(own)), _largest(s))
+        found[own] = np.bincount(seen, minlength=len(own)) * s.weights[own]
+    return np.asarray(found / (_replicas(s) * _largest(s)), dtype=np.float64)
+
+
+def _without_last_replica(s: Situation) -> Vector:
+    found = s.right.copy()
+    if _replicas(s) > 1:
+        found[[i for part in s.layout.parts[-1] for i in part]] = 0.0
+    return found
+
+
 _SUM = "sum the shares (reduce SUM), and divide each loss by the count of the global batch, once"
 
 CATALOGUE: tuple[Mistake, ...] = (
@@ -252,6 +270,23 @@ CATALOGUE: tuple[Mistake, ...] = (
         "w_i / W on replica 0, 0 elsewhere",
         "sum the gradients over the replicas before the update",
         _first_replica_of_all,
+        fixed=True,
+    ),
+    Mistake(
+        "shares are filled up by repeating examples",
+        "every share is made as long as the largest one by examples that it has already, as a "
+        "sampler does that wants equal shares; repeated examples count twice",
+        "m_i / (R max n_r), m_i being how often the example is seen",
+        "leave shares uneven and divide by the true count, or give repeated examples the weight 0",
+        _filled_up,
+    ),
+    Mistake(
+        "the last replica is left out",
+        "losses are divided by the global batch, but the gradient of the last replica does not "
+        "reach the sum",
+        "w_i / W, 0 on the last replica",
+        "reduce over all replicas, also over those that began late or stopped early",
+        _without_last_replica,
         fixed=True,
     ),
     Mistake(

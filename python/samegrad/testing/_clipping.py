@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from samegrad.testing._catalogue import Mistake
+from samegrad.testing._layouts import Layout
 
 if TYPE_CHECKING:
     from samegrad.testing._diagnose import Evidence
 
 
 def explain_clipping(evidence: Evidence) -> Mistake | None:
-    """Each replica's examples are scaled alike, by what makes its gradient as long as a limit."""
+    """Examples of one replica (or micro-batch) are scaled alike, to a gradient of one length."""
+    return _explain(evidence, _shares, _REPLICAS) or _explain(evidence, _micro_batches, _PARTS)
+
+
+Groups = Callable[[Layout], list[list[int]]]
+
+
+def _shares(item: Layout) -> list[list[int]]:
+    return [[i for part in share for i in part] for share in item.parts]
+
+
+def _micro_batches(item: Layout) -> list[list[int]]:
+    return [list(part) for share in item.parts for part in share]
+
+
+def _explain(evidence: Evidence, groups: Groups, found: Mistake) -> Mistake | None:
     limits, scales = [], []
     for place, fit in enumerate(evidence.fits[1:], start=1):
-        item, right = evidence.layouts[place], evidence.right(place)
-        for share in item.parts:
-            own = [i for part in share for i in part]
+        right = evidence.right(place)
+        for own in filter(None, groups(evidence.layouts[place])):
             factors = fit.weights[own] / right[own]
             factor = float(factors.mean())
             if np.abs(factors - factor).max() > 4 * evidence.tolerance * max(1.0, abs(factor)):
@@ -29,14 +45,22 @@ def explain_clipping(evidence: Evidence) -> Mistake | None:
     clipped = [limit for limit, scale in zip(limits, scales, strict=True) if scale < 0.999]
     if not clipped or max(scales) > 1.001:
         return None
-    if max(clipped) > 1.05 * min(clipped):
-        return None
-    return Mistake(
-        "gradients are clipped before the replicas are joined",
-        "each replica limits its own gradient, so that the sum is another one than the limited "
-        "gradient of the batch",
-        "Σ clip(g_r)  instead of  clip(Σ g_r)",
-        "reduce first, then clip, then update: samegrad's optimizers take clipnorm and "
-        "global_clipnorm",
-        lambda s: s.right,
-    )
+    return found if max(clipped) <= 1.05 * min(clipped) else None
+
+
+_REPLICAS = Mistake(
+    "gradients are clipped before the replicas are joined",
+    "each replica limits its own gradient, so that the sum is another one than the limited "
+    "gradient of the batch",
+    "Σ clip(g_r)  instead of  clip(Σ g_r)",
+    "reduce first, then clip, then update: samegrad's optimizers take clipnorm and global_clipnorm",
+    lambda s: s.right,
+)
+_PARTS = Mistake(
+    "gradients are clipped in every micro-batch",
+    "each micro-batch limits its own gradient before it is added up, so that the sum is another "
+    "one than the limited gradient of the window",
+    "Σ clip(g_rk)  instead of  clip(Σ g_rk)",
+    "add up and reduce first, then clip, then update: keras.optimizers.GradientAccumulator",
+    lambda s: s.right,
+)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from samegrad.testing._auxiliary import explain_residuals
 from samegrad.testing._batches import StepError, rows_of, take
@@ -16,8 +17,9 @@ from samegrad.testing._diagnosis import Diagnosis, share_rows
 from samegrad.testing._layouts import Layout, layout, layouts_for
 from samegrad.testing._reported import explain_loss
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
-from samegrad.testing._weights import Basis, Fit
+from samegrad.testing._weights import Basis, Fit, independent
 
+_ENOUGH = 6  # independent examples tell shares of different sizes apart
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
 
 
@@ -33,6 +35,7 @@ class Evidence:
     runs: list[Recorded]
     fits: list[Fit]
     tolerance: float  # of weights, relative to the largest right one
+    examples: npt.NDArray[np.intp]  # which ones of the batch
 
     @property
     def rows(self) -> list[Mistake]:
@@ -165,9 +168,14 @@ def _gather(
     if rows < 3:
         raise StepError(f"[diagnose] at least 3 examples are needed: got {rows}.")
     count = min(rows, examples)
-    chosen = np.linspace(0, rows - 1, count).astype(int)
+    chosen = np.linspace(0, rows - 1, count).astype(np.intp)
     recorder = Recorder(step, take(batch, chosen), width=max(256, 8 * count), seed=seed)
     singles = [recorder.run(Layout((((i,),),))) for i in range(count)]
+    free = independent(singles)
+    if _ENOUGH <= len(free) < count:  # weights of the others could not be told apart
+        chosen, singles = chosen[free], [singles[i] for i in free]
+        recorder.use(take(batch, chosen))
+        count = len(free)
     again = recorder.run(Layout((((0,),),)))
     difference = np.abs(again.sketch - singles[0].sketch).max()
     if difference > 1e-3 * np.abs(singles[0].sketch).max():
@@ -180,7 +188,7 @@ def _gather(
     runs = [recorder.run(item) for item in layouts]
     fits = [basis.fit(run) for run in runs]
     given = None if weights is None else np.asarray(weights, dtype=np.float64)[chosen]
-    return _with_weights(given, singles, basis, layouts, runs, fits, recorder.parameters)
+    return _with_weights(given, singles, basis, layouts, runs, fits, recorder.parameters, chosen)
 
 
 def _with_weights(
@@ -191,6 +199,7 @@ def _with_weights(
     runs: list[Recorded],
     fits: list[Fit],
     parameters: int,
+    chosen: npt.NDArray[np.intp],
 ) -> Evidence:
     """What one device takes as weights, and how exact all this is."""
     count = len(singles)
@@ -208,7 +217,9 @@ def _with_weights(
         weights = np.ones(count)
     else:
         weights = alone / alone.sum() * count
-    return Evidence(singles, basis, weights, fixed, layouts, runs, fits, min(tolerance, 0.2))
+    return Evidence(
+        singles, basis, weights, fixed, layouts, runs, fits, min(tolerance, 0.2), chosen
+    )
 
 
 def _judge(evidence: Evidence) -> Diagnosis:
@@ -335,8 +346,7 @@ def _summary(evidence: Evidence, what: str, worst: Layout | None = None) -> str:
 def _try_empty(step: Step, batch: Any, evidence: Evidence, verdict: Diagnosis) -> Diagnosis:
     """The whole batch on the first of two replicas."""
     count = len(evidence.weights)
-    chosen = np.linspace(0, rows_of(batch) - 1, count).astype(int)
-    part = take(batch, chosen)
+    part = take(batch, evidence.examples)
     recorder = Recorder(step, part, width=len(evidence.singles[0].sketch))
     recorder.run(Layout((((0,),),)))
     lonely = Layout(((tuple(range(count)),), ((),)))

@@ -64,6 +64,10 @@ class Recorder:
         self._random = np.random.default_rng(seed)
         self.parameters = 0
 
+    def use(self, batch: Any) -> None:
+        """Goes on with other examples."""
+        self._batch = batch
+
     def run(self, arrangement: Layout) -> Recorded:
         """The step on a layout of the batch.
 

@@ -30,6 +30,29 @@ class Fit:
         return float(np.linalg.norm(self.residual)) / max(self.scale, 1e-300)
 
 
+def independent(singles: list[Recorded], least: float = 1e-3) -> list[int]:
+    """Numbers of examples whose updates do not depend on each other, the most different first.
+
+    Args:
+        singles: One run per example.
+        least: How much of an update the others must not explain.
+    """
+    left = np.stack([single.sketch for single in singles])
+    norms = np.linalg.norm(left, axis=1)
+    usable = np.isfinite(norms) & (norms > 0)
+    left = np.where(usable[:, None], left / np.where(usable, norms, 1.0)[:, None], 0.0)
+    chosen: list[int] = []
+    for _ in singles:
+        lengths = np.linalg.norm(left, axis=1)
+        best = int(np.argmax(lengths))
+        if lengths[best] < least:
+            break
+        chosen.append(best)
+        direction = left[best] / lengths[best]
+        left = left - np.outer(left @ direction, direction)
+    return sorted(chosen)
+
+
 class Basis:
     """The updates of single examples, in which all others are expressed.
 

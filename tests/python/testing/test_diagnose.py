@@ -145,6 +145,15 @@ def test_a_step_that_cannot_be_judged_says_why(step, words) -> None:
         diagnose(step, (X, Y))
 
 
+def test_examples_that_depend_on_others_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(8, 8))
+    rows = np.concatenate([rows, rows[:3] + rows[3:6]])  # 11 examples, 8 parameters
+    wrong = diagnose(lambda s: sum(p.mean(axis=0) for p in s), rows)
+    assert wrong.cause.name == "mean per replica, then sum"
+    assert diagnose(lambda s: np.concatenate(s).mean(axis=0), rows).correct
+
+
 def test_a_step_with_a_memory_is_seen() -> None:
     def step(shares):
         Counter.calls += 1

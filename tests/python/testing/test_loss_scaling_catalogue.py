@@ -26,6 +26,17 @@ def windows(step):
     return lambda shares: step([s if isinstance(s, list) else [s] for s in shares])
 
 
+def filled(share, shares):
+    """The share, made as long as the largest one by its own examples again."""
+    rows = np.resize(np.arange(len(share[0])), max(len(p[0]) for p in shares))
+    return tuple(array[rows] for array in share)
+
+
+def mean_of_filled(shares):
+    longer = [filled(share, shares) for share in shares]
+    return sum_of(longer) / count(longer)
+
+
 # Name, and steps that make the mistake, each in another way of writing it.
 PLAIN = {
     "mean per replica, then sum": [
@@ -48,6 +59,14 @@ PLAIN = {
     "padding counts as examples": [
         lambda s: sum_of(s) / (len(s) * max(len(p[0]) for p in s)),
         lambda s: np.mean([total(p) / max(len(q[0]) for q in s) for p in s], axis=0),
+    ],
+    "shares are filled up by repeating examples": [
+        lambda s: mean_of_filled(s),
+        lambda s: np.mean([mean(filled(p, s)) for p in s], axis=0),
+    ],
+    "the last replica is left out": [
+        lambda s: sum_of(s[: max(1, len(s) - 1)]) / count(s),
+        lambda s: sum(total(p) for p in s[: max(1, len(s) - 1)]) / 64,
     ],
     "the replicas are not reduced": [lambda s: mean(s[0]), lambda s: total(s[0]) / len(s[0][0])],
     "the replicas are not reduced, though divided by all": [
@@ -154,6 +173,17 @@ def test_clipping_before_the_replicas_are_joined_is_named() -> None:
 
     found = diagnose(step, (X, Y))
     assert not found and "clipped before" in found.cause.name, str(found)
+
+
+def test_clipping_in_every_micro_batch_is_named() -> None:
+    def step(all_windows):
+        parts = [total(p) / count(flat(all_windows)) for p in flat(all_windows)]
+        if len(parts) == 1:
+            return parts[0]
+        return sum(g * min(1.0, 2.0 / np.linalg.norm(g)) for g in parts)
+
+    found = diagnose(windows(step), (X, Y), replicas=(1, 2), micro_batches=(1, 2), examples=14)
+    assert not found and "every micro-batch" in found.cause.name, str(found)
 
 
 def test_a_world_size_of_another_run_is_a_factor() -> None:
