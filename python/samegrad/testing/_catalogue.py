@@ -126,7 +126,7 @@ def _filled_up(s: Situation) -> Vector:
 
 
 def _without_last_replica(s: Situation) -> Vector:
-    found = s.right.copy()
+    found: Vector = s.right.copy()
     if _replicas(s) > 1:
         found[[i for part in s.layout.parts[-1] for i in part]] = 0.0
     return found
