@@ -14,7 +14,6 @@ from samegrad._user_code import call_converted
 from samegrad.errors import OutOfRangeError
 
 _run_eagerly = False
-_UNKNOWN = object()
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
@@ -44,8 +43,7 @@ class Function:
     def __init__(self, python_function: Callable[..., Any], autograph: bool = True) -> None:
         self._python = python_function
         self._autograph = autograph
-        # None: a function that reads data.
-        self._programs: dict[Any, TracedProgram | None] = {}
+        self._programs: dict[Any, TracedProgram | ReadsData] = {}
         self._runs = CompiledRuns()
         self._tracing = threading.RLock()
         functools.update_wrapper(self, python_function)
@@ -83,33 +81,31 @@ class Function:
             return self._python(*args, **kwargs)
 
     def _program(self, arguments: Any, args: Any, kwargs: dict[str, Any]) -> TracedProgram | None:
+        """What runs for these arguments; None: Python, as the function reads data."""
         strategies = _context.state.strategies
         replicas = strategies[-1].num_replicas_in_sync if strategies else 1
-        key: Any = (arguments.key, replicas)
-        known = self._programs.get(key)
-        if known is not None and not known.fixed:
-            return known
-        program = self._programs.get(key, _UNKNOWN)
-        if known is not None:
-            key = (key, arguments.sizes)
-            program = self._programs.get(key, _UNKNOWN)
-        if program is _UNKNOWN:
+        key = (arguments.key, replicas)
+        known = self._known(key, arguments.sizes)
+        if known is None:
             with self._tracing:  # threads that come to it at the same time trace it once
-                program = self._programs.get(key, _UNKNOWN)
-                if program is _UNKNOWN:
-                    count = max(replicas, arguments.replicas)
-                    program = self._programs[key] = self._trace(args, kwargs, count)
-                    if program is not None and program.fixed:
-                        self._programs[(key, arguments.sizes)] = program
-        assert program is None or isinstance(program, TracedProgram)
-        return program
+                known = self._known(key, arguments.sizes)
+                if known is None:
+                    known = self._trace(args, kwargs, max(replicas, arguments.replicas))
+                    self._programs.setdefault(key, known)
+                    if known.fixed:
+                        self._programs[key, arguments.sizes] = known
+        return known if isinstance(known, TracedProgram) else None
 
-    def _trace(self, args: Any, kwargs: dict[str, Any], replicas: int) -> TracedProgram | None:
+    def _known(self, key: Any, sizes: bytes) -> TracedProgram | ReadsData | None:
+        program = self._programs.get(key)
+        return self._programs.get((key, sizes)) if program and program.fixed else program
+
+    def _trace(self, args: Any, kwargs: dict[str, Any], replicas: int) -> TracedProgram | ReadsData:
         try:
             with _context.tracing_function():
                 return TracedProgram(self._traced, args, kwargs, replicas)
-        except ReadsData:
-            return None
+        except ReadsData as reads:
+            return reads.with_traceback(None)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Phases, loops and memory of the step for these arguments."""

@@ -11,7 +11,13 @@ from samegrad import _context, _core
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import check_all, collected
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, check_parts
+from samegrad._values import (
+    PerReplica,
+    TracedLocalResults,
+    TracedPerReplica,
+    TracedValue,
+    check_parts,
+)
 
 OPTIONS = _core.PlanOptions()
 
@@ -78,34 +84,26 @@ class TracedProgram:
 
 
 def _leave(leaf: Any, value: Any) -> Any:
-    if isinstance(leaf, TracedLocalResults):
-        return _leave(leaf.value, value).values
-    if isinstance(value, list):
-        return PerReplica(tuple(value))
-    if isinstance(leaf, TracedPerReplica):
-        # Equal on all replicas, but a value of run: one part per replica.
-        return PerReplica((value,) * max(leaf.tensor_replicas, 1))
-    return value
+    if not isinstance(leaf, TracedValue):
+        return PerReplica(tuple(value)) if isinstance(value, list) else value
+    # What is equal on all replicas is a value of run all the same: one part per replica.
+    parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
+    return tuple(parts) if isinstance(leaf, TracedLocalResults) else PerReplica(tuple(parts))
 
 
 def _as_output(value: Any) -> Any:
-    if isinstance(value, TracedLocalResults):
-        _as_output(value.value)
-        return value
-    if isinstance(value, TracedPerReplica):
+    if isinstance(value, TracedValue):
         value.tensor_replicas = _core.current_trace().replicas
         return value
     return value._as_tensor() if hasattr(value, "_as_tensor") else value
 
 
 def _is_output(value: Any) -> bool:
-    return isinstance(value, Tensor | TracedPerReplica | TracedLocalResults)
+    return isinstance(value, Tensor | TracedValue)
 
 
 def _tensor_of(value: Any) -> Tensor:
-    if isinstance(value, TracedLocalResults):
-        value = value.value
-    tensor: Tensor = value.tensor if isinstance(value, TracedPerReplica) else value
+    tensor: Tensor = value.tensor if isinstance(value, TracedValue) else value
     return tensor
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._core import Tensor
-from samegrad._nest import flatten, map_structure
 
 
 class PerReplica:
@@ -44,15 +43,21 @@ class PerReplica:
         return f"PerReplica:{{\n{parts}\n}}"
 
 
-class TracedPerReplica:
-    """Inside a traced function: the one symbolic value that stands for all replicas' values."""
+class TracedValue:
+    """Inside a traced function: one symbolic tensor that stands for all replicas' values."""
 
-    _is_per_replica = True
     __slots__ = ("tensor", "tensor_replicas")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
         self.tensor_replicas = 0  # of the trace, once it leaves it
+
+
+class TracedPerReplica(TracedValue):
+    """What `Strategy.run` gives and takes in a traced function."""
+
+    _is_per_replica = True
+    __slots__ = ()
 
     def _as_tensor(self) -> Any:
         raise ValueError(
@@ -61,13 +66,10 @@ class TracedPerReplica:
         )
 
 
-class TracedLocalResults:
-    """Inside a traced function: the tuple of all replicas' values, made after the step."""
+class TracedLocalResults(TracedValue):
+    """The tuple of all replicas' values, which there is once the function has returned it."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: TracedPerReplica) -> None:
-        self.value = value
+    __slots__ = ()
 
     def _refuse(self, *_: Any) -> Any:
         raise TypeError(
@@ -123,32 +125,7 @@ def per_replica(parts: Sequence[Tensor]) -> Any:
     return PerReplica(parts)
 
 
-def is_per_replica(value: Any) -> bool:
-    """Whether a value has a component per replica."""
-    return isinstance(value, PerReplica | TracedPerReplica)
-
-
-def select(structure: Any, replica: int) -> Any:
-    """The structure as one replica sees it."""
-    return map_structure(lambda v: v.values[replica] if isinstance(v, PerReplica) else v, structure)
-
-
-def regroup(structures: list[Any]) -> Any:
-    """One structure of `PerReplica` out of a structure per replica."""
-
-    def join(*parts: Any) -> Any:
-        same = all(part is parts[0] for part in parts)
-        return parts[0] if same else PerReplica(parts)
-
-    return map_structure(join, *structures)
-
-
-def any_per_replica(structure: Any) -> bool:
-    """Whether a `PerReplica` is among the leaves."""
-    return any(is_per_replica(leaf) for leaf in flatten(structure))
-
-
 __all__ = [
-    "PerReplica", "TracedLocalResults", "TracedPerReplica", "any_per_replica", "captured",
-    "check_parts", "is_per_replica", "per_replica", "regroup", "select",
+    "PerReplica", "TracedLocalResults", "TracedPerReplica", "TracedValue", "captured",
+    "check_parts", "per_replica",
 ]  # fmt: skip

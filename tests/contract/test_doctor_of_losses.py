@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from public_classes import public_classes
 
 import samegrad as tf
 from samegrad.testing import Outcome, assert_replica_equivalent, diagnose
@@ -16,13 +17,7 @@ X = RNG.normal(size=(12, 9))
 START = RNG.normal(size=(9, 3)) / 3
 LABELS = RNG.integers(0, 3, 12)
 losses = tf.keras.losses
-NAMES = [
-    name
-    for name in losses.__all__
-    if isinstance(getattr(losses, name), type)
-    and issubclass(getattr(losses, name), losses.Loss)
-    and getattr(losses, name) is not losses.Loss
-]
+NAMES = public_classes(losses, losses.Loss)
 
 
 def model_with(loss_of: Any, optimizer: Any = None) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from public_classes import public_classes
 
 import samegrad as tf
 
@@ -22,11 +23,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 TAKES_SEVERAL = {"Add", "Concatenate"}
 NOT_IN_CONFIG = {"Lambda"}  # a function of Python
-NAMES = [
-    name
-    for name in layers.__all__
-    if isinstance(getattr(layers, name), type) and getattr(layers, name) is not layers.Layer
-]
+NAMES = public_classes(layers, layers.Layer)
 
 
 def create(name: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from public_classes import public_classes
 
 import samegrad as tf
 
@@ -15,14 +16,11 @@ ROWS, CLASSES = 12, 3
 
 
 def concrete(module: Any, base: type) -> list[str]:
-    """The names of the classes that users make themselves without a function."""
+    """The classes that users make themselves without a function."""
     return [
         name
-        for name in module.__all__
-        if inspect.isclass(getattr(module, name))
-        and issubclass(getattr(module, name), base)
-        and getattr(module, name) is not base
-        and "fn" not in inspect.signature(getattr(module, name)).parameters
+        for name in public_classes(module, base)
+        if "fn" not in inspect.signature(getattr(module, name)).parameters
     ]
 
 

@@ -6,17 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from public_classes import public_classes
 
 import samegrad as tf
 
 optimizers = tf.keras.optimizers
-NAMES = [
-    name
-    for name in optimizers.__all__
-    if isinstance(getattr(optimizers, name), type)
-    and issubclass(getattr(optimizers, name), optimizers.Optimizer)
-    and getattr(optimizers, name) is not optimizers.Optimizer
-]
+NAMES = public_classes(optimizers, optimizers.Optimizer)
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"clipnorm": 0.1},

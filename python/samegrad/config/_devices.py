@@ -11,7 +11,12 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class PhysicalDevice:
+class _Device:
+    name: str
+    device_type: str
+
+
+class PhysicalDevice(_Device):
     """The processors of the machine.
 
     Args:
@@ -19,21 +24,14 @@ class PhysicalDevice:
         device_type: "CPU".
     """
 
-    name: str
-    device_type: str
 
-
-@dataclass(frozen=True)
-class LogicalDevice:
+class LogicalDevice(_Device):
     """A name that a strategy may take for a replica.
 
     Args:
         name: Its name.
         device_type: "CPU".
     """
-
-    name: str
-    device_type: str
 
 
 @dataclass(frozen=True)

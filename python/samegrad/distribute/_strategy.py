@@ -246,7 +246,7 @@ class Strategy(abc.ABC):
         In a traced function the tuple is made when the function returns it.
         """
         if isinstance(value, TracedPerReplica):
-            return TracedLocalResults(value)
+            return TracedLocalResults(value.tensor)
         return value.values if isinstance(value, PerReplica) else (value,)
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from samegrad.testing._batches import StepError, leaves_of, take
+from samegrad._nest import flatten
+from samegrad.testing._batches import StepError, take
 from samegrad.testing._layouts import Layout
 
 Vector = npt.NDArray[np.float64]
@@ -86,7 +87,7 @@ class Recorder:
         return Recorded(self._sketch(arrays), norm, loss, self._drift(outcome, norm))
 
     def _arrays(self, update: Any, arrangement: Layout) -> list[Vector]:
-        leaves = leaves_of(update)
+        leaves = flatten(update)
         if not leaves or any(leaf is None for leaf in leaves):
             raise StepError(
                 f"[step] it must return the update (arrays in any structure): got {update!r:.60} "
@@ -126,7 +127,7 @@ class Recorder:
         if not outcome.replicas:
             return 0.0
         copies = [
-            np.concatenate([np.asarray(leaf, dtype=np.float64).ravel() for leaf in leaves_of(copy)])
+            np.concatenate([np.asarray(leaf, dtype=np.float64).ravel() for leaf in flatten(copy)])
             for copy in outcome.replicas
         ]
         largest = max(float(np.abs(copy - copies[0]).max(initial=0.0)) for copy in copies)

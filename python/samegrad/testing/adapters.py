@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from samegrad.testing._batches import StepError, leaves_of, map_leaves
+from samegrad._nest import flatten, map_structure
+from samegrad.testing._batches import StepError
 from samegrad.testing._updates import Outcome, Step
 
 
@@ -51,13 +52,15 @@ def samegrad_step(
         with strategy.scope():
             replica_step, variables = build()
         before = [v.numpy() for v in variables]
-        marked = [map_leaves(lambda leaf: tf.constant(leaf)._as_examples(0, 1), s) for s in shares]
-        columns = [leaves_of(share) for share in marked]
+        marked = [
+            map_structure(lambda leaf: tf.constant(leaf)._as_examples(0, 1), s) for s in shares
+        ]
+        columns = [flatten(share) for share in marked]
         parts = iter(
             column[0] if len(shares) == 1 else PerReplica(column)
             for column in zip(*columns, strict=True)
         )
-        arguments = map_leaves(lambda _: next(parts), marked[0])
+        arguments = map_structure(lambda _: next(parts), marked[0])
         arguments = arguments if isinstance(arguments, tuple) else (arguments,)
         loss = strategy.run(replica_step, args=arguments)
         reported = None if loss is None else float(strategy.reduce("SUM", loss, axis=None))
@@ -91,7 +94,7 @@ def torch_step(model: Any, loss: Callable[[Any, Any], Any], reduce: str = "mean"
         total = [np.zeros(tuple(p.shape)) for p in parameters]
         reported = 0.0
         for share in shares:
-            batch = map_leaves(lambda leaf: torch.as_tensor(np.asarray(leaf)), share)
+            batch = map_structure(lambda leaf: torch.as_tensor(np.asarray(leaf)), share)
             value = loss(model, batch)
             gradients = torch.autograd.grad(value, parameters, allow_unused=True)
             reported += float(value.detach())
@@ -162,7 +165,7 @@ def tensorflow_step(
 
         def values(context: Any) -> Any:
             share = shares[context.replica_id_in_sync_group]
-            return map_leaves(tf.constant, share)
+            return map_structure(tf.constant, share)
 
         arguments = strategy.experimental_distribute_values_from_function(values)
         arguments = arguments if isinstance(arguments, tuple) else (arguments,)

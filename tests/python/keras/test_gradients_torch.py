@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad.cli.fashion_mnist import create_model
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -18,23 +19,6 @@ def _float64() -> Iterator[None]:
     tf.keras.backend.set_floatx("float64")
     yield
     tf.keras.backend.set_floatx("float32")
-
-
-def build() -> Any:
-    layers = tf.keras.layers
-    model = tf.keras.Sequential(
-        [
-            layers.Conv2D(32, 3, activation="relu"),
-            layers.MaxPooling2D(),
-            layers.Conv2D(64, 3, activation="relu"),
-            layers.MaxPooling2D(),
-            layers.Flatten(),
-            layers.Dense(64, activation="relu"),
-            layers.Dense(10),
-        ]
-    )
-    model.build((None, 28, 28, 1))
-    return model
 
 
 def by_torch(images: np.ndarray, labels: np.ndarray, weights: list[np.ndarray]) -> list[np.ndarray]:
@@ -57,7 +41,8 @@ def test_the_cnns_gradients_are_those_of_pytorch(replicas: int) -> None:
     images, labels = rng.normal(size=(24, 28, 28, 1)), rng.integers(0, 10, 24)
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     with strategy.scope():
-        model = build()
+        model = create_model()
+        model.build((None, 28, 28, 1))
     loss_object = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 
     def step(x: Any, y: Any) -> Any:

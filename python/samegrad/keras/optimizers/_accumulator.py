@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from samegrad import _core
-from samegrad._context import get_replica_context, init_scope
+from samegrad._context import init_scope
 from samegrad._control_flow import cond
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 from samegrad.keras.initializers import Zeros
-from samegrad.keras.optimizers._optimizer import Optimizer
+from samegrad.keras.optimizers._optimizer import Optimizer, check_on_replica, not_among
 from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending
 
@@ -79,8 +79,7 @@ class GradientAccumulator:
         Args:
             var_list: The variables.
         """
-        known = {id(variable) for variable in self._trained}
-        new = [variable for variable in var_list if id(variable) not in known]
+        new = not_among(self._trained, var_list)
         if not new:
             return
         self.optimizer.build(new)
@@ -107,7 +106,7 @@ class GradientAccumulator:
             ValueError: All gradients are None, one has not its variable's shape, or the count is
                 no scalar.
         """
-        self._check_context("apply_gradients")
+        check_on_replica("GradientAccumulator", "apply_gradients needs a replica's sums")
         pairs = self.optimizer._connected(list(grads_and_vars))
         self.build([variable for _, variable in pairs])
         number = convert_to_tensor(count)
@@ -132,15 +131,8 @@ class GradientAccumulator:
         Raises:
             RuntimeError: Called in cross-replica context.
         """
-        self._check_context("flush")
+        check_on_replica("GradientAccumulator", "flush needs a replica's sums")
         cond(convert_to_tensor(self.pending) > 0, self._update, lambda: None)
-
-    def _check_context(self, what: str) -> None:
-        if get_replica_context() is None:
-            raise RuntimeError(
-                f"[GradientAccumulator] {what} needs a replica's sums: got called in cross-replica "
-                "context; call it in the function given to strategy.run."
-            )
 
     def _update(self) -> None:
         local = [convert_to_tensor(total) for total in self._sums]

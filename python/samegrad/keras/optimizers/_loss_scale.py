@@ -210,37 +210,20 @@ class LossScaleOptimizer(Optimizer):
         """Creates the inner optimizer's slots."""
         self._inner.build(var_list)
 
-    def apply_gradients(
+    def _assign_updates(
         self,
-        grads_and_vars: Iterable[tuple[Tensor | None, Variable]],
-        name: str | None = None,
-        skip_gradients_aggregation: bool = False,
-        experimental_aggregate_gradients: bool = True,
+        gradients: Sequence[Tensor],
+        variables: Sequence[Variable],
+        accepted: Tensor | None = None,
     ) -> None:
-        """Updates variables once for all replicas, if the gradients of all of them are finite.
-
-        Args:
-            grads_and_vars: Pairs of a replica's gradient and a variable. Gradients that are None
-                are left out, with a warning.
-            name: Not used.
-            skip_gradients_aggregation: The gradients are summed over the replicas already.
-            experimental_aggregate_gradients: The contrary of `skip_gradients_aggregation`.
-
-        Raises:
-            RuntimeError: Called in cross-replica context.
-            ValueError: All gradients are None, or one has not its variable's shape.
-        """
-        aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
-        pairs = self._connected(list(grads_and_vars))
-        gradients, variables = self._inner._reduced(pairs, aggregate)
+        """The inner optimizer's step, if the gradients of all replicas are finite."""
         if self._unscales:
             gradients = [self._unscaled(gradient) for gradient in gradients]
-        if self._scale is None:
-            self._inner._assign_updates(gradients, variables)
-            return
-        accepted = _all_finite(gradients)
+        if self._scale is not None:
+            accepted = _all_finite(gradients)
         self._inner._assign_updates(gradients, variables, accepted)
-        self._adapt(accepted)
+        if accepted is not None:
+            self._adapt(accepted)
 
     def _differentiate(self, tape: Any, loss: Any, variables: list[Variable]) -> Any:
         targets = [convert_to_tensor(target) for target in flatten(loss)]

@@ -32,6 +32,27 @@ class VariableList(list):  # type: ignore[type-arg]
         return self
 
 
+def not_among(known: Iterable[Variable], variables: Iterable[Variable]) -> list[Variable]:
+    """The variables that are not among those known, by identity.
+
+    Example:
+        >>> v = Variable(1.0)
+        >>> not_among([v], [v])
+        []
+    """
+    numbers = {id(variable) for variable in known}
+    return [variable for variable in variables if id(variable) not in numbers]
+
+
+def check_on_replica(who: str, needs: str) -> None:
+    """RuntimeError in cross-replica context."""
+    if get_replica_context() is None:
+        raise RuntimeError(
+            f"[{who}] {needs}: got called in cross-replica context; call it in the function given "
+            "to strategy.run."
+        )
+
+
 class Optimizer:
     """Base: subclass it, name the slots in `_slot_names`, compute in `_update`.
 
@@ -175,8 +196,7 @@ class Optimizer:
         Args:
             var_list: The variables.
         """
-        known = {id(variable) for variable in self._trained}
-        new = [variable for variable in var_list if id(variable) not in known]
+        new = not_among(self._trained, var_list)
         if not new:
             return
         with init_scope():
@@ -257,11 +277,7 @@ class Optimizer:
         self, pairs: Sequence[tuple[Tensor, Variable]], aggregate: bool
     ) -> tuple[list[Tensor], list[Variable]]:
         """The gradients, summed over the replicas, and their variables, whose slots exist."""
-        if get_replica_context() is None:
-            raise RuntimeError(
-                f"[{self.name}] apply_gradients needs a replica's gradients: got called in "
-                "cross-replica context; call it in the function given to strategy.run."
-            )
+        check_on_replica(self.name, "apply_gradients needs a replica's gradients")
         variables = [variable for _, variable in pairs]
         self.build(variables)
         gradients = [self._checked(gradient, variable) for gradient, variable in pairs]
