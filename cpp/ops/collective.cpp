@@ -90,35 +90,26 @@ Inferred reduce_scatter_rule(const InferArgs& args) {
   return {{y}, Locality::kWhole, {true}};
 }
 
-// out += more, as many bytes as given.
-void add_bytes(DType dtype, std::byte* out, const std::byte* more, std::int64_t bytes) {
-  const std::int64_t n = bytes / std::int64_t(size_of(dtype));
-  kernels().binary(BinaryFn::k_add, dtype)(out, more, out, n, 1, 1);
-}
-
 void reduce_scatter_exchange(const ExchangeArgs& args) {
   const auto axis = int(args.attrs.integer("axis"));
-  const auto replicas = std::int64_t(args.in.size());
+  const DType dtype = args.in[0][0].dtype;
+  const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
   const Pieces whole(args.in[0][0], axis);
+  const int levels = tree_levels(std::int64_t(args.in.size()), 1);
+  std::vector<const std::byte*> from(args.in.size());
   std::int64_t offset = 0;
   for (const std::vector<View>& out : args.out) {
-    const View& y = out[0];
-    const Pieces part(y, axis);
-    const auto size = std::size_t(part.bytes);
-    std::vector<std::vector<std::byte>> sums(std::size_t(tree_levels(replicas, 1)),
-                                             std::vector<std::byte>(size));
-    for (std::int64_t i = 0; i < part.outer && size > 0; ++i) {
-      walk_tree(
-          0, replicas, 1, 0,
-          [&](std::int64_t r, std::int64_t, int level) {
-            const auto* from = args.in[std::size_t(r)][0].as<const std::byte>();
-            std::memcpy(sums[std::size_t(level)].data(), from + i * whole.bytes + offset, size);
-          },
-          [&](int level) {
-            add_bytes(y.dtype, sums[std::size_t(level)].data(), sums[std::size_t(level) + 1].data(),
-                      part.bytes);
-          });
-      std::memcpy(y.as<std::byte>() + i * part.bytes, sums[0].data(), size);
+    const Pieces part(out[0], axis);
+    std::vector<std::byte> scratch(std::size_t(levels) * std::size_t(part.bytes));
+    const std::int64_t elements = part.bytes / std::int64_t(size_of(dtype));
+    for (std::int64_t i = 0; i < part.outer && part.bytes > 0; ++i) {
+      for (std::size_t r = 0; r < from.size(); ++r) {
+        from[r] = args.in[r][0].as<const std::byte>() + i * whole.bytes + offset;
+      }
+      sum_along_tree(from, out[0].as<std::byte>() + i * part.bytes, part.bytes, scratch.data(),
+                     part.bytes, [&](const std::byte* a, const std::byte* b, std::byte* sum) {
+                       add(a, b, sum, elements, 1, 1);
+                     });
     }
     offset += part.bytes;
   }

@@ -20,22 +20,6 @@ struct Piece {
   std::int64_t begin, end;
 };
 
-// The sum over replicas of x[begin, end) goes to out; partial sums lie in scratch, one per level.
-void reduce_block(BinaryKernel add, const std::vector<const std::byte*>& x, std::byte* out,
-                  std::int64_t n, std::int64_t bytes, std::byte* scratch) {
-  const auto replicas = std::int64_t(x.size());
-  std::array<const std::byte*, 64> at{};
-  walk_tree(
-      0, replicas, 1, 0,
-      [&](std::int64_t r, std::int64_t, int level) { at[std::size_t(level)] = x[std::size_t(r)]; },
-      [&](int level) {
-        std::byte* sum = level == 0 ? out : scratch + level * aligned(bytes);
-        add(at[std::size_t(level)], at[std::size_t(level) + 1], sum, n, 1, 1);
-        at[std::size_t(level)] = sum;
-      });
-  if (at[0] != out) std::copy_n(at[0], bytes, out);
-}
-
 void run_piece(const Plan& plan, const Piece& piece, Context& context) {
   const Graph& graph = plan.graph;
   const Value input = plan.root[std::size_t(piece.node->inputs[0])];
@@ -50,7 +34,10 @@ void run_piece(const Plan& plan, const Piece& piece, Context& context) {
   const Scratch::Frame frame((*lease).scratch);
   auto* scratch = static_cast<std::byte*>(
       (*lease).scratch.take(std::size_t(aligned(n * width) * tree_levels(context.replicas(), 1))));
-  reduce_block(kernels().binary(BinaryFn::k_add, dtype), x, out, n, n * width, scratch);
+  const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
+  sum_along_tree(
+      x, out, n * width, scratch, aligned(n * width),
+      [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
   if (piece.node->attrs.string("op") == "mean") {
     const Array count = Array::number(dtype, context.replicas());
     kernels().binary(BinaryFn::k_div, dtype)(out, count.raw(), out, n, 1, 0);
@@ -62,9 +49,8 @@ std::vector<View> views_of(const Plan& plan, const std::vector<Value>& values, i
   std::vector<View> views;
   for (Value value : values) {
     const ValueType& type = plan.graph.type(value);
-    const Shape shape = concrete_shape(type, context.facts(replica).local_examples);
-    views.push_back({context.base(replica, plan.root[std::size_t(value)]), shape, type.dtype,
-                     type.batch.axis, type.batch.rows_per_example});
+    views.push_back(view_of(type, concrete_shape(type, context.facts(replica).local_examples),
+                            context.base(replica, plan.root[std::size_t(value)])));
   }
   return views;
 }

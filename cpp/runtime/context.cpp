@@ -100,12 +100,7 @@ void Context::place_prepared() {
     for (const Prepared& prepared : step.prepare) {
       const Node& node = graph.nodes[std::size_t(prepared.node)];
       std::vector<View> in;
-      for (Value value : node.inputs) {
-        ValueType type = graph.type(value);
-        if (type.batched()) type.shape[type.batch.axis] = type.batch.rows_per_example;
-        in.push_back(
-            {nullptr, type.shape, type.dtype, type.batch.axis, type.batch.rows_per_example});
-      }
+      for (Value value : node.inputs) in.push_back(view_of_example(graph.type(value)));
       const auto bytes = std::int64_t(node.op->prepared_bytes(in, node.attrs));
       const bool varying = graph.varying(prepared.operand);
       std::int64_t offset = 0;
@@ -179,8 +174,7 @@ void Context::bind_node(std::int32_t index) {
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
     std::vector<View>& views = binding.views[r];
     for (const ValueType& type : binding.types) {
-      views.push_back({nullptr, concrete_shape(type, counts_[r]), type.dtype, type.batch.axis,
-                       type.batch.rows_per_example});
+      views.push_back(view_of(type, concrete_shape(type, counts_[r])));
       binding.most_bytes =
           std::max(binding.most_bytes, views.back().size() * std::int64_t(size_of(type.dtype)));
     }

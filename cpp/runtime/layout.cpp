@@ -174,6 +174,15 @@ class Layouter {
 
 }  // namespace
 
+View view_of(const ValueType& type, const Shape& shape, void* data) {
+  return {data, shape, type.dtype, type.batch.axis, type.batch.rows_per_example};
+}
+
+View view_of_example(ValueType type, void* data) {
+  if (type.batched()) type.shape[type.batch.axis] = type.batch.rows_per_example;
+  return view_of(type, type.shape, data);
+}
+
 LoopLayout lay_out(const Plan& plan, const Loop& loop) {
   return Layouter(plan, loop).run();
 }

@@ -44,6 +44,11 @@ struct LoopLayout {
 
 LoopLayout lay_out(const Plan& plan, const Loop& loop);
 
+// Memory that holds a value of a type in a concrete shape.
+View view_of(const ValueType& type, const Shape& shape, void* data = nullptr);
+// The same as if there were one example.
+View view_of_example(ValueType type, void* data = nullptr);
+
 constexpr std::int64_t aligned(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }

@@ -160,10 +160,8 @@ void prepare_operands(const Plan& plan, const PlanStep& step, Context& context) 
     for (int r = 0; r < copies; ++r) {
       std::vector<View> in;
       for (Value value : node.inputs) {
-        ValueType type = graph.type(value);
-        if (type.batched()) type.shape[type.batch.axis] = type.batch.rows_per_example;
-        in.push_back({context.base(r, plan.root[std::size_t(value)]), type.shape, type.dtype,
-                      type.batch.axis, type.batch.rows_per_example});
+        in.push_back(
+            view_of_example(graph.type(value), context.base(r, plan.root[std::size_t(value)])));
       }
       node.op->prepare(in, node.attrs, context.prepared(prepared.slot, r));
     }

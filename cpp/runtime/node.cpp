@@ -123,14 +123,11 @@ std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_typ
   std::vector<View> views;
   std::vector<Array> out;
   for (std::size_t k = 0; k < in.size(); ++k) {
-    const ExampleAxis& batch = in_types[k].batch;
-    views.push_back(
-        {in[k].raw(), in[k].shape(), in[k].dtype(), batch.axis, batch.rows_per_example});
+    views.push_back(view_of(in_types[k], in[k].shape(), in[k].raw()));
   }
   for (const ValueType& type : out_types) {
     out.emplace_back(type.dtype, concrete_shape(type, facts.local_examples));
-    views.push_back({out.back().raw(), out.back().shape(), type.dtype, type.batch.axis,
-                     type.batch.rows_per_example});
+    views.push_back(view_of(type, out.back().shape(), out.back().raw()));
   }
   const FloatEnvironment environment;
   Scratch scratch;

@@ -1,7 +1,11 @@
 // The one order in which everything is summed along the example axis.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace samegrad {
 
@@ -34,6 +38,24 @@ constexpr int tree_levels(std::int64_t n, std::int64_t leaf_size) {
   int levels = 1;
   for (; n > leaf_size; n = tree_split(n)) ++levels;
   return levels;
+}
+
+// The sum of x[0], x[1], … in the order of the tree, of `bytes` bytes, goes to out, which is none
+// of them. Partial sums lie in scratch, `stride` bytes for each of tree_levels(x.size(), 1) levels.
+// add(a, b, sum) adds two arrays; sum may be a.
+template <class Add>
+void sum_along_tree(std::span<const std::byte* const> x, std::byte* out, std::int64_t bytes,
+                    std::byte* scratch, std::int64_t stride, Add&& add) {
+  std::array<const std::byte*, 64> at{};
+  walk_tree(
+      0, std::int64_t(x.size()), 1, 0,
+      [&](std::int64_t i, std::int64_t, int level) { at[std::size_t(level)] = x[std::size_t(i)]; },
+      [&](int level) {
+        std::byte* sum = level == 0 ? out : scratch + level * stride;
+        add(at[std::size_t(level)], at[std::size_t(level) + 1], sum);
+        at[std::size_t(level)] = sum;
+      });
+  if (at[0] != out) std::copy_n(at[0], bytes, out);
 }
 
 }  // namespace samegrad
