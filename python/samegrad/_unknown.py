@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -145,12 +146,25 @@ def _is_own(part: object) -> bool:
 def _has(thing: object, name: str) -> bool:
     if not isinstance(thing, types.ModuleType):
         return hasattr(thing, name)
-    if name in names_of(thing):
+    if name in names_of(thing) or has_submodule(thing.__name__, name):
         return True
     # A module's __getattr__ is not asked: it would ask here again.
     part = vars(thing).get(name)
     unlisted = name.startswith("_") or "._" in thing.__name__ or isinstance(part, types.ModuleType)
     return part is not None and unlisted and _is_own(part)
+
+
+def has_submodule(module: str, name: str) -> bool:
+    """Whether a package has a public module of this name, loaded or not.
+
+    Example:
+        >>> has_submodule("samegrad.testing", "adapters"), has_submodule("samegrad.nest", "flatten")
+        (True, False)
+    """
+    # Not hasattr: it would ask the module's __getattr__, which asks here.
+    if name.startswith("_") or "__path__" not in vars(sys.modules[module]):
+        return False
+    return importlib.util.find_spec(f"{module}.{name}") is not None
 
 
 def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
@@ -243,6 +257,8 @@ def message(module: str, name: str) -> str:
 def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """A module's `__getattr__` that raises with the nearest name or the reason.
 
+    A package's own modules are imported when they are asked for.
+
     Args:
         module: Its name.
         later: Names that are imported when they are asked for first, and from where.
@@ -258,6 +274,8 @@ def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[
             value = getattr(importlib.import_module(later[name]), name)
             setattr(sys.modules[module], name, value)
             return value
+        if has_submodule(module, name):
+            return importlib.import_module(f"{module}.{name}")
         if name.startswith("__"):  # asked by Python itself
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         raise AttributeError(message(module, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -42,33 +43,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command, options = _parse(given)
     try:
-        # Imported only now, so that help and wrong arguments answer at once.
-        from samegrad.cli._progress import CommandError
-
-        if command == "doctor":  # does without the engine
-            return _run_doctor(options)
-        from samegrad.cli import fashion_mnist, port_check
-        from samegrad.keras.datasets._idx import IdxError
-        from samegrad.train import CorruptCheckpointError
-
-        try:
-            if command == "port-check":
-                return port_check.run(**options)
-            return fashion_mnist.run(FashionMnistOptions(**options, arguments=tuple(given)))
-        except (CommandError, OSError, IdxError, CorruptCheckpointError) as error:
-            print(f"samegrad: error: {_in_one_line(error)}", file=sys.stderr)
-            return _EXIT_BAD_INPUT
+        return _run(command, options, given)
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
 
 
-def _run_doctor(options: dict[str, Any]) -> int:
-    from samegrad.cli import doctor
-    from samegrad.cli._progress import CommandError
+def _run(command: str, options: dict[str, Any], given: Sequence[str]) -> int:
+    # Imported only now, so that help and wrong arguments answer at once, and the doctor does
+    # without the engine.
+    from samegrad.cli._errors import CommandError
 
+    module = importlib.import_module(f"samegrad.cli.{command.replace('-', '_')}")
+    if command == "fashion-mnist":
+        options = {"options": FashionMnistOptions(**options, arguments=tuple(given))}
     try:
-        return doctor.run(**options)
-    except (CommandError, OSError) as error:
+        code: int = module.run(**options)
+        return code
+    except (CommandError, OSError, *getattr(module, "BAD_INPUT", ())) as error:
         print(f"samegrad: error: {_in_one_line(error)}", file=sys.stderr)
         return _EXIT_BAD_INPUT
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samegrad.cli._progress import CommandError
+from samegrad.cli._errors import CommandError
 
 # Cell magics after which the rest of the cell is Python; after others it is not.
 _PYTHON_CELLS = ("time", "timeit", "capture", "prun")

@@ -14,13 +14,10 @@ from typing import Any, TextIO
 
 import numpy.typing as npt
 
+from samegrad.cli._errors import CommandError
 from samegrad.train import _files
 
 Record = dict[str, Any]
-
-
-class CommandError(Exception):
-    """Something the user can put right; shown in one line."""
 
 
 def fingerprint(arrays: Iterable[npt.NDArray[Any]]) -> str:

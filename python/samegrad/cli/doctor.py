@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from samegrad.cli._progress import CommandError
+from samegrad.cli._errors import CommandError
 from samegrad.testing import StepError, diagnose
 
 EXIT_CORRECT, EXIT_WRONG = 0, 1

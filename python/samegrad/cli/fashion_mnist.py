@@ -21,9 +21,9 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 import samegrad as tf
+from samegrad.cli._errors import CommandError
 from samegrad.cli._options import FashionMnistOptions
 from samegrad.cli._progress import (
-    CommandError,
     Record,
     RunLog,
     StopSignal,
@@ -32,7 +32,10 @@ from samegrad.cli._progress import (
     epoch_line,
     fingerprint,
 )
+from samegrad.keras.datasets._idx import IdxError
 
+# What a user can put right, besides CommandError.
+BAD_INPUT = (IdxError, tf.train.CorruptCheckpointError)
 _EPOCHS_PER_CHECKPOINT = 2
 _EXIT_INTERRUPTED = 130
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from samegrad._unknown import explain, look_up
+from samegrad.cli._errors import CommandError
 from samegrad.cli._port_scan import Use, scan
 from samegrad.cli._port_sources import read
-from samegrad.cli._progress import CommandError
 
 EXIT_COMPLETE = 0
 EXIT_MISSING = 1

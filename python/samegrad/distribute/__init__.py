@@ -1,7 +1,6 @@
 """Strategies and what belongs to them."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from samegrad._context import (
     get_replica_context,
@@ -59,7 +58,7 @@ __all__ = [
 ]
 
 _INPUT, _OPTIONS = "samegrad.distribute._input", "samegrad.distribute._options"
-_missing = getattr_of(
+__getattr__ = getattr_of(
     __name__,
     {
         "CrossDeviceOps": _OPTIONS,
@@ -72,9 +71,3 @@ _missing = getattr_of(
         "RunOptions": _OPTIONS,
     },
 )
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("cluster_resolver", "experimental"):
-        return importlib.import_module(f"{__name__}.{name}")
-    return _missing(name)

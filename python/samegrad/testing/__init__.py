@@ -8,6 +8,7 @@
 Needs NumPy only: neither the engine nor a framework is imported.
 """
 
+from samegrad._unknown import getattr_of
 from samegrad.testing._batches import StepError
 from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._diagnose import assert_replica_equivalent, diagnose
@@ -29,3 +30,5 @@ __all__ = [
     "layout",
     "uneven_sizes",
 ]
+
+__getattr__ = getattr_of(__name__)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from samegrad.cli._errors import CommandError
 from samegrad.cli._progress import (
-    CommandError,
     RunLog,
     StopSignal,
     check_plot,

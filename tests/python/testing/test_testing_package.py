@@ -169,3 +169,15 @@ def test_pytorchs_mean_over_replicas_is_wrong_for_uneven_shares() -> None:
     assert found.cause.name == "mean of the replicas' means"
     found = diagnose(torch_step(model, mean_loss, reduce="sum"), BATCH)
     assert found.cause.name == "mean per replica, then sum"
+
+
+def test_the_command_does_without_the_engine(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("batch = ()")
+    code = f"from samegrad.cli import main; main(['doctor', {str(tmp_path / 'a.py')!r} + '::b'])"
+    assert "samegrad._core" not in modules_after(code)
+
+
+def test_modules_of_the_package_are_there_without_an_import() -> None:
+    show = "import samegrad as tf; print(tf.testing.adapters.torch_step.__name__)"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "torch_step"
