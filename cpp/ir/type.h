@@ -33,7 +33,16 @@ struct Symbol {
   std::int64_t traced_total = -1;                     // on all replicas, where that is known
   bool fixed = false;  // the program looked at the count: another count needs another trace
 
-  bool operator==(const Symbol&) const = default;
+  // Made of the same counts in the same way.
+  bool same_rule(const Symbol& other) const {
+    return kind == other.kind && parts == other.parts && begin == other.begin && end == other.end &&
+           step == other.step;
+  }
+  // What was counted while tracing decides nothing unless the program looked at it.
+  bool operator==(const Symbol& other) const {
+    const bool counted = traced_count == other.traced_count && traced_total == other.traced_total;
+    return same_rule(other) && fixed == other.fixed && (counted || !fixed);
+  }
 };
 
 // Counts of all symbols, for each replica, from those of the kInput ones (the others' entries are

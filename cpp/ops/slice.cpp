@@ -210,10 +210,7 @@ OpDef slice_grad_row() {
 int derived_symbol(const InferArgs& args, Symbol symbol) {
   std::vector<Symbol>& symbols = args.symbols;
   for (std::size_t i = 0; i < symbols.size(); ++i) {
-    const Symbol& s = symbols[i];
-    const bool same = s.kind == symbol.kind && s.parts == symbol.parts && s.begin == symbol.begin &&
-                      s.end == symbol.end && s.step == symbol.step;
-    if (same) return int(i);
+    if (symbols[i].same_rule(symbol)) return int(i);
   }
   std::vector<std::int64_t> counts;
   for (const Symbol& s : symbols) counts.push_back(s.traced_count);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +69,7 @@ class CrossDeviceOps:
     """How replicas are joined elsewhere; here they are always added in the order of one tree."""
 
     def __init__(self, *settings: Any, **named: Any) -> None:
-        self.settings: Sequence[Any] = (settings, named)
+        """Settings say how, which is of no use here."""
 
 
 class NcclAllReduce(CrossDeviceOps):
