@@ -71,6 +71,13 @@ void register_tensor(py::module_& m) {
            [](const Tensor& t, int axis, std::int64_t rows) {
              return make_tensor(concrete(t, "Tensor"), {axis, rows, 0});
            })
+      .def(
+          "_of_counts",
+          [](Tensor t, int examples, int replicas) {
+            t.counts = CountPowers{0, std::int8_t(examples), std::int8_t(replicas)};
+            return t;
+          },
+          py::arg("examples"), py::arg("replicas"))
       .def("_as_plain", [](const Tensor& t) { return make_tensor(concrete(t, "Tensor")); });
 }
 

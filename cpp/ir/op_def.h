@@ -73,6 +73,18 @@ struct Sample {
   double integer_high = 0;                 // integer operands are drawn from [0, integer_high)
 };
 
+// What becomes of factors of the operands. By it plan/scaling.cpp follows the counts that a program
+// multiplies and divides by.
+enum class Scaling : std::uint8_t {
+  kNone,      // nothing simple
+  kSum,       // operands are added, joined or moved: a factor of all is one of the result
+  kChoice,    // one of the operands, as maximum takes
+  kProduct,   // the factors multiply
+  kQuotient,  // the first operand's factor by that of the second
+  kInverse,   // one by the factor
+  kCount      // the result is a count
+};
+
 // The one function of the kernel table that an elementwise row is.
 struct BlockFn {
   enum Kind : std::uint8_t { kNone, kUnary, kBinary, kSelect, kCast } kind = kNone;
@@ -101,6 +113,8 @@ struct OpDef {
   BinaryFn combine{};
   // kTree: examples in a leaf of the tree of this result, where it is not always kLeafExamples.
   std::int64_t (*leaf_examples)(const ValueType& result) = nullptr;
+  Scaling scaling = Scaling::kNone;
+  std::uint32_t scaled = ~0u;  // operands (bit mask) that it is about, all others being parameters
   // Operands (bit mask) whose values are not read, only their types.
   std::uint32_t type_only = 0;
   // The operand that is worth preparing once per step when it has no examples (a packed filter),

@@ -191,6 +191,7 @@ OpDef matmul_row() {
       "fused multiply-adds in the order of the contraction, over examples the fixed tree.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
+  op.scaling = Scaling::kProduct;
   op.attrs = {{"transpose_a", AttrKind::kFlag, "Use a with its last two axes swapped.", {false}},
               {"transpose_b", AttrKind::kFlag, "Use b with its last two axes swapped.", {false}}};
   op.infer = matmul_rule;

@@ -103,7 +103,11 @@ Value Trace::lift(const Tensor& tensor) {
          "this value belongs to a traced function that is not running here; return it from that "
          "function to use it outside.");
   }
-  if (mode_ == Mode::kGraph) return graph_.add_constant(tensor.array);
+  if (mode_ == Mode::kGraph) {
+    const Value constant = graph_.add_constant(tensor.array);
+    graph_.values[std::size_t(constant)].counts = tensor.counts;
+    return constant;
+  }
   const Value value = argument(tensor.array, tensor.type.batch, false);
   arrays_[value] = tensor.array;
   return value;
@@ -138,7 +142,7 @@ Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs)
   Values outputs = Builder::apply(op, inputs, std::move(attrs));
   Node& node = graph_.nodes.back();
   const bool at_once = mode_ == Mode::kEager;
-  if (locate && (!at_once || check_numerics)) node.location = location();
+  if (locate && !node.derivative && (!at_once || check_numerics)) node.location = location();
   if (at_once) execute(node);
   return outputs;
 }
@@ -221,6 +225,15 @@ void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
   }
   if (!known) touched_.emplace_back(variable, true);
   state_[variable.get()] = value;
+}
+
+void Trace::use(ValueUse::Kind kind, const Tensor& tensor) {
+  // A body's values belong to another graph, which the check does not follow.
+  if (mode_ == Mode::kGraph && !outer_) uses_.push_back({kind, lift(tensor), location()});
+}
+
+ScalingReport Trace::check_scaling(const std::vector<Value>& outputs) const {
+  return samegrad::check_scaling(graph_, outputs, uses_);
 }
 
 Graph Trace::finish(std::vector<Value> outputs) {

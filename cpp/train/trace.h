@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ir/builder.h"
+#include "plan/scaling.h"
 #include "runtime/executor.h"
 #include "train/variable.h"
 
@@ -23,6 +24,7 @@ struct Tensor {
   std::weak_ptr<Trace> recorded;  // the eager trace that knows it as `value`
   std::shared_ptr<Trace> trace;   // the trace it belongs to, if it has no array
   Value value = kNoValue;
+  std::optional<CountPowers> counts = {};  // of an array: what the number is made of
 
   bool symbolic() const { return trace != nullptr; }
 };
@@ -60,6 +62,11 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // The count of a symbol while tracing; the program is bound to it from now on.
   std::int64_t fix_count(int symbol);
+
+  // Notes what the program does with a value, for check_scaling().
+  void use(ValueUse::Kind kind, const Tensor& tensor);
+  // What is wrong with the counts that the program divides by; `outputs` are its results.
+  ScalingReport check_scaling(const std::vector<Value>& outputs) const;
 
   // Counts the random ops of the trace.
   std::int64_t next_ordinal() { return outer_ ? outer_->next_ordinal() : ordinal_++; }
@@ -100,6 +107,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<const StateCell*, Value> state_;
   std::map<const StateCell*, std::vector<Value>> reads_;
   std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;
+  std::vector<ValueUse> uses_;
   std::map<std::int32_t, Array> arrays_;        // eager: of each value
   std::map<std::string, std::int32_t> places_;  // location -> index
   std::int64_t ordinal_ = 0;

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from samegrad import _core
+from samegrad._counts import counts_of
 from samegrad._dtypes import DType, DTypeLike, as_dtype
 
 Tensor = _core.Tensor
@@ -220,7 +221,8 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
         value = int(value)
     array = _default_array(value, dtype)
     as_dtype(array.dtype)
-    return Tensor(array)
+    made_of = counts_of(value)
+    return Tensor(array) if made_of is None else Tensor(array)._of_counts(*made_of)
 
 
 def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = None) -> Tensor:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from samegrad import _context, _core
+from samegrad._counts import questions
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import check_all, collected
+from samegrad._scaling_check import check_trace
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._values import (
     PerReplica,
@@ -52,6 +54,7 @@ class TracedProgram:
                 return trace.argument(value, False)
             return value
 
+        questions.open.clear()
         trace.enter()
         try:
             with collected() as self._requirements:
@@ -60,7 +63,11 @@ class TracedProgram:
                 self._result = map_structure(_as_output, self._result)
         finally:
             trace.exit()
-        outputs = [_tensor_of(leaf) for leaf in flatten(self._result) if _is_output(leaf)]
+        leaves = [leaf for leaf in flatten(self._result) if _is_output(leaf)]
+        outputs = [_tensor_of(leaf) for leaf in leaves]
+        for leaf, share in zip(leaves, check_trace(trace, outputs), strict=True):
+            if isinstance(leaf, TracedValue):
+                leaf.share = share
         self._step = trace.finish(outputs, OPTIONS)
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
@@ -88,7 +95,9 @@ def _leave(leaf: Any, value: Any) -> Any:
         return PerReplica(tuple(value)) if isinstance(value, list) else value
     # What is equal on all replicas is a value of run all the same: one part per replica.
     parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
-    return tuple(parts) if isinstance(leaf, TracedLocalResults) else PerReplica(tuple(parts))
+    if isinstance(leaf, TracedLocalResults):
+        return tuple(parts)
+    return PerReplica(tuple(parts), leaf.share)
 
 
 def _as_output(value: Any) -> Any:

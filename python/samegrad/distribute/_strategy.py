@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from samegrad import _context, _core
+from samegrad._counts import counted, questions
+from samegrad._location import user_line
 from samegrad._nest import map_structure
+from samegrad._scaling_check import report
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, trace_and_run
 from samegrad._user_code import converted
@@ -192,6 +195,8 @@ class Strategy(abc.ABC):
                 value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
             )
             return self._reduce_tensor(op, tensor, axis)
+        if op == "mean" and getattr(value, "share", False):
+            report([("share_then_mean", user_line())])
         parts_of = value if parts else PerReplica((value,) * self.num_replicas_in_sync)
         reduced: Tensor = trace_and_run(
             lambda v: self._reduce_one(op, v, axis), (parts_of,), {}, self.num_replicas_in_sync
@@ -199,19 +204,20 @@ class Strategy(abc.ABC):
         return reduced
 
     def _reduce_tensor(self, op: str, tensor: Tensor, axis: Any) -> Tensor:
+        if op == "mean" and tensor._dtype not in ("float32", "float64"):
+            tensor = _ops.cast(tensor, dtype="float64")
         if axis is None:
             several = self.num_replicas_in_sync > 1
             return _ops.all_reduce(tensor, op=op) if several else tensor
         axes = [axis] if isinstance(axis, int) else list(axis)
-        dtype = tensor._dtype
-        if op == "mean" and dtype not in ("float32", "float64"):
-            tensor, dtype = _ops.cast(tensor, dtype="float64"), "float64"
         total = _ops.reduce_sum(tensor, axes=axes)
         if self.num_replicas_in_sync > 1:
             total = _ops.all_reduce(total, op="sum")
         if op == "sum":
             return total
-        return _ops.div(total, _ops.cast(_ops.global_size_of(tensor, axes=axes), dtype=dtype))
+        return _ops.div(
+            total, _ops.cast(_ops.global_size_of(tensor, axes=axes), dtype=total._dtype)
+        )
 
     def gather(self, value: Any, axis: int) -> Any:
         """The parts of all replicas, one after the other along an axis.
@@ -357,13 +363,13 @@ class MirroredStrategy(Strategy):
             raise ValueError(f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}.")
         if devices is not None:
             _check_devices(devices)
-        self._replicas = count
+        self._replicas = counted(count, replicas=1)
         self._split = split
 
     @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas train together."""
-        return self._replicas
+        return questions.ask(self._replicas)
 
     @property
     def split(self) -> str:

@@ -77,6 +77,11 @@ def _mistake(count: str, row: Mistake | None) -> Mistake:
             row.predict,
         )
     data = "" if row is None else f"; and the data: {row.name}"
+    return counted_regularization(count, data, row)
+
+
+def counted_regularization(count: str, data: str = "", row: Mistake | None = None) -> Mistake:
+    """The row of a term that belongs to no example and counts wrongly."""
     return Mistake(
         f"regularisation counts {count}{data}",
         "a term that belongs to no example (regularisation, an auxiliary loss) counts "
