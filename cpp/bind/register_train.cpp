@@ -118,6 +118,9 @@ void register_trace(py::module_& m) {
                 t.argument(concrete(example, "argument"), example.type.batch, varying, total_rows));
           },
           py::arg("example"), py::arg("varying"), py::arg("total_rows") = -1)
+      .def(
+          "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
+          py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
       .def(
           "finish",

@@ -225,6 +225,8 @@ void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
 
 Graph Trace::finish(std::vector<Value> outputs) {
   finished_ = true;
+  actual_.reset();
+  looked_.clear();
   graph_.outputs = std::move(outputs);
   for (const auto& [variable, written] : touched_) {
     if (written) graph_.writes.push_back({variable, state_[variable.get()]});
