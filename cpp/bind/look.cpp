@@ -33,11 +33,7 @@ std::string listed(const std::vector<Array>& arrays) {
 
 std::vector<Array> look(const Tensor& tensor, const char* who, bool anywhere) {
   if (!tensor.symbolic() || !tensor.trace->looks()) return {concrete(tensor, who)};
-  std::vector<Array> arrays;
-  {
-    const py::gil_scoped_release release;
-    arrays = tensor.trace->look(tensor.value, anywhere);
-  }
+  std::vector<Array> arrays = tensor.trace->look(tensor.value, anywhere);
   const auto same = [&](const Array& array) { return equal(array, arrays[0]); };
   if (std::ranges::all_of(arrays, same)) arrays.resize(1);
   return arrays;

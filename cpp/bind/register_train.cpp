@@ -211,6 +211,10 @@ void register_train(py::module_& m) {
   register_trace(m);
   register_tape(m);
   Trace::locate = locate_user;
+  Trace::unlocked = [](const std::function<void()>& run) {
+    const py::gil_scoped_release release;
+    run();
+  };
   py::class_<RandomState>(m, "RandomState")
       .def_readwrite("seed", &RandomState::seed)
       .def_readwrite("step", &RandomState::step)

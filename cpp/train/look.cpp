@@ -61,7 +61,7 @@ Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) c
   return std::move(rewrite.to());
 }
 
-const std::vector<Array>& Trace::look(Value value, bool anywhere) {
+std::vector<Array> Trace::look(Value value, bool anywhere) {
   const std::shared_ptr<Trace> current = current_trace();
   if (outer_ || (!anywhere && current && current->outer_)) {
     fail(ErrorKind::kType, "Tensor",
@@ -74,9 +74,12 @@ const std::vector<Array>& Trace::look(Value value, bool anywhere) {
   const auto known = looked_.find(value);
   if (known != looked_.end()) return known->second;
   std::vector<std::vector<Array>> arguments = *actual_;
+  Graph program = part_for(value, arguments);
+  std::vector<Array> arrays;
   // Not one of the kept steps: somebody may look at many values, and each has memory of its own.
-  Step step(part_for(value, arguments), PlanOptions());
-  return looked_[value] = std::move(step.look(arguments)[0]);
+  const auto run = [&] { arrays = Step(std::move(program), PlanOptions()).look(arguments)[0]; };
+  unlocked ? unlocked(run) : run();
+  return looked_[value] = std::move(arrays);
 }
 
 }  // namespace samegrad

@@ -33,6 +33,7 @@ std::vector<std::int64_t> traced_counts(const std::vector<Symbol>& symbols) {
 }  // namespace
 
 std::function<std::string()> Trace::locate;
+std::function<void(const std::function<void()>&)> Trace::unlocked;
 
 namespace {
 thread_local RandomState* own_random_state = nullptr;

@@ -75,7 +75,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // What the value is in the step at hand, one array or one per replica: whatever makes it runs,
   // and nothing else (no write, no print). TypeError for values of a body and, unless `anywhere`,
   // while a body is traced, whose Python does not run when the body does.
-  const std::vector<Array>& look(Value value, bool anywhere = false);
+  std::vector<Array> look(Value value, bool anywhere = false);
 
   // The program with these results; the trace is over.
   Graph finish(std::vector<Value> outputs);
@@ -94,6 +94,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Where the program is: set by the bindings.
   static std::function<std::string()> locate;
+  // Runs what takes long and touches no trace, while other threads go on: set by the bindings.
+  static std::function<void(const std::function<void()>&)> unlocked;
 
  private:
   int symbol_for(std::int64_t count);
