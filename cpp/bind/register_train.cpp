@@ -144,6 +144,9 @@ void register_trace(py::module_& m) {
                 t.argument(concrete(example, "argument"), example.type.batch, varying, total_rows));
           },
           py::arg("example"), py::arg("varying"), py::arg("total_rows") = -1)
+      .def(
+          "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
+          py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
       .def("check_scaling", &check_scaling, py::arg("outputs"))
       .def(
@@ -238,6 +241,10 @@ void register_train(py::module_& m) {
   register_trace(m);
   register_tape(m);
   Trace::locate = locate_user;
+  Trace::unlocked = [](const std::function<void()>& run) {
+    const py::gil_scoped_release release;
+    run();
+  };
   py::class_<RandomState>(m, "RandomState")
       .def_readwrite("seed", &RandomState::seed)
       .def_readwrite("step", &RandomState::step)

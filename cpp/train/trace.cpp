@@ -33,6 +33,7 @@ std::vector<std::int64_t> traced_counts(const std::vector<Symbol>& symbols) {
 }  // namespace
 
 std::function<std::string()> Trace::locate;
+std::function<void(const std::function<void()>&)> Trace::unlocked;
 
 namespace {
 thread_local RandomState* own_random_state = nullptr;
@@ -238,6 +239,8 @@ ScalingReport Trace::check_scaling(const std::vector<Value>& outputs) const {
 
 Graph Trace::finish(std::vector<Value> outputs) {
   finished_ = true;
+  actual_.reset();
+  looked_.clear();
   graph_.outputs = std::move(outputs);
   for (const auto& [variable, written] : touched_) {
     if (written) graph_.writes.push_back({variable, state_[variable.get()]});

@@ -74,6 +74,16 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void set_ordinal(std::int64_t ordinal);
   std::uint64_t step() const { return step_; }
 
+  // Lets values be looked at while the program is traced; it is called with these arguments, each
+  // with one array, or one per replica.
+  void let_look(std::vector<std::vector<Array>> arguments) { actual_ = std::move(arguments); }
+  // Whether they can be: of a body, whether those outside it can.
+  bool looks() const;
+  // What the value is in the step at hand, one array or one per replica: whatever makes it runs,
+  // and nothing else (no write, no print). TypeError for values of a body and, unless `anywhere`,
+  // while a body is traced, whose Python does not run when the body does.
+  std::vector<Array> look(Value value, bool anywhere = false);
+
   // The program with these results; the trace is over.
   Graph finish(std::vector<Value> outputs);
   bool finished() const { return finished_; }
@@ -91,11 +101,16 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Where the program is: set by the bindings.
   static std::function<std::string()> locate;
+  // Runs what takes long and touches no trace, while other threads go on: set by the bindings.
+  static std::function<void(const std::function<void()>&)> unlocked;
 
  private:
   int symbol_for(std::int64_t count);
   bool is_inside(const Trace& other) const;
   Value capture(Value outer);
+  // The program that makes one value, out of the arguments and of what was looked at before, which
+  // are appended to `arguments`.
+  Graph part_for(Value value, std::vector<std::vector<Array>>& arguments) const;
   void execute(const Node& node);
   // Where the program is, as an index of the graph's locations.
   std::int32_t location();
@@ -110,6 +125,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<ValueUse> uses_;
   std::map<std::int32_t, Array> arrays_;        // eager: of each value
   std::map<std::string, std::int32_t> places_;  // location -> index
+  std::optional<std::vector<std::vector<Array>>> actual_;
+  std::map<Value, std::vector<Array>> looked_;
   std::int64_t ordinal_ = 0;
   std::uint64_t step_ = 0;
   bool finished_ = false;

@@ -31,9 +31,25 @@ def _as_argument(value: Any) -> Any:
 
 
 class TracedProgram:
-    """A compiled step with the structure of its results."""
+    """A compiled step with the structure of its results.
 
-    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int):
+    Args:
+        fn: Called once.
+        args: Its arguments.
+        kwargs: Its named arguments.
+        replicas: How many run it.
+        look: Whether fn may look at values. What Python does with them makes the program right for
+            these arguments only: it must not be kept.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        replicas: int,
+        look: bool = False,
+    ) -> None:
         trace = _core.Trace(replicas)
 
         def enter(value: Any) -> Any:
@@ -59,6 +75,8 @@ class TracedProgram:
         try:
             with collected() as self._requirements:
                 traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+                if look:
+                    trace.let_look(_core.Arguments(args, kwargs))
                 self._result = fn(*traced_args, **traced_kwargs)
                 self._result = map_structure(_as_output, self._result)
         finally:
@@ -118,4 +136,5 @@ def _tensor_of(value: Any) -> Tensor:
 
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
     """Traces, compiles (or finds the equal program) and runs once."""
-    return TracedProgram(fn, args, kwargs, replicas).run(_core.Arguments(args, kwargs))
+    program = TracedProgram(fn, args, kwargs, replicas, _context.settings.functions_run_eagerly)
+    return program.run(_core.Arguments(args, kwargs))

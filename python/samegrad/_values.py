@@ -67,6 +67,10 @@ class TracedPerReplica(TracedValue):
             "strategy.reduce."
         )
 
+    def __repr__(self) -> str:
+        text = repr(self.tensor)
+        return text if self.tensor._looks else f"PerReplica of {text}"
+
 
 class TracedLocalResults(TracedValue):
     """The tuple of all replicas' values, which there is once the function has returned it."""

@@ -253,9 +253,15 @@ class Variable:
         return array if dtype is None else array.astype(dtype)
 
     def __repr__(self) -> str:
-        value = "traced" if _core.tracing() else repr(np.asarray(self.numpy()))
+        value = self._shown()
         kind = f"shape={tuple(self.shape)} dtype={self.dtype}"
         return f"<samegrad.Variable {self.name!r} {kind}, {value}>"
+
+    def _shown(self) -> str:
+        if not _core.tracing():
+            return repr(np.asarray(self.numpy()))
+        tensor = self._as_tensor() if _context.settings.functions_run_eagerly else None
+        return "traced" if tensor is None or not tensor._looks else repr(tensor)
 
     def __hash__(self) -> int:
         return id(self)

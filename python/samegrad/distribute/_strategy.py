@@ -76,7 +76,8 @@ class Strategy(abc.ABC):
         """Runs fn on every replica; `PerReplica` arguments arrive as the replica's part.
 
         fn's Python runs once for all replicas and is traced; its results come back as
-        `PerReplica` where they may differ between replicas.
+        `PerReplica` where they may differ between replicas. Values of tensors inside fn can be
+        looked at under `config.run_functions_eagerly(True)`.
 
         Raises:
             RuntimeError: Inside `run`.
@@ -97,7 +98,7 @@ class Strategy(abc.ABC):
         if _core.tracing():
             return self._run_in_trace(fn, tuple(args), kwargs)
         compiled = _context.state.compiled_runs
-        if compiled is not None:
+        if compiled is not None and not _context.settings.functions_run_eagerly:
             return compiled.of(self, fn, lambda: self._compiled(fn))(*args, **kwargs)
         return trace_and_run(
             lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs,
@@ -127,7 +128,7 @@ class Strategy(abc.ABC):
         """
         return TracedProgram(
             lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs or {},
-            self.num_replicas_in_sync,
+            self.num_replicas_in_sync, _context.settings.functions_run_eagerly,
         ).explain()  # fmt: skip
 
     def join_trace(self) -> None:
