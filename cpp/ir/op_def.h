@@ -25,6 +25,7 @@ enum Trait : std::uint32_t {
   kAliases = 1u << 7,      // the result has the bytes of the first operand (reshape)
   kGlobalFact = 1u << 8,   // equal on all replicas without communication, whatever the operands are
   kControl = 1u << 9,      // runs the graphs among its attributes
+  kSpread = 1u << 10,      // one number everywhere: the operand, or the attribute "value"
 };
 
 enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType, kGraph };
@@ -122,6 +123,9 @@ struct OpDef {
   int prepared_operand = -1;
   std::size_t (*prepared_bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
   void (*prepare)(std::span<const View> in, const Attrs& attrs, void* prepared) = nullptr;
+  // Products: the row that adds a bias to the result as well, and takes its relu if asked to; its
+  // attributes are the same but for those that it leaves out. Empty: none.
+  std::string with_bias = {};
   // Elementwise rows: what a fused loop runs on blocks.
   BlockFn block = {};
   std::vector<Sample> samples = {};

@@ -122,6 +122,7 @@ OpDef broadcast_like_row() {
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "like"};
   op.scaling = Scaling::kSum;
+  op.traits = kSpread;
   op.infer = broadcast_like_rule;
   op.kernel = broadcast_kernel;
   op.vjp = [](const VjpArgs& v) -> Values { return {sum_repeated(v), kNoValue}; };

@@ -263,6 +263,7 @@ OpDef conv2d_row() {
   op.infer = conv2d_rule;
   op.kernel = conv2d_kernel;
   op.vjp = conv2d_vjp;
+  op.with_bias = "conv2d_bias";
   op.prepared_operand = 1;
   op.prepared_bytes = conv2d_packed_bytes;
   op.prepare = conv2d_pack;
@@ -343,6 +344,7 @@ OpDef conv2d_bias_row() {
   OpDef op = conv2d_row();
   op.name = "conv2d_bias";
   op.scaling = Scaling::kNone;
+  op.with_bias.clear();
   op.doc = "activation(conv2d(x, filter) + bias) in one pass, with the bits of the separate steps.";
   op.min_arity = op.max_arity = 3;
   op.operands.push_back("bias");

@@ -197,6 +197,7 @@ OpDef matmul_row() {
   op.infer = matmul_rule;
   op.kernel = matmul_kernel;
   op.vjp = matmul_vjp;
+  op.with_bias = "matmul_bias";
   op.prepared_operand = 1;
   op.prepared_bytes = matmul_packed_bytes;
   op.prepare = matmul_pack;
