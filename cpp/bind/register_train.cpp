@@ -139,11 +139,12 @@ void register_trace(py::module_& m) {
       .def("exit", [](const std::shared_ptr<Trace>&) { pop_trace(); })
       .def(
           "argument",
-          [](Trace& t, const Tensor& example, bool varying, std::int64_t total_rows) {
-            return t.tensor(
-                t.argument(concrete(example, "argument"), example.type.batch, varying, total_rows));
+          [](Trace& t, const std::vector<Tensor>& parts) {
+            std::vector<Array> arrays;
+            for (const Tensor& part : parts) arrays.push_back(concrete(part, "argument"));
+            return t.tensor(t.argument(arrays, parts.at(0).type.batch));
           },
-          py::arg("example"), py::arg("varying"), py::arg("total_rows") = -1)
+          py::arg("parts"))
       .def(
           "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
           py::arg("arguments"))

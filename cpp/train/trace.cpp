@@ -1,5 +1,7 @@
 #include "train/trace.h"
 
+#include <numeric>
+
 #include "base/error.h"
 #include "train/check_numerics.h"
 #include "train/random_state.h"
@@ -17,10 +19,6 @@ ValueType type_in_trace(const Array& array, ExampleAxis batch, int symbol) {
     type.batch.symbol = symbol;
   }
   return type;
-}
-
-std::int64_t count_of(const Array& array, const ExampleAxis& batch) {
-  return array.shape()[batch.axis] / std::max<std::int64_t>(batch.rows_per_example, 1);
 }
 
 std::vector<std::int64_t> traced_counts(const std::vector<Symbol>& symbols) {
@@ -69,14 +67,16 @@ Trace::Trace(Mode mode, int replicas) : Builder(graph_), mode_(mode) {
   if (mode == Mode::kEager) step_ = random_state().step;
 }
 
-int Trace::symbol_for(std::int64_t count) {
-  for (std::size_t s = 0; s < graph_.symbols.size(); ++s) {
-    const Symbol& symbol = graph_.symbols[s];
-    if (symbol.kind == Symbol::Kind::kInput && symbol.traced_count == count) return int(s);
+int Trace::symbol_for(const ExampleCounts& counts) {
+  for (const auto& [symbol, known] : counts_of_symbol_) {
+    if (same_counts(known, counts)) return symbol;
   }
   Symbol symbol;
-  symbol.traced_count = count;
-  return graph_.add_symbol(symbol);
+  symbol.traced_count = counts[0];
+  if (counts.size() > 1) symbol.traced_total = std::accumulate(counts.begin(), counts.end(), 0ll);
+  const int index = graph_.add_symbol(symbol);
+  counts_of_symbol_.emplace_back(index, counts);
+  return index;
 }
 
 std::int64_t Trace::fix_count(int symbol) {
@@ -85,14 +85,10 @@ std::int64_t Trace::fix_count(int symbol) {
   return traced_counts(graph_.symbols)[std::size_t(symbol)];
 }
 
-Value Trace::argument(const Array& example, const ExampleAxis& batch, bool varying,
-                      std::int64_t total_rows) {
-  const int symbol = batch.exists() ? symbol_for(count_of(example, batch)) : 0;
-  if (batch.exists() && total_rows >= 0) {
-    graph_.symbols[std::size_t(symbol)].traced_total = total_rows / batch.rows_per_example;
-  }
-  const bool differs = varying && graph_.replicas > 1;
-  return graph_.add_argument(type_in_trace(example, batch, symbol), differs);
+Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch) {
+  const int symbol = batch.exists() ? symbol_for(counts_of(parts, batch)) : 0;
+  const bool differs = parts.size() > 1 && graph_.replicas > 1;
+  return graph_.add_argument(type_in_trace(parts[0], batch, symbol), differs);
 }
 
 Value Trace::lift(const Tensor& tensor) {
@@ -109,7 +105,7 @@ Value Trace::lift(const Tensor& tensor) {
     graph_.values[std::size_t(constant)].counts = tensor.counts;
     return constant;
   }
-  const Value value = argument(tensor.array, tensor.type.batch, false);
+  const Value value = argument({tensor.array}, tensor.type.batch);
   arrays_[value] = tensor.array;
   return value;
 }
@@ -197,7 +193,7 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
   const std::vector<Array>& components = variable->components();
   Value value;
   if (mode_ == Mode::kEager) {
-    value = argument(components[0], {}, false);
+    value = argument({components[0]}, {});
     arrays_[value] = components[0];
   } else {
     value = graph_.add_variable(variable, {variable->dtype(), variable->shape(), {}},

@@ -48,11 +48,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Value lift(const Tensor& tensor);
   Tensor tensor(Value value);
 
-  // Arguments of a step. The example axis gets the symbol of earlier arguments with the same count
-  // in `example`, the array (replica 0's) that stands for it; all replicas have total_rows
-  // together.
-  Value argument(const Array& example, const ExampleAxis& batch, bool varying,
-                 std::int64_t total_rows = -1);
+  // An argument of a step: one array, or one per replica. Its example axis gets the symbol of
+  // earlier arguments that have as many examples on every replica.
+  Value argument(const std::vector<Array>& parts, const ExampleAxis& batch);
 
   Value read(const std::shared_ptr<Variable>& variable);
   // RuntimeError if the variable is one for all replicas and the value may differ between them.
@@ -105,7 +103,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   static std::function<void(const std::function<void()>&)> unlocked;
 
  private:
-  int symbol_for(std::int64_t count);
+  int symbol_for(const ExampleCounts& counts);
   bool is_inside(const Trace& other) const;
   Value capture(Value outer);
   // The program that makes one value, out of the arguments and of what was looked at before, which
@@ -122,6 +120,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<const StateCell*, Value> state_;
   std::map<const StateCell*, std::vector<Value>> reads_;
   std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;
+  std::vector<std::pair<int, ExampleCounts>> counts_of_symbol_;  // of arguments
   std::vector<ValueUse> uses_;
   std::map<std::int32_t, Array> arrays_;        // eager: of each value
   std::map<std::string, std::int32_t> places_;  // location -> index

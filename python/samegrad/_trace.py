@@ -63,11 +63,9 @@ class TracedProgram:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
                 check_parts(value.values)
-                first, place = value.values[0], value.values[0]._example_axis
-                rows = -1 if place is None else sum(v._shape[place[0]] for v in value.values)
-                return TracedPerReplica(trace.argument(first, True, rows))
+                return TracedPerReplica(trace.argument(value.values))
             if isinstance(value, Tensor) and not value._symbolic:
-                return trace.argument(value, False)
+                return trace.argument([value])
             return value
 
         questions.open.clear()
