@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,6 +87,7 @@ def diagnose(
     micro_batches: Sequence[int] = (1,),
     examples: int = 12,
     empty_share: bool = False,
+    even: bool = False,
     seed: int = 0,
 ) -> Diagnosis:
     """Recovers the effective weight of every example from the updates of a step, and judges it.
@@ -108,6 +110,8 @@ def diagnose(
         micro_batches: Numbers of micro-batches to try.
         examples: How many examples of the batch are used at most.
         empty_share: Whether a replica without examples is tried as well.
+        even: Whether all shares are of one size, for steps that take no others; what can then not
+            be told apart is noted.
         seed: Of the projection of the updates.
 
     Returns:
@@ -126,7 +130,8 @@ def diagnose(
         >>> diagnose(lambda shares: sum(s.sum(axis=0) for s in shares) / 10, x).correct
         True
     """
-    evidence = _gather(step, batch, weights, replicas, micro_batches, examples, seed)
+    settings = _Settings(weights, replicas, micro_batches, examples, even, seed)
+    evidence = _gather(step, batch, settings)
     verdict = _judge(evidence)
     if verdict.correct and empty_share:
         verdict = _try_empty(step, batch, evidence, verdict)
@@ -155,24 +160,43 @@ def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
         raise AssertionError(str(found))
 
 
-def _gather(
-    step: Step,
-    batch: Any,
-    weights: Sequence[float] | None,
-    replicas: Sequence[int],
-    micro_batches: Sequence[int],
-    examples: int,
-    seed: int,
-) -> Evidence:
+@dataclass(frozen=True)
+class _Settings:
+    """Arguments of `diagnose`."""
+
+    weights: Sequence[float] | None
+    replicas: Sequence[int]
+    micro_batches: Sequence[int]
+    examples: int
+    even: bool
+    seed: int
+
+    def usable(self, count: int) -> int:
+        """How many of so many examples the layouts can take."""
+        if not self.even:
+            return count
+        whole = math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
+        if count < max(whole, 3):
+            raise StepError(
+                f"[diagnose] even shares for replicas={tuple(self.replicas)} and micro_batches="
+                f"{tuple(self.micro_batches)} take a multiple of {whole} independent examples: got "
+                f"{count}; use more examples, or fewer replicas."
+            )
+        return count // whole * whole
+
+
+def _gather(step: Step, batch: Any, settings: _Settings) -> Evidence:
     rows = rows_of(batch)
     if rows < 3:
         raise StepError(f"[diagnose] at least 3 examples are needed: got {rows}.")
-    count = min(rows, examples)
+    count = settings.usable(min(rows, settings.examples))
     chosen = np.linspace(0, rows - 1, count).astype(np.intp)
-    recorder = Recorder(step, take(batch, chosen), width=max(256, 8 * count), seed=seed)
+    width = max(256, 8 * count)
+    recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)
     singles = [recorder.run(Layout((((i,),),))) for i in range(count)]
     free = independent(singles)
     if _ENOUGH <= len(free) < count:  # weights of the others could not be told apart
+        free = free[: settings.usable(len(free))]
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
         count = len(free)
@@ -184,42 +208,37 @@ def _gather(
             "random numbers; begin with the same parameters, slots and seed in each call."
         )
     basis = Basis(singles, recorder.parameters)
-    layouts = [layout([count]), *layouts_for(count, replicas, micro_batches)]
+    layouts = layouts_for(count, settings.replicas, settings.micro_batches, settings.even)
+    layouts = [layout([count]), *layouts]
     runs = [recorder.run(item) for item in layouts]
     fits = [basis.fit(run) for run in runs]
-    given = None if weights is None else np.asarray(weights, dtype=np.float64)[chosen]
-    return _with_weights(given, singles, basis, layouts, runs, fits, recorder.parameters, chosen)
-
-
-def _with_weights(
-    given: Vector | None,
-    singles: list[Recorded],
-    basis: Basis,
-    layouts: list[Layout],
-    runs: list[Recorded],
-    fits: list[Fit],
-    parameters: int,
-    chosen: npt.NDArray[np.intp],
-) -> Evidence:
-    """What one device takes as weights, and how exact all this is."""
-    count = len(singles)
-    alone = fits[0].weights
-    width = len(singles[0].sketch)
-    spare = max(min(parameters, width) - count, 1)
-    noise = float(np.linalg.norm(fits[0].residual)) / np.sqrt(spare)
-    even = np.full(count, 1.0 / count)
-    # Six deviations of a weight, twice as the singles are noisy too, relative to a right weight.
-    tolerance = float(max(_FLOOR, 12 * noise * basis.gain.max() * count))
-    fixed = bool(np.abs(alone - 1).max() < max(tolerance, 1e-4))
-    if given is not None:
-        weights = given
-    elif fixed or np.abs(alone - even).max() * count < tolerance or (alone <= 0).any():
-        weights = np.ones(count)
-    else:
-        weights = alone / alone.sum() * count
+    spare = min(recorder.parameters, width) - count
+    tolerance = _tolerance(fits[0], basis, spare)
+    given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
+    weights, fixed = _device_weights(fits[0].weights, given, tolerance)
     return Evidence(
         singles, basis, weights, fixed, layouts, runs, fits, min(tolerance, 0.2), chosen
     )
+
+
+def _tolerance(alone: Fit, basis: Basis, spare: int) -> float:
+    """How exact the weights are, relative to a right one."""
+    count = len(alone.weights)
+    noise = float(np.linalg.norm(alone.residual)) / np.sqrt(max(spare, 1))
+    # Six deviations of a weight, twice as the singles are noisy too.
+    return float(max(_FLOOR, 12 * noise * basis.gain.max() * count))
+
+
+def _device_weights(alone: Vector, given: Vector | None, tolerance: float) -> tuple[Vector, bool]:
+    """The weights of the examples on one device, and whether a fixed number divides."""
+    count = len(alone)
+    fixed = bool(np.abs(alone - 1).max() < max(tolerance, 1e-4))
+    if given is not None:
+        return np.asarray(given, dtype=np.float64), fixed
+    even = np.abs(alone - 1.0 / count).max() * count < tolerance
+    if fixed or even or (alone <= 0).any():
+        return np.ones(count), fixed
+    return alone / alone.sum() * count, fixed
 
 
 def _judge(evidence: Evidence) -> Diagnosis:
@@ -236,6 +255,11 @@ def _judge(evidence: Evidence) -> Diagnosis:
     unexplained = max(fit.unexplained for fit in evidence.fits)
     usual = max(10 * evidence.fits[0].unexplained, 1e-6)
     if right <= evidence.tolerance and unexplained <= usual:
+        alike = _alike(evidence)
+        if alike:
+            notes.append(
+                "these splits cannot tell it from: " + ", ".join(row.name for row in alike)
+            )
         return Diagnosis(
             True, None, notes=tuple(notes), reported=explain_loss(evidence),
             tolerance=evidence.tolerance, summary=_summary(evidence, "correct"),
@@ -249,6 +273,16 @@ def _judge(evidence: Evidence) -> Diagnosis:
         return _wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
     other = explain_clipping(evidence) or _constant(evidence) or _with_factor(evidence)
     return _wrong(evidence, other, (), notes, "not the update of one device")
+
+
+def _alike(evidence: Evidence) -> list[Mistake]:
+    """Rows that give the right weights on all layouts that were tried."""
+    places = range(len(evidence.layouts))
+    return [
+        row
+        for row in evidence.rows
+        if all(np.allclose(evidence.predicted(row, p), evidence.right(p)) for p in places)
+    ]
 
 
 def _ranked(evidence: Evidence) -> list[Mistake]:
