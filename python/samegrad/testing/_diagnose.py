@@ -16,11 +16,12 @@ from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._clipping import explain_clipping
 from samegrad.testing._diagnosis import Diagnosis, share_rows
 from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._one_device import ENOUGH, OneDevice, check_memory, one_device
 from samegrad.testing._reported import explain_loss
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
 from samegrad.testing._weights import Basis, Fit, independent
 
-_ENOUGH = 6  # independent examples tell shares of different sizes apart
+_BLIND = 0.5  # relative error of weights at which right and wrong look alike
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
 
 
@@ -37,6 +38,12 @@ class Evidence:
     fits: list[Fit]
     tolerance: float  # of weights, relative to the largest right one
     examples: npt.NDArray[np.intp]  # which ones of the batch
+    exact: float  # the tolerance without a limit: what the noise leaves
+    device: OneDevice
+
+    def held(self, weights: Vector) -> float:
+        """How often a term of the singles comes along with such weights."""
+        return 1.0 if self.device.term is not None else float(weights.sum())
 
     @property
     def rows(self) -> list[Mistake]:
@@ -189,44 +196,36 @@ def _gather(step: Step, batch: Any, settings: _Settings) -> Evidence:
     rows = rows_of(batch)
     if rows < 3:
         raise StepError(f"[diagnose] at least 3 examples are needed: got {rows}.")
-    count = settings.usable(min(rows, settings.examples))
-    chosen = np.linspace(0, rows - 1, count).astype(np.intp)
-    width = max(256, 8 * count)
+    chosen = np.linspace(0, rows - 1, settings.usable(min(rows, settings.examples))).astype(np.intp)
+    width = max(256, 8 * len(chosen))
     recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)
-    singles = [recorder.run(Layout((((i,),),))) for i in range(count)]
-    free = independent(singles)
-    if _ENOUGH <= len(free) < count:  # weights of the others could not be told apart
+    singles = [recorder.run(Layout((((i,),),))) for i in range(len(chosen))]
+    check_memory(recorder, singles[0])
+
+    def keep(free: list[int]) -> None:
+        nonlocal chosen, singles
         free = free[: settings.usable(len(free))]
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
-        count = len(free)
-    again = recorder.run(Layout((((0,),),)))
-    difference = np.abs(again.sketch - singles[0].sketch).max()
-    if difference > 1e-3 * np.abs(singles[0].sketch).max():
-        raise StepError(
-            "[step] the same input gave another update: it keeps state between calls, or draws "
-            "random numbers; begin with the same parameters, slots and seed in each call."
-        )
-    basis = Basis(singles, recorder.parameters)
-    layouts = layouts_for(count, settings.replicas, settings.micro_batches, settings.even)
-    layouts = [layout([count]), *layouts]
-    runs = [recorder.run(item) for item in layouts]
-    fits = [basis.fit(run) for run in runs]
-    spare = min(recorder.parameters, width) - count
-    tolerance = _tolerance(fits[0], basis, spare)
+
+    free = independent(singles, ENOUGH)
+    if ENOUGH <= len(free) < len(chosen):  # weights of the others could not be told apart
+        keep(free)
+    device = one_device(recorder, singles)
+    free = device.steady()
+    if len(free) < len(chosen):
+        keep(free)
+        device = one_device(recorder, singles)
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
-    weights, fixed = _device_weights(fits[0].weights, given, tolerance)
+    layouts = layouts_for(len(chosen), settings.replicas, settings.micro_batches, settings.even)
+    runs = [device.whole, *(device.without_term(recorder.run(item)) for item in layouts)]
+    fits = [device.basis.fit(run) for run in runs]
+    exact = max(device.noise.tolerance(device.basis, fits), _FLOOR)
+    weights, fixed = _device_weights(fits[0].weights, given, exact)
     return Evidence(
-        singles, basis, weights, fixed, layouts, runs, fits, min(tolerance, 0.2), chosen
-    )
-
-
-def _tolerance(alone: Fit, basis: Basis, spare: int) -> float:
-    """How exact the weights are, relative to a right one."""
-    count = len(alone.weights)
-    noise = float(np.linalg.norm(alone.residual)) / np.sqrt(max(spare, 1))
-    # Six deviations of a weight, twice as the singles are noisy too.
-    return float(max(_FLOOR, 12 * noise * basis.gain.max() * count))
+        device.singles, device.basis, weights, fixed, [layout([len(chosen)]), *layouts], runs,
+        fits, min(exact, 0.2), chosen, exact, device,
+    )  # fmt: skip
 
 
 def _device_weights(alone: Vector, given: Vector | None, tolerance: float) -> tuple[Vector, bool]:
@@ -252,9 +251,17 @@ def _judge(evidence: Evidence) -> Diagnosis:
     if drift > 1e-6:
         return _wrong(evidence, _DRIFT, (), notes, "the replicas' copies differ")
     right = evidence.error(evidence.right)
-    unexplained = max(fit.unexplained for fit in evidence.fits)
-    usual = max(10 * evidence.fits[0].unexplained, 1e-6)
-    if right <= evidence.tolerance and unexplained <= usual:
+    explained = all(
+        fit.unexplained <= max(evidence.device.noise.residual(evidence.basis, fit), 1e-6)
+        for fit in evidence.fits
+    )
+    if evidence.exact > _BLIND or (evidence.tolerance < right <= evidence.exact and explained):
+        raise StepError(
+            f"[step] noise in the updates (relative, {evidence.device.noise.level:.1g}) hides the "
+            f"weights: they are exact to {evidence.exact:.1g} only; use more parameters, examples "
+            "that differ more, a smaller constant term, or float64."
+        )
+    if right <= evidence.tolerance and explained:
         alike = _alike(evidence)
         if alike:
             notes.append(
@@ -264,7 +271,7 @@ def _judge(evidence: Evidence) -> Diagnosis:
             True, None, notes=tuple(notes), reported=explain_loss(evidence),
             tolerance=evidence.tolerance, summary=_summary(evidence, "correct"),
         )  # fmt: skip
-    if unexplained > usual:
+    if not explained:
         found = explain_residuals(evidence)
         if found is not None:
             return _wrong(evidence, found, (), notes, "another term is scaled with the replicas")
