@@ -73,6 +73,12 @@ def one_device(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
     term = term_of(singles, whole, halves[0], some)
     if term is not None:
         singles = [term.removed(single) for single in singles]
+        if not all(single.sketch.any() for single in singles):
+            raise StepError(
+                "[step] rounding hides the weights: beside a term that belongs to no example "
+                "(regularisation) an example changes nothing; make that term smaller, or use "
+                "float64."
+            )
         halves = [term.removed(half) for half in halves]
         whole = term.removed(whole)
     basis = Basis(singles, recorder.parameters)
