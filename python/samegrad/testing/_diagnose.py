@@ -256,11 +256,7 @@ def _judge(evidence: Evidence) -> Diagnosis:
         for fit in evidence.fits
     )
     if evidence.exact > _BLIND or (evidence.tolerance < right <= evidence.exact and explained):
-        raise StepError(
-            f"[step] noise in the updates (relative, {evidence.device.noise.level:.1g}) hides the "
-            f"weights: they are exact to {evidence.exact:.1g} only; use more parameters, examples "
-            "that differ more, a smaller constant term, or float64."
-        )
+        raise _hidden(evidence)
     if right <= evidence.tolerance and explained:
         alike = _alike(evidence)
         if alike:
@@ -278,8 +274,18 @@ def _judge(evidence: Evidence) -> Diagnosis:
     near = _ranked(evidence)
     if near:
         return _wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
+    if evidence.exact > evidence.tolerance:  # unknown mistakes look like noise then
+        raise _hidden(evidence)
     other = explain_clipping(evidence) or _constant(evidence) or _with_factor(evidence)
     return _wrong(evidence, other, (), notes, "not the update of one device")
+
+
+def _hidden(evidence: Evidence) -> StepError:
+    return StepError(
+        f"[step] noise in the updates (relative, {evidence.device.noise.level:.1g}) hides the "
+        f"weights: they are exact to {evidence.exact:.1g} only; use more parameters, examples "
+        "that differ more, a smaller constant term, or float64."
+    )
 
 
 def _alike(evidence: Evidence) -> list[Mistake]:
