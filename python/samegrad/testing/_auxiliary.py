@@ -26,8 +26,10 @@ _COUNTS: dict[str, Callable[[Layout], float]] = {
 }
 
 
-def explain_residuals(evidence: Evidence) -> Mistake | None:
+def explain_residuals(evidence: Evidence) -> list[Mistake]:
     """The term that no examples explain: one direction, as strong as a count says.
+
+    Several counts are returned where the layouts cannot tell them apart.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times
     (once where it is known and taken away); what is left over is (count - Σc) times the term.
@@ -37,7 +39,7 @@ def explain_residuals(evidence: Evidence) -> Mistake | None:
     residuals = np.stack([fit.residual for fit in evidence.fits])
     _, strengths, directions = np.linalg.svd(residuals, full_matrices=False)
     if len(strengths) > 1 and strengths[1] > 0.05 * strengths[0]:
-        return None
+        return []
     amplitudes = residuals @ directions[0]
     found: list[tuple[float, str, Mistake | None]] = []
     for row in (None, *evidence.rows):
@@ -45,8 +47,7 @@ def explain_residuals(evidence: Evidence) -> Mistake | None:
             evidence.right(p) if row is None else evidence.predicted(row, p)
             for p in range(len(evidence.fits))
         ]
-        for name, count in _COUNTS.items():
-            own = [count(item) for item in evidence.layouts]
+        for name, own in _counts(evidence.layouts):
             left = np.array([n - evidence.held(w) for n, w in zip(own, said, strict=True)])
             if np.abs(left).max() < 1e-9 or _cosine(amplitudes, left) < 0.999:
                 continue
@@ -54,15 +55,13 @@ def explain_residuals(evidence: Evidence) -> Mistake | None:
     most = 3 * evidence.tolerance + 1e-3
     error = min((item[0] for item in found), default=np.inf)
     if error > most:
-        return None
+        return []
     alike = [item[1:] for item in found if item[0] <= max(2 * error, 0.1 * most)]
     # A factor on the data is one on the term, if the mean of the examples is taken for the term.
     of_term = [item for item in alike if item[1] is None]
     if of_term and len(of_term) < len(alike):
         alike = of_term if _term_changes(evidence) else [i for i in alike if i not in of_term]
-    else:
-        alike = [min(found, key=lambda item: item[0])[1:]]
-    return _mistake(*alike[0])
+    return [_mistake(name, row) for name, row in alike]
 
 
 def _term_changes(evidence: Evidence) -> bool:
@@ -78,6 +77,16 @@ def _term_changes(evidence: Evidence) -> bool:
     change = some - recorder.run(layout([count])).sketch
     same = np.linalg.norm(change - (evidence.runs[place].sketch - first))
     return bool(same <= 0.1 * changes[place])
+
+
+def _counts(layouts: list[Layout]) -> list[tuple[str, list[float]]]:
+    """How often the term may count in each layout; of names that say the same here the first."""
+    found: list[tuple[str, list[float]]] = []
+    for name, count in _COUNTS.items():
+        own = [count(item) for item in layouts]
+        if own not in [known for _, known in found]:
+            found.append((name, own))
+    return found
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> float:

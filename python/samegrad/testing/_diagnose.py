@@ -269,8 +269,9 @@ def _judge(evidence: Evidence) -> Diagnosis:
         )  # fmt: skip
     if not explained:
         found = explain_residuals(evidence)
-        if found is not None:
-            return _wrong(evidence, found, (), notes, "another term is scaled with the replicas")
+        if found:
+            what = "another term is scaled with the replicas"
+            return _wrong(evidence, found[0], tuple(found[1:]), notes, what)
     near = _ranked(evidence)
     if near:
         return _wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
