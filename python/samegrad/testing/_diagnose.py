@@ -231,10 +231,11 @@ def _gather(step: Step, batch: Any, settings: _Settings) -> Evidence:
 def _device_weights(alone: Vector, given: Vector | None, tolerance: float) -> tuple[Vector, bool]:
     """The weights of the examples on one device, and whether a fixed number divides."""
     count = len(alone)
-    fixed = bool(np.abs(alone - 1).max() < max(tolerance, 1e-4))
+    near = tolerance / 2  # so that weights that are rounded here stay within the tolerance
+    fixed = bool(np.abs(alone - 1).max() < max(near, 1e-4))
     if given is not None:
         return np.asarray(given, dtype=np.float64), fixed
-    even = np.abs(alone - 1.0 / count).max() * count < tolerance
+    even = np.abs(alone - 1.0 / count).max() * count < near
     if fixed or even or (alone <= 0).any():
         return np.ones(count), fixed
     return alone / alone.sum() * count, fixed
