@@ -126,10 +126,21 @@ class Recorder:
     def _drift(outcome: Outcome, norm: float) -> float:
         if not outcome.replicas:
             return 0.0
-        copies = [
-            np.concatenate([np.asarray(leaf, dtype=np.float64).ravel() for leaf in flatten(copy)])
-            for copy in outcome.replicas
-        ]
-        largest = max(float(np.abs(copy - copies[0]).max(initial=0.0)) for copy in copies)
-        scale = max(float(np.abs(copies[0]).max(initial=0.0)), norm * 1e-12, 1e-300)
-        return largest / scale
+        copies = [flatten(copy) for copy in outcome.replicas]
+        sizes = [[np.size(leaf) for leaf in copy] for copy in copies]
+        if any(own != sizes[0] for own in sizes):
+            raise StepError(
+                "[step] the replicas' copies must have the same structure: got arrays of "
+                f"{sizes} elements."
+            )
+        largest = 0.0
+        for leaves in zip(*copies, strict=True):  # one at a time: copies may be large
+            first, *others = (np.asarray(leaf).ravel() for leaf in leaves)
+            for other in others:
+                if not np.array_equal(first, other):
+                    difference = np.subtract(first, other, dtype=np.float64)
+                    largest = max(largest, float(np.abs(difference).max()))
+        if not largest:
+            return 0.0
+        size = max(float(np.abs(np.asarray(leaf)).max(initial=0.0)) for leaf in copies[0])
+        return largest / max(size, norm * 1e-12, 1e-300)
