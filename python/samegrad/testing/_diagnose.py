@@ -16,7 +16,7 @@ from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._clipping import explain_clipping
 from samegrad.testing._diagnosis import Diagnosis, share_rows
 from samegrad.testing._layouts import Layout, layout, layouts_for
-from samegrad.testing._one_device import ENOUGH, OneDevice, check_memory, one_device
+from samegrad.testing._one_device import ENOUGH, OneDevice, check_memory, finite_run, one_device
 from samegrad.testing._reported import explain_loss
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
 from samegrad.testing._weights import Basis, Fit, independent
@@ -178,6 +178,31 @@ class _Settings:
     even: bool
     seed: int
 
+    def check(self, rows: int) -> None:
+        """Whether all of this can be tried on so many examples.
+
+        Raises:
+            StepError: It cannot.
+        """
+        for name in ("replicas", "micro_batches"):
+            counts = tuple(getattr(self, name))
+            if not counts or any(n != int(n) or n < 1 for n in counts):
+                raise StepError(f"[diagnose] {name} must be counts of at least 1: got {counts}.")
+        if min(rows, self.examples) < 3:
+            raise StepError(
+                f"[diagnose] at least 3 examples are needed: got a batch of {rows}, and "
+                f"examples={self.examples}."
+            )
+        if self.weights is None:
+            return
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (rows,) or not (np.isfinite(weights) & (weights > 0)).all():
+            raise StepError(
+                f"[diagnose] weights must be one positive number for each of the {rows} examples: "
+                f"got shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
+                "examples without weight."
+            )
+
     def usable(self, count: int) -> int:
         """How many of so many examples the layouts can take."""
         if not self.even:
@@ -194,8 +219,7 @@ class _Settings:
 
 def _gather(step: Step, batch: Any, settings: _Settings) -> Evidence:
     rows = rows_of(batch)
-    if rows < 3:
-        raise StepError(f"[diagnose] at least 3 examples are needed: got {rows}.")
+    settings.check(rows)
     chosen = np.linspace(0, rows - 1, settings.usable(min(rows, settings.examples))).astype(np.intp)
     width = max(256, 8 * len(chosen))
     recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)
@@ -218,7 +242,7 @@ def _gather(step: Step, batch: Any, settings: _Settings) -> Evidence:
         device = one_device(recorder, singles)
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
     layouts = layouts_for(len(chosen), settings.replicas, settings.micro_batches, settings.even)
-    runs = [device.whole, *(device.without_term(recorder.run(item)) for item in layouts)]
+    runs = [device.whole, *(device.without_term(finite_run(recorder, item)) for item in layouts)]
     fits = [device.basis.fit(run) for run in runs]
     exact = max(device.noise.tolerance(device.basis, fits), _FLOOR)
     weights, fixed = _device_weights(fits[0].weights, given, exact)

@@ -11,7 +11,7 @@ from samegrad.testing._batches import StepError
 from samegrad.testing._layouts import Layout, layout
 from samegrad.testing._term import Term, term_of
 from samegrad.testing._updates import Recorded, Recorder
-from samegrad.testing._weights import Basis, Fit, Noise, noise_of
+from samegrad.testing._weights import Basis, Fit, Noise, checked_rows, noise_of
 
 ENOUGH = 6  # independent examples tell shares of different sizes apart
 _READABLE = 0.1  # error of weights, relative, that tells the rows of the catalogue apart
@@ -66,10 +66,11 @@ def one_device(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
         StepError: Weights cannot be found in these updates.
     """
     count = len(singles)
-    whole = recorder.run(layout([count]))
+    checked_rows(singles)
+    whole = finite_run(recorder, layout([count]))
     some = max(2, count // 2)
     parts = [list(range(some)), list(range(min(some, count - 2), count))]
-    halves = [recorder.run(Layout(((tuple(part),),))) for part in parts]
+    halves = [finite_run(recorder, Layout(((tuple(part),),))) for part in parts]
     term = term_of(singles, whole, halves[0], some)
     if term is not None:
         singles = [term.removed(single) for single in singles]
@@ -85,6 +86,21 @@ def one_device(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
     absent = [[i for i in range(count) if i not in part] for part in parts]
     noise = noise_of(basis, [basis.fit(half) for half in halves], absent)
     return OneDevice(singles, whole, basis, noise, term, recorder)
+
+
+def finite_run(recorder: Recorder, item: Layout) -> Recorded:
+    """A run of several examples.
+
+    Raises:
+        StepError: Its update is no number.
+    """
+    run = recorder.run(item)
+    if not np.isfinite(run.sketch).all():
+        raise StepError(
+            f"[step] the update is no number for {item}, though single examples have one: look for "
+            "a division by a count or weight that is 0 there."
+        )
+    return run
 
 
 def check_memory(recorder: Recorder, first: Recorded) -> None:
@@ -109,4 +125,4 @@ def check_memory(recorder: Recorder, first: Recorded) -> None:
     )
 
 
-__all__ = ["ENOUGH", "OneDevice", "check_memory", "one_device"]
+__all__ = ["ENOUGH", "OneDevice", "check_memory", "finite_run", "one_device"]

@@ -58,6 +58,29 @@ def independent(singles: list[Recorded], enough: int, least: float = 1e-3) -> li
     return sorted(chosen)
 
 
+def checked_rows(singles: list[Recorded]) -> Vector:
+    """The updates of single examples.
+
+    Raises:
+        StepError: One is no number, or nothing.
+    """
+    rows = np.stack([single.sketch for single in singles])
+    if not np.isfinite(rows).all():
+        bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+        raise StepError(
+            f"[step] the update of example {bad} alone is no number; the step must work on one "
+            "example (no statistics over a batch), and the data must be finite."
+        )
+    norms = np.linalg.norm(rows, axis=1)
+    if (norms == 0).any():
+        bad = int(np.flatnonzero(norms == 0)[0])
+        raise StepError(
+            f"[step] example {bad} alone changes nothing, so that its weight cannot be seen: "
+            "use data with a loss above 0, and parameters that are not at a minimum."
+        )
+    return rows
+
+
 class Basis:
     """The updates of single examples, in which all others are expressed.
 
@@ -70,20 +93,8 @@ class Basis:
     """
 
     def __init__(self, singles: list[Recorded], parameters: int) -> None:
-        rows = np.stack([single.sketch for single in singles])
-        if not np.isfinite(rows).all():
-            bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-            raise StepError(
-                f"[step] the update of example {bad} alone is no number; the step must work on one "
-                "example (no statistics over a batch), and the data must be finite."
-            )
+        rows = checked_rows(singles)
         norms = np.linalg.norm(rows, axis=1)
-        if (norms == 0).any():
-            bad = int(np.flatnonzero(norms == 0)[0])
-            raise StepError(
-                f"[step] example {bad} alone changes nothing, so that its weight cannot be seen: "
-                "use data with a loss above 0, and parameters that are not at a minimum."
-            )
         self.norms = norms
         unit = rows / norms[:, None]
         values = np.linalg.svd(unit, compute_uv=False)
