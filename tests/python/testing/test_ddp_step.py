@@ -97,17 +97,17 @@ def test_a_worker_has_one_thread_and_no_engine() -> None:
     [
         (models.build_raises, "(?s)rank 1 raised.*build_raises.*no data for this rank"),
         (models.build_dies, "rank 1 died with exit code 7"),
-        (models.build_hangs, "(?s)must answer within 3 s.*in loss"),
+        (models.build_hangs, "(?s)must answer within 10 s.*in loss"),
         (models.build_alone, "(?s)(died|must answer).*in summed"),
         (models.build_number, "must return a tensor: got 1.0"),
     ],
 )
 def test_a_rank_that_fails_says_why_and_leaves_no_process(build, words) -> None:
-    step = ddp_step(build, timeout=3)
+    step = ddp_step(build, timeout=10)  # time to import the module on a busy machine
     began = time.monotonic()
     with pytest.raises(StepError, match=words):
         step(shares(2, 3))
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 120
     assert not _children()
 
 
