@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
 import subprocess
@@ -122,6 +123,29 @@ def test_a_function_that_no_process_can_import_is_named() -> None:
         ddp_step(lambda: None)
     with pytest.raises(StepError, match="more than 0 seconds"):
         ddp_step(models.build_mean, timeout=0)
+
+
+PROGRAM = """
+import numpy as np, torch
+from samegrad.testing.adapters import ddp_step
+
+def build():
+    torch.manual_seed(0)
+    model = torch.nn.Linear(6, 5).double()
+    return model, lambda parallel, batch: ((parallel(batch[0]) - batch[1]) ** 2).mean()
+
+rng = np.random.default_rng(0)
+batch = (rng.normal(size=(12, 6)), rng.normal(size=(12, 5)))
+step = ddp_step(build)
+"""
+
+
+def test_the_command_takes_a_file_with_such_a_step(tmp_path: Path, capsys) -> None:
+    from samegrad.cli import main
+
+    (tmp_path / "ddp_program.py").write_text(PROGRAM)
+    assert main(["doctor", f"{tmp_path / 'ddp_program.py'}::step", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["cause"] == "mean of the replicas' means"
 
 
 def test_processes_end_with_the_program_even_if_it_is_killed(tmp_path: Path) -> None:

@@ -140,11 +140,15 @@ def _array(parameter: Any) -> Any:
 
 def _build(job: Job) -> tuple[Any, Any]:
     name, file = job.module
-    if name not in sys.modules and file is not None and importlib.util.find_spec(name) is None:
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None and spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
+    if name not in sys.modules and file is not None:
+        spec = None
+        with contextlib.suppress(ModuleNotFoundError):
+            spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin != file:  # a file that was not imported by its name
+            spec = importlib.util.spec_from_file_location(name, file)
+            assert spec is not None and spec.loader is not None
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[name])
     build = pickle.loads(job.build)
     takes = [
         p for p in inspect.signature(build).parameters.values()
