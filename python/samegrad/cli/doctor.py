@@ -61,10 +61,13 @@ def _load(path: Path) -> ModuleType:
     if not path.is_file() or spec is None or spec.loader is None:
         raise CommandError(f"[doctor] a Python file is needed: got {path}.")
     module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # so that its functions can be sent to processes
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        if sys.modules.get(path.stem) is module:
+            del sys.modules[path.stem]
         raise CommandError(
             f"[doctor] {path} cannot be imported: {type(error).__name__}: {error}."
         ) from error

@@ -34,3 +34,14 @@ def take(batch: Any, indices: npt.ArrayLike) -> Any:
     """The examples with these numbers, in the structure of the batch."""
     chosen = np.asarray(indices, dtype=np.intp)
     return map_structure(lambda leaf: np.asarray(leaf)[chosen], batch)
+
+
+def described(structure: Any) -> str:
+    """The structure with the type and shape of each array.
+
+    Example:
+        >>> described([(np.ones((2, 3)), np.ones(2))])
+        '[(float64[2, 3], float64[2])]'
+    """
+    named = map_structure(lambda leaf: f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}", structure)
+    return repr(named).replace("'", "")

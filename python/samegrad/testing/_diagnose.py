@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,12 @@ from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._clipping import explain_clipping
 from samegrad.testing._diagnosis import Diagnosis, share_rows
 from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._one_device import ENOUGH, OneDevice, check_memory, finite_run, one_device
 from samegrad.testing._reported import explain_loss
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
 from samegrad.testing._weights import Basis, Fit, independent
 
-_ENOUGH = 6  # independent examples tell shares of different sizes apart
+_BLIND = 0.5  # relative error of weights at which right and wrong look alike
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
 
 
@@ -36,6 +38,12 @@ class Evidence:
     fits: list[Fit]
     tolerance: float  # of weights, relative to the largest right one
     examples: npt.NDArray[np.intp]  # which ones of the batch
+    exact: float  # the tolerance without a limit: what the noise leaves
+    device: OneDevice
+
+    def held(self, weights: Vector) -> float:
+        """How often a term of the singles comes along with such weights."""
+        return 1.0 if self.device.term is not None else float(weights.sum())
 
     @property
     def rows(self) -> list[Mistake]:
@@ -86,6 +94,7 @@ def diagnose(
     micro_batches: Sequence[int] = (1,),
     examples: int = 12,
     empty_share: bool = False,
+    even: bool = False,
     seed: int = 0,
 ) -> Diagnosis:
     """Recovers the effective weight of every example from the updates of a step, and judges it.
@@ -108,6 +117,8 @@ def diagnose(
         micro_batches: Numbers of micro-batches to try.
         examples: How many examples of the batch are used at most.
         empty_share: Whether a replica without examples is tried as well.
+        even: Whether all shares are of one size, for steps that take no others; what can then not
+            be told apart is noted.
         seed: Of the projection of the updates.
 
     Returns:
@@ -126,7 +137,8 @@ def diagnose(
         >>> diagnose(lambda shares: sum(s.sum(axis=0) for s in shares) / 10, x).correct
         True
     """
-    evidence = _gather(step, batch, weights, replicas, micro_batches, examples, seed)
+    settings = _Settings(weights, replicas, micro_batches, examples, even, seed)
+    evidence = _gather(step, batch, settings)
     verdict = _judge(evidence)
     if verdict.correct and empty_share:
         verdict = _try_empty(step, batch, evidence, verdict)
@@ -155,71 +167,102 @@ def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
         raise AssertionError(str(found))
 
 
-def _gather(
-    step: Step,
-    batch: Any,
-    weights: Sequence[float] | None,
-    replicas: Sequence[int],
-    micro_batches: Sequence[int],
-    examples: int,
-    seed: int,
-) -> Evidence:
+@dataclass(frozen=True)
+class _Settings:
+    """Arguments of `diagnose`."""
+
+    weights: Sequence[float] | None
+    replicas: Sequence[int]
+    micro_batches: Sequence[int]
+    examples: int
+    even: bool
+    seed: int
+
+    def check(self, rows: int) -> None:
+        """Whether all of this can be tried on so many examples.
+
+        Raises:
+            StepError: It cannot.
+        """
+        for name in ("replicas", "micro_batches"):
+            counts = tuple(getattr(self, name))
+            if not counts or any(n != int(n) or n < 1 for n in counts):
+                raise StepError(f"[diagnose] {name} must be counts of at least 1: got {counts}.")
+        if min(rows, self.examples) < 3:
+            raise StepError(
+                f"[diagnose] at least 3 examples are needed: got a batch of {rows}, and "
+                f"examples={self.examples}."
+            )
+        if self.weights is None:
+            return
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (rows,) or not (np.isfinite(weights) & (weights > 0)).all():
+            raise StepError(
+                f"[diagnose] weights must be one positive number for each of the {rows} examples: "
+                f"got shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
+                "examples without weight."
+            )
+
+    def usable(self, count: int) -> int:
+        """How many of so many examples the layouts can take."""
+        if not self.even:
+            return count
+        whole = math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
+        if count < max(whole, 3):
+            raise StepError(
+                f"[diagnose] even shares for replicas={tuple(self.replicas)} and micro_batches="
+                f"{tuple(self.micro_batches)} take a multiple of {whole} independent examples: got "
+                f"{count}; use more examples, or fewer replicas."
+            )
+        return count // whole * whole
+
+
+def _gather(step: Step, batch: Any, settings: _Settings) -> Evidence:
     rows = rows_of(batch)
-    if rows < 3:
-        raise StepError(f"[diagnose] at least 3 examples are needed: got {rows}.")
-    count = min(rows, examples)
-    chosen = np.linspace(0, rows - 1, count).astype(np.intp)
-    recorder = Recorder(step, take(batch, chosen), width=max(256, 8 * count), seed=seed)
-    singles = [recorder.run(Layout((((i,),),))) for i in range(count)]
-    free = independent(singles)
-    if _ENOUGH <= len(free) < count:  # weights of the others could not be told apart
+    settings.check(rows)
+    chosen = np.linspace(0, rows - 1, settings.usable(min(rows, settings.examples))).astype(np.intp)
+    width = max(256, 8 * len(chosen))
+    recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)
+    singles = [recorder.run(Layout((((i,),),))) for i in range(len(chosen))]
+    check_memory(recorder, singles[0])
+
+    def keep(free: list[int]) -> None:
+        nonlocal chosen, singles
+        free = free[: settings.usable(len(free))]
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
-        count = len(free)
-    again = recorder.run(Layout((((0,),),)))
-    difference = np.abs(again.sketch - singles[0].sketch).max()
-    if difference > 1e-3 * np.abs(singles[0].sketch).max():
-        raise StepError(
-            "[step] the same input gave another update: it keeps state between calls, or draws "
-            "random numbers; begin with the same parameters, slots and seed in each call."
-        )
-    basis = Basis(singles, recorder.parameters)
-    layouts = [layout([count]), *layouts_for(count, replicas, micro_batches)]
-    runs = [recorder.run(item) for item in layouts]
-    fits = [basis.fit(run) for run in runs]
-    given = None if weights is None else np.asarray(weights, dtype=np.float64)[chosen]
-    return _with_weights(given, singles, basis, layouts, runs, fits, recorder.parameters, chosen)
 
-
-def _with_weights(
-    given: Vector | None,
-    singles: list[Recorded],
-    basis: Basis,
-    layouts: list[Layout],
-    runs: list[Recorded],
-    fits: list[Fit],
-    parameters: int,
-    chosen: npt.NDArray[np.intp],
-) -> Evidence:
-    """What one device takes as weights, and how exact all this is."""
-    count = len(singles)
-    alone = fits[0].weights
-    width = len(singles[0].sketch)
-    spare = max(min(parameters, width) - count, 1)
-    noise = float(np.linalg.norm(fits[0].residual)) / np.sqrt(spare)
-    even = np.full(count, 1.0 / count)
-    # Six deviations of a weight, twice as the singles are noisy too, relative to a right weight.
-    tolerance = float(max(_FLOOR, 12 * noise * basis.gain.max() * count))
-    fixed = bool(np.abs(alone - 1).max() < max(tolerance, 1e-4))
-    if given is not None:
-        weights = given
-    elif fixed or np.abs(alone - even).max() * count < tolerance or (alone <= 0).any():
-        weights = np.ones(count)
-    else:
-        weights = alone / alone.sum() * count
+    free = independent(singles, ENOUGH)
+    if ENOUGH <= len(free) < len(chosen):  # weights of the others could not be told apart
+        keep(free)
+    device = one_device(recorder, singles)
+    free = device.steady()
+    if len(free) < len(chosen):
+        keep(free)
+        device = one_device(recorder, singles)
+    given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
+    layouts = layouts_for(len(chosen), settings.replicas, settings.micro_batches, settings.even)
+    runs = [device.whole, *(device.without_term(finite_run(recorder, item)) for item in layouts)]
+    fits = [device.basis.fit(run) for run in runs]
+    exact = max(device.noise.tolerance(device.basis, fits), _FLOOR)
+    weights, fixed = _device_weights(fits[0].weights, given, exact)
     return Evidence(
-        singles, basis, weights, fixed, layouts, runs, fits, min(tolerance, 0.2), chosen
-    )
+        device.singles, device.basis, weights, fixed, [layout([len(chosen)]), *layouts], runs,
+        fits, min(exact, 0.2), chosen, exact, device,
+    )  # fmt: skip
+
+
+def _device_weights(alone: Vector, given: Vector | None, tolerance: float) -> tuple[Vector, bool]:
+    """The weights of the examples on one device, and whether a fixed number divides."""
+    count = len(alone)
+    near = tolerance / 2  # so that weights that are rounded here stay within the tolerance
+    fixed = bool(np.abs(alone - 1).max() < max(near, 1e-4))
+    if given is not None:
+        return np.asarray(given, dtype=np.float64), fixed
+    even = np.abs(alone - 1.0 / count).max() * count < near
+    if fixed or even or (alone <= 0).any():
+        return np.ones(count), fixed
+    return alone / alone.sum() * count, fixed
 
 
 def _judge(evidence: Evidence) -> Diagnosis:
@@ -233,22 +276,52 @@ def _judge(evidence: Evidence) -> Diagnosis:
     if drift > 1e-6:
         return _wrong(evidence, _DRIFT, (), notes, "the replicas' copies differ")
     right = evidence.error(evidence.right)
-    unexplained = max(fit.unexplained for fit in evidence.fits)
-    usual = max(10 * evidence.fits[0].unexplained, 1e-6)
-    if right <= evidence.tolerance and unexplained <= usual:
+    explained = all(
+        fit.unexplained <= max(evidence.device.noise.residual(evidence.basis, fit), 1e-6)
+        for fit in evidence.fits
+    )
+    if evidence.exact > _BLIND or (evidence.tolerance < right <= evidence.exact and explained):
+        raise _hidden(evidence)
+    if right <= evidence.tolerance and explained:
+        alike = _alike(evidence)
+        if alike:
+            notes.append(
+                "these splits cannot tell it from: " + ", ".join(row.name for row in alike)
+            )
         return Diagnosis(
             True, None, notes=tuple(notes), reported=explain_loss(evidence),
             tolerance=evidence.tolerance, summary=_summary(evidence, "correct"),
         )  # fmt: skip
-    if unexplained > usual:
+    if not explained:
         found = explain_residuals(evidence)
-        if found is not None:
-            return _wrong(evidence, found, (), notes, "another term is scaled with the replicas")
+        if found:
+            what = "another term is scaled with the replicas"
+            return _wrong(evidence, found[0], tuple(found[1:]), notes, what)
     near = _ranked(evidence)
     if near:
         return _wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
+    if evidence.exact > evidence.tolerance:  # unknown mistakes look like noise then
+        raise _hidden(evidence)
     other = explain_clipping(evidence) or _constant(evidence) or _with_factor(evidence)
     return _wrong(evidence, other, (), notes, "not the update of one device")
+
+
+def _hidden(evidence: Evidence) -> StepError:
+    return StepError(
+        f"[step] noise in the updates (relative, {evidence.device.noise.level:.1g}) hides the "
+        f"weights: they are exact to {evidence.exact:.1g} only; use more parameters, examples "
+        "that differ more, a smaller constant term, or float64."
+    )
+
+
+def _alike(evidence: Evidence) -> list[Mistake]:
+    """Rows that give the right weights on all layouts that were tried."""
+    places = range(len(evidence.layouts))
+    return [
+        row
+        for row in evidence.rows
+        if all(np.allclose(evidence.predicted(row, p), evidence.right(p)) for p in places)
+    ]
 
 
 def _ranked(evidence: Evidence) -> list[Mistake]:

@@ -79,9 +79,9 @@ def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
 
 
 def layouts_for(
-    examples: int, replicas: Sequence[int], micro_batches: Sequence[int]
+    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], even: bool = False
 ) -> list[Layout]:
-    """Even and uneven splits, and one with an empty share, for each number of replicas.
+    """Even and uneven splits for each number of replicas; even ones alone if wished.
 
     Two splits of the same batch tell apart what one number cannot: sizes 2, 3 and 5 have no common
     divisor, so that a factor belongs to one of them only.
@@ -91,8 +91,8 @@ def layouts_for(
         for k in micro_batches:
             if count == 1 and k == 1:
                 continue
-            splits = [uneven_sizes(examples, count)]
-            if count > 1:
+            splits = [[examples // count] * count if even else uneven_sizes(examples, count)]
+            if count > 1 and not even:
                 splits.append(uneven_sizes(examples, count, turn=1))
                 splits.append(
                     [examples - examples // count * (count - 1)] + [examples // count] * (count - 1)

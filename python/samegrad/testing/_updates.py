@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad._nest import flatten
-from samegrad.testing._batches import StepError, take
+from samegrad.testing._batches import StepError, described, take
 from samegrad.testing._layouts import Layout
 
 Vector = npt.NDArray[np.float64]
@@ -42,6 +42,29 @@ class Recorded:
     norm: float
     loss: float | None
     drift: float  # largest difference between the copies of the replicas, relative
+
+
+def _numbers(leaf: Any) -> Vector:
+    try:
+        found = np.asarray(leaf)
+        if found.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        return np.asarray(found, dtype=np.float64).ravel()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise StepError(
+            f"[step] the update must be arrays of real numbers: got {type(leaf).__name__} "
+            f"({error}); return NumPy arrays, or what NumPy makes arrays of (detached tensors)."
+        ) from error
+
+
+def _one_number(loss: Any) -> float:
+    try:
+        return float(np.asarray(loss).reshape(()))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise StepError(
+            f"[step] the reported loss must be one number: got {type(loss).__name__} of shape "
+            f"{getattr(loss, 'shape', 'unknown')}; reduce it, or leave it out."
+        ) from error
 
 
 class Recorder:
@@ -79,12 +102,25 @@ class Recorder:
         for share in arrangement.parts:
             pieces = [take(self._batch, part) for part in share]
             shares.append(pieces if arrangement.micro_batches > 1 else pieces[0])
-        result = self._step(shares)
+        result = self._call(shares, arrangement)
         outcome = result if isinstance(result, Outcome) else Outcome(result)
         arrays = self._arrays(outcome.update, arrangement)
         norm = float(np.sqrt(sum(float(np.vdot(a, a)) for a in arrays)))
-        loss = None if outcome.loss is None else float(np.asarray(outcome.loss))
+        loss = None if outcome.loss is None else _one_number(outcome.loss)
         return Recorded(self._sketch(arrays), norm, loss, self._drift(outcome, norm))
+
+    def _call(self, shares: list[Any], arrangement: Layout) -> Any:
+        try:
+            return self._step(shares)
+        except StepError:
+            raise
+        except Exception as error:
+            raise StepError(
+                f"[step] it raised {type(error).__name__} for {arrangement}: {error}. It is called "
+                "with a list of one batch per replica (of lists of micro-batches, where there are "
+                f"several), in the structure of the batch: got {described(shares)}; adapt it, or "
+                "judge even shares only (even=True), if it takes no others."
+            ) from error
 
     def _arrays(self, update: Any, arrangement: Layout) -> list[Vector]:
         leaves = flatten(update)
@@ -93,7 +129,7 @@ class Recorder:
                 f"[step] it must return the update (arrays in any structure): got {update!r:.60} "
                 f"for {arrangement}; return the gradients, or the change of the parameters."
             )
-        arrays = [np.asarray(leaf, dtype=np.float64).ravel() for leaf in leaves]
+        arrays = [_numbers(leaf) for leaf in leaves]
         sizes = [a.size for a in arrays]
         if self._signs is None:
             self.parameters = sum(sizes)
@@ -126,10 +162,22 @@ class Recorder:
     def _drift(outcome: Outcome, norm: float) -> float:
         if not outcome.replicas:
             return 0.0
-        copies = [
-            np.concatenate([np.asarray(leaf, dtype=np.float64).ravel() for leaf in flatten(copy)])
-            for copy in outcome.replicas
-        ]
-        largest = max(float(np.abs(copy - copies[0]).max(initial=0.0)) for copy in copies)
-        scale = max(float(np.abs(copies[0]).max(initial=0.0)), norm * 1e-12, 1e-300)
-        return largest / scale
+        copies = [flatten(copy) for copy in outcome.replicas]
+        sizes = [[np.size(leaf) for leaf in copy] for copy in copies]
+        if any(own != sizes[0] for own in sizes):
+            raise StepError(
+                "[step] the replicas' copies must have the same structure: got arrays of "
+                f"{sizes} elements."
+            )
+        largest = 0.0
+        for leaves in zip(*copies, strict=True):  # one at a time: copies may be large
+            first, *others = (np.asarray(leaf).ravel() for leaf in leaves)
+            for other in others:
+                if np.array_equal(first, other) or np.array_equal(first, other, equal_nan=True):
+                    continue
+                difference = float(np.abs(np.subtract(first, other, dtype=np.float64)).max())
+                largest = max(largest, difference if np.isfinite(difference) else np.inf)
+        if not largest or np.isinf(largest):
+            return largest
+        size = max(float(np.abs(np.asarray(leaf)).max(initial=0.0)) for leaf in copies[0])
+        return largest / max(size, norm * 1e-12, 1e-300)

@@ -164,6 +164,14 @@ def test_a_term_without_examples_is_counted(step, name) -> None:
     assert not found and name in found.cause.name, str(found)
 
 
+def test_counts_that_one_number_of_replicas_cannot_tell_apart_are_all_named() -> None:
+    step = lambda s: sum(total(p) / count(s) + REGULARISATION for p in s)  # noqa: E731
+    found = diagnose(step, (X, Y), replicas=(2,))
+    assert "once on every replica" in found.cause.name
+    assert any("divided by the replicas" in other.name for other in found.others)
+    assert not diagnose(step, (X, Y), replicas=(2, 3)).others
+
+
 def test_clipping_before_the_replicas_are_joined_is_named() -> None:
     def step(shares):
         if len(shares) == 1:

@@ -1,0 +1,20 @@
+"""Steps of frameworks in the form that `diagnose` takes. Each imports its framework when called."""
+
+from samegrad._unknown import getattr_of
+from samegrad.testing.adapters._ddp import ddp_step, ddp_workers
+from samegrad.testing.adapters._jax import jax_devices_step, jax_step
+from samegrad.testing.adapters._samegrad import samegrad_step
+from samegrad.testing.adapters._tensorflow import tensorflow_step
+from samegrad.testing.adapters._torch import torch_step
+
+__all__ = [
+    "ddp_step",
+    "ddp_workers",
+    "jax_devices_step",
+    "jax_step",
+    "samegrad_step",
+    "tensorflow_step",
+    "torch_step",
+]
+
+__getattr__ = getattr_of(__name__)

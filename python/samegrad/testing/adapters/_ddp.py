@@ -1,0 +1,254 @@
+"""Steps of PyTorch with DistributedDataParallel, over processes of this machine."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import connection
+from pathlib import Path
+from typing import Any
+
+from samegrad.testing._batches import StepError
+from samegrad.testing._updates import Outcome, Step
+from samegrad.testing.adapters._ddp_worker import Job, work
+
+_START = 180.0  # seconds for a process to import PyTorch on a machine with much to do
+
+
+def ddp_step(
+    build: Callable[..., tuple[Any, Callable[[Any, Any], Any]]],
+    *,
+    whole_share: bool = False,
+    seed: int = 0,
+    timeout: float = 60.0,
+    **options: Any,
+) -> Step:
+    """A PyTorch step with DistributedDataParallel: one process per replica, joined by gloo.
+
+    The processes are started once and serve all steps; they end with the program, or with
+    `ddp_workers`. Each rank wraps the model, runs its share, and gives back what its parameters
+    hold after the all-reduce: `diagnose` compares the ranks' copies.
+
+    Args:
+        build: build() or build(rank), called in each process for each run; returns a module and
+            loss(model, batch) of a replica's batch (tensors), a tensor without axes. A function of
+            a module or script, which the processes import: scripts need the guard
+            `if __name__ == "__main__":`.
+        whole_share: Instead of a loss, build returns run(model, share), which calls `backward`
+            itself, is given the list of micro-batches where there are several, and returns the
+            loss that the rank reports, or None. Else micro-batches are added up under `no_sync`.
+        seed: Of PyTorch, set in each process before each run.
+        timeout: Seconds for one run.
+        **options: Of DistributedDataParallel, such as find_unused_parameters=True.
+
+    Returns:
+        A step whose update is the gradient of rank 0, and whose loss is the mean of the ranks'.
+
+    Raises:
+        StepError: build cannot be sent to other processes. When the step runs: a process raised,
+            died, or did not answer in time; its stack is in the message.
+
+    Example:
+        >>> step = ddp_step(build, timeout=30)  # doctest: +SKIP
+        >>> diagnose(step, batch).cause.name  # doctest: +SKIP
+        "mean of the replicas' means"
+    """
+    if timeout <= 0:
+        raise StepError(f"[ddp_step] timeout must be more than 0 seconds: got {timeout}.")
+    function = getattr(build, "func", build)  # of functools.partial
+    module = getattr(function, "__module__", "__main__")
+    file = getattr(sys.modules.get(module), "__file__", None)
+    try:
+        pickled = pickle.dumps(build)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise StepError(_NOT_SENT.format(f"{build!r:.80} ({error})")) from error
+    if module == "__main__" and file is None:
+        raise StepError(_NOT_SENT.format(f"{build!r:.80} of a notebook or a prompt"))
+    given = {**options, "whole_share": whole_share, "seed": seed}
+
+    def step(shares: list[Any]) -> Outcome:
+        jobs = [
+            Job(rank, len(shares), None, 2 * timeout, pickled, (module, file),
+                {**given, "micro_batches": isinstance(share, list)}, share)
+            for rank, share in enumerate(shares)
+        ]  # fmt: skip
+        answers = _WORKERS.run(jobs, timeout)
+        losses = [loss for _, loss in answers]
+        known = [loss for loss in losses if loss is not None]
+        mean = sum(known) / len(known) if len(known) == len(losses) else None
+        return Outcome(answers[0][0], mean, [gradients for gradients, _ in answers])
+
+    return step
+
+
+_NOT_SENT = (
+    "[ddp_step] build must be a function that other processes can import: got {}; write it at the "
+    "top of a module."
+)
+
+
+@contextlib.contextmanager
+def ddp_workers() -> Iterator[None]:
+    """Ends the processes of `ddp_step` at the end of a block, instead of with the program.
+
+    Example:
+        >>> with ddp_workers():  # doctest: +SKIP
+        ...     assert_replica_equivalent(ddp_step(build), batch)
+    """
+    try:
+        yield
+    finally:
+        _WORKERS.close()
+
+
+class _Workers:
+    """Processes that live on between runs; the first R of them are the ranks of a run."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew, as a forked child must: the workers are its parent's."""
+        self._lock = threading.RLock()
+        self._processes: list[Any] = []
+        self._pipes: list[Any] = []
+        self._folder: Path | None = None
+        self._group: tuple[int, float] | None = None  # ranks and time-out of the present group
+        self._groups = 0
+
+    def run(self, jobs: list[Job], timeout: float) -> list[Any]:
+        """The answers of all ranks.
+
+        Raises:
+            StepError: One of them has none.
+        """
+        with self._lock:
+            try:
+                self._start(len(jobs))
+                for pipe, job in zip(self._pipes, self._with_group(jobs), strict=False):
+                    pipe.send(job)
+                return self._answers(len(jobs), timeout)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Ends all processes; the next run starts others."""
+        with self._lock:
+            for pipe in self._pipes:
+                pipe.close()
+            for process in self._processes:
+                process.terminate()
+            for process in self._processes:
+                process.join(2)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+            self._processes, self._pipes, self._group = [], [], None
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+
+    def _start(self, count: int) -> None:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="ddp_step-"))
+        context = multiprocessing.get_context("spawn")
+        known = len(self._processes)
+        for place in range(known, count):
+            ours, theirs = context.Pipe()
+            stack = str(self._folder / f"stack-{place}")
+            process = context.Process(target=work, args=(theirs, stack), daemon=True)
+            self._pipes.append(ours)
+            self._processes.append(process)
+            process.start()
+            theirs.close()
+        if known < count:
+            self._answers(count, _START, first=known)
+
+    def _with_group(self, jobs: list[Job]) -> list[Job]:
+        """The jobs, with a file for a new group where the present one is another."""
+        group = (len(jobs), jobs[0].timeout)
+        if group == self._group:
+            return jobs
+        self._group = group
+        self._groups += 1
+        store = str(self._folder / f"group-{self._groups}")  # type: ignore[operator]
+        return [Job(**{**vars(job), "store": store}) for job in jobs]
+
+    def _answers(self, count: int, timeout: float, first: int = 0) -> list[Any]:
+        found: dict[int, Any] = {}
+        end = time.monotonic() + timeout
+        while len(found) < count - first:
+            waiting = {self._pipes[r]: r for r in range(first, count) if r not in found}
+            ready = connection.wait(list(waiting), max(0.0, end - time.monotonic()))
+            if not ready:
+                self._timed_out(sorted(waiting.values()), timeout)
+            answers = {waiting[pipe]: _received(pipe) for pipe in ready}
+            if any(kind != "done" and kind != "ready" for kind, _ in answers.values()):
+                self._failed(answers, waiting)
+            found.update({rank: value for rank, (_, value) in answers.items()})
+        return [found[rank] for rank in range(first, count)]
+
+    def _failed(self, answers: dict[int, tuple[str, Any]], waiting: dict[Any, int]) -> None:
+        # A rank that dies makes the others raise: a moment shows which was the first cause.
+        rest = [pipe for pipe, rank in waiting.items() if rank not in answers]
+        for pipe in connection.wait(rest, 0.5) if rest else []:
+            answers[waiting[pipe]] = _received(pipe)
+        for rank, (kind, _) in sorted(answers.items()):
+            if kind == "died":
+                process = self._processes[rank]
+                process.join(2)
+                stack = self._stack(rank) or (
+                    'A script needs the guard `if __name__ == "__main__":`.'
+                )
+                raise StepError(
+                    f"[ddp_step] rank {rank} died with exit code {process.exitcode}.\n{stack}"
+                )
+        rank, (_, trace) = next((r, a) for r, a in sorted(answers.items()) if a[0] == "failed")
+        raise StepError(f"[ddp_step] rank {rank} raised:\n{trace}")
+
+    def _timed_out(self, ranks: list[int], timeout: float) -> None:
+        stacks = []
+        for rank in ranks:
+            with contextlib.suppress(OSError, TypeError):
+                os.kill(self._processes[rank].pid, signal.SIGUSR1)
+        time.sleep(0.5)
+        for rank in ranks:
+            stacks.append(f"rank {rank}:\n{self._stack(rank)}")
+        raise StepError(
+            f"[ddp_step] ranks {ranks} must answer within {timeout:g} s: they did not; a "
+            "collective that some ranks alone call waits for ever; give a larger timeout if the "
+            "step is slow.\n" + "\n".join(stacks)
+        )
+
+    def _stack(self, rank: int) -> str:
+        try:
+            return (self._folder / f"stack-{rank}").read_text()[-4000:]  # type: ignore[operator]
+        except OSError:
+            return ""
+
+
+def _received(pipe: Any) -> tuple[str, Any]:
+    try:
+        answer: tuple[str, Any] = pipe.recv()
+    except (EOFError, OSError):
+        return "died", None
+    return answer
+
+
+_WORKERS = _Workers()
+atexit.register(_WORKERS.close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WORKERS.forget)
+
+__all__ = ["ddp_step", "ddp_workers"]

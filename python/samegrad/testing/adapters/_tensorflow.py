@@ -1,0 +1,59 @@
+"""Steps of TensorFlow's MirroredStrategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from samegrad._nest import map_structure
+from samegrad.testing._updates import Outcome, Step
+
+
+def tensorflow_step(
+    build: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], replicas: int
+) -> Step:
+    """A step of TensorFlow's MirroredStrategy on as many logical CPUs as there are replicas.
+
+    TensorFlow makes logical devices once per process, so all runs use the first ones of these.
+
+    Args:
+        build: Called in the strategy's scope for each run; returns the function of a replica (it
+            applies gradients with plain SGD, and may return its loss share) and the variables.
+        replicas: The largest number of replicas that is tried.
+
+    Returns:
+        A step whose update is the change of the variables.
+    """
+
+    def step(shares: list[Any]) -> Outcome:
+        import tensorflow as tf
+
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        if tf.config.get_logical_device_configuration(cpu) is None:
+            devices = [tf.config.LogicalDeviceConfiguration() for _ in range(replicas)]
+            tf.config.set_logical_device_configuration(cpu, devices)
+        # Its collectives take one number of replicas per process; this way of reducing takes any.
+        strategy = tf.distribute.MirroredStrategy(
+            [f"CPU:{i}" for i in range(len(shares))],
+            cross_device_ops=tf.distribute.ReductionToOneDevice(),
+        )
+        with strategy.scope():
+            replica_step, variables = build()
+        before = [v.numpy() for v in variables]
+
+        def values(context: Any) -> Any:
+            share = shares[context.replica_id_in_sync_group]
+            return map_structure(tf.constant, share)
+
+        arguments = strategy.experimental_distribute_values_from_function(values)
+        arguments = arguments if isinstance(arguments, tuple) else (arguments,)
+        run = tf.function(lambda given: strategy.run(replica_step, args=given))
+        loss = run(arguments)
+        reported = None if loss is None else float(strategy.reduce("SUM", loss, axis=None))
+        after = [v.numpy() for v in variables]
+        return Outcome([b - a for a, b in zip(before, after, strict=True)], reported)
+
+    return step
+
+
+__all__ = ["tensorflow_step"]

@@ -1,0 +1,52 @@
+"""Steps of PyTorch with the replicas one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from samegrad._nest import map_structure
+from samegrad.testing._batches import StepError
+from samegrad.testing._updates import Outcome, Step
+
+
+def torch_step(model: Any, loss: Callable[[Any, Any], Any], reduce: str = "mean") -> Step:
+    """A PyTorch step with the replicas one after the other, joined as DistributedDataParallel does.
+
+    Args:
+        model: A module; its parameters stay as they are.
+        loss: loss(model, batch) of a replica, a tensor without axes; the batch holds tensors.
+        reduce: "mean", as DistributedDataParallel joins gradients, or "sum".
+
+    Returns:
+        A step whose update is the joined gradient.
+
+    Raises:
+        StepError: Another way to join.
+    """
+    if reduce not in ("mean", "sum"):
+        raise StepError(f"[torch_step] reduce must be 'mean' or 'sum': got {reduce!r}.")
+
+    def step(shares: list[Any]) -> Outcome:
+        import torch
+
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        total = [np.zeros(tuple(p.shape)) for p in parameters]
+        reported = 0.0
+        for share in shares:
+            batch = map_structure(lambda leaf: torch.as_tensor(np.asarray(leaf)), share)
+            value = loss(model, batch)
+            gradients = torch.autograd.grad(value, parameters, allow_unused=True)
+            reported += float(value.detach())
+            for place, gradient in enumerate(gradients):
+                if gradient is not None:
+                    total[place] += gradient.detach().double().numpy()
+        count = len(shares) if reduce == "mean" else 1
+        return Outcome([part / count for part in total], reported / count)
+
+    return step
+
+
+__all__ = ["torch_step"]

@@ -1,0 +1,206 @@
+"""Every mistake of the catalogue as people write it with DistributedDataParallel.
+
+A program is given the wrapped module and the rank's share (a list of micro-batches where there are
+several); DDP divides by the number of ranks. PyTorch is imported when a program runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+
+def losses(model, part):
+    """Of each example; weighted where there are weights."""
+    own = ((model(part[0]) - part[1]) ** 2).sum(dim=1)
+    return own * part[2] if len(part) > 2 else own
+
+
+def world():
+    from torch import distributed
+
+    return distributed.get_world_size()
+
+
+def rank():
+    from torch import distributed
+
+    return distributed.get_rank()
+
+
+def over_ranks(value, op="SUM"):
+    import torch
+    from torch import distributed
+
+    total = torch.as_tensor(float(value), dtype=torch.float64)
+    distributed.all_reduce(total, getattr(distributed.ReduceOp, op))
+    return total
+
+
+def parts_of(share):
+    return share if isinstance(share, list) else [share]
+
+
+def examples(share):
+    """Of all ranks and micro-batches."""
+    return over_ranks(sum(len(part[0]) for part in parts_of(share)))
+
+
+def accumulate(model, share, scale, between=None):
+    """scale(losses, part) of each micro-batch; the last one starts the all-reduce."""
+    parts = parts_of(share)
+    for place, part in enumerate(parts):
+        if place and between is not None:
+            between(model)
+        with contextlib.nullcontext() if place == len(parts) - 1 else model.no_sync():
+            scale(losses(model, part)).backward()
+
+
+def forget(model):
+    model.zero_grad()
+
+
+def penalty(model):
+    """A regularisation loss."""
+    return 0.1 * sum((p * p).sum() for p in model.module.parameters())
+
+
+def longest(share):
+    return over_ranks(len(share[0]), "MAX")
+
+
+def filled(model, share):
+    import torch
+
+    rows = torch.arange(int(longest(share))) % max(1, len(share[0]))
+    losses(model, [array[rows] for array in share]).mean().backward()
+
+
+def without_last(model, share):
+    loss = losses(model, share).sum() * world() / examples(share)
+    (loss * float(world() == 1 or rank() < world() - 1)).backward()
+
+
+def of_first(scale):
+    """The ranks begin equal and end equal, but the others' gradients are lost."""
+
+    def run(model, share):
+        from torch import distributed
+
+        with model.no_sync():
+            scale(losses(model, share), share).backward()
+        for parameter in model.parameters():
+            distributed.broadcast(parameter.grad, 0)
+
+    return run
+
+
+def never_joined(model, share):
+    with model.no_sync():
+        losses(model, share).mean().backward()
+
+
+def clipped(limit):
+    """Each micro-batch is limited before the ranks are joined."""
+
+    def run(model, share):
+        import torch
+        from torch import distributed
+
+        parts, count = parts_of(share), examples(share)
+        joined = [torch.zeros_like(p) for p in model.parameters()]
+        for part in parts:
+            model.zero_grad()
+            with model.no_sync():
+                (losses(model, part).sum() / count).backward()
+            if len(parts) * world() > 1:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
+            for total, parameter in zip(joined, model.parameters(), strict=True):
+                total += parameter.grad
+        for total, parameter in zip(joined, model.parameters(), strict=True):
+            distributed.all_reduce(total)
+            parameter.grad = total
+
+    return run
+
+
+def right(model, share):
+    accumulate(model, share, lambda loss: loss.sum() * world() / examples(share))
+
+
+def scaled(scale, between=None):
+    return lambda model, share: accumulate(model, share, scale, between)
+
+
+def counted(scale, between=None):
+    """scale(losses, count of all examples, micro-batches)."""
+
+    def run(model, share):
+        count, pieces = examples(share), len(parts_of(share))
+        accumulate(model, share, lambda loss: scale(loss, count, pieces), between)
+
+    return run
+
+
+def penalised(times):
+    """times(ranks, micro-batches) is what a micro-batch adds, as DDP sees it."""
+
+    def run(model, share):
+        count, pieces = examples(share), len(parts_of(share))
+
+        def scale(loss):
+            return loss.sum() * world() / count + times(world(), pieces) * penalty(model)
+
+        accumulate(model, share, scale)
+
+    return run
+
+
+PLAIN = {
+    "mean per replica, then sum": scaled(lambda loss: loss.mean() * world()),
+    "share of the global batch, then mean": counted(lambda loss, n, k: loss.sum() / n),
+    "mean of the replicas' means": scaled(lambda loss: loss.mean()),
+    "mean per replica, then divided by the replicas twice": scaled(
+        lambda loss: loss.mean() / world()
+    ),
+    "padding counts as examples": lambda model, share: (
+        losses(model, share).sum() / longest(share)
+    ).backward(),
+    "shares are filled up by repeating examples": filled,
+    "the last replica is left out": without_last,
+    "the replicas are not reduced": of_first(lambda loss, share: loss.mean()),
+    "the replicas are not reduced, though divided by all": of_first(
+        lambda loss, share: loss.sum() / examples(share)
+    ),
+    "regularisation counts once on every replica": penalised(lambda r, k: r),
+    "regularisation counts divided by the replicas": penalised(lambda r, k: 1 / r),
+    "gradients are clipped before the replicas are joined": clipped(1.0),
+    "the replicas' parameters differ": never_joined,
+}
+MICRO = {
+    "micro-batches are not divided": scaled(lambda loss: loss.mean()),
+    "micro-batches are divided twice": counted(lambda loss, n, k: loss.sum() * world() / n / k),
+    "mean of the micro-batches' means": counted(lambda loss, n, k: loss.mean() / k),
+    "means of micro-batches are added over replicas": counted(
+        lambda loss, n, k: loss.mean() * world() / k
+    ),
+    "means of micro-batches are added up everywhere": scaled(lambda loss: loss.mean() * world()),
+    "only the last micro-batch is kept": scaled(lambda loss: loss.mean(), forget),
+    "the other micro-batches are lost": counted(
+        lambda loss, n, k: loss.sum() * world() / n, forget
+    ),
+    "regularisation counts once in every micro-batch": penalised(lambda r, k: 1),
+    "regularisation counts once in every micro-batch of every replica": penalised(lambda r, k: r),
+    "regularisation counts divided by the micro-batches": penalised(lambda r, k: 1 / k**2),
+    "gradients are clipped in every micro-batch": clipped(0.7),
+}
+WEIGHTED = {
+    "divided by examples instead of weights": counted(lambda loss, n, k: loss.sum() * world() / n),
+    "divided by the local number of examples instead of weights": scaled(lambda loss: loss.mean()),
+}
+
+
+def build(table, name):
+    """For functools.partial, which processes can be sent."""
+    from ddp_models import Network
+
+    return Network(), right if name is None else globals()[table][name]
