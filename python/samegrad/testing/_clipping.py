@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samegrad.testing._catalogue import Mistake
+from samegrad.testing._catalogue._other import CLIPPED_PARTS, CLIPPED_REPLICAS
 from samegrad.testing._layouts import Layout
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 def explain_clipping(evidence: Evidence) -> Mistake | None:
     """Examples of one replica (or micro-batch) are scaled alike, to a gradient of one length."""
-    return _explain(evidence, _shares, _REPLICAS) or _explain(evidence, _micro_batches, _PARTS)
+    return _explain(evidence, _shares, CLIPPED_REPLICAS) or _explain(
+        evidence, _micro_batches, CLIPPED_PARTS
+    )
 
 
 Groups = Callable[[Layout], list[list[int]]]
@@ -46,21 +49,3 @@ def _explain(evidence: Evidence, groups: Groups, found: Mistake) -> Mistake | No
     if not clipped or max(scales) > 1.001:
         return None
     return found if max(clipped) <= 1.05 * min(clipped) else None
-
-
-_REPLICAS = Mistake(
-    "gradients are clipped before the replicas are joined",
-    "each replica limits its own gradient, so that the sum is another one than the limited "
-    "gradient of the batch",
-    "Σ clip(g_r)  instead of  clip(Σ g_r)",
-    "reduce first, then clip, then update: samegrad's optimizers take clipnorm and global_clipnorm",
-    lambda s: s.right,
-)
-_PARTS = Mistake(
-    "gradients are clipped in every micro-batch",
-    "each micro-batch limits its own gradient before it is added up, so that the sum is another "
-    "one than the limited gradient of the window",
-    "Σ clip(g_rk)  instead of  clip(Σ g_rk)",
-    "add up and reduce first, then clip, then update: keras.optimizers.GradientAccumulator",
-    lambda s: s.right,
-)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samegrad.testing._auxiliary import explain_residuals
 from samegrad.testing._batches import StepError, rows_of, take
 from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
-from samegrad.testing._clipping import explain_clipping
-from samegrad.testing._diagnosis import Diagnosis, share_rows
+from samegrad.testing._diagnosis import Diagnosis
+from samegrad.testing._empty import judge_empty
+from samegrad.testing._judge import judge
 from samegrad.testing._layouts import Layout, layout, layouts_for
-from samegrad.testing._reported import explain_loss
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
 from samegrad.testing._weights import Basis, Fit, independent
+from samegrad.testing._whole import diagnose_whole, lab_for
 
 _ENOUGH = 6  # independent examples tell shares of different sizes apart
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
@@ -42,12 +42,14 @@ class Evidence:
         """The rows of the catalogue that can happen here."""
         several = any(item.micro_batches > 1 for item in self.layouts)
         differ = bool(np.ptp(self.weights) > 1e-9)
+        empty = any(0 in item.sizes for item in self.layouts)
         return [
             row
             for row in CATALOGUE
             if (row.fixed or not self.fixed)
             and (several or not row.micro)
             and (differ or not row.weighted)
+            and (empty or not row.empty)
         ]
 
     def right(self, place: int) -> Vector:
@@ -85,7 +87,7 @@ def diagnose(
     replicas: Sequence[int] = (2, 3),
     micro_batches: Sequence[int] = (1,),
     examples: int = 12,
-    empty_share: bool = False,
+    empty_share: bool | None = None,
     seed: int = 0,
 ) -> Diagnosis:
     """Recovers the effective weight of every example from the updates of a step, and judges it.
@@ -98,6 +100,15 @@ def diagnose(
     The step must start from the same parameters each time, and return a linear function of the
     gradients: the gradients, or the change that plain SGD makes.
 
+    A step that is no sum over examples (batch normalization, a limit on the gradient, a loss over
+    pairs, dropout) is judged by whole updates: those of the batch and of each share on one device.
+
+    What cannot be told apart: a term that each replica adds, and one that a factor for the data hits;
+    moments and negatives that a replica computes by itself; which one of two parts of a loss has
+    the wrong count; losses divided by examples, and examples that are averaged one by one. Factors
+    in front of a limit on the gradient do not show. Dropout must draw the same numbers in each
+    call; numbers that are independent on each replica hide the scaling, and are an error here.
+
     Args:
         step: Takes a list with a batch per replica (a list of micro-batches for each, where there
             are several) and returns the update, or an `Outcome`.
@@ -107,7 +118,9 @@ def diagnose(
         replicas: Numbers of replicas to try.
         micro_batches: Numbers of micro-batches to try.
         examples: How many examples of the batch are used at most.
-        empty_share: Whether a replica without examples is tried as well.
+        empty_share: Whether a replica without examples is tried as well. Default: it is, but a
+            step that cannot do without examples is not accused for that; a step says by an
+            attribute `takes_empty_shares = False` that it must not be tried.
         seed: Of the projection of the updates.
 
     Returns:
@@ -126,10 +139,21 @@ def diagnose(
         >>> diagnose(lambda shares: sum(s.sum(axis=0) for s in shares) / 10, x).correct
         True
     """
-    evidence = _gather(step, batch, weights, replicas, micro_batches, examples, seed)
-    verdict = _judge(evidence)
-    if verdict.correct and empty_share:
-        verdict = _try_empty(step, batch, evidence, verdict)
+    refused: Exception | None = None
+    try:
+        evidence, recorder = _gather(step, batch, weights, replicas, micro_batches, examples, seed)
+        verdict = judge(evidence, recorder, replicas, micro_batches, weights is not None)
+    except _AloneError as error:
+        refused, verdict = error.reason, None
+    if verdict is None:
+        verdict = diagnose_whole(lab_for(step, batch, replicas, micro_batches, seed))
+        if verdict is None:
+            raise refused or StepError("[step] the update of the batch is 0 or no number.")
+        return verdict
+    if empty_share is None and not getattr(step, "takes_empty_shares", True):
+        empty_share = False
+    if empty_share is not False:
+        verdict = judge_empty(evidence, recorder, replicas, verdict, bool(empty_share))
     return verdict
 
 
@@ -163,14 +187,14 @@ def _gather(
     micro_batches: Sequence[int],
     examples: int,
     seed: int,
-) -> Evidence:
+) -> tuple[Evidence, Recorder]:
     rows = rows_of(batch)
     if rows < 3:
         raise StepError(f"[diagnose] at least 3 examples are needed: got {rows}.")
-    count = min(rows, examples)
+    count = _indivisible(min(rows, examples), replicas)
     chosen = np.linspace(0, rows - 1, count).astype(np.intp)
     recorder = Recorder(step, take(batch, chosen), width=max(256, 8 * count), seed=seed)
-    singles = [recorder.run(Layout((((i,),),))) for i in range(count)]
+    singles = _alone(recorder, count)
     free = independent(singles)
     if _ENOUGH <= len(free) < count:  # weights of the others could not be told apart
         chosen, singles = chosen[free], [singles[i] for i in free]
@@ -183,12 +207,57 @@ def _gather(
             "[step] the same input gave another update: it keeps state between calls, or draws "
             "random numbers; begin with the same parameters, slots and seed in each call."
         )
-    basis = Basis(singles, recorder.parameters)
+    basis = _basis(recorder, singles)
     layouts = [layout([count]), *layouts_for(count, replicas, micro_batches)]
     runs = [recorder.run(item) for item in layouts]
     fits = [basis.fit(run) for run in runs]
     given = None if weights is None else np.asarray(weights, dtype=np.float64)[chosen]
-    return _with_weights(given, singles, basis, layouts, runs, fits, recorder.parameters, chosen)
+    evidence = _with_weights(
+        given, singles, basis, layouts, runs, fits, recorder.parameters, chosen
+    )
+    return evidence, recorder
+
+
+class _AloneError(Exception):
+    """Single examples tell nothing; the reason is raised if the whole batch tells nothing too."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def _indivisible(count: int, replicas: Sequence[int]) -> int:
+    """A little fewer examples, so that shares cannot be even: that hides mistakes."""
+    for fewer in range(count, max(_ENOUGH, count - 4) - 1, -1):
+        if all(fewer % r for r in replicas if r > 1):
+            return fewer
+    return count
+
+
+def _alone(recorder: Recorder, count: int) -> list[Recorded]:
+    """Each example by itself."""
+    try:
+        return [recorder.run(Layout((((i,),),))) for i in range(count)]
+    except StepError:
+        raise
+    except Exception as error:  # statistics over one example, for instance
+        raise _AloneError(error) from error
+
+
+def _basis(recorder: Recorder, singles: list[Recorded]) -> Basis:
+    """That of single examples, if they tell what the whole batch does."""
+    try:
+        return Basis(singles, recorder.parameters)
+    except StepError as error:
+        whole = recorder.run(layout([len(singles)])).sketch
+        rows = np.stack([single.sketch for single in singles])
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        found = np.linalg.lstsq(rows.T, whole, rcond=None)[0] @ rows if len(rows) else 0.0
+        if np.isfinite(whole).all() and np.linalg.norm(whole - found) > 0.02 * np.linalg.norm(
+            whole
+        ):
+            raise _AloneError(error) from error
+        raise
 
 
 def _with_weights(
@@ -220,148 +289,3 @@ def _with_weights(
     return Evidence(
         singles, basis, weights, fixed, layouts, runs, fits, min(tolerance, 0.2), chosen
     )
-
-
-def _judge(evidence: Evidence) -> Diagnosis:
-    notes = []
-    if evidence.fixed:
-        notes.append(
-            "one device divides by a fixed number (or by nothing): a convention; a short last "
-            "batch then counts less"
-        )
-    drift = max(run.drift for run in evidence.runs)
-    if drift > 1e-6:
-        return _wrong(evidence, _DRIFT, (), notes, "the replicas' copies differ")
-    right = evidence.error(evidence.right)
-    unexplained = max(fit.unexplained for fit in evidence.fits)
-    usual = max(10 * evidence.fits[0].unexplained, 1e-6)
-    if right <= evidence.tolerance and unexplained <= usual:
-        return Diagnosis(
-            True, None, notes=tuple(notes), reported=explain_loss(evidence),
-            tolerance=evidence.tolerance, summary=_summary(evidence, "correct"),
-        )  # fmt: skip
-    if unexplained > usual:
-        found = explain_residuals(evidence)
-        if found is not None:
-            return _wrong(evidence, found, (), notes, "another term is scaled with the replicas")
-    near = _ranked(evidence)
-    if near:
-        return _wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
-    other = explain_clipping(evidence) or _constant(evidence) or _with_factor(evidence)
-    return _wrong(evidence, other, (), notes, "not the update of one device")
-
-
-def _ranked(evidence: Evidence) -> list[Mistake]:
-    """The rows that explain the weights, the best one first; of equal ones the simpler."""
-    errors = [
-        (evidence.error(lambda place, row=row: evidence.predicted(row, place)), i)  # type: ignore[misc]
-        for i, row in enumerate(evidence.rows)
-    ]
-    near = [(error, i) for error, i in errors if error <= evidence.tolerance]
-    best = min(near, default=(0.0, 0))[0]
-    alike = [i for error, i in near if error <= best + 0.1 * evidence.tolerance]
-    return [evidence.rows[i] for i in alike]
-
-
-def _with_factor(evidence: Evidence) -> Mistake | None:
-    """A row of the catalogue with a factor of its own wherever several replicas run."""
-    several = [p for p, item in enumerate(evidence.layouts) if item.replicas > 1]
-    for row in evidence.rows:
-        said = np.concatenate([evidence.predicted(row, p) for p in several])
-        found = np.concatenate([evidence.fits[p].weights for p in several])
-        factor = float(said @ found / (said @ said)) if said.any() else 0.0
-        scale = max(float(np.abs(said * factor).max()), 1e-300)
-        if np.abs(found - factor * said).max() <= 2 * evidence.tolerance * scale:
-            return Mistake(
-                f"{row.name}, and a factor of {factor:.4g}",
-                f"{row.sentence}; besides, all is multiplied by {factor:.4g}, such as by one over "
-                "the number of replicas of another run",
-                f"{factor:.4g} times: {row.formula}",
-                f"{row.fix}; take the sizes of this step, not those at the start",
-                row.predict,
-            )
-    return None
-
-
-def _constant(evidence: Evidence) -> Mistake | None:
-    """One factor on all examples, for each layout."""
-    factors = []
-    for place, fit in enumerate(evidence.fits):
-        ratio = fit.weights / evidence.right(place)
-        if np.abs(ratio - ratio.mean()).max() > evidence.tolerance * max(1, abs(ratio.mean())) * 4:
-            return None
-        factors.append(float(ratio.mean()))
-    names = ", ".join(
-        f"{factor:.4g} for {item}"
-        for factor, item in list(zip(factors, evidence.layouts, strict=True))[:4]
-    )
-    return Mistake(
-        "a factor on the whole update",
-        f"all examples are scaled alike: {names}",
-        "f w_i / W  instead of  w_i / W",
-        "look for a division or multiplication by a size of another run (a world size kept from "
-        "before, a number of devices)",
-        lambda s: s.right,
-    )
-
-
-_DRIFT = Mistake(
-    "the replicas' parameters differ",
-    "after the step the copies of the parameters are not equal",
-    "θ_r differs with r",
-    "reduce the gradients of all parameters before the update, on every replica",
-    lambda s: s.right,
-)
-
-
-def _wrong(
-    evidence: Evidence,
-    cause: Mistake | None,
-    others: tuple[Mistake, ...],
-    notes: list[str],
-    what: str,
-) -> Diagnosis:
-    errors = [
-        float(np.abs(fit.weights - evidence.right(place)).max())
-        for place, fit in enumerate(evidence.fits)
-    ]
-    worst = int(np.argmax(errors[1:])) + 1 if len(errors) > 1 else 0
-    rows = share_rows(evidence.layouts[worst], evidence.right(worst), evidence.fits[worst].weights)
-    if cause is None:
-        notes = [*notes, "no row of the catalogue explains it: look at the table"]
-    return Diagnosis(
-        False, cause, others, rows, evidence.layouts[worst], tuple(notes), explain_loss(evidence),
-        evidence.tolerance, _summary(evidence, what, evidence.layouts[worst]),
-    )  # fmt: skip
-
-
-def _summary(evidence: Evidence, what: str, worst: Layout | None = None) -> str:
-    where = f" ({worst})" if worst is not None else ""
-    return (
-        f"{what}{where}; {len(evidence.weights)} examples on {len(evidence.layouts)} layouts, "
-        f"weights exact to {evidence.tolerance:.1g}"
-    )
-
-
-def _try_empty(step: Step, batch: Any, evidence: Evidence, verdict: Diagnosis) -> Diagnosis:
-    """The whole batch on the first of two replicas."""
-    count = len(evidence.weights)
-    part = take(batch, evidence.examples)
-    recorder = Recorder(step, part, width=len(evidence.singles[0].sketch))
-    recorder.run(Layout((((0,),),)))
-    lonely = Layout(((tuple(range(count)),), ((),)))
-    run = recorder.run(lonely)
-    difference = np.abs(run.sketch - evidence.runs[0].sketch).max()
-    if np.isfinite(difference) and difference <= 1e-3 * np.abs(evidence.runs[0].sketch).max():
-        return verdict
-    cause = Mistake(
-        "a replica without examples changes the update",
-        "a mean over no examples is no number, or counts as a mean",
-        "0 / 0 on the empty replica",
-        "add up sums and counts over the replicas, and divide once",
-        lambda s: s.right,
-    )
-    return Diagnosis(
-        False, cause, notes=verdict.notes, tolerance=evidence.tolerance,
-        summary=_summary(evidence, "an empty share is not ignored", lonely), layout=lonely,
-    )  # fmt: skip

@@ -71,8 +71,7 @@ def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     if replicas > len(weights):
         weights = 2.0 + np.arange(replicas)
     sizes = np.maximum(1, np.floor(examples * weights / weights.sum())).astype(int)
-    while sizes.sum() < examples:
-        sizes[np.argmin(sizes / weights)] += 1
+    sizes[-1] += max(0, examples - sizes.sum())
     while sizes.sum() > examples:
         sizes[np.argmax(sizes / weights)] -= 1
     return [int(n) for n in np.roll(sizes, -turn)]

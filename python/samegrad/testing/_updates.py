@@ -24,11 +24,14 @@ class Outcome(NamedTuple):
             structure.
         loss: The loss that it reports.
         replicas: The update of each replica's copy, where there are several.
+        statistics: Moments after the step, such as the moving mean and variance of batch
+            normalization: arrays in any structure.
     """
 
     update: Any
     loss: Any = None
     replicas: Sequence[Any] | None = None
+    statistics: Any = None
 
 
 Step = Callable[[list[Any]], Any]
@@ -42,6 +45,9 @@ class Recorded:
     norm: float
     loss: float | None
     drift: float  # largest difference between the copies of the replicas, relative
+    lengths: Vector  # what a limit keeps equal: the norm, the norm of each array, the peak
+    samples: Vector  # some elements of the update, in order
+    statistics: Vector | None
 
 
 class Recorder:
@@ -84,7 +90,12 @@ class Recorder:
         arrays = self._arrays(outcome.update, arrangement)
         norm = float(np.sqrt(sum(float(np.vdot(a, a)) for a in arrays)))
         loss = None if outcome.loss is None else float(np.asarray(outcome.loss))
-        return Recorded(self._sketch(arrays), norm, loss, self._drift(outcome, norm))
+        peak = max((float(np.abs(a).max(initial=0.0)) for a in arrays), default=0.0)
+        lengths = np.array([norm, *(float(np.linalg.norm(a)) for a in arrays[:64]), peak])
+        return Recorded(
+            self._sketch(arrays), norm, loss, self._drift(outcome, norm), lengths,
+            _samples(arrays), None if outcome.statistics is None else _joined(outcome.statistics),
+        )  # fmt: skip
 
     def _arrays(self, update: Any, arrangement: Layout) -> list[Vector]:
         leaves = flatten(update)
@@ -126,10 +137,20 @@ class Recorder:
     def _drift(outcome: Outcome, norm: float) -> float:
         if not outcome.replicas:
             return 0.0
-        copies = [
-            np.concatenate([np.asarray(leaf, dtype=np.float64).ravel() for leaf in flatten(copy)])
-            for copy in outcome.replicas
-        ]
+        copies = [_joined(copy) for copy in outcome.replicas]
         largest = max(float(np.abs(copy - copies[0]).max(initial=0.0)) for copy in copies)
         scale = max(float(np.abs(copies[0]).max(initial=0.0)), norm * 1e-12, 1e-300)
         return largest / scale
+
+
+_SAMPLES = 4096  # elements that are looked at one by one
+
+
+def _joined(value: Any) -> Vector:
+    leaves = [np.asarray(leaf, dtype=np.float64).ravel() for leaf in flatten(value)]
+    return np.concatenate(leaves)
+
+
+def _samples(arrays: Sequence[Vector]) -> Vector:
+    stride = max(1, -(-sum(a.size for a in arrays) // _SAMPLES))
+    return np.concatenate([array[::stride] for array in arrays])

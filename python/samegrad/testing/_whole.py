@@ -1,0 +1,256 @@
+"""Steps that are no sum over examples: batch statistics, limits, contrastive losses, noise.
+
+Their update on one device is no combination of those of single examples. What can be compared are
+whole updates: those of one device on the batch, and on the share of each replica alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from samegrad.testing._batches import StepError, rows_of, take
+from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
+from samegrad.testing._catalogue._other import (
+    CLIPPED_PARTS,
+    CLIPPED_REPLICAS,
+    CLIPPED_SHARDS,
+    COPIES_DIFFER,
+    EQUAL_STATISTICS,
+    LIMITED_OTHERWISE,
+    LOCAL_STATISTICS,
+    NO_GRADIENT_OF_EXCHANGE,
+    SAME_NOISE,
+)
+from samegrad.testing._diagnosis import Diagnosis
+from samegrad.testing._factors import explain_whole, find_factor
+from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._probes import explain_whole_batch
+from samegrad.testing._reported import explain_loss_of
+from samegrad.testing._statistics import explain_statistics
+from samegrad.testing._updates import Recorded, Recorder, Step, Vector
+
+_SAME = 1e-4  # relative; updates that are equal but for rounding
+_NEAR = 2e-3  # relative; what noise of a thousandth leaves of a combination
+_MOST = 24  # examples
+
+_JUDGED_WHOLE = (
+    "the update is no sum over examples (batch statistics, a limit on the gradient, a loss over "
+    "pairs), so that updates are compared as a whole"
+)
+_LIMITED = (
+    "the update is limited or normalized, which hides factors in front of the limit: switch it "
+    "off to judge the loss"
+)
+
+
+@dataclass
+class Lab:
+    """Runs of a step on the layouts of a batch, and on shares of it alone."""
+
+    recorder: Recorder
+    examples: int
+    replicas: Sequence[int]
+    micro_batches: Sequence[int]
+    known: dict[Layout, Recorded] = field(default_factory=dict)
+
+    def run(self, item: Layout) -> Recorded:
+        """The step on a layout, once."""
+        if item not in self.known:
+            self.known[item] = self.recorder.run(item)
+        return self.known[item]
+
+    def alone(self, examples: Sequence[int]) -> Recorded:
+        """The step on one device."""
+        return self.run(Layout(((tuple(examples),),)))
+
+    def layouts(self) -> list[Layout]:
+        """One device first; then uneven splits, and truly even ones."""
+        return [
+            layout([self.examples]),
+            *layouts_for(self.examples, self.replicas, self.micro_batches),
+        ]
+
+
+def lab_for(
+    step: Step, batch: Any, replicas: Sequence[int], micro_batches: Sequence[int], seed: int
+) -> Lab:
+    """A batch that can be split evenly, if it is large enough for that."""
+    multiple = math.lcm(*(r * k for r in replicas for k in micro_batches))
+    most = min(rows_of(batch), max(_MOST, multiple))
+    count = most // multiple * multiple or most
+    recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=seed)
+    return Lab(recorder, count, replicas, micro_batches)
+
+
+def diagnose_whole(lab: Lab) -> Diagnosis | None:
+    """The verdict on a step that is no sum over examples, or None where it gives no update."""
+    layouts = lab.layouts()
+    one = lab.run(layouts[0])
+    if not np.isfinite(one.sketch).all() or one.norm == 0:
+        return None
+    runs = [lab.run(item) for item in layouts]
+    reported = explain_loss_of(runs, layouts)
+    notes = [_JUDGED_WHOLE]
+
+    def verdict(cause: Mistake | None, *more: str) -> Diagnosis:
+        return Diagnosis(
+            cause is None, cause, notes=(*notes, *more), reported=reported, tolerance=_NEAR,
+            layout=None if cause is None else layouts[-1],
+            summary=f"{'correct' if cause is None else 'not the update of one device'}; "
+            f"{lab.examples} examples on {len(layouts)} layouts, compared as a whole",
+        )  # fmt: skip
+
+    if max(run.drift for run in runs) > 1e-6:
+        return verdict(COPIES_DIFFER)
+    if max(_gap(run, one) for run in runs) <= _SAME:
+        statistics = explain_statistics(runs, layouts, lab.alone)
+        limited = (_LIMITED,) if _is_limited(lab) else ()
+        return verdict(statistics, *limited)
+    cause, more = _cause(lab, layouts, runs, one)
+    return verdict(cause, *more)
+
+
+def _gap(run: Recorded, one: Recorded) -> float:
+    if not np.isfinite(run.sketch).all():
+        return np.inf
+    return float(np.linalg.norm(run.sketch - one.sketch) / np.linalg.norm(one.sketch))
+
+
+def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded) -> Cause:
+    """The mistake, and notes on it."""
+    limited = _is_limited(lab)
+    factors = np.array([run.sketch @ one.sketch / (one.sketch @ one.sketch) for run in runs])
+    left = [
+        np.linalg.norm(run.sketch - f * one.sketch) for run, f in zip(runs, factors, strict=True)
+    ]
+    if max(left) <= _NEAR * float(np.linalg.norm(one.sketch)) * max(1.0, np.abs(factors).max()):
+        if limited and find_factor(factors, layouts, _NEAR) is None:
+            return LIMITED_OTHERWISE, (_LIMITED,)
+        return explain_whole(factors, layouts, _NEAR), ()
+    for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
+        weights = _combination(lab, layouts, runs, groups)
+        if weights is not None:
+            note = _how_weighted(lab, layouts, weights, groups, limited)
+            if _by_place(lab, one):
+                return SAME_NOISE, note
+            return (of_limit if limited else LOCAL_STATISTICS), note
+    if _by_place(lab, one):
+        raise StepError(
+            "[step] the update depends on the order of the examples: dropout or noise that is "
+            "drawn anew for each layout hides the scaling; switch it off (rate 0) to judge the "
+            "loss."
+        )
+    if _by_pieces(layouts, runs, one):
+        return CLIPPED_SHARDS, ()
+    return _shared_batch(lab, layouts, runs, one)
+
+
+def _shared_batch(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded) -> Cause:
+    """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
+    found = explain_whole_batch(lab.run, lab.examples, lab.replicas, lab.micro_batches, _SAME)
+    if found is not None:
+        return found, ()
+    even = [
+        _gap(run, one) <= _SAME
+        for run, item in zip(runs[1:], layouts[1:], strict=True)
+        if len({len(part) for share in item.parts for part in share}) == 1
+    ]
+    if even and all(even):
+        why = "found by elimination: even shares are right, uneven ones are not"
+        return EQUAL_STATISTICS, (why,)
+    return NO_GRADIENT_OF_EXCHANGE, ("found by elimination: no weights of shares fit",)
+
+
+Cause = tuple[Mistake, tuple[str, ...]]
+Groups = Callable[[Layout], list[tuple[int, ...]]]
+
+
+def _shares(item: Layout) -> list[tuple[int, ...]]:
+    return [tuple(i for part in share for i in part) for share in item.parts]
+
+
+def _parts(item: Layout) -> list[tuple[int, ...]]:
+    return [part for share in item.parts for part in share]
+
+
+def _combination(
+    lab: Lab, layouts: list[Layout], runs: list[Recorded], groups: Groups
+) -> list[Vector] | None:
+    """The weights of the groups' own updates in each layout, if they explain all of them."""
+    found = []
+    for item, run in zip(layouts, runs, strict=True):
+        own = np.stack([lab.alone(group).sketch for group in groups(item)])
+        if not np.isfinite(own).all():
+            return None
+        weights, *_ = np.linalg.lstsq(own.T, run.sketch, rcond=None)
+        if np.linalg.norm(run.sketch - weights @ own) > _NEAR * np.linalg.norm(run.sketch):
+            return None
+        found.append(np.asarray(weights, dtype=np.float64))
+    return found
+
+
+def _how_weighted(
+    lab: Lab, layouts: list[Layout], weights: list[Vector], groups: Groups, limited: bool
+) -> tuple[str, ...]:
+    """A note where the shares have other weights than their parts of the examples."""
+    ones = np.ones(lab.examples)
+    situations = [Situation(item, ones) for item in layouts]
+
+    def fits(predict: Callable[[Situation], Vector]) -> bool:
+        for s, item, found in zip(situations, layouts, weights, strict=True):
+            said = predict(s)
+            wanted = np.array([said[list(group)].sum() for group in groups(item)])
+            if np.abs(found - wanted).max() > 0.02 * np.abs(wanted).max():
+                return False
+        return True
+
+    twice = lab.alone([*range(lab.examples)] * 2)
+    if not limited and abs(twice.norm / lab.run(layouts[0]).norm - 2) < 0.02:
+        return ()  # a fixed number divides; each share counts once
+    if fits(lambda s: s.right):
+        return ()
+    for row in CATALOGUE:
+        if not row.weighted and not row.empty and fits(row.predict):
+            return (f"besides, the shares are weighted as in: {row.name}",)
+    listed = ", ".join(f"{w:.4g}" for w in weights[-1])
+    return (f"besides, the shares have the weights {listed} ({layouts[-1]})",)
+
+
+def _by_place(lab: Lab, one: Recorded) -> bool:
+    """Whether the update changes with the order of the examples, as drawn noise makes it."""
+    return _gap(lab.alone(range(lab.examples)[::-1]), one) > _NEAR
+
+
+def _is_limited(lab: Lab) -> bool:
+    """Whether several updates of one device have the same length, none being longer."""
+    groups = [group for item in lab.layouts() for group in _shares(item)]
+    lengths = [lab.alone(group).lengths for group in groups]
+    for place in range(min(8, lab.examples)):
+        try:
+            lengths.append(lab.alone([place]).lengths)
+        except Exception:  # a step may refuse a single example
+            break
+    table = np.stack([row for row in lengths if np.isfinite(row).all()])
+    top = table.max(axis=0)
+    hits = (table >= top * (1 - 1e-3)).sum(axis=0)
+    norm, peak = hits[0] >= 3, hits[-1] >= 3
+    arrays = hits[1:-1][top[1:-1] > 0]
+    return bool(norm or peak or (arrays.size and (arrays >= 3).all()))
+
+
+def _by_pieces(layouts: list[Layout], runs: list[Recorded], one: Recorded) -> bool:
+    """Whether as many pieces of the parameters as there are replicas are scaled each by itself."""
+    seen = np.abs(one.samples) > 1e-6 * np.abs(one.samples).max()
+    several = False
+    for item, run in zip(layouts[1:], runs[1:], strict=True):
+        ratios = np.sort(run.samples[seen] / one.samples[seen])
+        pieces = 1 + int((np.diff(ratios) > _NEAR * np.abs(ratios).max()).sum())
+        if pieces > max(item.replicas, 1):
+            return False
+        several = several or pieces > 1
+    return several
