@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from samegrad.testing._diagnose import Evidence
 
 # How often a term may count in a layout; once is right.
-_COUNTS: dict[str, Callable[[Layout], float]] = {
+COUNTS: dict[str, Callable[[Layout], float]] = {
     "once": lambda item: 1.0,
     "once on every replica": lambda item: float(item.replicas),
     "divided by the replicas": lambda item: 1.0 / item.replicas,
@@ -67,7 +67,7 @@ def _counted(evidence: Evidence, amplitudes: Vector) -> Explained | None:
             evidence.right(p) if row is None else evidence.predicted(row, p)
             for p in range(len(evidence.fits))
         ]
-        for name, count in _COUNTS.items():
+        for name, count in COUNTS.items():
             own = [count(item) for item in evidence.layouts]
             left = np.array([n - weights.sum() for n, weights in zip(own, said, strict=True)])
             if np.abs(left).max() < 1e-9 or _cosine(amplitudes, left) < 0.999:

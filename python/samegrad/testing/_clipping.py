@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from samegrad.testing._catalogue import Mistake
 from samegrad.testing._catalogue._other import CLIPPED_PARTS, CLIPPED_REPLICAS
 from samegrad.testing._layouts import Layout
+from samegrad.testing._updates import Vector
 
 if TYPE_CHECKING:
     from samegrad.testing._diagnose import Evidence
@@ -49,3 +50,17 @@ def _explain(evidence: Evidence, groups: Groups, found: Mistake) -> Mistake | No
     if not clipped or max(scales) > 1.001:
         return None
     return found if max(clipped) <= 1.05 * min(clipped) else None
+
+
+def is_limited(lengths: Sequence[Vector]) -> bool:
+    """Whether several updates have the same length, and none is longer.
+
+    Args:
+        lengths: Of updates of one device: the norm, the norms of the arrays, and the peak.
+    """
+    table = np.stack([row for row in lengths if np.isfinite(row).all()])
+    top = table.max(axis=0)
+    hits = (table >= top * (1 - 1e-3)).sum(axis=0)
+    norm, peak = hits[0] >= 3, hits[-1] >= 3
+    arrays = hits[1:-1][top[1:-1] > 0]
+    return bool(norm or peak or (arrays.size and (arrays >= 3).all()))

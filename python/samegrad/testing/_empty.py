@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from samegrad.testing._diagnose import Evidence
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
+_JOIN = "replicas without examples count in the divisor too: join with the initial world size"
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
 
 
@@ -64,6 +65,8 @@ def judge_empty(
     ):
         return verdict
     near = ranked(longer)
+    if near and not verdict.correct and not asked:
+        return replace(verdict, notes=(*verdict.notes, _JOIN)) if near[0].empty else verdict
     if near:
         what = "not the update of one device, where a replica is empty"
         return wrong(longer, near[0], tuple(near[1:]), list(verdict.notes), what)

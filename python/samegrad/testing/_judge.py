@@ -10,10 +10,10 @@ import numpy as np
 from samegrad.testing._auxiliary import explain_residuals
 from samegrad.testing._catalogue import Mistake
 from samegrad.testing._catalogue._other import COPIES_DIFFER
-from samegrad.testing._clipping import explain_clipping
+from samegrad.testing._clipping import explain_clipping, is_limited
 from samegrad.testing._diagnosis import Diagnosis, share_rows
 from samegrad.testing._factors import explain_whole, explain_with_factor
-from samegrad.testing._layouts import Layout
+from samegrad.testing._layouts import Layout, layout, uneven_sizes
 from samegrad.testing._probes import explain_parts
 from samegrad.testing._reported import explain_loss
 from samegrad.testing._statistics import explain_statistics
@@ -59,21 +59,45 @@ def judge(
         if found is not None and found.mistake is None:
             return _right(evidence, recorder, notes)
         if found is not None:
+            part = None
+            if not _of_no_example(evidence, recorder):
+                part = explain_parts(evidence, recorder, replicas, micro_batches)
             what = "another term is scaled with the replicas"
-            return wrong(evidence, found.mistake, (), notes, what)
+            return wrong(evidence, part or found.mistake, (), notes, what)
     if evidence.fits[0].unexplained > _NO_SUM:
         return None
     if right <= evidence.tolerance and unexplained <= usual:
         return _right(evidence, recorder, notes)
+    near = _ranked(evidence)
+    if near and unexplained <= usual:
+        return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
+    if is_limited([run.lengths for run in (*evidence.singles, evidence.runs[0])]):
+        return None
     if unexplained > usual:
         part = explain_parts(evidence, recorder, replicas, micro_batches)
         if part is not None:
             return wrong(evidence, part, (), notes, "a part of the update is scaled by itself")
-    near = _ranked(evidence)
     if near:
         return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
     other = explain_clipping(evidence) or _constant(evidence) or explain_with_factor(evidence)
     return wrong(evidence, other, (), notes, "not the update of one device")
+
+
+def _of_no_example(evidence: Evidence, recorder: Recorder) -> bool:
+    """Whether what is left over has one direction, also for a part of the batch.
+
+    A term that is scaled alike for all examples leaves their sum over, which is one direction too
+    as long as the batch is the same.
+    """
+    place = int(np.argmax([np.linalg.norm(fit.residual) for fit in evidence.fits]))
+    item, left = evidence.layouts[place], evidence.fits[place].residual
+    count = max(item.replicas * item.micro_batches, len(evidence.weights) // 2)
+    sizes = uneven_sizes(count, item.replicas)
+    if min(sizes) < item.micro_batches:
+        return True
+    part = evidence.basis.fit(recorder.run(layout(sizes, item.micro_batches))).residual
+    lengths = float(np.linalg.norm(part) * np.linalg.norm(left))
+    return abs(float(part @ left)) >= 0.98 * lengths
 
 
 def _same(evidence: Evidence) -> bool:

@@ -97,6 +97,9 @@ def layouts_for(
                     [examples - examples // count * (count - 1)] + [examples // count] * (count - 1)
                 )
             found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
+    several = {k for k in micro_batches if k > 1}
+    if len(several) == 1 and (more := max(several) + 1) <= examples:
+        found.append(layout([examples], more))  # tells a factor K from 1 / K
     unique: list[Layout] = []
     for item in found:
         if item not in unique:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samegrad.testing._auxiliary import COUNTS
 from samegrad.testing._catalogue import Mistake
 from samegrad.testing._factors import explain_whole
 from samegrad.testing._layouts import Layout
@@ -44,7 +45,30 @@ def explain_loss(evidence: Evidence) -> str | None:
         said = np.array([float(judge.predicted(row, p) @ each) for p in range(len(found))])
         if np.abs(found - said).max() <= tolerance * max(scale, float(np.abs(said).max())):
             return f"{what}: {_named(row)}"
+    term = _term(judge, found, each, tolerance * scale)
+    if term is not None:
+        return f"{what}: {term}"
     return _factor_named(what, found / right, evidence.layouts, tolerance) if right else what
+
+
+def _term(judge: Evidence, found: Vector, each: Vector, limit: float) -> str | None:
+    """A term of the loss that belongs to no example, as often as a count says."""
+    for row in (None, *judge.rows):
+        said = [
+            judge.right(p) if row is None else judge.predicted(row, p) for p in range(len(found))
+        ]
+        rest = found - np.array([float(weights @ each) for weights in said])
+        for name, count in COUNTS.items():
+            left = np.array(
+                [count(item) - w.sum() for item, w in zip(judge.layouts, said, strict=True)]
+            )
+            if np.ptp(left[1:]) < 1e-9:
+                continue
+            size = float(left @ rest / (left @ left))
+            if np.abs(rest - size * left).max() <= limit:
+                data = "" if row is None else f"; and the data: {row.name}"
+                return f"regularisation counts {name}{data}"
+    return None
 
 
 def explain_loss_of(runs: Sequence[Recorded], layouts: Sequence[Layout]) -> str | None:

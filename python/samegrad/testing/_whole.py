@@ -26,6 +26,7 @@ from samegrad.testing._catalogue._other import (
     NO_GRADIENT_OF_EXCHANGE,
     SAME_NOISE,
 )
+from samegrad.testing._clipping import is_limited
 from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._factors import explain_whole, find_factor
 from samegrad.testing._layouts import Layout, layout, layouts_for
@@ -129,7 +130,8 @@ def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded)
         np.linalg.norm(run.sketch - f * one.sketch) for run, f in zip(runs, factors, strict=True)
     ]
     if max(left) <= _NEAR * float(np.linalg.norm(one.sketch)) * max(1.0, np.abs(factors).max()):
-        if limited and find_factor(factors, layouts, _NEAR) is None:
+        powers = find_factor(factors, layouts, _NEAR)
+        if limited and (powers is None or 0.5 in map(abs, powers)):
             return LIMITED_OTHERWISE, (_LIMITED,)
         return explain_whole(factors, layouts, _NEAR), ()
     for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
@@ -235,12 +237,7 @@ def _is_limited(lab: Lab) -> bool:
             lengths.append(lab.alone([place]).lengths)
         except Exception:  # a step may refuse a single example
             break
-    table = np.stack([row for row in lengths if np.isfinite(row).all()])
-    top = table.max(axis=0)
-    hits = (table >= top * (1 - 1e-3)).sum(axis=0)
-    norm, peak = hits[0] >= 3, hits[-1] >= 3
-    arrays = hits[1:-1][top[1:-1] > 0]
-    return bool(norm or peak or (arrays.size and (arrays >= 3).all()))
+    return is_limited(lengths)
 
 
 def _by_pieces(layouts: list[Layout], runs: list[Recorded], one: Recorded) -> bool:

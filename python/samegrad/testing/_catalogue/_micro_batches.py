@@ -116,6 +116,14 @@ MICRO_BATCHES: tuple[Mistake, ...] = (
         report="it is that of the last batch",
     ),
     Mistake(
+        "only the last micro-batch is kept, and divided by their number",
+        "means of micro-batches are divided by their number, but overwritten instead of added up",
+        "w_i / (R K W_rK) for the last micro-batch, 0 for the others",
+        _ADD_UP,
+        lambda s: s.last * s.weights / s.of_part / (s.replicas * s.micro_batches),
+        micro=True,
+    ),
+    Mistake(
         "the other micro-batches are lost",
         "losses are divided by the whole window, but the gradients of the last micro-batch alone "
         "reach the update",
