@@ -108,8 +108,8 @@ def _mistake(count: str, row: Mistake | None) -> Mistake:
 
 # What gives the same update, and cannot be told apart from it.
 _ALSO = {
-    "once on every replica": "; each replica adds it, or a blanket factor of the world size meant for "
-    "the data hits it as well",
+    "once on every replica": "; each replica adds it, or a blanket factor of the world size hits "
+    "it that is meant for the data",
     "divided by the replicas": "; it is averaged over replicas though only one adds it, or is "
     "scaled twice",
 }

@@ -60,7 +60,7 @@ def is_limited(lengths: Sequence[Vector]) -> bool:
     """
     table = np.stack([row for row in lengths if np.isfinite(row).all()])
     top = table.max(axis=0)
-    hits = (table >= top * (1 - 1e-3)).sum(axis=0)
+    hits = (table >= top * (1 - 3e-3)).sum(axis=0)
     norm, peak = hits[0] >= 3, hits[-1] >= 3
     arrays = hits[1:-1][top[1:-1] > 0]
     return bool(norm or peak or (arrays.size and (arrays >= 3).all()))

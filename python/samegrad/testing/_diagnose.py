@@ -103,10 +103,10 @@ def diagnose(
     A step that is no sum over examples (batch normalization, a limit on the gradient, a loss over
     pairs, dropout) is judged by whole updates: those of the batch and of each share on one device.
 
-    What cannot be told apart: a term that each replica adds, and one that a factor for the data hits;
-    moments and negatives that a replica computes by itself; which one of two parts of a loss has
-    the wrong count; losses divided by examples, and examples that are averaged one by one. Factors
-    in front of a limit on the gradient do not show. Dropout must draw the same numbers in each
+    What cannot be told apart: a term that each replica adds, and one that a factor for the data
+    hits; moments and negatives that a replica computes by itself; which one of two parts of a loss
+    has the wrong count; losses divided by examples, and examples that are averaged one by one.
+    Factors in front of a limit on the gradient do not show. Dropout must draw the same numbers in each
     call; numbers that are independent on each replica hide the scaling, and are an error here.
 
     Args:

@@ -102,12 +102,17 @@ def _joined(row: Mistake, name: str, more: str) -> Mistake:
     return replace(row, name=name, sentence=f"{row.sentence}; besides, {more}")
 
 
-def explain_with_factor(evidence: Evidence) -> Mistake | None:
-    """A row of the catalogue with powers of R and K, or else with a number of its own."""
-    return _with_powers(evidence) or _with_constant(evidence)
+def explain_with_factor(evidence: Evidence) -> tuple[Mistake | None, float]:
+    """A row of the catalogue with powers of R and K, or else with a number of its own.
+
+    Returns:
+        The row, and the error of its weights.
+    """
+    found = _with_powers(evidence)
+    return found if found[0] is not None else _with_constant(evidence)
 
 
-def _with_powers(evidence: Evidence) -> Mistake | None:
+def _with_powers(evidence: Evidence) -> tuple[Mistake | None, float]:
     for powers in _POWERS[1:]:
         factors = [factor(powers, item) for item in evidence.layouts]
         errors = [
@@ -117,20 +122,26 @@ def _with_powers(evidence: Evidence) -> Mistake | None:
         best = int(np.argmin(errors))
         if errors[best] <= evidence.tolerance:
             row = evidence.rows[best]
-            return _joined(row, f"{row.name}; and all is {phrase(powers)}", phrase(powers))
-    return None
+            name = f"{row.name}; and all is {phrase(powers)}"
+            return _joined(row, name, f"all is {phrase(powers)}"), errors[best]
+    return None, np.inf
 
 
-def _with_constant(evidence: Evidence) -> Mistake | None:
+def _with_constant(evidence: Evidence) -> tuple[Mistake | None, float]:
     several = [
         p for p, item in enumerate(evidence.layouts) if item.replicas > 1 or item.micro_batches > 1
     ]
-    for row in evidence.rows:
+    found: list[tuple[float, int, float]] = []
+    for place, row in enumerate(evidence.rows):
         said = np.concatenate([evidence.predicted(row, p) for p in several])
-        found = np.concatenate([evidence.fits[p].weights for p in several])
-        value = float(said @ found / (said @ said)) if said.any() else 0.0
+        weights = np.concatenate([evidence.fits[p].weights for p in several])
+        value = float(said @ weights / (said @ said)) if said.any() else 0.0
         scale = max(float(np.abs(said * value).max()), 1e-300)
-        if np.abs(found - value * said).max() <= 2 * evidence.tolerance * scale:
-            more = f"all is multiplied by {value:.4g}, such as by a size of another run"
-            return _joined(row, f"{row.name}, and a factor of {value:.4g}", more)
-    return None
+        found.append((float(np.abs(weights - value * said).max()) / scale, place, value))
+    best = min(found, default=(np.inf, 0, 0.0))[0]
+    if best > 2 * evidence.tolerance:
+        return None, best
+    error, place, value = next(item for item in found if item[0] <= best + 1e-9)
+    row = evidence.rows[place]
+    more = f"all is multiplied by {value:.4g}, such as by a size of another run"
+    return _joined(row, f"{row.name}, and a factor of {value:.4g}", more), error

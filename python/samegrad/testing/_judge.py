@@ -79,7 +79,7 @@ def judge(
             return wrong(evidence, part, (), notes, "a part of the update is scaled by itself")
     if near:
         return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
-    other = explain_clipping(evidence) or _constant(evidence) or explain_with_factor(evidence)
+    other = explain_clipping(evidence) or _scaled(evidence)
     return wrong(evidence, other, (), notes, "not the update of one device")
 
 
@@ -131,15 +131,27 @@ def _ranked(evidence: Evidence) -> list[Mistake]:
     return [evidence.rows[i] for i in alike]
 
 
-def _constant(evidence: Evidence) -> Mistake | None:
-    """One factor on all examples, for each layout."""
-    factors = []
+def _scaled(evidence: Evidence) -> Mistake | None:
+    """One factor on all examples of a layout, or a row with a factor: what fits better."""
+    whole, spread = _constant(evidence)
+    row, error = explain_with_factor(evidence)
+    return (
+        row
+        if whole is None or (row is not None and 3 * error + 0.1 * evidence.tolerance < spread)
+        else whole
+    )
+
+
+def _constant(evidence: Evidence) -> tuple[Mistake | None, float]:
+    """One factor on all examples for each layout, and how far the examples are from it."""
+    factors, spread = [], 0.0
     for place, fit in enumerate(evidence.fits):
         ratio = fit.weights / evidence.right(place)
-        if np.abs(ratio - ratio.mean()).max() > evidence.tolerance * max(1, abs(ratio.mean())) * 4:
-            return None
         factors.append(float(ratio.mean()))
-    return explain_whole(np.array(factors), evidence.layouts, evidence.tolerance + 1e-9)
+        spread = max(spread, float(np.abs(ratio / factors[-1] - 1).max()))
+    if spread > 4 * evidence.tolerance:
+        return None, spread
+    return explain_whole(np.array(factors), evidence.layouts, evidence.tolerance + 1e-9), spread
 
 
 def wrong(
@@ -175,4 +187,4 @@ def summary(evidence: Evidence, what: str, worst: Layout | None = None) -> str:
 
 def ranked(evidence: Evidence) -> list[Mistake]:
     """As `_ranked`, with factors where no row fits alone."""
-    return _ranked(evidence) or [row for row in (_constant(evidence),) if row is not None]
+    return _ranked(evidence) or [row for row in _constant(evidence)[:1] if row is not None]

@@ -121,9 +121,9 @@ def _splits_parameters(
     """Whether each element of the update follows one of the two rows."""
     updates = np.stack([run.samples for run in runs])
     alone = np.stack([single.samples for single in singles])
-    scale = np.abs(updates).max(axis=0) + 1e-300
+    scale = np.max([np.abs(row) @ np.abs(alone) for row in (first, second)], axis=(0, 1)) + 1e-300
     errors = [np.abs(updates - row @ alone).max(axis=0) / scale for row in (first, second)]
-    bound = max(1e-3, 30 * limit)
+    bound = max(1e-3, 10 * limit)
     return bool((np.minimum(*errors) <= bound).all())
 
 

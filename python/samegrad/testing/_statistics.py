@@ -11,11 +11,12 @@ from samegrad.testing._catalogue._other import EQUAL_STATISTICS, LOCAL_STATISTIC
 from samegrad.testing._layouts import Layout
 from samegrad.testing._updates import Recorded, Vector
 
-_NEAR = 1e-4  # relative
-
 
 def explain_statistics(
-    runs: Sequence[Recorded], layouts: Sequence[Layout], alone: Callable[[Sequence[int]], Recorded]
+    runs: Sequence[Recorded],
+    layouts: Sequence[Layout],
+    alone: Callable[[Sequence[int]], Recorded],
+    near: float = 1e-4,
 ) -> Mistake | None:
     """The mistake in the statistics of an `Outcome`, if there are any.
 
@@ -27,17 +28,17 @@ def explain_statistics(
         return None
     one = _values(runs[0])
     scale = np.abs(one).max() + 1e-300
-    if all(np.abs(_values(run) - one).max() <= _NEAR * scale for run in runs):
+    if all(np.abs(_values(run) - one).max() <= near * scale for run in runs):
         return None
     equal = True
     for item, run in zip(layouts[1:], runs[1:], strict=True):
         groups = [[i for part in share for i in part] for share in item.parts]
         own = np.stack([_values(alone(group)) for group in groups])
         sizes = np.array([len(group) for group in groups], dtype=np.float64)
-        linear = np.abs(sizes / sizes.sum() @ own - one) <= _NEAR * scale
+        linear = np.abs(sizes / sizes.sum() @ own - one) <= near * scale
         if linear.any() and np.ptp(sizes) > 0:
             found = _values(run)
-            equal &= bool(np.abs(own.mean(axis=0) - found)[linear].max() <= _NEAR * scale)
+            equal &= bool(np.abs(own.mean(axis=0) - found)[linear].max() <= near * scale)
     return EQUAL_STATISTICS if equal else LOCAL_STATISTICS
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ from samegrad.testing._statistics import explain_statistics
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
 
 _SAME = 1e-4  # relative; updates that are equal but for rounding
-_NEAR = 2e-3  # relative; what noise of a thousandth leaves of a combination
+_NEAR = 2e-3  # relative; what a combination of updates may leave over
+_DRAWN = 0.03  # relative; what another order of the examples does not change by rounding
 _MOST = 24  # examples
 
 _JUDGED_WHOLE = (
@@ -69,6 +71,28 @@ class Lab:
         """The step on one device."""
         return self.run(Layout(((tuple(examples),),)))
 
+    @cached_property
+    def turned(self) -> float:
+        """How much the update of one device changes with the order of the examples."""
+        one = self.alone(range(self.examples))
+        orders = (range(self.examples)[::-1], [*range(1, self.examples), 0])
+        return max(_gap(self.alone(order), one) for order in orders)
+
+    @property
+    def by_place(self) -> bool:
+        """Whether the update depends on the order of the examples, as drawn noise makes it."""
+        return self.turned > _DRAWN
+
+    @property
+    def same(self) -> float:
+        """How far updates may be apart that are equal but for rounding."""
+        return _SAME if self.by_place else max(_SAME, 5 * self.turned)
+
+    @property
+    def near(self) -> float:
+        """How much of an update a combination may leave over."""
+        return max(_NEAR, self.same)
+
     def layouts(self) -> list[Layout]:
         """One device first; then uneven splits, and truly even ones."""
         return [
@@ -100,7 +124,7 @@ def diagnose_whole(lab: Lab) -> Diagnosis | None:
 
     def verdict(cause: Mistake | None, *more: str) -> Diagnosis:
         return Diagnosis(
-            cause is None, cause, notes=(*notes, *more), reported=reported, tolerance=_NEAR,
+            cause is None, cause, notes=(*notes, *more), reported=reported, tolerance=lab.near,
             layout=None if cause is None else layouts[-1],
             summary=f"{'correct' if cause is None else 'not the update of one device'}; "
             f"{lab.examples} examples on {len(layouts)} layouts, compared as a whole",
@@ -108,8 +132,8 @@ def diagnose_whole(lab: Lab) -> Diagnosis | None:
 
     if max(run.drift for run in runs) > 1e-6:
         return verdict(COPIES_DIFFER)
-    if max(_gap(run, one) for run in runs) <= _SAME:
-        statistics = explain_statistics(runs, layouts, lab.alone)
+    if max(_gap(run, one) for run in runs) <= lab.same:
+        statistics = explain_statistics(runs, layouts, lab.alone, lab.same)
         limited = (_LIMITED,) if _is_limited(lab) else ()
         return verdict(statistics, *limited)
     cause, more = _cause(lab, layouts, runs, one)
@@ -129,36 +153,36 @@ def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded)
     left = [
         np.linalg.norm(run.sketch - f * one.sketch) for run, f in zip(runs, factors, strict=True)
     ]
-    if max(left) <= _NEAR * float(np.linalg.norm(one.sketch)) * max(1.0, np.abs(factors).max()):
-        powers = find_factor(factors, layouts, _NEAR)
+    if max(left) <= lab.near * float(np.linalg.norm(one.sketch)) * max(1.0, np.abs(factors).max()):
+        powers = find_factor(factors, layouts, lab.near)
         if limited and (powers is None or 0.5 in map(abs, powers)):
             return LIMITED_OTHERWISE, (_LIMITED,)
-        return explain_whole(factors, layouts, _NEAR), ()
+        return explain_whole(factors, layouts, lab.near), ()
     for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
         weights = _combination(lab, layouts, runs, groups)
         if weights is not None:
             note = _how_weighted(lab, layouts, weights, groups, limited)
-            if _by_place(lab, one):
+            if lab.by_place:
                 return SAME_NOISE, note
             return (of_limit if limited else LOCAL_STATISTICS), note
-    if _by_place(lab, one):
+    if lab.by_place:
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
             "drawn anew for each layout hides the scaling; switch it off (rate 0) to judge the "
             "loss."
         )
-    if _by_pieces(layouts, runs, one):
+    if _by_pieces(layouts, runs, one, 3 * lab.near):
         return CLIPPED_SHARDS, ()
     return _shared_batch(lab, layouts, runs, one)
 
 
 def _shared_batch(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded) -> Cause:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
-    found = explain_whole_batch(lab.run, lab.examples, lab.replicas, lab.micro_batches, _SAME)
+    found = explain_whole_batch(lab.run, lab.examples, lab.replicas, lab.micro_batches, lab.same)
     if found is not None:
         return found, ()
     even = [
-        _gap(run, one) <= _SAME
+        _gap(run, one) <= lab.same
         for run, item in zip(runs[1:], layouts[1:], strict=True)
         if len({len(part) for share in item.parts for part in share}) == 1
     ]
@@ -190,7 +214,7 @@ def _combination(
         if not np.isfinite(own).all():
             return None
         weights, *_ = np.linalg.lstsq(own.T, run.sketch, rcond=None)
-        if np.linalg.norm(run.sketch - weights @ own) > _NEAR * np.linalg.norm(run.sketch):
+        if np.linalg.norm(run.sketch - weights @ own) > lab.near * np.linalg.norm(run.sketch):
             return None
         found.append(np.asarray(weights, dtype=np.float64))
     return found
@@ -223,11 +247,6 @@ def _how_weighted(
     return (f"besides, the shares have the weights {listed} ({layouts[-1]})",)
 
 
-def _by_place(lab: Lab, one: Recorded) -> bool:
-    """Whether the update changes with the order of the examples, as drawn noise makes it."""
-    return _gap(lab.alone(range(lab.examples)[::-1]), one) > _NEAR
-
-
 def _is_limited(lab: Lab) -> bool:
     """Whether several updates of one device have the same length, none being longer."""
     groups = [group for item in lab.layouts() for group in _shares(item)]
@@ -240,13 +259,13 @@ def _is_limited(lab: Lab) -> bool:
     return is_limited(lengths)
 
 
-def _by_pieces(layouts: list[Layout], runs: list[Recorded], one: Recorded) -> bool:
+def _by_pieces(layouts: list[Layout], runs: list[Recorded], one: Recorded, near: float) -> bool:
     """Whether as many pieces of the parameters as there are replicas are scaled each by itself."""
     seen = np.abs(one.samples) > 1e-6 * np.abs(one.samples).max()
     several = False
     for item, run in zip(layouts[1:], runs[1:], strict=True):
         ratios = np.sort(run.samples[seen] / one.samples[seen])
-        pieces = 1 + int((np.diff(ratios) > _NEAR * np.abs(ratios).max()).sum())
+        pieces = 1 + int((np.diff(ratios) > near * np.abs(ratios).max()).sum())
         if pieces > max(item.replicas, 1):
             return False
         several = several or pieces > 1

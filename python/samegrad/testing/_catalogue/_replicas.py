@@ -59,9 +59,9 @@ REPLICAS: tuple[Mistake, ...] = (
     ),
     Mistake(
         "multiplied by the replicas",
-        "the update of the whole batch is multiplied by the number of replicas: a factor "
-        "that nothing divides again, a learning rate that grows with the replicas, or the gradient of a loss that "
-        "is all-reduced already (the adjoint of an all-reduce is an all-reduce)",
+        "the update of the whole batch is multiplied by the number of replicas: a factor that "
+        "nothing divides again, a learning rate that grows with the replicas, or the gradient of a "
+        "loss that is all-reduced already (the adjoint of an all-reduce is an all-reduce)",
         "w_i R / W  instead of  w_i / W",
         "leave out the factor, or differentiate each replica's share only, and sum the gradients",
         lambda s: s.right * s.replicas,

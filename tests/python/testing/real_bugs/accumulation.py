@@ -66,7 +66,7 @@ def local_window_divided_again(window):
 
 
 def global_window_divided_again(shares):
-    """num_items over ranks and window, × world size, and accelerate divides by the steps."""
+    """num_items over ranks and window, times the world size, and accelerate divides by the steps."""
     ranks = windows(shares)
     num_items = sum(map(tokens, flat(ranks)))
     return ddp(
@@ -245,7 +245,7 @@ BUGS = [
         options=TOKEN_WINDOW,
     ),
     Bug(
-        "huggingface/transformers#35808 (accelerate#3533)", "window counts on each rank, then / steps",
+        "huggingface/transformers#35808", "window counts on each rank, then / steps",
         "mean of the replicas' means; and all is divided by the micro-batches",
         rank_loop(local_window_divided_again), SEQUENCES, options=TOKEN_WINDOW,
     ),

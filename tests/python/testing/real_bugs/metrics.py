@@ -86,7 +86,7 @@ BUGS = [
         "the replicas are not reduced", reporting(lambda w: average(w[0])), EXAMPLES, "reported",
     ),
     Bug(
-        "tensorflow/tensorflow#40339", "the loss × num_replicas_in_sync is averaged", TIMES,
+        "tensorflow/tensorflow#40339", "the loss times num_replicas_in_sync is averaged", TIMES,
         reporting(lambda w: average(flat(w)) * len(w)), EXAMPLES, "reported",
     ),
     Bug(

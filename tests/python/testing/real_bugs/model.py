@@ -71,6 +71,7 @@ def join(shares: Sequence[Share]) -> Share:
 
 __all__ = [
     "EXAMPLES", "LENGTHS", "LONGEST", "OF_TOKENS", "REGULARISATION", "SEQUENCES", "W1", "W2",
-    "WINDOW", "Outcome", "X", "Y", "Array", "Share", "clip", "count", "ddp", "flat", "join", "losses",
-    "mean", "sequence_mean", "token_loss", "token_mean", "token_sum", "tokens", "total", "windows",
+    "WINDOW", "Outcome", "X", "Y", "Array", "Share", "clip", "count", "ddp", "flat", "join",
+    "losses", "mean", "sequence_mean", "token_loss", "token_mean", "token_sum", "tokens", "total",
+    "windows",
 ]  # fmt: skip

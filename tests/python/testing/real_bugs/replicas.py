@@ -82,7 +82,7 @@ def constant_then_mean(shares):
 
 
 def compute_average_loss_default(shares):
-    """Local rows × replicas divide."""
+    """Local rows times replicas divide."""
     world = len(shares)
     return sum(total(share) / (len(share[0]) * world) for share in shares)
 
@@ -128,7 +128,7 @@ def mean_of_half(shares):
 
 BUGS = [
     Bug(
-        "neuralmagic/sparseml#135", "loss × world size where DDP's mean is right already", SUM,
+        "neuralmagic/sparseml#135", "loss times world size where DDP's mean is right already", SUM,
         mean_times_world_size, EXAMPLES,
     ),
     Bug(
@@ -136,11 +136,11 @@ BUGS = [
         reduce_mean_in_run, EXAMPLES,
     ),
     Bug(
-        "google/edward2#428", "proposed: the mean of the core × replicas",
+        "google/edward2#428", "proposed: the mean of the core times replicas",
         "mean per replica, then divided by the replicas twice", mean_of_half, EXAMPLES,
     ),
     Bug(
-        "ultralytics/yolov5#8301", "loss × batch × world size: a sum, a convention", None, yolo,
+        "ultralytics/yolov5#8301", "loss times batch times world size: a sum, a convention", None, yolo,
         EXAMPLES, "notes",
     ),
     Bug(
@@ -192,7 +192,7 @@ BUGS = [
         constant_then_mean, EXAMPLES,
     ),
     Bug(
-        "tensorflow/tensorflow#29614", "unequal rows: local rows × replicas divide",
+        "tensorflow/tensorflow#29614", "unequal rows: local rows times replicas divide",
         "mean of the replicas' means", compute_average_loss_default, EXAMPLES,
     ),
     Bug(

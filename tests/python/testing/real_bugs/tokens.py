@@ -150,7 +150,7 @@ BUGS = [
     ),
     Bug(
         "huggingface/transformers#34373 (review)",
-        "tokens are counted over all devices, and DDP's mean is not undone by × world size",
+        "tokens are counted over all devices, and DDP's mean is not undone by the world size",
         SHARE, num_items_without_world_size, SEQUENCES, options=OF_TOKENS,
     ),
     Bug(
@@ -175,7 +175,7 @@ BUGS = [
         MEANS, pmean_of_masked_losses, SEQUENCES, options=OF_TOKENS,
     ),
     Bug(
-        "verl-project/verl#5366", "loss over the global batch without × dp_size",
+        "verl-project/verl#5366", "loss over the global batch without dp_size",
         SHARE, agg_loss_without_dp_size, SEQUENCES, options=OF_TOKENS,
     ),
     Bug(
