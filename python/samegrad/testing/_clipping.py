@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from samegrad.testing._diagnose import Evidence
 
 
+HIDDEN = (
+    "the update is limited or normalized, which hides factors in front of the limit: switch it "
+    "off to judge the loss"
+)
+
+
 def explain_clipping(evidence: Evidence) -> Mistake | None:
     """Examples of one replica (or micro-batch) are scaled alike, to a gradient of one length."""
     return _explain(evidence, _shares, CLIPPED_REPLICAS) or _explain(

@@ -106,8 +106,8 @@ def diagnose(
     What cannot be told apart: a term that each replica adds, and one that a factor for the data
     hits; moments and negatives that a replica computes by itself; which one of two parts of a loss
     has the wrong count; losses divided by examples, and examples that are averaged one by one.
-    Factors in front of a limit on the gradient do not show. Dropout must draw the same numbers in each
-    call; numbers that are independent on each replica hide the scaling, and are an error here.
+    Factors in front of a limit on the gradient do not show. Dropout must draw the same numbers in
+    each call; numbers that are independent on each replica hide the scaling, and are an error here.
 
     Args:
         step: Takes a list with a batch per replica (a list of micro-batches for each, where there
@@ -195,6 +195,7 @@ def _gather(
     chosen = np.linspace(0, rows - 1, count).astype(np.intp)
     recorder = Recorder(step, take(batch, chosen), width=max(256, 8 * count), seed=seed)
     singles = _alone(recorder, count)
+    _refuse_adaptive(singles)
     free = independent(singles)
     if _ENOUGH <= len(free) < count:  # weights of the others could not be told apart
         chosen, singles = chosen[free], [singles[i] for i in free]
@@ -242,6 +243,18 @@ def _alone(recorder: Recorder, count: int) -> list[Recorded]:
         raise
     except Exception as error:  # statistics over one example, for instance
         raise _AloneError(error) from error
+
+
+def _refuse_adaptive(singles: list[Recorded]) -> None:
+    """Adam's first update has one size for all elements, whatever the gradient is."""
+    several = [np.abs(single.samples) for single in singles if single.samples.size >= 8]
+    moved = [values[values > 1e-3 * values.max()] for values in several if values.max() > 0]
+    if moved and all(values.min() > 0.98 * values.max() for values in moved):
+        raise StepError(
+            "[step] all elements of each update have the same size, as those of an adaptive "
+            "optimizer (Adam) or of a sign: that hides the scaling; return the gradients, or use "
+            "plain SGD."
+        )
 
 
 def _basis(recorder: Recorder, singles: list[Recorded]) -> Basis:

@@ -10,7 +10,7 @@ import numpy as np
 from samegrad.testing._auxiliary import explain_residuals
 from samegrad.testing._catalogue import Mistake
 from samegrad.testing._catalogue._other import COPIES_DIFFER
-from samegrad.testing._clipping import explain_clipping, is_limited
+from samegrad.testing._clipping import HIDDEN, explain_clipping, is_limited
 from samegrad.testing._diagnosis import Diagnosis, share_rows
 from samegrad.testing._factors import explain_whole, explain_with_factor
 from samegrad.testing._layouts import Layout, layout, uneven_sizes
@@ -71,7 +71,7 @@ def judge(
     near = _ranked(evidence)
     if near and unexplained <= usual:
         return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
-    if is_limited([run.lengths for run in (*evidence.singles, evidence.runs[0])]):
+    if _limited(evidence):
         return None
     if unexplained > usual:
         part = explain_parts(evidence, recorder, replicas, micro_batches)
@@ -100,6 +100,10 @@ def _of_no_example(evidence: Evidence, recorder: Recorder) -> bool:
     return abs(float(part @ left)) >= 0.98 * lengths
 
 
+def _limited(evidence: Evidence) -> bool:
+    return is_limited([run.lengths for run in (*evidence.singles, evidence.runs[0])])
+
+
 def _same(evidence: Evidence) -> bool:
     one = evidence.runs[0].sketch
     scale = float(np.linalg.norm(one))
@@ -113,6 +117,8 @@ def _right(evidence: Evidence, recorder: Recorder, notes: list[str]) -> Diagnosi
     statistics = explain_statistics(evidence.runs, evidence.layouts, alone)
     if statistics is not None:
         return wrong(evidence, statistics, (), notes, "the statistics are not those of one device")
+    if _limited(evidence):
+        notes = [*notes, HIDDEN]
     return Diagnosis(
         True, None, notes=tuple(notes), reported=explain_loss(evidence),
         tolerance=evidence.tolerance, summary=summary(evidence, "correct"),

@@ -27,7 +27,7 @@ from samegrad.testing._catalogue._other import (
     NO_GRADIENT_OF_EXCHANGE,
     SAME_NOISE,
 )
-from samegrad.testing._clipping import is_limited
+from samegrad.testing._clipping import HIDDEN, is_limited
 from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._factors import explain_whole, find_factor
 from samegrad.testing._layouts import Layout, layout, layouts_for
@@ -44,10 +44,6 @@ _MOST = 24  # examples
 _JUDGED_WHOLE = (
     "the update is no sum over examples (batch statistics, a limit on the gradient, a loss over "
     "pairs), so that updates are compared as a whole"
-)
-_LIMITED = (
-    "the update is limited or normalized, which hides factors in front of the limit: switch it "
-    "off to judge the loss"
 )
 
 
@@ -134,7 +130,7 @@ def diagnose_whole(lab: Lab) -> Diagnosis | None:
         return verdict(COPIES_DIFFER)
     if max(_gap(run, one) for run in runs) <= lab.same:
         statistics = explain_statistics(runs, layouts, lab.alone, lab.same)
-        limited = (_LIMITED,) if _is_limited(lab) else ()
+        limited = (HIDDEN,) if _is_limited(lab) else ()
         return verdict(statistics, *limited)
     cause, more = _cause(lab, layouts, runs, one)
     return verdict(cause, *more)
@@ -156,7 +152,7 @@ def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded)
     if max(left) <= lab.near * float(np.linalg.norm(one.sketch)) * max(1.0, np.abs(factors).max()):
         powers = find_factor(factors, layouts, lab.near)
         if limited and (powers is None or 0.5 in map(abs, powers)):
-            return LIMITED_OTHERWISE, (_LIMITED,)
+            return LIMITED_OTHERWISE, (HIDDEN,)
         return explain_whole(factors, layouts, lab.near), ()
     for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
         weights = _combination(lab, layouts, runs, groups)

@@ -66,7 +66,7 @@ def local_window_divided_again(window):
 
 
 def global_window_divided_again(shares):
-    """num_items over ranks and window, times the world size, and accelerate divides by the steps."""
+    """num_items over ranks and window, times world size, and accelerate divides by the steps."""
     ranks = windows(shares)
     num_items = sum(map(tokens, flat(ranks)))
     return ddp(

@@ -150,7 +150,7 @@ BUGS = [
         "regularisation counts divided by the replicas", l2_divided_again, EXAMPLES,
     ),
     Bug(
-        "allenai/open-instruct#1161 (× world size)", "× world size on the loss with its aux term",
+        "allenai/open-instruct#1161 (world size)", "the world size multiplies the aux term too",
         ONCE_EACH, world_size_hits_aux, EXAMPLES,
     ),
     Bug(

@@ -140,7 +140,7 @@ BUGS = [
         "mean per replica, then divided by the replicas twice", mean_of_half, EXAMPLES,
     ),
     Bug(
-        "ultralytics/yolov5#8301", "loss times batch times world size: a sum, a convention", None, yolo,
+        "ultralytics/yolov5#8301", "loss times batch times world size: a sum", None, yolo,
         EXAMPLES, "notes",
     ),
     Bug(
