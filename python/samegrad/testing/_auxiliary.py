@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from samegrad.testing._catalogue import Mistake
-from samegrad.testing._layouts import Layout
-from samegrad.testing._updates import Vector
+from samegrad.testing._layouts import Layout, layout, uneven_sizes
+from samegrad.testing._updates import Recorder, Vector
+from samegrad.testing._weights import Fit
 
 if TYPE_CHECKING:
     from samegrad.testing._diagnose import Evidence
@@ -39,40 +40,79 @@ class Explained:
     mistake: Mistake | None
 
 
-def explain_residuals(evidence: Evidence, given: bool) -> Explained | None:
+def explain_residuals(evidence: Evidence, recorder: Recorder, given: bool) -> Explained | None:
     """The term that no examples explain: one direction, as strong as a count says.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times;
     what is left over is (count - Σc) times the term. What the term shares with the examples'
     updates shifts their weights by the same numbers: the shift is fitted over all layouts, and
-    must leave the weights of a row of the catalogue. Where a fixed number divides, one device
-    already leaves something over, and its weights are shifted too.
+    must leave the weights of a row of the catalogue. Layouts of a part of the batch are among
+    them: a sum over all examples would be one direction too, as long as the batch is the same.
+    Where a fixed number divides, one device leaves something over as well, and its weights shift.
+
+    Args:
+        evidence: The runs.
+        recorder: Runs the step on a part of the batch.
+        given: Whether the user gave the weights of the examples.
     """
-    residuals = np.stack([fit.residual for fit in evidence.fits])
-    _, strengths, directions = np.linalg.svd(residuals, full_matrices=False)
-    if len(strengths) > 1 and strengths[1] > 0.05 * strengths[0]:
+    if not _one_direction(evidence.fits):
         return None
-    amplitudes = residuals @ directions[0]
-    found = _counted(evidence, amplitudes)
+    part = _part_of(evidence, recorder)
+    fits = [*evidence.fits, *part.fits]
+    if not _one_direction(fits):
+        return None
+    residuals = np.stack([fit.residual for fit in fits])
+    main = np.linalg.svd(residuals, full_matrices=False)[2][0]
+    found = _counted(evidence, part, residuals @ main)
     if found is None and not evidence.fixed:
         weights = evidence.weights if given else np.ones_like(evidence.weights)
-        found = _counted(replace(evidence, fixed=True, weights=weights), amplitudes)
+        fixed = replace(evidence, fixed=True, weights=weights)
+        part = replace(part, fixed=True, weights=weights[: len(part.weights)])
+        found = _counted(fixed, part, residuals @ main)
     return found
 
 
-def _counted(evidence: Evidence, amplitudes: Vector) -> Explained | None:
+def _one_direction(fits: Sequence[Fit]) -> bool:
+    strengths = np.linalg.svd(np.stack([fit.residual for fit in fits]), compute_uv=False)
+    return len(strengths) < 2 or bool(strengths[1] <= 0.05 * strengths[0])
+
+
+def _part_of(evidence: Evidence, recorder: Recorder) -> Evidence:
+    """Runs on the first examples, as the layouts of all are."""
+    kinds = {(item.replicas, item.micro_batches) for item in evidence.layouts}
+    count = max(len(evidence.weights) // 2, max(r * k for r, k in kinds))
+    layouts = [
+        layout(sizes, k)
+        for r, k in sorted(kinds)
+        if min(sizes := uneven_sizes(count, r)) >= k and count < len(evidence.weights)
+    ]
+    fits = [evidence.basis.fit(recorder.run(item)) for item in layouts]
+    return replace(evidence, layouts=layouts, fits=fits, weights=evidence.weights[:count])
+
+
+def _said(evidence: Evidence, part: Evidence, row: Mistake | None) -> list[Vector]:
+    """The weights in all layouts, 0 for examples that are not in a part."""
+    rest = np.zeros(len(evidence.weights) - len(part.weights))
+    return [
+        np.concatenate([own.right(p) if row is None else own.predicted(row, p), more])
+        for own, more in ((evidence, np.zeros(0)), (part, rest))
+        for p in range(len(own.fits))
+    ]
+
+
+def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> Explained | None:
+    layouts = [*evidence.layouts, *part.layouts]
+    weights = np.stack([fit.weights for fit in (*evidence.fits, *part.fits)])
     found: list[tuple[float, str, Mistake | None]] = []
     for row in (None, *evidence.rows):
-        said = [
-            evidence.right(p) if row is None else evidence.predicted(row, p)
-            for p in range(len(evidence.fits))
-        ]
+        said = np.stack(_said(evidence, part, row))
         for name, count in COUNTS.items():
-            own = [count(item) for item in evidence.layouts]
-            left = np.array([n - weights.sum() for n, weights in zip(own, said, strict=True)])
+            left = np.array([count(item) for item in layouts]) - said.sum(axis=1)
             if np.abs(left).max() < 1e-9 or _cosine(amplitudes, left) < 0.999:
                 continue
-            found.append((_error_with_shift(evidence, left, said), name, row))
+            shift = left @ (weights - said) / (left @ left)
+            error = np.abs(weights - said - np.outer(left, shift)).max()
+            found.append((float(error / np.abs(evidence.right(0)).max()), name, row))
     best = min((error for error, *_ in found), default=np.inf)
     if best > 3 * evidence.tolerance + 1e-3:
         return None
@@ -83,12 +123,6 @@ def _counted(evidence: Evidence, amplitudes: Vector) -> Explained | None:
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(abs(a @ b) / (np.linalg.norm(a) * np.linalg.norm(b)))
-
-
-def _error_with_shift(evidence: Evidence, left: np.ndarray, said: list[np.ndarray]) -> float:
-    found = np.stack([fit.weights - w for fit, w in zip(evidence.fits, said, strict=True)])
-    shift = left @ found / (left @ left)
-    return float(np.abs(found - np.outer(left, shift)).max() / np.abs(evidence.right(0)).max())
 
 
 def _mistake(count: str, row: Mistake | None) -> Mistake:

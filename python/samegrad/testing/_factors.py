@@ -28,6 +28,7 @@ _ALONE: dict[Powers, str] = {
     (0, -1): "micro-batches are divided twice",
     (0, 1): "multiplied by the micro-batches",
 }
+UNNAMED = "a factor on the whole update"
 _TIMES = {1: "", 2: " twice", 0.5: " (their square root)"}
 
 
@@ -85,7 +86,7 @@ def explain_whole(factors: Vector, layouts: Sequence[Layout], tolerance: float) 
     names = ", ".join(
         f"{value:.4g} for {item}" for value, item in list(zip(factors, layouts, strict=True))[:4]
     )
-    return _whole("a factor on the whole update", f"all examples are scaled alike: {names}")
+    return _whole(UNNAMED, f"all examples are scaled alike: {names}")
 
 
 def _whole(name: str, sentence: str) -> Mistake:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,8 @@ from samegrad.testing._catalogue import Mistake
 from samegrad.testing._catalogue._other import COPIES_DIFFER
 from samegrad.testing._clipping import HIDDEN, explain_clipping, is_limited
 from samegrad.testing._diagnosis import Diagnosis, share_rows
-from samegrad.testing._factors import explain_whole, explain_with_factor
-from samegrad.testing._layouts import Layout, layout, uneven_sizes
+from samegrad.testing._factors import UNNAMED, explain_whole, explain_with_factor
+from samegrad.testing._layouts import Layout
 from samegrad.testing._probes import explain_parts
 from samegrad.testing._reported import explain_loss
 from samegrad.testing._statistics import explain_statistics
@@ -22,6 +23,7 @@ from samegrad.testing._updates import Recorder
 if TYPE_CHECKING:
     from samegrad.testing._diagnose import Evidence
 
+_FLOOR = 1e-5  # relative error of weights that float32 leaves at best
 _SAME = 1e-5  # relative; updates that are equal but for rounding in float32
 _NO_SUM = 0.02  # of the update of one device, which no weights of examples explain
 _FIXED = (
@@ -49,21 +51,20 @@ def judge(
     notes = [_FIXED] if evidence.fixed else []
     if max(run.drift for run in evidence.runs) > 1e-6:
         return wrong(evidence, COPIES_DIFFER, (), notes, "the replicas' copies differ")
+    if evidence.fits[0].unexplained > _NO_SUM:
+        evidence = _cleaned(evidence, recorder)
     right = evidence.error(evidence.right)
     unexplained = max(fit.unexplained for fit in evidence.fits)
     usual = max(10 * evidence.fits[0].unexplained, 1e-6)
     if _same(evidence) and (not given or right <= evidence.tolerance):
         return _right(evidence, recorder, notes)
     if unexplained > usual or evidence.fits[0].unexplained > _NO_SUM:
-        found = explain_residuals(evidence, given)
+        found = explain_residuals(evidence, recorder, given)
         if found is not None and found.mistake is None:
             return _right(evidence, recorder, notes)
         if found is not None:
-            part = None
-            if not _of_no_example(evidence, recorder):
-                part = explain_parts(evidence, recorder, replicas, micro_batches)
             what = "another term is scaled with the replicas"
-            return wrong(evidence, part or found.mistake, (), notes, what)
+            return wrong(evidence, found.mistake, (), notes, what)
     if evidence.fits[0].unexplained > _NO_SUM:
         return None
     if right <= evidence.tolerance and unexplained <= usual:
@@ -83,21 +84,16 @@ def judge(
     return wrong(evidence, other, (), notes, "not the update of one device")
 
 
-def _of_no_example(evidence: Evidence, recorder: Recorder) -> bool:
-    """Whether what is left over has one direction, also for a part of the batch.
-
-    A term that is scaled alike for all examples leaves their sum over, which is one direction too
-    as long as the batch is the same.
-    """
-    place = int(np.argmax([np.linalg.norm(fit.residual) for fit in evidence.fits]))
-    item, left = evidence.layouts[place], evidence.fits[place].residual
-    count = max(item.replicas * item.micro_batches, len(evidence.weights) // 2)
-    sizes = uneven_sizes(count, item.replicas)
-    if min(sizes) < item.micro_batches:
-        return True
-    part = evidence.basis.fit(recorder.run(layout(sizes, item.micro_batches))).residual
-    lengths = float(np.linalg.norm(part) * np.linalg.norm(left))
-    return abs(float(part @ left)) >= 0.98 * lengths
+def _cleaned(evidence: Evidence, recorder: Recorder) -> Evidence:
+    """The tolerance without what one direction leaves over on one device."""
+    residuals = np.stack([fit.residual for fit in evidence.fits])
+    main = np.linalg.svd(residuals, full_matrices=False)[2][0]
+    rest = residuals[0] - (residuals[0] @ main) * main
+    count = len(evidence.weights)
+    spare = max(min(recorder.parameters, len(rest)) - count - 1, 1)
+    noise = float(np.linalg.norm(rest)) / np.sqrt(spare)
+    tolerance = 12 * noise * float(evidence.basis.gain.max()) * count
+    return replace(evidence, tolerance=min(max(_FLOOR, tolerance), evidence.tolerance))
 
 
 def _limited(evidence: Evidence) -> bool:
@@ -141,6 +137,8 @@ def _scaled(evidence: Evidence) -> Mistake | None:
     """One factor on all examples of a layout, or a row with a factor: what fits better."""
     whole, spread = _constant(evidence)
     row, error = explain_with_factor(evidence)
+    if whole is not None and whole.name == UNNAMED:
+        return row or whole
     return (
         row
         if whole is None or (row is not None and 3 * error + 0.1 * evidence.tolerance < spread)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from samegrad.testing._diagnose import Evidence
 
 _SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
-_EXAMPLES = 8
+_EXAMPLES = 7  # no multiple of 2 or 3, as even shares hide mistakes
 
 
 def probe_layouts(
@@ -30,8 +30,12 @@ def probe_layouts(
 ) -> list[Layout]:
     """Uneven splits of the examples in turning orders."""
     rng = np.random.default_rng(0)
+    more = {k + 1 for k in micro_batches if k > 1} - set(micro_batches)
     pairs = [
-        (r, k) for r in replicas for k in micro_batches if (r > 1 or k > 1) and r * k <= examples
+        (r, k)
+        for r in replicas
+        for k in (*micro_batches, *more)  # another K tells a factor K from 1 / K
+        if (r > 1 or k > 1) and r * k <= examples
     ]
     found = []
     for place in range(count if pairs else 0):

@@ -10,7 +10,7 @@ import numpy as np
 
 from samegrad.testing._auxiliary import COUNTS
 from samegrad.testing._catalogue import Mistake
-from samegrad.testing._factors import explain_whole
+from samegrad.testing._factors import UNNAMED, explain_whole
 from samegrad.testing._layouts import Layout
 from samegrad.testing._updates import Recorded, Vector
 
@@ -84,7 +84,7 @@ def explain_loss_of(runs: Sequence[Recorded], layouts: Sequence[Layout]) -> str 
 
 def _factor_named(what: str, ratios: Vector, layouts: Sequence[Layout], tolerance: float) -> str:
     row = explain_whole(ratios, layouts, tolerance)
-    return what if "factor on the whole" in row.name else f"{what}: {_named(row)}"
+    return what if row.name == UNNAMED else f"{what}: {_named(row)}"
 
 
 def _difference(
