@@ -64,12 +64,13 @@ def explain_residuals(evidence: Evidence, recorder: Recorder, given: bool) -> Ex
     residuals = np.stack([fit.residual for fit in fits])
     main = np.linalg.svd(residuals, full_matrices=False)[2][0]
     found = _counted(evidence, part, residuals @ main)
-    if found is None and not evidence.fixed:
-        weights = evidence.weights if given else np.ones_like(evidence.weights)
-        fixed = replace(evidence, fixed=True, weights=weights)
-        part = replace(part, fixed=True, weights=weights[: len(part.weights)])
-        found = _counted(fixed, part, residuals @ main)
-    return found
+    if found is not None:
+        return found
+    # With a term in them, weights do not show at once whether a fixed number divides.
+    weights = evidence.weights if given else np.ones_like(evidence.weights)
+    other = replace(evidence, fixed=not evidence.fixed, weights=weights)
+    part = replace(part, fixed=not evidence.fixed, weights=weights[: len(part.weights)])
+    return _counted(other, part, residuals @ main)
 
 
 def _one_direction(fits: Sequence[Fit]) -> bool:
