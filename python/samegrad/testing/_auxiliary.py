@@ -119,14 +119,15 @@ def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> Explaine
         return None
     alike = (item for item in found if item[0] <= best + 0.1 * evidence.tolerance + 1e-6)
     _, name, row = next(alike)
-    return Explained(None if name == "once" and row is None else _mistake(name, row))
+    return Explained(None if name == "once" and row is None else with_term(name, row))
 
 
 def _cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(abs(a @ b) / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-def _mistake(count: str, row: Mistake | None) -> Mistake:
+def with_term(count: str, row: Mistake | None) -> Mistake:
+    """The mistake of a term that counts so, and of a row for the data."""
     if row is not None and count == "once":
         more = "a regularisation or auxiliary term counts once, as it should"
         return replace(row, sentence=f"{row.sentence} ({more})")
@@ -150,4 +151,4 @@ _ALSO = {
 }
 
 
-__all__ = ["Explained", "explain_residuals"]
+__all__ = ["COUNTS", "Explained", "explain_residuals", "with_term"]

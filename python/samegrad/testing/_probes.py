@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samegrad.testing._auxiliary import COUNTS, with_term
 from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._layouts import Layout, uneven_sizes
 from samegrad.testing._updates import Recorded, Recorder, Vector
@@ -156,24 +157,44 @@ def _part(first: Mistake | None, second: Mistake | None, parameters: bool) -> Mi
 
 def explain_whole_batch(
     run: Callable[[Layout], Recorded],
-    examples: int,
     replicas: Sequence[int],
     micro_batches: Sequence[int],
     near: float,
 ) -> Mistake | None:
-    """A row for a step whose examples depend on the whole batch, which the replicas share."""
-    count = min(_EXAMPLES, examples)
-    whole = Layout(((tuple(range(count)),),))
-    layouts = [whole, *probe_layouts(count, replicas, micro_batches, count + _SPARE)]
+    """A row for a step whose examples depend on the whole batch, which the replicas share.
+
+    A term that belongs to no example is one more unknown update, as often as a count says.
+    """
+    whole = Layout(((tuple(range(_EXAMPLES)),),))
+    layouts = [whole, *probe_layouts(_EXAMPLES, replicas, micro_batches, _EXAMPLES + _SPARE)]
     updates = np.stack([run(item).sketch for item in layouts])
-    ones = np.ones(count)
+    limit = near * float(np.linalg.norm(updates))
+    ones = np.ones(_EXAMPLES)
     several = any(item.micro_batches > 1 for item in layouts)
-    found = []
-    for place, row in enumerate(CATALOGUE):
-        if row.weighted or row.empty or (row.micro and not several):
-            continue
-        said = np.stack([row.predict(Situation(item, ones)) for item in layouts])
-        error, rank = outside(updates, said)
-        if rank <= len(layouts) - 4 and error <= near * float(np.linalg.norm(updates)):
-            found.append((rank, place))
-    return CATALOGUE[min(found)[1]] if found else None
+    rows = [
+        row
+        for row in CATALOGUE
+        if not row.weighted and not row.empty and (several or not row.micro)
+    ]
+    right = np.stack([Situation(item, ones).right for item in layouts])
+    if outside(updates, right)[0] <= limit:
+        return None
+    counts = {"": None, **COUNTS}
+    for name, count in counts.items():
+        more = np.zeros((len(layouts), 0))
+        if count is not None:
+            more = np.array([[count(item)] for item in layouts])
+        found = []
+        for place, row in enumerate(rows):
+            said = np.stack([row.predict(Situation(item, ones)) for item in layouts])
+            error, rank = outside(updates, np.concatenate([said, more], axis=1))
+            if rank <= len(layouts) - 4 and error <= limit:
+                found.append((rank, place))
+        if found:
+            row = rows[min(found)[1]]
+            return row if name in ("", "once") else with_term(name, row)
+        if count is not None and name != "once":
+            error, _ = outside(updates, np.concatenate([right, more], axis=1))
+            if error <= limit:
+                return with_term(name, None)
+    return None

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from samegrad.testing._auxiliary import COUNTS
 from samegrad.testing._batches import StepError, rows_of, take
 from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._catalogue._other import (
@@ -27,11 +28,12 @@ from samegrad.testing._catalogue._other import (
     NO_GRADIENT_OF_EXCHANGE,
     SAME_NOISE,
 )
+from samegrad.testing._catalogue._situation import right_weights
 from samegrad.testing._clipping import HIDDEN, is_limited
 from samegrad.testing._diagnosis import Diagnosis
-from samegrad.testing._factors import explain_whole, find_factor
+from samegrad.testing._factors import UNNAMED, explain_whole, find_factor
 from samegrad.testing._layouts import Layout, layout, layouts_for
-from samegrad.testing._probes import explain_whole_batch
+from samegrad.testing._probes import explain_whole_batch, outside
 from samegrad.testing._reported import explain_loss_of
 from samegrad.testing._statistics import explain_statistics
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
@@ -129,9 +131,9 @@ def diagnose_whole(lab: Lab) -> Diagnosis | None:
     if max(run.drift for run in runs) > 1e-6:
         return verdict(COPIES_DIFFER)
     if max(_gap(run, one) for run in runs) <= lab.same:
-        statistics = explain_statistics(runs, layouts, lab.alone, lab.same)
+        mistake = explain_statistics(runs, layouts, lab.alone, lab.same) or _row_of_batch(lab)
         limited = (HIDDEN,) if _is_limited(lab) else ()
-        return verdict(statistics, *limited)
+        return verdict(mistake, *limited)
     cause, more = _cause(lab, layouts, runs, one)
     return verdict(cause, *more)
 
@@ -153,14 +155,19 @@ def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded)
         powers = find_factor(factors, layouts, lab.near)
         if limited and (powers is None or 0.5 in map(abs, powers)):
             return LIMITED_OTHERWISE, (HIDDEN,)
-        return explain_whole(factors, layouts, lab.near), ()
+        whole = explain_whole(factors, layouts, lab.near)
+        return (whole if whole.name != UNNAMED else _row_of_batch(lab) or whole), ()
     for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
         weights = _combination(lab, layouts, runs, groups)
         if weights is not None:
-            note = _how_weighted(lab, layouts, weights, groups, limited)
-            if lab.by_place:
-                return SAME_NOISE, note
-            return (of_limit if limited else LOCAL_STATISTICS), note
+            more = _how_weighted(lab, layouts, weights, groups, limited)
+        elif _with_a_term(lab, layouts, runs, groups):
+            more = (_TERM,)
+        else:
+            continue
+        if lab.by_place:
+            return SAME_NOISE, more
+        return (of_limit if limited or _limits_sums(lab) else LOCAL_STATISTICS), more
     if lab.by_place:
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
@@ -172,9 +179,17 @@ def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded)
     return _shared_batch(lab, layouts, runs, one)
 
 
+def _row_of_batch(lab: Lab) -> Mistake | None:
+    """A row, from splits of a few examples that cannot be even."""
+    try:
+        return explain_whole_batch(lab.run, lab.replicas, lab.micro_batches, lab.same)
+    except Exception:  # a step may refuse small shares, which must not hide what is known
+        return None
+
+
 def _shared_batch(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded) -> Cause:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
-    found = explain_whole_batch(lab.run, lab.examples, lab.replicas, lab.micro_batches, lab.same)
+    found = _row_of_batch(lab)
     if found is not None:
         return found, ()
     even = [
@@ -188,6 +203,7 @@ def _shared_batch(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Re
     return NO_GRADIENT_OF_EXCHANGE, ("found by elimination: no weights of shares fit",)
 
 
+_TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
 Cause = tuple[Mistake, tuple[str, ...]]
 Groups = Callable[[Layout], list[tuple[int, ...]]]
 
@@ -203,17 +219,42 @@ def _parts(item: Layout) -> list[tuple[int, ...]]:
 def _combination(
     lab: Lab, layouts: list[Layout], runs: list[Recorded], groups: Groups
 ) -> list[Vector] | None:
-    """The weights of the groups' own updates in each layout, if they explain all of them."""
-    found = []
+    """The weights of the groups' own updates in each layout, if they explain all of them.
+
+    A term that belongs to no example may be left over: one direction in all layouts.
+    """
+    found, rests = [], []
     for item, run in zip(layouts, runs, strict=True):
         own = np.stack([lab.alone(group).sketch for group in groups(item)])
         if not np.isfinite(own).all():
             return None
         weights, *_ = np.linalg.lstsq(own.T, run.sketch, rcond=None)
-        if np.linalg.norm(run.sketch - weights @ own) > lab.near * np.linalg.norm(run.sketch):
-            return None
+        rests.append((run.sketch - weights @ own) / np.linalg.norm(run.sketch))
         found.append(np.asarray(weights, dtype=np.float64))
-    return found
+    strengths = np.linalg.svd(np.stack(rests), compute_uv=False)
+    left = strengths[1] if len(strengths) > 3 else strengths[0]
+    return found if left <= lab.near * np.sqrt(len(layouts)) else None
+
+
+def _with_a_term(lab: Lab, layouts: list[Layout], runs: list[Recorded], groups: Groups) -> bool:
+    """Whether a row for the shares leaves one term over in all layouts, as a count says."""
+    ones = np.ones(lab.examples)
+    own = [np.stack([lab.alone(group).sketch for group in groups(item)]) for item in layouts]
+    updates = np.stack([run.sketch for run in runs])
+    limit = lab.near * float(np.linalg.norm(updates))
+    for predict in (right_weights, *(r.predict for r in CATALOGUE if not r.weighted)):
+        each = [predict(Situation(item, ones)) for item in layouts]
+        for fixed in (False, True):
+            said = [
+                np.array([w[list(g)].mean() * (lab.examples if fixed else len(g)) for g in gs])
+                for w, gs in zip(each, map(groups, layouts), strict=True)
+            ]
+            rest = updates - np.stack([w @ u for w, u in zip(said, own, strict=True)])
+            for count in COUNTS.values():
+                left = np.array([[count(i) - w.sum()] for i, w in zip(layouts, said, strict=True)])
+                if np.abs(left).max() > 1e-9 and outside(rest, left)[0] <= limit:
+                    return True
+    return False
 
 
 def _how_weighted(
@@ -253,6 +294,24 @@ def _is_limited(lab: Lab) -> bool:
         except Exception:  # a step may refuse a single example
             break
     return is_limited(lengths)
+
+
+def _limits_sums(lab: Lab) -> bool:
+    """Whether a few examples together go where they go one by one, and only not as far.
+
+    One direction may be left over: a term that is added behind the limit.
+    """
+    groups = [(0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
+    try:
+        singles = np.stack([lab.alone([i]).sketch for i in range(5)])
+    except Exception:  # a step that refuses a single example is no sum
+        return False
+    if lab.examples < 5 or lab.recorder.parameters < 16 or not np.isfinite(singles).all():
+        return False
+    updates = np.stack([lab.alone(group).sketch for group in groups])
+    rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
+    strengths = np.linalg.svd(rests, compute_uv=False)
+    return bool(strengths[1] <= lab.near * np.linalg.norm(updates))
 
 
 def _by_pieces(layouts: list[Layout], runs: list[Recorded], one: Recorded, near: float) -> bool:
