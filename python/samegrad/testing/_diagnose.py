@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,13 @@ from samegrad.testing._whole import diagnose_whole, lab_for
 
 _ENOUGH = 6  # independent examples tell shares of different sizes apart
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
+
+
+@lru_cache(maxsize=1024)
+def _alone_weights(mistake: Mistake, weights: tuple[float, ...]) -> Vector:
+    """What a mistake makes of each example by itself; 1 where that is nothing."""
+    own = [mistake.predict(Situation(layout([1]), np.array([w])))[0] for w in weights]
+    return np.array([value if value != 0 else 1.0 for value in own])
 
 
 @dataclass
@@ -63,11 +71,8 @@ class Evidence:
         values = mistake.predict(situation)
         if self.fixed:
             return values / situation.right
-        own = np.array(
-            [mistake.predict(Situation(layout([1]), self.weights[i : i + 1]))[0]
-             for i in range(len(self.weights))]
-        )  # fmt: skip
-        return values / np.where(own == 0, 1.0, own)
+        own = _alone_weights(mistake, tuple(self.weights))
+        return np.asarray(values / own, dtype=np.float64)
 
     def error(self, expected: Callable[[int], Vector]) -> float:
         """How far the weights found are from those expected, relative to the right ones."""

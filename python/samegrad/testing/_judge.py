@@ -141,7 +141,7 @@ def _scaled(evidence: Evidence) -> Mistake | None:
         return row or whole
     return (
         row
-        if whole is None or (row is not None and 3 * error + 0.1 * evidence.tolerance < spread)
+        if whole is None or (row is not None and 3 * error < spread > evidence.tolerance)
         else whole
     )
 
