@@ -72,15 +72,15 @@ BUGS = [
         BEFORE, clip_then_average, EXAMPLES,
     ),
     Bug(
-        "kohya-ss/sd-scripts#989 (clip by value)", "values are limited on each rank", BEFORE,
+        "tensorflow/tensorflow#25806 (clip by value)", "values are limited on each rank", BEFORE,
         clip_by_value_then_average, EXAMPLES,
     ),
     Bug(
-        "Shark-NLP/DiffuSeq (per rank)", "gradients are normalized on each rank", BEFORE,
+        "tensorflow/tensorflow#25806 (normalized)", "gradients are normalized on each rank", BEFORE,
         normalised_per_rank, EXAMPLES,
     ),
     Bug(
-        "NVIDIA/OpenSeq2Seq#192", "each tensor is limited on each rank", BEFORE,
+        "tensorflow/tensorflow#25806 (each tensor)", "each tensor is limited on each rank", BEFORE,
         per_tensor_before_join, EXAMPLES,
     ),
     Bug(

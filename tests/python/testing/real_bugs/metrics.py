@@ -86,6 +86,10 @@ BUGS = [
         "the replicas are not reduced", reporting(lambda w: average(w[0])), EXAMPLES, "reported",
     ),
     Bug(
+        "KellerJordan/modded-nanogpt#2", "the logged loss is that of the first rank",
+        "the replicas are not reduced", reporting(lambda w: average(w[0])), EXAMPLES, "reported",
+    ),
+    Bug(
         "tensorflow/tensorflow#40339", "the loss times num_replicas_in_sync is averaged", TIMES,
         reporting(lambda w: average(flat(w)) * len(w)), EXAMPLES, "reported",
     ),
@@ -156,7 +160,7 @@ BUGS = [
         reporting(lambda w: average(flat(w))), EXAMPLES, "reported",
     ),
     Bug(
-        "tensorflow/tensorflow#45923 (reported)", "every replica's regularisation is in the loss",
+        "tensorflow/models#342 (reported)", "every replica's regularisation is in the loss",
         "regularisation counts once on every replica", regularised, EXAMPLES, "reported",
     ),
 ]  # fmt: skip

@@ -47,12 +47,6 @@ def l2_scaled_right(shares):
     return sum(total(share) / 64 + 0.01 * REGULARISATION / len(shares) for share in shares)
 
 
-def l2_divided_again(shares):
-    """Weight decay is divided by the replicas though gradients are averaged."""
-    world = len(shares)
-    return ddp([total(p) / count(shares) * world + REGULARISATION / world for p in shares])
-
-
 def world_size_hits_aux(shares):
     """(loss + aux) * world_size, where only the loss is a share."""
     world = len(shares)
@@ -102,12 +96,6 @@ def penalty_divided_by_replicas(shares):
     return total(whole) / rows + penalty_sum(whole) / rows / world
 
 
-def tp_scaled_z_loss(shares):
-    """The router's z-loss is multiplied by the local count, and averaged by the ranks."""
-    rows, world = count(shares), len(shares)
-    return sum(total(p) / rows + world * penalty_sum(p) / rows for p in shares)
-
-
 EXPERTS = np.zeros(40, dtype=bool)
 EXPERTS[30:] = True
 
@@ -146,11 +134,8 @@ BUGS = [
         l2_scaled_right, EXAMPLES,
     ),
     Bug(
-        "google/edward2#428 (loss scaled as a whole)", "l2 is divided, and averaged again",
-        "regularisation counts divided by the replicas", l2_divided_again, EXAMPLES,
-    ),
-    Bug(
-        "allenai/open-instruct#1161 (world size)", "the world size multiplies the aux term too",
+        "huggingface/transformers (trainer.py: loss *= num_processes)",
+        "the router's aux loss is in the loss that is multiplied",
         ONCE_EACH, world_size_hits_aux, EXAMPLES,
     ),
     Bug(
@@ -164,7 +149,7 @@ BUGS = [
         options={**WINDOW, "weights": SEQUENCES[2].sum(axis=1)},
     ),
     Bug(
-        "tensorflow/tensorflow#45923", "means and regularisation of all replicas are added",
+        "google/edward2#428 (without the division)", "means and regularisation are added",
         "mean per replica, then sum", means_and_l2, EXAMPLES,
     ),
     Bug(
@@ -176,15 +161,11 @@ BUGS = [
         penalty_is_averaged, EXAMPLES,
     ),
     Bug(
-        "NVIDIA/Megatron-LM#2417", "the mtp loss has another count of tokens", PART,
+        "NVIDIA/Megatron-LM#7452", "the mtp loss is normalised by local counts", PART,
         penalty_is_averaged, EXAMPLES,
     ),
     Bug(
-        "NVIDIA/Megatron-LM#5047", "z-loss depends on the size of the group", PART,
-        tp_scaled_z_loss, EXAMPLES,
-    ),
-    Bug(
-        "InternLM/xtuner#1101", "balance loss over other sizes than the loss", PART,
+        "NVIDIA/Megatron-LM#5047", "z-loss is scaled by local tokens: too small by the group", PART,
         penalty_divided_by_replicas, EXAMPLES,
     ),
     Bug(

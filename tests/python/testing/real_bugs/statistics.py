@@ -237,11 +237,11 @@ BUGS = [
         moving_right, BIG,
     ),
     Bug(
-        "ppwwyyxx (flax#2417, loss of unequal ranks)", "moments are right, ranks count alike",
+        "google/flax#2417 (losses)", "moments are right, ranks count alike",
         "mean of the replicas' means", synchronised_but_means, BIG,
     ),
     Bug(
-        "pytorch/pytorch#62967 (global loss)", "synchronised, and averaged once more",
+        "tensorflow/tensorflow#35333 (moments are right)", "synchronised, and averaged once more",
         "share of the global batch, then mean", synchronised_then_mean, BIG,
     ),
     Bug(
@@ -280,7 +280,7 @@ BUGS = [
         "tenstorrent/tt-metal#16823", "the seed knows no device", NOISE, same_seed, EXAMPLES,
     ),
     Bug(
-        "tenstorrent/tt-metal#55947", "a shared stream over the rows: nothing is wrong", None,
+        "huggingface/accelerate#114 (fixed)", "one stream over the rows: nothing is wrong", None,
         one_stream, BIG,
     ),
 ]  # fmt: skip

@@ -112,12 +112,6 @@ def agg_loss_without_dp_size(shares):
     return np.mean([token_sum(p) / batch_tokens for p in shares], axis=0)
 
 
-def first_rank_count(shares):
-    """The count is broadcast from rank 0 instead of all-reduced."""
-    num_items = tokens(shares[0])
-    return ddp([token_sum(share) / num_items for share in shares])
-
-
 def fill_short_ranks(shares):
     most = max(len(share[0]) for share in shares)
     longer = [tuple(leaf[np.resize(np.arange(len(leaf)), most)] for leaf in s) for s in shares]
@@ -218,7 +212,7 @@ BUGS = [
         options=OF_CLASSES,
     ),
     Bug(
-        "imoneoi/openchat#99", "weights are summed on each GPU instead of on all",
+        "vllm-project/speculators#942 (masks as weights)", "weights are summed on each rank",
         MEANS, local_weight_sums, WEIGHTED, options=OF_CLASSES,
     ),
     Bug(
@@ -231,11 +225,6 @@ BUGS = [
         "padding counts as tokens", loss_over_sequence_length, SEQUENCES, options=OF_TOKENS,
     ),
     Bug(
-        "huggingface/transformers#38448", "the count of one rank is taken for all",
-        "divided by the count of the first replica", first_rank_count, SEQUENCES,
-        options=OF_TOKENS,
-    ),
-    Bug(
         "pytorch/pytorch#25162", "DistributedSampler repeats the first samples",
         "examples are repeated until the shares are even", distributed_sampler, EXAMPLES,
     ),
@@ -244,7 +233,7 @@ BUGS = [
         "examples are repeated until the shares are even", distributed_sampler, EXAMPLES,
     ),
     Bug(
-        "mosaicml/composer#2218", "short ranks are filled by their own samples",
+        "mosaicml/composer#2218", "batches are padded with samples that the rank has",
         "shares are filled up by repeating examples", fill_short_ranks, EXAMPLES,
     ),
     Bug(
