@@ -122,7 +122,8 @@ def diagnose(
             one device makes of them.
         replicas: Numbers of replicas to try.
         micro_batches: Numbers of micro-batches to try.
-        examples: How many examples of the batch are used at most.
+        examples: How many examples of the batch are used at most; a little fewer where their
+            number could be divided by that of the replicas.
         empty_share: Whether a replica without examples is tried as well. Default: it is, but a
             step that cannot do without examples is not accused for that; a step says by an
             attribute `takes_empty_shares = False` that it must not be tried.
@@ -201,7 +202,7 @@ def _gather(
     recorder = Recorder(step, take(batch, chosen), width=max(256, 8 * count), seed=seed)
     singles = _alone(recorder, count)
     _refuse_adaptive(singles)
-    free = independent(singles)
+    free = _with_room(independent(singles), recorder.parameters, replicas)
     if _ENOUGH <= len(free) < count:  # weights of the others could not be told apart
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
@@ -238,6 +239,14 @@ def _indivisible(count: int, replicas: Sequence[int]) -> int:
         if all(fewer % r for r in replicas if r > 1):
             return fewer
     return count
+
+
+def _with_room(free: list[int], parameters: int, replicas: Sequence[int]) -> list[int]:
+    """So few examples that their updates do not fill the space: terms show in what is left."""
+    room = max(_ENOUGH + 1, parameters - 3)
+    if len(free) <= room:
+        return free
+    return free[: _indivisible(room, replicas)]
 
 
 def _alone(recorder: Recorder, count: int) -> list[Recorded]:

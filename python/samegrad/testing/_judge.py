@@ -80,6 +80,8 @@ def judge(
             return wrong(evidence, part, (), notes, "a part of the update is scaled by itself")
     if near:
         return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
+    if not given and _same(evidence, 6 * _rounding(evidence, recorder)):
+        return _right(evidence, recorder, notes)
     other = explain_clipping(evidence) or _scaled(evidence)
     return wrong(evidence, other, (), notes, "not the update of one device")
 
@@ -100,10 +102,18 @@ def _limited(evidence: Evidence) -> bool:
     return is_limited([run.lengths for run in (*evidence.singles, evidence.runs[0])])
 
 
-def _same(evidence: Evidence) -> bool:
+def _same(evidence: Evidence, near: float = _SAME) -> bool:
     one = evidence.runs[0].sketch
     scale = float(np.linalg.norm(one))
-    return all(np.linalg.norm(run.sketch - one) <= _SAME * scale for run in evidence.runs)
+    return all(np.linalg.norm(run.sketch - one) <= near * scale for run in evidence.runs)
+
+
+def _rounding(evidence: Evidence, recorder: Recorder) -> float:
+    """How far the update of one device moves when the examples come in another order."""
+    one = evidence.runs[0].sketch
+    order = tuple(range(len(evidence.weights)))[::-1]
+    turned = recorder.run(Layout(((order,),))).sketch
+    return float(min(np.linalg.norm(turned - one) / np.linalg.norm(one), _NO_SUM / 4))
 
 
 def _right(evidence: Evidence, recorder: Recorder, notes: list[str]) -> Diagnosis:
