@@ -74,14 +74,14 @@ def judge(
         return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
     if _limited(evidence):
         return None
+    if not given and _same(evidence, 6 * _rounding(evidence, recorder)):
+        return _right(evidence, recorder, notes)
     if unexplained > usual:
         part = explain_parts(evidence, recorder, replicas, micro_batches)
         if part is not None:
             return wrong(evidence, part, (), notes, "a part of the update is scaled by itself")
     if near:
         return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
-    if not given and _same(evidence, 6 * _rounding(evidence, recorder)):
-        return _right(evidence, recorder, notes)
     other = explain_clipping(evidence) or _scaled(evidence)
     return wrong(evidence, other, (), notes, "not the update of one device")
 

@@ -33,6 +33,8 @@ def explain_loss(evidence: Evidence) -> str | None:
     each = np.array(own, dtype=np.float64)
     found = np.array(losses, dtype=np.float64)
     tolerance = max(min(evidence.tolerance, 1e-2), _EXACT)
+    if _difference(found, float(found[0]), evidence.layouts, _EXACT) is None:
+        return None
     scale = max(float(np.abs(found[0]).max()), 1e-300)
     judge = replace(evidence, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
     right = float(judge.right(0) @ each)

@@ -124,6 +124,16 @@ PLAIN = {
         lambda s: mean(without_rest(s)),
         lambda s: total(without_rest(s)) / (count(s) // len(s) * len(s)),
     ],
+    "only the last replica is kept": [
+        lambda s: mean(s[-1]),
+        lambda s: [mean(p) for p in s].pop(),
+    ],
+    "shares are weighted by their counts twice": [
+        lambda s: (
+            sum(len(p[0]) ** 2 * mean(p) for p in s) / np.square([len(p[0]) for p in s]).sum()
+        ),
+        lambda s: sum(total(p) * len(p[0]) for p in s) / sum(len(p[0]) ** 2 for p in s),
+    ],
     "the replicas are not reduced": [lambda s: mean(s[0]), lambda s: total(s[0]) / len(s[0][0])],
     "the replicas are not reduced, though divided by all": [
         lambda s: total(s[0]) / count(s),

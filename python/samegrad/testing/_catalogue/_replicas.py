@@ -86,6 +86,21 @@ REPLICAS: tuple[Mistake, ...] = (
         report="it is the share of the first replica alone",
     ),
     Mistake(
+        "only the last replica is kept",
+        "replicas overwrite each other instead of being added, so that the last one alone counts",
+        "w_i / W_R on the last replica, 0 elsewhere",
+        "sum the gradients over the replicas before the update",
+        lambda s: (s.replica == s.replica.max()) * s.weights / s.of_replica,
+        report="it is that of the last replica alone",
+    ),
+    Mistake(
+        "shares are weighted by their counts twice",
+        "each replica gives a sum, and is weighted by its count as if it gave a mean",
+        "w_i W_r / Σ W_r²  instead of  w_i / W",
+        "weight means by counts, or add sums: not both",
+        lambda s: s.weights * s.of_replica / (s.weights @ s.of_replica),
+    ),
+    Mistake(
         "the last replica is left out",
         "losses are divided by the global batch, but the gradient of the last replica does not "
         "reach the sum",
