@@ -44,8 +44,8 @@ def judge(
     Args:
         evidence: The runs.
         recorder: Runs the step on more layouts.
-        replicas: Numbers of replicas to try.
-        micro_batches: Numbers of micro-batches to try.
+        replicas: Numbers to try.
+        micro_batches: The same.
         given: Whether the user gave the weights of the examples.
     """
     notes = [_FIXED] if evidence.fixed else []
@@ -63,8 +63,7 @@ def judge(
         if found is not None and found.mistake is None:
             return _right(evidence, recorder, notes)
         if found is not None:
-            what = "another term is scaled with the replicas"
-            return wrong(evidence, found.mistake, (), notes, what)
+            return wrong(evidence, found.mistake, (), notes, "another term is scaled with them")
     if evidence.fits[0].unexplained > _NO_SUM:
         return None
     if right <= evidence.tolerance and unexplained <= usual:
@@ -77,8 +76,7 @@ def judge(
     if not given and _same(evidence, 6 * _rounding(evidence, recorder)):
         return _right(evidence, recorder, notes)
     if unexplained > usual:
-        part = explain_parts(evidence, recorder, replicas, micro_batches)
-        if part is not None:
+        if part := explain_parts(evidence, recorder, replicas, micro_batches):
             return wrong(evidence, part, (), notes, "a part of the update is scaled by itself")
     if near:
         return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
