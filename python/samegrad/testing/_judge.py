@@ -75,9 +75,8 @@ def judge(
         return None
     if not given and _same(evidence, 6 * _rounding(evidence, recorder)):
         return _right(evidence, recorder, notes)
-    if unexplained > usual:
-        if part := explain_parts(evidence, recorder, replicas, micro_batches):
-            return wrong(evidence, part, (), notes, "a part of the update is scaled by itself")
+    if unexplained > usual and (part := explain_parts(evidence, recorder, replicas, micro_batches)):
+        return wrong(evidence, part, (), notes, "a part of the update is scaled by itself")
     if near:
         return wrong(evidence, near[0], tuple(near[1:]), notes, "not the update of one device")
     other = explain_clipping(evidence) or _scaled(evidence)
