@@ -58,6 +58,7 @@ class Walk {
       flows |= cts.back() != kNoValue;
     }
     if (!flows) return;
+    const Builder::Deriving deriving(b_, node.location);
     const VjpArgs args{b_, node.attrs, node.inputs, node.outputs, cts};
     const Values result = node.op->has(kControl) ? derive_control(node, args) : derive(node, args);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {

@@ -1,5 +1,7 @@
 #include "bind/arguments.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "bind/convert.h"
 #include "bind/row_parts.h"
@@ -91,8 +93,18 @@ class Reader {
     }
   }
 
+  // Which arguments have as many examples as an earlier one: that is part of the program.
+  void append_pattern(const std::vector<Array>& arrays, const ExampleAxis& batch) {
+    ExampleCounts counts = counts_of(arrays, batch);
+    const auto same = std::ranges::find_if(
+        counts_, [&](const ExampleCounts& known) { return same_counts(known, counts); });
+    append('=', same - counts_.begin());
+    if (same == counts_.end()) counts_.push_back(std::move(counts));
+  }
+
   void add(std::vector<Array> arrays, const ExampleAxis& batch) {
     append_type(arrays[0], batch);
+    if (batch.exists()) append_pattern(arrays, batch);
     for (const Array& array : arrays) append_sizes(array);
     result_.arrays.push_back(std::move(arrays));
   }
@@ -169,6 +181,7 @@ class Reader {
   }
 
   Arguments result_;
+  std::vector<ExampleCounts> counts_;
   std::string key_;
   py::list objects_;
 };

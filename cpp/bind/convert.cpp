@@ -11,8 +11,9 @@ const Array& concrete(const Tensor& tensor, const char* who) {
     fail(
         ErrorKind::kType, who,
         "this tensor has no value yet: it belongs to a function that is being traced, where it can "
-        "be neither a Python number nor the condition of an `if`; return it from the function to "
-        "look at it, print it with samegrad.print, or decide with samegrad.where.");
+        "be neither a Python number nor the condition of an `if`, nor be printed; return it from "
+        "the function to look at it, print it with samegrad.print, decide with samegrad.cond or "
+        "samegrad.where, or look at all values under samegrad.config.run_functions_eagerly(True).");
   }
   return tensor.array;
 }

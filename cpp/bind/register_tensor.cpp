@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
+#include "bind/look.h"
 
 namespace py = pybind11;
 
@@ -56,12 +57,28 @@ void register_tensor(py::module_& m) {
                                const auto trace = current_trace();
                                return trace != nullptr && t.recorded.lock() == trace;
                              })
+      // Whether its step was given what it needs to look at values while it is traced.
+      .def_property_readonly("_looks",
+                             [](const Tensor& t) { return t.symbolic() && t.trace->looks(); })
+      // Its values: one, or one per replica where they differ.
+      .def(
+          "_look",
+          [](const Tensor& t, bool anywhere) {
+            ExampleAxis batch = t.type.batch;
+            batch.symbol = 0;
+            py::list parts;
+            for (const Array& array : look(t, "Tensor", anywhere)) {
+              parts.append(make_tensor(array, batch));
+            }
+            return parts;
+          },
+          py::arg("anywhere") = false)
       .def("_fix_size", &fix_size)
-      .def("_numpy", [](const Tensor& t) { return numpy_from_array(concrete(t, "Tensor.numpy")); })
-      .def("_view", [](const Tensor& t) { return numpy_view(concrete(t, "Tensor")); })
+      .def("_numpy", [](const Tensor& t) { return numpy_from_array(known(t, "Tensor.numpy")); })
+      .def("_view", [](const Tensor& t) { return numpy_view(known(t, "Tensor")); })
       .def("_item",
            [](const Tensor& t) {
-             const Array& array = concrete(t, "Tensor");
+             const Array array = known(t, "Tensor");
              check_type(array.size() == 1, "Tensor",
                         "only a tensor of one element is a number: got shape ",
                         to_string(array.shape()), ".");
@@ -71,6 +88,13 @@ void register_tensor(py::module_& m) {
            [](const Tensor& t, int axis, std::int64_t rows) {
              return make_tensor(concrete(t, "Tensor"), {axis, rows, 0});
            })
+      .def(
+          "_of_counts",
+          [](Tensor t, int examples, int replicas) {
+            t.counts = CountPowers{0, std::int8_t(examples), std::int8_t(replicas)};
+            return t;
+          },
+          py::arg("examples"), py::arg("replicas"))
       .def("_as_plain", [](const Tensor& t) { return make_tensor(concrete(t, "Tensor")); });
 }
 

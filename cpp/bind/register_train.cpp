@@ -100,6 +100,32 @@ void register_variable(py::module_& m) {
   });
 }
 
+// By their keys in samegrad/_scaling_check.py.
+const char* name_of(ScalingMistake::Kind kind) {
+  constexpr const char* kNames[] = {"mean_then_sum",       "share_then_mean", "reduced_loss",
+                                    "regularization",      "penalty",         "nonlinear_share",
+                                    "share_in_mean_metric"};
+  return kNames[int(kind)];
+}
+
+py::tuple check_scaling(Trace& trace, const std::vector<Tensor>& outputs) {
+  Values values;
+  for (const Tensor& output : outputs) values.push_back(trace.lift(output));
+  const ScalingReport report = trace.check_scaling(values);
+  py::list mistakes;
+  for (const ScalingMistake& mistake : report.mistakes) {
+    mistakes.append(py::make_tuple(name_of(mistake.kind), mistake.location));
+  }
+  return py::make_tuple(mistakes, report.shares);
+}
+
+ValueUse::Kind use_of(const std::string& name) {
+  if (name == "gradient") return ValueUse::Kind::kGradient;
+  if (name == "assignment") return ValueUse::Kind::kAssignment;
+  check_value(name == "mean", "note_use", "unknown use '", name, "'.");
+  return ValueUse::Kind::kMean;
+}
+
 void register_trace(py::module_& m) {
   py::class_<Trace, std::shared_ptr<Trace>>(m, "Trace")
       .def(py::init([](int replicas) {
@@ -113,12 +139,17 @@ void register_trace(py::module_& m) {
       .def("exit", [](const std::shared_ptr<Trace>&) { pop_trace(); })
       .def(
           "argument",
-          [](Trace& t, const Tensor& example, bool varying, std::int64_t total_rows) {
-            return t.tensor(
-                t.argument(concrete(example, "argument"), example.type.batch, varying, total_rows));
+          [](Trace& t, const std::vector<Tensor>& parts) {
+            std::vector<Array> arrays;
+            for (const Tensor& part : parts) arrays.push_back(concrete(part, "argument"));
+            return t.tensor(t.argument(arrays, parts.at(0).type.batch));
           },
-          py::arg("example"), py::arg("varying"), py::arg("total_rows") = -1)
+          py::arg("parts"))
+      .def(
+          "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
+          py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
+      .def("check_scaling", &check_scaling, py::arg("outputs"))
       .def(
           "finish",
           [](Trace& t, const std::vector<Tensor>& outputs, const PlanOptions& options) {
@@ -127,6 +158,9 @@ void register_trace(py::module_& m) {
             return compile_step(t.finish(std::move(values)), options);
           },
           py::arg("outputs"), py::arg("options"));
+  m.def("note_use", [](const std::string& use, const Tensor& tensor) {
+    if (const auto trace = current_trace()) trace->use(use_of(use), tensor);
+  });
   m.def("take_messages", &take_messages);
   m.def("tracing", [] {
     const auto trace = current_trace();
@@ -208,6 +242,10 @@ void register_train(py::module_& m) {
   register_trace(m);
   register_tape(m);
   Trace::locate = locate_user;
+  Trace::unlocked = [](const std::function<void()>& run) {
+    const py::gil_scoped_release release;
+    run();
+  };
   py::class_<RandomState>(m, "RandomState")
       .def_readwrite("seed", &RandomState::seed)
       .def_readwrite("step", &RandomState::step)

@@ -75,6 +75,8 @@ Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attr
   for (Value input : inputs) types.push_back(graph_.type(input));
   Inferred inferred = op.infer({op, types, node.attrs, graph_.symbols});
   node.locality = inferred.locality;
+  node.derivative = deriving_.has_value();
+  node.location = deriving_.value_or(-1);
   const bool shared = op.has(kCollective) || op.has(kGlobalFact);
   const bool varying = !shared && (op.has(kReplicaFact) || any_varying(graph_, inputs));
   const auto index = std::int32_t(graph_.nodes.size());
@@ -98,7 +100,9 @@ Values Builder::many(std::string_view op, std::initializer_list<Value> inputs, A
 }
 
 Value Builder::number(DType dtype, double value) {
-  return graph_.add_constant(Array::number(dtype, value));
+  const Value constant = graph_.add_constant(Array::number(dtype, value));
+  graph_.values[std::size_t(constant)].counts = CountPowers{};  // the rules of rows have no counts
+  return constant;
 }
 
 }  // namespace samegrad

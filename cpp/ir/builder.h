@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -22,11 +23,27 @@ class Builder {
   // A 0-d constant of the dtype.
   virtual Value number(DType dtype, double value);
 
+  // While it lives, nodes are derivatives of one that the user's program wrote at `location`.
+  class Deriving {
+   public:
+    Deriving(Builder& b, std::int32_t location) : b_(b), before_(b.deriving_) {
+      b.deriving_ = location;
+    }
+    ~Deriving() { b_.deriving_ = before_; }
+    Deriving(const Deriving&) = delete;
+    Deriving& operator=(const Deriving&) = delete;
+
+   private:
+    Builder& b_;
+    std::optional<std::int32_t> before_;
+  };
+
   Graph& graph() { return graph_; }
   const ValueType& type(Value value) const { return graph_.type(value); }
 
  private:
   Graph& graph_;
+  std::optional<std::int32_t> deriving_;
 };
 
 // The attributes with fallbacks filled in, in schema order; TypeError/ValueError for unknown,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,14 @@ enum class Locality : std::uint8_t {
 
 enum class Source : std::uint8_t { kNode, kArgument, kVariable, kConstant };
 
+// Powers of the counts that a factor is made of.
+struct CountPowers {
+  std::int8_t local = 0;     // examples of the replica
+  std::int8_t global = 0;    // examples of all replicas
+  std::int8_t replicas = 0;  // how many there are
+  bool operator==(const CountPowers&) const = default;
+};
+
 struct ValueInfo {
   ValueType type;
   Source source = Source::kNode;
@@ -33,6 +42,8 @@ struct ValueInfo {
   std::int32_t result = 0;  // which of the node's results
   // May differ between replicas.
   bool varying = false;
+  // Of a constant: what the program said that it is made of, if it did.
+  std::optional<CountPowers> counts = {};
 };
 
 struct Node {
@@ -43,6 +54,7 @@ struct Node {
   Locality locality = Locality::kWhole;
   // The user's line, "train.py:31", for messages.
   std::int32_t location = -1;
+  bool derivative = false;  // made by the gradient walk
 };
 
 struct Argument {

@@ -25,6 +25,7 @@ enum Trait : std::uint32_t {
   kAliases = 1u << 7,      // the result has the bytes of the first operand (reshape)
   kGlobalFact = 1u << 8,   // equal on all replicas without communication, whatever the operands are
   kControl = 1u << 9,      // runs the graphs among its attributes
+  kSpread = 1u << 10,      // one number everywhere: the operand, or the attribute "value"
 };
 
 enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType, kGraph };
@@ -73,6 +74,18 @@ struct Sample {
   double integer_high = 0;                 // integer operands are drawn from [0, integer_high)
 };
 
+// What becomes of factors of the operands. By it plan/scaling.cpp follows the counts that a program
+// multiplies and divides by.
+enum class Scaling : std::uint8_t {
+  kNone,      // nothing simple
+  kSum,       // operands are added, joined or moved: a factor of all is one of the result
+  kChoice,    // one of the operands, as maximum takes
+  kProduct,   // the factors multiply
+  kQuotient,  // the first operand's factor by that of the second
+  kInverse,   // one by the factor
+  kCount      // the result is a count
+};
+
 // The one function of the kernel table that an elementwise row is.
 struct BlockFn {
   enum Kind : std::uint8_t { kNone, kUnary, kBinary, kSelect, kCast } kind = kNone;
@@ -101,6 +114,8 @@ struct OpDef {
   BinaryFn combine{};
   // kTree: examples in a leaf of the tree of this result, where it is not always kLeafExamples.
   std::int64_t (*leaf_examples)(const ValueType& result) = nullptr;
+  Scaling scaling = Scaling::kNone;
+  std::uint32_t scaled = ~0u;  // operands (bit mask) that it is about, all others being parameters
   // Operands (bit mask) whose values are not read, only their types.
   std::uint32_t type_only = 0;
   // The operand that is worth preparing once per step when it has no examples (a packed filter),
@@ -108,6 +123,9 @@ struct OpDef {
   int prepared_operand = -1;
   std::size_t (*prepared_bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
   void (*prepare)(std::span<const View> in, const Attrs& attrs, void* prepared) = nullptr;
+  // Products: the row that adds a bias to the result as well, and takes its relu if asked to; its
+  // attributes are the same but for those that it leaves out. Empty: none.
+  std::string with_bias = {};
   // Elementwise rows: what a fused loop runs on blocks.
   BlockFn block = {};
   std::vector<Sample> samples = {};

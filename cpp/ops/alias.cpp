@@ -11,6 +11,7 @@ OpDef identity_row() {
   op.name = "identity";
   op.doc = "The operand itself.";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.traits = kAliases;
   op.infer = same_as_input;
   op.kernel = copy_bytes;

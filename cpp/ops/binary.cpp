@@ -50,6 +50,24 @@ std::vector<Sample> binary_samples(DTypes dtypes, double low, double high) {
           sample({{5, 2, 3}, {1, 2, 1}}, {1, 0})};
 }
 
+constexpr Scaling scaling_of(BinaryFn fn) {
+  switch (fn) {
+    case BinaryFn::k_add:
+    case BinaryFn::k_sub:
+      return Scaling::kSum;
+    case BinaryFn::k_mul:
+      return Scaling::kProduct;
+    case BinaryFn::k_div:
+    case BinaryFn::k_div_no_nan:
+      return Scaling::kQuotient;
+    case BinaryFn::k_maximum:
+    case BinaryFn::k_minimum:
+      return Scaling::kChoice;
+    default:
+      return Scaling::kNone;
+  }
+}
+
 template <BinaryFn kFn, DTypes kAllowed, ResultKind kResult, class Gradient>
 OpDef binary_row(const char* name, const char* doc, double low, double high) {
   OpDef op;
@@ -57,6 +75,7 @@ OpDef binary_row(const char* name, const char* doc, double low, double high) {
   op.doc = doc;
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
+  op.scaling = scaling_of(kFn);
   op.traits = kElementwise;
   op.infer = binary_rule<kAllowed, kResult>;
   op.kernel = binary_kernel<kFn>;

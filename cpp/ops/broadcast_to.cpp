@@ -103,6 +103,7 @@ OpDef broadcast_to_row() {
   op.name = "broadcast_to";
   op.doc = "Repeated along axes of size 1 and along new leading axes.";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"shape", AttrKind::kIntegers, "Sizes of the result; -1: as in x."}};
   op.infer = broadcast_to_rule;
   op.kernel = broadcast_kernel;
@@ -120,6 +121,8 @@ OpDef broadcast_like_row() {
   op.doc = "Repeated to the shape of another value, over its examples too.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "like"};
+  op.scaling = Scaling::kSum;
+  op.traits = kSpread;
   op.infer = broadcast_like_rule;
   op.kernel = broadcast_kernel;
   op.vjp = [](const VjpArgs& v) -> Values { return {sum_repeated(v), kNoValue}; };

@@ -143,6 +143,7 @@ OpDef concat_row() {
   op.doc = "Values one after the other along an axis (of examples too: those of all).";
   op.max_arity = -1;
   op.operands = {"xs"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"axis", AttrKind::kInteger, "The axis along which they lie."}};
   op.infer = concat_rule;
   op.kernel = concat_kernel;
@@ -192,6 +193,7 @@ OpDef concat_grad_row() {
   op.min_arity = 2;
   op.max_arity = 32;
   op.operands = {"ct", "likes"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"axis", AttrKind::kInteger, "The axis along which they lie."}};
   op.traits = kBackward;
   op.infer = concat_grad_rule;
@@ -260,6 +262,7 @@ OpDef pad_row() {
   op.name = "pad";
   op.doc = "The value with a number put before and after it along each axis.";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"paddings", AttrKind::kIntegers, "How many per axis: before, after, before, …"},
               {"value", AttrKind::kNumber, "The number.", {0.0}}};
   op.infer = pad_rule;

@@ -258,10 +258,12 @@ OpDef conv2d_row() {
       "each element is one chain over the filter's rows, columns and channels.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "filter"};
+  op.scaling = Scaling::kProduct;
   op.attrs = window_attrs();
   op.infer = conv2d_rule;
   op.kernel = conv2d_kernel;
   op.vjp = conv2d_vjp;
+  op.with_bias = "conv2d_bias";
   op.prepared_operand = 1;
   op.prepared_bytes = conv2d_packed_bytes;
   op.prepare = conv2d_pack;
@@ -281,6 +283,7 @@ OpDef input_grad_row() {
   op.doc = "Gradient of conv2d with respect to the images.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"dy", "filter", "x_like"};
+  op.scaling = Scaling::kProduct;
   op.attrs = window_attrs();
   op.traits = kBackward;
   op.infer = input_grad_rule;
@@ -304,6 +307,7 @@ OpDef filter_grad_row() {
   op.doc = "Gradient of conv2d with respect to the filter: over examples the fixed tree.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"x", "dy", "filter_like"};
+  op.scaling = Scaling::kProduct;
   op.attrs = window_attrs();
   op.traits = kBackward;
   op.infer = filter_grad_rule;
@@ -339,6 +343,8 @@ Values conv2d_bias_parts(const VjpArgs& v) {
 OpDef conv2d_bias_row() {
   OpDef op = conv2d_row();
   op.name = "conv2d_bias";
+  op.scaling = Scaling::kNone;
+  op.with_bias.clear();
   op.doc = "activation(conv2d(x, filter) + bias) in one pass, with the bits of the separate steps.";
   op.min_arity = op.max_arity = 3;
   op.operands.push_back("bias");

@@ -173,6 +173,8 @@ OpDef sparse_grad_row() {
   op.doc = "Gradient of sparse_softmax_cross_entropy with respect to the logits.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"ct", "probabilities", "labels"};
+  op.scaling = Scaling::kSum;
+  op.scaled = 1u;
   op.traits = kBackward;
   op.infer = sparse_grad_rule;
   op.kernel = sparse_grad_kernel;

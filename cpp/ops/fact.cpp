@@ -53,6 +53,7 @@ OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel k
   op.operands = {"x"};
   op.attrs = {{"axes", AttrKind::kIntegers, "The axes whose sizes are multiplied."}};
   op.traits = traits | kNoGradient;
+  op.scaling = Scaling::kCount;
   op.type_only = 1;
   op.infer = size_rule;
   op.kernel = kernel;
@@ -76,6 +77,7 @@ void dimensions_kernel(const KernelArgs& args) {
 OpDef dimensions_row() {
   OpDef op;
   op.name = "dimension_sizes";
+  op.scaling = Scaling::kCount;
   op.doc = "The sizes of all axes on this replica, an int32 vector.";
   op.operands = {"x"};
   op.traits = kNoGradient;
@@ -87,12 +89,14 @@ OpDef dimensions_row() {
   return op;
 }
 
-OpDef number_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel) {
+OpDef number_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel,
+                 Scaling scaling = Scaling::kNone) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.min_arity = op.max_arity = 0;
   op.traits = traits | kNoGradient;
+  op.scaling = scaling;
   op.infer = int64_scalar;
   op.kernel = kernel;
   op.samples = {{.shapes = {}, .attrs = {}}};
@@ -109,8 +113,9 @@ std::vector<OpDef> fact_ops() {
       dimensions_row(),
       number_row("replica_id", "Which replica this is, from 0 (int64).", kReplicaFact,
                  [](const KernelArgs& args) { store(args, args.facts.replica); }),
-      number_row("replica_count", "How many replicas there are (int64).", kGlobalFact,
-                 [](const KernelArgs& args) { store(args, args.facts.replicas); }),
+      number_row(
+          "replica_count", "How many replicas there are (int64).", kGlobalFact,
+          [](const KernelArgs& args) { store(args, args.facts.replicas); }, Scaling::kCount),
       number_row("step_counter", "How many steps the strategy has run (int64).", kGlobalFact,
                  [](const KernelArgs& args) { store(args, std::int64_t(args.facts.step)); }),
   };

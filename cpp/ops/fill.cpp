@@ -38,7 +38,7 @@ OpDef full_like_row() {
   op.doc = "One number in the shape and dtype of another value.";
   op.operands = {"x"};
   op.attrs = {{"value", AttrKind::kNumber, "The number."}};
-  op.traits = kNoGradient;
+  op.traits = kNoGradient | kSpread;
   op.infer = same_as_input;
   op.kernel = full_like_kernel;
   op.type_only = 1;

@@ -72,6 +72,8 @@ OpDef gather_row() {
   op.doc = "The elements of params at indices along an axis, which the axes of indices replace.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"params", "indices"};
+  op.scaling = Scaling::kSum;
+  op.scaled = 1u;
   op.attrs = {axis_attr("The axis of params that is indexed.")};
   op.infer = gather_rule;
   op.kernel = gather_kernel;
@@ -117,6 +119,8 @@ OpDef segment_sum_row() {
       "over examples the fixed tree, inside a leaf in order.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"values", "indices", "like"};
+  op.scaling = Scaling::kSum;
+  op.scaled = 1u;
   op.attrs = {axis_attr("The axis of the result that is indexed.")};
   op.traits = kBackward;
   op.infer = segment_sum_rule;
@@ -238,6 +242,8 @@ OpDef take_along_row() {
   op.doc = "The elements of x at indices along an axis, each line of x by its own indices.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "indices"};
+  op.scaling = Scaling::kSum;
+  op.scaled = 1u;
   op.attrs = {axis_attr("The axis that is indexed.")};
   op.infer = take_along_rule;
   op.kernel = take_along_kernel;
@@ -262,6 +268,8 @@ OpDef take_along_grad_row() {
   op.doc = "Zeros in the shape of another value, to which elements are added along an axis.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"ct", "indices", "like"};
+  op.scaling = Scaling::kSum;
+  op.scaled = 1u;
   op.attrs = {axis_attr("The axis that is indexed.")};
   op.traits = kBackward;
   op.infer = take_along_grad_rule;

@@ -191,11 +191,13 @@ OpDef matmul_row() {
       "fused multiply-adds in the order of the contraction, over examples the fixed tree.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
+  op.scaling = Scaling::kProduct;
   op.attrs = {{"transpose_a", AttrKind::kFlag, "Use a with its last two axes swapped.", {false}},
               {"transpose_b", AttrKind::kFlag, "Use b with its last two axes swapped.", {false}}};
   op.infer = matmul_rule;
   op.kernel = matmul_kernel;
   op.vjp = matmul_vjp;
+  op.with_bias = "matmul_bias";
   op.prepared_operand = 1;
   op.prepared_bytes = matmul_packed_bytes;
   op.prepare = matmul_pack;

@@ -56,6 +56,7 @@ OpDef transpose_row() {
   op.name = "transpose";
   op.doc = "The axes in another order.";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"perm", AttrKind::kIntegers, "Which axis of x each axis of the result is."}};
   op.infer = transpose_rule;
   op.kernel = transpose_kernel;
@@ -101,6 +102,7 @@ OpDef reverse_row() {
   op.name = "reverse";
   op.doc = "The elements in reverse order along axes.";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"axes", AttrKind::kIntegers, "The axes to reverse."}};
   op.infer = reverse_rule;
   op.kernel = reverse_kernel;

@@ -254,6 +254,8 @@ OpDef max_pool_grad_row() {
   OpDef op = pool_row("max_pool2d_grad", "Adds each element to the place its window chose.",
                       {"ct", "index", "x_like"});
   op.traits = kBackward;
+  op.scaling = Scaling::kSum;
+  op.scaled = 1u;
   op.infer = max_pool_grad_rule;
   op.kernel = max_pool_grad_kernel;
   op.vjp = max_pool_grad_vjp;
@@ -275,6 +277,8 @@ OpDef take_row() {
   OpDef op = pool_row("max_pool2d_take", "The element of each window at the place that is given.",
                       {"x", "index"});
   op.traits = kBackward;
+  op.scaling = Scaling::kSum;
+  op.scaled = 1u;
   op.infer = take_rule;
   op.kernel = take_kernel;
   op.vjp = take_vjp;
@@ -293,6 +297,7 @@ OpDef take_row() {
 
 OpDef avg_pool_row() {
   OpDef op = pool_row("avg_pool2d", "Mean of each window; padding does not count.", {"x"});
+  op.scaling = Scaling::kSum;
   op.infer = avg_pool_rule;
   op.kernel = avg_pool_kernel;
   op.vjp = avg_pool_vjp;
@@ -304,6 +309,7 @@ OpDef avg_pool_grad_row() {
   OpDef op =
       pool_row("avg_pool2d_grad", "Spreads each element evenly over its window.", {"ct", "x_like"});
   op.traits = kBackward;
+  op.scaling = Scaling::kSum;
   op.infer = avg_pool_grad_rule;
   op.kernel = avg_pool_grad_kernel;
   op.vjp = avg_pool_grad_vjp;

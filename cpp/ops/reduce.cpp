@@ -147,6 +147,7 @@ OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&
   op.infer = reduce_rule<kAllowed>;
   op.kernel = reduce_kernel<kFn, kJoin>;
   op.combine = kJoin;
+  if (kFn == ReduceFn::kSum) op.scaling = Scaling::kSum;
   op.leaf_examples = leaf_examples;
   op.vjp = vjp;
   if (!vjp) op.traits = kNoGradient;

@@ -232,6 +232,7 @@ OpDef renaming_row(const char* name, const char* doc) {
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.traits = kAliases;
   op.kernel = copy_bytes;
   op.vjp = reshape_back;

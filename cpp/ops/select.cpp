@@ -32,6 +32,8 @@ OpDef select_row() {
   op.doc = "a where the condition holds, b elsewhere, broadcasting.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"condition", "a", "b"};
+  op.scaling = Scaling::kSum;
+  op.scaled = ~1u;
   op.traits = kElementwise;
   op.infer = select_rule;
   op.kernel = select_kernel;
@@ -74,6 +76,7 @@ OpDef cast_row() {
   op.doc =
       "The elements as another dtype; floats are cut towards zero where integers are asked for.";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"dtype", AttrKind::kDType, "The dtype of the result."}};
   op.traits = kElementwise;
   op.infer = cast_rule;

@@ -169,6 +169,7 @@ OpDef slice_row() {
   op.name = "slice";
   op.doc = "The elements begin, begin + stride, … before end of each axis, as Python's slices.";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.attrs = slice_attrs();
   op.infer = slice_rule;
   op.kernel = slice_kernel;
@@ -189,6 +190,7 @@ OpDef slice_grad_row() {
   op.doc = "Zeros in the shape of another value, with the slice of them filled.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"ct", "like"};
+  op.scaling = Scaling::kSum;
   op.attrs = slice_attrs();
   op.traits = kBackward;
   op.infer = slice_grad_rule;

@@ -83,6 +83,7 @@ OpDef tile_row() {
   op.name = "tile";
   op.doc = "The whole value several times along each axis.";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"multiples", AttrKind::kIntegers, "How often, per axis."}};
   op.infer = tile_rule;
   op.kernel = tile_kernel;
@@ -137,6 +138,7 @@ OpDef repeat_row() {
   op.name = "repeat";
   op.doc = "Each element along an axis several times in a row (of examples: more rows for each).";
   op.operands = {"x"};
+  op.scaling = Scaling::kSum;
   op.attrs = {{"repeats", AttrKind::kInteger, "How often."},
               {"axis", AttrKind::kInteger, "Along which axis."}};
   op.infer = repeat_rule;

@@ -28,12 +28,18 @@ Values unary_vjp(const VjpArgs& args) {
   return cotangents(Gradient::of(expr(args.ct[0]), expr(args.in[0]), expr(args.out[0])));
 }
 
+constexpr Scaling scaling_of(UnaryFn fn) {
+  if (fn == UnaryFn::k_neg) return Scaling::kSum;
+  return fn == UnaryFn::k_reciprocal ? Scaling::kInverse : Scaling::kNone;
+}
+
 template <UnaryFn kFn, DTypes kAllowed, ResultKind kResult, class Gradient>
 OpDef unary_row(const char* name, const char* doc, double low, double high) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
+  op.scaling = scaling_of(kFn);
   op.traits = kElementwise;
   op.infer = unary_rule<kAllowed, kResult>;
   op.kernel = unary_kernel<kFn>;

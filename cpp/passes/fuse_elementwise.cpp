@@ -23,15 +23,16 @@ bool is_number(const Graph& graph, Value value) {
   return !type.batched() && type.shape.size() == 1;
 }
 
-// Per value: one number in a full shape, made by full_like, by broadcast_like of a number, or by an
-// elementwise node of nothing else.
+// Per value: one number in a full shape, spread by a node that does nothing else, or made by an
+// elementwise node of such values.
 std::vector<bool> find_spread(const Graph& graph) {
   std::vector<bool> spread(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
     const auto value = std::size_t(node.outputs[0]);
     if (is_number(graph, node.outputs[0])) continue;
-    if (node.op->name == "full_like") spread[value] = true;
-    if (node.op->name == "broadcast_like") spread[value] = is_number(graph, node.inputs[0]);
+    if (node.op->has(kSpread)) {
+      spread[value] = (node.op->type_only & 1u) || is_number(graph, node.inputs[0]);
+    }
     if (node.op->block.kind == BlockFn::kNone) continue;
     spread[value] = std::ranges::all_of(node.inputs, [&](Value input) {
       return spread[std::size_t(input)] || is_number(graph, input);
@@ -204,8 +205,8 @@ class Fusion {
   Value outside(Value value) {
     if (!groups_.spread(value)) return rewrite_(value);
     const Node& producer = *graph_.producer(value);
-    if (producer.op->name == "broadcast_like") return rewrite_(producer.inputs[0]);
-    if (producer.op->name == "full_like") {
+    if (producer.op->has(kSpread)) {
+      if (!(producer.op->type_only & 1u)) return rewrite_(producer.inputs[0]);
       return rewrite_.builder().number(graph_.type(value).dtype, producer.attrs.number("value"));
     }
     Values numbers;

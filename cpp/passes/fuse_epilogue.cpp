@@ -1,5 +1,7 @@
 // conv2d + bias (+ relu) and matmul + bias (+ relu) as one node: the product's epilogue adds the
 // bias and takes the maximum while the result is in registers.
+#include <algorithm>
+
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -11,11 +13,19 @@ struct Fusion {
   Value bias = kNoValue;
 };
 
+bool takes(const OpDef& op, const AttrSpec& attr, const AttrValue& value) {
+  const bool known =
+      std::ranges::any_of(op.attrs, [&](const AttrSpec& spec) { return spec.name == attr.name; });
+  return known || (!attr.fallback.empty() && attr.fallback[0] == value);
+}
+
 const OpDef* fused_op(const Node& node) {
-  const OpRegistry& ops = OpRegistry::instance();
-  if (node.op->name == "conv2d") return ops.find("conv2d_bias");
-  if (node.op->name == "matmul" && !node.attrs.flag("transpose_a")) return ops.find("matmul_bias");
-  return nullptr;
+  if (node.op->with_bias.empty()) return nullptr;
+  const OpDef* op = &OpRegistry::instance().get(node.op->with_bias);
+  const bool fits = std::ranges::all_of(node.op->attrs, [&](const AttrSpec& attr) {
+    return takes(*op, attr, *node.attrs.find(attr.name));
+  });
+  return fits ? op : nullptr;
 }
 
 bool is_bias(const Graph& graph, Value bias, Value product) {

@@ -1,5 +1,7 @@
 #include "tensor/array.h"
 
+#include <algorithm>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -107,6 +109,20 @@ double element(const Array& array, std::int64_t index) {
       return array.data<bool>()[index];
   }
   return 0;
+}
+
+ExampleCounts counts_of(const std::vector<Array>& parts, const ExampleAxis& batch) {
+  ExampleCounts counts;
+  for (const Array& part : parts) {
+    counts.push_back(part.shape()[batch.axis] / std::max<std::int64_t>(batch.rows_per_example, 1));
+  }
+  return counts;
+}
+
+bool same_counts(const ExampleCounts& a, const ExampleCounts& b) {
+  if (a.size() > b.size()) return same_counts(b, a);
+  if (a.size() != 1) return a == b;
+  return std::ranges::all_of(b, [&](std::int64_t count) { return count == a[0]; });
 }
 
 }  // namespace samegrad

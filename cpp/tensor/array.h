@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/dtype.h"
 #include "base/shape.h"
@@ -45,6 +46,14 @@ struct ExampleAxis {
   bool exists() const { return axis >= 0; }
   bool operator==(const ExampleAxis&) const = default;
 };
+
+class Array;
+
+// Examples of an argument: one count, or one per replica.
+using ExampleCounts = std::vector<std::int64_t>;
+ExampleCounts counts_of(const std::vector<Array>& parts, const ExampleAxis& batch);
+// Whether every replica has as many of both.
+bool same_counts(const ExampleCounts& a, const ExampleCounts& b);
 
 class Array {
  public:

@@ -82,8 +82,7 @@ Executable& Step::executable(bool check_finite) {
   return *unfused_;
 }
 
-std::vector<std::vector<Array>> Step::run(const std::vector<std::vector<Array>>& arguments,
-                                          bool check_finite) {
+Call Step::call_of(const std::vector<std::vector<Array>>& arguments) const {
   check_value(arguments.size() == argument_types_.size(), "step", "takes ", argument_types_.size(),
               " arguments: got ", arguments.size(), ".");
   for (std::size_t a = 0; a < arguments.size(); ++a) check_argument(a, arguments[a]);
@@ -91,6 +90,18 @@ std::vector<std::vector<Array>> Step::run(const std::vector<std::vector<Array>>&
   call.counts = counts_of(arguments);
   call.arguments = arguments;
   call.seed = random_state().seed;
+  return call;
+}
+
+std::vector<std::vector<Array>> Step::look(const std::vector<std::vector<Array>>& arguments) {
+  Call call = call_of(arguments);
+  call.step = std::atomic_ref<std::uint64_t>(random_state().step).load();
+  return executable_.run(call);
+}
+
+std::vector<std::vector<Array>> Step::run(const std::vector<std::vector<Array>>& arguments,
+                                          bool check_finite) {
+  Call call = call_of(arguments);
   call.check_finite = check_finite;
   std::atomic_ref<std::uint64_t> counter(random_state().step);
   if (plan().has_random) call.step = counter.fetch_add(1);

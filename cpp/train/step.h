@@ -22,12 +22,17 @@ class Step {
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
   std::vector<std::vector<Array>> run(const std::vector<std::vector<Array>>& arguments,
                                       bool check_finite);
+  // What run() would return next; nothing moves on, neither variables (there are no writes) nor the
+  // random numbers.
+  std::vector<std::vector<Array>> look(const std::vector<std::vector<Array>>& arguments);
   // Counts of examples of the arguments, per replica and symbol.
   std::vector<std::vector<std::int64_t>> counts_of(
       const std::vector<std::vector<Array>>& arguments) const;
 
  private:
   Executable& executable(bool check_finite);
+  // ValueError where arrays and program do not fit.
+  Call call_of(const std::vector<std::vector<Array>>& arguments) const;
   void check_argument(std::size_t index, const std::vector<Array>& arrays) const;
 
   Graph program_;

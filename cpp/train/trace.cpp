@@ -1,5 +1,7 @@
 #include "train/trace.h"
 
+#include <numeric>
+
 #include "base/error.h"
 #include "train/check_numerics.h"
 #include "train/random_state.h"
@@ -19,10 +21,6 @@ ValueType type_in_trace(const Array& array, ExampleAxis batch, int symbol) {
   return type;
 }
 
-std::int64_t count_of(const Array& array, const ExampleAxis& batch) {
-  return array.shape()[batch.axis] / std::max<std::int64_t>(batch.rows_per_example, 1);
-}
-
 std::vector<std::int64_t> traced_counts(const std::vector<Symbol>& symbols) {
   std::vector<std::int64_t> counts;
   for (const Symbol& symbol : symbols) counts.push_back(symbol.traced_count);
@@ -33,6 +31,7 @@ std::vector<std::int64_t> traced_counts(const std::vector<Symbol>& symbols) {
 }  // namespace
 
 std::function<std::string()> Trace::locate;
+std::function<void(const std::function<void()>&)> Trace::unlocked;
 
 namespace {
 thread_local RandomState* own_random_state = nullptr;
@@ -68,14 +67,16 @@ Trace::Trace(Mode mode, int replicas) : Builder(graph_), mode_(mode) {
   if (mode == Mode::kEager) step_ = random_state().step;
 }
 
-int Trace::symbol_for(std::int64_t count) {
-  for (std::size_t s = 0; s < graph_.symbols.size(); ++s) {
-    const Symbol& symbol = graph_.symbols[s];
-    if (symbol.kind == Symbol::Kind::kInput && symbol.traced_count == count) return int(s);
+int Trace::symbol_for(const ExampleCounts& counts) {
+  for (const auto& [symbol, known] : counts_of_symbol_) {
+    if (same_counts(known, counts)) return symbol;
   }
   Symbol symbol;
-  symbol.traced_count = count;
-  return graph_.add_symbol(symbol);
+  symbol.traced_count = counts[0];
+  if (counts.size() > 1) symbol.traced_total = std::accumulate(counts.begin(), counts.end(), 0ll);
+  const int index = graph_.add_symbol(symbol);
+  counts_of_symbol_.emplace_back(index, counts);
+  return index;
 }
 
 std::int64_t Trace::fix_count(int symbol) {
@@ -84,14 +85,10 @@ std::int64_t Trace::fix_count(int symbol) {
   return traced_counts(graph_.symbols)[std::size_t(symbol)];
 }
 
-Value Trace::argument(const Array& example, const ExampleAxis& batch, bool varying,
-                      std::int64_t total_rows) {
-  const int symbol = batch.exists() ? symbol_for(count_of(example, batch)) : 0;
-  if (batch.exists() && total_rows >= 0) {
-    graph_.symbols[std::size_t(symbol)].traced_total = total_rows / batch.rows_per_example;
-  }
-  const bool differs = varying && graph_.replicas > 1;
-  return graph_.add_argument(type_in_trace(example, batch, symbol), differs);
+Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch) {
+  const int symbol = batch.exists() ? symbol_for(counts_of(parts, batch)) : 0;
+  const bool differs = parts.size() > 1 && graph_.replicas > 1;
+  return graph_.add_argument(type_in_trace(parts[0], batch, symbol), differs);
 }
 
 Value Trace::lift(const Tensor& tensor) {
@@ -103,8 +100,12 @@ Value Trace::lift(const Tensor& tensor) {
          "this value belongs to a traced function that is not running here; return it from that "
          "function to use it outside.");
   }
-  if (mode_ == Mode::kGraph) return graph_.add_constant(tensor.array);
-  const Value value = argument(tensor.array, tensor.type.batch, false);
+  if (mode_ == Mode::kGraph) {
+    const Value constant = graph_.add_constant(tensor.array);
+    graph_.values[std::size_t(constant)].counts = tensor.counts;
+    return constant;
+  }
+  const Value value = argument({tensor.array}, tensor.type.batch);
   arrays_[value] = tensor.array;
   return value;
 }
@@ -138,7 +139,7 @@ Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs)
   Values outputs = Builder::apply(op, inputs, std::move(attrs));
   Node& node = graph_.nodes.back();
   const bool at_once = mode_ == Mode::kEager;
-  if (locate && (!at_once || check_numerics)) node.location = location();
+  if (locate && !node.derivative && (!at_once || check_numerics)) node.location = location();
   if (at_once) execute(node);
   return outputs;
 }
@@ -192,7 +193,7 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
   const std::vector<Array>& components = variable->components();
   Value value;
   if (mode_ == Mode::kEager) {
-    value = argument(components[0], {}, false);
+    value = argument({components[0]}, {});
     arrays_[value] = components[0];
   } else {
     value = graph_.add_variable(variable, {variable->dtype(), variable->shape(), {}},
@@ -223,8 +224,19 @@ void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
   state_[variable.get()] = value;
 }
 
+void Trace::use(ValueUse::Kind kind, const Tensor& tensor) {
+  // A body's values belong to another graph, which the check does not follow.
+  if (mode_ == Mode::kGraph && !outer_) uses_.push_back({kind, lift(tensor), location()});
+}
+
+ScalingReport Trace::check_scaling(const std::vector<Value>& outputs) const {
+  return samegrad::check_scaling(graph_, outputs, uses_);
+}
+
 Graph Trace::finish(std::vector<Value> outputs) {
   finished_ = true;
+  actual_.reset();
+  looked_.clear();
   graph_.outputs = std::move(outputs);
   for (const auto& [variable, written] : touched_) {
     if (written) graph_.writes.push_back({variable, state_[variable.get()]});

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ir/builder.h"
+#include "plan/scaling.h"
 #include "runtime/executor.h"
 #include "train/variable.h"
 
@@ -23,6 +24,7 @@ struct Tensor {
   std::weak_ptr<Trace> recorded;  // the eager trace that knows it as `value`
   std::shared_ptr<Trace> trace;   // the trace it belongs to, if it has no array
   Value value = kNoValue;
+  std::optional<CountPowers> counts = {};  // of an array: what the number is made of
 
   bool symbolic() const { return trace != nullptr; }
 };
@@ -46,11 +48,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Value lift(const Tensor& tensor);
   Tensor tensor(Value value);
 
-  // Arguments of a step. The example axis gets the symbol of earlier arguments with the same count
-  // in `example`, the array (replica 0's) that stands for it; all replicas have total_rows
-  // together.
-  Value argument(const Array& example, const ExampleAxis& batch, bool varying,
-                 std::int64_t total_rows = -1);
+  // An argument of a step: one array, or one per replica. Its example axis gets the symbol of
+  // earlier arguments that have as many examples on every replica.
+  Value argument(const std::vector<Array>& parts, const ExampleAxis& batch);
 
   Value read(const std::shared_ptr<Variable>& variable);
   // RuntimeError if the variable is one for all replicas and the value may differ between them.
@@ -61,11 +61,26 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // The count of a symbol while tracing; the program is bound to it from now on.
   std::int64_t fix_count(int symbol);
 
+  // Notes what the program does with a value, for check_scaling().
+  void use(ValueUse::Kind kind, const Tensor& tensor);
+  // What is wrong with the counts that the program divides by; `outputs` are its results.
+  ScalingReport check_scaling(const std::vector<Value>& outputs) const;
+
   // Counts the random ops of the trace.
   std::int64_t next_ordinal() { return outer_ ? outer_->next_ordinal() : ordinal_++; }
   std::int64_t ordinal() const { return outer_ ? outer_->ordinal() : ordinal_; }
   void set_ordinal(std::int64_t ordinal);
   std::uint64_t step() const { return step_; }
+
+  // Lets values be looked at while the program is traced; it is called with these arguments, each
+  // with one array, or one per replica.
+  void let_look(std::vector<std::vector<Array>> arguments) { actual_ = std::move(arguments); }
+  // Whether they can be: of a body, whether those outside it can.
+  bool looks() const;
+  // What the value is in the step at hand, one array or one per replica: whatever makes it runs,
+  // and nothing else (no write, no print). TypeError for values of a body and, unless `anywhere`,
+  // while a body is traced, whose Python does not run when the body does.
+  std::vector<Array> look(Value value, bool anywhere = false);
 
   // The program with these results; the trace is over.
   Graph finish(std::vector<Value> outputs);
@@ -84,11 +99,16 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Where the program is: set by the bindings.
   static std::function<std::string()> locate;
+  // Runs what takes long and touches no trace, while other threads go on: set by the bindings.
+  static std::function<void(const std::function<void()>&)> unlocked;
 
  private:
-  int symbol_for(std::int64_t count);
+  int symbol_for(const ExampleCounts& counts);
   bool is_inside(const Trace& other) const;
   Value capture(Value outer);
+  // The program that makes one value, out of the arguments and of what was looked at before, which
+  // are appended to `arguments`.
+  Graph part_for(Value value, std::vector<std::vector<Array>>& arguments) const;
   void execute(const Node& node);
   // Where the program is, as an index of the graph's locations.
   std::int32_t location();
@@ -100,8 +120,12 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<const StateCell*, Value> state_;
   std::map<const StateCell*, std::vector<Value>> reads_;
   std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;
+  std::vector<std::pair<int, ExampleCounts>> counts_of_symbol_;  // of arguments
+  std::vector<ValueUse> uses_;
   std::map<std::int32_t, Array> arrays_;        // eager: of each value
   std::map<std::string, std::int32_t> places_;  // location -> index
+  std::optional<std::vector<std::vector<Array>>> actual_;
+  std::map<Value, std::vector<Array>> looked_;
   std::int64_t ordinal_ = 0;
   std::uint64_t step_ = 0;
   bool finished_ = false;

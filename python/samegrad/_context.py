@@ -28,11 +28,20 @@ class _State(threading.local):
         self.converting = False
         # How many functions are being traced, one in the other.
         self.tracing_functions = 0
+        # Whether text is made that is shown later: what has no value yet is named by its type.
+        self.describing = False
         # Inside a function that reads data: the compiled forms of what it runs.
         self.compiled_runs: CompiledRuns | None = None
 
 
+class _Settings:
+    """Those of the process."""
+
+    functions_run_eagerly = False
+
+
 state = _State()
+settings = _Settings()
 
 
 def has_strategy() -> bool:
@@ -129,3 +138,19 @@ def running_with(compiled: CompiledRuns) -> Iterator[None]:
         yield
     finally:
         state.compiled_runs = outer
+
+
+def printing_needs_values() -> bool:
+    """Whether a tensor that is printed now must have a value: inside `run`."""
+    contexts = state.replica_contexts
+    return bool(contexts) and contexts[-1] is not None and not state.describing
+
+
+@contextlib.contextmanager
+def describing() -> Iterator[None]:
+    """Inside, tensors without a value may be printed: messages of steps that did not run yet."""
+    before, state.describing = state.describing, True
+    try:
+        yield
+    finally:
+        state.describing = before

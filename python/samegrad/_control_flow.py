@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from samegrad import _core
+from samegrad import _context, _core
 from samegrad._carried import describe, same_structure
 from samegrad._graph_flow import graph_branch, graph_loop
 from samegrad._nest import map_structure
@@ -264,7 +264,9 @@ def require(
     if is_traced(condition):
         from samegrad._requirements import add_requirement
 
-        add_requirement(condition, str(message()), error or InvalidArgumentError)
+        with _context.describing():
+            text = str(message())
+        add_requirement(condition, text, error or InvalidArgumentError)
     elif not condition:
         raise (error or InvalidArgumentError)(message())
 

@@ -13,28 +13,39 @@ from samegrad._trace import TracedProgram
 from samegrad._user_code import call_converted
 from samegrad.errors import OutOfRangeError
 
-_run_eagerly = False
-
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
     """Makes every `samegrad.function` of the process run as plain Python: for debuggers.
 
-    `Strategy.run` inside still traces, at each call. The results have the same bits.
+    What `Strategy.run` is given is still called once for all replicas, and at each call of `run`.
+    Inside it, values of tensors can be looked at: whatever makes the value then runs at once on all
+    replicas. A value that is equal on all of them becomes a number of Python (`float(x)`,
+    `x.numpy()`, `if x:`); print and repr show the values of all. A value inside a branch or loop
+    that is part of the step (`cond`, `while_loop`, rewritten control flow) has to leave it first.
+    The results have the same bits.
+
+    Args:
+        run_eagerly: Whether functions run as plain Python from now on.
 
     Example:
         >>> import samegrad as tf
         >>> tf.config.run_functions_eagerly(True)
         >>> tf.config.functions_run_eagerly()
         True
+        >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+        >>> def replica_fn():
+        ...     total = tf.distribute.get_replica_context().all_reduce("sum", tf.constant(1.5))
+        ...     print(float(total))
+        >>> strategy.run(replica_fn)
+        3.0
         >>> tf.config.run_functions_eagerly(False)
     """
-    global _run_eagerly
-    _run_eagerly = bool(run_eagerly)
+    _context.settings.functions_run_eagerly = bool(run_eagerly)
 
 
 def functions_run_eagerly() -> bool:
     """Whether `samegrad.function` runs as plain Python."""
-    return _run_eagerly
+    return _context.settings.functions_run_eagerly
 
 
 class Function:
@@ -54,7 +65,7 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _core.tracing():
             return self._traced(*args, **kwargs)
-        if _run_eagerly:
+        if _context.settings.functions_run_eagerly:
             with _context.converting(self._autograph):  # for what strategies trace in it
                 return self._python(*args, **kwargs)
         arguments = _core.Arguments(args, kwargs)
@@ -84,13 +95,17 @@ class Function:
         """What runs for these arguments; None: Python, as the function reads data."""
         strategies = _context.state.strategies
         replicas = strategies[-1].num_replicas_in_sync if strategies else 1
+        most = max(replicas, arguments.replicas)
+        if _context.settings.functions_run_eagerly:  # to explain it; it may depend on values
+            fresh = self._trace(args, kwargs, most, look=True)
+            return fresh if isinstance(fresh, TracedProgram) else None
         key = (arguments.key, replicas)
         known = self._known(key, arguments.sizes)
         if known is None:
             with self._tracing:  # threads that come to it at the same time trace it once
                 known = self._known(key, arguments.sizes)
                 if known is None:
-                    known = self._trace(args, kwargs, max(replicas, arguments.replicas))
+                    known = self._trace(args, kwargs, most)
                     self._programs.setdefault(key, known)
                     if known.fixed:
                         self._programs[key, arguments.sizes] = known
@@ -100,10 +115,12 @@ class Function:
         program = self._programs.get(key)
         return self._programs.get((key, sizes)) if program and program.fixed else program
 
-    def _trace(self, args: Any, kwargs: dict[str, Any], replicas: int) -> TracedProgram | ReadsData:
+    def _trace(
+        self, args: Any, kwargs: dict[str, Any], replicas: int, look: bool = False
+    ) -> TracedProgram | ReadsData:
         try:
             with _context.tracing_function():
-                return TracedProgram(self._traced, args, kwargs, replicas)
+                return TracedProgram(self._traced, args, kwargs, replicas, look)
         except ReadsData as reads:
             return reads.with_traceback(None)
 

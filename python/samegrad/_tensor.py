@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from samegrad import _core
+from samegrad import _context, _core
+from samegrad._counts import counts_of
 from samegrad._dtypes import DType, DTypeLike, as_dtype
 
 Tensor = _core.Tensor
@@ -220,7 +222,8 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
         value = int(value)
     array = _default_array(value, dtype)
     as_dtype(array.dtype)
-    return Tensor(array)
+    made_of = counts_of(value)
+    return Tensor(array) if made_of is None else Tensor(array)._of_counts(*made_of)
 
 
 def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = None) -> Tensor:
@@ -314,7 +317,8 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
     """The values as a new NumPy array (a NumPy scalar for a tensor without axes).
 
     Raises:
-        TypeError: The tensor belongs to a function that is being traced.
+        TypeError: The tensor belongs to a function that is being traced, where values cannot be
+            looked at (see `config.run_functions_eagerly`) or differ between replicas.
     """
     array = self._numpy()
     return array if array.ndim else array[()]
@@ -327,6 +331,9 @@ def _shape(self: Tensor) -> TensorShape:
 
 
 def _repr(self: Tensor) -> str:
+    if self._looks:
+        with contextlib.suppress(TypeError):  # of a branch or loop
+            return _shown(self._look(anywhere=True))
     shape = ", ".join("?" if size is None else str(size) for size in self._shape)
     shape = f"({shape},)" if self._rank == 1 else f"({shape})"
     if self._symbolic:
@@ -334,14 +341,32 @@ def _repr(self: Tensor) -> str:
     return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy=\n{self._view()!r}>"
 
 
+def _shown(parts: list[Tensor]) -> str:
+    from samegrad._values import PerReplica
+
+    return repr(parts[0] if len(parts) == 1 else PerReplica(parts))
+
+
+def _str(self: Tensor) -> str:
+    """As repr; inside `run` a TypeError where there is no value: print() would never show one."""
+    if self._symbolic and _context.printing_needs_values():
+        return _shown(self._look())
+    return _repr(self)
+
+
+def _format(self: Tensor, spec: str) -> str:
+    return format(self._item(), spec) if spec else _str(self)
+
+
 def _truth(self: Tensor) -> bool:
-    if self._symbolic:
+    if self._symbolic and not self._looks:
         from samegrad.autograph._convert import why_unchanged
 
         raise TypeError(
             "[Tensor] this tensor has no value yet: it belongs to a function that is being traced, "
             f"and Python cannot decide by it; {why_unchanged()}. Decide with samegrad.cond, "
-            "samegrad.while_loop, or samegrad.where for each element; return it to look at it."
+            "samegrad.while_loop, or samegrad.where for each element; return it to look at it, or "
+            "let Python decide by values under samegrad.config.run_functions_eagerly(True)."
         )
     return bool(self._item())
 
@@ -413,11 +438,12 @@ def _install() -> None:
     cls.__iter__ = _iterate
     cls.__getitem__ = _getitem
     cls.__repr__ = _repr
+    cls.__str__ = _str
     cls.__array__ = _as_array
     cls.__dlpack__ = _dlpack
     cls.__dlpack_device__ = _dlpack_device
     cls.__array_priority__ = 100
-    cls.__format__ = lambda self, spec: format(self._item(), spec) if spec else _repr(self)
+    cls.__format__ = _format
     cls.numpy = _numpy
     cls.shape = property(_shape)
     cls.dtype = property(lambda self: as_dtype(self._dtype))

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from samegrad import _context, _core
+from samegrad._counts import questions
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import check_all, collected
+from samegrad._scaling_check import check_trace
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._values import (
     PerReplica,
@@ -29,9 +31,25 @@ def _as_argument(value: Any) -> Any:
 
 
 class TracedProgram:
-    """A compiled step with the structure of its results."""
+    """A compiled step with the structure of its results.
 
-    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int):
+    Args:
+        fn: Called once.
+        args: Its arguments.
+        kwargs: Its named arguments.
+        replicas: How many run it.
+        look: Whether fn may look at values. What Python does with them makes the program right for
+            these arguments only: it must not be kept.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        replicas: int,
+        look: bool = False,
+    ) -> None:
         trace = _core.Trace(replicas)
 
         def enter(value: Any) -> Any:
@@ -45,22 +63,27 @@ class TracedProgram:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
                 check_parts(value.values)
-                first, place = value.values[0], value.values[0]._example_axis
-                rows = -1 if place is None else sum(v._shape[place[0]] for v in value.values)
-                return TracedPerReplica(trace.argument(first, True, rows))
+                return TracedPerReplica(trace.argument(value.values))
             if isinstance(value, Tensor) and not value._symbolic:
-                return trace.argument(value, False)
+                return trace.argument([value])
             return value
 
+        questions.open.clear()
         trace.enter()
         try:
             with collected() as self._requirements:
                 traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+                if look:
+                    trace.let_look(_core.Arguments(args, kwargs))
                 self._result = fn(*traced_args, **traced_kwargs)
                 self._result = map_structure(_as_output, self._result)
         finally:
             trace.exit()
-        outputs = [_tensor_of(leaf) for leaf in flatten(self._result) if _is_output(leaf)]
+        leaves = [leaf for leaf in flatten(self._result) if _is_output(leaf)]
+        outputs = [_tensor_of(leaf) for leaf in leaves]
+        for leaf, share in zip(leaves, check_trace(trace, outputs), strict=True):
+            if isinstance(leaf, TracedValue):
+                leaf.share = share
         self._step = trace.finish(outputs, OPTIONS)
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
@@ -88,7 +111,9 @@ def _leave(leaf: Any, value: Any) -> Any:
         return PerReplica(tuple(value)) if isinstance(value, list) else value
     # What is equal on all replicas is a value of run all the same: one part per replica.
     parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
-    return tuple(parts) if isinstance(leaf, TracedLocalResults) else PerReplica(tuple(parts))
+    if isinstance(leaf, TracedLocalResults):
+        return tuple(parts)
+    return PerReplica(tuple(parts), leaf.share)
 
 
 def _as_output(value: Any) -> Any:
@@ -109,4 +134,5 @@ def _tensor_of(value: Any) -> Tensor:
 
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
     """Traces, compiles (or finds the equal program) and runs once."""
-    return TracedProgram(fn, args, kwargs, replicas).run(_core.Arguments(args, kwargs))
+    program = TracedProgram(fn, args, kwargs, replicas, _context.settings.functions_run_eagerly)
+    return program.run(_core.Arguments(args, kwargs))

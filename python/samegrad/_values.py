@@ -17,12 +17,13 @@ class PerReplica:
     """
 
     _is_per_replica = True
-    __slots__ = ("_parts",)
+    __slots__ = ("_parts", "share")
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Any, share: bool = False) -> None:
         # A tuple, or rows of one batch (`_core.RowParts`), which become tensors when somebody
         # looks at them: the engine's steps take them as they are.
         self._parts = values if isinstance(values, _core.RowParts) else tuple(values)
+        self.share = share  # each is a replica's share of the mean over the global batch
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -46,11 +47,12 @@ class PerReplica:
 class TracedValue:
     """Inside a traced function: one symbolic tensor that stands for all replicas' values."""
 
-    __slots__ = ("tensor", "tensor_replicas")
+    __slots__ = ("share", "tensor", "tensor_replicas")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
         self.tensor_replicas = 0  # of the trace, once it leaves it
+        self.share = False  # of the mean over the global batch, as far as the trace shows
 
 
 class TracedPerReplica(TracedValue):
@@ -64,6 +66,10 @@ class TracedPerReplica(TracedValue):
             "[PerReplica] this value differs between replicas: pass it to strategy.run or "
             "strategy.reduce."
         )
+
+    def __repr__(self) -> str:
+        text = repr(self.tensor)
+        return text if self.tensor._looks else f"PerReplica of {text}"
 
 
 class TracedLocalResults(TracedValue):

@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad import _context, _core
 from samegrad._dtypes import DType, DTypeLike, as_dtype
+from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor, TensorShape, convert_to_tensor, match
 
 _ops = _core.ops
@@ -178,6 +179,7 @@ class Variable:
             ValueError: Another shape.
         """
         tensor = self._aggregated(value)
+        self._note(tensor)
         if self._cell.component_count > 1 and not _inside_run():
             count = self._cell.component_count
             if self.aggregation is VariableAggregation.SUM:
@@ -197,14 +199,22 @@ class Variable:
         Raises:
             ValueError: An ON_READ variable outside `Strategy.run`.
         """
-        _core.write_variable(self._cell, _ops.add(self._as_tensor(), self._change(delta)))
+        change = self._change(delta)
+        self._note(change)
+        _core.write_variable(self._cell, _ops.add(self._as_tensor(), change))
         return self
 
     def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Variable:  # fmt: skip
         """Subtracts from the value; see `assign_add`."""
-        _core.write_variable(self._cell, _ops.sub(self._as_tensor(), self._change(delta)))
+        change = self._change(delta)
+        self._note(change)
+        _core.write_variable(self._cell, _ops.sub(self._as_tensor(), change))
         return self
+
+    def _note(self, value: Tensor) -> None:
+        if self.trainable:
+            note_use("assignment", value)
 
     def _change(self, delta: Any) -> Tensor:
         """What all replicas together add to the value."""
@@ -243,9 +253,15 @@ class Variable:
         return array if dtype is None else array.astype(dtype)
 
     def __repr__(self) -> str:
-        value = "traced" if _core.tracing() else repr(np.asarray(self.numpy()))
+        value = self._shown()
         kind = f"shape={tuple(self.shape)} dtype={self.dtype}"
         return f"<samegrad.Variable {self.name!r} {kind}, {value}>"
+
+    def _shown(self) -> str:
+        if not _core.tracing():
+            return repr(np.asarray(self.numpy()))
+        tensor = self._as_tensor() if _context.settings.functions_run_eagerly else None
+        return "traced" if tensor is None or not tensor._looks else repr(tensor)
 
     def __hash__(self) -> int:
         return id(self)

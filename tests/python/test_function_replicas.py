@@ -4,6 +4,7 @@ import pytest
 
 import samegrad as tf
 from samegrad._trace import TracedProgram
+from samegrad._values import PerReplica
 from samegrad.distribute import MirroredStrategy, get_replica_context
 
 
@@ -43,3 +44,36 @@ def test_traces_that_differ_in_the_number_of_examples_are_compiled_once():
 def test_traces_that_looked_at_the_number_of_examples_are_compiled_apart():
     four, six = (traced_on(n, lambda x: tf.reduce_sum(x) / float(len(x))) for n in (4, 6))
     assert four._step is not six._step
+
+
+def parts(*sizes):
+    return PerReplica([tf.ones([size])._as_examples(0, 1) for size in sizes])
+
+
+def test_arguments_need_not_keep_equal_numbers_of_examples():
+    strategy = MirroredStrategy(replicas=2)
+
+    def shares(a, b):
+        return tf.reduce_sum(a) + 10.0 * tf.reduce_sum(b)
+
+    @tf.function
+    def step(a, b):
+        return strategy.reduce("SUM", strategy.run(shares, (a, b)), axis=None)
+
+    for a, b in [((2, 2), (2, 2)), ((2, 2), (2, 3)), ((4, 1), (2, 3)), ((3, 1), (3, 1))]:
+        assert float(step(parts(*a), parts(*b))) == sum(a) + 10 * sum(b)
+        bare = strategy.run(shares, (parts(*a), parts(*b)))
+        assert float(strategy.reduce("SUM", bare, axis=None)) == sum(a) + 10 * sum(b)
+
+
+def test_arguments_with_as_many_examples_as_ever_are_traced_once():
+    strategy, traced = MirroredStrategy(replicas=2), []
+
+    @tf.function
+    def step(a, b):
+        traced.append(1)
+        return strategy.run(lambda a, b: tf.reduce_sum(a + b), (a, b))
+
+    for sizes in [(2, 2), (5, 4), (1, 0)]:
+        step(parts(*sizes), parts(*sizes))
+    assert len(traced) == 1

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from samegrad._function import functions_run_eagerly, run_functions_eagerly
+from samegrad._scaling_check import get_loss_scaling_check, set_loss_scaling_check
 from samegrad._unknown import getattr_of
 from samegrad.config import threading
 
@@ -25,11 +26,13 @@ __all__ = [
     "PhysicalDevice",
     "functions_run_eagerly",
     "get_logical_device_configuration",
+    "get_loss_scaling_check",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
     "run_functions_eagerly",
     "set_logical_device_configuration",
+    "set_loss_scaling_check",
     "set_visible_devices",
     "threading",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from samegrad import _context, _core
+from samegrad._counts import questions
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._user_code import converted
@@ -31,7 +32,7 @@ class ReplicaContext:
     @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas train together."""
-        return self._strategy.num_replicas_in_sync
+        return questions.ask(self._strategy.num_replicas_in_sync)
 
     @property
     def replica_id_in_sync_group(self) -> Tensor | int:

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from samegrad import _context, _core
+from samegrad._counts import counted, questions
+from samegrad._location import user_line
 from samegrad._nest import map_structure
+from samegrad._scaling_check import report
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, trace_and_run
 from samegrad._user_code import converted
@@ -73,7 +76,8 @@ class Strategy(abc.ABC):
         """Runs fn on every replica; `PerReplica` arguments arrive as the replica's part.
 
         fn's Python runs once for all replicas and is traced; its results come back as
-        `PerReplica` where they may differ between replicas.
+        `PerReplica` where they may differ between replicas. Values of tensors inside fn can be
+        looked at under `config.run_functions_eagerly(True)`.
 
         Raises:
             RuntimeError: Inside `run`.
@@ -94,7 +98,7 @@ class Strategy(abc.ABC):
         if _core.tracing():
             return self._run_in_trace(fn, tuple(args), kwargs)
         compiled = _context.state.compiled_runs
-        if compiled is not None:
+        if compiled is not None and not _context.settings.functions_run_eagerly:
             return compiled.of(self, fn, lambda: self._compiled(fn))(*args, **kwargs)
         return trace_and_run(
             lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs,
@@ -124,7 +128,7 @@ class Strategy(abc.ABC):
         """
         return TracedProgram(
             lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs or {},
-            self.num_replicas_in_sync,
+            self.num_replicas_in_sync, _context.settings.functions_run_eagerly,
         ).explain()  # fmt: skip
 
     def join_trace(self) -> None:
@@ -192,6 +196,8 @@ class Strategy(abc.ABC):
                 value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
             )
             return self._reduce_tensor(op, tensor, axis)
+        if op == "mean" and getattr(value, "share", False):
+            report([("share_then_mean", user_line())])
         parts_of = value if parts else PerReplica((value,) * self.num_replicas_in_sync)
         reduced: Tensor = trace_and_run(
             lambda v: self._reduce_one(op, v, axis), (parts_of,), {}, self.num_replicas_in_sync
@@ -199,19 +205,20 @@ class Strategy(abc.ABC):
         return reduced
 
     def _reduce_tensor(self, op: str, tensor: Tensor, axis: Any) -> Tensor:
+        if op == "mean" and tensor._dtype not in ("float32", "float64"):
+            tensor = _ops.cast(tensor, dtype="float64")
         if axis is None:
             several = self.num_replicas_in_sync > 1
             return _ops.all_reduce(tensor, op=op) if several else tensor
         axes = [axis] if isinstance(axis, int) else list(axis)
-        dtype = tensor._dtype
-        if op == "mean" and dtype not in ("float32", "float64"):
-            tensor, dtype = _ops.cast(tensor, dtype="float64"), "float64"
         total = _ops.reduce_sum(tensor, axes=axes)
         if self.num_replicas_in_sync > 1:
             total = _ops.all_reduce(total, op="sum")
         if op == "sum":
             return total
-        return _ops.div(total, _ops.cast(_ops.global_size_of(tensor, axes=axes), dtype=dtype))
+        return _ops.div(
+            total, _ops.cast(_ops.global_size_of(tensor, axes=axes), dtype=total._dtype)
+        )
 
     def gather(self, value: Any, axis: int) -> Any:
         """The parts of all replicas, one after the other along an axis.
@@ -357,13 +364,13 @@ class MirroredStrategy(Strategy):
             raise ValueError(f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}.")
         if devices is not None:
             _check_devices(devices)
-        self._replicas = count
+        self._replicas = counted(count, replicas=1)
         self._split = split
 
     @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas train together."""
-        return self._replicas
+        return questions.ask(self._replicas)
 
     @property
     def split(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._context import get_replica_context, get_strategy
+from samegrad._counts import counted, counts_of
 from samegrad._dtypes import as_dtype
 from samegrad._examples import as_examples
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
@@ -121,7 +122,7 @@ def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
     losses = convert_to_tensor(regularization_loss)
     replicas = get_strategy().num_replicas_in_sync
     total = _sum_all(losses)
-    return total if replicas == 1 else total / float(replicas)
+    return total if replicas == 1 else total / replicas
 
 
 def expand_weights(who: str, weights: TensorLike, losses: Tensor) -> Tensor:
@@ -203,9 +204,10 @@ def _inverse_batch_size(who: str, size: int | Tensor, losses: Tensor) -> Tensor 
         number = size.__index__()
     except AttributeError:
         raise TypeError(f"[{who}] global_batch_size must be an integer: got {size!r}.") from None
+    counts_of(size)  # it has arrived
     if number < 0:
         raise ValueError(f"[{who}] global_batch_size must not be negative: got {number}.")
-    return 1.0 / number if number else 0.0
+    return counted(1.0 / number, examples=-1) if number else 0.0
 
 
 def _inverse_tensor(who: str, size: Tensor, losses: Tensor) -> Tensor | float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samegrad import _core
+from samegrad._counts import counted
 from samegrad._examples import examples_axis
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 
@@ -80,7 +81,8 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
         5.0
     """
     x = convert_to_tensor(t)
-    return _ops.reduce_sum(_ops.square(x), axes=tuple(range(x._rank))) * 0.5
+    total: Tensor = _ops.reduce_sum(_ops.square(x), axes=tuple(range(x._rank)))
+    return total * convert_to_tensor(counted(0.5), total._dtype)
 
 
 def l2_normalize(

@@ -132,6 +132,11 @@ def with_term(count: str, row: Mistake | None) -> Mistake:
         more = "a regularisation or auxiliary term counts once, as it should"
         return replace(row, sentence=f"{row.sentence} ({more})")
     data = "" if row is None else f"; and the data: {row.name}"
+    return counted_regularization(count, data, row)
+
+
+def counted_regularization(count: str, data: str = "", row: Mistake | None = None) -> Mistake:
+    """The row of a term that belongs to no example and counts wrongly."""
     return Mistake(
         f"regularisation counts {count}{data}",
         "a term that belongs to no example (regularisation, an auxiliary loss) counts "

@@ -78,7 +78,9 @@ def test_a_scope_nests_in_itself_only() -> None:
 
 
 @pytest.mark.parity("run: fn runs once for all replicas, values cannot be looked at")
-@pytest.mark.parametrize("look", [float, bool, int, lambda x: x.numpy()])
+@pytest.mark.parametrize(
+    "look", [float, bool, int, lambda x: x.numpy(), print, str, lambda x: f"{x}"]
+)
 def test_a_value_of_a_replica_cannot_become_a_python_number(look) -> None:
     strategy = mirrored()
     calls = []
@@ -87,9 +89,34 @@ def test_a_value_of_a_replica_cannot_become_a_python_number(look) -> None:
         calls.append(x)
         return look(x)
 
-    with pytest.raises(TypeError, match="return it|samegrad.cond"):
+    remedies = "(?=.*return it)(?=.*samegrad.cond)(?=.*run_functions_eagerly)"
+    with pytest.raises(TypeError, match=remedies):
         strategy.run(fn, args=(per_replica(strategy, 1.0, 2.0),))
-    assert len(calls) == 1
+    assert len(calls) == 1 and "traced" in repr(calls)
+
+
+@pytest.mark.parity("run: with run_functions_eagerly, operations run at once on all replicas")
+@pytest.mark.parametrize("wrap", [lambda fn: fn, tf.function])
+def test_values_can_be_looked_at_where_functions_run_eagerly(wrap, capsys) -> None:
+    strategy = mirrored()
+    x = per_replica(strategy, 1.0, 3.0)
+    calls = []
+
+    def fn(x):
+        total = tf.distribute.get_replica_context().all_reduce("sum", x)
+        calls.append((float(total), int(total), total.numpy(), repr(x)))
+        with pytest.raises(TypeError, match=r"got 0: 1\.0, 1: 3\.0; print the tensor"):
+            float(x)
+        return total
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        found = wrap(lambda x: strategy.run(fn, args=(x,)))(x)
+        strategy.run(print, args=(x,))
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert calls == [(4.0, 4, 4.0, repr(x))] and local(strategy, found) == [4.0, 4.0]
+    assert capsys.readouterr().out == f"{x!r}\n"
 
 
 @pytest.mark.parity("run: MirroredStrategy() is one replica")

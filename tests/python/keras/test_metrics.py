@@ -5,6 +5,7 @@ import pytest
 from replica_values import local, shares, split, strategy
 
 import samegrad as tf
+from samegrad.errors import LossScalingWarning
 from samegrad.keras import metrics
 from samegrad.train._trackable import build_tree, collect, restore_tree
 
@@ -149,7 +150,8 @@ def test_shares_of_a_loss_are_seen_as_they_are():
     with two.scope():
         metric = metrics.Mean()
     losses = shares(np.float32([2, 3]), np.float32([4, 5]))
-    two.run(lambda x: metric.update_state(tf.nn.compute_average_loss(x)), args=(losses,))
+    with pytest.warns(LossScalingWarning, match="a Mean metric is fed shares"):
+        two.run(lambda x: metric.update_state(tf.nn.compute_average_loss(x)), args=(losses,))
     assert float(metric.result()) == 1.75
 
 

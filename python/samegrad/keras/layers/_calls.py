@@ -102,7 +102,7 @@ def _make(who: str, trace: Any, shape: Any, dtype: str) -> Any:
             f"[{who}] all sizes but that of the examples must be known: got input shape "
             f"{tuple(shape)}."
         )
-    return trace.argument(_example(tuple(int(size) for size in shape[1:]), dtype), False)
+    return trace.argument([_example(tuple(int(size) for size in shape[1:]), dtype)])
 
 
 def _example(sizes: tuple[int, ...], dtype: str) -> Tensor:

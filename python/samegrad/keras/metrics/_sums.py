@@ -6,6 +6,7 @@ from samegrad import _core
 from samegrad._context import get_replica_context, get_strategy
 from samegrad._dtypes import DTypeLike
 from samegrad._examples import as_examples
+from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 from samegrad.keras.metrics._metric import Metric
@@ -158,6 +159,7 @@ class Mean(_SumMetric):
             ValueError: The weights do not fit.
         """
         tensor = self._values(values)
+        note_use("mean", tensor)
         if sample_weight is None:
             axes = tuple(range(tensor._rank))
             sums = {"total": _sum_all(tensor), "count": _ops.size_of(tensor, axes=axes)}

@@ -8,6 +8,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._context import get_replica_context, init_scope
+from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._variable import Variable
 from samegrad.keras._names import snake_case
@@ -329,6 +330,8 @@ class Optimizer:
         def chosen(new: Tensor, old: Tensor) -> Tensor:
             return new if accepted is None else _ops.select(accepted, new, old)
 
+        for gradient in gradients:
+            note_use("gradient", gradient)
         done = convert_to_tensor(self.iterations)
         shared = self._prepare(done + 1)
         places = {id(variable): place for place, variable in enumerate(self._trained)}

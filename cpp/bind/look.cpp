@@ -1,0 +1,51 @@
+#include "bind/look.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "bind/convert.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+namespace {
+
+constexpr std::size_t kShown = 8;          // replicas
+constexpr std::size_t kShownLetters = 60;  // of each
+
+bool equal(const Array& a, const Array& b) {
+  return a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+// "0: 1.5, 1: 2.0"
+std::string listed(const std::vector<Array>& arrays) {
+  std::string text;
+  for (std::size_t r = 0; r < std::min(arrays.size(), kShown); ++r) {
+    std::string value = py::str(numpy_view(arrays[r]));
+    std::ranges::replace(value, '\n', ' ');
+    if (value.size() > kShownLetters) value = value.substr(0, kShownLetters) + "...";
+    text += (r ? ", " : "") + std::to_string(r) + ": " + value;
+  }
+  return arrays.size() > kShown ? text + ", ..." : text;
+}
+
+}  // namespace
+
+std::vector<Array> look(const Tensor& tensor, const char* who, bool anywhere) {
+  if (!tensor.symbolic() || !tensor.trace->looks()) return {concrete(tensor, who)};
+  std::vector<Array> arrays = tensor.trace->look(tensor.value, anywhere);
+  const auto same = [&](const Array& array) { return equal(array, arrays[0]); };
+  if (std::ranges::all_of(arrays, same)) arrays.resize(1);
+  return arrays;
+}
+
+Array known(const Tensor& tensor, const char* who) {
+  if (!tensor.symbolic()) return tensor.array;
+  const std::vector<Array> arrays = look(tensor, who);
+  if (arrays.size() == 1) return arrays[0];
+  fail(ErrorKind::kType, who, "replicas have different values: got ", listed(arrays),
+       "; print the tensor to see them all, make one of them with "
+       "replica_context.all_reduce(...), or decide with samegrad.cond.");
+}
+
+}  // namespace samegrad

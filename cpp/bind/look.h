@@ -1,0 +1,16 @@
+// Values of traced tensors, where they can be looked at.
+#pragma once
+
+#include <vector>
+
+#include "train/trace.h"
+
+namespace samegrad {
+
+// The tensor's arrays: one if replicas agree, else one per replica. TypeError if it has none yet.
+// `anywhere`: also while Python describes a branch or loop.
+std::vector<Array> look(const Tensor& tensor, const char* who, bool anywhere = false);
+// The one array; TypeError if it has no value yet, or if replicas have different ones.
+Array known(const Tensor& tensor, const char* who);
+
+}  // namespace samegrad

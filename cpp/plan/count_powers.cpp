@@ -1,0 +1,353 @@
+#include "plan/count_powers.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace samegrad {
+namespace {
+
+constexpr std::size_t kMostTerms = 8;
+
+CountTerms unknown(std::int32_t nonlinear = -1) {
+  CountTerms result;
+  result.known = false;
+  result.nonlinear = nonlinear;
+  return result;
+}
+
+CountTerms one(const CountTerm& term) {
+  CountTerms result;
+  result.terms.push_back(term);
+  return result;
+}
+
+CountPowers plus(CountPowers a, const CountPowers& b, int sign = 1) {
+  a.local = std::int8_t(a.local + sign * b.local);
+  a.global = std::int8_t(a.global + sign * b.global);
+  a.replicas = std::int8_t(a.replicas + sign * b.replicas);
+  return a;
+}
+
+CountTerm joined(const CountTerm& a, const CountTerm& b, int sign = 1) {
+  CountTerm term = a;
+  term.powers = plus(a.powers, b.powers, sign);
+  term.data |= b.data;
+  term.variable |= b.variable;
+  term.varying |= b.varying;
+  term.means |= b.means;
+  term.repeated |= b.repeated;
+  term.ambiguous |= b.ambiguous;
+  term.order = std::max(a.order, b.order);
+  if (term.origin < 0) term.origin = b.origin;
+  return term;
+}
+
+// A replica's part of something that only the sum over replicas is right for.
+bool is_share(const CountTerm& term) {
+  return term.varying && term.variable && term.powers.local >= 1;
+}
+
+// The same, by a node that is to be named if a count comes in with it.
+CountTerm joined_at(std::int32_t index, const CountTerm& a, const CountTerm& b, int sign = 1) {
+  CountTerm term = joined(a, b, sign);
+  const bool counts = sign * b.powers.local < 0 || b.powers.replicas != 0;
+  const bool share = is_share(a) || is_share(b);
+  if (term.origin < 0 && (counts || share)) term.origin = index;
+  return term;
+}
+
+std::int32_t nonlinear_of(const CountTerms& a, std::int32_t otherwise) {
+  return a.nonlinear >= 0 ? a.nonlinear : otherwise;
+}
+
+}  // namespace
+
+bool CountTerm::alike(const CountTerm& other) const {
+  return powers == other.powers && data == other.data && variable == other.variable &&
+         varying == other.varying && means == other.means && repeated == other.repeated &&
+         ambiguous == other.ambiguous && order == other.order;
+}
+
+void CountTerms::add(const CountTerm& term) {
+  for (CountTerm& own : terms) {
+    if (!own.alike(term)) continue;
+    if (own.origin < 0) own.origin = term.origin;
+    return;
+  }
+  terms.push_back(term);
+  if (terms.size() > kMostTerms) *this = unknown(nonlinear);
+}
+
+CountWalk::CountWalk(const Graph& graph) : graph_(graph), found_(graph.values.size()) {
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ValueInfo& info = graph.values[v];
+    if (info.source != Source::kNode) found_[v] = of_source(info);
+  }
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const CountTerms result = of_node(std::int32_t(i));
+    for (Value output : graph.nodes[i].outputs) found_[std::size_t(output)] = result;
+  }
+}
+
+CountTerms CountWalk::of_source(const ValueInfo& info) const {
+  CountTerm term;
+  term.powers = info.counts.value_or(CountPowers{});
+  term.data = info.source == Source::kArgument;
+  term.variable = info.source == Source::kVariable;
+  term.varying = info.varying;
+  // What differs between replicas without having examples, or has examples that all replicas
+  // share, follows no rule.
+  return info.varying == info.type.batched() ? one(term) : unknown();
+}
+
+bool CountWalk::reads(const Node& node, std::size_t operand) const {
+  return !(node.op->type_only >> operand & 1u);
+}
+
+CountTerms CountWalk::of_node(std::int32_t index) {
+  const Node& node = graph_.nodes[std::size_t(index)];
+  const ValueInfo& output = graph_.values[std::size_t(node.outputs[0])];
+  if (node.op->scaling == Scaling::kCount) return count(node);
+  std::vector<std::size_t> scaled;
+  std::int32_t nonlinear = -1;
+  bool known = !node.op->exchange && !node.op->has(kControl), rows = false;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    if (!reads(node, k)) continue;
+    const CountTerms& operand = of(node.inputs[k]);
+    const bool parameter = !(node.op->scaled >> k & 1u);
+    // A condition chooses: its counts are not those of the result.
+    const bool condition = parameter && graph_.type(node.inputs[k]).dtype == DType::kBool;
+    // Guards that the program wrote (against NaN, say) are no functions of what they guard; those
+    // of a derivative are.
+    const bool guard = condition && operand.nonlinear >= 0 &&
+                       !graph_.nodes[std::size_t(operand.nonlinear)].derivative;
+    if (!guard) nonlinear = nonlinear_of(operand, nonlinear);
+    known &= operand.known || condition;
+    rows |= graph_.type(node.inputs[k]).batched();
+    if (!parameter) scaled.push_back(k);
+  }
+  if (!known) return unknown(nonlinear);
+  if (node.op->has(kCollective)) return all_reduced(index);
+  if (rows && node.locality == Locality::kWhole) return unknown(nonlinear);
+  if (scaled.empty() && output.varying) {  // random numbers, or which replica it is
+    CountTerm term;
+    term.varying = output.type.batched();
+    if (term.varying) return one(term);
+    const bool alike = node.op->type_only && !node.op->has(kRandomOp);  // full_like
+    return alike ? one({}) : unknown();
+  }
+  CountTerms result = by_rule(index, scaled);
+  result.nonlinear = nonlinear_of(result, nonlinear);
+  if (result.known && node.locality == Locality::kTree) sum_examples(node, result);
+  return result;
+}
+
+CountTerms CountWalk::operand(std::int32_t index, std::size_t k) const {
+  const Node& node = graph_.nodes[std::size_t(index)];
+  const ValueInfo& info = graph_.values[std::size_t(node.inputs[k])];
+  const bool of_gradient =
+      info.source == Source::kNode && graph_.nodes[std::size_t(info.index)].derivative;
+  CountTerms result = of(node.inputs[k]);
+  for (CountTerm& term : result.terms) {
+    if (of_gradient && !node.derivative && term.order == 0) term.order = 1;
+    if (node.derivative && term.order == 1) term.order = 2;
+  }
+  return result;
+}
+
+CountTerms CountWalk::by_rule(std::int32_t index, const std::vector<std::size_t>& scaled) {
+  const Node& node = graph_.nodes[std::size_t(index)];
+  const std::int8_t axis = node.inputs.empty() ? CountTerms::kNo : of(node.inputs[0]).sizes_of_axis;
+  if (axis != CountTerms::kNo) return picked_size(node, axis);
+  switch (node.op->scaling) {
+    case Scaling::kSum:
+      return with_parameters(index, sum(index, scaled));
+    case Scaling::kChoice:
+      return choice(index, scaled);
+    case Scaling::kProduct:
+      return product(index, scaled);
+    case Scaling::kQuotient:
+      return quotient(index, operand(index, 0), 1);
+    case Scaling::kInverse:
+      return quotient(index, one({}), 0);
+    case Scaling::kNone:
+    case Scaling::kCount:
+      break;
+  }
+  return opaque(index);
+}
+
+CountTerms CountWalk::sum(std::int32_t index, const std::vector<std::size_t>& scaled) {
+  const Node& node = graph_.nodes[std::size_t(index)];
+  CountTerms result;
+  bool share = false, variables = false;
+  for (std::size_t k : scaled) {
+    for (const CountTerm& term : operand(index, k).terms) {
+      share |= is_share(term);
+      variables |= term.variable && !term.data && !term.varying;
+      if (!term.is_plain()) result.add(term);
+    }
+  }
+  if (share && variables && !node.derivative && added_to_share_ < 0) added_to_share_ = index;
+  // A number beside something else (an epsilon, zeros) changes no gradient.
+  return result.known && result.terms.empty() ? one({}) : result;
+}
+
+// What else the result is made of: indices, the probabilities of a loss.
+CountTerms CountWalk::with_parameters(std::int32_t index, CountTerms result) const {
+  const Node& node = graph_.nodes[std::size_t(index)];
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    const bool condition = graph_.type(node.inputs[k]).dtype == DType::kBool;
+    if ((node.op->scaled >> k & 1u) || !reads(node, k) || condition) continue;
+    for (const CountTerm& parameter : operand(index, k).terms) {
+      if (!(parameter.powers == CountPowers{})) return unknown();
+      for (CountTerm& term : result.terms) term = joined(term, parameter);
+    }
+  }
+  return result;
+}
+
+CountTerms CountWalk::choice(std::int32_t index, const std::vector<std::size_t>& scaled) {
+  CountTerms result = sum(index, scaled);
+  for (const CountTerm& term : result.terms) {
+    if (is_share(term)) return unknown(index);
+  }
+  return result.terms.size() <= 1 ? result : unknown();
+}
+
+CountTerms CountWalk::product(std::int32_t index, const std::vector<std::size_t>& scaled) {
+  const Node& node = graph_.nodes[std::size_t(index)];
+  const double part = 1.0 / graph_.replicas;
+  CountTerms result = one({});
+  for (std::size_t k : scaled) {
+    const bool ambiguous = may_mean(node.inputs[k], part);
+    CountTerms next;
+    for (const CountTerm& a : result.terms) {
+      for (const CountTerm& b : operand(index, k).terms) {
+        if (is_share(a) && is_share(b)) return unknown(index);
+        next.add(joined_at(index, a, b));
+      }
+    }
+    result = next;
+    if (!result.known) break;
+    for (CountTerm& term : result.terms) term.ambiguous |= ambiguous;
+  }
+  return result;
+}
+
+CountTerms CountWalk::quotient(std::int32_t index, const CountTerms& above, std::size_t below) {
+  const CountTerms divisors = operand(index, below);
+  if (divisors.terms.size() != 1) return unknown();
+  const CountTerm& divisor = divisors.terms[0];
+  const Value given = graph_.nodes[std::size_t(index)].inputs[below];
+  CountTerms result;
+  for (const CountTerm& a : above.terms) {
+    CountTerm term = joined_at(index, a, divisor, -1);
+    term.ambiguous |= may_mean(given, graph_.replicas);
+    result.add(term);
+  }
+  return result;
+}
+
+// A literal 2 may be the number of replicas, if there are two, or halve something.
+bool CountWalk::may_mean(Value value, double number) const {
+  const ValueInfo& info = graph_.values[std::size_t(value)];
+  if (info.source != Source::kConstant || info.type.shape.rank() != 0 || info.counts) return false;
+  const Array& array = graph_.constants[std::size_t(info.index)];
+  const Array meant = Array::number(array.dtype(), number);
+  return std::memcmp(array.raw(), meant.raw(), array.bytes()) == 0;
+}
+
+CountTerms CountWalk::opaque(std::int32_t index) const {
+  const Node& node = graph_.nodes[std::size_t(index)];
+  CountTerm result;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    if (!reads(node, k)) continue;
+    for (const CountTerm& term : operand(index, k).terms) {
+      if (is_share(term)) return unknown(index);
+      if (!(term.powers == CountPowers{})) return unknown();
+      result = joined(result, term);
+    }
+  }
+  return one(result);
+}
+
+CountTerms CountWalk::count(const Node& node) const {
+  CountTerm term;
+  const bool global = node.op->has(kGlobalFact);
+  if (node.inputs.empty()) {
+    term.powers.replicas = 1;
+    return one(term);
+  }
+  const ValueInfo& x = graph_.values[std::size_t(node.inputs[0])];
+  if (x.type.batched() && !x.varying) return unknown();
+  const AttrValue* axes = node.attrs.find("axes");
+  if (!axes) {
+    CountTerms sizes = one(term);
+    sizes.sizes_of_axis = std::int8_t(x.type.batched() ? x.type.batch.axis : -1);
+    return sizes;
+  }
+  const auto& list = std::get<std::vector<std::int64_t>>(*axes);
+  const auto rank = x.type.shape.rank();
+  const bool counts = x.type.batched() && std::any_of(list.begin(), list.end(), [&](auto axis) {
+                        return (axis < 0 ? axis + rank : axis) == x.type.batch.axis;
+                      });
+  term.varying = counts && !global;
+  term.powers.local = counts && !global;
+  term.powers.global = counts && global;
+  term.powers.replicas = !counts && global;
+  return one(term);
+}
+
+// One element of the sizes, as shape(x)[0] takes.
+CountTerms CountWalk::picked_size(const Node& node, std::int8_t axis) const {
+  const AttrValue *begin = node.attrs.find("begin"), *end = node.attrs.find("end");
+  if (!begin || !end) return node.op->scaling == Scaling::kSum ? of(node.inputs[0]) : unknown();
+  const auto &from = std::get<std::vector<std::int64_t>>(*begin),
+             &to = std::get<std::vector<std::int64_t>>(*end);
+  if (from.size() != 1 || to.size() != 1 || to[0] != from[0] + 1) return unknown();
+  CountTerm term;
+  term.varying = from[0] == axis;
+  term.powers.local = term.varying;
+  return one(term);
+}
+
+CountTerms CountWalk::all_reduced(std::int32_t index) const {
+  const Node& node = graph_.nodes[std::size_t(index)];
+  const CountTerms& operand = of(node.inputs[0]);
+  const bool mean = *node.attrs.find("op") == AttrValue(std::string("mean"));
+  CountTerms result;
+  result.nonlinear = operand.nonlinear;
+  for (CountTerm term : operand.terms) {
+    if (term.varying && term.powers.local == 1) {
+      term.powers.global = std::int8_t(term.powers.global + 1);
+      if (mean) term.origin = index;
+    } else if (!term.varying || term.powers.local == 0) {
+      term.powers.replicas = std::int8_t(term.powers.replicas + 1);
+      term.means |= term.varying;
+      term.repeated |= !term.varying;
+      if (!term.varying) term.origin = index;
+    } else {
+      return unknown(nonlinear_of(operand, term.variable ? term.origin : -1));
+    }
+    if (mean) term.powers.replicas = std::int8_t(term.powers.replicas - 1);
+    term.powers.local = 0;
+    term.varying = false;
+    result.add(term);
+  }
+  return result;
+}
+
+void CountWalk::sum_examples(const Node& node, CountTerms& result) const {
+  const bool added = node.op->combine == BinaryFn{};
+  CountTerms summed;
+  for (CountTerm term : result.terms) {
+    if (added) term.powers.local = std::int8_t(term.powers.local + 1);
+    term.varying = true;
+    summed.add(term);
+  }
+  summed.nonlinear = result.nonlinear;
+  result = summed;
+}
+
+}  // namespace samegrad

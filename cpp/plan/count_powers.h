@@ -1,0 +1,73 @@
+// Which counts every value of a traced program was multiplied and divided by: one walk.
+#pragma once
+
+#include <vector>
+
+#include "ir/op_def.h"
+
+namespace samegrad {
+
+// A summand of a value, as a product of counts and of something that knows no counts: a row of an
+// example, a share of a sum over the examples (local power 1), a local mean (0), a number that all
+// replicas share.
+struct CountTerm {
+  CountPowers powers;
+  bool data = false;       // made of examples
+  bool variable = false;   // made of variables
+  bool varying = false;    // made of the replica's own examples, or their number
+  bool means = false;      // was a local mean before it was summed over the replicas
+  bool repeated = false;   // was equal on all replicas when it was summed over them
+  bool ambiguous = false;  // was divided by a number that may be that of the replicas
+  // Of gradients: 1 in what the program computes of one, 2 in the derivative of that.
+  std::uint8_t order = 0;
+  // The node that divided by a count of the replica, or took a sum or mean over the replicas.
+  std::int32_t origin = -1;
+
+  bool alike(const CountTerm& other) const;
+  // A number that nothing is known of.
+  bool is_plain() const { return alike({}); }
+};
+
+struct CountTerms {
+  bool known = true;
+  std::vector<CountTerm> terms;
+  std::int32_t nonlinear = -1;      // the node that used a share as if it were the whole
+  std::int8_t sizes_of_axis = kNo;  // of a vector of sizes: the axis that counts examples, or -1
+  static constexpr std::int8_t kNo = -2;
+
+  void add(const CountTerm& term);
+};
+
+class CountWalk {
+ public:
+  explicit CountWalk(const Graph& graph);
+
+  const CountTerms& of(Value value) const { return found_[std::size_t(value)]; }
+  // The first node of the program that adds a term of variables alone to a share; -1: none.
+  std::int32_t added_to_share() const { return added_to_share_; }
+
+ private:
+  CountTerms of_source(const ValueInfo& info) const;
+  CountTerms of_node(std::int32_t index);
+  // Of an operand, as the node reads it.
+  CountTerms operand(std::int32_t index, std::size_t k) const;
+  CountTerms by_rule(std::int32_t index, const std::vector<std::size_t>& scaled);
+  CountTerms sum(std::int32_t index, const std::vector<std::size_t>& scaled);
+  CountTerms choice(std::int32_t index, const std::vector<std::size_t>& scaled);
+  CountTerms product(std::int32_t index, const std::vector<std::size_t>& scaled);
+  CountTerms quotient(std::int32_t index, const CountTerms& above, std::size_t below);
+  CountTerms with_parameters(std::int32_t index, CountTerms result) const;
+  CountTerms opaque(std::int32_t index) const;
+  CountTerms count(const Node& node) const;
+  CountTerms picked_size(const Node& node, std::int8_t axis) const;
+  CountTerms all_reduced(std::int32_t index) const;
+  void sum_examples(const Node& node, CountTerms& result) const;
+  bool reads(const Node& node, std::size_t operand) const;
+  bool may_mean(Value value, double number) const;
+
+  const Graph& graph_;
+  std::vector<CountTerms> found_;
+  std::int32_t added_to_share_ = -1;
+};
+
+}  // namespace samegrad

@@ -1,0 +1,47 @@
+// Follows the counts that a traced program multiplies and divides by, and finds the mistakes of
+// loss scaling before anything runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace samegrad {
+
+// What a program does with a value, as far as a rule of loss scaling depends on it.
+struct ValueUse {
+  enum class Kind : std::uint8_t {
+    kGradient,    // summed over the replicas, for an optimizer
+    kAssignment,  // the new value of a variable that is trained
+    kMean         // given to a metric that divides by how often it is given something
+  } kind;
+  Value value;
+  std::int32_t location;  // index of the graph's locations
+};
+
+struct ScalingMistake {
+  enum class Kind : std::uint8_t {
+    kMeanThenSum,       // a local mean is summed over the replicas
+    kShareThenMean,     // a share of the global mean is averaged over the replicas
+    kReducedLoss,       // the loss was summed over the replicas before its gradient was
+    kRegularization,    // a term of the variables alone counts on each replica
+    kPenalty,           // a term of gradients (of second order) is averaged locally
+    kNonlinearShare,    // a function of a replica's share of a sum
+    kShareInMeanMetric  // a metric reads the mean divided by the number of replicas
+  } kind;
+  std::string location;  // "train.py:31", empty where it is not known
+  bool operator==(const ScalingMistake&) const = default;
+};
+
+struct ScalingReport {
+  std::vector<ScalingMistake> mistakes;  // in the order of the uses, each once
+  // Of each result of the program, whether it is a replica's share of the global mean.
+  std::vector<bool> shares;
+};
+
+// Silent where it cannot follow the program.
+ScalingReport check_scaling(const Graph& graph, const std::vector<Value>& results,
+                            const std::vector<ValueUse>& uses);
+
+}  // namespace samegrad

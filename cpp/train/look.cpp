@@ -1,0 +1,85 @@
+// Looking at a value while its program is traced: the part that makes it, as a program of its own.
+#include "base/error.h"
+#include "passes/rewrite.h"
+#include "train/step.h"
+#include "train/trace.h"
+
+namespace samegrad {
+namespace {
+
+using Known = std::map<Value, std::vector<Array>>;
+
+std::vector<bool> needed_nodes(const Graph& graph, const Values& outputs, const Known& known) {
+  std::vector<bool> wanted(graph.values.size(), false), needed(graph.nodes.size(), false);
+  for (Value output : outputs) wanted[std::size_t(output)] = true;
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    for (Value output : graph.nodes[i].outputs) {
+      if (wanted[std::size_t(output)] && !known.count(output)) needed[i] = true;
+    }
+    if (!needed[i]) continue;
+    for (Value input : graph.nodes[i].inputs) wanted[std::size_t(input)] = true;
+  }
+  return needed;
+}
+
+void copy_needed(Rewriter& rewrite, const std::vector<bool>& needed);
+
+// A body that shows nothing: what is looked at now is shown when the step runs.
+std::shared_ptr<const Graph> without_effects(const Graph& body) {
+  Rewriter rewrite(body);
+  copy_needed(rewrite, needed_nodes(body, body.outputs, {}));
+  return std::make_shared<const Graph>(rewrite.finish());
+}
+
+void copy_needed(Rewriter& rewrite, const std::vector<bool>& needed) {
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    if (!needed[i]) continue;
+    Node node = rewrite.from().nodes[i];
+    for (const auto& [name, value] : rewrite.from().nodes[i].attrs.items()) {
+      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+      if (body && contains(**body, kSideEffect)) node.attrs.set(name, without_effects(**body));
+    }
+    rewrite.copy(node);
+  }
+}
+
+}  // namespace
+
+bool Trace::looks() const {
+  return outer_ ? outer_->looks() : actual_.has_value() && !finished_;
+}
+
+Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) const {
+  Rewriter rewrite(graph_);
+  for (const auto& [known, arrays] : looked_) {
+    if (graph_.values[std::size_t(known)].source != Source::kNode) continue;
+    arguments.push_back(arrays);
+    rewrite.replace(known, rewrite.to().add_argument(graph_.type(known), graph_.varying(known)));
+  }
+  copy_needed(rewrite, needed_nodes(graph_, {value}, looked_));
+  rewrite.to().outputs = {rewrite(value)};
+  return std::move(rewrite.to());
+}
+
+std::vector<Array> Trace::look(Value value, bool anywhere) {
+  const std::shared_ptr<Trace> current = current_trace();
+  if (outer_ || (!anywhere && current && current->outer_)) {
+    fail(ErrorKind::kType, "Tensor",
+         "a branch or loop runs with the whole step, perhaps not at all or many times, so there is "
+         "no value while Python describes it: look at what comes out of it, show values with "
+         "samegrad.print, or let Python decide (samegrad.function(autograph=False)).");
+  }
+  const ValueInfo& info = graph_.values[std::size_t(value)];
+  if (info.source == Source::kArgument) return (*actual_)[std::size_t(info.index)];
+  const auto known = looked_.find(value);
+  if (known != looked_.end()) return known->second;
+  std::vector<std::vector<Array>> arguments = *actual_;
+  Graph program = part_for(value, arguments);
+  std::vector<Array> arrays;
+  // Not one of the kept steps: somebody may look at many values, and each has memory of its own.
+  const auto run = [&] { arrays = Step(std::move(program), PlanOptions()).look(arguments)[0]; };
+  unlocked ? unlocked(run) : run();
+  return looked_[value] = std::move(arrays);
+}
+
+}  // namespace samegrad
