@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import samegrad as tf
 from samegrad.errors import LossScalingError, LossScalingWarning
+from samegrad.testing._programs import PROGRAM_MISTAKES
 
 average = tf.nn.compute_average_loss
 replicas_here = tf.distribute.get_strategy
+NAMES = {row.name for row in PROGRAM_MISTAKES.values()}
 
 
 class Program:
@@ -56,7 +58,8 @@ def found(program):
         warnings.simplefilter("always")
         (program if isinstance(program, Program) else Program(program)).run()
     assert all(w.category is LossScalingWarning for w in caught)
-    return [str(w.message).removeprefix("[loss scaling] ").partition(":")[0] for w in caught]
+    texts = [str(w.message).removeprefix("[loss scaling] ") for w in caught]
+    return [name for text in texts for name in NAMES if text.startswith(f"{name}: ")]
 
 
 def all_reduce(op, value):
@@ -93,7 +96,7 @@ MISTAKES = {
         lambda p: average(p.losses) / p.strategy.num_replicas_in_sync,
     ),
     "reduced before": (
-        "the loss is all-reduced before its gradient is taken",
+        "multiplied by the replicas",
         lambda p: all_reduce("sum", average(p.losses)),
     ),
     "decay": (DECAY, lambda p: average(p.losses) + decay(p)),
@@ -105,7 +108,8 @@ MISTAKES = {
     "squared share": (NONLINEAR, lambda p: average(p.losses) * average(p.losses)),
     "limited share": (NONLINEAR, lambda p: tf.maximum(average(p.losses), 0.1)),
     "penalty": (
-        "gradient penalty is averaged per replica",
+        "a part of the loss (gradient penalty, auxiliary loss) is averaged over another count: "
+        "mean per replica, then sum",
         lambda p: average(p.losses) + 10.0 * tf.reduce_mean(p.penalties()),
     ),
 }  # fmt: skip
@@ -192,7 +196,9 @@ def test_a_mean_metric_fed_shares_is_named():
         p.metric.update_state(average(p.losses))
         return average(p.losses)
 
-    assert found(loss) == ["a Mean metric is fed shares of the loss"]
+    assert found(loss) == [SHARE_THEN_MEAN]
+    with pytest.warns(LossScalingWarning, match="as a Mean metric does that is fed with shares"):
+        Program(loss).run()
 
 
 def test_a_mean_metric_fed_what_it_takes_is_left_alone():

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from samegrad.testing._catalogue import Mistake
-from samegrad.testing._layouts import Layout, layout
+from samegrad.testing._layouts import Layout, layout, uneven_sizes
+from samegrad.testing._updates import Vector
+from samegrad.testing._weights import Fit
 
 if TYPE_CHECKING:
-    from samegrad.testing._diagnose import Evidence
+    from samegrad.testing._evidence import Evidence
 
 # How often a term may count in a layout; once is right.
-_COUNTS: dict[str, Callable[[Layout], float]] = {
+COUNTS: dict[str, Callable[[Layout], float]] = {
     "once": lambda item: 1.0,
     "once on every replica": lambda item: float(item.replicas),
     "divided by the replicas": lambda item: 1.0 / item.replicas,
@@ -26,65 +30,107 @@ _COUNTS: dict[str, Callable[[Layout], float]] = {
 }
 
 
-def explain_residuals(evidence: Evidence) -> list[Mistake]:
+@dataclass(frozen=True)
+class Explained:
+    """What is left over is a term that belongs to no example.
+
+    Args:
+        mistakes: What is wrong with it or with the weights of the examples, several where the
+            layouts cannot tell them apart; none if nothing is wrong.
+    """
+
+    mistakes: tuple[Mistake, ...]
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.mistakes
+
+
+def explain_residuals(evidence: Evidence) -> Explained | None:
     """The term that no examples explain: one direction, as strong as a count says.
 
-    Several counts are returned where the layouts cannot tell them apart.
-
     The update of a single example holds the term once, so that weights c bring it along Σc times
-    (once where it is known and taken away); what is left over is (count - Σc) times the term.
-    What the term shares with the examples' updates shifts their weights by the same numbers: the
-    shift is fitted over all layouts, and must leave the weights of a row of the catalogue.
+    (once where it is known and taken away); what is left over is (count - Σc) times the term. What
+    the term shares with the examples' updates shifts their weights by the same numbers: the shift
+    is fitted over all layouts, and must leave the weights of a row of the catalogue. Layouts of a
+    part of the batch are among them: a sum over all examples would be one direction too, as long
+    as the batch is the same.
     """
-    residuals = np.stack([fit.residual for fit in evidence.fits])
-    _, strengths, directions = np.linalg.svd(residuals, full_matrices=False)
-    if len(strengths) > 1 and strengths[1] > 0.05 * strengths[0]:
-        return []
-    amplitudes = residuals @ directions[0]
+    if not _one_direction(evidence.fits):
+        return None
+    part = _part_of(evidence)
+    fits = [*evidence.fits, *part.fits]
+    if not _one_direction(fits):
+        return None
+    residuals = np.stack([fit.residual for fit in fits])
+    main = np.linalg.svd(residuals, full_matrices=False)[2][0]
+    return _counted(evidence, part, residuals @ main)
+
+
+def _one_direction(fits: Sequence[Fit]) -> bool:
+    strengths = np.linalg.svd(np.stack([fit.residual for fit in fits]), compute_uv=False)
+    return len(strengths) < 2 or bool(strengths[1] <= 0.05 * strengths[0])
+
+
+def _part_of(evidence: Evidence) -> Evidence:
+    """Runs on the first examples, as the layouts of all are."""
+    kinds = {(item.replicas, item.micro_batches) for item in evidence.layouts}
+    count = max(len(evidence.weights) // 2, max(r * k for r, k in kinds))
+    if evidence.settings.even:
+        whole = math.lcm(*(r * k for r, k in kinds))
+        count = max(1, count // whole) * whole
+    layouts = []
+    for r, k in sorted(kinds):
+        sizes = [count // r] * r if evidence.settings.even else uneven_sizes(count, r)
+        if min(sizes) >= k and count < len(evidence.weights):
+            layouts.append(layout(sizes, k))
+    fits = [evidence.basis.fit(evidence.run(item)) for item in layouts]
+    return replace(evidence, layouts=layouts, fits=fits, weights=evidence.weights[:count])
+
+
+def _said(evidence: Evidence, part: Evidence, row: Mistake | None) -> list[Vector]:
+    """The weights in all layouts, 0 for examples that are not in a part."""
+    rest = np.zeros(len(evidence.weights) - len(part.weights))
+    return [
+        np.concatenate([own.right(p) if row is None else own.predicted(row, p), more])
+        for own, more in ((evidence, np.zeros(0)), (part, rest))
+        for p in range(len(own.fits))
+    ]
+
+
+def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> Explained | None:
+    layouts = [*evidence.layouts, *part.layouts]
+    weights = np.stack([fit.weights for fit in (*evidence.fits, *part.fits)])
+    counts = _counts(layouts)
     found: list[tuple[float, str, Mistake | None]] = []
     for row in (None, *evidence.rows):
-        said = [
-            evidence.right(p) if row is None else evidence.predicted(row, p)
-            for p in range(len(evidence.fits))
-        ]
-        for name, own in _counts(evidence.layouts):
-            left = np.array([n - evidence.held(w) for n, w in zip(own, said, strict=True)])
+        said = np.stack(_said(evidence, part, row))
+        held = np.array([evidence.held(w) for w in said])
+        for name, own in counts:
+            left = own - held
             if np.abs(left).max() < 1e-9 or _cosine(amplitudes, left) < 0.999:
                 continue
-            found.append((_error_with_shift(evidence, left, said), name, row))
+            shift = left @ (weights - said) / (left @ left)
+            error = np.abs(weights - said - np.outer(left, shift)).max()
+            found.append((float(error / np.abs(evidence.right(0)).max()), name, row))
     most = 3 * evidence.tolerance + 1e-3
-    error = min((item[0] for item in found), default=np.inf)
-    if error > most:
-        return []
-    alike = [item[1:] for item in found if item[0] <= max(2 * error, 0.1 * most)]
-    # A factor on the data is one on the term, if the mean of the examples is taken for the term.
-    of_term = [item for item in alike if item[1] is None]
-    if of_term and len(of_term) < len(alike):
-        alike = of_term if _term_changes(evidence) else [i for i in alike if i not in of_term]
-    return [_mistake(name, row) for name, row in alike]
+    best = min((error for error, *_ in found), default=np.inf)
+    if best > most:
+        return None
+    alike = [item for item in found if item[0] <= best + 0.1 * evidence.tolerance + 1e-6]
+    if alike[0][1:] == ("once", None):
+        return Explained(())
+    named = {(made := with_term(name, row)).name: made for _, name, row in alike}
+    return Explained(tuple(named.values()))
 
 
-def _term_changes(evidence: Evidence) -> bool:
-    """Whether replicas change the update by the same, whichever examples they have."""
-    first = evidence.runs[0].sketch
-    changes = [float(np.linalg.norm(run.sketch - first)) for run in evidence.runs]
-    place = int(np.argmax(changes))
-    item = evidence.layouts[place]
-    parts = item.replicas * item.micro_batches
-    count = parts * max(1, len(evidence.weights) // 2 // parts)
-    recorder = evidence.device.recorder
-    some = recorder.run(layout([count // item.replicas] * item.replicas, item.micro_batches)).sketch
-    change = some - recorder.run(layout([count])).sketch
-    same = np.linalg.norm(change - (evidence.runs[place].sketch - first))
-    return bool(same <= 0.1 * changes[place])
-
-
-def _counts(layouts: list[Layout]) -> list[tuple[str, list[float]]]:
+def _counts(layouts: Sequence[Layout]) -> list[tuple[str, Vector]]:
     """How often the term may count in each layout; of names that say the same here the first."""
-    found: list[tuple[str, list[float]]] = []
-    for name, count in _COUNTS.items():
-        own = [count(item) for item in layouts]
-        if own not in [known for _, known in found]:
+    found: list[tuple[str, Vector]] = []
+    for name, count in COUNTS.items():
+        own = np.array([count(item) for item in layouts])
+        if not any(np.array_equal(own, known) for _, known in found):
             found.append((name, own))
     return found
 
@@ -93,21 +139,11 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(abs(a @ b) / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-def _error_with_shift(evidence: Evidence, left: np.ndarray, said: list[np.ndarray]) -> float:
-    found = np.stack([fit.weights - w for fit, w in zip(evidence.fits, said, strict=True)])
-    shift = left @ found / (left @ left)
-    return float(np.abs(found - np.outer(left, shift)).max() / np.abs(evidence.right(0)).max())
-
-
-def _mistake(count: str, row: Mistake | None) -> Mistake:
+def with_term(count: str, row: Mistake | None) -> Mistake:
+    """The mistake of a term that counts so, and of a row for the data."""
     if row is not None and count == "once":
-        return Mistake(
-            row.name,
-            f"{row.sentence} (a regularisation or auxiliary term counts once, as it should)",
-            row.formula,
-            row.fix,
-            row.predict,
-        )
+        more = "a regularisation or auxiliary term counts once, as it should"
+        return replace(row, sentence=f"{row.sentence} ({more})")
     data = "" if row is None else f"; and the data: {row.name}"
     return counted_regularization(count, data, row)
 
@@ -117,12 +153,20 @@ def counted_regularization(count: str, data: str = "", row: Mistake | None = Non
     return Mistake(
         f"regularisation counts {count}{data}",
         "a term that belongs to no example (regularisation, an auxiliary loss) counts "
-        f"{count}, where one device has it once",
+        f"{count}, where one device has it once{_ALSO.get(count, '')}",
         "β ∇Ω with β other than 1",
         "divide it by the number of replicas on each of them: nn.scale_regularization_loss(losses)"
         + ("" if row is None else f"; {row.fix}"),
-        lambda s: s.right,
     )
 
 
-__all__ = ["explain_residuals"]
+# What gives the same update, and cannot be told apart from it.
+_ALSO = {
+    "once on every replica": "; each replica adds it, or a blanket factor of the world size hits "
+    "it that is meant for the data",
+    "divided by the replicas": "; it is averaged over replicas though only one adds it, or is "
+    "scaled twice",
+}
+
+
+__all__ = ["COUNTS", "Explained", "explain_residuals", "with_term"]

@@ -14,6 +14,10 @@ class StepError(ValueError):
     """The step, or what was given to it, cannot be judged; the message says what to do."""
 
 
+class StepFailedError(StepError):
+    """The step itself raised."""
+
+
 def rows_of(batch: Any) -> int:
     """How many examples the batch has.
 

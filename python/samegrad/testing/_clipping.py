@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from samegrad.testing._catalogue import Mistake
+from samegrad.testing._catalogue._other import CLIPPED_PARTS, CLIPPED_REPLICAS
 from samegrad.testing._layouts import Layout
+from samegrad.testing._updates import Vector
 
 if TYPE_CHECKING:
-    from samegrad.testing._diagnose import Evidence
+    from samegrad.testing._evidence import Evidence
+
+
+HIDDEN = (
+    "the update is limited or normalized, which hides factors in front of the limit: switch it "
+    "off to judge the loss"
+)
 
 
 def explain_clipping(evidence: Evidence) -> Mistake | None:
     """Examples of one replica (or micro-batch) are scaled alike, to a gradient of one length."""
-    return _explain(evidence, _shares, _REPLICAS) or _explain(evidence, _micro_batches, _PARTS)
+    return _explain(evidence, _shares, CLIPPED_REPLICAS) or _explain(
+        evidence, _micro_batches, CLIPPED_PARTS
+    )
 
 
 Groups = Callable[[Layout], list[list[int]]]
@@ -48,19 +58,15 @@ def _explain(evidence: Evidence, groups: Groups, found: Mistake) -> Mistake | No
     return found if max(clipped) <= 1.05 * min(clipped) else None
 
 
-_REPLICAS = Mistake(
-    "gradients are clipped before the replicas are joined",
-    "each replica limits its own gradient, so that the sum is another one than the limited "
-    "gradient of the batch",
-    "Σ clip(g_r)  instead of  clip(Σ g_r)",
-    "reduce first, then clip, then update: samegrad's optimizers take clipnorm and global_clipnorm",
-    lambda s: s.right,
-)
-_PARTS = Mistake(
-    "gradients are clipped in every micro-batch",
-    "each micro-batch limits its own gradient before it is added up, so that the sum is another "
-    "one than the limited gradient of the window",
-    "Σ clip(g_rk)  instead of  clip(Σ g_rk)",
-    "add up and reduce first, then clip, then update: keras.optimizers.GradientAccumulator",
-    lambda s: s.right,
-)
+def is_limited(lengths: Sequence[Vector]) -> bool:
+    """Whether several updates have the same length, and none is longer.
+
+    Args:
+        lengths: Of updates of one device: the norm, the norms of the arrays, and the peak.
+    """
+    table = np.stack([row for row in lengths if np.isfinite(row).all()])
+    top = table.max(axis=0)
+    hits = (table >= top * (1 - 3e-3)).sum(axis=0)
+    norm, peak = hits[0] >= 3, hits[-1] >= 3
+    arrays = hits[1:-1][top[1:-1] > 0]
+    return bool(norm or peak or (arrays.size and (arrays >= 3).all()))

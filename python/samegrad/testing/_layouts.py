@@ -71,8 +71,7 @@ def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     if replicas > len(weights):
         weights = 2.0 + np.arange(replicas)
     sizes = np.maximum(1, np.floor(examples * weights / weights.sum())).astype(int)
-    while sizes.sum() < examples:
-        sizes[np.argmin(sizes / weights)] += 1
+    sizes[-1] += max(0, examples - sizes.sum())
     while sizes.sum() > examples:
         sizes[np.argmax(sizes / weights)] -= 1
     return [int(n) for n in np.roll(sizes, -turn)]
@@ -98,6 +97,9 @@ def layouts_for(
                     [examples - examples // count * (count - 1)] + [examples // count] * (count - 1)
                 )
             found += [layout(sizes, k) for sizes in splits if min(sizes) >= k]
+    several = {k for k in micro_batches if k > 1}
+    if len(several) == 1 and (more := max(several) + 1) <= examples and not even:
+        found.append(layout([examples], more))  # tells a factor K from 1 / K
     unique: list[Layout] = []
     for item in found:
         if item not in unique:

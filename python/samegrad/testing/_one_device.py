@@ -11,9 +11,10 @@ from samegrad.testing._batches import StepError
 from samegrad.testing._layouts import Layout, layout
 from samegrad.testing._term import Term, term_of
 from samegrad.testing._updates import Recorded, Recorder
-from samegrad.testing._weights import Basis, Fit, Noise, checked_rows, noise_of
+from samegrad.testing._weights import Basis, Fit, Noise, checked_rows, noise_beside_a_term, noise_of
 
 ENOUGH = 6  # independent examples tell shares of different sizes apart
+NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
 _READABLE = 0.1  # error of weights, relative, that tells the rows of the catalogue apart
 
 
@@ -26,6 +27,7 @@ class OneDevice:
         whole: All examples, without the term.
         basis: Of the singles.
         noise: Of the updates.
+        is_sum: Whether weights of examples explain the update of all of them.
         term: What every run holds once, where examples are added up.
         recorder: For more runs of the same examples.
     """
@@ -34,6 +36,7 @@ class OneDevice:
     whole: Recorded
     basis: Basis
     noise: Noise
+    is_sum: bool
     term: Term | None
     recorder: Recorder
 
@@ -41,10 +44,14 @@ class OneDevice:
         """The run less the term."""
         return run if self.term is None else self.term.removed(run)
 
+    def run(self, item: Layout) -> Recorded:
+        """The step on one more layout, without the term."""
+        return self.without_term(self.recorder.run(item))
+
     def steady(self) -> list[int]:
         """The examples without those whose weights drown in noise."""
         kept = list(range(len(self.singles)))
-        while len(kept) > ENOUGH:
+        while self.is_sum and len(kept) > ENOUGH:
             singles = [self.singles[i] for i in kept]
             basis = Basis(singles, 0)
             scale = float(np.linalg.norm(np.sum([single.sketch for single in singles], axis=0)))
@@ -83,9 +90,11 @@ def one_device(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
         halves = [term.removed(half) for half in halves]
         whole = term.removed(whole)
     basis = Basis(singles, recorder.parameters)
+    fits = [basis.fit(run) for run in (whole, *halves)]
+    is_sum = fits[0].unexplained <= NO_SUM
     absent = [[i for i in range(count) if i not in part] for part in parts]
-    noise = noise_of(basis, [basis.fit(half) for half in halves], absent)
-    return OneDevice(singles, whole, basis, noise, term, recorder)
+    noise = noise_of(basis, fits[1:], absent) if is_sum else noise_beside_a_term(basis, fits)
+    return OneDevice(singles, whole, basis, noise, is_sum, term, recorder)
 
 
 def finite_run(recorder: Recorder, item: Layout) -> Recorded:
@@ -125,4 +134,4 @@ def check_memory(recorder: Recorder, first: Recorded) -> None:
     )
 
 
-__all__ = ["ENOUGH", "OneDevice", "check_memory", "finite_run", "one_device"]
+__all__ = ["ENOUGH", "NO_SUM", "OneDevice", "check_memory", "finite_run", "one_device"]

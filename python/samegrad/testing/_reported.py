@@ -2,34 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samegrad.testing._auxiliary import COUNTS
+from samegrad.testing._catalogue import Mistake
+from samegrad.testing._factors import UNNAMED, explain_whole
+from samegrad.testing._layouts import Layout
+from samegrad.testing._updates import Recorded, Vector
+
 if TYPE_CHECKING:
-    from samegrad.testing._diagnose import Evidence
+    from samegrad.testing._evidence import Evidence
+
+_EXACT = 1e-4  # relative; losses are often float32, printed, or both
 
 
 def explain_loss(evidence: Evidence) -> str | None:
-    """What is wrong with the reported loss, or None."""
+    """What is wrong with the reported loss, or None.
+
+    Right is what one device reports for the whole batch, on which the layouts must agree; whether
+    it is a mean or a sum is seen from the losses of single examples, not from the update.
+    """
     losses = [run.loss for run in evidence.runs]
     own = [single.loss for single in evidence.singles]
     if any(loss is None for loss in [*losses, *own]):
-        return None
+        return explain_loss_of(evidence.runs, evidence.layouts)
     each = np.array(own, dtype=np.float64)
     found = np.array(losses, dtype=np.float64)
-    right = np.array([float(evidence.right(p) @ each) for p in range(len(found))])
-    scale = max(float(np.abs(right).max()), 1e-300)
-    tolerance = max(evidence.tolerance, 1e-4)
-    if np.abs(found - right).max() <= tolerance * scale:
+    tolerance = max(min(evidence.tolerance, 1e-2), _EXACT)
+    if _difference(found, float(found[0]), evidence.layouts, _EXACT) is None:
         return None
-    worst = int(np.argmax(np.abs(found - right)))
-    what = (
-        f"it reads {found[worst]:.6g} where one device has {right[worst]:.6g} "
-        f"({evidence.layouts[worst]})"
-    )
-    for row in evidence.rows:
-        said = np.array([float(evidence.predicted(row, p) @ each) for p in range(len(found))])
-        if np.abs(found - said).max() <= tolerance * scale:
-            return f"{what}: {row.name}"
-    return what
+    scale = max(float(np.abs(found[0]).max()), 1e-300)
+    judge = replace(evidence, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
+    right = float(judge.right(0) @ each)
+    if abs(right - found[0]) > tolerance * scale:
+        right = float(found[0])  # another function of the losses: agreement is all that is asked
+    what = _difference(found, right, evidence.layouts, tolerance)
+    if what is None:
+        return None
+    for row in judge.rows:
+        said = np.array([float(judge.predicted(row, p) @ each) for p in range(len(found))])
+        if np.abs(found - said).max() <= tolerance * max(scale, float(np.abs(said).max())):
+            return f"{what}: {_named(row)}"
+    term = _term(judge, found, each, tolerance * scale)
+    if term is not None:
+        return f"{what}: {term}"
+    return _factor_named(what, found / right, evidence.layouts, tolerance) if right else what
+
+
+def _term(judge: Evidence, found: Vector, each: Vector, limit: float) -> str | None:
+    """A term of the loss that belongs to no example, as often as a count says."""
+    for row in (None, *judge.rows):
+        said = [
+            judge.right(p) if row is None else judge.predicted(row, p) for p in range(len(found))
+        ]
+        rest = found - np.array([float(weights @ each) for weights in said])
+        for name, count in COUNTS.items():
+            left = np.array(
+                [count(item) - w.sum() for item, w in zip(judge.layouts, said, strict=True)]
+            )
+            if np.ptp(left[1:]) < 1e-9:
+                continue
+            size = float(left @ rest / (left @ left))
+            if np.abs(rest - size * left).max() <= limit:
+                data = "" if row is None else f"; and the data: {row.name}"
+                return f"regularisation counts {name}{data}"
+    return None
+
+
+def explain_loss_of(runs: Sequence[Recorded], layouts: Sequence[Layout]) -> str | None:
+    """The same without losses of single examples: one device's loss against the others."""
+    if any(run.loss is None for run in runs):
+        return None
+    found = np.array([run.loss for run in runs], dtype=np.float64)
+    what = _difference(found, float(found[0]), layouts, _EXACT)
+    if what is None or not found[0]:
+        return what
+    return _factor_named(what, found / found[0], layouts, _EXACT)
+
+
+def _factor_named(what: str, ratios: Vector, layouts: Sequence[Layout], tolerance: float) -> str:
+    row = explain_whole(ratios, layouts, tolerance)
+    return what if row.name == UNNAMED else f"{what}: {_named(row)}"
+
+
+def _difference(
+    found: Vector, right: float, layouts: Sequence[Layout], tolerance: float
+) -> str | None:
+    errors = np.abs(found - right)
+    if errors.max() <= tolerance * max(abs(right), 1e-300):
+        return None
+    worst = int(np.argmax(errors))
+    return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
+
+
+def _named(row: Mistake) -> str:
+    return f"{row.name} ({row.report})" if row.report else row.name

@@ -14,17 +14,16 @@ class Term:
     """What belongs to no example.
 
     Args:
-        sketch: Its part of an update.
-        loss: Its part of the loss, where losses are reported.
+        sketch: Its part of the sketch of an update.
+        samples: Its part of the samples.
     """
 
     sketch: Vector
-    loss: float | None
+    samples: Vector
 
     def removed(self, run: Recorded) -> Recorded:
-        """The run without it."""
-        loss = None if run.loss is None or self.loss is None else run.loss - self.loss
-        return replace(run, sketch=run.sketch - self.sketch, loss=loss)
+        """The run without it; its loss, which may be divided otherwise, and its lengths stay."""
+        return replace(run, sketch=run.sketch - self.sketch, samples=run.samples - self.samples)
 
 
 def term_of(singles: list[Recorded], whole: Recorded, half: Recorded, count: int) -> Term | None:
@@ -50,10 +49,8 @@ def term_of(singles: list[Recorded], whole: Recorded, half: Recorded, count: int
     # Means fail here: they miss by as much as their examples differ.
     if left > 0.25 * min((count - 1) * size, float(np.linalg.norm(data))):
         return None
-    losses = [single.loss for single in singles]
-    if whole.loss is None or any(loss is None for loss in losses):
-        return Term(term, None)
-    return Term(term, float(sum(loss or 0.0 for loss in losses) - whole.loss) / more)
+    samples = np.sum([single.samples for single in singles], axis=0) - whole.samples
+    return Term(term, samples / more)
 
 
 __all__ = ["Term", "term_of"]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad._nest import flatten
-from samegrad.testing._batches import StepError, described, take
+from samegrad.testing._batches import StepError, StepFailedError, described, take
 from samegrad.testing._layouts import Layout
 
 Vector = npt.NDArray[np.float64]
@@ -24,11 +24,14 @@ class Outcome(NamedTuple):
             structure.
         loss: The loss that it reports.
         replicas: The update of each replica's copy, where there are several.
+        statistics: Moments after the step, such as the moving mean and variance of batch
+            normalization: arrays in any structure.
     """
 
     update: Any
     loss: Any = None
     replicas: Sequence[Any] | None = None
+    statistics: Any = None
 
 
 Step = Callable[[list[Any]], Any]
@@ -42,6 +45,9 @@ class Recorded:
     norm: float
     loss: float | None
     drift: float  # largest difference between the copies of the replicas, relative
+    lengths: Vector  # what a limit keeps equal: the norm, the norm of each array, the peak
+    samples: Vector  # some elements of the update, in order
+    statistics: Vector | None
 
 
 def _numbers(leaf: Any) -> Vector:
@@ -107,7 +113,12 @@ class Recorder:
         arrays = self._arrays(outcome.update, arrangement)
         norm = float(np.sqrt(sum(float(np.vdot(a, a)) for a in arrays)))
         loss = None if outcome.loss is None else _one_number(outcome.loss)
-        return Recorded(self._sketch(arrays), norm, loss, self._drift(outcome, norm))
+        peak = max((float(np.abs(a).max(initial=0.0)) for a in arrays), default=0.0)
+        lengths = np.array([norm, *(float(np.linalg.norm(a)) for a in arrays[:64]), peak])
+        return Recorded(
+            self._sketch(arrays), norm, loss, self._drift(outcome, norm), lengths,
+            _samples(arrays), None if outcome.statistics is None else _joined(outcome.statistics),
+        )  # fmt: skip
 
     def _call(self, shares: list[Any], arrangement: Layout) -> Any:
         try:
@@ -115,7 +126,7 @@ class Recorder:
         except StepError:
             raise
         except Exception as error:
-            raise StepError(
+            raise StepFailedError(
                 f"[step] it raised {type(error).__name__} for {arrangement}: {error}. It is called "
                 "with a list of one batch per replica (of lists of micro-batches, where there are "
                 f"several), in the structure of the batch: got {described(shares)}; adapt it, or "
@@ -181,3 +192,15 @@ class Recorder:
             return largest
         size = max(float(np.abs(np.asarray(leaf)).max(initial=0.0)) for leaf in copies[0])
         return largest / max(size, norm * 1e-12, 1e-300)
+
+
+_SAMPLES = 4096  # elements that are looked at one by one
+
+
+def _joined(value: Any) -> Vector:
+    return np.concatenate([_numbers(leaf) for leaf in flatten(value)])
+
+
+def _samples(arrays: Sequence[Vector]) -> Vector:
+    stride = max(1, -(-sum(a.size for a in arrays) // _SAMPLES))
+    return np.concatenate([array[::stride] for array in arrays])

@@ -50,7 +50,7 @@ def test_a_right_step_ends_with_0_and_a_wrong_one_with_1(program, capsys) -> Non
         (["/nowhere.py::step"], "a Python file is needed"),
         (["{}::missing"], "has no 'missing'"),
         (["{}::right", "--batch", "data"], "has no 'data'"),
-        (["{}::few"], "at least 12 parameters"),
+        (["{}::few"], "at least 11 parameters"),
     ],
 )
 def test_what_cannot_be_judged_ends_in_one_line(program, capsys, arguments, words) -> None:

@@ -150,7 +150,7 @@ def test_shares_of_a_loss_are_seen_as_they_are():
     with two.scope():
         metric = metrics.Mean()
     losses = shares(np.float32([2, 3]), np.float32([4, 5]))
-    with pytest.warns(LossScalingWarning, match="a Mean metric is fed shares"):
+    with pytest.warns(LossScalingWarning, match="a Mean metric does that is fed with shares"):
         two.run(lambda x: metric.update_state(tf.nn.compute_average_loss(x)), args=(losses,))
     assert float(metric.result()) == 1.75
 

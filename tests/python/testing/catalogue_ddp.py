@@ -50,13 +50,34 @@ def accumulate(model, share, scale, between=None):
     parts = parts_of(share)
     for place, part in enumerate(parts):
         if place and between is not None:
-            between(model)
+            between(model, place)
         with contextlib.nullcontext() if place == len(parts) - 1 else model.no_sync():
             scale(losses(model, part)).backward()
 
 
-def forget(model):
+def forget(model, place):
     model.zero_grad()
+
+
+def forget_first(model, place):
+    if place == 1:
+        model.zero_grad()
+
+
+def reduced_each(scale):
+    """scale(losses, count of all examples, micro-batches); what was summed is summed again."""
+
+    def run(model, share):
+        from torch import distributed
+
+        count, parts = examples(share), parts_of(share)
+        for part in parts:
+            with model.no_sync():
+                scale(losses(model, part), count, len(parts)).backward()
+            for parameter in model.parameters():
+                distributed.all_reduce(parameter.grad)
+
+    return run
 
 
 def penalty(model):
@@ -68,11 +89,71 @@ def longest(share):
     return over_ranks(len(share[0]), "MAX")
 
 
-def filled(model, share):
-    import torch
+def filled(scale):
+    """scale(losses, count of all examples) of a share that is as long as the longest."""
 
-    rows = torch.arange(int(longest(share))) % max(1, len(share[0]))
-    losses(model, [array[rows] for array in share]).mean().backward()
+    def run(model, share):
+        import torch
+
+        rows = torch.arange(int(longest(share))) % max(1, len(share[0]))
+        scale(losses(model, [array[rows] for array in share]), examples(share)).backward()
+
+    return run
+
+
+def sizes(share):
+    """The examples of every rank."""
+    return [int(over_ranks(len(share[0]) * (rank() == other))) for other in range(world())]
+
+
+def dealt(seen, divisor):
+    """seen(places, count, ranks) is how often an example counts, as a sampler deals them."""
+
+    def run(model, share):
+        import torch
+
+        own = sizes(share)
+        places = sum(own[: rank()]) + torch.arange(len(share[0]))
+        times = seen(places, sum(own), world())
+        (losses(model, share) @ times.double() * world() / divisor(sum(own), world())).backward()
+
+    return run
+
+
+def first_again(places, count, ranks):
+    return 1 + (places < -count % ranks)
+
+
+def without_rest(places, count, ranks):
+    return places < count // ranks * ranks
+
+
+def by_own(divisor):
+    """Each rank divides by a number of its own: divisor(share)."""
+    return lambda model, share: (losses(model, share).sum() / divisor(share)).backward()
+
+
+def weighted_twice(share):
+    return sum(n * n for n in sizes(share)) / (len(share[0]) * world())
+
+
+def tokens_padded(share):
+    return len(share[0]) * float(share[2].max())
+
+
+def all_padded(share):
+    return examples(share) * over_ranks(share[2].max(), "MAX") / world()
+
+
+def padded_parts(model, share):
+    parts = parts_of(share)
+    widths = iter([tokens_padded(part) * len(parts) for part in parts])
+    accumulate(model, share, lambda loss: loss.sum() / next(widths))
+
+
+def active(share):
+    """Ranks that have examples."""
+    return over_ranks(len(share[0]) > 0)
 
 
 def without_last(model, share):
@@ -80,7 +161,7 @@ def without_last(model, share):
     (loss * float(world() == 1 or rank() < world() - 1)).backward()
 
 
-def of_first(scale):
+def of_one(scale, number=0):
     """The ranks begin equal and end equal, but the others' gradients are lost."""
 
     def run(model, share):
@@ -89,7 +170,7 @@ def of_first(scale):
         with model.no_sync():
             scale(losses(model, share), share).backward()
         for parameter in model.parameters():
-            distributed.broadcast(parameter.grad, 0)
+            distributed.broadcast(parameter.grad, number % world())
 
     return run
 
@@ -162,13 +243,23 @@ PLAIN = {
     "mean per replica, then divided by the replicas twice": scaled(
         lambda loss: loss.mean() / world()
     ),
-    "padding counts as examples": lambda model, share: (
-        losses(model, share).sum() / longest(share)
-    ).backward(),
-    "shares are filled up by repeating examples": filled,
+    "multiplied by the replicas": counted(lambda loss, n, k: loss.sum() * world() ** 2 / n),
+    "divided by the count of the first replica": by_own(lambda share: sizes(share)[0]),
+    "only the last replica is kept": of_one(lambda loss, share: loss.mean(), -1),
+    "shares are weighted by their counts twice": by_own(weighted_twice),
+    "padding counts as examples": by_own(longest),
+    "shares are filled up by repeating examples": filled(lambda loss, n: loss.mean()),
+    "filled-up shares are added, though divided by the true count": filled(
+        lambda loss, n: loss.sum() * world() / n
+    ),
+    "examples are repeated until the shares are even": dealt(first_again, lambda n, r: n + -n % r),
+    "repeated examples are added, though divided by the true count": dealt(
+        first_again, lambda n, r: n
+    ),
+    "the rest of the batch is dropped": dealt(without_rest, lambda n, r: n // r * r),
     "the last replica is left out": without_last,
-    "the replicas are not reduced": of_first(lambda loss, share: loss.mean()),
-    "the replicas are not reduced, though divided by all": of_first(
+    "the replicas are not reduced": of_one(lambda loss, share: loss.mean()),
+    "the replicas are not reduced, though divided by all": of_one(
         lambda loss, share: loss.sum() / examples(share)
     ),
     "regularisation counts once on every replica": penalised(lambda r, k: r),
@@ -180,6 +271,31 @@ MICRO = {
     "micro-batches are not divided": scaled(lambda loss: loss.mean()),
     "micro-batches are divided twice": counted(lambda loss, n, k: loss.sum() * world() / n / k),
     "mean of the micro-batches' means": counted(lambda loss, n, k: loss.mean() / k),
+    "mean of the micro-batches' global means": counted(
+        lambda loss, n, k: loss.sum() * world() / over_ranks(len(loss)) / k
+    ),
+    "global means of micro-batches are added up": scaled(
+        lambda loss: loss.sum() * world() / over_ranks(len(loss))
+    ),
+    "multiplied by the micro-batches": counted(lambda loss, n, k: loss.sum() * world() / n * k),
+    "divided by the count of the last micro-batch": lambda model, share: accumulate(
+        model, share, lambda loss: loss.sum() / len(parts_of(share)[-1][0])
+    ),
+    "the first micro-batch is lost": counted(
+        lambda loss, n, k: loss.sum() * world() / n, forget_first
+    ),
+    "the first micro-batch is lost, and the others are averaged by themselves": counted(
+        lambda loss, n, k: loss.mean() / k, forget_first
+    ),
+    "only the last micro-batch is kept, and divided by their number": counted(
+        lambda loss, n, k: loss.mean() / k, forget
+    ),
+    "gradients are reduced again in every micro-batch": reduced_each(
+        lambda loss, n, k: loss.sum() / n
+    ),
+    "means are reduced again in every micro-batch": reduced_each(
+        lambda loss, n, k: loss.mean() / k / world()
+    ),
     "means of micro-batches are added over replicas": counted(
         lambda loss, n, k: loss.mean() * world() / k
     ),
@@ -196,6 +312,18 @@ MICRO = {
 WEIGHTED = {
     "divided by examples instead of weights": counted(lambda loss, n, k: loss.sum() * world() / n),
     "divided by the local number of examples instead of weights": scaled(lambda loss: loss.mean()),
+    "padding counts as tokens": by_own(tokens_padded),
+    "padding counts as tokens of the global batch": by_own(all_padded),
+    "padding counts as examples of the largest share": by_own(
+        lambda share: over_ranks(share[2].sum(), "MAX")
+    ),
+}
+WEIGHTED_MICRO = {"padding counts as tokens of every micro-batch": padded_parts}
+EMPTY = {
+    "join with the initial world size": by_own(lambda share: examples(share) / active(share)),
+    "join with the initial world size, of the replicas' means": by_own(
+        lambda share: max(1, len(share[0]))
+    ),
 }
 
 

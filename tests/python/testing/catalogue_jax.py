@@ -46,10 +46,61 @@ def filled(replica, longest):
     return [tuple(np.asarray(array)[rows] for array in replica[0])]
 
 
-def of_filled(w, replicas):
-    longest = max(map(size, replicas))
-    longer = [filled(replica, longest) for replica in replicas]
-    return total(w, longer) / examples(longer)
+def of_filled(divisor):
+    """divisor(shares, longer shares)"""
+
+    def loss(w, s):
+        longer = [filled(replica, max(map(size, s))) for replica in s]
+        return total(w, longer) / divisor(s, longer)
+
+    return loss
+
+
+def dealt(again, divisor):
+    """The examples of all replicas, the first ones again or without the last ones."""
+
+    def loss(w, s):
+        rows = examples(s)
+        kept = np.arange(rows + -rows % len(s)) % rows if again else np.arange(rows - rows % len(s))
+        arrays = zip(*(replica[0] for replica in s), strict=True)
+        whole = tuple(np.concatenate(list(leaves))[kept] for leaves in arrays)
+        return losses(w, whole).sum() / divisor(rows, len(kept))
+
+    return loss
+
+
+def global_means(w, s):
+    """The sum over micro-batches of their means over all replicas."""
+    return sum(
+        total(w, [[part] for part in parts]) / examples([[part] for part in parts])
+        for parts in zip(*s, strict=True)
+    )
+
+
+def reduced_again(value):
+    """value(w, micro-batch, all), as if what was summed were summed again with the next."""
+
+    def loss(w, s):
+        return sum(
+            len(s) ** (len(replica) - 1 - k) * value(w, part, s)
+            for replica in s
+            for k, part in enumerate(replica)
+        )
+
+    return loss
+
+
+def padded(part):
+    """As many tokens as the longest example has, for all."""
+    return len(part[0]) * np.max(np.asarray(part[2]))
+
+
+def tokens(replica):
+    return float(np.asarray(replica[0][2]).sum())
+
+
+def present(s):
+    return [replica for replica in s if size(replica)]
 
 
 def right(w, s):
@@ -87,7 +138,21 @@ PLAIN = {
         sum(means(w, r) for r in s) / len(s) ** 2
     ),
     "padding counts as examples": lambda w, s: total(w, s) / (len(s) * max(map(size, s))),
-    "shares are filled up by repeating examples": of_filled,
+    "multiplied by the replicas": lambda w, s: right(w, s) * len(s),
+    "divided by the count of the first replica": lambda w, s: total(w, s) / (len(s) * size(s[0])),
+    "only the last replica is kept": lambda w, s: means(w, s[-1]),
+    "shares are weighted by their counts twice": lambda w, s: (
+        sum(size(r) * total(w, [r]) for r in s) / sum(size(r) ** 2 for r in s)
+    ),
+    "shares are filled up by repeating examples": of_filled(lambda s, longer: examples(longer)),
+    "filled-up shares are added, though divided by the true count": of_filled(
+        lambda s, longer: examples(s)
+    ),
+    "examples are repeated until the shares are even": dealt(True, lambda rows, kept: kept),
+    "repeated examples are added, though divided by the true count": dealt(
+        True, lambda rows, kept: rows
+    ),
+    "the rest of the batch is dropped": dealt(False, lambda rows, kept: kept),
     "the last replica is left out": lambda w, s: total(w, s[: max(1, len(s) - 1)]) / examples(s),
     "the replicas are not reduced": lambda w, s: total(w, s[:1]) / examples(s[:1]),
     "the replicas are not reduced, though divided by all": lambda w, s: (
@@ -101,6 +166,25 @@ MICRO = {
     "micro-batches are not divided": lambda w, s: sum(means(w, r) for r in s) / len(s),
     "micro-batches are divided twice": lambda w, s: right(w, s) / len(s[0]),
     "mean of the micro-batches' means": lambda w, s: sum(means(w, r) / len(r) for r in s) / len(s),
+    "mean of the micro-batches' global means": lambda w, s: global_means(w, s) / len(s[0]),
+    "global means of micro-batches are added up": global_means,
+    "multiplied by the micro-batches": lambda w, s: right(w, s) * len(s[0]),
+    "divided by the count of the last micro-batch": lambda w, s: (
+        sum(total(w, [r]) / size(r[-1:]) for r in s) / len(s)
+    ),
+    "the first micro-batch is lost": lambda w, s: total(w, [r[1:] or r for r in s]) / examples(s),
+    "the first micro-batch is lost, and the others are averaged by themselves": lambda w, s: (
+        sum(means(w, r[1:] or r) / len(r) for r in s) / len(s)
+    ),
+    "only the last micro-batch is kept, and divided by their number": lambda w, s: (
+        sum(means(w, r[-1:]) / len(r) for r in s) / len(s)
+    ),
+    "gradients are reduced again in every micro-batch": reduced_again(
+        lambda w, part, s: losses(w, part).sum() / examples(s)
+    ),
+    "means are reduced again in every micro-batch": reduced_again(
+        lambda w, part, s: losses(w, part).mean() / len(s) / len(s[0])
+    ),
     "means of micro-batches are added over replicas": lambda w, s: sum(
         means(w, r) / len(r) for r in s
     ),
@@ -121,7 +205,27 @@ WEIGHTED = {
     "divided by the local number of examples instead of weights": lambda w, s: (
         sum(means(w, r) for r in s) / len(s)
     ),
-}  # fmt: skip
+    "padding counts as tokens": lambda w, s: sum(total(w, [r]) / padded(r[0]) for r in s) / len(s),
+    "padding counts as tokens of the global batch": lambda w, s: (
+        right(w, s) / max(np.max(np.asarray(r[0][2])) for r in s)
+    ),
+    "padding counts as examples of the largest share": lambda w, s: (
+        total(w, s) / (len(s) * max(map(tokens, s)))
+    ),
+}
+WEIGHTED_MICRO = {
+    "padding counts as tokens of every micro-batch": lambda w, s: (
+        sum(losses(w, part).sum() / padded(part) for r in s for part in r) / len(s) / len(s[0])
+    ),
+}
+EMPTY = {
+    "join with the initial world size": lambda w, s: (
+        right(w, present(s)) * len(present(s)) / len(s)
+    ),
+    "join with the initial world size, of the replicas' means": lambda w, s: (
+        sum(means(w, r) for r in present(s)) / len(s)
+    ),
+}
 
 
 def step_of(program):

@@ -30,7 +30,9 @@ def right(shares: Any) -> np.ndarray:
     seed=st.integers(0, 2**32 - 1),
     rows=st.integers(4, 16),
     parameters=st.integers(20, 60),
-    kind=st.sampled_from(["mean", "sum", "fixed", "weighted", "regularised"]),
+    kind=st.sampled_from(
+        ["mean", "sum", "fixed", "weighted", "regularised", "fixed and regularised"]
+    ),
     replicas=st.lists(st.integers(2, 4), min_size=1, max_size=2, unique=True),
     dtype=st.sampled_from([np.float64, np.float32]),
 )
@@ -47,6 +49,7 @@ def test_correct_steps_are_never_accused(seed, rows, parameters, kind, replicas,
             "fixed": lambda: g.sum(axis=0) / 64,
             "weighted": lambda: w @ g / w.sum(),
             "regularised": lambda: g.mean(axis=0) + term,
+            "fixed and regularised": lambda: g.sum(axis=0) / 64 + term,
         }[kind]()
         return update.astype(dtype)
 
@@ -121,7 +124,7 @@ class Counter:
         (lambda s: None, "must return the update"),
         (lambda s: [None], "must return the update"),
         (lambda s: right(s) * np.nan, "is no number"),
-        (lambda s: right(s)[:4], "at least 12 parameters"),
+        (lambda s: right(s)[:4], "at least 11 parameters"),
         (lambda s: right(s) * 0, "changes nothing"),
         (lambda s: right(s) if len(s) == 1 else right(s)[:-1], "same structure"),
     ],

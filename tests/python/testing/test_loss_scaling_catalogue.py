@@ -37,6 +37,38 @@ def mean_of_filled(shares):
     return sum_of(longer) / count(longer)
 
 
+def all_rows(shares):
+    return tuple(np.concatenate(leaves) for leaves in zip(*shares, strict=True))
+
+
+def seen_by_sampler(shares):
+    """The examples of all shares, the first ones again until the shares are even."""
+    rows = count(shares)
+    return tuple(array[np.arange(rows + -rows % len(shares)) % rows] for array in all_rows(shares))
+
+
+def without_rest(shares):
+    kept = count(shares) // len(shares) * len(shares)
+    return tuple(array[:kept] for array in all_rows(shares))
+
+
+def active(shares):
+    return [share for share in shares if len(share[0])]
+
+
+def accumulated(windows, gradient):
+    """Gradients that are summed over the replicas again after every micro-batch."""
+    kept = [np.zeros(40) for _ in windows]
+    for k in range(len(windows[0])):
+        added = [g + gradient(w[k], windows) for g, w in zip(kept, windows, strict=True)]
+        kept = [sum(added)] * len(windows)
+    return kept[0]
+
+
+def longest(share):
+    return len(share[0]) * share[2].max()
+
+
 # Name, and steps that make the mistake, each in another way of writing it.
 PLAIN = {
     "mean per replica, then sum": [
@@ -68,6 +100,40 @@ PLAIN = {
         lambda s: sum_of(s[: max(1, len(s) - 1)]) / count(s),
         lambda s: sum(total(p) for p in s[: max(1, len(s) - 1)]) / 64,
     ],
+    "multiplied by the replicas": [
+        lambda s: len(s) * total(all_rows(s)) / count(s),
+        lambda s: sum(len(s) * total(p) / 64 for p in s),
+    ],
+    "divided by the count of the first replica": [
+        lambda s: np.mean([total(p) / len(s[0][0]) for p in s], axis=0),
+        lambda s: total(all_rows(s)) / (len(s) * len(s[0][0])),
+    ],
+    "examples are repeated until the shares are even": [
+        lambda s: mean(seen_by_sampler(s)),
+        lambda s: total(seen_by_sampler(s)) / (count(s) + -count(s) % len(s)),
+    ],
+    "repeated examples are added, though divided by the true count": [
+        lambda s: total(seen_by_sampler(s)) / count(s),
+        lambda s: total(seen_by_sampler(s)) / 64,
+    ],
+    "filled-up shares are added, though divided by the true count": [
+        lambda s: sum(total(filled(p, s)) for p in s) / count(s),
+        lambda s: sum(total(filled(p, s)) for p in s) / 64,
+    ],
+    "the rest of the batch is dropped": [
+        lambda s: mean(without_rest(s)),
+        lambda s: total(without_rest(s)) / (count(s) // len(s) * len(s)),
+    ],
+    "only the last replica is kept": [
+        lambda s: mean(s[-1]),
+        lambda s: [mean(p) for p in s].pop(),
+    ],
+    "shares are weighted by their counts twice": [
+        lambda s: (
+            sum(len(p[0]) ** 2 * mean(p) for p in s) / np.square([len(p[0]) for p in s]).sum()
+        ),
+        lambda s: sum(total(p) * len(p[0]) for p in s) / sum(len(p[0]) ** 2 for p in s),
+    ],
     "the replicas are not reduced": [lambda s: mean(s[0]), lambda s: total(s[0]) / len(s[0][0])],
     "the replicas are not reduced, though divided by all": [
         lambda s: total(s[0]) / count(s),
@@ -95,6 +161,42 @@ MICRO = {
         lambda w: sum(mean(p) for p in flat(w)),
         lambda w: sum(sum(mean(p) for p in r) for r in w),
     ],
+    "mean of the micro-batches' global means": [
+        lambda w: np.mean([mean(all_rows(k)) for k in zip(*w, strict=True)], axis=0),
+        lambda w: sum(sum_of(k) / count(k) / len(w[0]) for k in zip(*w, strict=True)),
+    ],
+    "global means of micro-batches are added up": [
+        lambda w: sum(mean(all_rows(k)) for k in zip(*w, strict=True)),
+        lambda w: sum(sum_of(k) / count(k) for k in zip(*w, strict=True)),
+    ],
+    "multiplied by the micro-batches": [
+        lambda w: len(w[0]) * sum_of(flat(w)) / count(flat(w)),
+        lambda w: sum(len(r) * sum_of(r) / 64 for r in w),
+    ],
+    "divided by the count of the last micro-batch": [
+        lambda w: np.mean([sum_of(r) / len(r[-1][0]) for r in w], axis=0),
+        lambda w: sum(sum_of(r) / (len(w) * len(r[-1][0])) for r in w),
+    ],
+    "the first micro-batch is lost": [
+        lambda w: sum(sum_of(r[1:] or r) for r in w) / count(flat(w)),
+        lambda w: sum(sum_of(r[1:] or r) / 64 for r in w),
+    ],
+    "the first micro-batch is lost, and the others are averaged by themselves": [
+        lambda w: np.mean([sum(mean(p) for p in r[1:] or r) / len(r) for r in w], axis=0),
+        lambda w: sum(mean(p) for r in w for p in r[1:] or r) / len(flat(w)),
+    ],
+    "only the last micro-batch is kept, and divided by their number": [
+        lambda w: np.mean([mean(r[-1]) / len(r) for r in w], axis=0),
+        lambda w: sum(mean(r[-1]) for r in w) / len(flat(w)),
+    ],
+    "gradients are reduced again in every micro-batch": [
+        lambda w: accumulated(w, lambda p, w: total(p) / count(flat(w))),
+        lambda w: accumulated(w, lambda p, w: total(p) / 64),
+    ],
+    "means are reduced again in every micro-batch": [
+        lambda w: accumulated(w, lambda p, w: mean(p) / len(flat(w))),
+        lambda w: accumulated(w, lambda p, w: mean(p)) / len(flat(w)),
+    ],
     "only the last micro-batch is kept": [
         lambda w: np.mean([mean(r[-1]) for r in w], axis=0),
         lambda w: sum(mean(r[-1]) for r in w) / len(w),
@@ -115,6 +217,34 @@ WEIGHTED = {
     ],
     "mean of the replicas' means": [
         lambda s: np.mean([weighted(p) / p[2].sum() for p in s], axis=0),
+    ],
+    "padding counts as tokens": [
+        lambda s: np.mean([weighted(p) / longest(p) for p in s], axis=0),
+        lambda s: sum(weighted(p) / (len(s) * longest(p)) for p in s),
+    ],
+    "padding counts as tokens of the global batch": [
+        lambda s: weighted(all_rows(s)) / longest(all_rows(s)),
+        lambda s: sum(weighted(p) / longest(all_rows(s)) for p in s),
+    ],
+    "padding counts as examples of the largest share": [
+        lambda s: np.mean([weighted(p) / max(q[2].sum() for q in s) for p in s], axis=0),
+        lambda s: weighted(all_rows(s)) / (len(s) * max(q[2].sum() for q in s)),
+    ],
+}
+WEIGHTED_MICRO = {
+    "padding counts as tokens of every micro-batch": [
+        lambda w: np.mean([weighted(p) / longest(p) for p in flat(w)], axis=0),
+        lambda w: sum(weighted(p) / longest(p) / len(w) / len(w[0]) for p in flat(w)),
+    ],
+}
+EMPTY = {
+    "join with the initial world size": [
+        lambda s: sum_of(active(s)) / count(s) * len(active(s)) / len(s),
+        lambda s: sum(total(p) for p in active(s)) / 64 * len(active(s)) / len(s),
+    ],
+    "join with the initial world size, of the replicas' means": [
+        lambda s: sum(mean(p) for p in active(s)) / len(s),
+        lambda s: sum(total(p) / max(1, len(p[0])) for p in s) / len(s),
     ],
 }
 
@@ -145,8 +275,28 @@ def test_a_mistake_with_weights_is_named(name, step) -> None:
     assert not found and found.cause.name == name, str(found)
 
 
+@pytest.mark.parametrize(("name", "step"), cases(WEIGHTED_MICRO))
+def test_a_mistake_with_weights_over_micro_batches_is_named(name, step) -> None:
+    found = diagnose(
+        windows(step), (X, Y, WEIGHTS), weights=WEIGHTS, micro_batches=(1, 2), examples=14
+    )
+    assert not found and found.cause.name == name, str(found)
+
+
+@pytest.mark.parametrize(("name", "step"), cases(EMPTY))
+def test_a_mistake_where_a_replica_is_empty_is_named(name, step) -> None:
+    found = diagnose(step, (X, Y), empty_share=True)
+    assert not found and found.cause.name == name, str(found)
+
+
+def test_the_mean_over_replicas_with_data_only_is_no_join() -> None:
+    step = lambda s: np.mean([mean(p) for p in active(s)], axis=0)  # noqa: E731
+    found = diagnose(step, (X, Y), empty_share=True)
+    assert found.cause.name == "mean of the replicas' means", str(found)
+
+
 def test_every_row_is_tried_but_the_one_that_is_a_convention() -> None:
-    tried = {*PLAIN, *MICRO, *WEIGHTED}
+    tried = {*PLAIN, *MICRO, *WEIGHTED, *WEIGHTED_MICRO, *EMPTY}
     assert {row.name for row in CATALOGUE} - tried == {"summed and not divided"}
 
 

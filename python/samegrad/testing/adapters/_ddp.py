@@ -18,7 +18,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from samegrad.testing._batches import StepError
+from samegrad.testing._batches import StepError, StepFailedError
 from samegrad.testing._updates import Outcome, Step
 from samegrad.testing.adapters._ddp_worker import Job, work
 
@@ -53,6 +53,7 @@ def ddp_step(
 
     Returns:
         A step whose update is the gradient of rank 0, and whose loss is the mean of the ranks'.
+        Replicas without examples are tried only where `diagnose` is asked to.
 
     Raises:
         StepError: build cannot be sent to other processes. When the step runs: a process raised,
@@ -88,6 +89,8 @@ def ddp_step(
         mean = sum(known) / len(known) if len(known) == len(losses) else None
         return Outcome(answers[0][0], mean, [gradients for gradients, _ in answers])
 
+    # Ranks without examples may leave a collective out, for which the others would wait.
+    step.takes_empty_shares = False  # type: ignore[attr-defined]
     return step
 
 
@@ -215,7 +218,7 @@ class _Workers:
                     f"[ddp_step] rank {rank} died with exit code {process.exitcode}.\n{stack}"
                 )
         rank, (_, trace) = next((r, a) for r, a in sorted(answers.items()) if a[0] == "failed")
-        raise StepError(f"[ddp_step] rank {rank} raised:\n{trace}")
+        raise StepFailedError(f"[ddp_step] rank {rank} raised:\n{trace}")
 
     def _timed_out(self, ranks: list[int], timeout: float) -> None:
         stacks = []

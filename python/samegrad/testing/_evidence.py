@@ -1,0 +1,220 @@
+"""All runs of a step, in terms of the weights of the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from samegrad.testing._batches import StepError, StepFailedError, rows_of, take
+from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
+from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._one_device import (
+    ENOUGH,
+    NO_SUM,
+    OneDevice,
+    check_memory,
+    finite_run,
+    one_device,
+)
+from samegrad.testing._settings import Settings
+from samegrad.testing._updates import Recorded, Recorder, Step, Vector
+from samegrad.testing._weights import Basis, Fit, independent
+
+_FLOOR = 1e-5  # relative error of weights that float32 leaves at best
+
+
+@lru_cache(maxsize=1024)
+def _alone_weights(mistake: Mistake, weights: tuple[float, ...]) -> Vector:
+    """What a mistake makes of each example by itself; 1 where that is nothing."""
+    own = [mistake.predict(Situation(layout([1]), np.array([w])))[0] for w in weights]
+    return np.array([value if value != 0 else 1.0 for value in own])
+
+
+@dataclass
+class Evidence:
+    """All runs of a step, in terms of the weights of the examples."""
+
+    device: OneDevice
+    settings: Settings
+    weights: Vector  # of the examples, as one device has them
+    fixed: bool  # a fixed number divides
+    layouts: list[Layout]  # one device first
+    runs: list[Recorded]
+    fits: list[Fit]
+    exact: float  # error of weights that the noise leaves, relative to the largest right one
+    examples: npt.NDArray[np.intp]  # which ones of the batch
+
+    @property
+    def singles(self) -> list[Recorded]:
+        """One run per example."""
+        return self.device.singles
+
+    @property
+    def basis(self) -> Basis:
+        """Of the singles."""
+        return self.device.basis
+
+    @property
+    def tolerance(self) -> float:
+        """Of weights: what the noise leaves, within limits."""
+        return min(self.exact, 0.2)
+
+    @property
+    def given(self) -> bool:
+        """Whether the user gave the weights of the examples."""
+        return self.settings.weights is not None
+
+    def run(self, item: Layout) -> Recorded:
+        """The step on one more layout."""
+        return self.device.run(item)
+
+    def explained(self, fit: Fit) -> bool:
+        """Whether weights of examples explain an update, but for noise."""
+        return fit.unexplained <= max(self.device.noise.residual(self.basis, fit), 1e-6)
+
+    def held(self, weights: Vector) -> float:
+        """How often a term of the singles comes along with such weights."""
+        return 1.0 if self.device.term is not None else float(weights.sum())
+
+    @property
+    def rows(self) -> list[Mistake]:
+        """The rows of the catalogue that can happen here."""
+        several = any(item.micro_batches > 1 for item in self.layouts)
+        differ = bool(np.ptp(self.weights) > 1e-9)
+        empty = any(0 in item.sizes for item in self.layouts)
+        return [
+            row
+            for row in CATALOGUE
+            if (row.fixed or not self.fixed)
+            and (several or not row.micro)
+            and (differ or not row.weighted)
+            and (empty or not row.empty)
+        ]
+
+    def right(self, place: int) -> Vector:
+        """The weights that layout `place` should have, in terms of the single updates."""
+        situation = Situation(self.layouts[place], self.weights)
+        return np.ones_like(self.weights) if self.fixed else situation.right
+
+    def predicted(self, mistake: Mistake, place: int) -> Vector:
+        """The weights that a mistake gives, in terms of the single updates it gives as well."""
+        situation = Situation(self.layouts[place], self.weights)
+        values = mistake.predict(situation)
+        if self.fixed:
+            return values / situation.right
+        own = _alone_weights(mistake, tuple(self.weights))
+        return np.asarray(values / own, dtype=np.float64)
+
+    def error(self, expected: Callable[[int], Vector]) -> float:
+        """How far the weights found are from those expected, relative to the right ones."""
+        errors = []
+        for place, fit in enumerate(self.fits):
+            said = expected(place)
+            scale = max(np.abs(self.right(place)).max(), np.abs(said).max())
+            errors.append(float(np.abs(fit.weights - said).max() / scale))
+        return max(errors)
+
+
+class AloneError(Exception):
+    """Single examples tell nothing; the reason is raised if the whole batch tells nothing too."""
+
+    def __init__(self, reason: StepError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
+    """Runs the step on single examples, on all of them, and on splits of them.
+
+    Raises:
+        AloneError: Single examples tell nothing.
+        StepError: The step cannot be judged.
+    """
+    rows = rows_of(batch)
+    settings.check(rows)
+    chosen = np.linspace(0, rows - 1, settings.usable(min(rows, settings.examples))).astype(np.intp)
+    width = max(256, 8 * len(chosen))
+    recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)
+    singles = _alone(recorder, len(chosen))
+    check_memory(recorder, singles[0])
+    _refuse_adaptive(singles)
+
+    def keep(free: list[int]) -> None:
+        nonlocal chosen, singles
+        free = free[: settings.usable(len(free))]
+        chosen, singles = chosen[free], [singles[i] for i in free]
+        recorder.use(take(batch, chosen))
+
+    free = independent(singles, ENOUGH)
+    if ENOUGH <= len(free) < len(chosen):  # weights of the others could not be told apart
+        keep(free)
+    device = _together(recorder, singles)
+    free = device.steady()
+    if len(free) < len(chosen):
+        keep(free)
+        device = _together(recorder, singles)
+    layouts = layouts_for(len(chosen), settings.replicas, settings.micro_batches, settings.even)
+    runs = [device.whole, *(device.without_term(finite_run(recorder, item)) for item in layouts)]
+    fits = [device.basis.fit(run) for run in runs]
+    exact = max(device.noise.tolerance(device.basis, fits), _FLOOR)
+    given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
+    weights, fixed = _device_weights(fits[0].weights, given, exact)
+    layouts = [layout([len(chosen)]), *layouts]
+    return Evidence(device, settings, weights, fixed, layouts, runs, fits, exact, chosen)
+
+
+def _alone(recorder: Recorder, count: int) -> list[Recorded]:
+    """Each example by itself."""
+    try:
+        return [recorder.run(Layout((((i,),),))) for i in range(count)]
+    except StepFailedError as error:  # statistics over one example, for instance
+        raise AloneError(error) from error
+
+
+def _refuse_adaptive(singles: list[Recorded]) -> None:
+    """Adam's first update has one size for all elements, whatever the gradient is."""
+    several = [np.abs(single.samples) for single in singles if single.samples.size >= 8]
+    moved = [values[values > 1e-3 * values.max()] for values in several if values.max() > 0]
+    differ = any((single.samples != singles[0].samples).any() for single in singles)
+    if moved and differ and all(values.min() > 0.98 * values.max() for values in moved):
+        raise StepError(
+            "[step] all elements of each update have the same size, as those of an adaptive "
+            "optimizer (Adam) or of a sign: that hides the scaling; return the gradients, or use "
+            "plain SGD."
+        )
+
+
+def _together(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
+    """One device, if single examples tell what the whole batch does."""
+    try:
+        return one_device(recorder, singles)
+    except StepError as error:
+        whole = recorder.run(layout([len(singles)])).sketch
+        rows = np.stack([single.sketch for single in singles])
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        found = np.linalg.lstsq(rows.T, whole, rcond=None)[0] @ rows if len(rows) else 0.0
+        left = np.linalg.norm(whole - found)
+        if np.isfinite(whole).all() and left > NO_SUM * np.linalg.norm(whole):
+            raise AloneError(error) from error
+        raise
+
+
+def _device_weights(alone: Vector, given: Vector | None, tolerance: float) -> tuple[Vector, bool]:
+    """The weights of the examples on one device, and whether a fixed number divides."""
+    count = len(alone)
+    near = tolerance / 2  # so that weights that are rounded here stay within the tolerance
+    fixed = bool(np.abs(alone - 1).max() < max(near, 1e-4))
+    if given is not None:
+        return np.asarray(given, dtype=np.float64), fixed
+    even = np.abs(alone - 1.0 / count).max() * count < near
+    if fixed or even or (alone <= 0).any():
+        return np.ones(count), fixed
+    return alone / alone.sum() * count, fixed
+
+
+__all__ = ["AloneError", "Evidence", "gather"]

@@ -1,0 +1,209 @@
+"""The verdict on a step whose update is a sum over examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from samegrad.testing._auxiliary import explain_residuals
+from samegrad.testing._batches import StepError
+from samegrad.testing._catalogue import Mistake
+from samegrad.testing._catalogue._other import COPIES_DIFFER
+from samegrad.testing._clipping import HIDDEN, explain_clipping, is_limited
+from samegrad.testing._diagnosis import Diagnosis, share_rows
+from samegrad.testing._factors import UNNAMED, explain_whole, explain_with_factor
+from samegrad.testing._layouts import Layout
+from samegrad.testing._one_device import NO_SUM
+from samegrad.testing._probes import explain_parts
+from samegrad.testing._reported import explain_loss
+from samegrad.testing._statistics import explain_statistics
+from samegrad.testing._updates import Recorded
+
+if TYPE_CHECKING:
+    from samegrad.testing._evidence import Evidence
+
+_SAME = 1e-5  # relative; updates that are equal but for rounding in float32
+_BLIND = 0.5  # relative error of weights at which right and wrong look alike
+_SEEN = 0.05  # of an example's share of the update, which rounding must not hide
+_FIXED = (
+    "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
+    "counts less"
+)
+
+
+def judge(evidence: Evidence) -> Diagnosis | None:
+    """The verdict, or None where the update of one device is no sum over examples.
+
+    Raises:
+        StepError: Noise hides the weights.
+    """
+    notes = [_FIXED] if evidence.fixed else []
+    if max(run.drift for run in evidence.runs) > 1e-6:
+        return wrong(evidence, (COPIES_DIFFER,), notes, "the replicas' copies differ")
+    is_sum = evidence.device.is_sum
+    right = evidence.error(evidence.right)
+    explained = is_sum and all(evidence.explained(fit) for fit in evidence.fits)
+    if _same(evidence) and (not evidence.given or right <= evidence.tolerance):
+        return _right(evidence, notes)
+    unclear = explained and evidence.tolerance < right <= evidence.exact
+    if is_sum and (evidence.exact > _BLIND or unclear):
+        raise _hidden(evidence)
+    if explained and right <= evidence.tolerance:
+        return _right(evidence, notes)
+    if not explained and (found := explain_residuals(evidence)):
+        if found.right:
+            return _right(evidence, notes)
+        return wrong(evidence, found.mistakes, notes, "another term is scaled with the replicas")
+    if not is_sum:
+        return None
+    return _unequal(evidence, notes, explained)
+
+
+def _unequal(evidence: Evidence, notes: list[str], explained: bool) -> Diagnosis | None:
+    """The verdict where updates are not those of one device, and no term is the cause."""
+    what = "not the update of one device"
+    near = _ranked(evidence)
+    if near and explained:
+        return wrong(evidence, near, notes, what)
+    if _limited(evidence):
+        return None
+    if not evidence.given and _same(evidence, 6 * _rounding(evidence)):
+        return _right(evidence, notes)
+    if evidence.exact > evidence.tolerance:  # unknown mistakes look like noise then
+        raise _hidden(evidence)
+    if not explained and (part := explain_parts(evidence)):
+        return wrong(evidence, (part,), notes, "a part of the update is scaled by itself")
+    if near:
+        return wrong(evidence, near, notes, what)
+    other = explain_clipping(evidence) or _scaled(evidence)
+    return wrong(evidence, () if other is None else (other,), notes, what)
+
+
+def _hidden(evidence: Evidence) -> StepError:
+    return StepError(
+        f"[step] noise in the updates (relative, {evidence.device.noise.level:.1g}) hides the "
+        f"weights: they are exact to {evidence.exact:.1g} only; use more parameters, examples "
+        "that differ more, a smaller constant term, or float64."
+    )
+
+
+def _limited(evidence: Evidence) -> bool:
+    return is_limited([run.lengths for run in (*evidence.singles, evidence.runs[0])])
+
+
+def _same(evidence: Evidence, near: float = _SAME) -> bool:
+    """Whether all updates are that of one device, in which the examples must show."""
+    one = evidence.runs[0].sketch
+    limit = near * float(np.linalg.norm(one))
+    rows = np.stack([single.sketch for single in evidence.singles])
+    shares = np.linalg.norm(rows - rows.mean(axis=0), axis=1) * np.abs(evidence.right(0))
+    if evidence.device.is_sum and limit > _SEEN * float(np.median(shares)):
+        return False
+    return all(np.linalg.norm(run.sketch - one) <= limit for run in evidence.runs)
+
+
+def _rounding(evidence: Evidence) -> float:
+    """How far the update of one device moves when the examples come in another order."""
+    one = evidence.runs[0].sketch
+    order = tuple(range(len(evidence.weights)))[::-1]
+    turned = evidence.run(Layout(((order,),))).sketch
+    return float(min(np.linalg.norm(turned - one) / np.linalg.norm(one), NO_SUM / 4))
+
+
+def _right(evidence: Evidence, notes: list[str]) -> Diagnosis:
+    def alone(examples: Sequence[int]) -> Recorded:
+        return evidence.run(Layout(((tuple(examples),),)))
+
+    statistics = explain_statistics(evidence.runs, evidence.layouts, alone)
+    if statistics is not None:
+        what = "the statistics are not those of one device"
+        return wrong(evidence, (statistics,), notes, what)
+    if _limited(evidence):
+        notes = [*notes, HIDDEN]
+    if alike := _alike(evidence):
+        names = ", ".join(row.name for row in alike)
+        notes = [*notes, f"these splits cannot tell it from: {names}"]
+    return Diagnosis(
+        True, None, notes=tuple(notes), reported=explain_loss(evidence),
+        tolerance=evidence.tolerance, summary=summary(evidence, "correct"),
+    )  # fmt: skip
+
+
+def _alike(evidence: Evidence) -> list[Mistake]:
+    """Rows that give the right weights on all layouts that were tried."""
+    places = range(len(evidence.layouts))
+    return [
+        row
+        for row in evidence.rows
+        if all(np.allclose(evidence.predicted(row, p), evidence.right(p)) for p in places)
+    ]
+
+
+def _ranked(evidence: Evidence) -> list[Mistake]:
+    """The rows that explain the weights, the best one first; of equal ones the simpler."""
+    errors = [
+        (evidence.error(lambda place, row=row: evidence.predicted(row, place)), i)  # type: ignore[misc]
+        for i, row in enumerate(evidence.rows)
+    ]
+    near = [(error, i) for error, i in errors if error <= evidence.tolerance]
+    best = min(near, default=(0.0, 0))[0]
+    alike = [i for error, i in near if error <= best + 0.1 * evidence.tolerance]
+    return [evidence.rows[i] for i in alike]
+
+
+def _scaled(evidence: Evidence) -> Mistake | None:
+    """One factor on all examples of a layout, or a row with a factor: what fits better."""
+    whole, spread = _constant(evidence)
+    row, error = explain_with_factor(evidence)
+    if whole is not None and whole.name == UNNAMED:
+        return row or whole
+    return (
+        row
+        if whole is None or (row is not None and 3 * error < spread > evidence.tolerance)
+        else whole
+    )
+
+
+def _constant(evidence: Evidence) -> tuple[Mistake | None, float]:
+    """One factor on all examples for each layout, and how far the examples are from it."""
+    factors, spread = [], 0.0
+    for place, fit in enumerate(evidence.fits):
+        ratio = fit.weights / evidence.right(place)
+        factors.append(float(ratio.mean()))
+        spread = max(spread, float(np.abs(ratio / factors[-1] - 1).max()))
+    if spread > 4 * evidence.tolerance:
+        return None, spread
+    return explain_whole(np.array(factors), evidence.layouts, evidence.tolerance + 1e-9), spread
+
+
+def wrong(evidence: Evidence, causes: Sequence[Mistake], notes: list[str], what: str) -> Diagnosis:
+    """The diagnosis with the layout that shows the mistake best; likely causes come first."""
+    errors = [
+        float(np.abs(fit.weights - evidence.right(place)).max())
+        for place, fit in enumerate(evidence.fits)
+    ]
+    worst = int(np.argmax(errors[1:])) + 1 if len(errors) > 1 else 0
+    rows = share_rows(evidence.layouts[worst], evidence.right(worst), evidence.fits[worst].weights)
+    if not causes:
+        notes = [*notes, "no row of the catalogue explains it: look at the table"]
+    return Diagnosis(
+        False, next(iter(causes), None), tuple(causes[1:]), rows, evidence.layouts[worst],
+        tuple(notes), explain_loss(evidence), evidence.tolerance,
+        summary(evidence, what, evidence.layouts[worst]),
+    )  # fmt: skip
+
+
+def summary(evidence: Evidence, what: str, worst: Layout | None = None) -> str:
+    """The first line of a diagnosis."""
+    where = f" ({worst})" if worst is not None else ""
+    return (
+        f"{what}{where}; {len(evidence.weights)} examples on {len(evidence.layouts)} layouts, "
+        f"weights exact to {evidence.tolerance:.1g}"
+    )
+
+
+def ranked(evidence: Evidence) -> list[Mistake]:
+    """As `_ranked`, with factors where no row fits alone."""
+    return _ranked(evidence) or [row for row in _constant(evidence)[:1] if row is not None]

@@ -1,0 +1,332 @@
+"""Steps that are no sum over examples: batch statistics, limits, contrastive losses, noise.
+
+Their update on one device is no combination of those of single examples. What can be compared are
+whole updates: those of one device on the batch, and on the share of each replica alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from samegrad.testing._auxiliary import COUNTS
+from samegrad.testing._batches import StepError, StepFailedError, rows_of, take
+from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
+from samegrad.testing._catalogue._other import (
+    CLIPPED_PARTS,
+    CLIPPED_REPLICAS,
+    CLIPPED_SHARDS,
+    COPIES_DIFFER,
+    EQUAL_STATISTICS,
+    LIMITED_OTHERWISE,
+    LOCAL_STATISTICS,
+    NO_GRADIENT_OF_EXCHANGE,
+    SAME_NOISE,
+)
+from samegrad.testing._catalogue._situation import right_weights
+from samegrad.testing._clipping import HIDDEN, is_limited
+from samegrad.testing._diagnosis import Diagnosis
+from samegrad.testing._factors import UNNAMED, explain_whole, find_factor
+from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._probes import explain_whole_batch, outside
+from samegrad.testing._reported import explain_loss_of
+from samegrad.testing._settings import Settings
+from samegrad.testing._statistics import explain_statistics
+from samegrad.testing._updates import Recorded, Recorder, Step, Vector
+
+_SAME = 1e-4  # relative; updates that are equal but for rounding
+_NEAR = 2e-3  # relative; what a combination of updates may leave over
+_DRAWN = 0.03  # relative; what another order of the examples does not change by rounding
+_MOST = 24  # examples
+
+_JUDGED_WHOLE = (
+    "the update is no sum over examples (batch statistics, a limit on the gradient, a loss over "
+    "pairs), so that updates are compared as a whole"
+)
+
+
+@dataclass
+class Lab:
+    """Runs of a step on the layouts of a batch, and on shares of it alone."""
+
+    recorder: Recorder
+    examples: int
+    settings: Settings
+    known: dict[Layout, Recorded] = field(default_factory=dict)
+
+    def run(self, item: Layout) -> Recorded:
+        """The step on a layout, once."""
+        if item not in self.known:
+            self.known[item] = self.recorder.run(item)
+        return self.known[item]
+
+    def alone(self, examples: Sequence[int]) -> Recorded:
+        """The step on one device."""
+        return self.run(Layout(((tuple(examples),),)))
+
+    @cached_property
+    def turned(self) -> float:
+        """How much the update of one device changes with the order of the examples."""
+        one = self.alone(range(self.examples))
+        orders = (range(self.examples)[::-1], [*range(1, self.examples), 0])
+        return max(_gap(self.alone(order), one) for order in orders)
+
+    @property
+    def by_place(self) -> bool:
+        """Whether the update depends on the order of the examples, as drawn noise makes it."""
+        return self.turned > _DRAWN
+
+    @property
+    def same(self) -> float:
+        """How far updates may be apart that are equal but for rounding."""
+        return _SAME if self.by_place else max(_SAME, 5 * self.turned)
+
+    @property
+    def near(self) -> float:
+        """How much of an update a combination may leave over."""
+        return max(_NEAR, self.same)
+
+    def layouts(self) -> list[Layout]:
+        """One device first; then uneven splits, and truly even ones."""
+        s = self.settings
+        return [
+            layout([self.examples]),
+            *layouts_for(self.examples, s.replicas, s.micro_batches, s.even),
+        ]
+
+
+def lab_for(step: Step, batch: Any, settings: Settings) -> Lab:
+    """A batch that can be split evenly, if it is large enough for that."""
+    multiple = math.lcm(*(r * k for r in settings.replicas for k in settings.micro_batches))
+    most = min(rows_of(batch), max(_MOST, multiple))
+    count = most // multiple * multiple or most
+    recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=settings.seed)
+    return Lab(recorder, count, settings)
+
+
+def diagnose_whole(lab: Lab) -> Diagnosis | None:
+    """The verdict on a step that is no sum over examples, or None where it gives no update."""
+    layouts = lab.layouts()
+    try:
+        one = lab.run(layouts[0])
+    except StepFailedError:
+        return None
+    if not np.isfinite(one.sketch).all() or one.norm == 0:
+        return None
+    runs = [lab.run(item) for item in layouts]
+    reported = explain_loss_of(runs, layouts)
+    notes = [_JUDGED_WHOLE]
+
+    def verdict(cause: Mistake | None, *more: str) -> Diagnosis:
+        return Diagnosis(
+            cause is None, cause, notes=(*notes, *more), reported=reported, tolerance=lab.near,
+            layout=None if cause is None else layouts[-1],
+            summary=f"{'correct' if cause is None else 'not the update of one device'}; "
+            f"{lab.examples} examples on {len(layouts)} layouts, compared as a whole",
+        )  # fmt: skip
+
+    if max(run.drift for run in runs) > 1e-6:
+        return verdict(COPIES_DIFFER)
+    if max(_gap(run, one) for run in runs) <= lab.same:
+        mistake = explain_statistics(runs, layouts, lab.alone, lab.same) or _row_of_batch(lab)
+        limited = (HIDDEN,) if _is_limited(lab) else ()
+        return verdict(mistake, *limited)
+    cause, more = _cause(lab, layouts, runs, one)
+    return verdict(cause, *more)
+
+
+def _gap(run: Recorded, one: Recorded) -> float:
+    if not np.isfinite(run.sketch).all():
+        return np.inf
+    return float(np.linalg.norm(run.sketch - one.sketch) / np.linalg.norm(one.sketch))
+
+
+def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded) -> Cause:
+    """The mistake, and notes on it."""
+    limited = _is_limited(lab)
+    factors = np.array([run.sketch @ one.sketch / (one.sketch @ one.sketch) for run in runs])
+    left = [
+        np.linalg.norm(run.sketch - f * one.sketch) for run, f in zip(runs, factors, strict=True)
+    ]
+    if max(left) <= lab.near * float(np.linalg.norm(one.sketch)) * max(1.0, np.abs(factors).max()):
+        powers = find_factor(factors, layouts, lab.near)
+        if limited and (powers is None or 0.5 in map(abs, powers)):
+            return LIMITED_OTHERWISE, (HIDDEN,)
+        whole = explain_whole(factors, layouts, lab.near)
+        return (whole if whole.name != UNNAMED else _row_of_batch(lab) or whole), ()
+    for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
+        weights = _combination(lab, layouts, runs, groups)
+        if weights is not None:
+            more = _how_weighted(lab, layouts, weights, groups, limited)
+        elif _with_a_term(lab, layouts, runs, groups):
+            more = (_TERM,)
+        else:
+            continue
+        if lab.by_place:
+            return SAME_NOISE, more
+        return (of_limit if limited or _limits_sums(lab) else LOCAL_STATISTICS), more
+    if lab.by_place:
+        raise StepError(
+            "[step] the update depends on the order of the examples: dropout or noise that is "
+            "drawn anew for each layout hides the scaling; switch it off (rate 0) to judge the "
+            "loss."
+        )
+    if _by_pieces(layouts, runs, one, 3 * lab.near):
+        return CLIPPED_SHARDS, ()
+    return _shared_batch(lab, layouts, runs, one)
+
+
+def _row_of_batch(lab: Lab) -> Mistake | None:
+    """A row, from splits of a few examples that cannot be even."""
+    settings = lab.settings
+    if settings.even:
+        return None
+    try:
+        return explain_whole_batch(lab.run, settings.replicas, settings.micro_batches, lab.same)
+    except StepError:  # a step may refuse small shares, which must not hide what is known
+        return None
+
+
+def _shared_batch(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded) -> Cause:
+    """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
+    found = _row_of_batch(lab)
+    if found is not None:
+        return found, ()
+    even = [
+        _gap(run, one) <= lab.same
+        for run, item in zip(runs[1:], layouts[1:], strict=True)
+        if len({len(part) for share in item.parts for part in share}) == 1
+    ]
+    if even and all(even):
+        why = "found by elimination: even shares are right, uneven ones are not"
+        return EQUAL_STATISTICS, (why,)
+    return NO_GRADIENT_OF_EXCHANGE, ("found by elimination: no weights of shares fit",)
+
+
+_TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
+Cause = tuple[Mistake, tuple[str, ...]]
+Groups = Callable[[Layout], list[tuple[int, ...]]]
+
+
+def _shares(item: Layout) -> list[tuple[int, ...]]:
+    return [tuple(i for part in share for i in part) for share in item.parts]
+
+
+def _parts(item: Layout) -> list[tuple[int, ...]]:
+    return [part for share in item.parts for part in share]
+
+
+def _combination(
+    lab: Lab, layouts: list[Layout], runs: list[Recorded], groups: Groups
+) -> list[Vector] | None:
+    """The weights of the groups' own updates in each layout, if they explain all of them.
+
+    A term that belongs to no example may be left over: one direction in all layouts.
+    """
+    found, rests = [], []
+    for item, run in zip(layouts, runs, strict=True):
+        own = np.stack([lab.alone(group).sketch for group in groups(item)])
+        if not np.isfinite(own).all():
+            return None
+        weights, *_ = np.linalg.lstsq(own.T, run.sketch, rcond=None)
+        rests.append((run.sketch - weights @ own) / np.linalg.norm(run.sketch))
+        found.append(np.asarray(weights, dtype=np.float64))
+    strengths = np.linalg.svd(np.stack(rests), compute_uv=False)
+    left = strengths[1] if len(strengths) > 3 else strengths[0]
+    return found if left <= lab.near * np.sqrt(len(layouts)) else None
+
+
+def _with_a_term(lab: Lab, layouts: list[Layout], runs: list[Recorded], groups: Groups) -> bool:
+    """Whether a row for the shares leaves one term over in all layouts, as a count says."""
+    ones = np.ones(lab.examples)
+    own = [np.stack([lab.alone(group).sketch for group in groups(item)]) for item in layouts]
+    updates = np.stack([run.sketch for run in runs])
+    limit = lab.near * float(np.linalg.norm(updates))
+    for predict in (right_weights, *(r.predict for r in CATALOGUE if not r.weighted)):
+        each = [predict(Situation(item, ones)) for item in layouts]
+        for fixed in (False, True):
+            said = [
+                np.array([w[list(g)].mean() * (lab.examples if fixed else len(g)) for g in gs])
+                for w, gs in zip(each, map(groups, layouts), strict=True)
+            ]
+            rest = updates - np.stack([w @ u for w, u in zip(said, own, strict=True)])
+            for count in COUNTS.values():
+                left = np.array([[count(i) - w.sum()] for i, w in zip(layouts, said, strict=True)])
+                if np.abs(left).max() > 1e-9 and outside(rest, left)[0] <= limit:
+                    return True
+    return False
+
+
+def _how_weighted(
+    lab: Lab, layouts: list[Layout], weights: list[Vector], groups: Groups, limited: bool
+) -> tuple[str, ...]:
+    """A note where the shares have other weights than their parts of the examples."""
+    ones = np.ones(lab.examples)
+    situations = [Situation(item, ones) for item in layouts]
+
+    def fits(predict: Callable[[Situation], Vector]) -> bool:
+        for s, item, found in zip(situations, layouts, weights, strict=True):
+            said = predict(s)
+            wanted = np.array([said[list(group)].sum() for group in groups(item)])
+            if np.abs(found - wanted).max() > 0.02 * np.abs(wanted).max():
+                return False
+        return True
+
+    twice = lab.alone([*range(lab.examples)] * 2)
+    if not limited and abs(twice.norm / lab.run(layouts[0]).norm - 2) < 0.02:
+        return ()  # a fixed number divides; each share counts once
+    if fits(lambda s: s.right):
+        return ()
+    for row in CATALOGUE:
+        if not row.weighted and not row.empty and fits(row.predict):
+            return (f"besides, the shares are weighted as in: {row.name}",)
+    listed = ", ".join(f"{w:.4g}" for w in weights[-1])
+    return (f"besides, the shares have the weights {listed} ({layouts[-1]})",)
+
+
+def _is_limited(lab: Lab) -> bool:
+    """Whether several updates of one device have the same length, none being longer."""
+    groups = [group for item in lab.layouts() for group in _shares(item)]
+    lengths = [lab.alone(group).lengths for group in groups]
+    for place in range(min(8, lab.examples)):
+        try:
+            lengths.append(lab.alone([place]).lengths)
+        except StepError:  # a step may refuse a single example
+            break
+    return is_limited(lengths)
+
+
+def _limits_sums(lab: Lab) -> bool:
+    """Whether a few examples together go where they go one by one, and only not as far.
+
+    One direction may be left over: a term that is added behind the limit.
+    """
+    groups = [(0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
+    try:
+        singles = np.stack([lab.alone([i]).sketch for i in range(5)])
+    except StepError:  # a step that refuses a single example is no sum
+        return False
+    if lab.examples < 5 or lab.recorder.parameters < 16 or not np.isfinite(singles).all():
+        return False
+    updates = np.stack([lab.alone(group).sketch for group in groups])
+    rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
+    strengths = np.linalg.svd(rests, compute_uv=False)
+    return bool(strengths[1] <= lab.near * np.linalg.norm(updates))
+
+
+def _by_pieces(layouts: list[Layout], runs: list[Recorded], one: Recorded, near: float) -> bool:
+    """Whether as many pieces of the parameters as there are replicas are scaled each by itself."""
+    seen = np.abs(one.samples) > 1e-6 * np.abs(one.samples).max()
+    several = False
+    for item, run in zip(layouts[1:], runs[1:], strict=True):
+        ratios = np.sort(run.samples[seen] / one.samples[seen])
+        pieces = 1 + int((np.diff(ratios) > near * np.abs(ratios).max()).sum())
+        if pieces > max(item.replicas, 1):
+            return False
+        several = several or pieces > 1
+    return several
