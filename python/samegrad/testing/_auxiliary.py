@@ -109,7 +109,8 @@ def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> Explaine
         held = np.array([evidence.held(w) for w in said])
         for name, own in counts:
             left = own - held
-            if np.abs(left).max() < 1e-9 or _cosine(amplitudes, left) < 0.999:
+            # One amplitude for all layouts would fit any row.
+            if np.ptp(left) < 1e-9 or _cosine(amplitudes, left) < 0.999:
                 continue
             shift = left @ (weights - said) / (left @ left)
             error = np.abs(weights - said - np.outer(left, shift)).max()
@@ -119,10 +120,22 @@ def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> Explaine
     if best > most:
         return None
     alike = [item for item in found if item[0] <= best + 0.1 * evidence.tolerance + 1e-6]
-    if alike[0][1:] == ("once", None):
+    if alike[0][1:] == ("once", None) or (
+        not evidence.given and any(_is_of_one_device(evidence, row, name) for _, name, row in alike)
+    ):
         return Explained(())
     named = {(made := with_term(name, row)).name: made for _, name, row in alike}
     return Explained(tuple(named.values()))
+
+
+def _is_of_one_device(evidence: Evidence, row: Mistake | None, name: str) -> bool:
+    """Whether one device does the same, which is right where it says what examples weigh."""
+    places = range(len(evidence.layouts))
+    own = {COUNTS[name](item) for item in evidence.layouts}
+    if row is None or len(own) > 1:
+        return False
+    said = np.stack([evidence.predicted(row, p) for p in places])
+    return bool(np.abs(said - said[0]).max() < 1e-9)
 
 
 def _counts(layouts: Sequence[Layout]) -> list[tuple[str, Vector]]:

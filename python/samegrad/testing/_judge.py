@@ -31,6 +31,10 @@ _FIXED = (
     "one device divides by a fixed number (or by nothing): a convention; a short last batch then "
     "counts less"
 )
+_OTHER_WEIGHTS = (
+    "all layouts agree, but one device itself does not weight the examples as given: the loss is "
+    "another function of the examples"
+)
 
 
 def judge(evidence: Evidence) -> Diagnosis | None:
@@ -50,7 +54,8 @@ def judge(evidence: Evidence) -> Diagnosis | None:
     unclear = explained and evidence.tolerance < right <= evidence.exact
     if is_sum and (evidence.exact > _BLIND or unclear):
         raise _hidden(evidence)
-    if explained and right <= evidence.tolerance:
+    agree = explained and _agree(evidence)
+    if (explained and right <= evidence.tolerance) or (agree and not evidence.given):
         return _right(evidence, notes)
     if not explained and (found := explain_residuals(evidence)):
         if found.right:
@@ -69,6 +74,8 @@ def _unequal(evidence: Evidence, notes: list[str], explained: bool) -> Diagnosis
         return wrong(evidence, near, notes, what)
     if _limited(evidence):
         return None
+    if evidence.given and (_same(evidence) or (explained and _agree(evidence))):
+        return _right(evidence, [*notes, _OTHER_WEIGHTS])
     if not evidence.given and _same(evidence, 6 * _rounding(evidence)):
         return _right(evidence, notes)
     if evidence.exact > evidence.tolerance:  # unknown mistakes look like noise then
@@ -102,6 +109,13 @@ def _same(evidence: Evidence, near: float = _SAME) -> bool:
     if evidence.device.is_sum and limit > _SEEN * float(np.median(shares)):
         return False
     return all(np.linalg.norm(run.sketch - one) <= limit for run in evidence.runs)
+
+
+def _agree(evidence: Evidence) -> bool:
+    """Whether the weights of one device are those of all layouts."""
+    one = evidence.fits[0].weights
+    limit = evidence.tolerance * float(np.abs(one).max())
+    return all(np.abs(fit.weights - one).max() <= limit for fit in evidence.fits)
 
 
 def _rounding(evidence: Evidence) -> float:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from samegrad.testing._evidence import Evidence
 
 _SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
-_EXAMPLES = 7  # no multiple of 2 or 3, as even shares hide mistakes
+PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 
 
 def probe_layouts(
@@ -72,7 +72,7 @@ def explain_parts(evidence: Evidence) -> Mistake | None:
     Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
     other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
     """
-    count = min(_EXAMPLES, len(evidence.weights))
+    count = min(PROBED, len(evidence.weights))
     settings = evidence.settings
     layouts = probe_layouts(count, settings.replicas, settings.micro_batches, count + _SPARE)
     if not layouts or settings.even:
@@ -171,11 +171,11 @@ def explain_whole_batch(
 
     A term that belongs to no example is one more unknown update, as often as a count says.
     """
-    whole = Layout(((tuple(range(_EXAMPLES)),),))
-    layouts = [whole, *probe_layouts(_EXAMPLES, replicas, micro_batches, _EXAMPLES + _SPARE)]
+    whole = Layout(((tuple(range(PROBED)),),))
+    layouts = [whole, *probe_layouts(PROBED, replicas, micro_batches, PROBED + _SPARE)]
     updates = np.stack([run(item).sketch for item in layouts])
     limit = near * float(np.linalg.norm(updates))
-    ones = np.ones(_EXAMPLES)
+    ones = np.ones(PROBED)
     several = any(item.micro_batches > 1 for item in layouts)
     rows = [
         row

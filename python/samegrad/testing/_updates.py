@@ -204,3 +204,18 @@ def _joined(value: Any) -> Vector:
 def _samples(arrays: Sequence[Vector]) -> Vector:
     stride = max(1, -(-sum(a.size for a in arrays) // _SAMPLES))
     return np.concatenate([array[::stride] for array in arrays])
+
+
+def rounding_of(samples: Vector) -> float:
+    """The distance of neighbouring numbers, relative, in the coarsest format that holds all.
+
+    Example:
+        >>> rounding_of(np.float16([1.5, 0.1])) == 2.0**-10
+        True
+    """
+    mantissas = np.frexp(np.asarray(samples, dtype=np.float64))[0]
+    for bits in (8, 11, 24):  # of bfloat16, float16, float32
+        scaled = mantissas * 2.0**bits
+        if (scaled == np.round(scaled)).all():
+            return 2.0 ** (1 - bits)
+    return 2.0**-52

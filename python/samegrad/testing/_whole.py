@@ -33,15 +33,16 @@ from samegrad.testing._clipping import HIDDEN, is_limited
 from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._factors import UNNAMED, explain_whole, find_factor
 from samegrad.testing._layouts import Layout, layout, layouts_for
-from samegrad.testing._probes import explain_whole_batch, outside
+from samegrad.testing._probes import PROBED, explain_whole_batch, outside
 from samegrad.testing._reported import explain_loss_of
 from samegrad.testing._settings import Settings
 from samegrad.testing._statistics import explain_statistics
-from samegrad.testing._updates import Recorded, Recorder, Step, Vector
+from samegrad.testing._updates import Recorded, Recorder, Step, Vector, rounding_of
 
 _SAME = 1e-4  # relative; updates that are equal but for rounding
 _NEAR = 2e-3  # relative; what a combination of updates may leave over
 _DRAWN = 0.03  # relative; what another order of the examples does not change by rounding
+_ROUNDED = 4  # times; every replica rounds its share, and the sum
 _MOST = 24  # examples
 
 _JUDGED_WHOLE = (
@@ -84,7 +85,9 @@ class Lab:
     @property
     def same(self) -> float:
         """How far updates may be apart that are equal but for rounding."""
-        return _SAME if self.by_place else max(_SAME, 5 * self.turned)
+        turned = 0.0 if self.by_place else self.turned
+        rounded = rounding_of(self.alone(range(self.examples)).samples)
+        return max(_SAME, 5 * turned, _ROUNDED * rounded)
 
     @property
     def near(self) -> float:
@@ -184,7 +187,7 @@ def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded)
 def _row_of_batch(lab: Lab) -> Mistake | None:
     """A row, from splits of a few examples that cannot be even."""
     settings = lab.settings
-    if settings.even:
+    if settings.even or lab.examples < PROBED:
         return None
     try:
         return explain_whole_batch(lab.run, settings.replicas, settings.micro_batches, lab.same)
@@ -306,12 +309,14 @@ def _limits_sums(lab: Lab) -> bool:
 
     One direction may be left over: a term that is added behind the limit.
     """
+    if lab.examples < 5 or lab.recorder.parameters < 16:
+        return False
     groups = [(0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
     try:
         singles = np.stack([lab.alone([i]).sketch for i in range(5)])
     except StepError:  # a step that refuses a single example is no sum
         return False
-    if lab.examples < 5 or lab.recorder.parameters < 16 or not np.isfinite(singles).all():
+    if not np.isfinite(singles).all():
         return False
     updates = np.stack([lab.alone(group).sketch for group in groups])
     rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
