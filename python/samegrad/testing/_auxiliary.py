@@ -30,6 +30,9 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
 }
 
 
+_MISSED = 0.1  # of how a term's strength differs between layouts
+
+
 @dataclass(frozen=True)
 class Explained:
     """What is left over is a term that belongs to no example.
@@ -109,8 +112,7 @@ def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> Explaine
         held = np.array([evidence.held(w) for w in said])
         for name, own in counts:
             left = own - held
-            # One amplitude for all layouts would fit any row.
-            if np.ptp(left) < 1e-9 or _cosine(amplitudes, left) < 0.999:
+            if not _as_strong(amplitudes, left):
                 continue
             shift = left @ (weights - said) / (left @ left)
             error = np.abs(weights - said - np.outer(left, shift)).max()
@@ -148,8 +150,16 @@ def _counts(layouts: Sequence[Layout]) -> list[tuple[str, Vector]]:
     return found
 
 
-def _cosine(a: np.ndarray, b: np.ndarray) -> float:
-    return float(abs(a @ b) / (np.linalg.norm(a) * np.linalg.norm(b)))
+def _as_strong(amplitudes: Vector, left: Vector) -> bool:
+    """Whether the term is as strong as a count says, also in how layouts differ.
+
+    One amplitude for all layouts would fit any count.
+    """
+    if np.ptp(left) < 1e-9:
+        return False
+    said = (amplitudes @ left) / (left @ left) * left
+    missed = float(np.linalg.norm(amplitudes - said))
+    return missed <= _MISSED * float(np.linalg.norm(said - said[0]))
 
 
 def with_term(count: str, row: Mistake | None) -> Mistake:

@@ -13,7 +13,7 @@ from samegrad.testing._catalogue._other import EMPTY_SHARE
 from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._judge import ranked, summary, wrong
 from samegrad.testing._layouts import Layout, layout, uneven_sizes
-from samegrad.testing._updates import Recorded
+from samegrad.testing._updates import ROUNDED, Recorded, rounding_of
 
 if TYPE_CHECKING:
     from samegrad.testing._evidence import Evidence
@@ -54,8 +54,7 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
         fits=[*evidence.fits, *(evidence.basis.fit(run) for run, _ in kept)],
     )
     if verdict.correct and (
-        max(_gap(evidence, run) for run, _ in kept)
-        <= max(1e-3, 3 * max(_gap(evidence, run) for run in evidence.runs))
+        max(_gap(evidence, run) for run, _ in kept) <= _usual(evidence)
         or longer.error(longer.right) <= evidence.tolerance
     ):
         return verdict
@@ -66,6 +65,14 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
         what = "not the update of one device, where a replica is empty"
         return wrong(longer, near, list(verdict.notes), what)
     return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
+
+
+def _usual(evidence: Evidence) -> float:
+    """How far right updates may be from that of one device, relative: by rounding and by noise."""
+    gaps = [_gap(evidence, run) for run in evidence.runs]
+    rounded = ROUNDED * rounding_of(evidence.runs[0].samples)
+    noise = min(evidence.device.noise.residual(evidence.basis, evidence.fits[0]), 0.1)
+    return max(1e-3, 3 * max(gaps), rounded, noise)
 
 
 def _gap(evidence: Evidence, run: Recorded) -> float:

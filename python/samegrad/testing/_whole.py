@@ -37,12 +37,11 @@ from samegrad.testing._probes import PROBED, explain_whole_batch, outside
 from samegrad.testing._reported import explain_loss_of
 from samegrad.testing._settings import Settings
 from samegrad.testing._statistics import explain_statistics
-from samegrad.testing._updates import Recorded, Recorder, Step, Vector, rounding_of
+from samegrad.testing._updates import ROUNDED, Recorded, Recorder, Step, Vector, rounding_of
 
 _SAME = 1e-4  # relative; updates that are equal but for rounding
 _NEAR = 2e-3  # relative; what a combination of updates may leave over
 _DRAWN = 0.03  # relative; what another order of the examples does not change by rounding
-_ROUNDED = 4  # times; every replica rounds its share, and the sum
 _MOST = 24  # examples
 
 _JUDGED_WHOLE = (
@@ -87,7 +86,7 @@ class Lab:
         """How far updates may be apart that are equal but for rounding."""
         turned = 0.0 if self.by_place else self.turned
         rounded = rounding_of(self.alone(range(self.examples)).samples)
-        return max(_SAME, 5 * turned, _ROUNDED * rounded)
+        return max(_SAME, 5 * turned, ROUNDED * rounded)
 
     @property
     def near(self) -> float:
