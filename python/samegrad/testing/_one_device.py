@@ -15,6 +15,10 @@ from samegrad.testing._weights import Basis, Fit, Noise, checked_rows, noise_bes
 
 ENOUGH = 6  # independent examples tell shares of different sizes apart
 NO_SUM = 0.02  # of the update of the whole batch, which no weights of examples explain
+KEEPS_STATE = (
+    "[step] the same input gave another update: it keeps state between calls, or draws random "
+    "numbers; begin with the same parameters, slots and seed in each call."
+)
 _READABLE = 0.1  # error of weights, relative, that tells the rows of the catalogue apart
 
 
@@ -128,10 +132,15 @@ def check_memory(recorder: Recorder, first: Recorded) -> None:
     steps = [np.linalg.norm(b.sketch - a.sketch) for a, b in itertools.pairwise(others)]
     if difference <= 1e-2 * size and max(steps) >= 0.4 * difference:
         return
-    raise StepError(
-        "[step] the same input gave another update: it keeps state between calls, or draws "
-        "random numbers; begin with the same parameters, slots and seed in each call."
-    )
+    raise StepError(KEEPS_STATE)
 
 
-__all__ = ["ENOUGH", "NO_SUM", "OneDevice", "check_memory", "finite_run", "one_device"]
+__all__ = [
+    "ENOUGH",
+    "KEEPS_STATE",
+    "NO_SUM",
+    "OneDevice",
+    "check_memory",
+    "finite_run",
+    "one_device",
+]

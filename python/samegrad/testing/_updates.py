@@ -194,7 +194,7 @@ class Recorder:
         return largest / max(size, norm * 1e-12, 1e-300)
 
 
-ROUNDED = 4  # times rounding: every replica rounds its share, and then the sum is rounded
+ROUNDED = 2  # times rounding: every replica rounds its share, and then the sum is rounded
 _SAMPLES = 4096  # elements that are looked at one by one
 
 

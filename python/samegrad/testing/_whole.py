@@ -33,6 +33,7 @@ from samegrad.testing._clipping import HIDDEN, is_limited
 from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._factors import UNNAMED, explain_whole, find_factor
 from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._one_device import KEEPS_STATE
 from samegrad.testing._probes import PROBED, explain_whole_batch, outside
 from samegrad.testing._reported import explain_loss_of
 from samegrad.testing._settings import Settings
@@ -81,17 +82,38 @@ class Lab:
         """Whether the update depends on the order of the examples, as drawn noise makes it."""
         return self.turned > _DRAWN
 
+    @cached_property
+    def repeated(self) -> float:
+        """How much the update of one device changes from call to call.
+
+        Raises:
+            StepError: It is another one.
+        """
+        whole = layout([self.examples])
+        found = _gap(self.recorder.run(whole), self.run(whole))
+        if found > _DRAWN:
+            raise StepError(KEEPS_STATE)
+        return found
+
+    @property
+    def noise(self) -> float:
+        """How far updates are apart by noise, relative."""
+        return max(0.0 if self.by_place else self.turned, self.repeated)
+
+    @property
+    def rounded(self) -> float:
+        """The same by rounding of the update's numbers."""
+        return rounding_of(self.alone(range(self.examples)).samples)
+
     @property
     def same(self) -> float:
         """How far updates may be apart that are equal but for rounding."""
-        turned = 0.0 if self.by_place else self.turned
-        rounded = rounding_of(self.alone(range(self.examples)).samples)
-        return max(_SAME, 5 * turned, ROUNDED * rounded)
+        return max(_SAME, 5 * self.noise, ROUNDED * self.rounded)
 
     @property
     def near(self) -> float:
         """How much of an update a combination may leave over."""
-        return max(_NEAR, self.same)
+        return max(_NEAR, 5 * self.noise, self.rounded)
 
     def layouts(self) -> list[Layout]:
         """One device first; then uneven splits, and truly even ones."""
@@ -160,7 +182,10 @@ def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded)
         if limited and (powers is None or 0.5 in map(abs, powers)):
             return LIMITED_OTHERWISE, (HIDDEN,)
         whole = explain_whole(factors, layouts, lab.near)
-        return (whole if whole.name != UNNAMED else _row_of_batch(lab) or whole), ()
+        if whole.name != UNNAMED:
+            return whole, ()
+        # Factors of 1 are noise that is a little larger than it seemed.
+        return _row_of_batch(lab) or (None if powers == (0, 0) else whole), ()
     for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
         weights = _combination(lab, layouts, runs, groups)
         if weights is not None:
@@ -211,7 +236,7 @@ def _shared_batch(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Re
 
 
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
-Cause = tuple[Mistake, tuple[str, ...]]
+Cause = tuple[Mistake | None, tuple[str, ...]]
 Groups = Callable[[Layout], list[tuple[int, ...]]]
 
 
