@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
+_HIDDEN = "a replica without examples was not judged: noise hides what it changes"
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
 
 
@@ -33,6 +34,8 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
     """
     if not verdict.correct and (verdict.cause is None or verdict.cause.name != _MEANS):
         return verdict
+    if verdict.correct and evidence.exact > evidence.tolerance:
+        return replace(verdict, notes=(*verdict.notes, _HIDDEN))  # by noise
     count = len(evidence.weights)
     layouts = [
         layout([*uneven_sizes(count, r - 1)[:-1], 0, uneven_sizes(count, r - 1)[-1]])

@@ -184,9 +184,10 @@ def _constant(evidence: Evidence) -> tuple[Mistake | None, float]:
     """One factor on all examples for each layout, and how far the examples are from it."""
     factors, spread = [], 0.0
     for place, fit in enumerate(evidence.fits):
-        ratio = fit.weights / evidence.right(place)
-        factors.append(float(ratio.mean()))
-        spread = max(spread, float(np.abs(ratio / factors[-1] - 1).max()))
+        right = evidence.right(place)
+        factors.append(float((fit.weights / right).mean()))
+        missed = np.abs(fit.weights / factors[-1] - right).max()
+        spread = max(spread, float(missed / np.abs(right).max()))
     if spread > 4 * evidence.tolerance:
         return None, spread
     return explain_whole(np.array(factors), evidence.layouts, evidence.tolerance + 1e-9), spread

@@ -128,7 +128,7 @@ def check_memory(recorder: Recorder, first: Recorded) -> None:
     if not difference > 1e-4 * size:  # also where it is no number, which others report
         return
     # What goes on has moved over all runs until now, but little from one run to the next.
-    others = [again, *(recorder.run(Layout((((0,),),))) for _ in range(6))]
+    others = [again, *(recorder.run(Layout((((0,),),))) for _ in range(12))]
     steps = [np.linalg.norm(b.sketch - a.sketch) for a, b in itertools.pairwise(others)]
     if difference <= 1e-2 * size and max(steps) >= 0.4 * difference:
         return

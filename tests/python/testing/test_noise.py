@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_bugs import all_bugs
 from steps import REGULARISATION, WEIGHTS, X, Y, count, flat, mean, total
 from test_loss_scaling_catalogue import MICRO, PLAIN, WEIGHTED, cases, windows
+from test_real_bugs import is_named
 
-from samegrad.testing import StepError, diagnose
+from samegrad._nest import map_structure
+from samegrad.testing import Outcome, StepError, diagnose
 
 
 def bfloat16(values: Any) -> np.ndarray:
@@ -109,6 +112,27 @@ def clipped_windows(all_windows):
 def test_terms_and_limits_are_named_in_noise(step, words, options, noise) -> None:
     found = diagnose(noise(step), (X, Y), **options)
     assert found.cause and words in found.cause.name, str(found)
+
+
+@pytest.mark.parametrize("noise", ["drawn", "bfloat16"])
+@pytest.mark.parametrize("bug", all_bugs(), ids=lambda bug: bug.source.replace("/", "-"))
+def test_a_real_bug_is_named_in_noise(bug, noise) -> None:
+    rng = np.random.default_rng(0)
+
+    def rough(values):
+        values = np.asarray(values, np.float64)
+        return thousandth(values, rng) if noise == "drawn" else bfloat16(values)
+
+    def step(shares):
+        result = bug.step(shares)
+        found = result if isinstance(result, Outcome) else Outcome(result)
+        copies = found.replicas
+        if copies is not None and noise == "bfloat16":  # equal copies stay equal
+            copies = [map_structure(rough, copy) for copy in copies]
+        return found._replace(update=map_structure(rough, found.update), replicas=copies)
+
+    found = diagnose(step, bug.batch, **bug.options)
+    assert is_named(bug, found), f"{bug.source}: wanted {bug.name!r}\n{found}"
 
 
 def a_correct_step(rng, gradients, weights, term, kind, noise):
