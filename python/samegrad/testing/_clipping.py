@@ -53,9 +53,9 @@ def _explain(evidence: Evidence, groups: Groups, found: Mistake) -> Mistake | No
             scales.append(factor)
             limits.append(factor * float(np.linalg.norm(gradient)))
     clipped = [limit for limit, scale in zip(limits, scales, strict=True) if scale < 0.999]
-    if not clipped or max(scales) > 1.001:
+    if not clipped or max(scales) > 1 + max(1e-3, evidence.tolerance):
         return None
-    return found if max(clipped) <= 1.05 * min(clipped) else None
+    return found if max(clipped) <= (1 + max(0.05, 2 * evidence.tolerance)) * min(clipped) else None
 
 
 def is_limited(lengths: Sequence[Vector]) -> bool:
