@@ -11,7 +11,12 @@ import samegrad as tf
 from samegrad.errors import LossScalingError, LossScalingWarning
 
 average = tf.nn.compute_average_loss
-replicas_here = tf.distribute.get_strategy
+
+
+def batch_size(p):
+    """Of all replicas, computed from that of one where it can be."""
+    count = p.strategy.num_replicas_in_sync
+    return 8 // count * count if 8 % count == 0 else 8
 
 
 class Program:
@@ -87,6 +92,10 @@ MISTAKES = {
     ),
     "local mean beside a share": (MEAN_THEN_SUM, lambda p: average(p.losses) + tf.reduce_mean(p.x)
                                   * tf.reduce_mean(p.losses)),
+    "batch size of one replica": (
+        MEAN_THEN_SUM,
+        lambda p: average(p.losses, global_batch_size=-(-8 // p.strategy.num_replicas_in_sync)),
+    ),
     "mean over replicas": (SHARE_THEN_MEAN, lambda p: all_reduce("mean", average(p.losses))),
     "divided by replicas": (
         SHARE_THEN_MEAN,
@@ -121,9 +130,7 @@ def test_a_mistake_is_named(name, replicas):
 CORRECT = {
     "average": lambda p: average(p.losses),
     "batch size": lambda p: average(p.losses, global_batch_size=8),
-    "batch size of replicas": lambda p: average(
-        p.losses, global_batch_size=2 * p.strategy.num_replicas_in_sync
-    ),
+    "batch size of replicas": lambda p: average(p.losses, global_batch_size=batch_size(p)),
     "literal": lambda p: tf.reduce_sum(p.losses) / 8.0,
     "literal of replicas": lambda p: tf.reduce_sum(p.losses)
     / (2 * p.strategy.num_replicas_in_sync),
