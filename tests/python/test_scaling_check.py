@@ -105,6 +105,10 @@ MISTAKES = {
         "the loss is all-reduced before its gradient is taken",
         lambda p: all_reduce("sum", average(p.losses)),
     ),
+    "times replicas": (
+        "the loss is all-reduced before its gradient is taken",
+        lambda p: average(p.losses) * p.strategy.num_replicas_in_sync,
+    ),
     "decay": (DECAY, lambda p: average(p.losses) + decay(p)),
     "decay of a batch size": (
         DECAY,

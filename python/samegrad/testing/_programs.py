@@ -14,7 +14,7 @@ PROGRAM_MISTAKES: dict[str, Mistake] = {
     "mean_then_sum": _ROWS["mean per replica, then sum"],
     "share_then_mean": _ROWS["share of the global batch, then mean"],
     "regularization": counted_regularization("once on every replica"),
-    "reduced_loss": Mistake(
+    "times_replicas": Mistake(
         "the loss is all-reduced before its gradient is taken",
         "every replica differentiates the loss of all of them, and the gradients are summed again: "
         "the update is as many times too large as there are replicas",
