@@ -88,6 +88,15 @@ void register_tensor(py::module_& m) {
            [](const Tensor& t, int axis, std::int64_t rows) {
              return make_tensor(concrete(t, "Tensor"), {axis, rows, 0});
            })
+      // Examples on this replica and on all of them while a function is traced, as far as known.
+      .def_property_readonly(
+          "_traced_examples",
+          [](const Tensor& t) -> std::optional<std::pair<std::int64_t, std::int64_t>> {
+            if (!t.symbolic() || !t.type.batched()) return std::nullopt;
+            const Symbol& symbol = t.trace->program().symbols[std::size_t(t.type.batch.symbol)];
+            if (symbol.traced_total < 0) return std::nullopt;
+            return std::pair(symbol.traced_count, symbol.traced_total);
+          })
       .def(
           "_of_counts",
           [](Tensor t, int examples, int replicas) {

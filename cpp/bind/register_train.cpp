@@ -102,7 +102,7 @@ void register_variable(py::module_& m) {
 
 // By their keys in samegrad/_scaling_check.py.
 const char* name_of(ScalingMistake::Kind kind) {
-  constexpr const char* kNames[] = {"mean_then_sum",       "share_then_mean", "reduced_loss",
+  constexpr const char* kNames[] = {"mean_then_sum",       "share_then_mean", "times_replicas",
                                     "regularization",      "penalty",         "nonlinear_share",
                                     "share_in_mean_metric"};
   return kNames[int(kind)];

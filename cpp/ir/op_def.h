@@ -26,6 +26,7 @@ enum Trait : std::uint32_t {
   kGlobalFact = 1u << 8,   // equal on all replicas without communication, whatever the operands are
   kControl = 1u << 9,      // runs the graphs among its attributes
   kSpread = 1u << 10,      // one number everywhere: the operand, or the attribute "value"
+  kScatters = 1u << 11,    // most of a big result is zeros: adding up parts costs more than itself
 };
 
 enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType, kGraph };

@@ -122,7 +122,7 @@ OpDef segment_sum_row() {
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
   op.attrs = {axis_attr("The axis of the result that is indexed.")};
-  op.traits = kBackward;
+  op.traits = kBackward | kScatters;
   op.infer = segment_sum_rule;
   op.kernel = segment_sum_kernel;
   op.vjp = [](const VjpArgs& v) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "kernels/table.h"
@@ -111,12 +112,27 @@ class Segments {
 template <class T>
 class SegmentTree {
  public:
-  SegmentTree(const Segments& segments, const T* values, std::int64_t width, Scratch& scratch)
+  SegmentTree(const Segments& segments, const T* values, std::int64_t width)
       : segments_(segments), values_(values), width_(width) {
     const int levels = tree_levels(segments.examples(), kLeafExamples);
-    partials_ = static_cast<T*>(scratch.take(std::size_t(levels * width) * sizeof(T)));
+    partials_.resize(std::size_t(levels * width));
   }
 
+  // The rows [first, last) of the result.
+  void sum_rows(std::int64_t first, std::int64_t last, bool accumulate, T* y) {
+    if (!accumulate) std::fill_n(y + first * width_, (last - first) * width_, T(0));
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t *begin = segments_.begin(i), *end = segments_.end(i);
+      if (begin == end) continue;
+      if (accumulate) {
+        chain(begin, end, y + i * width_);
+      } else {
+        sum(0, segments_.examples(), begin, end, 0, y + i * width_);
+      }
+    }
+  }
+
+ private:
   // y holds zeros or the sum so far.
   void chain(const std::int64_t* first, const std::int64_t* last, T* y) const {
     for (; first != last; ++first) {
@@ -127,7 +143,7 @@ class SegmentTree {
 
   // The node of the tree over the examples [begin, end); first … last belong to them, at least one.
   void sum(std::int64_t begin, std::int64_t end, const std::int64_t* first,
-           const std::int64_t* last, int level, T* y) const {
+           const std::int64_t* last, int level, T* y) {
     if (end - begin <= kLeafExamples) {
       std::fill_n(y, width_, T(0));
       chain(first, last, y);
@@ -138,18 +154,26 @@ class SegmentTree {
         first, last, [&](std::int64_t k) { return segments_.example(k) < middle; });
     if (split == last) return sum(begin, middle, first, last, level + 1, y);
     if (split == first) return sum(middle, end, first, last, level + 1, y);
-    T* right = partials_ + level * width_;
+    T* right = partials_.data() + level * width_;
     sum(begin, middle, first, split, level + 1, y);
     sum(middle, end, split, last, level + 1, right);
     for (std::int64_t j = 0; j < width_; ++j) y[j] = T(y[j] + right[j]);
   }
 
- private:
   const Segments& segments_;
   const T* values_;
   std::int64_t width_;
-  T* partials_;
+  std::vector<T> partials_;
 };
+
+// Calls f(first, last) for parts of [0, size), in parallel where there is enough to do.
+template <class F>
+void by_rows(const KernelArgs& args, std::int64_t size, std::int64_t bytes, const F& f) {
+  constexpr std::int64_t kWorthSplitting = 1 << 18;
+  if (!args.parallel || args.parallel->threads() < 2 || bytes < kWorthSplitting) return f(0, size);
+  const std::int64_t parts = std::min<std::int64_t>(size, 4 * args.parallel->threads());
+  args.parallel->run(parts, [&](std::int64_t p) { f(size * p / parts, size * (p + 1) / parts); });
+}
 
 template <class T, class I>
 void segment_sum(const KernelArgs& args) {
@@ -157,25 +181,20 @@ void segment_sum(const KernelArgs& args) {
   const int axis = axis_of(args, y.shape);
   const std::int64_t outer = y.shape.size(0, axis), size = y.shape[axis];
   const std::int64_t width = y.shape.size(axis + 1, y.shape.rank());
-  if (!args.accumulate) std::fill_n(y.as<T>(), y.size(), T(0));
   const std::int64_t count = args.in[1].size();
-  if (count == 0) return;
+  if (count == 0) {
+    if (!args.accumulate) std::fill_n(y.as<T>(), y.size(), T(0));
+    return;
+  }
   const Scratch::Frame frame(args.scratch);
   const Segments segments = Segments::of(args, size, static_cast<const I*>(nullptr));
   const T* values = args.in[0].as<T>();
   T* to = y.as<T>();
   for (std::int64_t o = 0; o < outer; ++o, values += count * width, to += size * width) {
-    const Scratch::Frame inner(args.scratch);
-    const SegmentTree<T> tree(segments, values, width, args.scratch);
-    for (std::int64_t i = 0; i < size; ++i) {
-      const std::int64_t *first = segments.begin(i), *last = segments.end(i);
-      if (first == last) continue;
-      if (args.accumulate) {
-        tree.chain(first, last, to + i * width);
-      } else {
-        tree.sum(0, segments.examples(), first, last, 0, to + i * width);
-      }
-    }
+    by_rows(args, size, size * width * std::int64_t(sizeof(T)),
+            [&](std::int64_t first, std::int64_t last) {
+              SegmentTree<T>(segments, values, width).sum_rows(first, last, args.accumulate, to);
+            });
   }
 }
 

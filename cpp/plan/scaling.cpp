@@ -63,8 +63,8 @@ class Judge {
     } else if (term.means && term.powers.replicas == 1) {
       const bool penalty = gradient && term.order == 2;
       report_at(penalty ? Kind::kPenalty : Kind::kMeanThenSum, term.origin);
-    } else if (term.repeated && term.powers.replicas == 1) {
-      report_at(Kind::kReducedLoss, term.origin);
+    } else if (term.powers.replicas == 1 && (term.repeated || term.powers.global == 0)) {
+      report_at(Kind::kTimesReplicas, term.origin);
     } else {
       judge_average(term);
     }

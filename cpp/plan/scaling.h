@@ -24,7 +24,7 @@ struct ScalingMistake {
   enum class Kind : std::uint8_t {
     kMeanThenSum,       // a local mean is summed over the replicas
     kShareThenMean,     // a share of the global mean is averaged over the replicas
-    kReducedLoss,       // the loss was summed over the replicas before its gradient was
+    kTimesReplicas,     // a factor of their number, or of a loss that was summed before
     kRegularization,    // a term of the variables alone counts on each replica
     kPenalty,           // a term of gradients (of second order) is averaged locally
     kNonlinearShare,    // a function of a replica's share of a sum

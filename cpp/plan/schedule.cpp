@@ -103,6 +103,8 @@ class Scheduler {
     const Graph& graph = plan_.graph;
     if (!options_.defer_products) return false;
     const ValueType& result = graph.type(node.outputs[0]);
+    if (example_bytes(result) <= kBigTreeBytes) return false;
+    if (node.op->has(kScatters)) return true;
     std::int64_t rows = 1;
     for (Value input : node.inputs) {
       const ValueType& type = graph.type(input);
@@ -111,7 +113,7 @@ class Scheduler {
       const std::int64_t columns = type.shape[type.shape.rank() - 1];
       rows = std::max(rows, example_size(type) / std::max<std::int64_t>(columns, 1));
     }
-    return example_bytes(result) > kBigTreeBytes && rows < kManyRows;
+    return rows < kManyRows;
   }
 
   void emit_loops(std::int32_t level) {

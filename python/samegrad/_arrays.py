@@ -223,14 +223,43 @@ def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int 
     return [x[before + (slice(int(a), int(b)),)] for a, b in itertools.pairwise(bounds)]  # noqa: RUF005
 
 
-def where(condition: TensorLike, x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """X where the condition holds, y elsewhere, broadcasting.
+def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None,
+          name: str | None = None) -> Tensor:  # fmt: skip
+    """X where the condition holds, y elsewhere, broadcasting; without them, where it holds.
+
+    Args:
+        condition: Booleans; without x and y also numbers, which hold unless they are 0.
+        x: Taken where it holds.
+        y: Taken elsewhere.
+        name: Not used.
+
+    Returns:
+        The elements chosen; without x and y the positions, int64 of shape [how many, axes].
+
+    Raises:
+        ValueError: One of x and y is missing.
+        TypeError: Without them, in a traced function: how many places there are is not known there.
 
     Example:
         >>> where([True, False], 1.0, 2.0).numpy()
         array([1., 2.], dtype=float32)
+        >>> where([[True, False], [True, True]]).numpy()
+        array([[0, 0],
+               [1, 0],
+               [1, 1]])
     """
-    return _ops.select(convert_to_tensor(condition), *pair(x, y))
+    holds = convert_to_tensor(condition)
+    if x is not None and y is not None:
+        return _ops.select(holds, *pair(x, y))
+    if x is not None or y is not None:
+        missing = "y" if y is None else "x"
+        raise ValueError(f"[where] x and y belong together: got no {missing}; give both, or none.")
+    if holds._symbolic:
+        raise TypeError(
+            "[where] the number of places depends on the values, which a traced function does not "
+            "know: got a condition alone; use where(condition, x, y), or a mask as weights."
+        )
+    return Tensor(np.argwhere(holds.numpy()).astype(np.int64))
 
 
 def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None,

@@ -97,7 +97,7 @@ def report(mistakes: Iterable[tuple[str, str]]) -> None:
     Raises:
         LossScalingError: There is one, and mistakes are errors.
     """
-    for key, line in mistakes:
+    for key, line in mistakes if _mode != "off" else ():
         row = _row(key)
         message = (
             f"[loss scaling] {row.name}: {row.sentence}. Maths: {row.formula}. Fix: {row.fix}. "

@@ -167,3 +167,37 @@ def test_a_pass_switched_off_changes_no_bit(name: str) -> None:
         assert_same_bits(expected, train(2))
     finally:
         setattr(_trace.OPTIONS, name, True)
+
+
+def table_after(replicas: int, deferred: bool, steps: int = 5) -> np.ndarray:
+    """A big table whose rows are looked up by sentences, some words occurring often."""
+    from samegrad import _trace
+
+    rng = np.random.default_rng(1)
+    words = np.minimum(rng.geometric(0.01, size=(BATCH, 7)) - 1, 2999).astype(np.int32)
+    aims = rng.normal(size=(BATCH, 7, 8)).astype(np.float32)
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    with strategy.scope():
+        table = tf.Variable(rng.normal(size=(3000, 8)).astype(np.float32))
+        optimizer = tf.keras.optimizers.SGD(0.5)
+
+    def step(words: tf.Tensor, aims: tf.Tensor) -> None:
+        with tf.GradientTape() as tape:
+            errors = tf.square(tf.gather(table, words) - aims)
+            loss = tf.nn.compute_average_loss(tf.reduce_sum(errors, axis=[1, 2]))
+        optimizer.apply_gradients([(tape.gradient(loss, table), table)])
+
+    data = tf.data.Dataset.from_tensor_slices((words, aims)).batch(BATCH).repeat(steps)
+    _trace.OPTIONS.defer_products = deferred
+    try:
+        for batch in strategy.experimental_distribute_dataset(data):
+            strategy.run(step, args=batch)
+    finally:
+        _trace.OPTIONS.defer_products = True
+    return table.numpy()
+
+
+def test_the_rows_of_a_big_table_have_the_bits_of_one_device() -> None:
+    expected = table_after(1, deferred=True)
+    for replicas, deferred in [(1, False), (2, True), (2, False), (4, True), (8, True)]:
+        np.testing.assert_array_equal(table_after(replicas, deferred), expected)

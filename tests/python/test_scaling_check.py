@@ -12,8 +12,13 @@ from samegrad.errors import LossScalingError, LossScalingWarning
 from samegrad.testing._programs import PROGRAM_MISTAKES
 
 average = tf.nn.compute_average_loss
-replicas_here = tf.distribute.get_strategy
 NAMES = {row.name for row in PROGRAM_MISTAKES.values()}
+
+
+def batch_size(p):
+    """Of all replicas, computed from that of one where it can be."""
+    count = p.strategy.num_replicas_in_sync
+    return 8 // count * count if 8 % count == 0 else 8
 
 
 class Program:
@@ -90,6 +95,10 @@ MISTAKES = {
     ),
     "local mean beside a share": (MEAN_THEN_SUM, lambda p: average(p.losses) + tf.reduce_mean(p.x)
                                   * tf.reduce_mean(p.losses)),
+    "batch size of one replica": (
+        MEAN_THEN_SUM,
+        lambda p: average(p.losses, global_batch_size=-(-8 // p.strategy.num_replicas_in_sync)),
+    ),
     "mean over replicas": (SHARE_THEN_MEAN, lambda p: all_reduce("mean", average(p.losses))),
     "divided by replicas": (
         SHARE_THEN_MEAN,
@@ -98,6 +107,10 @@ MISTAKES = {
     "reduced before": (
         "multiplied by the replicas",
         lambda p: all_reduce("sum", average(p.losses)),
+    ),
+    "times replicas": (
+        "multiplied by the replicas",
+        lambda p: average(p.losses) * p.strategy.num_replicas_in_sync,
     ),
     "decay": (DECAY, lambda p: average(p.losses) + decay(p)),
     "decay of a batch size": (
@@ -125,9 +138,7 @@ def test_a_mistake_is_named(name, replicas):
 CORRECT = {
     "average": lambda p: average(p.losses),
     "batch size": lambda p: average(p.losses, global_batch_size=8),
-    "batch size of replicas": lambda p: average(
-        p.losses, global_batch_size=2 * p.strategy.num_replicas_in_sync
-    ),
+    "batch size of replicas": lambda p: average(p.losses, global_batch_size=batch_size(p)),
     "literal": lambda p: tf.reduce_sum(p.losses) / 8.0,
     "literal of replicas": lambda p: tf.reduce_sum(p.losses)
     / (2 * p.strategy.num_replicas_in_sync),

@@ -52,10 +52,11 @@ def _explain(evidence: Evidence, groups: Groups, found: Mistake) -> Mistake | No
             gradient = sum(right[i] * evidence.singles[i].sketch for i in own)
             scales.append(factor)
             limits.append(factor * float(np.linalg.norm(gradient)))
-    clipped = [limit for limit, scale in zip(limits, scales, strict=True) if scale < 0.999]
-    if not clipped or max(scales) > 1 + max(1e-3, evidence.tolerance):
+    near = max(1e-3, evidence.tolerance)
+    clipped = [limit for limit, scale in zip(limits, scales, strict=True) if scale < 1 - near]
+    if not clipped or max(scales) > 1 + near:
         return None
-    return found if max(clipped) <= (1 + max(0.05, 2 * evidence.tolerance)) * min(clipped) else None
+    return found if max(clipped) <= (1 + max(0.05, 2 * near)) * min(clipped) else None
 
 
 def is_limited(lengths: Sequence[Vector]) -> bool:

@@ -19,7 +19,7 @@ PROGRAM_MISTAKES: dict[str, Mistake] = {
     "mean_then_sum": _MEAN_THEN_SUM,
     "share_then_mean": _SHARE_THEN_MEAN,
     "regularization": counted_regularization("once on every replica"),
-    "reduced_loss": _ROWS["multiplied by the replicas"],
+    "times_replicas": _ROWS["multiplied by the replicas"],
     "penalty": part_with(None, _MEAN_THEN_SUM),
     "nonlinear_share": Mistake(
         "a replica's share is used as if it were the whole",

@@ -1,0 +1,113 @@
+"""Functions of numbers give what NumPy gives, at once and in functions."""
+
+import math
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+
+A = np.float64([[0.1, 0.5, 0.9], [0.3, 0.7, 0.2]])
+B = np.float64([[2.0, -1.5, 0.4], [1.0, 3.0, -0.3]])
+WITHIN = {  # as NumPy calls them
+    "abs": np.abs, "acos": np.arccos, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
+    "atanh": np.arctanh, "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh,
+    "erf": np.vectorize(math.erf), "exp": np.exp, "expm1": np.expm1, "floor": np.floor,
+    "is_finite": np.isfinite, "is_inf": np.isinf, "is_nan": np.isnan, "log": np.log,
+    "log1p": np.log1p, "log_sigmoid": lambda x: -np.log1p(np.exp(-x)), "negative": np.negative,
+    "reciprocal": np.reciprocal, "round": np.round, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "sign": np.sign, "sin": np.sin, "sinh": np.sinh,
+    "softplus": lambda x: np.log1p(np.exp(x)), "sqrt": np.sqrt, "square": np.square, "tan": np.tan,
+    "tanh": np.tanh,
+}  # fmt: skip
+OF_TWO = {
+    "add": np.add, "atan2": np.arctan2, "divide": np.divide, "divide_no_nan": np.divide,
+    "equal": np.equal, "floordiv": np.floor_divide, "floormod": np.mod, "greater": np.greater,
+    "greater_equal": np.greater_equal, "less": np.less, "less_equal": np.less_equal,
+    "maximum": np.maximum, "minimum": np.minimum, "mod": np.mod, "multiply": np.multiply,
+    "not_equal": np.not_equal, "pow": np.power, "subtract": np.subtract, "truediv": np.divide,
+    "squared_difference": lambda a, b: (a - b) ** 2, "xlogy": lambda a, b: a * np.log(b),
+}  # fmt: skip
+REDUCTIONS = {
+    "reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max, "reduce_min": np.min,
+    "reduce_prod": np.prod, "reduce_std": np.std, "reduce_variance": np.var,
+    "reduce_euclidean_norm": lambda x, axis, keepdims: np.sqrt(
+        np.sum(x * x, axis=axis, keepdims=keepdims)),
+    "reduce_logsumexp": lambda x, axis, keepdims: np.log(
+        np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
+    "count_nonzero": lambda x, axis, keepdims: np.count_nonzero(x, axis=axis, keepdims=keepdims),
+}  # fmt: skip
+TRACED = pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+
+
+def called(fn, traced, *values):
+    return (tf.function(fn) if traced else fn)(*map(tf.constant, values)).numpy()
+
+
+def close(found, expected):
+    assert found.shape == np.shape(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+@TRACED
+@pytest.mark.parametrize("name", WITHIN)
+def test_a_function_of_one_number_is_numpys(name, traced):
+    value = A + 0.25 if name == "reciprocal" else A
+    close(called(getattr(tf.math, name), traced, value), WITHIN[name](value))
+
+
+@TRACED
+@pytest.mark.parametrize("name", OF_TWO)
+@pytest.mark.parametrize("broadcast", [False, True], ids=["alike", "broadcast"])
+def test_a_function_of_two_numbers_is_numpys(name, broadcast, traced):
+    a, b = (A[:, :1], B[:1]) if broadcast else (A, B)
+    b = np.abs(b) if name == "xlogy" else b
+    close(called(getattr(tf.math, name), traced, a, b), OF_TWO[name](a, b))
+
+
+@TRACED
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1), -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_a_reduction_is_numpys(name, axis, keepdims, traced):
+    def fn(x):
+        return getattr(tf.math, name)(x, axis=axis, keepdims=keepdims)
+
+    close(called(fn, traced, B), REDUCTIONS[name](B, axis=axis, keepdims=keepdims))
+
+
+@TRACED
+@pytest.mark.parametrize("name", ["and", "or", "xor"])
+def test_logic_is_numpys(name, traced):
+    a, b = np.array([[True], [False]]), np.array([True, False])
+    found = called(getattr(tf.math, f"logical_{name}"), traced, a, b)
+    np.testing.assert_array_equal(found, getattr(np, f"logical_{name}")(a, b))
+
+
+@TRACED
+@pytest.mark.parametrize("name", ["all", "any"])
+def test_reductions_of_truths_are_numpys(name, traced):
+    found = called(lambda x: getattr(tf.math, f"reduce_{name}")(x, axis=0), traced, B > 0)
+    np.testing.assert_array_equal(found, getattr(np, name)(B > 0, axis=0))
+    assert not tf.math.logical_not(True).numpy()
+
+
+@TRACED
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_the_place_of_the_largest_is_numpys(axis, traced):
+    close(called(lambda x: tf.argmax(x, axis=axis), traced, B), np.argmax(B, axis=axis))
+    close(called(lambda x: tf.argmin(x, axis=axis), traced, B), np.argmin(B, axis=axis))
+
+
+def test_a_sum_of_several_is_numpys():
+    close(tf.add_n([tf.constant(A), tf.constant(B), tf.constant(A)]).numpy(), A + B + A)
+
+
+def test_inverse_functions_far_out_are_numpys():
+    close(tf.math.acosh(tf.constant(A + 1)).numpy(), np.arccosh(A + 1))
+
+
+def test_every_public_function_of_numbers_is_compared():
+    tested = {*WITHIN, *OF_TWO, *REDUCTIONS, "acosh", "add_n", "argmax", "argmin", "reduce_all"}
+    tested |= {"reduce_any", "logical_and", "logical_or", "logical_xor", "logical_not"}
+    assert set(tf.math.__all__) == tested
