@@ -40,6 +40,15 @@ def build_mean():
     return Network(), lambda model, batch: losses(model, batch).mean()
 
 
+def build_normalised():
+    """Batch normalization with the moments of each rank; it refuses a single example."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(6, 5), torch.nn.BatchNorm1d(5), torch.nn.Tanh(), torch.nn.Linear(5, 2)
+    )
+    return model.double(), lambda model, batch: losses(model, batch).mean()
+
+
 def build_right():
     """The sum, by the true count of all ranks, times the ranks that DDP divides by."""
 

@@ -53,6 +53,11 @@ def test_the_true_count_is_right_with_empty_shares_too() -> None:
     assert found.correct and found.reported is None, str(found)
 
 
+def test_batch_normalization_of_each_rank_is_named() -> None:
+    found = diagnose(ddp_step(models.build_normalised), BATCH, replicas=(2,))
+    assert found.cause.name == "batch statistics are not synchronised", str(found)
+
+
 def test_micro_batches_are_reduced_once() -> None:
     step = ddp_step(models.build_right_windows, whole_share=True)
     found = diagnose(step, BATCH, examples=8, replicas=(1, 2), micro_batches=(1, 2))
