@@ -1,8 +1,11 @@
 """The notebooks run from the first cell to the last."""
 
 import pathlib
+import re
 
 import pytest
+
+from samegrad.testing._catalogue import CATALOGUE, OTHER
 
 nbformat = pytest.importorskip("nbformat", reason="comes with nbclient")
 nbclient = pytest.importorskip("nbclient", reason="runs the notebooks")
@@ -32,3 +35,17 @@ def test_a_notebook_shows_results_of_a_whole_run(path):
     assert numbers == list(range(1, len(cells) + 1))
     errors = [out for cell in cells for out in cell.outputs if out.output_type == "error"]
     assert not errors
+
+
+def test_the_doctors_notebook_names_ten_mistakes_and_fixes_each():
+    book = nbformat.read(FOLDER / "03_loss_scaling_doctor.ipynb", as_version=4)
+    source = "\n".join(cell.source for cell in book.cells)
+    sections = re.split(r"^## \d+\. ", source, flags=re.M)[1:]
+    assert len(sections) == 10
+    assert all("diagnose(" in s and "assert_replica_equivalent(" in s for s in sections)
+    shown = "\n".join(out.text for cell in book.cells for out in cell.get("outputs", []))
+    named = re.findall(r"^cause: ([^:]+)", shown, flags=re.M)
+    known = {row.name for row in (*CATALOGUE, *OTHER)}
+    assert set(named) - known == {"regularisation counts once on every replica"}
+    assert len(set(named)) >= 9  # the tenth is that of a reported loss
+    assert shown.count("green") >= 10
