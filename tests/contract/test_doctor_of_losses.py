@@ -57,6 +57,28 @@ def test_the_sum_of_every_loss_divided_by_a_fixed_batch_is_a_convention(name: st
     assert found.correct and "convention" in found.notes[0], str(found)
 
 
+SGD = tf.keras.optimizers.SGD
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda: SGD(np.float64(0.1), momentum=0.9, nesterov=True),
+        lambda: SGD(np.float64(0.1), clipnorm=0.01),
+        lambda: SGD(np.float64(0.1), clipvalue=0.01),
+        lambda: SGD(np.float64(0.1), global_clipnorm=0.01),
+        lambda: tf.keras.mixed_precision.LossScaleOptimizer(SGD(np.float64(0.1)), dynamic=False,
+                                                            initial_scale=8.0),
+    ],
+    ids=["momentum", "clipnorm", "clipvalue", "global_clipnorm", "loss scale"],
+)  # fmt: skip
+def test_optimizers_make_the_update_of_one_device(optimizer: Any) -> None:
+    loss = losses.CategoricalCrossentropy(reduction=losses.Reduction.GLOBAL_MEAN)
+    step = samegrad_step(model_with(loss, optimizer))
+    found = diagnose(step, (X, np.eye(3)[LABELS]), replicas=(2, 3))
+    assert found.correct and not found.reported, str(found)
+
+
 def test_weights_of_examples_are_divided_by_those_of_all_replicas() -> None:
     weights = RNG.uniform(0.5, 2.0, 12)
     each = losses.MeanSquaredError(reduction="none")
