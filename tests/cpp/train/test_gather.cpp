@@ -28,7 +28,8 @@ std::unique_ptr<Step> gather_step(int replicas) {
   register_all_ops();
   auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
   push_trace(trace);
-  Tensor x = trace->tensor(trace->argument(rows_from(0, 2), {0, 1, 0}, true, 2 * replicas));
+  Tensor x = trace->tensor(
+      trace->argument(std::vector<Array>(std::size_t(replicas), rows_from(0, 2)), {0, 1, 0}));
   Tape tape(false, true);
   tape.start();
   tape.watch(x);

@@ -31,7 +31,7 @@ struct Traced {
   Traced() {
     register_all_ops();
     const Array one = Array::scalar(1.0), three = Array::scalar(3.0);
-    x = trace->tensor(trace->argument(one, {}, true));
+    x = trace->tensor(trace->argument({one, three}, {}));
     trace->let_look({{one, three}});
   }
   std::shared_ptr<Trace> trace = std::make_shared<Trace>(Trace::Mode::kGraph, 2);

@@ -55,9 +55,12 @@ class Network {
     register_all_ops();
     auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
     const Current current(trace);
+    const auto of_each = [replicas](const Array& array) {
+      return std::vector<Array>(std::size_t(replicas), array);
+    };
     const Tensor x =
-        trace->tensor(trace->argument(random_array({8, 10, 10, 1}, 1, 1), kRows0, true));
-    const Tensor y = trace->tensor(trace->argument(labels_of(8), kRows0, true));
+        trace->tensor(trace->argument(of_each(random_array({8, 10, 10, 1}, 1, 1)), kRows0));
+    const Tensor y = trace->tensor(trace->argument(of_each(labels_of(8)), kRows0));
     Tape tape(false, true);
     tape.start();
     const Tensor loss = share_of_loss(*trace, x, y);
@@ -161,7 +164,7 @@ TEST("a loop in the graph runs until its condition is false") {
   register_all_ops();
   auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
   const Current current(trace);
-  const Tensor limit = trace->tensor(trace->argument(Array::scalar<std::int64_t>(3), {}, false));
+  const Tensor limit = trace->tensor(trace->argument({Array::scalar<std::int64_t>(3)}, {}));
   const auto one = make_tensor(Array::scalar<std::int64_t>(1));
   const std::vector<Tensor> results = traced_while(
       [&](const std::vector<Tensor>& v) {
