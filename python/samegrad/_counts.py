@@ -11,6 +11,8 @@ import sys
 import threading
 from typing import Any
 
+from samegrad import _core
+
 
 class _Counted:
     """What the two classes below share: the powers of the counts."""
@@ -92,6 +94,8 @@ class Questions(threading.local):
 
     def ask(self, number: int) -> int:
         """The number of replicas, for whoever called the function that calls this one."""
+        if not _core.tracing():
+            return number
         caller = sys._getframe(2).f_globals.get("__name__", "")
         if caller.partition(".")[0] == __name__.partition(".")[0]:
             return number

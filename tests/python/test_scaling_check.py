@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samegrad as tf
+from samegrad._counts import questions
 from samegrad.errors import LossScalingError, LossScalingWarning
 from samegrad.testing._programs import PROGRAM_MISTAKES
 
@@ -326,6 +327,14 @@ def test_the_check_can_be_left_out():
 def test_an_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="one of 'warn', 'error', 'off': got 'loud'"):
         tf.config.set_loss_scaling_check("loud")
+
+
+def test_a_loop_that_asks_for_the_number_of_replicas_keeps_nothing():
+    strategy = tf.distribute.MirroredStrategy(replicas=4)
+    before = len(questions.open)
+    for _ in range(100):
+        assert 0.5 / strategy.num_replicas_in_sync == 0.125
+    assert len(questions.open) == before
 
 
 def test_the_number_of_replicas_is_an_int():
