@@ -44,8 +44,7 @@ class Walk {
  private:
   bool takes_reached(const Node& node) const {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const bool read = !(node.op->type_only >> k & 1u);
-      if (read && reached_[std::size_t(node.inputs[k])]) return true;
+      if (node.op->reads(k) && reached_[std::size_t(node.inputs[k])]) return true;
     }
     return false;
   }

@@ -132,6 +132,8 @@ struct OpDef {
   std::vector<Sample> samples = {};
 
   bool has(Trait trait) const { return (traits & trait) != 0; }
+  // Whether the operand's values are read, not only its type.
+  bool reads(std::size_t operand) const { return !(type_only >> operand & 1u); }
 };
 
 // Whether the node, or one in the graphs among its attributes, has one of the traits.

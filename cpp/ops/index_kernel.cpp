@@ -113,14 +113,15 @@ template <class T>
 class SegmentTree {
  public:
   SegmentTree(const Segments& segments, const T* values, std::int64_t width)
-      : segments_(segments), values_(values), width_(width) {
-    const int levels = tree_levels(segments.examples(), kLeafExamples);
-    partials_.resize(std::size_t(levels * width));
-  }
+      : segments_(segments), values_(values), width_(width) {}
 
   // The rows [first, last) of the result.
   void sum_rows(std::int64_t first, std::int64_t last, bool accumulate, T* y) {
-    if (!accumulate) std::fill_n(y + first * width_, (last - first) * width_, T(0));
+    if (!accumulate) {
+      std::fill_n(y + first * width_, (last - first) * width_, T(0));
+      const int levels = tree_levels(segments_.examples(), kLeafExamples);
+      partials_.resize(std::size_t(levels * width_));
+    }
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t *begin = segments_.begin(i), *end = segments_.end(i);
       if (begin == end) continue;
@@ -163,7 +164,7 @@ class SegmentTree {
   const Segments& segments_;
   const T* values_;
   std::int64_t width_;
-  std::vector<T> partials_;
+  std::vector<T> partials_;  // one row for each level; a chain needs none
 };
 
 // Calls f(first, last) for parts of [0, size), in parallel where there is enough to do.

@@ -18,7 +18,7 @@ bool can_fold(const Graph& operands, const Values& inputs, const Graph& results,
   if (!is_pure(*node.op)) return false;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const ValueInfo& info = operands.values[std::size_t(inputs[k])];
-    const bool read = !(node.op->type_only >> k & 1u);
+    const bool read = node.op->reads(k);
     if (info.type.batched() || (read && info.source != Source::kConstant)) return false;
   }
   for (Value output : node.outputs) {

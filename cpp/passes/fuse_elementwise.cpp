@@ -31,7 +31,7 @@ std::vector<bool> find_spread(const Graph& graph) {
     const auto value = std::size_t(node.outputs[0]);
     if (is_number(graph, node.outputs[0])) continue;
     if (node.op->has(kSpread)) {
-      spread[value] = (node.op->type_only & 1u) || is_number(graph, node.inputs[0]);
+      spread[value] = !node.op->reads(0) || is_number(graph, node.inputs[0]);
     }
     if (node.op->block.kind == BlockFn::kNone) continue;
     spread[value] = std::ranges::all_of(node.inputs, [&](Value input) {
@@ -206,7 +206,7 @@ class Fusion {
     if (!groups_.spread(value)) return rewrite_(value);
     const Node& producer = *graph_.producer(value);
     if (producer.op->has(kSpread)) {
-      if (!(producer.op->type_only & 1u)) return rewrite_(producer.inputs[0]);
+      if (producer.op->reads(0)) return rewrite_(producer.inputs[0]);
       return rewrite_.builder().number(graph_.type(value).dtype, producer.attrs.number("value"));
     }
     Values numbers;

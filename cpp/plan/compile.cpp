@@ -52,7 +52,7 @@ void set_storage(Plan& plan) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.op->type_only >> k & 1u) continue;
+      if (!node.op->reads(k)) continue;
       const Node* producer = graph.producer(plan.root[std::size_t(node.inputs[k])]);
       if (!producer) continue;
       if (owner[std::size_t(producer - graph.nodes.data())] != owner[n]) keep_whole(node.inputs[k]);

@@ -100,10 +100,6 @@ CountTerms CountWalk::of_source(const ValueInfo& info) const {
   return info.varying == info.type.batched() ? one(term) : unknown();
 }
 
-bool CountWalk::reads(const Node& node, std::size_t operand) const {
-  return !(node.op->type_only >> operand & 1u);
-}
-
 CountTerms CountWalk::of_node(std::int32_t index) {
   const Node& node = graph_.nodes[std::size_t(index)];
   const ValueInfo& output = graph_.values[std::size_t(node.outputs[0])];
@@ -112,7 +108,7 @@ CountTerms CountWalk::of_node(std::int32_t index) {
   std::int32_t nonlinear = -1;
   bool known = !node.op->exchange && !node.op->has(kControl), rows = false;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-    if (!reads(node, k)) continue;
+    if (!node.op->reads(k)) continue;
     const CountTerms& operand = of(node.inputs[k]);
     const bool parameter = !(node.op->scaled >> k & 1u);
     // A condition chooses: its counts are not those of the result.
@@ -198,7 +194,7 @@ CountTerms CountWalk::with_parameters(std::int32_t index, CountTerms result) con
   const Node& node = graph_.nodes[std::size_t(index)];
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const bool condition = graph_.type(node.inputs[k]).dtype == DType::kBool;
-    if ((node.op->scaled >> k & 1u) || !reads(node, k) || condition) continue;
+    if ((node.op->scaled >> k & 1u) || !node.op->reads(k) || condition) continue;
     for (const CountTerm& parameter : operand(index, k).terms) {
       if (!(parameter.powers == CountPowers{})) return unknown();
       for (CountTerm& term : result.terms) term = joined(term, parameter);
@@ -262,7 +258,7 @@ CountTerms CountWalk::opaque(std::int32_t index) const {
   const Node& node = graph_.nodes[std::size_t(index)];
   CountTerm result;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-    if (!reads(node, k)) continue;
+    if (!node.op->reads(k)) continue;
     for (const CountTerm& term : operand(index, k).terms) {
       if (is_share(term)) return unknown(index);
       if (!(term.powers == CountPowers{})) return unknown();

@@ -62,7 +62,6 @@ class CountWalk {
   CountTerms picked_size(const Node& node, std::int8_t axis) const;
   CountTerms all_reduced(std::int32_t index) const;
   void sum_examples(const Node& node, CountTerms& result) const;
-  bool reads(const Node& node, std::size_t operand) const;
   bool may_mean(Value value, double number) const;
 
   const Graph& graph_;

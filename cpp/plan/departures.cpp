@@ -65,7 +65,7 @@ class Walk {
     bool rows = false, part = false;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Standing& operand = standing_[std::size_t(node.inputs[k])];
-      const bool type_only = (node.op->type_only >> k & 1u) != 0;
+      const bool type_only = !node.op->reads(k);
       rows |= operand.kind == Kind::kRows;
       part |= operand.kind == Kind::kPart && !type_only;
       if (operand.kind == Kind::kOther && !type_only) return operand;

@@ -26,7 +26,7 @@ std::vector<Range> lifetimes(const Plan& plan, const Loop& loop) {
       range.last = std::max(range.last, std::int32_t(p));
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.op->type_only >> k & 1u) continue;
+      if (!node.op->reads(k)) continue;
       Range& range = ranges[std::size_t(plan.root[std::size_t(node.inputs[k])])];
       range.last = std::max(range.last, std::int32_t(p));
     }

@@ -63,7 +63,7 @@ class Scheduler {
     const Graph& graph = plan_.graph;
     std::int32_t level = in_loop ? 1 : 0;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.op->type_only >> k & 1u) continue;
+      if (!node.op->reads(k)) continue;
       const ValueInfo& info = graph.values[std::size_t(node.inputs[k])];
       if (info.source != Source::kNode) continue;
       const auto producer = std::size_t(info.index);

@@ -180,7 +180,7 @@ void Context::bind_node(std::int32_t index) {
     }
     for (std::size_t k = 0; k < views.size(); ++k) {
       const std::size_t inputs = node.inputs.size();
-      if (k < inputs && (node.op->type_only >> k & 1u)) continue;
+      if (k < inputs && !node.op->reads(k)) continue;
       const Value value = k < inputs ? node.inputs[k] : node.outputs[k - inputs];
       node_places_.emplace_back(&views[k].data, &base(int(r), plan_.root[std::size_t(value)]));
     }

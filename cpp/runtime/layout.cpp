@@ -88,7 +88,7 @@ class Layouter {
       for (Value value : node.inputs) add_operand(code, value);
       for (Value value : node.outputs) add_operand(code, value);
       for (std::int32_t k = 0; k < code.inputs; ++k) {
-        code.operands[std::size_t(k)].type_only = (node.op->type_only >> k & 1u) != 0;
+        code.operands[std::size_t(k)].type_only = !node.op->reads(std::size_t(k));
       }
       layout_.work += work_of(plan_, node);
       layout_.nodes.push_back(std::move(code));

@@ -51,9 +51,9 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
   for (std::size_t a = 0; a < arguments.size(); ++a) {
     const ExampleAxis& batch = argument_types_[a].batch;
     if (!batch.exists()) continue;
+    const ExampleCounts examples = samegrad::counts_of(arguments[a], batch);
     for (std::size_t r = 0; r < replicas; ++r) {
-      const Array& array = arguments[a][arguments[a].size() == 1 ? 0 : r];
-      const std::int64_t n = array.shape()[batch.axis] / batch.rows_per_example;
+      const std::int64_t n = examples[examples.size() == 1 ? 0 : r];
       std::int64_t& known = counts[r][std::size_t(batch.symbol)];
       check_value(known < 0 || known == n, "step",
                   "arguments that had equal numbers of examples "

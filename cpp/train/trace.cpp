@@ -225,8 +225,10 @@ void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
 }
 
 void Trace::use(ValueUse::Kind kind, const Tensor& tensor) {
-  // A body's values belong to another graph, which the check does not follow.
-  if (mode_ == Mode::kGraph && !outer_) uses_.push_back({kind, lift(tensor), location()});
+  // A body's values belong to another graph, which the check does not follow, and one replica has
+  // nothing to divide.
+  if (mode_ != Mode::kGraph || outer_ || graph_.replicas == 1) return;
+  uses_.push_back({kind, lift(tensor), location()});
 }
 
 ScalingReport Trace::check_scaling(const std::vector<Value>& outputs) const {

@@ -2,18 +2,14 @@
 #include "check.h"
 #include "ops/registry.h"
 #include "runtime/threads.h"
+#include "tracing.h"
 #include "train/step.h"
-#include "train/trace.h"
 
 using namespace samegrad;
 
 namespace {
 
 constexpr std::int64_t kColumns = 3;
-
-Tensor op(const char* name, const std::vector<Tensor>& inputs, Attrs attrs = {}) {
-  return apply(OpRegistry::instance().get(name), inputs, std::move(attrs))[0];
-}
 
 Array rows_from(std::int64_t first, std::int64_t count) {
   Array array(DType::kFloat64, {count, kColumns});
@@ -27,7 +23,7 @@ Array rows_from(std::int64_t first, std::int64_t count) {
 std::unique_ptr<Step> gather_step(int replicas) {
   register_all_ops();
   auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
-  push_trace(trace);
+  const Current current(trace);
   Tensor x = trace->tensor(
       trace->argument(std::vector<Array>(std::size_t(replicas), rows_from(0, 2)), {0, 1, 0}));
   Tape tape(false, true);
@@ -40,7 +36,6 @@ std::unique_ptr<Step> gather_step(int replicas) {
   tape.stop();
   const auto gradients = tape.gradient({y}, {std::nullopt}, {{x, nullptr}});
   const Value outputs[] = {trace->lift(everything), trace->lift(*gradients[0])};
-  pop_trace();
   return std::make_unique<Step>(trace->finish({outputs[0], outputs[1]}), PlanOptions());
 }
 

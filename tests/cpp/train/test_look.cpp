@@ -3,6 +3,7 @@
 #include "base/messages.h"
 #include "check.h"
 #include "ops/registry.h"
+#include "tracing.h"
 #include "train/control.h"
 #include "train/random_state.h"
 #include "train/step.h"
@@ -10,16 +11,6 @@
 using namespace samegrad;
 
 namespace {
-
-class Current {
- public:
-  explicit Current(std::shared_ptr<Trace> trace) { push_trace(std::move(trace)); }
-  ~Current() { pop_trace(); }
-};
-
-Tensor op(const char* name, const std::vector<Tensor>& inputs, Attrs attrs = {}) {
-  return apply(OpRegistry::instance().get(name), inputs, std::move(attrs))[0];
-}
 
 double number(const Array& array) {
   CHECK_EQ(array.size(), 1);

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "ops/registry.h"
 #include "runtime/threads.h"
+#include "tracing.h"
 #include "train/control.h"
 #include "train/step.h"
 
@@ -36,16 +37,6 @@ using VariablePtr = std::shared_ptr<Variable>;
 
 VariablePtr make_variable(const char* name, const Shape& shape, unsigned seed) {
   return std::make_shared<Variable>(name, std::vector<Array>{random_array(shape, seed, 0.1)});
-}
-
-class Current {
- public:
-  explicit Current(std::shared_ptr<Trace> trace) { push_trace(std::move(trace)); }
-  ~Current() { pop_trace(); }
-};
-
-Tensor op(const char* name, const std::vector<Tensor>& inputs, Attrs attrs = {}) {
-  return apply(OpRegistry::instance().get(name), inputs, std::move(attrs))[0];
 }
 
 // convolution, pooling, dense layer, cross-entropy as the replica's share of the mean, SGD.
