@@ -7,15 +7,9 @@
 #include <cstdint>
 #include <span>
 
+#include "base/order.h"
+
 namespace samegrad {
-
-// A leaf holds at most this many examples, summed in order; larger ranges are halved.
-inline constexpr std::int64_t kLeafExamples = 4;
-
-// Where [0, n) is divided: the first part has the larger half.
-constexpr std::int64_t tree_split(std::int64_t n) {
-  return (n + 1) / 2;
-}
 
 // Calls leaf(begin, end, level) for every leaf from left to right and add(level) when the halves of
 // a node are done: the right half lies at level + 1, the left one (and then the sum) at level.
