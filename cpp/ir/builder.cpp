@@ -28,6 +28,20 @@ bool any_varying(const Graph& graph, std::span<const Value> inputs) {
 
 }  // namespace
 
+void check_arity(const OpDef& op, std::size_t operands) {
+  const int count = int(operands);
+  if (count >= op.min_arity && (op.max_arity < 0 || count <= op.max_arity)) return;
+  fail(ErrorKind::kType, op.name, "takes ", op.min_arity,
+       op.max_arity == op.min_arity ? "" : " or more", " operands: got ", count, ".");
+}
+
+bool may_vary(const Graph& graph, const OpDef& op, std::span<const Value> inputs,
+              const Inferred& inferred, std::size_t result) {
+  if (!inferred.varying.empty()) return inferred.varying[result];
+  if (op.has(kCollective) || op.has(kGlobalFact)) return false;
+  return op.has(kReplicaFact) || any_varying(graph, inputs);
+}
+
 Attrs complete_attrs(const OpDef& op, Attrs attrs) {
   Attrs result;
   for (const AttrSpec& spec : op.attrs) {
@@ -62,11 +76,7 @@ std::string InferArgs::shape_of(int operand) const {
 }
 
 Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs) {
-  const int count = int(inputs.size());
-  if (count < op.min_arity || (op.max_arity >= 0 && count > op.max_arity)) {
-    fail(ErrorKind::kType, op.name, "takes ", op.min_arity,
-         op.max_arity == op.min_arity ? "" : " or more", " operands: got ", count, ".");
-  }
+  check_arity(op, inputs.size());
   Node node;
   node.op = &op;
   node.inputs.assign(inputs.begin(), inputs.end());
@@ -77,12 +87,10 @@ Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attr
   node.locality = inferred.locality;
   node.derivative = deriving_.has_value();
   node.location = deriving_.value_or(-1);
-  const bool shared = op.has(kCollective) || op.has(kGlobalFact);
-  const bool varying = !shared && (op.has(kReplicaFact) || any_varying(graph_, inputs));
   const auto index = std::int32_t(graph_.nodes.size());
   for (std::size_t i = 0; i < inferred.types.size(); ++i) {
     (void)size_in_bytes(inferred.types[i].dtype, inferred.types[i].shape);  // there must be one
-    const bool differs = inferred.varying.empty() ? varying : inferred.varying[i];
+    const bool differs = may_vary(graph_, op, inputs, inferred, i);
     node.outputs.push_back(Value(graph_.values.size()));
     graph_.values.push_back({inferred.types[i], Source::kNode, index, std::int32_t(i), differs});
   }
