@@ -17,7 +17,7 @@ strategy = tf.distribute.MirroredStrategy(replicas=2)
 def step(x):
     with tf.GradientTape() as tape:
         loss = tf.nn.compute_average_loss(tf.reduce_mean(tf.nn.tanh(x @ w), axis=[1, 2]))
-    w.assign_sub(0.1 * tf.distribute.get_replica_context().all_reduce("SUM", tape.gradient(loss, w)))
+    w.assign_sub(0.1 * tape.gradient(loss, w))
     return loss
 
 data = tf.data.Dataset.from_tensor_slices(x).batch(7)
