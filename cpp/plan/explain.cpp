@@ -5,12 +5,13 @@
 namespace samegrad {
 namespace {
 
-void print_nodes(std::ostringstream& out, const Plan& plan,
-                 const std::vector<std::int32_t>& nodes) {
+void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<std::int32_t>& nodes,
+                 bool in_loop) {
   for (std::int32_t n : nodes) {
     const Node& node = plan.graph.nodes[std::size_t(n)];
     out << "    %" << node.outputs[0] << " " << node.op->name << " "
         << to_string(plan.graph.type(node.outputs[0]));
+    if (!in_loop && node.locality == Locality::kTree) out << " deferred from the loop";
     if (const AttrValue* names = node.attrs.find("names")) out << ": " << to_string(*names);
     out << "\n";
   }
@@ -23,7 +24,7 @@ void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
     out << ", nodes " << inner.begin << "-" << inner.end - 1 << " one example at a time";
   }
   out << ":\n";
-  print_nodes(out, plan, loop.nodes);
+  print_nodes(out, plan, loop.nodes, true);
 }
 
 // Promise of the tree: said where it holds, and why where it does not.
@@ -55,7 +56,7 @@ std::string explain(const Plan& plan) {
       print_loop(out, plan, plan.loops[std::size_t(step.loop)]);
     } else {
       out << (step.kind == PlanStep::Kind::kAllReduce ? "  all-reduce:\n" : "  once:\n");
-      print_nodes(out, plan, step.nodes);
+      print_nodes(out, plan, step.nodes, false);
     }
   }
   return out.str();

@@ -1,0 +1,317 @@
+"""Holds the engine's results against the interpreter's, and those of equal promises against each
+other, bit for bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from typing import Any
+
+import numpy as np
+
+from fuzz import features
+from fuzz.interpret import Optimizer, Share, interpret, update
+from fuzz.processes import Workers
+from fuzz.program import Program, direction, input_data, variable_data
+from fuzz.worker import Mode, Outcome
+
+PASSES = [
+    "inner_loops", "defer_products", "eliminate_common", "fold_constants", "sink_masks",
+    "fuse_epilogue", "fuse_elementwise", "eliminate_dead", "write_in_place",
+]  # fmt: skip
+# Of float64, float32: the part of a result's size that may be lost to rounding, and how much numbers
+# are moved to see how far rounding can carry.
+ROUNDING = {"float64": (1e-9, 1e-12), "float32": (2e-4, 2e-7)}
+
+
+@dataclasses.dataclass
+class Difference:
+    """What went wrong, between which two ways.
+
+    Args:
+        kind: "error", "values" (against the interpreter) or "bits".
+        place: Which result, in which mode.
+        said: The numbers, or the message.
+    """
+
+    kind: str
+    place: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.place}\n    {self.said}"
+
+    def key(self) -> str:
+        """Equal for what is probably the same fault, while a program shrinks."""
+        if self.kind == "error":
+            return "error " + self.said.split(":")[0] + self.said.split("]")[0][:60]
+        return self.kind
+
+
+def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:
+    """The ways to run it: some always, of the others a few at random."""
+    shares, whole = program.shares, (sum(program.shares),)
+    usual = [
+        Mode("run", shares, cover=True),
+        Mode("eager", whole),
+        Mode("function", whole, cover=True),
+        Mode("run in function", whole, threads=rng.choice([1, 4])),
+        Mode("run", shares, off=rng.choice(PASSES)),
+    ]
+    if rng.random() < 0.5:
+        usual.append(Mode("run in function", shares, threads=rng.choice([1, 2, 4])))
+    if _equal_shares(program) and program.is_local():
+        n = whole[0]
+        usual += [Mode("run", (n // r,) * r, cover=True) for r in (1, 2, 4) if n % r == 0 and n // r >= 3]
+    wanted = {"usual": list(dict.fromkeys(usual))}
+    forced = rng.sample(["ones", "inner", "deferred"], 2)
+    for name in forced:
+        wanted[name] = [Mode("run", shares, cover=True, threads=rng.choice([1, 2, 4]))]
+    if rng.random() < 0.3:
+        wanted["v3"] = [Mode("run", shares)]
+    return wanted
+
+
+def _equal_shares(program: Program) -> bool:
+    n, r = sum(program.shares), len(program.shares)
+    return r in (1, 2, 4) and set(program.shares) == {n // r}
+
+
+def check(program: Program, workers: Workers, wanted: dict[str, list[Mode]]) -> tuple[list[Difference], Any]:
+    """All differences of one program, and the outcomes by (environment, mode)."""
+    answers = workers.run(program, wanted)
+    outcomes = {
+        (name, mode): outcome
+        for name, modes in wanted.items()
+        for mode, outcome in zip(modes, answers[name], strict=True)
+    }
+    found: list[Difference] = []
+    done = {}
+    for (name, mode), outcome in outcomes.items():
+        if not outcome.error:
+            done[name, mode] = outcome
+        elif not any(part in outcome.error for part in features.REFUSALS):
+            found.append(Difference("error", f"{mode} ({name})", outcome.error[:2000]))
+    judged: set[tuple[str, tuple[int, ...]]] = set()
+    for (name, mode), outcome in done.items():
+        ways = (mode.kind, mode.shares)
+        if ways not in judged or name != "usual":
+            judged.add(ways)
+            found += against_interpreter(program, mode, outcome, name)
+        if found:
+            break
+    return found or bits(program, done), outcomes
+
+
+# ---- numbers ----
+
+
+def against_interpreter(program: Program, mode: Mode, outcome: Outcome, name: str) -> list[Difference]:
+    """Values, derivatives and variables of each step."""
+    weights = variable_data(program)
+    optimizer = next((Optimizer(u[1]) for u in program.updates if u[0] == "apply"), None)
+    for number, step in enumerate(outcome.steps):
+        place = f"step {number}, {mode} ({name})"
+        xs = input_data(program, number)
+        found = _step(program, mode, step, xs, weights, place)
+        if found:
+            return found
+        gradients = _summed(step["g"])
+        expected = update(program, weights, gradients, optimizer)
+        for i, (w, e) in enumerate(zip(step["w"], expected, strict=True)):
+            allowed = ROUNDING[program.dtype][0] * (1e-9 + np.max(np.abs(e), initial=0))
+            said = _compare(w, e, np.full(e.shape, 10 * allowed))
+            if said:
+                return [Difference("values", f"w{i} after {place}", said)]
+        weights = step["w"]
+    return []
+
+
+def _summed(gradients: list[list[np.ndarray] | None]) -> list[np.ndarray | None]:
+    return [None if g is None else sum(p.astype(np.float64) for p in g) for g in gradients]  # type: ignore[misc]
+
+
+def _step(
+    program: Program, mode: Mode, step: dict[str, Any], xs: list[np.ndarray], weights: list[np.ndarray],
+    place: str,
+) -> list[Difference]:  # fmt: skip
+    ends = np.cumsum(mode.shares)
+    for r, (end, n) in enumerate(zip(ends, mode.shares, strict=True)):
+        rows = [_wide(x[end - n : end]) for x in xs]
+        share, moved = (
+            interpret(
+                program, *_moved(program, rows, weights, r, by),
+                (_all_wide(direction(program, 0)), _all_wide(direction(program, 1))),
+                sum(mode.shares), len(mode.shares),
+            )
+            for by in (0.0, ROUNDING[program.dtype][1])
+        )  # fmt: skip
+        where = f"replica {r}, {place}"
+        for name, parts in zip([*program.outputs, "loss"], step["values"], strict=True):
+            part = parts[r] if len(parts) > 1 else parts[0]
+            said = _compare(part, share.values[name], _room(program, share, moved, name))
+            if said:
+                return [Difference("values", f"{name}, {where}", said)]
+        for which, order in (("g", "first"), ("h", "second")):
+            if which == "h" and not program.second:
+                continue
+            said = _derivative(program, step[which], r, share, moved, order)
+            if said:
+                return [Difference("values", f"{order} derivative, {where}", said)]
+    return []
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+
+def _all_wide(xs: list[np.ndarray]) -> list[np.ndarray]:
+    return [_wide(x) for x in xs]
+
+
+def _moved(
+    program: Program, rows: list[np.ndarray], weights: list[np.ndarray], replica: int, by: float
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The same numbers, or slightly other ones."""
+    rng = np.random.default_rng([program.seed, replica])
+
+    def move(x: np.ndarray) -> np.ndarray:
+        return x * (1 + by * rng.normal(size=x.shape)) if by and x.dtype.kind == "f" else x
+
+    return [move(x) for x in rows], [move(_wide(w)) for w in weights]
+
+
+def _room(program: Program, share: Share, moved: Share, name: str) -> np.ndarray:
+    part = ROUNDING[program.dtype][0]
+    value = share.values[name]
+    size = np.max(np.abs(value[np.isfinite(value)]), initial=0) if value.size else 0.0
+    room: np.ndarray = part * (size + 1e-3) + 1000 * np.abs(moved.values[name] - value)
+    return room
+
+
+def _compare(found: np.ndarray, expected: np.ndarray, room: np.ndarray) -> str:
+    if found.shape != expected.shape:
+        return f"has the shape {found.shape}, should have {expected.shape}"
+    with np.errstate(all="ignore"):
+        near = np.abs(found - expected) <= room
+    wrong = ~(near | (np.isnan(room) | ~np.isfinite(expected)))
+    if not wrong.any():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return (
+        f"{int(wrong.sum())} of {wrong.size} differ, first at {at}: {found[at]!r}, should be "
+        f"{expected[at]!r}"
+    )
+
+
+def _derivative(
+    program: Program, found: list[list[np.ndarray] | None], replica: int, share: Share, moved: Share, order: str
+) -> str:
+    """Along the direction: one number for all elements of all gradients."""
+    along = direction(program, 0 if order == "first" else 1)
+    total = size = 0.0
+    for parts, d in zip(found, along, strict=True):
+        if parts is None:
+            continue
+        part = parts[replica] if len(parts) > 1 else parts[0]
+        terms = part.astype(np.float64) * d
+        total += float(terms.sum())
+        size += float(np.abs(terms).sum())
+    expected, other = getattr(share, order), getattr(moved, order)
+    room = ROUNDING[program.dtype][0] * (size + 1e-3) + 1000 * abs(other - expected)
+    if not np.isfinite(expected) or not np.isfinite(room) and np.isfinite(total):
+        return ""
+    if abs(total - expected) <= room:
+        return ""
+    none = [f"w{i}" for i, parts in enumerate(found) if parts is None]
+    return f"along the direction {total!r}, should be {expected!r}" + (f" (None: {none})" if none else "")
+
+
+# ---- bits ----
+
+Key = tuple[str, Mode]
+
+
+def bits(program: Program, done: dict[Key, Outcome]) -> list[Difference]:
+    """Whether ways that promise equal bits keep the promise."""
+    found: list[Difference] = []
+    keys = list(done)
+    for i, a in enumerate(keys):
+        for b in keys[i + 1 :]:
+            across = _promised(program, a, b, done)
+            if across and (said := _unequal(program, done[a], done[b], across)):
+                found.append(Difference("bits", f"{a[1]} ({a[0]}) and {b[1]} ({b[0]})", said))
+                return found
+    return found
+
+
+def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str:
+    """What must have equal bits: "all", "joined" (over replicas) or nothing."""
+    (x, m), (y, k) = a, b
+    switches = features.EQUAL_BITS
+    if {x, y} & {"v3", "v4"} and x != y and not switches["variants"]:
+        return ""
+    single = len(m.shares) == 1 and len(k.shares) == 1
+    plain = {m.kind, k.kind} & {"eager", "function"}
+    if m.shares == k.shares and (m.kind == k.kind or not plain):
+        return "all"
+    if single and plain == {"eager", "function"} and m.kind != k.kind:
+        return "all" if switches["eager_and_function"] else ""
+    if plain:
+        return "all" if single and switches["function_and_run"] else ""
+    if not program.is_local() or not switches["replicas"]:
+        return ""
+    if any(len(set(mode.shares)) > 1 or mode.shares[0] < 3 for mode in (m, k)):
+        return ""
+    if not switches["replicas_without_promise"]:
+        plans = [done[key].plan for key in (a, b)]
+        if any("bits: may differ" in plan or not plan for plan in plans):
+            return ""
+    return "joined"
+
+
+def _unequal(program: Program, a: Outcome, b: Outcome, across: str) -> str:
+    types = program.types()
+    for number, (one, other) in enumerate(zip(a.steps, b.steps, strict=True)):
+        for i, (w, v) in enumerate(zip(one["w"], other["w"], strict=True)):
+            if w.tobytes() != v.tobytes():
+                return f"w{i} after step {number}: {_first(w, v)}"
+        for name, x, y in zip([*program.outputs, "loss"], one["values"], other["values"], strict=True):
+            if across == "joined":
+                if name == "loss" or types[name].axis < 0:
+                    continue
+                axis = types[name].axis
+                x, y = [np.concatenate(x, axis)], [np.concatenate(y, axis)]
+            if _bytes(x) != _bytes(y):
+                return f"{name} in step {number}: {_first(x[0], y[0])}"
+        if across != "all":
+            continue
+        for which in ("g", "h"):
+            for i, (x, y) in enumerate(zip(one[which], other[which], strict=True)):
+                if _bytes(_or_zeros(x, y)) != _bytes(_or_zeros(y, x)):
+                    return f"{which}[{i}] in step {number}: {_first(x[0], y[0]) if x and y else 'None'}"
+    return ""
+
+
+def _or_zeros(x: list[np.ndarray] | None, y: list[np.ndarray] | None) -> list[np.ndarray] | None:
+    """A branch that did not run has no derivative eagerly, and zeros in a trace."""
+    return [np.zeros_like(p) for p in y] if x is None and y is not None else x
+
+
+def _bytes(parts: list[np.ndarray] | None) -> list[bytes] | None:
+    """-0.0 and NaNs of other bits count as what they are called."""
+    if parts is None:
+        return None
+    found = [np.where(np.isnan(p), np.nan, p) if p.dtype.kind == "f" else p for p in parts]
+    # Equal on all replicas: one part says it.
+    return [p.tobytes() for p in found]
+
+
+def _first(x: np.ndarray, y: np.ndarray) -> str:
+    if x.shape != y.shape:
+        return f"shapes {x.shape} and {y.shape}"
+    different = np.argwhere(~((x == y) | (np.isnan(x) & np.isnan(y))))
+    if len(different) == 0:
+        return "signs of zero or other NaNs, or another replica"
+    at = tuple(int(i) for i in different[0])
+    return f"{len(different)} of {x.size} differ, first at {at}: {x[at]!r} and {y[at]!r}"

@@ -1,0 +1,33 @@
+"""Switches for what the engine does not promise (yet), each with the reason."""
+
+from __future__ import annotations
+
+# Operations by the name of their feature. A switch that is off keeps them out of programs.
+DRAWN = {
+    # Sizes made of the number of examples: x·xᵀ, eye(n), / n.
+    "counts_as_sizes": True,
+    # A `tf.function` called under the tape.
+    "calls": True,
+    # `while_loop`, and its second derivative.
+    "while": True,
+}
+
+# Comparisons bit by bit between ways to run a program.
+EQUAL_BITS = {
+    # 1, 2 and 4 replicas with equal shares, where explain() promises them.
+    "replicas": True,
+    # The same where explain() does not, though no example depends on another one.
+    "replicas_without_promise": False,
+    # Operations one at a time beside a traced function, with plain arrays and no strategy.
+    "eager_and_function": True,
+    # A traced function beside run on one replica.
+    "function_and_run": True,
+    # Kernel variants with fused multiply-add.
+    "variants": True,
+}
+
+# What a program may be refused with: a part of the message.
+REFUSALS: tuple[str, ...] = (
+    "[kernels] cannot load",  # a variant that was not built
+    "no variable has a gradient",
+)

@@ -1,0 +1,165 @@
+"""Matrix products, convolutions, pooling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fuzz import dual
+from fuzz.dual import mul
+from fuzz.ops.table import Drawn, Op, line
+from fuzz.program import N, Type
+
+if TYPE_CHECKING:
+    from fuzz.generate import Draw
+
+
+def _fixed(t: Type, *axes: int) -> bool:
+    return len(t.shape) >= max(-a if a < 0 else a + 1 for a in axes) and all(
+        isinstance(t.shape[a], int) and t.shape[a] > 0 for a in axes  # type: ignore[operator]
+    )
+
+
+def _draw_dense(g: Draw) -> Drawn | None:
+    """A value times a weight, by its last axis."""
+    x = g.pick(lambda t: t.kind == "f" and len(t.shape) >= 2 and _fixed(t, -1) and t.shape[-1] <= 4096)
+    if x is None:
+        return None
+    t = g.types[x]
+    k = t.shape[-1]
+    assert isinstance(k, int)
+    m = g.size(max(1, min(64, g.most_weights // k)))
+    transpose = g.rng.random() < 0.3
+    w = g.variable((m, k) if transpose else (k, m))
+    shape = (*t.shape[:-1], m)
+    if g.too_big(shape):
+        return None
+    fused = g.rng.choice(["", "bias", "bias relu"]) if not transpose else ""
+    inputs = (x, w, g.variable((m,))) if fused else (x, w)
+    return inputs, {"t": transpose, "fused": fused}, Type(shape, local=t.local)
+
+
+def _dense_text(out: str, i: list[str], attrs: dict) -> list[str]:  # type: ignore[type-arg]
+    product = f"tf.matmul({i[0]}, {i[1]}, transpose_b={attrs['t']})"
+    if attrs["fused"]:
+        product = f"tf.nn.bias_add({product}, {i[2]})"
+    return [f"{out} = " + (f"tf.nn.relu({product})" if "relu" in attrs["fused"] else product)]
+
+
+def _dense(v: list[dual.Number], attrs: dict) -> dual.Number:  # type: ignore[type-arg]
+    y = dual.matmul(v[0], v[1], False, attrs["t"])
+    if attrs["fused"]:
+        y = dual.add(y, v[2])
+    return dual.unary("relu", y) if "relu" in attrs["fused"] else y
+
+
+def _draw_batched(g: Draw) -> Drawn | None:
+    """Matrices of each example with each other, as in attention."""
+    x = g.pick(lambda t: t.kind == "f" and t.axis == 0 and len(t.shape) >= 3 and _fixed(t, -1, -2))
+    if x is None:
+        return None
+    t = g.types[x]
+    rows, k = t.shape[-2], t.shape[-1]
+    ta, tb = g.rng.random() < 0.4, g.rng.random() < 0.5
+
+    def fits(o: Type) -> bool:
+        if o.kind != "f" or o.shape[:-2] != t.shape[:-2] or len(o.shape) != len(t.shape) or not _fixed(o, -1, -2):
+            return False
+        return o.shape[-1 if tb else -2] == (rows if ta else k)
+
+    y = g.pick(fits)
+    if y is None:
+        return None
+    o = g.types[y]
+    shape = (*t.shape[:-2], k if ta else rows, o.shape[-2 if tb else -1])
+    if g.too_big(shape):
+        return None
+    return (x, y), {"ta": ta, "tb": tb}, Type(shape, local=t.local and o.local)
+
+
+def _draw_gram(g: Draw) -> Drawn | None:
+    """xᵀ·y over the examples: the tree's own product."""
+    x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1))
+    if x is None or not g.across_examples():
+        return None
+    y = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1))
+    assert y is not None
+    shape = (g.types[x].shape[1], g.types[y].shape[1])
+    return (x, y), {}, Type(shape, local=False)
+
+
+def _draw_pairwise(g: Draw) -> Drawn | None:
+    """x·yᵀ: each example with each other, then a mean over the others."""
+    x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1))
+    if x is None or not g.across_examples() or g.least_examples() == 0:
+        return None
+    return (x,), {}, Type((N(),), local=False)
+
+
+def _pairwise(v: list[dual.Number]) -> dual.Number:
+    scores = mul(0.25, dual.matmul(v[0], v[0], False, True))
+    return dual.logsumexp(scores, (1,), False)
+
+
+def _image(t: Type) -> bool:
+    return t.kind == "f" and len(t.shape) == 4 and t.shape[0] == N() and _fixed(t, 1, 2, 3)
+
+
+def _draw_conv(g: Draw) -> Drawn | None:
+    x = g.pick(_image)
+    if x is None:
+        return None
+    _, h, w, c = g.types[x].shape
+    assert isinstance(h, int) and isinstance(w, int) and isinstance(c, int)
+    same, stride = g.rng.random() < 0.5, g.rng.choice([1, 1, 2, 3])
+    kh, kw = (min(g.rng.randint(1, 5), d) for d in (h, w))
+    if kh * kw * c > 800:
+        return None
+    filters = g.size(16)
+    shape = (N(), dual.paddings(h, kh, stride, same)[0], dual.paddings(w, kw, stride, same)[0], filters)
+    if g.too_big(shape) or shape[1] < 1 or shape[2] < 1:
+        return None
+    f = g.variable((kh, kw, c, filters))
+    return (x, f), {"stride": stride, "same": same, "padding": "SAME" if same else "VALID"}, Type(
+        shape, local=g.types[x].local
+    )
+
+
+def _draw_pool(g: Draw) -> Drawn | None:
+    x = g.pick(_image)
+    if x is None:
+        return None
+    _, h, w, c = g.types[x].shape
+    assert isinstance(h, int) and isinstance(w, int)
+    size = min(g.rng.randint(1, 3), h, w)
+    same, stride = g.rng.random() < 0.5, g.rng.randint(1, 3)
+    shape = (N(), dual.paddings(h, size, stride, same)[0], dual.paddings(w, size, stride, same)[0], c)
+    fn = g.rng.choice(["max_pool2d", "avg_pool2d"])
+    attrs = {"size": size, "stride": stride, "same": same, "padding": "SAME" if same else "VALID", "fn": fn}
+    return (x,), attrs, Type(shape, local=g.types[x].local)
+
+
+ROWS = [
+    Op("dense", _draw_dense, _dense_text, lambda v, a, _: _dense(v, a), weight=4),
+    Op(
+        "matmul", _draw_batched, line("tf.matmul({0}, {1}, transpose_a={ta}, transpose_b={tb})"),
+        lambda v, a, _: dual.matmul(v[0], v[1], a["ta"], a["tb"]), weight=1.5,
+    ),
+    Op(
+        "gram", _draw_gram, line("tf.matmul({0}, {1}, transpose_a=True)"),
+        lambda v, a, _: dual.matmul(v[0], v[1], True, False), weight=0.7,
+    ),
+    Op(
+        "pairwise", _draw_pairwise,
+        line("tf.reduce_logsumexp(0.25 * tf.matmul({0}, {0}, transpose_b=True), axis=1)"),
+        lambda v, a, _: _pairwise(v), weight=0.4, feature="counts_as_sizes",
+    ),
+    Op(
+        "conv2d", _draw_conv, line("tf.nn.conv2d({0}, {1}, strides={stride}, padding='{padding}')"),
+        lambda v, a, _: dual.conv2d(v[0], v[1], a["stride"], a["same"]), weight=3,
+    ),
+    Op(
+        "pool", _draw_pool, line("tf.nn.{fn}({0}, {size}, {stride}, '{padding}')"),
+        lambda v, a, _: dual.pool(v[0], a["size"], a["stride"], a["same"], a["fn"] == "max_pool2d"),
+        weight=1.5,
+    ),
+]  # fmt: skip

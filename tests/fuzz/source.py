@@ -1,0 +1,140 @@
+"""The Python text of a program: what the engine runs and what a failure prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuzz.ops import OPS
+from fuzz.program import N, Program, Type, scale_of
+
+PREAMBLE = """import numpy as np
+import samegrad as tf
+
+def draw(stream, *shape):
+    return np.random.default_rng([{seed}, stream]).normal(size=shape).astype("{dtype}")
+"""
+
+
+def step_text(program: Program) -> str:
+    """`def step(x0, …)`: one replica's part."""
+    names = ", ".join(f"x{i}" for i in range(len(program.inputs)))
+    weights = ", ".join(f"w{i}" for i in range(len(program.variables)))
+    lines = [f"def step({names}):"]
+    depth = 1
+
+    def put(text: str) -> None:
+        lines.append("    " * depth + text)
+
+    if program.second:
+        put("with tf.GradientTape() as outer:")
+        depth += 1
+    put("with tf.GradientTape() as tape:")
+    depth += 1
+    for s in program.body:
+        for line in OPS[s.op].code(s.out, list(s.inputs), s.attrs):
+            put(line)
+    put("loss = " + " + ".join(_loss_text(program, kind, name) for kind, name in program.losses))
+    depth -= 1
+    put(f"g = tape.gradient(loss, [{weights}])")
+    if program.second:
+        put("s = tf.add_n([tf.reduce_sum(a * d) for a, d in zip(g, directions) if a is not None])")
+        depth -= 1
+        put(f"h = outer.gradient(s, [{weights}])")
+    else:
+        put("h = []")
+    for update in program.updates:
+        for line in update_text(update, weights):
+            put(line)
+    outputs = ", ".join(program.outputs)
+    put(f"return [{outputs}{', ' if outputs else ''}loss], g, h")
+    return "\n".join(lines) + "\n"
+
+
+def _loss_text(program: Program, kind: str, name: str) -> str:
+    if kind == "penalty":
+        return f"tf.nn.scale_regularization_loss(0.1 * tf.nn.l2_loss({name}))"
+    if kind == "sum":
+        return f"0.1 * tf.reduce_sum({name})"
+    rest = list(range(1, len(program.types()[name].shape)))
+    each = f"tf.reduce_mean({name}, axis={rest})" if rest else name
+    return f"tf.nn.compute_average_loss({each})"
+
+
+def update_text(update: tuple[Any, ...], weights: str) -> list[str]:
+    kind, *rest = update
+    if kind == "apply":
+        return [f"optimizer.apply_gradients(zip(g, [{weights}]))"]
+    a = f"w{rest[0]}"
+    b = f"w{rest[1]}" if len(rest) > 1 and kind != "descend" else ""
+    reduced = f'tf.distribute.get_replica_context().all_reduce("SUM", g[{rest[0]}])'
+    return {
+        "descend": [f"if g[{rest[0]}] is not None:", f"    {a}.assign_sub(0.125 * {reduced})"],
+        "assign": [f"{a}.assign({b})"],
+        "average": [f"{a}.assign(0.75 * {a} + 0.25 * {b})"],
+        "add": [f"{a}.assign_add({b})"],
+        "change": [f"{a}.assign_add(tf.ones_like({a}))"],
+        "scale": [f"{a}.assign({a} * 0.5)"],
+        "swap": [f"old = tf.identity({a})", f"{a}.assign({b})", f"{b}.assign(old)"],
+    }[kind]
+
+
+def optimizer_text(program: Program) -> str:
+    for update in program.updates:
+        if update[0] == "apply":
+            return f"optimizer = tf.keras.optimizers.{update[1]}"
+    return ""
+
+
+def _input_text(i: int, t: Type, program: Program) -> str:
+    sizes = ", ".join("n" if d == N() else str(d) for d in t.shape)
+    if t.kind == "i":
+        rng = f"np.random.default_rng([{program.seed}, {i}])"
+        return f"x{i} = {rng}.integers(0, {t.high}, ({sizes},)).astype(np.int32)"
+    return f"x{i} = draw({i}, {sizes})"
+
+
+def setup_text(program: Program) -> str:
+    """Variables and optimizer."""
+    lines = []
+    for i, shape in enumerate(program.variables):
+        sizes = "".join(f", {d}" for d in shape)
+        data = f'(draw64({1000 + i}{sizes}) * {scale_of(shape)}).astype("{program.dtype}")'
+        lines.append(f"w{i} = tf.Variable({data})")
+    if optimizer_text(program):
+        lines.append(optimizer_text(program))
+    return "\n".join(lines) + "\n"
+
+
+def text(program: Program, mode: str = "run") -> str:
+    """The whole program, to be run by itself."""
+    out = PREAMBLE.format(seed=program.seed, dtype=program.dtype)
+    if program.dtype == "float64":
+        out += "\ndraw64 = draw\n"
+    else:
+        out += "\ndef draw64(stream, *shape):\n"
+        out += f"    return np.random.default_rng([{program.seed}, stream]).normal(size=shape)\n"
+    out += f"\nn = {sum(program.shares)}\n"
+    for i, t in enumerate(program.inputs):
+        out += _input_text(i, t, program) + "\n"
+    if program.second:
+        sizes = ["".join(f", {d}" for d in s) for s in program.variables]
+        drawn = ", ".join(f"draw({2000 + i}{s})" for i, s in enumerate(sizes))
+        out += f"directions = [{drawn}]\n"
+    names = ", ".join(f"x{i}" for i in range(len(program.inputs)))
+    if mode in ("eager", "function"):
+        out += setup_text(program) + "\n" + step_text(program)
+        call = "step" if mode == "eager" else "tf.function(step)"
+        return out + f"\nprint({call}(*map(tf.constant, ({names},))))\n"
+    bounds = [sum(program.shares[:i]) for i in range(len(program.shares) + 1)]
+    out += f"strategy = tf.distribute.MirroredStrategy(replicas={len(program.shares)})\n"
+    setup = setup_text(program).replace("\n", "\n    ").rstrip()
+    out += f"with strategy.scope():\n    {setup}\n\n" + step_text(program)
+    out += f"""
+bounds = {bounds}
+def share(x):
+    return strategy.experimental_distribute_values_from_function(
+        lambda c: tf.constant(x[bounds[c.replica_id_in_sync_group]:][: {list(program.shares)}[c.replica_id_in_sync_group]]))
+
+print(strategy.run(step, args=tuple(map(share, ({names},)))))
+"""
+    return out

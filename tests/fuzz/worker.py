@@ -1,0 +1,182 @@
+"""Runs programs on the engine, in a process of its own with an environment of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+import re
+import struct
+import sys
+import warnings
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from fuzz.program import Program, direction, input_data, variable_data
+from fuzz.source import setup_text, step_text
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """One way to run a program.
+
+    Args:
+        kind: "eager", "function" (both without a strategy), "run" or "run in function".
+        shares: Examples of each replica.
+        off: The pass or part of the plan that is switched off.
+        threads: How many.
+        cover: Whether the paths that operations take are counted.
+    """
+
+    kind: str
+    shares: tuple[int, ...]
+    off: str = ""
+    threads: int = 2
+    cover: bool = False
+
+    def __str__(self) -> str:
+        said = f"{self.kind} {self.shares}, {self.threads} threads"
+        return said + (f", without {self.off}" if self.off else "")
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a mode gave.
+
+    Args:
+        steps: For each: values [output][replica], gradients and second derivatives
+            [variable][replica] (None: none), variables after it.
+        error: What was raised, "" if nothing was.
+        plan: What explain() says.
+        operations: Names of the rows in the traced program.
+    """
+
+    steps: list[dict[str, Any]]
+    error: str = ""
+    plan: str = ""
+    operations: tuple[str, ...] = ()
+
+
+def _parts(value: Any) -> list[np.ndarray] | None:
+    if value is None:
+        return None
+    if hasattr(value, "values") and not hasattr(value, "numpy"):
+        return [np.array(v.numpy()) for v in value.values]
+    return [np.array(value.numpy())]
+
+
+class Runner:
+    """Runs modes; imports the engine when made."""
+
+    def __init__(self) -> None:
+        import samegrad
+        from samegrad import _core, _trace
+
+        self.tf, self.core, self.trace = samegrad, _core, _trace
+        self.seen: list[Any] = []
+        samegrad.config.set_loss_scaling_check("off")
+        finish = _core.Trace.finish
+
+        def noted(*args: Any) -> Any:
+            step = finish(*args)
+            self.seen.append(step)
+            return step
+
+        _core.Trace.finish = noted
+
+    def run(self, program: Program, mode: Mode) -> Outcome:
+        tf = self.tf
+        tf.config.threading.set_intra_op_parallelism_threads(mode.threads)
+        if mode.off:
+            setattr(self.trace.OPTIONS, mode.off, False)
+        self.seen.clear()
+        outcome = Outcome([])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._run(program, mode, outcome)
+        except Exception as error:
+            outcome.error = f"{type(error).__name__}: {error}"
+        finally:
+            if mode.off:
+                setattr(self.trace.OPTIONS, mode.off, True)
+        if mode.cover:
+            outcome.plan = "\n".join(step.explain() for step in self.seen)
+            text = "\n".join(step.program() for step in self.seen)
+            outcome.operations = tuple(re.findall(r"= (\w+)\(", text))
+        self.seen.clear()
+        return outcome
+
+    def _run(self, program: Program, mode: Mode, outcome: Outcome) -> None:
+        tf = self.tf
+        streams = {1000 + i: w for i, w in enumerate(variable_data(program))}
+        space: dict[str, Any] = {
+            "tf": tf, "np": np, "FLOAT": getattr(tf, program.dtype),
+            "directions": direction(program, 0),
+        }  # fmt: skip
+        setup = setup_text(program)
+        for stream in streams:  # variables are made of data that is here already
+            setup = re.sub(rf"tf\.Variable\(\(draw64\({stream}.*$", f"tf.Variable(data[{stream}])", setup, flags=re.M)
+        space["data"] = streams
+        strategy = None
+        if mode.kind.startswith("run"):
+            strategy = tf.distribute.MirroredStrategy(replicas=len(mode.shares))
+            with strategy.scope():
+                exec(setup, space)
+        else:
+            exec(setup, space)
+        exec(compile(step_text(program), "<program>", "exec"), space)
+        call = self._callable(space["step"], mode, strategy)
+        for number in range(program.steps):
+            arguments = [self._argument(x, mode, strategy) for x in input_data(program, number)]
+            values, g, h = call(*arguments)
+            after = [space[f"w{i}"].numpy() for i in range(len(program.variables))]
+            outcome.steps.append(
+                {
+                    "values": [_parts(v) for v in values], "g": [_parts(v) for v in g],
+                    "h": [_parts(v) for v in h], "w": after,
+                }
+            )  # fmt: skip
+
+    def _callable(self, step: Any, mode: Mode, strategy: Any) -> Any:
+        if mode.kind == "eager":
+            return step
+        if mode.kind == "function":
+            return self.tf.function(step)
+        if mode.kind == "run":
+            return lambda *args: strategy.run(step, args=args)
+        return self.tf.function(lambda *args: strategy.run(step, args=args))
+
+    def _argument(self, x: np.ndarray, mode: Mode, strategy: Any) -> Any:
+        if strategy is None:
+            return self.tf.constant(x)
+        ends = np.cumsum(mode.shares)
+        parts = [x[end - n : end] for end, n in zip(ends, mode.shares, strict=True)]
+        return strategy.experimental_distribute_values_from_function(
+            lambda context: self.tf.constant(parts[context.replica_id_in_sync_group])
+        )
+
+
+def read(stream: BinaryIO) -> Any:
+    head = stream.read(8)
+    if len(head) < 8:
+        return None
+    (size,) = struct.unpack("<q", head)
+    body = stream.read(size)
+    return pickle.loads(body) if len(body) == size else None
+
+
+def write(stream: BinaryIO, message: Any) -> None:
+    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(struct.pack("<q", len(body)) + body)
+    stream.flush()
+
+
+def main() -> None:
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what programs print does not belong to the replies
+    runner = Runner()
+    while (request := read(sys.stdin.buffer)) is not None:
+        program, modes = request
+        write(replies, [runner.run(program, mode) for mode in modes])
