@@ -156,6 +156,7 @@ class Checkpoint:
         except BaseException:
             object.__setattr__(self, "_save_count", before)
             raise
+        _state_file.remove_obsolete(os.path.dirname(path) or ".")
         return path
 
     def read(self, save_path: str | os.PathLike[str]) -> CheckpointLoadStatus:
