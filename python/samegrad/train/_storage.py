@@ -316,7 +316,7 @@ def _read_manifest(target: Path) -> dict[str, Any]:
             + "Give the path that save() or write() returned, or latest_checkpoint(folder)."
         ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise _corrupt(path, "be a manifest in JSON", f"{_text(error)}") from error
+        raise corrupt(path, "be a manifest in JSON", f"{_text(error)}") from error
     if version != _FORMAT_VERSION or isinstance(version, bool):
         raise CorruptCheckpointError(
             f"[checkpoint] {path} must have the format {_FORMAT!r}, version {_FORMAT_VERSION}: "
@@ -325,7 +325,7 @@ def _read_manifest(target: Path) -> dict[str, Any]:
         )
     expected = manifest.pop("blake2b", None)
     if (found := _hash_of(manifest)) != expected:
-        raise _corrupt(path, f"have the hash {expected!r:.80}", found)
+        raise corrupt(path, f"have the hash {expected!r:.80}", found)
     _check_manifest(path, manifest)
     return manifest  # type: ignore[no-any-return]
 
@@ -334,13 +334,13 @@ def _check_manifest(path: Path, manifest: dict[str, Any]) -> None:
     """Whether all is of the kind that `save` writes; a hash can be made by anyone."""
     name, entries, values = (manifest.get(key) for key in ("arrays_file", "arrays", "values"))
     if not (isinstance(name, str) and _ARRAYS_NAME.fullmatch(name)):
-        raise _corrupt(path, "name an array file of its folder", f"{name!r:.80}")
+        raise corrupt(path, "name an array file of its folder", f"{name!r:.80}")
     if not isinstance(values, dict) or not isinstance(entries, dict):
         kinds = f"{type(entries).__name__} and {type(values).__name__}"
-        raise _corrupt(path, "hold arrays and values by name", kinds)
+        raise corrupt(path, "hold arrays and values by name", kinds)
     for key, entry in entries.items():
         if not _is_entry(entry):
-            raise _corrupt(path, f"give dtype, shape and hash of {key!r:.80}", f"{entry!r:.80}")
+            raise corrupt(path, f"give dtype, shape and hash of {key!r:.80}", f"{entry!r:.80}")
 
 
 def _is_entry(entry: object) -> bool:
@@ -361,9 +361,9 @@ def _open_arrays(path: Path) -> io.FileIO:
     try:
         return _files.open_file(path)
     except FileNotFoundError as error:
-        raise _corrupt(path, "exist", "no such file") from error
+        raise corrupt(path, "exist", "no such file") from error
     except _files.UnusableFileError as error:
-        raise _corrupt(path, "be a file", str(error)) from error
+        raise corrupt(path, "be a file", str(error)) from error
 
 
 def _read_arrays(
@@ -373,22 +373,26 @@ def _read_arrays(
     header, sizes = _header(entries)
     size = os.fstat(file.fileno()).st_size
     if size != (expected := len(header) + sum(sizes.values())):
-        raise _corrupt(path, f"have {expected} bytes", f"{size}")
+        raise corrupt(path, f"have {expected} bytes", f"{size}")
     found = bytearray(len(header))
     if _fill(file, memoryview(found)) < len(header) or found != header:
-        raise _corrupt(path, "begin with the header of its arrays", "another one")
+        raise corrupt(path, "begin with the header of its arrays", "another one")
     arrays = {}
     for name in sizes:
         entry = entries[name]
         try:
             array = np.empty(entry["shape"], np.dtype(entry["dtype"]).newbyteorder("<"))
-        except (MemoryError, ValueError) as error:
-            raise _corrupt(path, "fit into memory", f"{sizes[name]} bytes for {name!r}") from error
+        except MemoryError as error:
+            raise MemoryError(
+                f"[checkpoint] {path} must fit into memory: got {sizes[name]} bytes for {name!r}."
+            ) from error
+        except ValueError as error:  # beyond what NumPy can count
+            raise corrupt(path, f"hold the array {name!r:.80}", f"{entry['shape']}") from error
         if _fill(file, _bytes_of(array)) < sizes[name]:
-            raise _corrupt(path, f"hold the array {name!r}", "the end of the file")
+            raise corrupt(path, f"hold the array {name!r}", "the end of the file")
         if (digest := _digest(_bytes_of(array))) != entry["blake2b"]:
             told = f"one with blake2b {digest}"
-            raise _corrupt(path, f"hold the array {name!r} as {dict(entry)}", told)
+            raise corrupt(path, f"hold the array {name!r} as {dict(entry)}", told)
         arrays[name] = array
     return arrays
 
@@ -405,7 +409,8 @@ def _text(error: Exception) -> str:
     return f"{str(error):.120} ({type(error).__name__})"
 
 
-def _corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:
+def corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:
+    """An error for a file that breaks a rule."""
     return CorruptCheckpointError(
         f"[checkpoint] {path} must {rule}: got {found}. The checkpoint is damaged: restore an "
         "older one."
