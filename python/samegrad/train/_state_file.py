@@ -116,7 +116,7 @@ def _read_state(folder: Path) -> tuple[list[str], list[str]]:
             content = _files.read_file(path, MOST_BYTES)
         state = parse(content)
         return _names(state["checkpoints"]), _names(state["obsolete"])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return [], []
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptCheckpointError(

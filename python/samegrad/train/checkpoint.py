@@ -236,6 +236,8 @@ class Checkpoint:
     def _restore_state(self, values: Mapping[str, Leaf]) -> None:
         for name, value in values.items():
             if name == "save_counter":
+                if type(value) is not int or value < 0:
+                    raise ValueError(f"it must be a count of saves: got {value!r:.40}")
                 object.__setattr__(self, "_save_count", value)
             else:
                 self._objects[name] = value
