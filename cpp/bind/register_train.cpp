@@ -1,5 +1,7 @@
 #include <pybind11/stl.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "base/messages.h"
 #include "bind/arguments.h"
@@ -56,6 +58,30 @@ auto with_state(StateLock::Use use, const F& f) {
     lock.wait();
   }
   return f();
+}
+
+// `with HeldState():` steps of other threads change no variables; this one may read them.
+class HeldState {
+ public:
+  void enter() {
+    check_value(!lock_, "HeldState", "one can be entered once at a time: got a second time.");
+    lock_.emplace(StateLock::Use::kRead, StateLock::Patience::kTry);
+    if (lock_->held()) return;
+    const py::gil_scoped_release release;  // the step that holds it may need the GIL
+    lock_->wait();
+  }
+  void exit() { lock_.reset(); }
+
+ private:
+  std::optional<StateLock> lock_;
+};
+
+void register_held_state(py::module_& m) {
+  py::class_<HeldState>(m, "HeldState")
+      .def(py::init<>())
+      .def("__enter__", &HeldState::enter)
+      .def("__exit__", [](HeldState& held, const py::object& /*kind*/, const py::object& /*error*/,
+                          const py::object& /*traceback*/) { held.exit(); });
 }
 
 void register_variable(py::module_& m) {
@@ -237,6 +263,7 @@ std::string locate_user() {
 }  // namespace
 
 void register_train(py::module_& m) {
+  register_held_state(m);
   register_variable(m);
   register_step(m);
   register_trace(m);

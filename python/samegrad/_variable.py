@@ -238,7 +238,9 @@ class Variable:
 
     def _checkpoint_state(self) -> dict[str, Any]:
         with _context.init_scope():  # asked for while a step is traced, too
-            return {"": np.asarray(self._read_all().numpy())}
+            value = np.asarray(self._read_all().numpy())
+        value.flags.writeable = False  # a copy already
+        return {"": value}
 
     def _restore_state(self, values: dict[str, Any]) -> None:
         with _context.init_scope():

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 done, 1 names are missing (port-check) or the step is wrong (doctor), 2 bad
-        input, 130 stopped by Ctrl-C.
+        input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
 
     Raises:
         SystemExit: After `--help`, and with code 2 after a wrong argument.
@@ -67,7 +67,9 @@ def _run(command: str, options: dict[str, Any], given: Sequence[str]) -> int:
 def _in_one_line(error: Exception) -> str:
     """The message; the system's own ones say the path and the way out only here."""
     text = str(error)
-    if isinstance(error, OSError) and error.filename is not None:
+    if isinstance(error, OSError) and str(error.strerror).startswith("["):
+        text = error.strerror  # ours, without the number
+    elif isinstance(error, OSError) and error.filename is not None:
         text = f"[samegrad] cannot use {error.filename}: {error.strerror}. Give another path."
     return " ".join(text.split())
 

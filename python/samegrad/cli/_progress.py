@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import itertools
 import json
+import os
 import signal
+import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, TextIO
@@ -18,6 +22,9 @@ from samegrad.cli._errors import CommandError
 from samegrad.train import _files
 
 Record = dict[str, Any]
+_OF_STEPS = ("loss", "examples")
+_OF_EPOCHS = ("loss", "accuracy", "test_loss", "test_accuracy")
+_LONGEST_LINE = 4096  # bytes
 
 
 def fingerprint(arrays: Iterable[npt.NDArray[Any]]) -> str:
@@ -54,19 +61,29 @@ class RunLog:
     Args:
         path: The file, or None.
         resumed: None begins a new log. After a resume, the last step and the last epoch that the
-            checkpoint knows: earlier records stay, later ones will come again.
+            checkpoint knows: earlier records stay, later ones will come again. If the file does
+            not exist, the log begins there.
+        check: Gets the records that stay, before the file is touched.
 
     Raises:
+        CommandError: The file is no log, or not that of the run that is resumed.
         OSError: The file cannot be read or written.
     """
 
-    def __init__(self, path: Path | None, resumed: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        resumed: tuple[int, int] | None = None,
+        check: Callable[[list[Record]], None] = lambda records: None,
+    ) -> None:
         self.records: list[Record] = []
         self._file: TextIO | None = None
         if path is None:
             return
         if resumed is not None and path.is_file():
             self.records = _records_until(path, *resumed)
+            _check_complete(path, self.records, *resumed)
+            check(self.records)
             # Replaced at once: a kill here must not cost the records.
             _files.replace_file(path, b"".join(_encode(record) for record in self.records))
         # Line buffering: a killed run has logged every step it has done.
@@ -77,6 +94,13 @@ class RunLog:
         self.records.append(record)
         if self._file is not None:
             self._file.write(_encode(record).decode())
+
+    def flush(self) -> None:
+        """Flushes the file to the disk, so that no checkpoint knows more steps than it."""
+        if self._file is not None:
+            self._file.flush()
+            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Closes the file."""
@@ -91,22 +115,89 @@ def _encode(record: Record) -> bytes:
 def _records_until(path: Path, last_step: int, last_epoch: int) -> list[Record]:
     """The records that a checkpoint knows; a last line that a kill cut short is left out."""
     records = []
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
-        if not line.endswith(b"\n"):
-            break
-        try:
-            record = json.loads(line)
-            known = record["step"] <= last_step and record["epoch"] <= last_epoch + (
-                0 if "test_loss" in record else 1
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise CommandError(
-                f"[fashion-mnist] every line of {path} must be a record of a run: got line "
-                f"{number}. Resume with another --log file."
-            ) from error
-        if known:
-            records.append(record)
+    with path.open("rb") as file:
+        for number in itertools.count(1):
+            line = file.readline(_LONGEST_LINE)
+            if not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
+                return records
+            try:
+                record = _checked(json.loads(line))
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise CommandError(
+                    f"[fashion-mnist] every line of {path} must be a record of a run: got line "
+                    f"{number}, {line[:40]!r}. Resume with another --log file."
+                ) from error
+            later = 0 if "test_loss" in record else 1
+            if record["step"] <= last_step and record["epoch"] <= last_epoch + later:
+                records.append(record)
     return records
+
+
+def _checked(record: Any) -> Record:
+    """A record of a step or of an epoch; ValueError for anything else."""
+    numbers = _OF_EPOCHS if "test_loss" in record else _OF_STEPS
+    for name in ("step", "epoch"):
+        if type(record[name]) is not int or record[name] < 1:
+            raise ValueError(f"{record[name]!r} instead of a number from 1")
+    if any(type(record[name]) not in (int, float) for name in numbers):
+        raise ValueError("something instead of a number")
+    if "fingerprint" in record and not isinstance(record["fingerprint"], str):
+        raise ValueError("something instead of a fingerprint")
+    if not set(record) <= {"step", "epoch", "fingerprint", *numbers}:
+        raise ValueError("something else besides")
+    known: Record = record
+    return known
+
+
+def _check_complete(path: Path, records: list[Record], last_step: int, last_epoch: int) -> None:
+    """CommandError unless all steps and epochs are there, from the log's first one on."""
+    steps = [record["step"] for record in records if "test_loss" not in record]
+    epochs = [record["epoch"] for record in records if "test_loss" in record]
+    first_step, first_epoch = last_step + 1, last_epoch + 1
+    if records:  # an epoch comes after its last step
+        first_step = records[0]["step"] + ("test_loss" in records[0])
+        first_epoch = records[0]["epoch"]
+    for what, found, wanted in (
+        ("steps", steps, list(range(first_step, last_step + 1))),
+        ("epochs", epochs, list(range(first_epoch, last_epoch + 1))),
+    ):
+        if found != wanted or (last_step and not records):
+            missing = sorted(set(wanted).difference(found))
+            told = f"{missing[0]} is missing" if missing else f"{len(found)} {what}"
+            raise CommandError(
+                f"[fashion-mnist] {path} must hold the {what} up to the checkpoint's last one, "
+                f"step {last_step} of epoch {last_epoch + 1}, each once: got {told}. Resume with "
+                "another --log file, which then begins there, or give the log of this run."
+            )
+
+
+def check_unused(path: Path) -> None:
+    """Finds out before a new run whether its log would empty a file.
+
+    Raises:
+        CommandError: The file holds something.
+    """
+    if path.is_file() and path.stat().st_size:
+        raise CommandError(
+            f"[fashion-mnist] a new run must have a new log: got {path}, which holds "
+            f"{path.stat().st_size} bytes. Go on with that run with --resume, or empty the file "
+            "with --overwrite."
+        )
+
+
+def check_plotted(records: list[Record], last_step: int) -> None:
+    """Finds out after a resume whether all steps can be drawn.
+
+    Raises:
+        CommandError: Steps are missing.
+    """
+    steps = [record["step"] for record in records if "test_loss" not in record]
+    if last_step and (not steps or steps[0] != 1):
+        found = f"step {steps[0]} and later ones" if steps else "none"
+        raise CommandError(
+            f"[fashion-mnist] --plot of a resumed run must have all {last_step} earlier steps: got "
+            f"{found}. Give the --log file of the run, or leave out --plot."
+        )
 
 
 def check_plot(path: Path) -> None:
@@ -171,18 +262,31 @@ def _curve(records: list[Record], name: str) -> tuple[list[int], list[float]]:
 
 
 class StopSignal:
-    """While entered, the first Ctrl-C only asks to stop; the second one interrupts.
+    """While entered, the first Ctrl-C or SIGTERM only asks to stop; a second Ctrl-C interrupts.
+
+    Schedulers send SIGTERM before they kill, some of them several times: it never interrupts.
 
     Attributes:
-        is_set: Whether Ctrl-C was pressed.
+        signal: The number of the signal that asked, or None.
     """
 
     def __init__(self) -> None:
-        self.is_set = False
-        self._before: Any = None
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the run shall stop."""
+        return self.signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """What shells and schedulers expect of a process that a signal has ended."""
+        return 0 if self.signal is None else 128 + self.signal
 
     def __enter__(self) -> StopSignal:
-        self._before = signal.signal(signal.SIGINT, self._handle)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -191,10 +295,14 @@ class StopSignal:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.is_set:
+        if self.is_set and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.is_set = True
-        print("\nStopping after this step; Ctrl-C again stops at once.", file=sys.stderr)
+        if not self.is_set:
+            self.signal = number
+            # Not print: the signal may come while the stream is being written to.
+            with contextlib.suppress(OSError):
+                os.write(2, b"\nStopping after this step; Ctrl-C again stops at once.\n")

@@ -28,16 +28,19 @@ from samegrad.cli._progress import (
     RunLog,
     StopSignal,
     check_plot,
+    check_plotted,
+    check_unused,
     draw_plot,
     epoch_line,
     fingerprint,
 )
 from samegrad.keras.datasets._idx import IdxError
+from samegrad.train._state_file import forget_all
 
 # What a user can put right, besides CommandError.
 BAD_INPUT = (IdxError, tf.train.CorruptCheckpointError)
 _EPOCHS_PER_CHECKPOINT = 2
-_EXIT_INTERRUPTED = 130
+_NAME = "ckpt"
 
 
 @dataclass(frozen=True)
@@ -206,6 +209,48 @@ class _Training:
             metric.reset_state()
         return record
 
+    def check_place(self, path: str) -> None:
+        """Whether a restored checkpoint is at one place of the training in all its parts.
+
+        Raises:
+            CommandError: It is not.
+        """
+        done = self.progress
+        in_epoch = done.step - done.epoch * self.steps_per_epoch
+        seen = min(in_epoch * self.batch_size, self.examples)
+        position = dict(self.train_iterator._checkpoint_state())["position"]
+        updates = int(self.optimizer.iterations)
+        if (
+            not 0 <= in_epoch <= self.steps_per_epoch
+            or seen != done.examples
+            or {position, updates} != {done.step}
+        ):
+            raise CommandError(
+                f"[fashion-mnist] {path} must be at one place of the training: got step "
+                f"{done.step} of epoch {done.epoch + 1} after {done.examples} of its examples, "
+                f"batch {position} of the data and update {updates}. Resume an older checkpoint."
+            )
+
+    def check_log(self, records: list[Record]) -> None:
+        """Whether the last records of a resumed log are those of the restored training.
+
+        Raises:
+            CommandError: They are not.
+        """
+        done = self.progress
+        last = [record for record in records if "test_loss" not in record][-1:]
+        steps = [r for r in records if "test_loss" not in r and r["epoch"] == done.epoch + 1]
+        loss_sum = 0.0
+        for step in steps:
+            loss_sum += step["loss"] * step["examples"]
+        whole = len(steps) == done.step - done.epoch * self.steps_per_epoch
+        found = last[0].get("fingerprint") if last else None
+        if (whole and repr(loss_sum) != repr(done.loss_sum)) or found not in (None, self.fingerprint()):
+            raise CommandError(
+                f"[fashion-mnist] --log must be the log of the run that is resumed: got one with "
+                f"other losses or weights up to step {done.step}. Give that run's, or a new file."
+            )
+
     def fingerprint(self) -> str:
         """A hash of the weights."""
         return fingerprint(variable.numpy() for variable in self.model.variables)
@@ -235,9 +280,17 @@ def run(options: FashionMnistOptions) -> int:
         training = _Training(options, data)
     except ValueError as error:  # numbers beyond what the library takes
         raise CommandError(str(error)) from error
+    if not (options.resume or options.overwrite):
+        _check_unused(options)
     resumed = _resume(training, options) if options.resume else None
-    log = RunLog(options.log, resumed)
+    log = RunLog(options.log, resumed, training.check_log)
     try:
+        if resumed is None:
+            # Fails now rather than after the first epochs.
+            options.checkpoint_dir.mkdir(parents=True, exist_ok=True)
+            forget_all(options.checkpoint_dir)
+        elif options.plot is not None:
+            check_plotted(log.records, resumed[0])
         code = _train_and_report(training, options, log)
     finally:
         log.close()
@@ -273,33 +326,52 @@ def _settings(options: FashionMnistOptions, examples: int) -> str:
     )
 
 
+def _check_unused(options: FashionMnistOptions) -> None:
+    """CommandError where a new run would replace checkpoints or a log."""
+    folder = options.checkpoint_dir
+    found = [path.name for path in folder.glob(f"{_NAME}-*")] if folder.is_dir() else []
+    if found or tf.train.latest_checkpoint(folder) is not None:
+        raise CommandError(
+            f"[fashion-mnist] a new run must have a folder without checkpoints: got {folder} with "
+            f"{', '.join(sorted(found)[:3])}. Go on with that run with --resume, delete it with "
+            "--overwrite, or give another --checkpoint-dir."
+        )
+    if options.log is not None:
+        check_unused(options.log)
+
+
 def _resume(training: _Training, options: FashionMnistOptions) -> tuple[int, int]:
     """Restores the last checkpoint; returns its steps and epochs."""
     path = tf.train.latest_checkpoint(options.checkpoint_dir)
     if path is None:
         raise CommandError(
             f"[fashion-mnist] --resume needs a checkpoint: got the folder {options.checkpoint_dir} "
-            "without one. Run without --resume, or give --checkpoint-dir."
+            "without one that is listed. Run without --resume, or give --checkpoint-dir."
         )
     wanted = training.progress.settings
-    training.checkpoint.restore(path)
+    try:
+        training.checkpoint.restore(path)
+    except tf.train.CorruptCheckpointError:
+        raise
+    except (ValueError, MemoryError) as error:  # of another program, or too large
+        raise CommandError(str(error)) from error
     if training.progress.settings != wanted:
         raise CommandError(
             f"[fashion-mnist] a resumed run must have the settings of its checkpoint {path}: got "
             f"{wanted}, stored are {training.progress.settings}. Give the stored ones, or another "
             "--checkpoint-dir."
         )
+    training.check_place(path)
     print(f"Resumed from {path} after step {training.progress.step}.")
     return training.progress.step, training.progress.epoch
 
 
 def _train_and_report(training: _Training, options: FashionMnistOptions, log: RunLog) -> int:
-    prefix = options.checkpoint_dir / "ckpt"
-    # Fails now rather than after the first epochs.
-    options.checkpoint_dir.mkdir(parents=True, exist_ok=True)
+    prefix = options.checkpoint_dir / _NAME
     start, first_step = time.perf_counter(), training.progress.step
     with StopSignal() as stop:
         done = _train(training, options, log, stop, prefix)
+        path = None if done else _save(training, log, prefix)
     _print_speed(training, first_step, time.perf_counter() - start)
     if options.fingerprint:
         print(
@@ -309,12 +381,17 @@ def _train_and_report(training: _Training, options: FashionMnistOptions, log: Ru
     if done:
         _evaluate_without_strategy(training.test_dataset, options.checkpoint_dir)
         return 0
-    path = training.checkpoint.save(prefix)
     print(
         f"Stopped after step {training.progress.step}; saved {path}. Resume with:\n"
         f"  {_resume_command(options)}"
     )
-    return _EXIT_INTERRUPTED if stop.is_set else 0
+    return stop.exit_code
+
+
+def _save(training: _Training, log: RunLog, prefix: Path) -> str:
+    """Saves a checkpoint, after the log of its steps."""
+    log.flush()
+    return training.checkpoint.save(prefix)
 
 
 def _train(
@@ -342,7 +419,7 @@ def _train(
         log.add(record)
         print(epoch_line(record), flush=True)
         if progress.epoch % _EPOCHS_PER_CHECKPOINT == 0 or progress.epoch == options.epochs:
-            training.checkpoint.save(prefix)
+            _save(training, log, prefix)
     return True
 
 
@@ -395,7 +472,7 @@ def _resume_command(options: FashionMnistOptions) -> str:
     kept: list[str] = []
     after_steps = False
     for word in options.arguments:
-        if not (after_steps or word == "--resume" or word.split("=")[0] == "--steps"):
+        if not (after_steps or word in ("--resume", "--overwrite") or word.split("=")[0] == "--steps"):
             kept.append(word)
         after_steps = word == "--steps"
     return shlex.join(["samegrad", *kept, "--resume"])

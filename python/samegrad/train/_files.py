@@ -3,6 +3,9 @@
 New content goes into a hidden temporary folder beside its destination, is flushed to the disk, and
 is renamed into place. A temporary folder is locked while its process lives, so the leftovers of
 killed processes can be told from the work of living ones.
+
+Who puts files into a folder under names that others know holds the lock of that folder meanwhile,
+and so does who opens several files that belong together.
 """
 
 from __future__ import annotations
@@ -10,13 +13,132 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import os
 import secrets
 import shutil
+import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 _TEMPORARY_PREFIX = ".samegrad-tmp-"
+_PATIENCE = 60.0  # seconds; a lock is held for some renames only
+# A link could lead anywhere, and a named pipe would wait for a writer.
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class UnusableFileError(ValueError):
+    """What is found under a name is no file to be read; the text says what it is."""
+
+
+def is_plain(name: object) -> bool:
+    """Whether this is the name of something inside a folder, which is not temporary."""
+    if not isinstance(name, str) or name in (".", "..") or set(name) & {"/", "\0"}:
+        return False
+    if name.startswith(_TEMPORARY_PREFIX):
+        return False
+    try:
+        return 0 < len(os.fsencode(name)) <= 255
+    except UnicodeError:
+        return False
+
+
+def open_file(path: Path) -> io.FileIO:
+    """Opens a file for reading; the file itself, not what a link points to.
+
+    Raises:
+        UnusableFileError: It is a link, a folder, or a device.
+        OSError: It is absent, or cannot be read.
+    """
+    try:
+        descriptor = os.open(path, _READ_FLAGS)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            what = "a symbolic link" if error.errno == errno.ELOOP else "a socket or device"
+            raise UnusableFileError(what) from error
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnusableFileError("no regular file")
+        return os.fdopen(descriptor, "rb", buffering=0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """The content of a file.
+
+    Args:
+        path: The file, not a link.
+        most: Bytes that it may have at most.
+
+    Raises:
+        UnusableFileError: It is no file, or larger.
+        OSError: It is absent, or cannot be read.
+    """
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise UnusableFileError(f"{size} bytes, where at most {most} are expected")
+        parts = []
+        while part := file.read(min(most, 1 << 20)):
+            parts.append(part)
+            most -= len(part)
+        return b"".join(parts)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, shared: bool = False) -> Iterator[None]:
+    """Holds the lock of a folder, which lasts no longer than its process lives.
+
+    One writer or any number of readers hold it, of all processes and threads. Where the file
+    system has no locks, this does nothing.
+
+    Args:
+        folder: It must exist.
+        shared: Whether for reading.
+
+    Raises:
+        TimeoutError: Others hold the lock for too long.
+        OSError: The folder cannot be opened.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        if not shared:  # names in a folder can be used without the right to list them
+            raise
+        yield
+        return
+    try:
+        held = _wait_for_lock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, folder)
+        try:
+            yield
+        finally:
+            if held:  # by hand: a child forked meanwhile has the descriptor too
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for_lock(descriptor: int, kind: int, folder: Path) -> bool:
+    """Whether the file system has locks; waits for this one."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return True
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EWOULDBLOCK):
+                return False
+        if time.monotonic() > end:
+            raise TimeoutError(
+                f"[checkpoint] writers of {folder} must let go of its lock within "
+                f"{_PATIENCE:g} s: another thread or process still holds it. Stop that one, or "
+                "take another folder."
+            )
+        time.sleep(0.001 + 0.004 * secrets.randbelow(1000) / 1000)
 
 
 def write_new_file(path: Path, *parts: bytes | memoryview) -> None:
@@ -84,7 +206,7 @@ def remove_leftovers(parent: Path) -> None:
     """Removes the temporary folders of killed processes."""
     for path in parent.glob(f"{_TEMPORARY_PREFIX}*"):
         with contextlib.suppress(OSError):  # locked by a living process, or gone meanwhile
-            lock = os.open(path, os.O_RDONLY)
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)

@@ -7,7 +7,13 @@ import os
 from pathlib import Path
 
 from samegrad.train import _files
-from samegrad.train._storage import CorruptCheckpointError
+from samegrad.train._storage import (
+    MOST_BYTES,
+    CorruptCheckpointError,
+    explained_errors,
+    is_checkpoint,
+    parse,
+)
 
 _STATE_NAME = "checkpoint"
 
@@ -42,45 +48,95 @@ def all_checkpoints(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def record_save(path: str | os.PathLike[str], max_to_keep: int | None = None) -> None:
-    """Makes a checkpoint just saved the latest of its folder, and deletes the oldest ones.
+    """Makes a checkpoint just saved the latest of its folder.
 
     Args:
         path: The checkpoint.
-        max_to_keep: How many to keep; None keeps all.
+        max_to_keep: How many to keep; None keeps all. The others are only listed as obsolete.
+
+    Raises:
+        CorruptCheckpointError: The state file of the folder is damaged.
+        OSError: It cannot be written.
     """
     path = Path(path)
-    folder = path.parent
-    kept, obsolete = _read_state(folder)
-    kept = [name for name in kept if name != path.name and (folder / name).exists()]
-    kept.append(path.name)
-    surplus = len(kept) - max_to_keep if max_to_keep is not None else 0
-    if surplus > 0:
-        obsolete, kept = obsolete + kept[:surplus], kept[surplus:]
-    # What a kill left undeleted stays in the list of the obsolete until it is gone.
-    obsolete = [name for name in obsolete if name not in kept and (folder / name).exists()]
-    _write_state(folder, kept, obsolete)
-    for name in obsolete:
-        _files.remove_folder(folder / name)
+    folder = Path(os.path.abspath(path.parent))
+    with explained_errors("list", path), _files.locked(folder):
+        kept, obsolete = _read_state(folder)
+        kept = [name for name in kept if name != path.name and (folder / name).exists()]
+        kept.append(path.name)
+        surplus = len(kept) - max_to_keep if max_to_keep is not None else 0
+        if surplus > 0:
+            obsolete, kept = obsolete + kept[:surplus], kept[surplus:]
+        # What a kill left undeleted stays in the list of the obsolete until it is gone.
+        obsolete = [n for n in obsolete if n not in kept and is_checkpoint(folder / n)]
+        _write_state(folder, kept, obsolete)
+
+
+def remove_obsolete(folder: str | os.PathLike[str]) -> None:
+    """Deletes the checkpoints that a folder's state file lists as obsolete.
+
+    What is no checkpoint, or holds more than one, is not touched, whatever the file says.
+
+    Raises:
+        CorruptCheckpointError: The state file of the folder is damaged.
+        OSError: A checkpoint cannot be deleted.
+    """
+    folder = Path(os.path.abspath(folder))
+    if not folder.is_dir() or not _read_state(folder)[1]:
+        return
+    with explained_errors("delete", folder), _files.locked(folder):
+        kept, obsolete = _read_state(folder)
+        for name in obsolete:
+            if name not in kept and is_checkpoint(folder / name):
+                with explained_errors("delete", folder / name):
+                    _files.remove_folder(folder / name)
+
+
+def forget_all(folder: str | os.PathLike[str]) -> None:
+    """Deletes all checkpoints that a folder's state file lists.
+
+    Raises:
+        CorruptCheckpointError: The state file of the folder is damaged.
+        OSError: A checkpoint cannot be deleted.
+    """
+    folder = Path(os.path.abspath(folder))
+    if not (folder / _STATE_NAME).exists():
+        return
+    with explained_errors("delete", folder), _files.locked(folder):
+        kept, obsolete = _read_state(folder)
+        _write_state(folder, [], [*obsolete, *kept])
+    remove_obsolete(folder)
 
 
 def _read_state(folder: Path) -> tuple[list[str], list[str]]:
     """Names of the checkpoints to keep, and of those to delete."""
     path = folder / _STATE_NAME
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+        with explained_errors("read", path):
+            content = _files.read_file(path, MOST_BYTES)
+        state = parse(content)
+        return _names(state["checkpoints"]), _names(state["obsolete"])
+    except (FileNotFoundError, NotADirectoryError):
         return [], []
-    try:
-        state = json.loads(content)
-        return list(state["checkpoints"]), list(state["obsolete"])
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptCheckpointError(
-            f"[checkpoint] {path} must list the checkpoints in JSON: got {len(content)} bytes "
-            f"({type(error).__name__}: {error}). Remove it and restore a checkpoint by its path."
+            f"[checkpoint] {path} must list names of checkpoints of its folder in JSON: got "
+            f"{error!s:.120} ({type(error).__name__}). Remove it and restore a checkpoint by its "
+            "path."
         ) from error
+
+
+def _names(values: object) -> list[str]:
+    """Names inside the folder; ValueError for paths, which lead out of it."""
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r:.80} instead of a list")
+    for name in values:
+        if not _files.is_plain(name) or name == _STATE_NAME:
+            raise ValueError(f"{name!r:.80} instead of a name")
+    return list(dict.fromkeys(values))
 
 
 def _write_state(folder: Path, kept: list[str], obsolete: list[str]) -> None:
     # Names, not paths: the folder may be moved.
-    state = {"latest": kept[-1], "checkpoints": kept, "obsolete": obsolete}
+    state = {"latest": kept[-1] if kept else None, "checkpoints": kept, "obsolete": obsolete}
     _files.replace_file(folder / _STATE_NAME, json.dumps(state, indent=1).encode())

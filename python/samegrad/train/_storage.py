@@ -10,8 +10,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import json
+import math
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,6 +31,14 @@ Array: TypeAlias = npt.NDArray[Any]
 _FORMAT = "samegrad-checkpoint"
 _FORMAT_VERSION = 1
 _MANIFEST_NAME = "manifest.json"
+_ARRAYS_NAME = re.compile(r"arrays-[0-9a-f]{16}\.safetensors")
+_ENCODER = json.JSONEncoder(indent=1, sort_keys=True)
+# What is read before its hash is known may not take much memory.
+MOST_BYTES = 8 << 20
+_MOST_ITEMS = 400_000
+_DEEPEST = 64
+_MOST_AXES = 32  # of NumPy's arrays
+_PIECE = 1 << 20  # bytes
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # The names that the safetensors format gives to NumPy's types.
@@ -79,13 +90,14 @@ def save(
     arrays_name = f"arrays-{_digest(_encode(entries))[:16]}.safetensors"
     content = _manifest_bytes(arrays_name, entries, manifest)
     size = sum(array.nbytes for array in plain.values()) + len(content)
-    with _explained_errors("save", target, size):
+    with explained_errors("save", target, size):
         _files.make_folder(target.parent)
         with _files.temporary_folder(target.parent) as temporary:
-            _write_arrays(temporary / arrays_name, plain)
+            _write_arrays(temporary / arrays_name, plain, entries)
             _files.write_new_file(temporary / _MANIFEST_NAME, content)
             _files.sync_folder(temporary)
-            _put_in_place(temporary, target, arrays_name)
+            with _files.locked(target.parent):
+                _put_in_place(temporary, target, arrays_name)
 
 
 def load(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Json]]:
@@ -106,17 +118,17 @@ def load(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str,
         See `save`.
     """
     target = Path(os.path.abspath(directory))
-    with _explained_errors("read", target):
-        manifest = _read_manifest(target)
-        arrays = _read_arrays(target / manifest["arrays_file"])
-    entries = manifest["arrays"]
-    if set(arrays) != set(entries):
-        raise _corrupt(target, f"hold the arrays {sorted(entries)}", f"{sorted(arrays)}")
-    for name, entry in entries.items():
-        found = _describe(arrays[name])
-        if found != entry:
-            raise _corrupt(target, f"hold the array {name!r} as {entry}", f"{found}")
-    return arrays, manifest["values"]
+    with explained_errors("read", target), contextlib.ExitStack() as opened:
+        # Both files are opened before a writer may replace one of them.
+        with _lock_for_reading(target.parent):
+            manifest = _read_manifest(target)
+            path = target / manifest["arrays_file"]
+            file = opened.enter_context(_open_arrays(path))
+        return _read_arrays(path, file, manifest["arrays"]), manifest["values"]
+
+
+def _lock_for_reading(folder: Path) -> contextlib.AbstractContextManager[None]:
+    return _files.locked(folder, shared=True) if folder.is_dir() else contextlib.nullcontext()
 
 
 def _as_plain(name: str, array: Array) -> Array:
@@ -148,13 +160,57 @@ def _digest(content: bytes | memoryview) -> str:
 
 def _encode(value: object) -> bytes:
     """One spelling for one value, so that hashes can be compared."""
+    _check_depth(value)
     try:
-        return json.dumps(value, indent=1, sort_keys=True).encode()
-    except TypeError as error:
+        return _ENCODER.encode(value).encode()
+    except (TypeError, RecursionError) as error:
         raise TypeError(
             f"[checkpoint] values must be None, bool, int, float, str, or lists and dicts of "
             f"them: {error}. Store arrays as arrays, other objects in such a form."
         ) from error
+
+
+def _hash_of(value: object) -> str:
+    """The digest of the one spelling, which never lies in memory as a whole."""
+    digest = hashlib.blake2b(digest_size=32)
+    for chunk in _ENCODER.iterencode(value):
+        digest.update(chunk.encode())
+    return digest.hexdigest()
+
+
+def _check_depth(value: object) -> None:
+    """ValueError for nesting that would be slow to write, and could not be read."""
+    level: list[Any] = [value] if isinstance(value, (list, tuple, dict)) else []
+    for _ in range(_DEEPEST):
+        inside = (
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (list, tuple, dict))
+        )
+        level = list({id(inner): inner for inner in inside}.values())
+        if not level:
+            return
+    raise ValueError(
+        f"[checkpoint] values may be nested {_DEEPEST} levels deep: got more. Store them flat."
+    )
+
+
+def parse(content: bytes) -> Any:
+    """A value from JSON, whoever has written it.
+
+    Raises:
+        ValueError: It is none, or would need much memory.
+    """
+    items = sum(content.count(mark) for mark in (b",", b"[", b"{"))
+    if items > _MOST_ITEMS:
+        raise ValueError(f"{items} items, where at most {_MOST_ITEMS} are expected")
+    try:
+        value = json.loads(content.decode("ascii"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    _check_depth(value)
+    return value
 
 
 def _manifest_bytes(
@@ -167,88 +223,194 @@ def _manifest_bytes(
         "arrays": entries,
         "values": json.loads(_encode(dict(values))),  # now hashed as it will be read
     }
-    return _encode({**manifest, "blake2b": _digest(_encode(manifest))})
+    content = _encode({**manifest, "blake2b": _hash_of(manifest)})
+    items = sum(content.count(mark) for mark in (b",", b"[", b"{"))
+    if len(content) > MOST_BYTES or items > _MOST_ITEMS:
+        raise ValueError(
+            f"[checkpoint] the list of names and values may take {MOST_BYTES} bytes and hold "
+            f"{_MOST_ITEMS} items: got {len(content)} and {items}. Store many values as one array."
+        )
+    return content
 
 
-def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+def _header(entries: Mapping[str, Mapping[str, Any]]) -> tuple[bytes, dict[str, int]]:
+    """The beginning of a safetensors file, and how many bytes each array has, in their order."""
+    kinds = {name: np.dtype(entry["dtype"]) for name, entry in entries.items()}
+    # Large items first: every array is aligned to its item size, as readers expect.
+    order = sorted(entries, key=lambda name: (-kinds[name].itemsize, name))
+    header: dict[str, Json] = {}
+    sizes: dict[str, int] = {}
+    offset = 0
+    for name in order:
+        shape = list(entries[name]["shape"])
+        sizes[name] = math.prod(shape) * kinds[name].itemsize
+        header[name] = {
+            "dtype": _DTYPE_NAMES[kinds[name].name],
+            "shape": shape,
+            "data_offsets": [offset, offset + sizes[name]],
+        }
+        offset += sizes[name]
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text, sizes
+
+
+def _write_arrays(
+    path: Path, arrays: Mapping[str, Array], entries: Mapping[str, Mapping[str, Any]]
+) -> None:
     """Writes the safetensors format: header length, header, then the bytes of each array.
 
     The library's writer is not used: it turns a full disk into an error without an `errno`.
     """
-    # Large items first: every array is aligned to its item size, as readers expect.
-    order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
-    header: dict[str, Json] = {}
-    offset = 0
-    for name in order:
-        array = arrays[name]
-        header[name] = {
-            "dtype": _DTYPE_NAMES[array.dtype.name],
-            "shape": list(array.shape),
-            "data_offsets": [offset, offset + array.nbytes],
-        }
-        offset += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    parts = [_bytes_of(arrays[name]) for name in order]
-    _files.write_new_file(path, len(text).to_bytes(8, "little"), text, *parts)
+    header, sizes = _header(entries)
+    _files.write_new_file(path, header, *(_bytes_of(arrays[name]) for name in sizes))
 
 
 def _put_in_place(temporary: Path, target: Path, arrays_name: str) -> None:
     """Makes the finished temporary folder the target, or moves its files over the older ones."""
+    if target.is_symlink():
+        raise NotADirectoryError(errno.ENOTDIR, "it is a symbolic link, which is not followed")
     if not target.exists():
         os.rename(temporary, target)
-        _files.sync_folder(target.parent)
+        _sync_published(target.parent, target)
         return
     # A folder cannot be renamed onto another. The manifest goes last: until then it is the old
     # one, whose array file has another name and is still there.
     os.replace(temporary / arrays_name, target / arrays_name)
     _files.sync_folder(target)
     os.replace(temporary / _MANIFEST_NAME, target / _MANIFEST_NAME)
-    _files.sync_folder(target)
-    for path in target.glob("arrays-*.safetensors"):
-        if path.name != arrays_name:
-            os.unlink(path)
+    _sync_published(target, target)
+    with contextlib.suppress(OSError):  # the next save tries again
+        for path in target.iterdir():
+            if _ARRAYS_NAME.fullmatch(path.name) and path.name != arrays_name:
+                os.unlink(path)
+
+
+def _sync_published(folder: Path, target: Path) -> None:
+    with explained_errors("flush", target):
+        _files.sync_folder(folder)
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a folder holds what `save` writes, and nothing else: such a folder may be deleted."""
+    try:
+        if path.is_symlink():
+            return False
+        found = {item.name for item in path.iterdir() if item.is_file() and not item.is_symlink()}
+        arrays = {name for name in found if _ARRAYS_NAME.fullmatch(name)}
+        return bool(arrays) and {item.name for item in path.iterdir()} == arrays | {_MANIFEST_NAME}
+    except OSError:
+        return False
 
 
 def _read_manifest(target: Path) -> dict[str, Any]:
     path = target / _MANIFEST_NAME
-    if not path.is_file():
+    try:
+        content = _files.read_file(path, MOST_BYTES)
+        manifest = parse(content)
+        version = manifest["version"] if manifest["format"] == _FORMAT else None
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise FileNotFoundError(
             f"[checkpoint] a checkpoint folder must hold {_MANIFEST_NAME}: {target} "
             + ("does not. " if target.exists() else "does not exist. ")
             + "Give the path that save() or write() returned, or latest_checkpoint(folder)."
-        )
-    content = path.read_bytes()
-    try:
-        manifest = json.loads(content)
-        version = manifest["version"] if manifest["format"] == _FORMAT else None
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise _corrupt(path, "be a manifest in JSON", f"{len(content)} bytes ({error})") from error
-    if version != _FORMAT_VERSION:
+        raise corrupt(path, "be a manifest in JSON", f"{_text(error)}") from error
+    if version != _FORMAT_VERSION or isinstance(version, bool):
         raise CorruptCheckpointError(
             f"[checkpoint] {path} must have the format {_FORMAT!r}, version {_FORMAT_VERSION}: "
-            f"got {manifest['format']!r}, {version}. Read it with the version that wrote it."
+            f"got {manifest['format']!r:.40}, {version!r:.40}. Read it with the version that wrote "
+            "it."
         )
     expected = manifest.pop("blake2b", None)
-    if (found := _digest(_encode(manifest))) != expected:
-        raise _corrupt(path, f"have the hash {expected}", found)
+    if (found := _hash_of(manifest)) != expected:
+        raise corrupt(path, f"have the hash {expected!r:.80}", found)
+    _check_manifest(path, manifest)
     return manifest  # type: ignore[no-any-return]
 
 
-def _read_arrays(path: Path) -> dict[str, Array]:
-    import safetensors
-    import safetensors.numpy
+def _check_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    """Whether all is of the kind that `save` writes; a hash can be made by anyone."""
+    name, entries, values = (manifest.get(key) for key in ("arrays_file", "arrays", "values"))
+    if not (isinstance(name, str) and _ARRAYS_NAME.fullmatch(name)):
+        raise corrupt(path, "name an array file of its folder", f"{name!r:.80}")
+    if not isinstance(values, dict) or not isinstance(entries, dict):
+        kinds = f"{type(entries).__name__} and {type(values).__name__}"
+        raise corrupt(path, "hold arrays and values by name", kinds)
+    for key, entry in entries.items():
+        if not _is_entry(entry):
+            raise corrupt(path, f"give dtype, shape and hash of {key!r:.80}", f"{entry!r:.80}")
 
-    if not path.is_file():
-        raise _corrupt(path, "exist", "no such file")
+
+def _is_entry(entry: object) -> bool:
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "blake2b"}:
+        return False
+    shape = entry["shape"]
+    return (
+        isinstance(entry["dtype"], str)
+        and entry["dtype"] in _DTYPE_NAMES
+        and isinstance(entry["blake2b"], str)
+        and isinstance(shape, list)
+        and len(shape) <= _MOST_AXES
+        and all(type(n) is int and 0 <= n < 2**62 for n in shape)
+    )
+
+
+def _open_arrays(path: Path) -> io.FileIO:
     try:
-        return safetensors.numpy.load_file(path)
-    except safetensors.SafetensorError as error:
-        size = path.stat().st_size
-        raise _corrupt(path, "be a safetensors file", f"{size} bytes ({error})") from error
+        return _files.open_file(path)
+    except FileNotFoundError as error:
+        raise corrupt(path, "exist", "no such file") from error
+    except _files.UnusableFileError as error:
+        raise corrupt(path, "be a file", str(error)) from error
 
 
-def _corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:
+def _read_arrays(
+    path: Path, file: io.FileIO, entries: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Array]:
+    """The arrays, once header and size are those that the manifest asks for."""
+    header, sizes = _header(entries)
+    size = os.fstat(file.fileno()).st_size
+    if size != (expected := len(header) + sum(sizes.values())):
+        raise corrupt(path, f"have {expected} bytes", f"{size}")
+    found = bytearray(len(header))
+    if _fill(file, memoryview(found)) < len(header) or found != header:
+        raise corrupt(path, "begin with the header of its arrays", "another one")
+    arrays = {}
+    for name in sizes:
+        entry = entries[name]
+        try:
+            array = np.empty(entry["shape"], np.dtype(entry["dtype"]).newbyteorder("<"))
+        except MemoryError as error:
+            raise MemoryError(
+                f"[checkpoint] {path} must fit into memory: got {sizes[name]} bytes for {name!r}."
+            ) from error
+        except ValueError as error:  # beyond what NumPy can count
+            raise corrupt(path, f"hold the array {name!r:.80}", f"{entry['shape']}") from error
+        if _fill(file, _bytes_of(array)) < sizes[name]:
+            raise corrupt(path, f"hold the array {name!r}", "the end of the file")
+        if (digest := _digest(_bytes_of(array))) != entry["blake2b"]:
+            told = f"one with blake2b {digest}"
+            raise corrupt(path, f"hold the array {name!r} as {dict(entry)}", told)
+        arrays[name] = array
+    return arrays
+
+
+def _fill(file: io.FileIO, view: memoryview) -> int:
+    """Reads into all of a buffer, if there is so much."""
+    done = 0
+    while done < len(view) and (count := file.readinto(view[done : done + _PIECE])):
+        done += count
+    return done
+
+
+def _text(error: Exception) -> str:
+    return f"{str(error):.120} ({type(error).__name__})"
+
+
+def corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:
+    """An error for a file that breaks a rule."""
     return CorruptCheckpointError(
         f"[checkpoint] {path} must {rule}: got {found}. The checkpoint is damaged: restore an "
         "older one."
@@ -256,22 +418,38 @@ def _corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:
 
 
 @contextlib.contextmanager
-def _explained_errors(action: str, target: Path, size: int = 0) -> Iterator[None]:
-    """Gives the system's errors the path, the values and a way out."""
+def explained_errors(action: str, target: Path, size: int = 0) -> Iterator[None]:
+    """Gives the system's errors the path, the values and a way out.
+
+    Args:
+        action: What is done to the target: "save", "flush", "list", "delete" or "read".
+        target: The checkpoint.
+        size: Bytes that are needed on the disk.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # one of ours
+        if error.errno is None or str(error.strerror).startswith("[checkpoint]"):  # one of ours
             raise
-        if error.errno in _FULL_DISK:
-            free = shutil.disk_usage(_existing_parent(target)).free
-            advice = f"{size} bytes are needed, {free} are free: make room or choose another disk"
-        elif action == "save":
-            advice = "nothing was changed; choose a folder that this user may write to"
-        else:
-            advice = "check that this user may read it"
-        message = f"[checkpoint] cannot {action} {target}: {error.strerror}. {advice}."
+        message = (
+            f"[checkpoint] cannot {action} {target}: {error.strerror}. "
+            f"{_advice(action, error, target, size)}."
+        )
         raise OSError(error.errno, message) from error
+
+
+def _advice(action: str, error: OSError, target: Path, size: int) -> str:
+    if error.errno in _FULL_DISK:
+        free = "an unknown number"
+        with contextlib.suppress(OSError):
+            free = str(shutil.disk_usage(_existing_parent(target)).free)
+        return f"{size} bytes are needed, {free} are free: make room or choose another disk"
+    return {
+        "save": "nothing was changed; choose a folder that this user may write to",
+        "flush": "it is written, but a power cut may lose it; look at the disk, and save again",
+        "list": "it is written, but not listed as the latest; look at the disk, and save again",
+        "delete": "newer checkpoints are complete; delete it by hand, or let the next save try",
+    }.get(action, "check that this user may read it, and look at the disk")
 
 
 def _existing_parent(path: Path) -> Path:

@@ -20,6 +20,7 @@ import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -28,7 +29,11 @@ import numpy.typing as npt
 Leaf: TypeAlias = "npt.NDArray[Any] | bool | int | float | str | None"
 Keyed: TypeAlias = "dict[str, Leaf]"
 
-_PENDING = "_pending_restore"
+_DEEPEST = 64  # names from the root to a value
+_MOST_NAMES = 60_000  # in all
+_MOST_CHARACTERS = 16 << 20  # in the ways to all of them
+# By id; not in the objects, whose attributes are their owner's. Entries go with their objects.
+_waiting: dict[int, tuple[weakref.ref[Any], Node]] = {}
 _LEAF_TYPES = (np.ndarray, np.generic, bool, int, float, str, type(None))
 
 
@@ -49,7 +54,7 @@ class Trackable(Protocol):
     """
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
-        """Names and parts. Arrays may share memory with the object: they are written at once.
+        """Names and parts. Arrays that can be written to are copied, others taken as they are.
 
         Objects that hang together share them: a part reached by several ways is stored once.
         """
@@ -58,13 +63,44 @@ class Trackable(Protocol):
     def _restore_state(self, values: Mapping[str, Leaf]) -> None:
         """Takes some or all of its own leaves, by the names of `_checkpoint_state`.
 
-        Shapes and dtypes of arrays are those of the present state: this is checked before. Must
-        write the storage directly even while a function is being traced, and copy the arrays.
+        Shapes and dtypes of arrays and the kinds of values are those of the present state: this is
+        checked before. Must write the storage directly even while a function is being traced, and
+        copy the arrays. If it fails, it is called again with what there was before.
         """
         ...
 
 
-@dataclass(eq=False)
+class Undo:
+    """Takes back, in reverse order, what a restore has done, if an exception leaves the block."""
+
+    def __init__(self) -> None:
+        self._actions: list[Callable[[], object]] = []
+
+    def add(self, action: Callable[[], object]) -> None:
+        """Notes how to take back what is done next."""
+        self._actions.append(action)
+
+    def __enter__(self) -> Undo:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        if kind is None:
+            return
+        failed: list[Exception] = []
+        for action in reversed(self._actions):
+            try:
+                action()
+            except KeyboardInterrupt:  # Ctrl-C pressed twice
+                action()
+            except Exception as error:  # the others are set back all the same
+                failed.append(error)
+        if failed:
+            raise RuntimeError(
+                "[checkpoint] what a failed restore has changed must be set back: got "
+                f"{type(failed[0]).__name__}: {failed[0]!s:.200}. Make the objects anew."
+            ) from failed[0]
+
+
 class Node:
     """One name of a restored checkpoint: its value, and the names below it.
 
@@ -75,19 +111,16 @@ class Node:
             one node with several parents.
     """
 
-    key: str
-    has_value: bool = False
-    value: Leaf = None
-    children: dict[str, Node] = field(default_factory=dict)
-    # Weak references, so that the variables of a failed trace can go; the next ones then get the
-    # value again. Several, because what was one object may be restored into two.
-    _receivers: list[Callable[[], object | None]] = field(default_factory=list)
+    __slots__ = ("__weakref__", "_receivers", "children", "has_value", "key", "value")
 
-    def child(self, name: str) -> Node:
-        """The node below, made if absent."""
-        if name not in self.children:
-            self.children[name] = Node(f"{self.key}/{name}" if self.key else name)
-        return self.children[name]
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.has_value = False
+        self.value: Leaf = None
+        self.children: dict[str, Node] = {}
+        # Weak references, so that the variables of a failed trace can go; the next ones then get
+        # the value again. Several, because what was one object may be restored into two.
+        self._receivers: list[Callable[[], object | None]] = []
 
     def is_given_to(self, receiver: object) -> bool:
         """Whether this object has got the value already."""
@@ -102,21 +135,32 @@ class Node:
 
     def unused(self) -> list[str]:
         """Keys at and below this node whose value nobody has got."""
-        return [node.key for node in self._walk({}) if node.has_value and not node._is_given()]
+        return [node.key for node in self._walk() if node.has_value and not node._is_given()]
 
     def used(self) -> list[str]:
         """Keys at and below this node whose value some object has got."""
-        return [node.key for node in self._walk({}) if node.has_value and node._is_given()]
+        return [node.key for node in self._walk() if node.has_value and node._is_given()]
 
     def _is_given(self) -> bool:
         return any(reference() is not None for reference in self._receivers)
 
-    def _walk(self, seen: dict[int, Node]) -> Iterator[Node]:
-        if id(self) not in seen:
-            seen[id(self)] = self
-            yield self
-            for child in self.children.values():
-                yield from child._walk(seen)
+    def take_back(self, receivers: list[Callable[[], object | None]]) -> None:
+        """Makes these the ones who have got the value."""
+        self._receivers = receivers
+
+    def receivers(self) -> list[Callable[[], object | None]]:
+        """References to those who have got the value."""
+        return list(self._receivers)
+
+    def _walk(self) -> Iterator[Node]:
+        seen: set[int] = set()
+        ahead = [self]
+        while ahead:
+            node = ahead.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                ahead.extend(reversed(node.children.values()))
 
 
 @dataclass
@@ -124,8 +168,9 @@ class _Gift:
     """Values about to be given to an object."""
 
     receiver: Any  # Trackable: containers have no leaves
-    values: dict[str, Leaf]
-    nodes: list[Node]
+    values: dict[str, Leaf] = field(default_factory=dict)
+    present: dict[str, Leaf] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
 
 
 def collect(root: Trackable) -> tuple[Keyed, dict[str, str]]:
@@ -144,7 +189,12 @@ def collect(root: Trackable) -> tuple[Keyed, dict[str, str]]:
     aliases: dict[str, str] = {}
     seen: dict[int, tuple[str, object]] = {}  # holds the objects, so that no id comes twice
 
-    def visit(item: object, key: str) -> None:
+    def visit(item: object, key: str, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise ValueError(
+                f"[checkpoint] objects may hang {_DEEPEST} levels below the root: got more for "
+                f"{key[:60]!r}... Keep them in a flat list."
+            )
         if isinstance(item, Trackable):  # a container is part of its owner, not a thing to share
             if id(item) in seen:
                 aliases[key] = seen[id(item)][0]
@@ -153,33 +203,64 @@ def collect(root: Trackable) -> tuple[Keyed, dict[str, str]]:
             _release(item)
         for name, part in _state_of(item, key).items():
             if isinstance(part, _LEAF_TYPES):
-                leaves[_join(key, name)] = _plain(part)
+                leaves[_join(key, name)] = _copied(part)
             else:
-                visit(part, _join(key, name))
+                visit(part, _join(key, name), depth + 1)
 
-    visit(root, "")
+    visit(root, "", 0)
     return leaves, aliases
 
 
 def build_tree(leaves: Mapping[str, Leaf], aliases: Mapping[str, str]) -> Node:
-    """The nodes of a stored checkpoint, from what `collect` returned."""
+    """The nodes of a stored checkpoint, from what `collect` returned.
+
+    Raises:
+        ValueError: These are keys that `collect` does not make.
+    """
     root = Node("")
+    known = {"": root}
+    room = _MOST_CHARACTERS
+
+    def node_at(key: str) -> Node:
+        nonlocal room
+        ahead = []
+        while key not in known:
+            ahead.append(key)
+            room -= len(key)
+            key = key.rpartition("/")[0]
+            if len(ahead) > _DEEPEST + 1 or len(known) > _MOST_NAMES or room < 0:
+                raise ValueError(
+                    f"more than {_MOST_NAMES} names, {_MOST_CHARACTERS} characters in them, or "
+                    f"{_DEEPEST} levels of them"
+                )
+        for deeper in reversed(ahead):
+            parent, _, name = deeper.rpartition("/")
+            known[deeper] = known[parent].children[name] = Node(deeper)
+        return known[key] if not ahead else known[ahead[0]]
+
     for key, leaf in leaves.items():
-        node = _node_at(root, key)
+        node = node_at(key)
         node.has_value, node.value = True, leaf
     for alias, key in aliases.items():
+        if alias in known:
+            raise ValueError(f"an object and another way to it under one name, {alias[:60]!r}")
         parent, _, name = alias.rpartition("/")
-        _node_at(root, parent).children[name] = _node_at(root, key)
+        node_at(parent).children[name] = known[alias] = node_at(key)
     return root
 
 
-def restore_tree(root: Trackable, tree: Node) -> None:
+def restore_tree(root: Trackable, tree: Node, undo: Undo) -> None:
     """Gives the values of a checkpoint to the objects that exist, and keeps the rest for later.
 
+    Args:
+        root: What the checkpoint is restored into.
+        tree: The checkpoint.
+        undo: Learns how to take all of it back.
+
     Raises:
-        ValueError: A stored value does not fit its object. Nothing has been changed then.
+        ValueError: A stored value does not fit its object.
     """
-    _give(root, tree)
+    _give(root, tree, undo)
 
 
 def restore_pending(owner: Trackable) -> None:
@@ -201,9 +282,10 @@ def restore_pending(owner: Trackable) -> None:
         ...         self.kernel = Variable(initial)
         ...         restore_pending(self)
     """
-    node: Node | None = getattr(owner, _PENDING, None)
+    node = _awaited(owner)
     if node is not None:
-        _give(owner, node)
+        with Undo() as undo:
+            _give(owner, node, undo)
 
 
 def missing_keys(root: Trackable, tree: Node) -> list[str]:
@@ -211,60 +293,102 @@ def missing_keys(root: Trackable, tree: Node) -> list[str]:
     leaves, aliases = collect(root)
     present = build_tree(leaves, aliases)
     missing = []
-
-    def compare(node: Node, stored: Node | None, seen: set[tuple[int, int]]) -> None:
+    seen: set[tuple[int, int]] = set()
+    ahead: list[tuple[Node, Node | None]] = [(present, tree)]
+    while ahead:
+        node, stored = ahead.pop()
         if (id(node), id(stored)) in seen:
-            return
+            continue
         seen.add((id(node), id(stored)))
         if node.has_value and not (stored and stored.has_value):
             missing.append(node.key)
-        for name, child in node.children.items():
-            compare(child, stored.children.get(name) if stored else None, seen)
-
-    compare(present, tree, set())
+        ahead += [
+            (child, stored.children.get(name) if stored else None)
+            for name, child in reversed(node.children.items())
+        ]
     return missing
 
 
-def _give(root: Trackable, tree: Node) -> None:
+def _give(root: Trackable, tree: Node, undo: Undo) -> None:
     """Gives values to the objects from `root` on, and lets the others wait at these objects."""
-    match = _Match()
-    match.visit(root, tree)
+    match = _Match(root, tree)
     for gift in match.gifts:
+        before = {name: _copied(part) for name, part in gift.present.items()}
+        undo.add(partial(gift.receiver._restore_state, before))
         for node in gift.nodes:
+            undo.add(partial(node.take_back, node.receivers()))
             node.give_to(gift.receiver)
     for item, node in match.pairs.values():
-        # Bypasses classes that watch their attributes; an object without room cannot wait.
-        with contextlib.suppress(AttributeError, TypeError):
-            object.__setattr__(item, _PENDING, node if item is root or node.unused() else None)
+        undo.add(partial(_let_wait, item, _awaited(item)))
+        _let_wait(item, node if item is root or node.unused() else None)
     for gift in match.gifts:
-        gift.receiver._restore_state(gift.values)
+        try:
+            gift.receiver._restore_state(gift.values)
+        except Exception as error:
+            keys = ", ".join(repr(node.key) for node in gift.nodes[:3])
+            if isinstance(error, MemoryError):
+                raise MemoryError(
+                    f"[checkpoint] no memory is left for {keys}; nothing has been changed."
+                ) from error
+            raise ValueError(
+                f"[checkpoint] {type(gift.receiver).__name__} must take the values stored as "
+                f"{keys}: got {type(error).__name__}: {error!s:.200}. Restore into objects like "
+                "those that were saved; nothing has been changed."
+            ) from error
+
+
+def _awaited(item: object) -> Node | None:
+    """The node whose values wait for parts of this object."""
+    reference, node = _waiting.get(id(item), (None, None))
+    return node if reference is not None and reference() is item else None
+
+
+def _let_wait(item: object, node: Node | None) -> None:
+    """Lets the values of a node wait for parts of this object; None: no values wait any more."""
+    key = id(item)
+    if node is None:
+        _waiting.pop(key, None)
+        return
+    with contextlib.suppress(TypeError):  # containers and the like cannot wait
+        _waiting[key] = (weakref.ref(item, lambda gone: _forget(key, gone)), node)
+
+
+def _forget(key: int, gone: object) -> None:
+    if _waiting.get(key, (None,))[0] is gone:
+        del _waiting[key]
 
 
 class _Match:
     """Pairs objects with nodes, and finds the values that the objects have not got yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: object, tree: Node) -> None:
         self.gifts: list[_Gift] = []
         # Holds the objects, so that no id comes twice.
         self.pairs: dict[tuple[int, int], tuple[object, Node]] = {}
+        ahead = [(root, tree)]
+        while ahead:
+            item, node = ahead.pop()
+            if (id(item), id(node)) not in self.pairs:
+                self.pairs[id(item), id(node)] = (item, node)
+                ahead.extend(reversed(self._parts(item, node)))
 
-    def visit(self, item: object, node: Node) -> None:
-        if (id(item), id(node)) in self.pairs:
-            return
-        self.pairs[id(item), id(node)] = (item, node)
-        gift = _Gift(item, {}, [])
+    def _parts(self, item: object, node: Node) -> list[tuple[object, Node]]:
+        """Notes the values of an object; returns its parts that have state, with their nodes."""
+        gift = _Gift(item)
+        parts = []
         for name, part in _state_of(item, node.key).items():
             below = node if name == "" else node.children.get(_escape(name))
             if below is None:
                 continue
             if not isinstance(part, _LEAF_TYPES):
-                self.visit(part, below)
+                parts.append((part, below))
             elif below.has_value and not below.is_given_to(item):
                 _check_fit(below, _plain(part))
-                gift.values[name] = below.value
+                gift.values[name], gift.present[name] = below.value, part
                 gift.nodes.append(below)
         if gift.values:
             self.gifts.append(gift)
+        return parts
 
 
 def _check_fit(node: Node, present: Leaf) -> None:
@@ -274,6 +398,14 @@ def _check_fit(node: Node, present: Leaf) -> None:
             f"[checkpoint] arrays are restored into arrays, values into values: {node.key!r} is "
             f"{type(present).__name__}, stored is {type(stored).__name__}. Restore into objects "
             "like those that were saved."
+        )
+    if None not in (_kind_of_value(stored), _kind_of_value(present)) and (
+        _kind_of_value(stored) != _kind_of_value(present)
+    ):
+        raise ValueError(
+            f"[checkpoint] values are restored into values of their kind: {node.key!r} is "
+            f"{present!r:.40}, stored is {stored!r:.40}. Restore into objects like those that were "
+            "saved."
         )
     if (
         isinstance(stored, np.ndarray)
@@ -285,6 +417,21 @@ def _check_fit(node: Node, present: Leaf) -> None:
             f"{present.dtype}, stored is {stored.shape} {stored.dtype}. Restore into objects like "
             "those that were saved."
         )
+
+
+def _kind_of_value(value: Leaf) -> str | None:
+    """Kinds can take each other's place; what is None is not known yet, and may be of any."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, (int, float)):
+        return "number"
+    return "str" if isinstance(value, str) else None
+
+
+def _copied(leaf: Any) -> Leaf:
+    """The leaf as it is now, whatever becomes of the object."""
+    plain = _plain(leaf)
+    return plain.copy() if isinstance(plain, np.ndarray) and plain.flags.writeable else plain
 
 
 def _plain(leaf: Any) -> Leaf:
@@ -316,9 +463,9 @@ def _state_of(item: object, key: str) -> Mapping[str, Any]:
 
 def _release(item: object) -> None:
     """Lets go of waited-for values once all of them are given."""
-    node: Node | None = getattr(item, _PENDING, None)
+    node = _awaited(item)
     if node is not None and not node.unused():
-        object.__setattr__(item, _PENDING, None)
+        _let_wait(item, None)
 
 
 def _join(key: str, name: str) -> str:
@@ -330,9 +477,3 @@ def _join(key: str, name: str) -> str:
 def _escape(name: str) -> str:
     """The name without the character that parts keys."""
     return name.replace("%", "%25").replace("/", "%2F")
-
-
-def _node_at(root: Node, key: str) -> Node:
-    for name in key.split("/") if key else ():
-        root = root.child(name)
-    return root

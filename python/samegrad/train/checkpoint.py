@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
+from samegrad import _core
 from samegrad.train import _state_file, _storage
-from samegrad.train._storage import Json
+from samegrad.train._storage import Json, corrupt
 from samegrad.train._trackable import (
     Leaf,
     Node,
+    Undo,
     build_tree,
     collect,
     missing_keys,
@@ -105,6 +109,10 @@ class Checkpoint:
     def write(self, file_prefix: str | os.PathLike[str]) -> str:
         """Writes all state into the folder of this name, replacing an older one at once.
 
+        It may be called in a thread while another one trains: all variables are then of the same
+        step. What a Python program keeps besides, such as the place in the data or its own
+        counters, belongs to its loop: save these between two steps.
+
         Args:
             file_prefix: The folder.
 
@@ -114,7 +122,16 @@ class Checkpoint:
         Raises:
             OSError: The disk is full, the folder not writable, or the like; nothing has changed.
         """
-        leaves, aliases = collect(self)
+        with _core.HeldState():  # a step of another thread is in it as a whole, or not at all
+            leaves, aliases = collect(self)
+            provided = {name: provider.save() for name, provider in _providers.items()}
+        try:
+            build_tree(leaves, aliases)  # what could not be read is not written
+        except ValueError as error:
+            raise ValueError(
+                f"[checkpoint] the names of all objects must not be too many: got {error}. Store "
+                "many values as one array."
+            ) from error
         arrays = {}
         values: dict[str, Json] = {}
         for key, leaf in leaves.items():
@@ -125,7 +142,7 @@ class Checkpoint:
         manifest: dict[str, Json] = {
             "values": values,
             "aliases": cast(Json, aliases),
-            "providers": {name: provider.save() for name, provider in _providers.items()},
+            "providers": provided,
         }
         path = os.fspath(file_prefix)
         _storage.save(path, arrays, manifest)
@@ -156,6 +173,7 @@ class Checkpoint:
         except BaseException:
             object.__setattr__(self, "_save_count", before)
             raise
+        _state_file.remove_obsolete(os.path.dirname(path) or ".")
         return path
 
     def read(self, save_path: str | os.PathLike[str]) -> CheckpointLoadStatus:
@@ -172,7 +190,8 @@ class Checkpoint:
             ValueError: The checkpoint is damaged, or a value does not fit its object. Nothing has
                 been changed then.
         """
-        return self._read(save_path)[0]
+        with Undo() as undo:
+            return self._read(save_path, undo)[0]
 
     def restore(self, save_path: str | os.PathLike[str] | None) -> CheckpointLoadStatus:
         """Restores all state; values of objects that do not exist yet are kept until they do.
@@ -191,21 +210,25 @@ class Checkpoint:
         """
         if save_path is None:
             return CheckpointLoadStatus(self, None, "")
-        status, provided = self._read(save_path)
-        for name, value in provided.items():
-            if name in _providers:
-                _providers[name].restore(value)
+        with Undo() as undo:
+            status, provided = self._read(save_path, undo)
+            for name, value in provided.items():
+                if name in _providers:
+                    _restore_provider(name, value, os.fspath(save_path), undo)
         return status
 
     def _read(
-        self, save_path: str | os.PathLike[str]
+        self, save_path: str | os.PathLike[str], undo: Undo
     ) -> tuple[CheckpointLoadStatus, Mapping[str, Json]]:
         arrays, manifest = _storage.load(save_path)
-        leaves = cast("dict[str, Leaf]", {**arrays, **cast("dict[str, Json]", manifest["values"])})
-        tree = build_tree(leaves, cast("dict[str, str]", manifest["aliases"]))
-        restore_tree(self, tree)
-        status = CheckpointLoadStatus(self, tree, os.fspath(save_path))
-        return status, cast("dict[str, Json]", manifest["providers"])
+        path = os.fspath(save_path)
+        values, aliases, provided = _sections(path, manifest)
+        try:
+            tree = build_tree({**arrays, **values}, aliases)
+        except ValueError as error:
+            raise corrupt(Path(path), "name values as `save` does", str(error)) from error
+        restore_tree(self, tree, undo)
+        return CheckpointLoadStatus(self, tree, path), provided
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
         return {**self._objects, "save_counter": self._save_count}
@@ -213,6 +236,8 @@ class Checkpoint:
     def _restore_state(self, values: Mapping[str, Leaf]) -> None:
         for name, value in values.items():
             if name == "save_counter":
+                if type(value) is not int or value < 0:
+                    raise ValueError(f"it must be a count of saves: got {value!r:.40}")
                 object.__setattr__(self, "_save_count", value)
             else:
                 self._objects[name] = value
@@ -278,6 +303,35 @@ class CheckpointLoadStatus:
                 "first, or do not check."
             )
         return self._tree
+
+
+def _sections(
+    path: str, manifest: Mapping[str, Json]
+) -> tuple[dict[str, Leaf], dict[str, str], dict[str, Json]]:
+    """The values, the aliases and what the providers gave, if they are of the right types."""
+    sections = [manifest.get(name) for name in ("values", "aliases", "providers")]
+    values, aliases, provided = sections
+    if not (
+        isinstance(values, dict)
+        and isinstance(aliases, dict)
+        and isinstance(provided, dict)
+        and all(isinstance(v, (bool, int, float, str, type(None))) for v in values.values())
+        and all(isinstance(v, str) for v in aliases.values())
+    ):
+        kinds = ", ".join(type(section).__name__ for section in sections)
+        rule = "hold values, aliases and providers by name"
+        raise corrupt(Path(path), rule, f"{kinds}, or others inside")
+    return cast("dict[str, Leaf]", values), cast("dict[str, str]", aliases), provided
+
+
+def _restore_provider(name: str, value: Json, path: str, undo: Undo) -> None:
+    provider = _providers[name]
+    undo.add(partial(provider.restore, provider.save()))
+    try:
+        provider.restore(value)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        found = f"{value!r:.80} ({type(error).__name__}: {error!s:.80})"
+        raise corrupt(Path(path), f"hold a {name} that can be restored", found) from error
 
 
 class SaveCounter(int):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from samegrad.train import _state_file
+from samegrad.train import _files, _state_file
 from samegrad.train.checkpoint import Checkpoint
 
 __all__ = ["CheckpointManager"]
@@ -25,7 +25,7 @@ class CheckpointManager:
         init_fn: Called by `restore_or_initialize` when there is no checkpoint.
 
     Raises:
-        ValueError: `max_to_keep` is below 1, or an interval has no step counter.
+        ValueError: `max_to_keep` is below 1, the name is a path, or an interval has no step counter.
 
     Example:
         >>> import samegrad as tf, tempfile
@@ -51,6 +51,11 @@ class CheckpointManager:
             raise ValueError(
                 f"[checkpoint] max_to_keep must be at least 1 or None: got {max_to_keep}. Pass "
                 "None to keep all."
+            )
+        if not _files.is_plain(checkpoint_name):
+            raise ValueError(
+                f"[checkpoint] checkpoint_name must be a name inside the directory: got "
+                f"{checkpoint_name!r}. Give the folder as `directory`."
             )
         if checkpoint_interval is not None and step_counter is None:
             raise ValueError(
@@ -119,14 +124,26 @@ class CheckpointManager:
         Raises:
             ValueError: The checkpoint is damaged, or does not fit the objects.
         """
-        path = self.latest_checkpoint
+        path = self._restore_latest()
         if path is not None:
-            self._checkpoint.restore(path)
             if self._step_counter is not None:
                 self._last_step = int(self._step_counter)
         elif self._init_fn is not None:
             self._init_fn()
         return path
+
+    def _restore_latest(self) -> str | None:
+        path = self.latest_checkpoint
+        while path is not None:
+            try:
+                self._checkpoint.restore(path)
+                return path
+            except FileNotFoundError:
+                newer = self.latest_checkpoint
+                if newer == path:
+                    raise
+                path = newer  # another process has saved, and deleted this one meanwhile
+        return None
 
     def _is_due(self, step: int) -> bool:
         if self._interval is None or self._last_step is None:

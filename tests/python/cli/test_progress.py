@@ -141,13 +141,13 @@ def test_plot_that_cannot_be_drawn_is_refused_before_the_training(tmp_path, monk
         check_plot(tmp_path / "a.png")
 
 
-def test_first_ctrl_c_asks_and_the_second_interrupts(capsys):
+def test_first_ctrl_c_asks_and_the_second_interrupts(capfd):
     before = signal.getsignal(signal.SIGINT)
     with StopSignal() as stop:
         assert not stop.is_set
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set
-        assert "Stopping after this step" in capsys.readouterr().err
+        assert "Stopping after this step" in capfd.readouterr().err
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) == before

@@ -109,6 +109,7 @@ def manager(folder: Path) -> int:
     def save(number: int) -> None:
         _storage.save(folder / f"ckpt-{number}", NEW, {"n": number})
         _state_file.record_save(folder / f"ckpt-{number}", max_to_keep=2)
+        _state_file.remove_obsolete(folder)
 
     for number in (1, 2):
         save(number)
@@ -125,9 +126,12 @@ def manager(folder: Path) -> int:
         for path in _state_file.all_checkpoints(folder):
             _storage.load(path)
         kept = {f"ckpt-{done - 1}", f"ckpt-{done}"}
-        # One checkpoint may be there that is not listed yet, and one that is not removed yet.
         assert names(folder) >= kept | {"checkpoint"}
-        assert len(names(folder)) <= (3 if finished else 5)
+        # One checkpoint may be there that is not listed yet, and some that are not removed yet.
+        listed, obsolete = _state_file._read_state(folder)
+        assert set(listed) == kept
+        more = set() if finished else {f"ckpt-{done + 1}", *obsolete}
+        assert names(folder) <= kept | {"checkpoint"} | more
 
     return killed_at_every_step(lambda: save(done + 1), check)
 

@@ -17,6 +17,7 @@ from samegrad.train import (
     CheckpointManager,
     CorruptCheckpointError,
     _storage,
+    _trackable,
     checkpoint,
     latest_checkpoint,
 )
@@ -221,7 +222,7 @@ def test_values_given_are_not_held_for_ever(tmp_path, trained):
     later = Model(3, 2)
     root = Checkpoint(model=later)
     root.restore(path)
-    node = weakref.ref(later.layers[0]._pending_restore)
+    node = weakref.ref(_trackable._awaited(later.layers[0]))
     later.build(4)
     root.save(tmp_path / "ckpt")
     gc.collect()

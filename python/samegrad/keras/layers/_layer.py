@@ -75,7 +75,7 @@ class Layer(HasWeights):
         self._batch_input_shape = self._input_shape_from(kwargs)
         self.built = False
         # What is in the attributes beside these is the user's.
-        self._internal = frozenset(set(vars(self)) - before) | {"_internal", "_pending_restore"}
+        self._internal = frozenset(set(vars(self)) - before) | {"_internal"}
 
     def _input_shape_from(self, kwargs: dict[str, Any]) -> tuple[int | None, ...] | None:
         """The shape that the layer's keyword arguments give for its input."""

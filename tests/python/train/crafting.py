@@ -1,0 +1,184 @@
+"""Changed checkpoints, as foreign programs and failing disks make them.
+
+Run as a command it makes any number of them: `python crafting.py --count 100000 --seed 0`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+import tracemalloc
+import warnings
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from samegrad.train import Checkpoint, _state_file, _storage
+from samegrad.train._storage import CorruptCheckpointError
+
+MOST_MEMORY = 64 << 20
+HOSTILE: tuple[Any, ...] = (
+    None, True, -1, 0, 1, 2**31, 2**63, 10**30, -(10**30), 0.5, float("nan"), float("inf"), "", ".",
+    "..", "../x", "/etc", "a/b", "\0", "\ud800", "é" * 300, "checkpoint", "a/" * 5000, [], {}, [[]],
+    [None], {"": None}, [2**40, 2**40], [10**30], ["x"] * 1000, "arrays-0123456789abcdef.safetensors",
+)  # fmt: skip
+
+
+def rehash(manifest: dict[str, Any]) -> bytes:
+    """A manifest with the hash that belongs to it, whoever has changed it."""
+    content = {name: value for name, value in manifest.items() if name != "blake2b"}
+    digest = _storage._digest(json.dumps(content, indent=1, sort_keys=True).encode())
+    return json.dumps({**content, "blake2b": digest}, indent=1, sort_keys=True).encode()
+
+
+def objects() -> Checkpoint:
+    """What is saved and restored into."""
+    return Checkpoint(
+        w=np.arange(12.0).reshape(3, 4), n=np.arange(5), on=np.array([True, False]), step=3, name="x"
+    )
+
+
+def change_json(value: Any, random: Random) -> Any:
+    """The value with something hostile in one place."""
+    if random.random() < 0.25 or not isinstance(value, (dict, list)) or not value:
+        return random.choice(HOSTILE)
+    if isinstance(value, list):
+        place = random.randrange(len(value))
+        return [change_json(v, random) if i == place else v for i, v in enumerate(value)]
+    name = random.choice(sorted(value))
+    changed = dict(value)
+    if random.random() < 0.15:
+        changed[str(random.choice(HOSTILE))] = changed.pop(name)
+    elif random.random() < 0.1:
+        del changed[name]
+    else:
+        changed[name] = change_json(changed[name], random)
+    return changed
+
+
+def change_bytes(content: bytes, random: Random) -> bytes:
+    """The bytes with some flipped, cut off, put in, or said twice."""
+    changed = bytearray(content)
+    for _ in range(random.choice((1, 1, 1, 2, 8))):
+        at = random.randrange(len(changed) + 1)
+        kind = random.randrange(5)
+        if kind == 0 and at < len(changed):
+            changed[at] ^= 1 << random.randrange(8)
+        elif kind == 1:
+            del changed[at:]
+        elif kind == 2:
+            changed[at:at] = random.randbytes(random.choice((1, 8, 1000)))
+        elif kind == 3:
+            changed[at:at] = changed[max(0, at - random.randrange(1, 200)) : at]
+        else:
+            changed[at:at] = random.choice((b"[" * 3000, b'{"a":' * 3000, b"9" * 5000, b"\0" * 99))
+    return bytes(changed)
+
+
+def mutate(folder: Path, random: Random) -> bool:
+    """Changes one file of a folder with checkpoints; says whether hashes can tell."""
+    checkpoint = folder / "ckpt-2"
+    manifest, state = checkpoint / "manifest.json", folder / "checkpoint"
+    (arrays,) = checkpoint.glob("arrays-*")
+    kind = random.randrange(5)
+    if kind == 0:
+        manifest.write_bytes(change_bytes(manifest.read_bytes(), random))
+    elif kind == 1:
+        arrays.write_bytes(change_bytes(arrays.read_bytes(), random))
+    elif kind == 2:
+        state.write_bytes(change_bytes(state.read_bytes(), random))
+    elif kind == 3:
+        state.write_text(json.dumps(change_json(json.loads(state.read_text()), random)))
+    else:
+        manifest.write_bytes(rehash(change_json_of(manifest, random)))
+    return kind != 4
+
+
+def change_json_of(manifest: Path, random: Random) -> dict[str, Any]:
+    while True:
+        changed = change_json(json.loads(manifest.read_text()), random)
+        if isinstance(changed, dict):
+            return changed
+
+
+def use(folder: Path, expected: dict[str, Any] | None) -> str:
+    """Restores and saves; says how it ended, once nothing is wrong.
+
+    Raises:
+        AssertionError: An altered value was loaded, something else was changed or deleted, or a
+            refusal is not ours.
+    """
+    root = objects()
+    root.w[...] = 7.0
+    before = {name: np.copy(value) for name, value in root._objects.items()}
+    outcome = "restored"
+    try:
+        path = _state_file.latest_checkpoint(folder)
+        root.restore(path or folder / "ckpt-2").expect_partial()
+    except (CorruptCheckpointError, FileNotFoundError, ValueError) as error:
+        assert str(error).startswith("[checkpoint] "), error
+        assert len(str(error)) < 3000, error
+        for name, value in before.items():
+            np.testing.assert_array_equal(root._objects[name], value)
+        outcome = type(error).__name__
+    else:
+        assert expected is None or same_values(root, expected)
+    try:
+        root.save(folder / "ckpt")
+    except CorruptCheckpointError as error:
+        assert str(error).startswith("[checkpoint] "), error
+    return outcome
+
+
+def same_values(root: Checkpoint, expected: dict[str, Any]) -> bool:
+    return all(np.array_equal(root._objects[name], value) for name, value in expected.items())
+
+
+def run(count: int, seed: int) -> Counter[str]:
+    """Makes and uses so many changed folders."""
+    outcomes: Counter[str] = Counter()
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # no disk has to wait
+    with tempfile.TemporaryDirectory(dir=memory) as parent, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # other kernels
+        good = Path(parent, "good")
+        root = objects()
+        for _ in range(2):
+            root.save(good / "ckpt")
+        precious = Path(parent, "x", "arrays-0123456789abcdef.safetensors")
+        precious.parent.mkdir()
+        precious.write_text("mine")
+        (good / "own").mkdir()
+        (good / "own" / "notes.txt").write_text("mine")
+        for number in range(count):
+            random = Random(f"{seed} {number}")
+            folder = Path(parent, "changed")
+            shutil.copytree(good, folder)
+            told_by_hashes = mutate(folder, random)
+            try:
+                outcomes[use(folder, dict(root._objects) if told_by_hashes else None)] += 1
+            except BaseException:
+                print(f"seed {seed}, number {number}")
+                raise
+            assert precious.read_text() == "mine", number
+            assert (folder / "own" / "notes.txt").read_text() == "mine", number
+            assert {path.name for path in Path(parent).iterdir()} == {"good", "x", "changed"}
+            shutil.rmtree(folder)
+    return outcomes
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    tracemalloc.start()
+    print(dict(run(given.count, given.seed)))
+    peak = tracemalloc.get_traced_memory()[1]
+    print(f"at most {peak / 2**20:.1f} MiB")
+    assert peak <= MOST_MEMORY
