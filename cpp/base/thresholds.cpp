@@ -29,15 +29,14 @@ constexpr Named kTable[] = {
     NAMED(parts_per_thread),
     NAMED(fused_block),
     NAMED(fused_piece),
-    NAMED(product_tree_bytes),
-    NAMED(product_tree_columns),
+    NAMED(tree_block_bytes),
     NAMED(all_reduce_block),
     NAMED(parallel_loop_work),
     NAMED(parallel_operation_bytes),
     NAMED(parallel_replica_bytes),
     NAMED(parallel_fused_elements),
     NAMED(parallel_product_work),
-    NAMED(parallel_segment_bytes),
+    NAMED(parallel_tree_work),
     NAMED(parallel_all_reduce_elements),
 };
 #undef NAMED

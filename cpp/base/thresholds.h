@@ -24,17 +24,15 @@ struct Thresholds {
   std::int64_t parts_per_thread = 4;    // enough to even out, few enough to keep partial sums small
   std::int64_t fused_block = 512;       // elements: a dozen registers fit into L1
   std::int64_t fused_piece = 16 << 10;  // elements that a thread takes at a time
-  std::int64_t product_tree_bytes = 16
-                                    << 10;  // a partial product per level of the tree stays in L2
-  std::int64_t product_tree_columns = 128;
-  std::int64_t all_reduce_block = 4096;  // elements: the stack of partial sums stays in L1
+  std::int64_t tree_block_bytes = 16 << 10;  // of a state: it stays in L1 through the tree
+  std::int64_t all_reduce_block = 4096;      // elements: the stack of partial sums stays in L1
   // ---- from where on a second thread is worth its while ----
   std::int64_t parallel_loop_work = 200'000;        // operations of a loop over examples
   std::int64_t parallel_operation_bytes = 1 << 20;  // of an operation that has all rows
   std::int64_t parallel_replica_bytes = 64 << 10;   // of an operand, to run replicas side by side
   std::int64_t parallel_fused_elements = 64 << 10;
   std::int64_t parallel_product_work = 1 << 20;  // multiplications
-  std::int64_t parallel_segment_bytes = 256 << 10;
+  std::int64_t parallel_tree_work = 1 << 20;     // operations of a reduction of all rows
   std::int64_t parallel_all_reduce_elements = 64 << 10;
 };
 

@@ -8,7 +8,7 @@
 
 #include "base/functions.h"
 #include "ir/graph.h"
-#include "tensor/kernel_args.h"
+#include "tensor/tree_kernel.h"
 
 namespace samegrad {
 
@@ -102,19 +102,16 @@ struct OpDef {
   std::vector<AttrSpec> attrs = {};
   std::uint32_t traits = 0;
   Inferred (*infer)(const InferArgs& args) = nullptr;
-  // kExample: any number of examples. kTree: the sum over a subtree of examples (or a leaf with
-  // accumulate). kWhole: everything.
+  // kExample: any number of examples. kWhole: everything.
   Kernel kernel = nullptr;
+  // kTree: the reduction over the examples. A row may have both, and the rule's locality chooses.
+  TreeKernel tree = {};
   // Builds the cotangents of the inputs (kNoValue: none flows). Null with kNoGradient.
   Values (*vjp)(const VjpArgs& args) = nullptr;
   // Rewrites the node into plain rows, so that its derivative is the derivative of those.
   Values (*decompose)(const VjpArgs& args) = nullptr;
   // Collectives other than the all-reduce: with the values of all replicas at hand.
   void (*exchange)(const ExchangeArgs& args) = nullptr;
-  // kTree: how partial results are joined; {} is add.
-  BinaryFn combine{};
-  // kTree: examples in a leaf of the tree of this result, where it is not always kLeafExamples.
-  std::int64_t (*leaf_examples)(const ValueType& result) = nullptr;
   Scaling scaling = Scaling::kNone;
   std::uint32_t scaled = ~0u;  // operands (bit mask) that it is about, all others being parameters
   // Operands (bit mask) whose values are not read, only their types.

@@ -1,13 +1,10 @@
 // Convolution of images and its two gradients, which are each other's gradients.
-#include <cassert>
-#include <cstring>
-
-#include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/families.h"
+#include "ops/tree_rows.h"
 #include "ops/window.h"
-#include "tensor/tree.h"
+#include "tensor/tree_accumulator.h"
 
 namespace samegrad {
 namespace {
@@ -155,66 +152,91 @@ void input_grad_kernel(const KernelArgs& args) {
                  });
 }
 
-// The sum over examples: each leaf one chain over the pixels of its images, then the tree.
-class FilterGradient {
- public:
-  explicit FilterGradient(const KernelArgs& args)
-      : args_(args),
-        product_(*kernels().product(args.in[0].dtype)),
-        item_(std::int64_t(size_of(args.in[0].dtype))),
-        geometry_(geometry_of_conv(args.attrs, args.in[0], args.out[0], args.in[1].shape)),
-        scratch_(args.scratch.take(product_.conv2d_filter_grad_scratch_bytes(geometry_))) {}
+// Images and the cotangents of their results, ready for leaves.
+struct FilterGradient {
+  const ProductKernels& product;
+  WindowGeometry geometry;
+  const char* x;
+  const char* dy;
+  std::int64_t item;
+  std::int64_t images_per_example;
+  bool by_image;  // a leaf is too long for one chain over its pixels
+  DType dtype;
 
-  void add_images(std::int64_t begin, std::int64_t end, void* sum, bool accumulate) const {
-    const char* x = args_.in[0].as<char>();
-    const char* dy = args_.in[1].as<char>();
-    for (std::int64_t i = begin; i < end; ++i, accumulate = true) {
-      product_.conv2d_filter_grad(geometry_, x + i * geometry_.in_size() * item_,
-                                  dy + i * geometry_.out_size() * item_, sum, accumulate, scratch_);
-    }
+  void add_image(std::int64_t i, void* sum, bool accumulate, void* scratch) const {
+    product.conv2d_filter_grad(geometry, x + i * geometry.in_size() * item,
+                               dy + i * geometry.out_size() * item, sum, accumulate, scratch);
   }
-
- private:
-  const KernelArgs& args_;
-  const ProductKernels& product_;
-  std::int64_t item_;
-  WindowGeometry geometry_;
-  void* scratch_;
 };
 
+StateShape filter_state(std::span<const View>, const Attrs&, const View& result) {
+  return state_of_result(result);
+}
+
+// A leaf is one chain over the pixels of its images unless that gets too long: then each image has
+// its own.
+const void* open_filter_grad(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const WindowGeometry g = geometry_of_conv(args.attrs, x, args.out[0], args.in[1].shape);
+  const std::int64_t images = x.shape[0] / args.examples;
+  const std::int64_t pixels = args.in[1].shape.size(1, 3);
+  const bool by_image = kLeafExamples * images * pixels > kContractionBlock;
+  return new (args.scratch.take(sizeof(FilterGradient)))
+      FilterGradient{*kernels().product(x.dtype), g, x.as<const char>(),
+                     args.in[1].as<const char>(), std::int64_t(size_of(x.dtype)), images, by_image,
+                     x.dtype};
+}
+
+void filter_grad_leaf(const LeafArgs& args) {
+  const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
+  const Scratch::Frame frame(args.scratch);
+  const std::size_t bytes = gradient.product.conv2d_filter_grad_scratch_bytes(gradient.geometry);
+  void* scratch = args.scratch.take(bytes);
+  std::byte* sum = args.state.data[0];
+  std::byte* own = sum;
+  if (gradient.by_image) {
+    const std::int64_t elements = args.block.size() * gradient.item;
+    own = static_cast<std::byte*>(args.scratch.take(std::size_t(elements)));
+  }
+  bool first = args.first;
+  const std::int64_t end = args.end * gradient.images_per_example;
+  for (std::int64_t i = args.begin * gradient.images_per_example; i < end; ++i, first = false) {
+    if (first || !gradient.by_image) {
+      gradient.add_image(i, sum, !first, scratch);
+      continue;
+    }
+    gradient.add_image(i, own, false, scratch);
+    join_elements(BinaryFn::k_add, gradient.dtype, args.block, args.state,
+                  {{own}, args.block.columns});
+  }
+}
+
+constexpr TreeKernel kFilterTree{.state = filter_state,
+                                 .open = open_filter_grad,
+                                 .leaf = filter_grad_leaf,
+                                 .combine = combine_elements<BinaryFn::k_add>,
+                                 .neutral = neutral_zeros};
+
+// Images that are no examples: the same sum, each image for an example.
 void filter_grad_kernel(const KernelArgs& args) {
   const View& sum = args.out[0];
+  if (sum.size() == 0) return;
   const std::int64_t images = args.in[0].shape[0];
-  // Images that are no examples are added in the same order, each as an example of its own.
-  const std::int64_t examples = args.examples > 0 ? args.examples : images;
-  const std::int64_t per_example = examples > 0 ? images / examples : 0;
-  const std::size_t bytes = std::size_t(sum.size()) * size_of(sum.dtype);
-  if (bytes == 0) return;
-  if (images == 0) {
-    if (!args.accumulate) std::memset(sum.data, 0, bytes);
-    return;
-  }
   const Scratch::Frame frame(args.scratch);
-  const FilterGradient gradient(args);
-  if (examples <= kLeafExamples) {
-    gradient.add_images(0, images, sum.data, args.accumulate);
-    return;
-  }
-  assert(!args.accumulate);
-  const int levels = tree_levels(examples, kLeafExamples);
-  char* partials = static_cast<char*>(args.scratch.take(bytes * std::size_t(levels - 1)));
-  const auto partial = [&](int level) {
-    return level == 0 ? sum.as<char>() : partials + bytes * std::size_t(level - 1);
-  };
-  const BinaryKernel add = kernels().binary(BinaryFn::k_add, sum.dtype);
-  walk_tree(
-      0, examples, kLeafExamples, 0,
-      [&](std::int64_t begin, std::int64_t end, int level) {
-        gradient.add_images(begin * per_example, end * per_example, partial(level), false);
-      },
-      [&](int level) {
-        add(partial(level), partial(level + 1), partial(level), sum.size(), 1, 1);
-      });
+  const TreeReduction reduction(kFilterTree, args.attrs, args.in, sum);
+  const Block whole = reduction.whole();
+  auto* partials = static_cast<std::byte*>(args.scratch.take(
+      std::size_t(TreeAccumulator::partial_bytes(reduction, whole, images))));
+  const State target{{sum.as<std::byte>()}, whole.columns};
+  TreeAccumulator accumulator(reduction, whole, 0, images, target, partials);
+  if (images == 0) return;
+  const void* operands = open_filter_grad({.attrs = args.attrs,
+                                           .in = args.in,
+                                           .out = args.out,
+                                           .examples = images,
+                                           .facts = args.facts,
+                                           .scratch = args.scratch});
+  accumulator.feed({&operands, 1}, 0, 0, images, args.scratch);
 }
 
 // ---- gradients ----
@@ -312,6 +334,7 @@ OpDef filter_grad_row() {
   op.traits = kBackward;
   op.infer = filter_grad_rule;
   op.kernel = filter_grad_kernel;
+  op.tree = kFilterTree;
   op.vjp = filter_grad_vjp;
   op.type_only = 1u << 2;
   op.samples = {

@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/index_kernel.h"
 #include "ops/rules.h"
+#include "ops/tree_rows.h"
 
 namespace samegrad {
 namespace {
@@ -103,8 +104,9 @@ Inferred segment_sum_rule(const InferArgs& args) {
               shapes_of_operands(args), ".");
   like.dtype = args.in[0].dtype;
   const int axis = axis_of(args, like);
-  const bool tree = !like.batched() && axis == 0 && args.in[1].batch.axis == 0 &&
-                    args.in[0].batch == args.in[1].batch;
+  ExampleAxis summed = args.in[1].batch;
+  if (summed.exists()) summed.axis += axis;
+  const bool tree = !like.batched() && summed.exists() && args.in[0].batch == summed;
   if (tree) return {{like}, Locality::kTree};
   const bool by_example = values.locality == Locality::kExample && like.batch.axis == 0 &&
                           args.in[0].batch == like.batch;
@@ -125,6 +127,12 @@ OpDef segment_sum_row() {
   op.traits = kBackward | kScatters;
   op.infer = segment_sum_rule;
   op.kernel = segment_sum_kernel;
+  op.tree = {.state = segment_state,
+             .open = open_segments,
+             .leaf = segment_leaf,
+             .combine = combine_elements<BinaryFn::k_add>,
+             .neutral = neutral_zeros,
+             .subtree = segment_subtree};
   op.vjp = [](const VjpArgs& v) {
     return cotangents(call("gather", Expr(v.b, v.ct[0]), Expr(v.b, v.in[1]), v.attrs), none(),
                       none());

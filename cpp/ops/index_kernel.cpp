@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/thresholds.h"
 #include "kernels/table.h"
 #include "tensor/tree.h"
 
@@ -57,18 +56,17 @@ void gather(const KernelArgs& args) {
 // the tree over the dense result is the tree over the rows that are there.
 class Segments {
  public:
+  // `examples` of them lie on an axis of the indices.
   template <class I>
-  static Segments of(const KernelArgs& args, std::int64_t size, const I*) {
+  static Segments of(const KernelArgs& args, std::int64_t size, int axis, std::int64_t examples,
+                     const I*) {
     Segments s;
     const View& indices = args.in[1];
-    const int axis = std::max(indices.example_axis, 0);
     const std::int64_t rows = indices.shape.rank() > 0 ? indices.shape[axis] : 1;
-    const bool batched = indices.example_axis >= 0 && args.examples > 0;
-    s.examples_ = batched ? args.examples : rows;
     const std::int64_t inner =
         indices.shape.rank() > 0 ? indices.shape.size(axis + 1, indices.shape.rank()) : 1;
     const std::int64_t count = indices.size();
-    s.per_example_ = s.examples_ ? count / s.examples_ : 0;
+    s.per_example_ = std::max<std::int64_t>(1, examples ? count / examples : 0);
     const auto array = [&args](std::int64_t n) {
       return static_cast<std::int64_t*>(args.scratch.take(std::size_t(n) * sizeof(std::int64_t)));
     };
@@ -95,121 +93,137 @@ class Segments {
     return s;
   }
 
-  std::int64_t examples() const { return examples_; }
-  const std::int64_t* begin(std::int64_t index) const { return order_ + start_[index]; }
-  const std::int64_t* end(std::int64_t index) const { return order_ + start_[index + 1]; }
-  std::int64_t example(std::int64_t k) const { return k / per_example_; }
+  struct Range {
+    const std::int64_t *begin, *end;
+    bool empty() const { return begin == end; }
+  };
+  // The places of an index.
+  Range places(std::int64_t index) const {
+    return {order_ + start_[index], order_ + start_[index + 1]};
+  }
+  // Those before the example.
+  const std::int64_t* split(const Range& range, std::int64_t example) const {
+    const std::int64_t first = example * per_example_;
+    return std::partition_point(range.begin, range.end,
+                                [first](std::int64_t k) { return k < first; });
+  }
+  Range of_examples(const Range& range, std::int64_t begin, std::int64_t end) const {
+    const std::int64_t* first = split(range, begin);
+    return {first, split({first, range.end}, end)};
+  }
   std::int64_t position(std::int64_t k) const { return position_[k]; }
+  std::int64_t per_example() const { return per_example_; }
 
  private:
-  std::int64_t examples_ = 0;
-  std::int64_t per_example_ = 0;
+  std::int64_t per_example_ = 1;
   std::int64_t* start_ = nullptr;
   std::int64_t* order_ = nullptr;
   std::int64_t* position_ = nullptr;
 };
 
-// Sums the rows of one index.
+// Sums values[outer][count][width] by index to y[outer][size][width].
 template <class T>
-class SegmentTree {
- public:
-  SegmentTree(const Segments& segments, const T* values, std::int64_t width)
-      : segments_(segments), values_(values), width_(width) {}
+struct SegmentSum {
+  using Range = Segments::Range;
 
-  // The rows [first, last) of the result.
-  void sum_rows(std::int64_t first, std::int64_t last, bool accumulate, T* y) {
-    if (!accumulate) {
-      std::fill_n(y + first * width_, (last - first) * width_, T(0));
-      const int levels = tree_levels(segments_.examples(), kLeafExamples);
-      partials_.resize(std::size_t(levels * width_));
-    }
-    for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t *begin = segments_.begin(i), *end = segments_.end(i);
-      if (begin == end) continue;
-      if (accumulate) {
-        chain(begin, end, y + i * width_);
-      } else {
-        sum(0, segments_.examples(), begin, end, 0, y + i * width_);
-      }
-    }
+  Segments segments;
+  const T* values;
+  std::int64_t count, size, width;
+
+  // A leaf is one chain unless that may get too long: then it is one for each example.
+  bool by_example() const { return kLeafExamples * segments.per_example() > kContractionBlock; }
+
+  void add_rows(const T* row, T* y) const {
+    for (std::int64_t j = 0; j < width; ++j) y[j] = T(y[j] + row[j]);
   }
 
- private:
   // y holds zeros or the sum so far.
-  void chain(const std::int64_t* first, const std::int64_t* last, T* y) const {
-    for (; first != last; ++first) {
-      const T* row = values_ + segments_.position(*first) * width_;
-      for (std::int64_t j = 0; j < width_; ++j) y[j] = T(y[j] + row[j]);
+  void chain(const Range& range, T* y) const {
+    for (const std::int64_t* k = range.begin; k != range.end; ++k) {
+      add_rows(values + segments.position(*k) * width, y);
     }
   }
 
-  // The node of the tree over the examples [begin, end); first … last belong to them, at least one.
-  void sum(std::int64_t begin, std::int64_t end, const std::int64_t* first,
-           const std::int64_t* last, int level, T* y) {
+  // The same sum for the next index of the outer axes.
+  SegmentSum of_outer(std::int64_t o) const {
+    SegmentSum sum = *this;
+    sum.values += o * count * width;
+    return sum;
+  }
+
+  // The places of one example, in blocks that are joined by halving.
+  void example(const Range& range, T* y, Scratch& scratch) const {
+    std::fill_n(y, width, T(0));
+    if (range.end - range.begin <= kColumnBlock) return chain(range, y);
+    const Scratch::Frame frame(scratch);
+    T* right = take_row(scratch);
+    const std::int64_t* middle = range.begin + tree_split(range.end - range.begin);
+    example({range.begin, middle}, y, scratch);
+    example({middle, range.end}, right, scratch);
+    add_rows(right, y);
+  }
+
+  // The places of at most a leaf's examples; y holds zeros or the sum so far.
+  void leaf(std::int64_t begin, std::int64_t end, Range range, T* y, Scratch& scratch) const {
+    if (!by_example()) return chain(range, y);
+    const Scratch::Frame frame(scratch);
+    T* own = take_row(scratch);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Range of_one = segments.of_examples(range, i, i + 1);
+      if (of_one.empty()) continue;
+      example(of_one, own, scratch);
+      add_rows(own, y);
+    }
+  }
+
+  // The node of the tree over the examples [begin, end), which the places belong to: at least one.
+  void sum(std::int64_t begin, std::int64_t end, const Range& range, T* y, Scratch& scratch) const {
     if (end - begin <= kLeafExamples) {
-      std::fill_n(y, width_, T(0));
-      chain(first, last, y);
-      return;
+      std::fill_n(y, width, T(0));
+      return leaf(begin, end, range, y, scratch);
     }
     const std::int64_t middle = begin + tree_split(end - begin);
-    const std::int64_t* split = std::partition_point(
-        first, last, [&](std::int64_t k) { return segments_.example(k) < middle; });
-    if (split == last) return sum(begin, middle, first, last, level + 1, y);
-    if (split == first) return sum(middle, end, first, last, level + 1, y);
-    T* right = partials_.data() + level * width_;
-    sum(begin, middle, first, split, level + 1, y);
-    sum(middle, end, split, last, level + 1, right);
-    for (std::int64_t j = 0; j < width_; ++j) y[j] = T(y[j] + right[j]);
+    const std::int64_t* split = segments.split(range, middle);
+    if (split == range.end) return sum(begin, middle, range, y, scratch);
+    if (split == range.begin) return sum(middle, end, range, y, scratch);
+    const Scratch::Frame frame(scratch);
+    T* right = take_row(scratch);
+    sum(begin, middle, {range.begin, split}, y, scratch);
+    sum(middle, end, {split, range.end}, right, scratch);
+    add_rows(right, y);
   }
 
-  const Segments& segments_;
-  const T* values_;
-  std::int64_t width_;
-  std::vector<T> partials_;  // one row for each level; a chain needs none
+  T* take_row(Scratch& scratch) const {
+    return static_cast<T*>(scratch.take(std::size_t(width) * sizeof(T)));
+  }
 };
 
-// Calls f(first, last) for parts of [0, size), in parallel where there is enough to do.
-template <class F>
-void by_rows(const KernelArgs& args, std::int64_t size, std::int64_t bytes, const F& f) {
-  const bool split =
-      args.parallel && args.parallel->threads() > 1 && bytes >= thresholds().parallel_segment_bytes;
-  if (!split) return f(0, size);
-  const std::int64_t parts =
-      std::min(size, thresholds().parts_per_thread * args.parallel->threads());
-  args.parallel->run(parts, [&](std::int64_t p) { f(size * p / parts, size * (p + 1) / parts); });
-}
-
-template <class T, class I>
-void segment_sum(const KernelArgs& args) {
-  const View& y = args.out[0];
-  const int axis = axis_of(args, y.shape);
-  const std::int64_t outer = y.shape.size(0, axis), size = y.shape[axis];
-  const std::int64_t width = y.shape.size(axis + 1, y.shape.rank());
-  const std::int64_t count = args.in[1].size();
-  if (count == 0) {
-    if (!args.accumulate) std::fill_n(y.as<T>(), y.size(), T(0));
-    return;
-  }
-  const Scratch::Frame frame(args.scratch);
-  const Segments segments = Segments::of(args, size, static_cast<const I*>(nullptr));
-  const T* values = args.in[0].as<T>();
-  T* to = y.as<T>();
-  for (std::int64_t o = 0; o < outer; ++o, values += count * width, to += size * width) {
-    by_rows(args, size, size * width * std::int64_t(sizeof(T)),
-            [&](std::int64_t first, std::int64_t last) {
-              SegmentTree<T>(segments, values, width).sum_rows(first, last, args.accumulate, to);
-            });
-  }
-}
-
+// Rows [block.row, …) of the result of a subtree, or of a part of a leaf.
 template <class T>
-void segment_sum_by_index(const KernelArgs& args) {
-  if (args.in[1].dtype == DType::kInt32) {
-    segment_sum<T, std::int32_t>(args);
-  } else {
-    segment_sum<T, std::int64_t>(args);
+void add_segments(const void* operands, const LeafArgs& args, bool subtree) {
+  const SegmentSum<T>& all = *static_cast<const SegmentSum<T>*>(operands);
+  T* y = args.state.as<T>();
+  if (args.first) std::fill_n(y, args.block.rows * all.width, T(0));
+  for (std::int64_t i = 0; i < args.block.rows; ++i, y += all.width) {
+    const std::int64_t row = args.block.row + i;
+    const Segments::Range places = all.segments.places(row % all.size);
+    if (places.empty()) continue;
+    const Segments::Range range = all.segments.of_examples(places, args.begin, args.end);
+    if (range.empty()) continue;
+    const SegmentSum<T> sum = all.of_outer(row / all.size);
+    if (subtree) {
+      sum.sum(args.begin, args.end, range, y, args.scratch);
+    } else {
+      sum.leaf(args.begin, args.end, range, y, args.scratch);
+    }
   }
 }
+
+// For any element type.
+struct OpenSegments {
+  const void* sum;
+  void (*add)(const void* sum, const LeafArgs& args, bool subtree);
+};
 
 // Calls f(T()) with the element type of a numeric dtype.
 template <class F>
@@ -226,6 +240,48 @@ void with_number(DType dtype, const F& f) {
     default:
       return f(std::uint8_t());
   }
+}
+
+// The examples lie on an axis of the indices.
+template <class T>
+const OpenSegments* open_segments_of(const KernelArgs& args, int example_axis,
+                                     std::int64_t examples) {
+  const Shape& y = args.out[0].shape;
+  const int axis = axis_of(args, y);
+  const std::int64_t size = y[axis], width = y.size(axis + 1, y.rank());
+  const auto segments = [&](auto* type) {
+    return Segments::of(args, size, example_axis, examples, type);
+  };
+  const std::int32_t* narrow = nullptr;
+  const std::int64_t* wide = nullptr;
+  void* memory = args.scratch.take(sizeof(SegmentSum<T>));
+  const auto* sum = new (memory)
+      SegmentSum<T>{args.in[1].dtype == DType::kInt32 ? segments(narrow) : segments(wide),
+                    args.in[0].as<T>(), args.in[1].size(), size, width};
+  return new (args.scratch.take(sizeof(OpenSegments))) OpenSegments{sum, add_segments<T>};
+}
+
+const OpenSegments* open_segments(const KernelArgs& args, int example_axis,
+                                  std::int64_t examples) {
+  const OpenSegments* opened = nullptr;
+  with_number(args.in[0].dtype, [&](auto type) {
+    opened = open_segments_of<decltype(type)>(args, example_axis, examples);
+  });
+  return opened;
+}
+
+// Calls f(first, last, scratch) for parts of [0, rows), in parallel where there is enough to do.
+template <class F>
+void by_rows(const KernelArgs& args, std::int64_t rows, std::size_t bytes, const F& f) {
+  constexpr std::size_t kWorthSplitting = std::size_t(1) << 18;
+  if (!args.parallel || args.parallel->threads() < 2 || bytes < kWorthSplitting) {
+    return f(0, rows, args.scratch);
+  }
+  const std::int64_t parts = std::min<std::int64_t>(rows, 4 * args.parallel->threads());
+  args.parallel->run(parts, [&](std::int64_t p) {
+    Scratch own;
+    f(rows * p / parts, rows * (p + 1) / parts, own);
+  });
 }
 
 template <class T, class I>
@@ -290,8 +346,55 @@ void gather_kernel(const KernelArgs& args) {
   }
 }
 
+// Indices that are no examples are summed as if the rows of their first axis were.
 void segment_sum_kernel(const KernelArgs& args) {
-  with_number(args.in[0].dtype, [&](auto type) { segment_sum_by_index<decltype(type)>(args); });
+  const View& y = args.out[0];
+  const View& indices = args.in[1];
+  const std::size_t bytes = std::size_t(y.size()) * size_of(y.dtype);
+  if (bytes == 0) return;
+  if (indices.size() == 0) {
+    std::memset(y.data, 0, bytes);
+    return;
+  }
+  const Scratch::Frame frame(args.scratch);
+  const int axis = std::max(indices.example_axis, 0);
+  const bool batched = indices.example_axis >= 0 && args.examples > 0;
+  const std::int64_t rows = indices.shape.rank() > 0 ? indices.shape[axis] : 1;
+  const std::int64_t examples = batched ? args.examples : rows;
+  const OpenSegments* segments = open_segments(args, axis, examples);
+  const StateShape shape = segment_state(args.in, args.attrs, y);
+  by_rows(args, shape.rows, bytes, [&](std::int64_t first, std::int64_t last, Scratch& scratch) {
+    const Block block{first, 0, last - first, shape.columns};
+    const std::int64_t offset = first * shape.columns * shape.item[0];
+    const State state{{y.as<std::byte>() + offset}, shape.columns};
+    segments->add(segments->sum, {nullptr, 0, examples, block, state, true, scratch}, true);
+  });
+}
+
+// Ranges of rows of the result.
+StateShape segment_state(std::span<const View>, const Attrs& attrs, const View& result) {
+  const Shape& y = result.shape;
+  const std::int64_t given = attrs.integer("axis");
+  const int axis = int(given < 0 ? given + y.rank() : given);
+  return {.rows = y.size(0, axis + 1),
+          .columns = y.size(axis + 1, y.rank()),
+          .row_grain = 1,
+          .item = {std::int64_t(size_of(result.dtype))},
+          .subtrees = true};
+}
+
+const void* open_segments(const KernelArgs& args) {
+  return open_segments(args, args.in[1].example_axis, args.examples);
+}
+
+void segment_leaf(const LeafArgs& args) {
+  const auto* segments = static_cast<const OpenSegments*>(args.operands);
+  segments->add(segments->sum, args, false);
+}
+
+void segment_subtree(const LeafArgs& args) {
+  const auto* segments = static_cast<const OpenSegments*>(args.operands);
+  segments->add(segments->sum, args, true);
 }
 
 void one_hot_kernel(const KernelArgs& args) {

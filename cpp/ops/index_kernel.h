@@ -1,12 +1,16 @@
 // What the rows of index.cpp run.
 #pragma once
 
-#include "tensor/kernel_args.h"
+#include "tensor/tree_kernel.h"
 
 namespace samegrad {
 
 void gather_kernel(const KernelArgs& args);
 void segment_sum_kernel(const KernelArgs& args);
+StateShape segment_state(std::span<const View> in, const Attrs& attrs, const View& result);
+const void* open_segments(const KernelArgs& args);
+void segment_leaf(const LeafArgs& args);
+void segment_subtree(const LeafArgs& args);
 void one_hot_kernel(const KernelArgs& args);
 void take_along_kernel(const KernelArgs& args);
 void take_along_grad_kernel(const KernelArgs& args);

@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/matmul_kernel.h"
 #include "ops/rules.h"
+#include "ops/tree_rows.h"
 
 namespace samegrad {
 namespace {
@@ -38,7 +39,7 @@ class ProductRule {
     ValueType result = joined.types[0];
     append(result, a_, axes_a_.kept);
     append(result, b_, axes_b_.kept);
-    return {{result}, tree ? tree_locality(result) : locality(result, joined.locality)};
+    return {{result}, tree ? Locality::kTree : locality(result, joined.locality)};
   }
 
  private:
@@ -76,11 +77,6 @@ class ProductRule {
   void fix(ValueType& type) {
     type = fixed_type(args_, type);
     fixed_ = true;
-  }
-
-  Locality tree_locality(const ValueType& result) const {
-    const bool rows = a_.batch.axis == 0 && b_.batch.axis == 0 && result.shape.rank() == 2;
-    return rows ? Locality::kTree : Locality::kWhole;
   }
 
   Locality locality(const ValueType& result, Locality of_leading) const {
@@ -196,6 +192,11 @@ OpDef matmul_row() {
               {"transpose_b", AttrKind::kFlag, "Use b with its last two axes swapped.", {false}}};
   op.infer = matmul_rule;
   op.kernel = matmul_kernel;
+  op.tree = {.state = product_state,
+             .open = open_product,
+             .leaf = product_leaf,
+             .combine = combine_elements<BinaryFn::k_add>,
+             .neutral = neutral_zeros};
   op.vjp = matmul_vjp;
   op.with_bias = "matmul_bias";
   op.prepared_operand = 1;
@@ -208,7 +209,8 @@ OpDef matmul_row() {
 Inferred matmul_bias_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   check_same_dtype(args, 0, 3);
-  const Inferred inferred = ProductRule(args, false, args.attrs.flag("transpose_b")).infer();
+  Inferred inferred = ProductRule(args, false, args.attrs.flag("transpose_b")).infer();
+  if (inferred.locality == Locality::kTree) inferred.locality = Locality::kWhole;
   const Shape& y = inferred.types[0].shape;
   const std::string& activation = args.attrs.string("activation");
   check_value(!args.in[2].batched() && args.in[2].shape == Shape({y[y.rank() - 1]}), args.op.name,

@@ -1,16 +1,15 @@
-// Matrix products: which matrices meet, packing, and the tree over examples.
+// Matrix products: which matrices meet, packing, and leaves of the tree over examples.
 #include "ops/matmul_kernel.h"
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstring>
 
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/transpose.h"
-#include "tensor/tree.h"
+#include "ops/tree_rows.h"
 
 namespace samegrad {
 namespace {
@@ -156,102 +155,58 @@ void multiply(const KernelArgs& args, const Multiplication& c, const Epilogue* e
   });
 }
 
-// The product aᵀ · b of a[rows][m] and b[rows][n] as the tree over the examples that own the rows.
-class TreeProduct {
- public:
-  TreeProduct(const KernelArgs& args, const Multiplication& c)
-      : args_(args),
-        c_(c),
-        item_(std::int64_t(c.item)),
-        rows_per_example_(args.examples > 0 ? c.k / args.examples : 0),
-        add_(kernels().binary(BinaryFn::k_add, args.in[0].dtype)) {}
-
-  void run(const char* a, const char* b, char* y) const {
-    if (args_.examples <= kLeafExamples) {
-      c_.product.matmul_transposed(a, c_.m, b, c_.n, c_.k, c_.m, c_.n, y, c_.n, args_.accumulate);
-      return;
-    }
-    assert(!args_.accumulate);
-    const std::int64_t columns = std::min(c_.n, thresholds().product_tree_columns);
-    const std::int64_t fitting =
-        thresholds().product_tree_bytes / std::max<std::int64_t>(columns * item_, 1);
-    const std::int64_t height = std::clamp<std::int64_t>(fitting / 24 * 24, 24, c_.m + 24);
-    const int levels = tree_levels(args_.examples, kLeafExamples);
-    Scratch::Frame frame(args_.scratch);
-    const std::int64_t bytes = height * columns * item_;
-    char* partials = static_cast<char*>(args_.scratch.take(std::size_t(levels * bytes)));
-    for (std::int64_t m = 0; m < c_.m; m += height) {
-      for (std::int64_t n = 0; n < c_.n; n += columns) {
-        const Block block{m, n, std::min(height, c_.m - m), std::min(columns, c_.n - n)};
-        sum_block(block, a, b, y, partials, bytes);
-      }
-    }
-  }
-
- private:
-  struct Block {
-    std::int64_t row, column, rows, columns;
-  };
-
-  void sum_block(const Block& block, const char* a, const char* b, char* y, char* partials,
-                 std::int64_t bytes) const {
-    char* target = y + (block.row * c_.n + block.column) * item_;
-    const bool in_place = block.columns == c_.n;
-    const auto partial = [&](int level) {
-      return in_place && level == 0 ? target : partials + level * bytes;
-    };
-    walk_tree(
-        0, args_.examples, kLeafExamples, 0,
-        [&](std::int64_t begin, std::int64_t end, int level) {
-          const std::int64_t first = begin * rows_per_example_;
-          c_.product.matmul_transposed(a + (first * c_.m + block.row) * item_, c_.m,
-                                       b + (first * c_.n + block.column) * item_, c_.n,
-                                       (end - begin) * rows_per_example_, block.rows, block.columns,
-                                       partial(level), block.columns, false);
-        },
-        [&](int level) {
-          add_(partial(level), partial(level + 1), partial(level), block.rows * block.columns, 1,
-               1);
-        });
-    if (in_place) return;
-    for (std::int64_t r = 0; r < block.rows; ++r) {
-      std::memcpy(target + r * c_.n * item_, partials + r * block.columns * item_,
-                  std::size_t(block.columns * item_));
-    }
-  }
-
-  const KernelArgs& args_;
-  const Multiplication& c_;
-  std::int64_t item_;
-  std::int64_t rows_per_example_;
-  BinaryKernel add_;
+// aᵀ · b of a[rows][m] and b[rows][n] whose rows belong to examples, for every matrix of the result.
+struct TreeProduct {
+  Multiplication c;
+  std::int64_t rows_per_example;
+  bool by_example;  // a leaf is too long for one chain
+  const std::int64_t* matrices;  // of a and of b, for every matrix of the result
+  DType dtype;
 };
 
-void multiply_tree(const KernelArgs& args, const Multiplication& c) {
-  const TreeProduct product(args, c);
-  Scratch::Frame frame(args.scratch);
-  const auto turned = [&](bool turn, std::int64_t bytes) {
-    return turn ? static_cast<char*>(args.scratch.take(std::size_t(bytes))) : nullptr;
-  };
-  char* turned_a = turned(!c.transpose_a, c.a_bytes());
-  char* turned_b = turned(c.transpose_b, c.b_bytes());
-  for_each_matrix(args.in[0].shape, args.in[1].shape, args.out[0].shape,
-                  [&](std::int64_t i, std::int64_t j, std::int64_t r) {
-                    const char* a = c.a + i * c.a_bytes();
-                    const char* b = c.b + j * c.b_bytes();
-                    if (turned_a) swap_axes(a, c.m, c.k, 1, c.item, turned_a);
-                    if (turned_b) swap_axes(b, c.n, c.k, 1, c.item, turned_b);
-                    product.run(turned_a ? turned_a : a, turned_b ? turned_b : b,
-                                c.y + r * c.y_bytes());
-                  });
+// A leaf is one chain over its rows unless that gets too long: then it is one for each example.
+bool is_long(std::int64_t rows_per_example) {
+  return kLeafExamples * rows_per_example > kContractionBlock;
 }
 
-bool contracts_examples(const KernelArgs& args, bool transpose_a, bool transpose_b) {
-  const View& a = args.in[0];
-  const View& b = args.in[1];
-  return a.example_axis >= 0 && b.example_axis >= 0 &&
-         a.example_axis == left_axes(a.shape.rank(), transpose_a).contracted &&
-         b.example_axis == right_axes(b.shape.rank(), transpose_b).contracted;
+// The operand with its contraction as the first axis of every matrix.
+const char* turned(const char* x, std::int64_t matrices, std::int64_t rows, std::int64_t columns,
+                   std::size_t item, Scratch& scratch) {
+  const std::int64_t bytes = rows * columns * std::int64_t(item);
+  char* y = static_cast<char*>(scratch.take(std::size_t(matrices * bytes)));
+  for (std::int64_t i = 0; i < matrices; ++i) {
+    swap_axes(x + i * bytes, rows, columns, 1, item, y + i * bytes);
+  }
+  return y;
+}
+
+void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Block& block,
+                   std::int64_t matrix, std::byte* y) {
+  const Multiplication& c = p.c;
+  const auto item = std::int64_t(c.item);
+  const char* a = c.a + p.matrices[2 * matrix] * c.a_bytes() + block.row * item;
+  const char* b = c.b + p.matrices[2 * matrix + 1] * c.b_bytes() + block.column * item;
+  const auto multiply_examples = [&](std::int64_t begin, std::int64_t end, void* to,
+                                     std::int64_t stride, bool accumulate) {
+    const std::int64_t first = begin * p.rows_per_example;
+    c.product.matmul_transposed(a + first * c.m * item, c.m, b + first * c.n * item, c.n,
+                                (end - begin) * p.rows_per_example, block.rows, block.columns, to,
+                                stride, accumulate);
+  };
+  if (!p.by_example) {
+    return multiply_examples(args.begin, args.end, y, args.state.stride, !args.first);
+  }
+  const Scratch::Frame frame(args.scratch);
+  const State left{{y}, args.state.stride};
+  const State right{
+      {static_cast<std::byte*>(args.scratch.take(std::size_t(block.size() * item)))},
+      block.columns};
+  for (std::int64_t i = args.begin; i < args.end; ++i) {
+    const bool first = args.first && i == args.begin;
+    const State& to = first ? left : right;
+    multiply_examples(i, i + 1, to.data[0], to.stride, false);
+    if (!first) join_elements(BinaryFn::k_add, p.dtype, block, left, right);
+  }
 }
 
 Multiplication multiplication_of(std::span<const View> in, const Attrs& attrs) {
@@ -262,15 +217,56 @@ Multiplication multiplication_of(std::span<const View> in, const Attrs& attrs) {
 }  // namespace
 
 void matmul_kernel(const KernelArgs& args) {
-  const bool transpose_a = args.attrs.flag("transpose_a");
-  const bool transpose_b = args.attrs.flag("transpose_b");
-  Multiplication c = multiplication(args.in, transpose_a, transpose_b);
+  Multiplication c = multiplication(args.in, args.attrs.flag("transpose_a"),
+                                    args.attrs.flag("transpose_b"));
   c.y = args.out[0].as<char>();
-  if (args.out[0].size() == 0) return;
-  if (contracts_examples(args, transpose_a, transpose_b)) {
-    multiply_tree(args, c);
-  } else {
-    multiply(args, c, nullptr);
+  if (args.out[0].size() > 0) multiply(args, c, nullptr);
+}
+
+// Blocks are whole tiles of every variant, and lie in one matrix of the result or hold whole ones.
+StateShape product_state(std::span<const View>, const Attrs&, const View& result) {
+  constexpr std::int64_t kRowGrain = 24, kColumnGrain = 128;
+  StateShape state = state_of_result(result);
+  const Shape& y = result.shape;
+  state.columns = y[y.rank() - 1];
+  state.rows = y.size(0, y.rank() - 1);
+  const bool one_matrix = y.rank() == 2;
+  state.row_grain = one_matrix ? kRowGrain : y[y.rank() - 2];
+  state.column_grain = kColumnGrain;
+  return state;
+}
+
+const void* open_product(const KernelArgs& args) {
+  const View& y = args.out[0];
+  Multiplication c = multiplication_of(args.in, args.attrs);
+  const auto matrices = [](const View& x) { return x.shape.size(0, x.shape.rank() - 2); };
+  if (!c.transpose_a) c.a = turned(c.a, matrices(args.in[0]), c.m, c.k, c.item, args.scratch);
+  if (c.transpose_b) c.b = turned(c.b, matrices(args.in[1]), c.n, c.k, c.item, args.scratch);
+  auto* of = static_cast<std::int64_t*>(
+      args.scratch.take(std::size_t(2 * matrices(y)) * sizeof(std::int64_t)));
+  for_each_matrix(args.in[0].shape, args.in[1].shape, y.shape,
+                  [&](std::int64_t i, std::int64_t j, std::int64_t r) {
+                    of[2 * r] = i;
+                    of[2 * r + 1] = j;
+                  });
+  const std::int64_t rows = c.k / args.examples;
+  return new (args.scratch.take(sizeof(TreeProduct)))
+      TreeProduct{c, rows, is_long(rows), of, y.dtype};
+}
+
+void product_leaf(const LeafArgs& args) {
+  const TreeProduct& p = *static_cast<const TreeProduct*>(args.operands);
+  const Block& all = args.block;
+  if (all.size() == 0) return;
+  if (all.row / p.c.m == (all.row + all.rows - 1) / p.c.m) {
+    const std::int64_t matrix = all.row / p.c.m;
+    const Block block{all.row % p.c.m, all.column, all.rows, all.columns};
+    return multiply_leaf(p, args, block, matrix, args.state.data[0]);
+  }
+  const Block block{0, all.column, p.c.m, all.columns};
+  for (std::int64_t row = 0; row < all.rows; row += p.c.m) {
+    multiply_leaf(p, args, block, (all.row + row) / p.c.m,
+                  args.state.data[0] + row * args.state.stride * std::int64_t(p.c.item));
   }
 }
 

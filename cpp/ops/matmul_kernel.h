@@ -22,6 +22,11 @@ inline MatrixAxes right_axes(int rank, bool transposed) {
 void matmul_kernel(const KernelArgs& args);
 void matmul_bias_kernel(const KernelArgs& args);
 
+// A contraction over examples.
+StateShape product_state(std::span<const View> in, const Attrs& attrs, const View& result);
+const void* open_product(const KernelArgs& args);
+void product_leaf(const LeafArgs& args);
+
 // The right operand in the order the product kernels read it (0 bytes: they read it as it is).
 std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs);
 void matmul_pack(std::span<const View> in, const Attrs& attrs, void* prepared);

@@ -32,48 +32,15 @@ Inferred reduce_rule(const InferArgs& args) {
     }
     y.shape.push_back(x.shape[axis]);
   }
-  if (x.batch.axis == 0 && (mask & 1u)) return {{y}, Locality::kTree};
+  if (x.batched() && (mask >> x.batch.axis & 1u)) return {{y}, Locality::kTree};
   return one_result(args, y);
 }
 
-// Sums of one number per example go down to single examples, so that they agree for shares of any
-// size.
-std::int64_t leaf_examples(const ValueType& result) {
-  return result.shape.size() == 1 ? 1 : kLeafExamples;
-}
-
-// Examples that lie on another axis are brought to the front: the same tree for the same examples.
-void reduce_from_axis(ReduceFn fn, BinaryFn join, const KernelArgs& args, std::uint32_t mask) {
-  const View& x = args.in[0];
-  const int axis = x.example_axis;
-  View front = x;
-  front.data = args.scratch.take(std::size_t(x.size()) * size_of(x.dtype));
-  const std::int64_t rows = x.shape[axis];
-  front.shape.erase(axis);
-  front.shape.insert(0, rows);
-  swap_axes(x.data, x.shape.size(0, axis), rows, x.shape.size(axis + 1, x.shape.rank()),
-            size_of(x.dtype), front.data);
-  const std::uint32_t before = mask & ((1u << axis) - 1);
-  const std::uint32_t after = mask >> (axis + 1) << (axis + 1);
-  reduce_tree(fn, join, front, after | before << 1 | 1u, args.examples, false, args.out[0],
-              args.scratch);
-}
-
-template <ReduceFn kFn, BinaryFn kJoin>
+template <ReduceFn kFn>
 void reduce_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const std::uint32_t mask = mask_of("reduce", args.attrs, x.shape.rank());
-  const bool over_examples =
-      args.examples > 0 && x.example_axis >= 0 && (mask >> x.example_axis & 1u);
-  const Scratch::Frame frame(args.scratch);
-  if (!over_examples) {
-    if (args.accumulate) return;  // no examples: out keeps what it has
-    reduce_groups(kFn, x.dtype, AxisGroups(x.shape, mask), x.data, args.out[0].data, args.scratch);
-  } else if (x.example_axis > 0) {
-    reduce_from_axis(kFn, kJoin, args, mask);
-  } else {
-    reduce_tree(kFn, kJoin, x, mask, args.examples, args.accumulate, args.out[0], args.scratch);
-  }
+  reduce_groups(kFn, x.dtype, AxisGroups(x.shape, mask), x.data, args.out[0].data, args.scratch);
 }
 
 // A value of the result's shape with the reduced axes put back as 1.
@@ -145,10 +112,9 @@ OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&
   op.attrs = {{"axes", AttrKind::kIntegers, "The axes to reduce; none for an empty tuple."},
               {"keepdims", AttrKind::kFlag, "Whether reduced axes stay, of size 1.", {false}}};
   op.infer = reduce_rule<kAllowed>;
-  op.kernel = reduce_kernel<kFn, kJoin>;
-  op.combine = kJoin;
+  op.kernel = reduce_kernel<kFn>;
+  op.tree = reduction_tree<kFn, kJoin>();
   if (kFn == ReduceFn::kSum) op.scaling = Scaling::kSum;
-  op.leaf_examples = leaf_examples;
   op.vjp = vjp;
   if (!vjp) op.traits = kNoGradient;
   op.samples = reduce_samples(kAllowed);

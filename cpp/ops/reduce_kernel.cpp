@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kernels/elementwise_fn.h"
+#include "ops/transpose.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -43,85 +44,85 @@ void join_numbers(BinaryKernel join, std::size_t item, const char* x, std::int64
   std::memcpy(y, levels, item);
 }
 
-// One number per example in x.
-void reduce_numbers(ReduceFn fn, BinaryKernel join, DType dtype, const void* x, std::int64_t n,
-                    void* y, Scratch& scratch) {
-  if (fn == ReduceFn::kSum && dtype == DType::kFloat32) {
-    *static_cast<float*>(y) = sum_numbers(static_cast<const float*>(x), n);
-  } else if (fn == ReduceFn::kSum && dtype == DType::kFloat64) {
-    *static_cast<double*>(y) = sum_numbers(static_cast<const double*>(x), n);
-  } else {
-    join_numbers(join, size_of(dtype), static_cast<const char*>(x), n, static_cast<char*>(y),
-                 scratch);
-  }
-}
+// A reduction over axis 0, where the examples are.
+struct Reduction {
+  ReduceFn fn;
+  DType dtype;
+  BinaryFn join;
+  bool number;                    // a result of one element
+  const char* x;                  // the first example
+  std::int64_t example_size;      // elements
+  std::int64_t rows_per_example;  // that are added to each other
+  std::int64_t columns;           // of the result
+  AxisGroups row;                 // what makes a row of it
+  bool row_is_reduced;
+  ColumnReduceKernel column_reduce;
 
-// A result of one element.
-void reduce_to_number(ReduceFn fn, BinaryFn join, const View& x, std::int64_t examples,
-                      bool accumulate, const View& y, Scratch& scratch) {
-  const BinaryKernel f = kernels().binary(join, x.dtype);
-  const std::int64_t elements = x.size() / examples;
-  const void* numbers = x.data;
-  if (elements != 1) {
-    void* reduced = scratch.take(size_of(x.dtype) * std::size_t(examples));
-    kernels().row_reduce(fn, x.dtype)(x.data, reduced, examples, elements);
-    numbers = reduced;
-  }
-  void* sum = accumulate ? scratch.take(size_of(x.dtype)) : y.data;
-  reduce_numbers(fn, f, x.dtype, numbers, examples, sum, scratch);
-  if (accumulate) f(y.data, sum, y.data, 1, 1, 1);
-}
-
-// A result of several elements: the leaves of the tree.
-class RowTree {
- public:
-  RowTree(ReduceFn fn, const View& x, std::uint32_t reduced_axes, std::int64_t examples,
-          Scratch& scratch)
-      : fn_(fn), dtype_(x.dtype), item_(size_of(x.dtype)), scratch_(scratch) {
-    const AxisGroups groups(x.shape, reduced_axes);
-    rows_per_example_ = groups.size[0] / examples;
-    inner_.count = 0;
-    columns_ = row_size_ = 1;
-    for (int i = 1; i < groups.count; ++i) {
-      inner_.size[inner_.count] = groups.size[i];
-      inner_.reduced[inner_.count++] = groups.reduced[i];
-      row_size_ *= groups.size[i];
-      if (!groups.reduced[i]) columns_ *= groups.size[i];
-    }
-    x_ = x.as<const char>();
-    column_reduce_ = kernels().column_reduce(fn, dtype_);
-  }
-
-  std::int64_t columns() const { return columns_; }
-
-  void leaf(std::int64_t begin, std::int64_t end, void* y, bool accumulate) const {
-    const Scratch::Frame frame(scratch_);
-    const std::int64_t rows = (end - begin) * rows_per_example_;
-    const char* x = x_ + std::size_t(begin * rows_per_example_ * row_size_) * item_;
-    if (any_reduced(inner_)) {
-      AxisGroups groups = inner_;
-      std::memmove(groups.size + 1, groups.size, sizeof groups.size - sizeof groups.size[0]);
-      std::memmove(groups.reduced + 1, groups.reduced, sizeof groups.reduced - 1);
-      groups.size[0] = rows;
-      groups.reduced[0] = false;
-      ++groups.count;
-      char* reduced = static_cast<char*>(scratch_.take(std::size_t(rows * columns_) * item_));
-      reduce_groups(fn_, dtype_, groups, x, reduced, scratch_);
-      x = reduced;
-    }
-    column_reduce_(x, y, rows, columns_, accumulate);
-  }
-
- private:
-  ReduceFn fn_;
-  DType dtype_;
-  std::size_t item_;
-  Scratch& scratch_;
-  const char* x_;
-  std::int64_t rows_per_example_, row_size_, columns_;
-  AxisGroups inner_;
-  ColumnReduceKernel column_reduce_;
+  std::int64_t item() const { return std::int64_t(size_of(dtype)); }
+  const char* example(std::int64_t i) const { return x + i * example_size * item(); }
 };
+
+// Examples that lie on another axis are brought to the front: the same tree for the same examples.
+View with_examples_first(const View& x, std::uint32_t& mask, Scratch& scratch) {
+  const int axis = x.example_axis;
+  if (axis <= 0) return x;
+  View front = x;
+  front.data = scratch.take(std::size_t(x.size()) * size_of(x.dtype));
+  const std::int64_t rows = x.shape[axis];
+  front.shape.erase(axis);
+  front.shape.insert(0, rows);
+  front.example_axis = 0;
+  swap_axes(x.data, x.shape.size(0, axis), rows, x.shape.size(axis + 1, x.shape.rank()),
+            size_of(x.dtype), front.data);
+  const std::uint32_t before = mask & ((1u << axis) - 1);
+  mask = mask >> (axis + 1) << (axis + 1) | before << 1 | 1u;
+  return front;
+}
+
+// The groups behind the first one, which holds the examples.
+AxisGroups groups_of_row(const AxisGroups& groups) {
+  AxisGroups row;
+  for (int i = 1; i < groups.count; ++i) row.push(groups.size[i], groups.reduced[i]);
+  return row;
+}
+
+// One result of every example: [examples][columns].
+const char* reduce_each(const Reduction& r, std::int64_t begin, std::int64_t end,
+                        Scratch& scratch) {
+  const std::int64_t examples = end - begin, rows = examples * r.rows_per_example;
+  const char* x = r.example(begin);
+  const auto take = [&](std::int64_t elements) {
+    return static_cast<char*>(scratch.take(std::size_t(elements * r.item())));
+  };
+  if (r.row_is_reduced) {
+    AxisGroups groups;
+    groups.push(rows, false);
+    for (int i = 0; i < r.row.count; ++i) {
+      groups.size[groups.count] = r.row.size[i];
+      groups.reduced[groups.count++] = r.row.reduced[i];
+    }
+    char* reduced = take(rows * r.columns);
+    reduce_groups(r.fn, r.dtype, groups, x, reduced, scratch);
+    x = reduced;
+  }
+  if (r.rows_per_example == 1) return x;
+  char* each = take(examples * r.columns);
+  const std::int64_t step = r.columns * r.item();
+  for (std::int64_t i = 0; i < examples; ++i) {
+    r.column_reduce(x + i * r.rows_per_example * step, each + i * step, r.rows_per_example,
+                    r.columns, false);
+  }
+  return each;
+}
+
+// The one number that each example makes.
+const char* number_of_each(const Reduction& r, std::int64_t begin, std::int64_t end,
+                           Scratch& scratch) {
+  if (r.example_size == 1) return r.example(begin);
+  void* each = scratch.take(std::size_t((end - begin) * r.item()));
+  kernels().row_reduce(r.fn, r.dtype)(r.example(begin), each, end - begin, r.example_size);
+  return static_cast<const char*>(each);
+}
 
 }  // namespace
 
@@ -181,32 +182,80 @@ void reduce_groups(ReduceFn fn, DType dtype, AxisGroups groups, const void* x, v
   }
 }
 
-void reduce_tree(ReduceFn fn, BinaryFn join, const View& x, std::uint32_t reduced_axes,
-                 std::int64_t examples, bool accumulate, const View& y, Scratch& scratch) {
-  const Scratch::Frame frame(scratch);
-  if (y.size() == 1) {
-    reduce_to_number(fn, join, x, examples, accumulate, y, scratch);
+// Columns are cut where rows of the operand are added as they are.
+StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const View& result) {
+  constexpr std::int64_t kGrain = 1024;
+  StateShape state = state_of_result(result);
+  state.subtrees = result.size() == 1;
+  const View& x = in[0];
+  const std::uint32_t mask = axes_mask("reduce", attrs.integers("axes"), x.shape.rank());
+  if (mask == 1u << x.example_axis && x.rows_per_example == 1) state.column_grain = kGrain;
+  return state;
+}
+
+const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
+  std::uint32_t mask =
+      axes_mask("reduce", args.attrs.integers("axes"), args.in[0].shape.rank());
+  const View x = with_examples_first(args.in[0], mask, args.scratch);
+  const AxisGroups groups(x.shape, mask);
+  const AxisGroups row = groups_of_row(groups);
+  Reduction r{.fn = fn,
+              .dtype = x.dtype,
+              .join = join,
+              .number = args.out[0].size() == 1,
+              .x = x.as<const char>(),
+              .example_size = x.size() / args.examples,
+              .rows_per_example = groups.size[0] / args.examples,
+              .columns = 1,
+              .row = row,
+              .row_is_reduced = any_reduced(row),
+              .column_reduce = kernels().column_reduce(fn, x.dtype)};
+  for (int i = 0; i < row.count; ++i) {
+    if (!row.reduced[i]) r.columns *= row.size[i];
+  }
+  return new (args.scratch.take(sizeof(Reduction))) Reduction(r);
+}
+
+void reduction_leaf(const LeafArgs& args) {
+  const Reduction& r = *static_cast<const Reduction*>(args.operands);
+  const Scratch::Frame frame(args.scratch);
+  std::byte* y = args.state.data[0];
+  if (r.number) {
+    const char* each = number_of_each(r, args.begin, args.end, args.scratch);
+    r.column_reduce(each, y, args.end - args.begin, 1, !args.first);
     return;
   }
-  const RowTree rows(fn, x, reduced_axes, examples, scratch);
-  if (accumulate || examples <= kLeafExamples) {
-    rows.leaf(0, examples, y.data, accumulate);
+  const char* each = reduce_each(r, args.begin, args.end, args.scratch);
+  if (args.block.columns == r.columns) {
+    r.column_reduce(each, y, args.end - args.begin, r.columns, !args.first);
     return;
   }
-  const BinaryKernel f = kernels().binary(join, x.dtype);
-  const std::int64_t columns = rows.columns();
-  const std::size_t bytes = size_of(x.dtype) * std::size_t(columns);
-  char* partial = static_cast<char*>(
-      scratch.take(bytes * std::size_t(tree_levels(examples, kLeafExamples) - 1)));
-  const auto at = [&](int level) {
-    return level == 0 ? y.as<char>() : partial + bytes * std::size_t(level - 1);
-  };
-  walk_tree(
-      0, examples, kLeafExamples, 0,
-      [&](std::int64_t begin, std::int64_t end, int level) {
-        rows.leaf(begin, end, at(level), false);
-      },
-      [&](int level) { f(at(level), at(level + 1), at(level), columns, 1, 1); });
+  for (std::int64_t i = 0; i < args.end - args.begin; ++i) {
+    r.column_reduce(each + (i * r.columns + args.block.column) * r.item(), y, 1,
+                    args.block.columns, i > 0 || !args.first);
+  }
+}
+
+// Leaves of one number are joined without a call for each.
+void reduction_subtree(const LeafArgs& args) {
+  const Reduction& r = *static_cast<const Reduction*>(args.operands);
+  const std::int64_t examples = args.end - args.begin;
+  const Scratch::Frame frame(args.scratch);
+  const char* each = number_of_each(r, args.begin, args.end, args.scratch);
+  char* y = args.state.as<char>();
+  if (r.fn == ReduceFn::kSum && r.dtype == DType::kFloat32) {
+    *reinterpret_cast<float*>(y) = sum_numbers(reinterpret_cast<const float*>(each), examples);
+  } else if (r.fn == ReduceFn::kSum && r.dtype == DType::kFloat64) {
+    *reinterpret_cast<double*>(y) = sum_numbers(reinterpret_cast<const double*>(each), examples);
+  } else {
+    const BinaryKernel join = kernels().binary(r.join, r.dtype);
+    join_numbers(join, size_of(r.dtype), each, examples, y, args.scratch);
+  }
+}
+
+void reduction_neutral(ReduceFn fn, const NeutralArgs& args) {
+  kernels().column_reduce(fn, args.dtype)(nullptr, args.state.data[0], 0, args.block.columns,
+                                          false);
 }
 
 }  // namespace samegrad

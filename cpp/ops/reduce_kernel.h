@@ -1,8 +1,7 @@
 // How the elements of a reduction are put together, in which order.
 #pragma once
 
-#include "kernels/table.h"
-#include "tensor/kernel_args.h"
+#include "ops/tree_rows.h"
 
 namespace samegrad {
 
@@ -26,10 +25,27 @@ struct AxisGroups {
 void reduce_groups(ReduceFn fn, DType dtype, AxisGroups groups, const void* x, void* y,
                    Scratch& scratch);
 
-// The tree over examples, which lie on axis 0 of x: each row is reduced as above to what the result
-// has; then the rows of a leaf are added in order and leaves are joined. A result of one element
-// takes each example by row_reduce and has leaves of one example.
-void reduce_tree(ReduceFn fn, BinaryFn join, const View& x, std::uint32_t reduced_axes,
-                 std::int64_t examples, bool accumulate, const View& y, Scratch& scratch);
+// ---- the tree over examples ----
+// Each example is reduced by itself to what the result has, as above; those of a leaf are put
+// together in order. A result of one element takes each example by row_reduce and has leaves of one
+// example, so that shares of any size agree.
+
+StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const View& result);
+const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args);
+void reduction_leaf(const LeafArgs& args);
+void reduction_subtree(const LeafArgs& args);
+void reduction_neutral(ReduceFn fn, const NeutralArgs& args);
+
+template <ReduceFn kFn, BinaryFn kJoin>
+TreeKernel reduction_tree() {
+  return {
+      .state = reduction_state,
+      .open = [](const KernelArgs& args) { return open_reduction(kFn, kJoin, args); },
+      .leaf = reduction_leaf,
+      .combine = combine_elements<kJoin>,
+      .neutral = [](const NeutralArgs& args) { reduction_neutral(kFn, args); },
+      .leaf_examples = [](const Shape& result) { return result.size() == 1 ? 1 : kLeafExamples; },
+      .subtree = reduction_subtree};
+}
 
 }  // namespace samegrad

@@ -20,7 +20,8 @@ bool takes(const OpDef& op, const AttrSpec& attr, const AttrValue& value) {
 }
 
 const OpDef* fused_op(const Node& node) {
-  if (node.op->with_bias.empty()) return nullptr;
+  // A contraction over the examples has no result before its tree is done.
+  if (node.op->with_bias.empty() || node.locality == Locality::kTree) return nullptr;
   const OpDef* op = &OpRegistry::instance().get(node.op->with_bias);
   const bool fits = std::ranges::all_of(node.op->attrs, [&](const AttrSpec& attr) {
     return takes(*op, attr, *node.attrs.find(attr.name));

@@ -335,7 +335,8 @@ CountTerms CountWalk::all_reduced(std::int32_t index) const {
 }
 
 void CountWalk::sum_examples(const Node& node, CountTerms& result) const {
-  const bool added = node.op->combine == BinaryFn{};
+  const Scaling scaling = node.op->scaling;
+  const bool added = scaling == Scaling::kSum || scaling == Scaling::kProduct;
   CountTerms summed;
   for (CountTerm term : result.terms) {
     if (added) term.powers.local = std::int8_t(term.powers.local + 1);

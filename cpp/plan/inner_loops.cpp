@@ -2,7 +2,6 @@
 
 #include "base/thresholds.h"
 #include "plan/schedule.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -43,16 +42,6 @@ std::vector<Loop::Inner> merged(std::vector<Loop::Inner> stretches) {
   return result;
 }
 
-// A stretch runs example by example, so a tree that goes down to single examples cannot be in it.
-bool has_fine_tree(const Plan& plan, const Loop& loop, const Loop::Inner& stretch) {
-  for (std::int32_t p = stretch.begin; p < stretch.end; ++p) {
-    const Node& node = plan.graph.nodes[std::size_t(loop.nodes[std::size_t(p)])];
-    if (node.locality != Locality::kTree || !node.op->leaf_examples) continue;
-    if (node.op->leaf_examples(plan.graph.type(node.outputs[0])) < kLeafExamples) return true;
-  }
-  return false;
-}
-
 void form(Plan& plan, Loop& loop) {
   const std::vector<Range> ranges = lifetimes(plan, loop);
   std::vector<Loop::Inner> stretches;
@@ -66,9 +55,7 @@ void form(Plan& plan, Loop& loop) {
       stretches.push_back({ranges[v].first, ranges[v].last + 1});
     }
   }
-  for (const Loop::Inner& stretch : merged(std::move(stretches))) {
-    if (!has_fine_tree(plan, loop, stretch)) loop.inner.push_back(stretch);
-  }
+  loop.inner = merged(std::move(stretches));
   for (std::size_t v = 0; v < ranges.size(); ++v) {
     if (plan.storage[v] != Storage::kTile || ranges[v].first < 0) continue;
     for (const Loop::Inner& inner : loop.inner) {

@@ -136,13 +136,14 @@ void Context::make_chunks(std::size_t index) {
         [](int) {});
   }
   binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
-  // The first chunk of a replica sums into the result itself.
+  // The first chunk of a replica folds into the result itself, where that is the state.
   for (Chunk& chunk : binding.chunks) {
     for (std::size_t t = 0; t < chunk.trees.size(); ++t) {
-      if (chunk.begin == 0) {
+      const TreeReduction& tree = layout.trees[t];
+      if (chunk.begin == 0 && !tree.kernel().finish) {
         tree_places_.emplace_back(&chunk.trees[t], &base(chunk.replica, loop.trees[t]));
       } else {
-        pending_.emplace_back(&chunk.trees[t], reserve(layout.tree_bytes[t]));
+        pending_.emplace_back(&chunk.trees[t], reserve(tree.bytes(tree.whole())));
       }
     }
   }

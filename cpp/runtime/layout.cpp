@@ -14,7 +14,7 @@ struct Piece {
   std::int32_t first, last;  // positions in the loop
 };
 
-Operand make_operand(const Plan& plan, const Loop& loop, Value value) {
+Operand make_operand(const Plan& plan, Value value) {
   const ValueType& type = plan.graph.type(value);
   Operand operand;
   operand.root = plan.root[std::size_t(value)];
@@ -23,8 +23,6 @@ Operand make_operand(const Plan& plan, const Loop& loop, Value value) {
     operand.rows = type.batch.rows_per_example;
     operand.stride = example_bytes(type);
   }
-  const auto tree = std::find(loop.trees.begin(), loop.trees.end(), value);
-  if (tree != loop.trees.end()) operand.tree = std::int32_t(tree - loop.trees.begin());
   return operand;
 }
 
@@ -67,7 +65,6 @@ class Layouter {
     find_lifetimes();
     choose_tile();
     place_tiles();
-    place_trees();
     return std::move(layout_);
   }
 
@@ -87,6 +84,7 @@ class Layouter {
       for (std::int32_t k = 0; k < code.inputs; ++k) {
         code.operands[std::size_t(k)].type_only = !node.op->reads(std::size_t(k));
       }
+      if (node.locality == Locality::kTree) add_tree(code);
       layout_.work += work_of(plan_, node);
       layout_.nodes.push_back(std::move(code));
     }
@@ -94,9 +92,19 @@ class Layouter {
 
   void add_operand(LoopNode& code, Value value) {
     const ValueType& type = plan_.graph.type(value);
-    code.operands.push_back(make_operand(plan_, loop_, value));
+    code.operands.push_back(make_operand(plan_, value));
     layout_.views.push_back({nullptr, type.shape, type.dtype, type.batched() ? 0 : -1,
                              std::max<std::int64_t>(code.operands.back().rows, 1)});
+  }
+
+  void add_tree(LoopNode& code) {
+    const Node& node = *code.node;
+    code.operands.back().type_only = true;
+    code.tree = std::int32_t(layout_.trees.size());
+    std::vector<View> in;
+    for (Value value : node.inputs) in.push_back(view_of_example(plan_.graph.type(value)));
+    const View result = view_of_example(plan_.graph.type(node.outputs[0]));
+    layout_.trees.emplace_back(node.op->tree, node.attrs, in, result);
   }
 
   void find_lifetimes() {
@@ -128,7 +136,7 @@ class Layouter {
 
   void choose_tile() {
     layout_.tile_examples = kLeafExamples;
-    if (!loop_.inner.empty()) return;  // inner loops continue leaves: one leaf per tile
+    if (!loop_.inner.empty()) return;  // what passes between the nodes is big as it is
     std::int64_t example = 1;
     for (std::size_t v = 0; v < pieces_.size(); ++v) {
       if (pieces_[v].first >= 0) example += example_bytes(plan_.graph.values[v].type);
@@ -151,15 +159,6 @@ class Layouter {
     for (LoopNode& code : layout_.nodes) {
       for (Operand& operand : code.operands)
         operand.tile_offset = pieces_[std::size_t(operand.root)].offset;
-    }
-  }
-
-  void place_trees() {
-    for (Value tree : loop_.trees) {
-      const std::int64_t bytes = example_bytes(plan_.graph.type(tree));
-      layout_.tree_bytes.push_back(bytes);
-      layout_.tree_offsets.push_back(layout_.level_bytes);
-      layout_.level_bytes += aligned(bytes);
     }
   }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "tensor/kernel_args.h"
+#include "tensor/tree_accumulator.h"
 
 namespace samegrad {
 
@@ -14,8 +14,7 @@ struct Operand {
   Value root = kNoValue;
   std::int64_t tile_offset = -1;  // in the task's scratch, or -1: a base pointer of the run
   bool inner = false;             // one example only
-  bool type_only = false;
-  std::int32_t tree = -1;   // index of the tree result in Loop::trees
+  bool type_only = false;   // or the result of a tree
   std::int64_t stride = 0;  // bytes per example; 0 if not batched
   std::int64_t rows = 0;    // rows per example; 0 if not batched
 };
@@ -27,7 +26,8 @@ struct LoopNode {
   std::size_t first_view = 0;     // of the first operand in LoopLayout::views
   std::int32_t inputs = 0;
   std::int32_t prepared_slot = -1;
-  bool skip = false;  // only shows other bytes
+  std::int32_t tree = -1;  // a reduction over the examples: its index in Loop::trees
+  bool skip = false;       // only shows other bytes
 };
 
 struct LoopLayout {
@@ -36,9 +36,7 @@ struct LoopLayout {
   std::vector<View> views;
   std::int64_t tile_examples = 4;  // a tile is a subtree of at most this many examples
   std::int64_t tile_bytes = 0;
-  std::vector<std::int64_t> tree_bytes;    // per tree result
-  std::vector<std::int64_t> tree_offsets;  // within one level
-  std::int64_t level_bytes = 0;
+  std::vector<TreeReduction> trees;  // per Loop::trees
   double work = 0;  // a rough count of operations per example
 };
 

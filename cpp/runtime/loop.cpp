@@ -1,21 +1,15 @@
 // The loop over a replica's examples: tiles go through all nodes while they are in cache, tree
-// reductions are summed on the way.
+// reductions are folded on the way.
 #include <algorithm>
 #include <array>
 
 #include "base/error.h"
-#include "kernels/table.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
-
-void add_arrays(const Node& node, const ValueType& type, std::byte* sum, const std::byte* other) {
-  const BinaryKernel kernel = kernels().binary(node.op->combine, type.dtype);
-  kernel(sum, other, sum, type.shape.size(), 1, 1);
-}
 
 // One task: a chunk of a replica's examples.
 class ChunkRun {
@@ -29,46 +23,38 @@ class ChunkRun {
         context_(context),
         chunk_(chunk),
         scratch_(scratch),
-        views_(views),
-        levels_(tree_levels(chunk.end - chunk.begin, layout.tile_examples)) {
+        views_(views) {
     tile_ = static_cast<std::byte*>(scratch.take(std::size_t(layout.tile_bytes)));
-    partials_ = static_cast<std::byte*>(
-        scratch.take(std::size_t(layout.level_bytes) * std::size_t(levels_)));
-    producers_.resize(loop.trees.size());
-    for (std::size_t t = 0; t < loop.trees.size(); ++t)
-      producers_[t] = plan.graph.producer(loop.trees[t]);
+    trees_.reserve(layout.trees.size());
+    for (std::size_t t = 0; t < layout.trees.size(); ++t) {
+      const TreeReduction& tree = layout.trees[t];
+      const Block whole = tree.whole();
+      const std::int64_t bytes =
+          TreeAccumulator::partial_bytes(tree, whole, chunk.end - chunk.begin);
+      trees_.emplace_back(tree, whole, chunk.begin, chunk.end, tree.at(chunk.trees[t], whole),
+                          static_cast<std::byte*>(scratch.take(std::size_t(bytes))));
+    }
   }
 
+  // Tiles are subtrees: many a tree is folded a whole tile at a time.
   void run() {
     walk_tree(
         chunk_.begin, chunk_.end, layout_.tile_examples, 0,
-        [&](std::int64_t begin, std::int64_t end, int level) { run_tile(begin, end, level); },
-        [&](int level) {
-          for (std::size_t t = 0; t < loop_.trees.size(); ++t) {
-            add_arrays(*producers_[t], plan_.graph.type(loop_.trees[t]), tree(t, level),
-                       tree(t, level + 1));
-          }
-        });
+        [&](std::int64_t begin, std::int64_t end, int) { run_tile(begin, end); }, [](int) {});
   }
 
  private:
-  std::byte* tree(std::size_t t, int level) const {
-    if (level == 0) return chunk_.trees[t];
-    return partials_ + std::size_t(level) * std::size_t(layout_.level_bytes) +
-           std::size_t(layout_.tree_offsets[t]);
-  }
-
-  void run_tile(std::int64_t begin, std::int64_t end, int level) {
+  void run_tile(std::int64_t begin, std::int64_t end) {
     auto inner = loop_.inner.begin();
     for (std::size_t p = 0; p < layout_.nodes.size();) {
       if (inner == loop_.inner.end() || std::size_t(inner->begin) != p) {
-        run_node(layout_.nodes[p++], begin, begin, end, level, false);
+        run_node(layout_.nodes[p++], begin, begin, end);
         continue;
       }
       for (std::int64_t example = begin; example < end || example == begin; ++example) {
         const std::int64_t stop = std::min(example + 1, end);
         for (std::int32_t q = inner->begin; q < inner->end; ++q) {
-          run_node(layout_.nodes[std::size_t(q)], begin, example, stop, level, example > begin);
+          run_node(layout_.nodes[std::size_t(q)], begin, example, stop);
         }
       }
       p = std::size_t(inner->end);
@@ -76,10 +62,8 @@ class ChunkRun {
     }
   }
 
-  std::byte* address(const Operand& operand, std::int64_t tile_begin, std::int64_t begin,
-                     int level) const {
+  std::byte* address(const Operand& operand, std::int64_t tile_begin, std::int64_t begin) const {
     if (operand.type_only) return nullptr;
-    if (operand.tree >= 0) return tree(std::size_t(operand.tree), level);
     if (operand.tile_offset >= 0) {
       const std::int64_t first = operand.inner ? 0 : begin - tile_begin;
       return tile_ + operand.tile_offset + first * operand.stride;
@@ -87,30 +71,35 @@ class ChunkRun {
     return context_.base(chunk_.replica, operand.root) + begin * operand.stride;
   }
 
-  void run_node(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin, std::int64_t end,
-                int level, bool accumulate) const {
-    if (code.skip) return;
+  void run_node(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin,
+                std::int64_t end) {
+    if (code.skip || (code.tree >= 0 && begin == end)) return;
     View* views = views_.data() + code.first_view;
     for (std::size_t k = 0; k < code.operands.size(); ++k) {
       const Operand& operand = code.operands[k];
       if (operand.rows) views[k].shape[0] = operand.rows * (end - begin);
-      views[k].data = address(operand, tile_begin, begin, level);
+      views[k].data = address(operand, tile_begin, begin);
     }
     const auto inputs = std::size_t(code.inputs);
     const std::span<const View> out(views + inputs, code.operands.size() - inputs);
     const void* prepared =
         code.prepared_slot < 0 ? nullptr : context_.prepared(code.prepared_slot, chunk_.replica);
     const Scratch::Frame frame(scratch_);
-    code.node->op->kernel({.attrs = code.node->attrs,
-                           .in = {views, inputs},
-                           .out = out,
-                           .examples = end - begin,
-                           .first_example = begin,
-                           .symbol = loop_.symbol,
-                           .facts = context_.facts(chunk_.replica),
-                           .accumulate = accumulate,
-                           .prepared = prepared,
-                           .scratch = scratch_});
+    const KernelArgs args{.attrs = code.node->attrs,
+                          .in = {views, inputs},
+                          .out = out,
+                          .examples = end - begin,
+                          .first_example = begin,
+                          .symbol = loop_.symbol,
+                          .facts = context_.facts(chunk_.replica),
+                          .prepared = prepared,
+                          .scratch = scratch_};
+    if (code.tree >= 0) {
+      const void* operands = code.node->op->tree.open(args);
+      trees_[std::size_t(code.tree)].feed({&operands, 1}, begin, begin, end, scratch_);
+      return;
+    }
+    code.node->op->kernel(args);
     if (call_.check_finite) {
       for (const View& result : out) check_finite(plan_.graph, *code.node, result, chunk_.replica);
     }
@@ -124,16 +113,13 @@ class ChunkRun {
   const Chunk& chunk_;
   Scratch& scratch_;
   std::vector<View>& views_;
-  int levels_;
   std::byte* tile_;
-  std::byte* partials_;
-  std::vector<const Node*> producers_;
+  std::vector<TreeAccumulator> trees_;  // per Loop::trees
 };
 
 // Joins the chunks of one replica in the order of the tree above them.
-void join_chunks(const Plan& plan, const Loop& loop, const LoopBinding& binding, int replica) {
-  const auto first = std::size_t(binding.first_chunk[std::size_t(replica)]);
-  const auto last = std::size_t(binding.first_chunk[std::size_t(replica) + 1]);
+void join_chunks(const LoopLayout& layout, const LoopBinding& binding, std::size_t first,
+                 std::size_t last) {
   if (last - first < 2) return;
   std::array<std::size_t, 64> at;
   std::size_t next = first;
@@ -143,11 +129,28 @@ void join_chunks(const Plan& plan, const Loop& loop, const LoopBinding& binding,
       [&](int level) {
         const Chunk& left = binding.chunks[at[std::size_t(level)]];
         const Chunk& right = binding.chunks[at[std::size_t(level) + 1]];
-        for (std::size_t t = 0; t < loop.trees.size(); ++t) {
-          add_arrays(*plan.graph.producer(loop.trees[t]), plan.graph.type(loop.trees[t]),
-                     left.trees[t], right.trees[t]);
+        for (std::size_t t = 0; t < layout.trees.size(); ++t) {
+          const TreeReduction& tree = layout.trees[t];
+          const Block whole = tree.whole();
+          tree.combine(whole, tree.at(left.trees[t], whole), tree.at(right.trees[t], whole));
         }
       });
+}
+
+// The results of the trees of one replica.
+void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, const Call& call,
+                  const Chunk& first, Context& context) {
+  for (std::size_t t = 0; t < layout.trees.size(); ++t) {
+    const TreeReduction& tree = layout.trees[t];
+    const ValueType& type = plan.graph.type(loop.trees[t]);
+    const View result = view_of(type, type.shape, context.base(first.replica, loop.trees[t]));
+    const Node& node = *plan.graph.producer(loop.trees[t]);
+    if (tree.kernel().finish) {
+      const State state = tree.at(first.trees[t], tree.whole());
+      tree.kernel().finish({node.attrs, tree.state, state, {&result, 1}});
+    }
+    if (call.check_finite) check_finite(plan.graph, node, result, first.replica);
+  }
 }
 
 }  // namespace
@@ -179,17 +182,22 @@ void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, co
         .run();
   };
   const auto chunks = std::int64_t(binding.chunks.size());
+  const auto finish = [&](std::int64_t r) {
+    const auto first = std::size_t(binding.first_chunk[std::size_t(r)]);
+    join_chunks(layout, binding, first, std::size_t(binding.first_chunk[std::size_t(r) + 1]));
+    finish_trees(plan, loop, layout, call, binding.chunks[first], context);
+  };
   const auto replicas = std::int64_t(binding.first_chunk.size()) - 1;
   if (!binding.parallel) {
     for (std::int64_t i = 0; i < chunks; ++i) run_chunk(i, context.main_task());
-    for (std::int64_t r = 0; r < replicas; ++r) join_chunks(plan, loop, binding, int(r));
+    for (std::int64_t r = 0; r < replicas; ++r) finish(r);
     return;
   }
   parallel_loops().run(chunks, [&](std::int64_t i) {
     const Context::Lease lease(context);
     run_chunk(i, *lease);
   });
-  parallel_loops().run(replicas, [&](std::int64_t r) { join_chunks(plan, loop, binding, int(r)); });
+  parallel_loops().run(replicas, finish);
 }
 
 }  // namespace samegrad

@@ -4,6 +4,7 @@
 #include "base/thresholds.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
+#include "runtime/tree.h"
 
 namespace samegrad {
 namespace {
@@ -40,21 +41,45 @@ struct Whole {
     return sum;
   }
 
+  KernelArgs args(std::span<const View> v, std::int64_t count, std::int64_t first,
+                  Scratch& scratch) const {
+    const std::size_t inputs = node.inputs.size();
+    return {.attrs = node.attrs,
+            .in = v.first(inputs),
+            .out = v.subspan(inputs),
+            .examples = count,
+            .first_example = first,
+            .symbol = symbol,
+            .facts = facts,
+            .scratch = scratch,
+            .parallel = &loops};
+  }
+
   void call(std::span<const View> v, std::int64_t count, std::int64_t first,
             Scratch& scratch) const {
-    const std::size_t inputs = node.inputs.size();
-    node.op->kernel({.attrs = node.attrs,
-                     .in = v.first(inputs),
-                     .out = v.subspan(inputs),
-                     .examples = count,
-                     .first_example = first,
-                     .symbol = symbol,
-                     .facts = facts,
-                     .scratch = scratch,
-                     .parallel = &loops});
+    node.op->kernel(args(v, count, first, scratch));
+  }
+
+  // A reduction over the examples.
+  void run_tree(Scratch& scratch) const {
+    const KernelArgs all = args(views, examples, 0, scratch);
+    const TreeKernel& tree = node.op->tree;
+    const TreeReduction reduction(tree, node.attrs, all.in, all.out[0]);
+    const Block whole = reduction.whole();
+    State state{{all.out[0].as<std::byte>()}, whole.columns};
+    if (tree.finish) {
+      const auto bytes = std::size_t(reduction.bytes(whole));
+      state = reduction.at(static_cast<std::byte*>(scratch.take(bytes)), whole);
+    }
+    const void* operands = examples > 0 ? tree.open(all) : nullptr;
+    const std::int64_t work = bytes() / 4 + whole.size() * examples;
+    const bool splits = !node.op->has(kScatters);
+    reduce_whole({reduction, {&operands, 1}, examples, state, splits, work}, loops, scratch);
+    if (tree.finish) tree.finish({node.attrs, reduction.state, state, all.out});
   }
 
   void run(Scratch& scratch) const {
+    if (node.locality == Locality::kTree) return run_tree(scratch);
     const bool split = can_split(node, types) && loops.threads() > 1 && examples > 1 &&
                        bytes() > thresholds().parallel_operation_bytes;
     if (!split) return call(views, examples, 0, scratch);

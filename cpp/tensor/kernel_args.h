@@ -88,8 +88,6 @@ struct KernelArgs {
   std::int64_t first_example = 0;
   int symbol = 0;
   const StepFacts& facts;
-  // Tree reductions: the call continues a leaf (at most 4 examples), out holds its sum so far.
-  bool accumulate = false;
   // What OpDef::prepare made of an operand, or null.
   const void* prepared = nullptr;
   Scratch& scratch;
@@ -99,6 +97,7 @@ struct KernelArgs {
 // Where an element of an operand is, for messages: "position (3, 1) of the batch, on replica 2".
 std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat);
 
+// A pure function of a tile: reads `in`, writes `out` and nothing else.
 using Kernel = void (*)(const KernelArgs& args);
 
 // What a collective receives: operands and results of every replica.

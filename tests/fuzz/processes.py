@@ -18,7 +18,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = TESTS.parent / "python"
 EVERYWHERE = (
     "parallel_loop_work=1,parallel_operation_bytes=1,parallel_replica_bytes=1,"
-    "parallel_fused_elements=1,parallel_product_work=1,parallel_segment_bytes=1,"
+    "parallel_fused_elements=1,parallel_product_work=1,parallel_tree_work=1,"
     "parallel_all_reduce_elements=1"
 )
 # By name: thresholds that send small programs down other paths, and kernel variants.

@@ -6,10 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "kernels/dispatch.h"
-#include "kernels/elementwise_fn.h"
 #include "op_run.h"
-#include "tensor/tree.h"
 
 namespace samegrad::testing {
 namespace {
@@ -42,61 +39,35 @@ Operand images(const Shape& shape) {
   return {filled(DType::kFloat32, shape), 0};
 }
 
-void add(const Array& sum, const Array& other) {
-  kernels().binary(BinaryFn::k_add, DType::kFloat32)(sum.raw(), other.raw(), sum.raw(), sum.size(),
-                                                     1, 1);
-}
-
-// Examples [begin, end) one by one into one result, as a leaf is summed.
-void in_order(const OpRun& op, std::int64_t begin, std::int64_t end, std::vector<Array>& result) {
-  for (std::int64_t i = begin; i < end; ++i) op.run_into({i, 1, i > begin}, result);
-}
-
-Cost examples_one_by_one(const char* name, const OpRun& op) {
-  std::vector<std::vector<Array>> levels;
-  for (int i = 0; i < tree_levels(kExamples, kLeafExamples); ++i) levels.push_back(op.run());
+// In order: as if a leaf held all examples.
+Cost tree_and_one_leaf(const char* name, const OpRun& op) {
+  std::vector<Array> result = op.run();
   return compare(
       name,
       [&] {
-        walk_tree(
-            0, kExamples, kLeafExamples, 0,
-            [&](std::int64_t begin, std::int64_t end, int level) {
-              in_order(op, begin, end, levels[std::size_t(level)]);
-            },
-            [&](int level) {
-              add(levels[std::size_t(level)][0], levels[std::size_t(level) + 1][0]);
-            });
+        op.run_into({0, kExamples}, result);
       },
-      [&] { in_order(op, 0, kExamples, levels[0]); });
+      [&] {
+        op.run_into({0, kExamples}, result, {.leaf = kExamples});
+      });
 }
 
 Cost dense(const char* name, std::int64_t inputs, std::int64_t outputs) {
   const Operand x = images({kExamples, inputs}), dy = images({kExamples, outputs});
-  const OpRun op("matmul", {x, dy}, {{"transpose_a", true}});
-  std::vector<Array> result = op.run();
-  const ProductKernels& product = *kernels().product(DType::kFloat32);
-  return compare(
-      name,
-      [&] {
-        op.run_into({0, kExamples, false}, result);
-      },
-      [&] {
-        product.matmul_transposed(x.array.raw(), inputs, dy.array.raw(), outputs, kExamples, inputs,
-                                  outputs, result[0].raw(), outputs, false);
-      });
+  return tree_and_one_leaf(name, OpRun("matmul", {x, dy}, {{"transpose_a", true}}));
 }
 
 Cost filter(const char* name, std::int64_t size, std::int64_t in, std::int64_t out) {
   const Operand x = images({kExamples, size, size, in});
   const Operand dy = images({kExamples, size - 2, size - 2, out});
   const Operand like{filled(DType::kFloat32, {3, 3, in, out})};
-  return examples_one_by_one(name, OpRun("conv2d_filter_grad", {x, dy, like}));
+  return tree_and_one_leaf(name, OpRun("conv2d_filter_grad", {x, dy, like}));
 }
 
 Cost bias(const char* name, const Shape& shape) {
   std::vector<std::int64_t> axes;
   for (int axis = 0; axis + 1 < shape.rank(); ++axis) axes.push_back(axis);
-  return examples_one_by_one(name, OpRun("reduce_sum", {images(shape)}, {{"axes", axes}}));
+  return tree_and_one_leaf(name, OpRun("reduce_sum", {images(shape)}, {{"axes", axes}}));
 }
 
 int run() {

@@ -53,12 +53,17 @@ class Interpreter {
       out.push_back(view(value, array));
     }
     Scratch scratch;
-    node.op->kernel({.attrs = node.attrs,
-                     .in = in,
-                     .out = out,
-                     .examples = examples,
-                     .facts = facts_,
-                     .scratch = scratch});
+    const KernelArgs args{.attrs = node.attrs,
+                          .in = in,
+                          .out = out,
+                          .examples = examples,
+                          .facts = facts_,
+                          .scratch = scratch};
+    if (node.locality == Locality::kTree) {
+      fold_examples(node.op->tree, args);
+    } else {
+      node.op->kernel(args);
+    }
   }
 
   const Graph& graph_;

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "ir/builder.h"
 #include "ops/registry.h"
+#include "tensor/tree_accumulator.h"
 
 namespace samegrad::testing {
 
@@ -18,12 +19,60 @@ struct Operand {
   std::int64_t rows_per_example = 1;
 };
 
-// Examples [first, first + count) of the operands, and what the kernel is told.
+// Examples [first, first + count) of the operands.
 struct Tile {
   std::int64_t first = 0;
   std::int64_t count = 0;
-  bool accumulate = false;
 };
+
+// How a tree reduction is run: all at once, or in some way that must give the same bits.
+struct Folding {
+  std::int64_t piece = 0;     // examples that are handed over together; 0: all
+  bool subtrees = true;       // by TreeKernel::subtree where the row has it
+  bool small_blocks = false;  // each as small as the row allows, on its own
+  std::int64_t leaf = 0;      // examples of a leaf, for measurements; 0: as the row says
+};
+
+// Blocks of the least size that the row allows.
+inline std::vector<Block> smallest_blocks(const StateShape& state) {
+  const std::int64_t rows = state.row_grain ? state.row_grain : state.rows;
+  const std::int64_t columns = state.column_grain ? state.column_grain : state.columns;
+  std::vector<Block> blocks;
+  for (std::int64_t r = 0; r < state.rows; r += rows) {
+    for (std::int64_t c = 0; c < state.columns; c += columns) {
+      blocks.push_back({r, c, std::min(rows, state.rows - r), std::min(columns, state.columns - c)});
+    }
+  }
+  return blocks;
+}
+
+// The tree over all examples of the operands.
+inline void fold_examples(const TreeKernel& tree, const KernelArgs& args, Folding how = {}) {
+  TreeReduction reduction(tree, args.attrs, args.in, args.out[0]);
+  if (!how.subtrees) reduction.state.subtrees = false;
+  if (how.leaf) reduction.leaf = how.leaf;
+  const Block whole = reduction.whole();
+  State state{{args.out[0].as<std::byte>()}, whole.columns};
+  if (tree.finish) {
+    const auto bytes = std::size_t(reduction.bytes(whole));
+    state = reduction.at(static_cast<std::byte*>(args.scratch.take(bytes)), whole);
+  }
+  const void* operands = args.examples ? tree.open(args) : nullptr;
+  const std::int64_t piece = how.piece ? how.piece : args.examples;
+  const std::vector<Block> blocks =
+      how.small_blocks ? smallest_blocks(reduction.state) : std::vector<Block>{whole};
+  for (const Block& block : blocks) {
+    void* partials = args.scratch.take(
+        std::size_t(TreeAccumulator::partial_bytes(reduction, block, args.examples)));
+    TreeAccumulator accumulator(reduction, block, 0, args.examples,
+                                reduction.part(state, whole, block),
+                                static_cast<std::byte*>(partials));
+    for (std::int64_t i = 0; i < args.examples; i += piece) {
+      accumulator.feed({&operands, 1}, 0, i, std::min(i + piece, args.examples), args.scratch);
+    }
+  }
+  if (tree.finish) tree.finish({args.attrs, reduction.state, state, args.out});
+}
 
 class OpRun {
  public:
@@ -49,26 +98,28 @@ class OpRun {
   }
 
   const OpDef& op() const { return *op_; }
+  const Attrs& attrs() const { return attrs_; }
   const Inferred& inferred() const { return inferred_; }
   const ValueType& type(int result = 0) const { return inferred_.types[std::size_t(result)]; }
   std::int64_t examples() const { return examples_; }
   bool symbol_fixed() const { return symbols_[0].fixed; }
 
-  std::vector<Array> run() const { return run({0, examples_, false}); }
+  std::vector<Array> run() const { return run({0, examples_}); }
+  std::vector<Array> run(Folding how) const { return run({0, examples_}, how); }
 
   // The results for a tile (the operands' examples lie on axis 0 unless the tile is everything).
-  std::vector<Array> run(const Tile& tile) const {
+  std::vector<Array> run(const Tile& tile, Folding how = {}) const {
     std::vector<Array> results;
     std::vector<std::int64_t> counts{tile.count};
     complete_counts(symbols_, counts);
     for (const ValueType& type : inferred_.types) {
       results.emplace_back(type.dtype, concrete_shape(type, counts));
     }
-    run_into(tile, results);
+    run_into(tile, results, how);
     return results;
   }
 
-  void run_into(const Tile& tile, std::vector<Array>& results) const {
+  void run_into(const Tile& tile, std::vector<Array>& results, Folding how = {}) const {
     std::vector<View> in, out;
     std::vector<Array> slices;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
@@ -88,14 +139,18 @@ class OpRun {
       out.push_back(view(results[i], batch.axis, batch.rows_per_example));
     }
     Scratch scratch;
-    op_->kernel({.attrs = attrs_,
-                 .in = in,
-                 .out = out,
-                 .examples = tile.count,
-                 .first_example = tile.first,
-                 .facts = facts,
-                 .accumulate = tile.accumulate,
-                 .scratch = scratch});
+    const KernelArgs args{.attrs = attrs_,
+                          .in = in,
+                          .out = out,
+                          .examples = tile.count,
+                          .first_example = tile.first,
+                          .facts = facts,
+                          .scratch = scratch};
+    if (inferred_.locality == Locality::kTree) {
+      fold_examples(op_->tree, args, how);
+    } else {
+      op_->kernel(args);
+    }
   }
 
   StepFacts facts;

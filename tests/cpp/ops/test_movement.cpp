@@ -133,7 +133,7 @@ TEST("an index out of range is named with its position and the range") {
   const Operand bad{array_of<std::int64_t>({4, 2}, {0, 1, 2, 0, 1, 3, 0, 0}), 0, 1};
   const OpRun gather("gather", {plain({3, 2}), bad});
   CHECK_EQ(
-      message(gather, {1, 3, false}),
+      message(gather, {1, 3}),
       std::string(
           "[gather] indices must lie in [0, 3): got 3 at position (2, 1) of the batch; check the "
           "data, or clip the indices first."));

@@ -93,15 +93,6 @@ TEST("examples on another axis are summed in the same order") {
   }
 }
 
-TEST("continuing a leaf gives the bits of the whole leaf") {
-  const Array x = filled(DType::kFloat32, {8, 5});
-  const OpRun run("reduce_sum", {{x, 0, 2}}, over({0}));
-  const Array whole = run.run()[0];
-  std::vector<Array> sum = run.run({0, 1, false});
-  for (std::int64_t i = 1; i < 4; ++i) run.run_into({i, 1, true}, sum);
-  CHECK(same_bits(whole, sum[0]));
-}
-
 TEST("one number per example goes down to single examples") {
   const std::vector<float> v = {1e8f, 1, -1e8f, 1, 3};
   const Array y = OpRun("reduce_sum", {{array_of<float>({5}, v), 0}}, over({0})).run()[0];

@@ -36,7 +36,7 @@ void check_example_tiles(const OpRun& run) {
   for (const std::int64_t size : {1, 2, 5}) {
     for (std::int64_t first = 0; first < kExamples; first += size) {
       const std::int64_t count = std::min(size, kExamples - first);
-      const std::vector<Array> part = run.run({first, count, false});
+      const std::vector<Array> part = run.run({first, count});
       for (std::size_t i = 0; i < part.size(); ++i) {
         const std::int64_t rows = run.type(int(i)).batch.rows_per_example;
         CHECK(same_bits(part[i], whole[i].rows(first * rows, (first + count) * rows)),
@@ -44,24 +44,46 @@ void check_example_tiles(const OpRun& run) {
       }
     }
   }
-  run.run({0, 0, false});
+  run.run({0, 0});
 }
 
-// The tree over tiles of `leaf` examples or fewer, joined with the row's function.
-void check_tree_tiles(const OpRun& run, std::int64_t leaf) {
-  const std::vector<Array> whole = run.run();
+// By the definition: leaves handed over at once, joined from left to right.
+Array by_definition(const OpRun& run, std::int64_t leaf) {
   std::vector<Array> level(8);
-  const BinaryKernel join = kernels().binary(run.op().combine, whole[0].dtype());
+  const TreeKernel& tree = run.op().tree;
+  const Attrs attrs = run.attrs();
   walk_tree(
       0, kExamples, leaf, 0,
       [&](std::int64_t begin, std::int64_t end, int at) {
-        level[std::size_t(at)] = run.run({begin, end - begin, false})[0];
+        level[std::size_t(at)] = run.run({begin, end - begin}, {.subtrees = false})[0];
       },
       [&](int at) {
-        const Array& sum = level[std::size_t(at)];
-        join(sum.raw(), level[std::size_t(at) + 1].raw(), sum.raw(), sum.size(), 1, 1);
+        const Array &left = level[std::size_t(at)], &right = level[std::size_t(at) + 1];
+        const Block block{0, 0, 1, left.size()};
+        tree.combine({attrs, left.dtype(), block, {{left.raw()}, left.size()},
+                      {{right.raw()}, right.size()}});
       });
-  CHECK(same_bits(level[0], whole[0]), run.op().name, " subtrees of ", leaf);
+  return level[0];
+}
+
+void check_tree(const OpRun& run) {
+  const std::string& name = run.op().name;
+  const Array whole = run.run()[0];
+  for (const std::int64_t leaf : {4, 8}) {
+    CHECK(same_bits(by_definition(run, leaf), whole), name, " subtrees of ", leaf);
+  }
+  for (const std::int64_t piece : {1, 2, 3, 5, 8}) {
+    for (const bool subtrees : {false, true}) {
+      for (const bool small_blocks : {false, true}) {
+        const Array other = run.run({piece, subtrees, small_blocks})[0];
+        CHECK(same_bits(other, whole), name, " pieces of ", piece, " subtrees ", subtrees,
+              " small blocks ", small_blocks);
+      }
+    }
+  }
+  CHECK(same_bits(run.run({.subtrees = false, .small_blocks = true})[0], whole), name);
+  const Array none = run.run({0, 0})[0], neutral = run.run({0, 0}, {.small_blocks = true})[0];
+  CHECK(same_bits(none, neutral), name, " of nothing");
 }
 
 // A sample may rely on its own count (where examples meet a fixed size); such a row needs all
@@ -83,10 +105,7 @@ int check_row(const OpDef& op) {
       for (const std::int64_t rows : {1, 2}) {
         const OpRun run = run_of(op, sample, real, rows);
         if (run.inferred().locality == Locality::kExample) check_example_tiles(run);
-        if (run.inferred().locality == Locality::kTree) {
-          check_tree_tiles(run, 4);
-          check_tree_tiles(run, 8);
-        }
+        if (run.inferred().locality == Locality::kTree) check_tree(run);
         ++checked;
       }
     }
@@ -106,6 +125,59 @@ TEST("any tiles of examples give the same bits, for every row of the table") {
     }
   }
   CHECK(checked > 300, checked);
+}
+
+bool takes(const OpDef& op, const Sample& sample, DType dtype) {
+  try {
+    return run_of(op, sample, dtype, 1).inferred().locality == Locality::kTree;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST("a tree row gives the same bits in any pieces and blocks, of every dtype, for long leaves") {
+  register_all_ops();
+  std::int64_t checked = 0, integers = 0;
+  for (const OpDef* op : OpRegistry::instance().all()) {
+    if (!op->tree) continue;
+    for (const Sample& sample : op->samples) {
+      if (!has_examples(sample)) continue;
+      for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64,
+                                DType::kUInt8, DType::kBool}) {
+        if (!takes(*op, sample, dtype)) continue;
+        for (const std::int64_t rows : {1, 3, 150, 1100}) {
+          check_tree(run_of(*op, sample, dtype, rows));
+        }
+        ++checked;
+        integers += !is_floating(dtype);
+      }
+    }
+  }
+  CHECK(checked > 60 && integers > 20, checked, " ", integers);
+}
+
+TEST("big results are the same in any blocks") {
+  const auto examples = [](const Shape& shape, int axis = 0) {
+    return Operand{filled(DType::kFloat32, shape), axis, 1};
+  };
+  const Attrs turned{{"transpose_a", true}, {"transpose_b", false}};
+  const Attrs first{{"axes", std::vector<std::int64_t>{0}}, {"keepdims", false}};
+  const Operand words{filled(DType::kInt64, {kExamples, 5}, 0, 0, 700), 0, 1};
+  const Operand table{filled(DType::kFloat32, {700, 33})};
+  const OpRun runs[] = {
+      OpRun("matmul", {examples({kExamples, 150}), examples({kExamples, 431})}, turned),
+      OpRun("matmul", {examples({3, kExamples, 50}, 1), examples({kExamples, 131})}, turned),
+      OpRun("reduce_sum", {examples({kExamples, 5001})}, first),
+      OpRun("reduce_max", {examples({kExamples, 3, 1111})}, first),
+      OpRun("segment_sum", {examples({kExamples, 5, 33}), words, table})};
+  for (const OpRun& run : runs) {
+    CHECK(run.inferred().locality == Locality::kTree, run.op().name);
+    const Array whole = run.run()[0];
+    for (const std::int64_t piece : {0, 1, 4, 7}) {
+      CHECK(same_bits(run.run({.piece = piece, .subtrees = false})[0], whole), run.op().name);
+      CHECK(same_bits(run.run({.piece = piece, .small_blocks = true})[0], whole), run.op().name);
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#include "runtime/tree.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/thresholds.h"
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+// What the states of subtrees may take together.
+constexpr std::int64_t kMostStateBytes = 64 << 20;
+
+struct Subtree {
+  std::int64_t begin, end;
+  State state;  // of the whole result
+};
+
+std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks, int threads) {
+  const std::int64_t tasks = threads > 1 && whole.work > thresholds().parallel_tree_work
+                                 ? thresholds().parts_per_thread * threads
+                                 : 1;
+  if (!whole.splits_examples || blocks >= tasks) return whole.examples;
+  const std::int64_t bytes =
+      std::max<std::int64_t>(1, whole.reduction.bytes(whole.reduction.whole()));
+  const std::int64_t most = std::max<std::int64_t>(1, kMostStateBytes / bytes);
+  const std::int64_t parts =
+      std::min((tasks + blocks - 1) / std::max<std::int64_t>(blocks, 1), most);
+  return std::max(whole.reduction.leaf, (whole.examples + parts - 1) / parts);
+}
+
+void run_block(const WholeReduction& whole, const Subtree& subtree, const Block& block,
+               Scratch& scratch) {
+  const TreeReduction& reduction = whole.reduction;
+  const Scratch::Frame frame(scratch);
+  const std::int64_t examples = subtree.end - subtree.begin;
+  auto* partials = static_cast<std::byte*>(
+      scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, block, examples))));
+  TreeAccumulator accumulator(reduction, block, subtree.begin, subtree.end,
+                              reduction.part(subtree.state, reduction.whole(), block), partials);
+  accumulator.feed(whole.operands, 0, subtree.begin, subtree.end, scratch);
+}
+
+// Calls f(i, scratch) for all i, in parallel where that pays.
+template <class F>
+void for_tasks(std::int64_t count, bool parallel, const ParallelFor& loops, Scratch& scratch,
+               const F& f) {
+  const std::int64_t parts =
+      parallel ? std::min(count, thresholds().parts_per_thread * loops.threads()) : 1;
+  if (parts < 2) {
+    for (std::int64_t i = 0; i < count; ++i) f(i, scratch);
+    return;
+  }
+  loops.run(parts, [&](std::int64_t p) {
+    Scratch own;
+    for (std::int64_t i = count * p / parts; i < count * (p + 1) / parts; ++i) f(i, own);
+  });
+}
+
+}  // namespace
+
+void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch) {
+  const TreeReduction& reduction = whole.reduction;
+  const std::vector<Block> blocks = reduction.blocks(reduction.whole());
+  const auto block_count = std::int64_t(blocks.size());
+  const std::int64_t most = subtree_examples(whole, block_count, loops.threads());
+  const Scratch::Frame frame(scratch);
+  std::vector<Subtree> subtrees;
+  walk_tree(
+      0, whole.examples, most, 0,
+      [&](std::int64_t begin, std::int64_t end, int) {
+        State state = whole.target;
+        if (begin > 0) {
+          const auto bytes = std::size_t(reduction.bytes(reduction.whole()));
+          state = reduction.at(static_cast<std::byte*>(scratch.take(bytes)), reduction.whole());
+        }
+        subtrees.push_back({begin, end, state});
+      },
+      [](int) {});
+  const bool parallel = loops.threads() > 1 && whole.work > thresholds().parallel_tree_work;
+  for_tasks(block_count * std::int64_t(subtrees.size()), parallel, loops, scratch,
+            [&](std::int64_t i, Scratch& own) {
+              run_block(whole, subtrees[std::size_t(i / block_count)],
+                        blocks[std::size_t(i % block_count)], own);
+            });
+  if (subtrees.size() < 2) return;
+  for_tasks(block_count, parallel, loops, scratch, [&](std::int64_t i, Scratch&) {
+    const Block& block = blocks[std::size_t(i)];
+    std::vector<State> at(subtrees.size());
+    std::size_t next = 0;
+    walk_tree(
+        0, whole.examples, most, 0,
+        [&](std::int64_t, std::int64_t, int level) {
+          at[std::size_t(level)] = reduction.part(subtrees[next++].state, reduction.whole(), block);
+        },
+        [&](int level) {
+          reduction.combine(block, at[std::size_t(level)], at[std::size_t(level) + 1]);
+        });
+  });
+}
+
+}  // namespace samegrad

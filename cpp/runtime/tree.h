@@ -1,0 +1,21 @@
+// Reductions of a whole replica over its examples: blocks of the result and subtrees of the
+// examples, in parallel where there is enough to do.
+#pragma once
+
+#include "tensor/tree_accumulator.h"
+
+namespace samegrad {
+
+struct WholeReduction {
+  const TreeReduction& reduction;
+  std::span<const void* const> operands;  // per member, as opened
+  std::int64_t examples;
+  State target;
+  // Whether subtrees may have states of their own: no where most of them would be zeros.
+  bool splits_examples = true;
+  std::int64_t work = 0;  // a rough count of operations
+};
+
+void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch);
+
+}  // namespace samegrad

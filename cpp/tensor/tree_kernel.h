@@ -1,0 +1,103 @@
+// What a row of the op table gives to be reduced over the examples by the fixed tree. The engine
+// alone decides which blocks of the result and which subtrees run where.
+#pragma once
+
+#include <array>
+
+#include "base/order.h"
+#include "tensor/kernel_args.h"
+
+namespace samegrad {
+
+inline constexpr int kMostStateBuffers = 4;
+
+// What some examples have been folded into: a matrix of elements in each of its buffers.
+struct StateShape {
+  std::int64_t rows = 1, columns = 1;
+  // It may be cut into blocks at multiples of these; 0: not along this axis.
+  std::int64_t row_grain = 0, column_grain = 0;
+  int buffers = 1;
+  std::array<std::int64_t, kMostStateBuffers> item = {};  // bytes of an element, per buffer
+  bool subtrees = false;  // TreeKernel::subtree is worth calling
+
+  std::int64_t element_bytes() const {
+    std::int64_t bytes = 0;
+    for (int i = 0; i < buffers; ++i) bytes += item[std::size_t(i)];
+    return bytes;
+  }
+};
+
+// A part of a state.
+struct Block {
+  std::int64_t row = 0, column = 0;
+  std::int64_t rows = 0, columns = 0;
+
+  std::int64_t size() const { return rows * columns; }
+  bool operator==(const Block&) const = default;
+};
+
+// Where a block lies in memory: its first element in each buffer.
+struct State {
+  std::array<std::byte*, kMostStateBuffers> data = {};
+  std::int64_t stride = 0;  // elements from a row to the next
+
+  template <class T>
+  T* as(int buffer = 0) const {
+    return reinterpret_cast<T*>(data[std::size_t(buffer)]);
+  }
+};
+
+struct LeafArgs {
+  const void* operands;     // what `open` made of them
+  std::int64_t begin, end;  // examples of the operands
+  const Block& block;
+  const State& state;
+  bool first;  // nothing is in the state yet; else the leaf goes on from what is there
+  Scratch& scratch;
+};
+
+struct CombineArgs {
+  const Attrs& attrs;
+  DType dtype;  // of the result
+  const Block& block;
+  const State& left;  // becomes the state of both
+  const State& right;
+};
+
+struct NeutralArgs {
+  const Attrs& attrs;
+  DType dtype;
+  const Block& block;
+  const State& state;
+};
+
+struct FinishArgs {
+  const Attrs& attrs;
+  const StateShape& shape;
+  const State& state;
+  std::span<const View> out;
+};
+
+// A pure fold and a pure join: no matter how a leaf's examples are handed over (at once or one by
+// one) and how the state is cut, the bits are the same.
+struct TreeKernel {
+  // `result` tells type and shape; the operands have one example or more.
+  StateShape (*state)(std::span<const View> in, const Attrs& attrs, const View& result) = nullptr;
+  // Makes the operands ready for many leaves, in args.scratch; args.out has no memory.
+  const void* (*open)(const KernelArgs& args) = nullptr;
+  // Folds examples into the state, one after the other.
+  void (*leaf)(const LeafArgs& args) = nullptr;
+  void (*combine)(const CombineArgs& args) = nullptr;
+  // The state of no examples.
+  void (*neutral)(const NeutralArgs& args) = nullptr;
+  // Examples of a leaf, where that is not always kLeafExamples.
+  std::int64_t (*leaf_examples)(const Shape& result) = nullptr;
+  // The results of the whole state; null: its only buffer is the result.
+  void (*finish)(const FinishArgs& args) = nullptr;
+  // Leaves and joins of a whole subtree at once, with their bits, where that is faster.
+  void (*subtree)(const LeafArgs& args) = nullptr;
+
+  explicit operator bool() const { return leaf != nullptr; }
+};
+
+}  // namespace samegrad

@@ -1,0 +1,314 @@
+// The engine's side of tree reductions, with rows that are not in the op table: a state of several
+// buffers whose join is no addition, and sums of several rows.
+#include "tensor/tree.h"
+
+#include <cstring>
+#include <memory>
+
+#include "check.h"
+#include "runtime/threads.h"
+#include "runtime/tree.h"
+
+namespace samegrad::testing {
+namespace {
+
+const Attrs kNoAttrs;
+
+// A batch of rows of numbers.
+struct Table {
+  const double* x;
+  std::int64_t columns;
+};
+
+// ---- moments of each column: count, mean and sum of squared deviations ----
+
+constexpr int kCount = 0, kMean = 1, kDeviations = 2;
+
+void moments_leaf(const LeafArgs& args) {
+  const Table& table = *static_cast<const Table*>(args.operands);
+  const State& s = args.state;
+  for (std::int64_t c = 0; c < args.block.columns; ++c) {
+    if (args.first) {
+      s.as<std::int64_t>(kCount)[c] = 0;
+      s.as<double>(kMean)[c] = s.as<double>(kDeviations)[c] = 0;
+    }
+    for (std::int64_t i = args.begin; i < args.end; ++i) {
+      const double x = table.x[i * table.columns + args.block.column + c];
+      const auto n = double(++s.as<std::int64_t>(kCount)[c]);
+      const double delta = x - s.as<double>(kMean)[c];
+      s.as<double>(kMean)[c] += delta / n;
+      s.as<double>(kDeviations)[c] += delta * (x - s.as<double>(kMean)[c]);
+    }
+  }
+}
+
+// Chan, Golub and LeVeque.
+void moments_combine(const CombineArgs& args) {
+  const State &a = args.left, &b = args.right;
+  for (std::int64_t c = 0; c < args.block.columns; ++c) {
+    const auto of_a = double(a.as<std::int64_t>(kCount)[c]);
+    const auto of_b = double(b.as<std::int64_t>(kCount)[c]);
+    const double n = of_a + of_b;
+    const double delta = b.as<double>(kMean)[c] - a.as<double>(kMean)[c];
+    a.as<std::int64_t>(kCount)[c] += b.as<std::int64_t>(kCount)[c];
+    a.as<double>(kMean)[c] += delta * of_b / n;
+    a.as<double>(kDeviations)[c] +=
+        b.as<double>(kDeviations)[c] + delta * delta * of_a * of_b / n;
+  }
+}
+
+void zeros(const NeutralArgs& args) {
+  for (std::size_t i = 0; i < kMostStateBuffers; ++i) {
+    if (args.state.data[i]) std::memset(args.state.data[i], 0, std::size_t(args.block.columns) * 8);
+  }
+}
+
+StateShape moments_state(std::span<const View>, const Attrs&, const View& result) {
+  return {.columns = result.size(), .column_grain = 8, .buffers = 3, .item = {8, 8, 8}};
+}
+
+constexpr TreeKernel kMoments{.state = moments_state,
+                              .leaf = moments_leaf,
+                              .combine = moments_combine,
+                              .neutral = zeros};
+
+// ---- sums, of leaves of three ----
+
+void sum_leaf(const LeafArgs& args) {
+  const Table& table = *static_cast<const Table*>(args.operands);
+  for (std::int64_t c = 0; c < args.block.columns; ++c) {
+    double& sum = args.state.as<double>()[c];
+    for (std::int64_t i = args.begin; i < args.end; ++i) {
+      const double x = table.x[i * table.columns + args.block.column + c];
+      sum = args.first && i == args.begin ? x : sum + x;
+    }
+  }
+}
+
+void sum_combine(const CombineArgs& args) {
+  for (std::int64_t c = 0; c < args.block.columns; ++c) {
+    args.left.as<double>()[c] += args.right.as<double>()[c];
+  }
+}
+
+StateShape sum_state(std::span<const View>, const Attrs&, const View& result) {
+  return {.columns = result.size(), .column_grain = 1, .item = {8}};
+}
+
+constexpr TreeKernel kSum{.state = sum_state,
+                          .leaf = sum_leaf,
+                          .combine = sum_combine,
+                          .neutral = zeros,
+                          .leaf_examples = [](const Shape&) { return std::int64_t(3); }};
+
+// ---- the test's frame ----
+
+std::vector<double> numbers(std::int64_t n, std::uint64_t state) {
+  std::vector<double> x;
+  for (std::int64_t i = 0; i < n; ++i) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    x.push_back(double(state >> 11) * 0x1p-53 * 1e3 - 300);
+  }
+  return x;
+}
+
+TreeReduction reduction_of(const TreeKernel& kernel, std::int64_t columns) {
+  const View result{nullptr, Shape({columns}), DType::kFloat64};
+  return {kernel, kNoAttrs, {}, result};
+}
+
+// Memory that starts with what must never be read.
+struct Memory {
+  explicit Memory(std::int64_t bytes) : bytes(std::size_t(bytes) + 64, std::byte{0xff}) {}
+  std::byte* data() { return bytes.data(); }
+  std::vector<std::byte> bytes;
+};
+
+struct Folded {
+  std::vector<double> elements;  // all buffers
+  bool operator==(const Folded& other) const {
+    return elements.size() == other.elements.size() &&
+           std::memcmp(elements.data(), other.elements.data(), elements.size() * 8) == 0;
+  }
+};
+
+Folded folded(const TreeReduction& reduction, const State& state) {
+  Folded result;
+  for (int b = 0; b < reduction.state.buffers; ++b) {
+    result.elements.insert(result.elements.end(), state.as<double>(b),
+                           state.as<double>(b) + reduction.state.columns);
+  }
+  return result;
+}
+
+// Blocks of `width` columns, each fed the examples in pieces.
+Folded in_pieces(const TreeReduction& reduction, std::span<const void* const> operands,
+                 std::int64_t examples, std::int64_t piece, std::int64_t width) {
+  Memory memory(reduction.bytes(reduction.whole()));
+  const State state = reduction.at(memory.data(), reduction.whole());
+  Scratch scratch;
+  for (std::int64_t column = 0; column < reduction.state.columns; column += width) {
+    const Block block{0, column, 1, std::min(width, reduction.state.columns - column)};
+    Memory partials(TreeAccumulator::partial_bytes(reduction, block, examples));
+    TreeAccumulator accumulator(reduction, block, 0, examples,
+                                reduction.part(state, reduction.whole(), block), partials.data());
+    for (std::int64_t i = 0; i < examples; i += piece) {
+      accumulator.feed(operands, 0, i, std::min(i + piece, examples), scratch);
+    }
+  }
+  return folded(reduction, state);
+}
+
+// The definition: a leaf at once, then the tree over the leaves.
+Folded by_definition(const TreeReduction& reduction, const Table& table, std::int64_t examples) {
+  const Block whole = reduction.whole();
+  std::vector<std::unique_ptr<Memory>> memory;
+  std::vector<State> level;
+  for (int i = 0; i < 16; ++i) {
+    memory.push_back(std::make_unique<Memory>(reduction.bytes(whole)));
+    level.push_back(reduction.at(memory.back()->data(), whole));
+  }
+  Scratch scratch;
+  walk_tree(
+      0, examples, reduction.leaf, 0,
+      [&](std::int64_t begin, std::int64_t end, int at) {
+        reduction.kernel().leaf({&table, begin, end, whole, level[std::size_t(at)], true, scratch});
+      },
+      [&](int at) {
+        reduction.combine(whole, level[std::size_t(at)], level[std::size_t(at) + 1]);
+      });
+  return folded(reduction, level[0]);
+}
+
+TEST("a state of several buffers has the same bits in any pieces and blocks") {
+  const std::int64_t columns = 13;
+  for (const TreeKernel* kernel : {&kMoments, &kSum}) {
+    const TreeReduction reduction = reduction_of(*kernel, columns);
+    for (const std::int64_t n : {1, 2, 3, 4, 5, 6, 7, 12, 100, 1023}) {
+      const std::vector<double> x = numbers(n * columns, 7);
+      const Table table{x.data(), columns};
+      const void* operands = &table;
+      const Folded expected = by_definition(reduction, table, n);
+      for (const std::int64_t piece : {std::int64_t(1), std::int64_t(2), std::int64_t(3),
+                                       std::int64_t(5), std::int64_t(64), n}) {
+        for (const std::int64_t width : {std::int64_t(8), columns}) {
+          CHECK(in_pieces(reduction, {&operands, 1}, n, piece, width) == expected, n, " ", piece,
+                " ", width);
+        }
+      }
+    }
+  }
+}
+
+TEST("joined moments are those of all examples") {
+  const std::int64_t n = 777;
+  const std::vector<double> x = numbers(n, 3);
+  const Table table{x.data(), 1};
+  const void* operands = &table;
+  const TreeReduction reduction = reduction_of(kMoments, 1);
+  const Folded got = in_pieces(reduction, {&operands, 1}, n, 10, 1);
+  double mean = 0, deviations = 0;
+  for (const double value : x) mean += value / double(n);
+  for (const double value : x) deviations += (value - mean) * (value - mean);
+  std::int64_t count = 0;
+  std::memcpy(&count, got.elements.data(), 8);
+  CHECK_EQ(count, n);
+  CHECK(std::abs(got.elements[1] - mean) < 1e-9);
+  CHECK(std::abs(got.elements[2] / deviations - 1) < 1e-12);
+}
+
+TEST("no examples leave the neutral state, without a leaf") {
+  for (const TreeKernel* kernel : {&kMoments, &kSum}) {
+    const TreeReduction reduction = reduction_of(*kernel, 5);
+    const Folded none = in_pieces(reduction, {}, 0, 1, 5);
+    for (const double element : none.elements) CHECK_EQ(element, 0.0);
+    Memory memory(reduction.bytes(reduction.whole()));
+    const State state = reduction.at(memory.data(), reduction.whole());
+    Scratch scratch;
+    reduce_whole({reduction, {}, 0, state}, serial_loops(), scratch);
+    CHECK(folded(reduction, state) == none);
+  }
+}
+
+TEST("several rows add to one state at the end of each leaf, in their order") {
+  const std::int64_t columns = 9;
+  for (const std::int64_t n : {1, 3, 4, 7, 50}) {
+    const std::vector<double> x = numbers(n * columns, 1), y = numbers(n * columns, 2),
+                              z = numbers(n * columns, 3);
+    const Table tables[] = {{x.data(), columns}, {y.data(), columns}, {z.data(), columns}};
+    const void* const operands[] = {&tables[0], &tables[1], &tables[2]};
+    TreeReduction reduction = reduction_of(kSum, columns);
+    reduction.add(reduction_of(kSum, columns));
+    reduction.add(reduction_of(kSum, columns));
+    std::vector<double> level(16);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const auto leaf_of = [&](const Table& table, std::int64_t begin, std::int64_t end) {
+        double sum = table.x[begin * columns + c];
+        for (std::int64_t i = begin + 1; i < end; ++i) sum += table.x[i * columns + c];
+        return sum;
+      };
+      walk_tree(
+          0, n, 3, 0,
+          [&](std::int64_t begin, std::int64_t end, int at) {
+            level[std::size_t(at)] = (leaf_of(tables[0], begin, end) +
+                                      leaf_of(tables[1], begin, end)) +
+                                     leaf_of(tables[2], begin, end);
+          },
+          [&](int at) { level[std::size_t(at)] += level[std::size_t(at) + 1]; });
+      for (const std::int64_t piece : {std::int64_t(1), std::int64_t(2), n}) {
+        for (const std::int64_t width : {std::int64_t(4), columns}) {
+          const Folded got = in_pieces(reduction, operands, n, piece, width);
+          CHECK_EQ(got.elements[std::size_t(c)], level[0]);
+        }
+      }
+    }
+  }
+}
+
+TEST("blocks and subtrees in parallel give the bits of one thread") {
+  set_thread_count(3);
+  for (const std::int64_t columns : {1, 13, 3000, 9001}) {
+    for (const TreeKernel* kernel : {&kMoments, &kSum}) {
+      const TreeReduction reduction = reduction_of(*kernel, columns);
+      for (const std::int64_t n : {1, 5, 61}) {
+        const std::vector<double> x = numbers(n * columns, 5);
+        const Table table{x.data(), columns};
+        const void* operands = &table;
+        const Folded expected = by_definition(reduction, table, n);
+        for (const bool splits : {false, true}) {
+          Memory memory(reduction.bytes(reduction.whole()));
+          const State state = reduction.at(memory.data(), reduction.whole());
+          Scratch scratch;
+          reduce_whole({reduction, {&operands, 1}, n, state, splits, std::int64_t(1) << 40},
+                       parallel_loops(), scratch);
+          CHECK(folded(reduction, state) == expected, columns, " ", n, " ", splits);
+        }
+      }
+    }
+  }
+  set_thread_count(0);
+}
+
+TEST("a big state is cut at its grains alone, and each element lies in one block") {
+  TreeReduction reduction = reduction_of(kSum, 1);
+  for (const std::int64_t rows : {1, 23, 24, 25, 1600}) {
+    for (const std::int64_t columns : {1, 64, 131, 4096}) {
+      for (const std::int64_t grain : {0, 7}) {
+        reduction.state = {.rows = rows,
+                           .columns = columns,
+                           .row_grain = 24,
+                           .column_grain = grain,
+                           .item = {8}};
+        std::int64_t elements = 0;
+        for (const Block& block : reduction.blocks(reduction.whole())) {
+          CHECK(block.row % 24 == 0 && (grain ? block.column % grain == 0 : block.column == 0));
+          elements += block.size();
+        }
+        CHECK_EQ(elements, rows * columns);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace samegrad::testing
