@@ -132,7 +132,7 @@ std::deque<RandomState>& own_states() {
 }
 
 void push_random_state(std::uint64_t seed, std::uint64_t step) {
-  use_random_state(&own_states().emplace_back(RandomState{seed, step}));
+  use_random_state(&own_states().emplace_back(seed, step));
 }
 
 void pop_random_state() {

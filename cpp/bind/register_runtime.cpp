@@ -3,6 +3,7 @@
 #include "bind/bind.h"
 #include "kernels/dispatch.h"
 #include "runtime/threads.h"
+#include "tensor/buffer_pool.h"
 
 namespace py = pybind11;
 
@@ -15,6 +16,10 @@ void register_runtime(py::module_& m) {
   m.def("isa_supported", &isa_variants_supported);
   m.def("thread_count", &thread_count);
   m.def("set_thread_count", &set_thread_count, py::arg("threads"));
+  m.def("live_bytes", &Buffer::live_bytes, "What all arrays, and memory kept for runs, hold.");
+  m.def(
+      "idle_bytes", [] { return BufferPool::instance().idle_bytes(); },
+      "Memory that is kept for the next runs.");
   m.def("build_info", [] {
     py::dict info;
     info["compiler"] = __VERSION__;

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/messages.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
@@ -19,8 +18,8 @@ namespace samegrad {
 namespace {
 
 // What the step printed, to wherever Python's standard error goes (a notebook's cell, say).
-void show_messages() {
-  const std::vector<std::string> lines = take_messages();
+void show(Messages& messages) {
+  const std::vector<std::string> lines = messages.take();
   if (lines.empty()) return;
   const py::object stream = py::module_::import("sys").attr("stderr");
   for (const std::string& line : lines) stream.attr("write")(line);
@@ -28,11 +27,15 @@ void show_messages() {
 
 py::list run_step(Step& step, const Arguments& arguments) {
   std::vector<std::vector<Array>> outputs;
-  {
+  Messages messages;
+  try {
     const py::gil_scoped_release release;
-    outputs = step.run(arguments.arrays, check_numerics);
+    outputs = step.run(arguments.arrays, check_numerics, &messages);
+  } catch (...) {
+    show(messages);
+    throw;
   }
-  show_messages();
+  show(messages);
   py::list results;
   const Graph& program = step.program();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -120,7 +123,9 @@ void register_variable(py::module_& m) {
   m.def("write_variable", [](const std::shared_ptr<Variable>& v, const Tensor& value) {
     const auto trace = current_trace();
     if (trace && trace->mode() == Trace::Mode::kGraph) return trace->write(v, trace->lift(value));
-    const Array& array = concrete(value, "Variable.assign");
+    Array array = concrete(value, "Variable.assign");
+    // The caller may write into memory that is its own.
+    if (!array.buffer()->owns_memory()) array = array.copy();
     with_state(StateLock::Use::kWrite, [&] { v->set({array}); });
     if (trace) trace->forget(*v);
   });
@@ -178,16 +183,18 @@ void register_trace(py::module_& m) {
       .def("check_scaling", &check_scaling, py::arg("outputs"))
       .def(
           "finish",
-          [](Trace& t, const std::vector<Tensor>& outputs, const PlanOptions& options) {
+          [](Trace& t, const std::vector<Tensor>& outputs, const PlanOptions& options,
+             bool numbers_change) {
             Values values;
             for (const Tensor& output : outputs) values.push_back(t.lift(output));
-            return compile_step(t.finish(std::move(values)), options);
+            const Sharing sharing = numbers_change ? Sharing::kNumbers : Sharing::kEqual;
+            return std::make_shared<Step>(t.finish(std::move(values)), options, sharing);
           },
-          py::arg("outputs"), py::arg("options"));
+          py::arg("outputs"), py::arg("options"), py::arg("numbers_change") = false);
   m.def("note_use", [](const std::string& use, const Tensor& tensor) {
     if (const auto trace = current_trace()) trace->use(use_of(use), tensor);
   });
-  m.def("take_messages", &take_messages);
+  m.def("take_messages", [] { return Trace::messages().take(); });
   m.def("tracing", [] {
     const auto trace = current_trace();
     return trace && trace->mode() == Trace::Mode::kGraph;
@@ -226,8 +233,12 @@ void register_step(py::module_& m) {
   py::class_<Step, std::shared_ptr<Step>>(m, "Step")
       .def_property_readonly("fixed", &Step::fixed)
       .def("run", &run_step, py::arg("arguments"))
-      .def("program", [](const Step& s) { return to_string(s.program()); })
-      .def("explain", [](const Step& s) { return explain(s.plan()); });
+      .def("program", &Step::program_text)
+      .def("explain", &Step::explanation)
+      // Equal for steps that share what is compiled.
+      .def_property_readonly("compiled", [](const Step& s) {
+        return reinterpret_cast<std::uintptr_t>(&s.compiled());
+      });
 }
 
 void register_tape(py::module_& m) {
@@ -254,6 +265,22 @@ void register_tape(py::module_& m) {
            });
 }
 
+void register_random_state(py::module_& m) {
+  using Field = std::atomic<std::uint64_t> RandomState::*;
+  py::class_<RandomState> state(m, "RandomState");
+  const std::pair<const char*, Field> fields[] = {{"seed", &RandomState::seed},
+                                                  {"step", &RandomState::step},
+                                                  {"ordinal", &RandomState::ordinal},
+                                                  {"created", &RandomState::created}};
+  for (const auto& [name, field] : fields) {
+    state.def_property(
+        name, [field](const RandomState& s) { return (s.*field).load(); },
+        [field](RandomState& s, std::uint64_t value) { s.*field = value; });
+  }
+  state.def("take_ordinal", [](RandomState& s) { return s.ordinal++; })
+      .def("take_created", [](RandomState& s) { return s.created++; });
+}
+
 // The user's line: the innermost frame outside the package.
 std::string locate_user() {
   static constinit Imported locate("samegrad._location", "user_line");
@@ -273,11 +300,7 @@ void register_train(py::module_& m) {
     const py::gil_scoped_release release;
     run();
   };
-  py::class_<RandomState>(m, "RandomState")
-      .def_readwrite("seed", &RandomState::seed)
-      .def_readwrite("step", &RandomState::step)
-      .def_readwrite("ordinal", &RandomState::ordinal)
-      .def_readwrite("created", &RandomState::created);
+  register_random_state(m);
   m.def(
       "set_check_numerics", [](bool wanted) { check_numerics = wanted; }, py::arg("wanted"));
   m.def("random_state", &random_state, py::return_value_policy::reference);

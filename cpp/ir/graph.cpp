@@ -25,9 +25,9 @@ Value Graph::add_argument(const ValueType& type, bool varying) {
   return push(*this, type, Source::kArgument, arguments.size() - 1, varying);
 }
 
-Value Graph::add_variable(std::shared_ptr<StateCell> cell, const ValueType& type, bool varying) {
-  variables.push_back({std::move(cell)});
-  return push(*this, type, Source::kVariable, variables.size() - 1, varying);
+Value Graph::add_read(std::int32_t variable, const ValueType& type) {
+  const bool varying = variables[std::size_t(variable)].components > 1;
+  return push(*this, type, Source::kVariable, std::size_t(variable), varying);
 }
 
 Value Graph::add_constant(const Array& array, const ExampleAxis& batch) {

@@ -61,21 +61,13 @@ struct Argument {
   bool varying = false;  // one array per replica
 };
 
-// Anything a graph reads and writes that outlives it; train/ derives Variable from it.
-class StateCell {
- public:
-  virtual ~StateCell() = default;
-  virtual const std::string& name() const = 0;
-  // One array, or one per replica. A step replaces an array that somebody else still holds instead
-  // of writing into it.
-  virtual std::vector<Array>& components() = 0;
-};
-
-struct StateRead {
-  std::shared_ptr<StateCell> cell;
+// A variable that the program reads or writes; which one it is, each call says.
+struct VariableSlot {
+  std::string name;  // for people
+  std::size_t components = 1;
 };
 struct StateWrite {
-  std::shared_ptr<StateCell> cell;
+  std::int32_t variable = -1;  // index into Graph::variables
   Value value = kNoValue;
 };
 
@@ -83,7 +75,7 @@ struct Graph {
   std::vector<ValueInfo> values;
   std::vector<Node> nodes;  // operands come before results
   std::vector<Argument> arguments;
-  std::vector<StateRead> variables;
+  std::vector<VariableSlot> variables;
   std::vector<Array> constants;
   std::vector<Symbol> symbols;
   std::vector<std::string> locations;
@@ -97,14 +89,17 @@ struct Graph {
   const Node* producer(Value value) const;
 
   Value add_argument(const ValueType& type, bool varying);
-  Value add_variable(std::shared_ptr<StateCell> cell, const ValueType& type, bool varying);
+  // The value that the variable of a slot has when the program starts.
+  Value add_read(std::int32_t variable, const ValueType& type);
   Value add_constant(const Array& array, const ExampleAxis& batch = {});
   int add_symbol(const Symbol& symbol);
 };
 
-// A hash of everything that decides what the graph computes, and equality of the same.
+// A hash of everything that decides what the graph computes, but for the values of constants.
 std::uint64_t hash_of(const Graph& graph);
-bool same_program(const Graph& a, const Graph& b);
+// Equality of the same; the constants without axes whose values differ, by their index, go to
+// `different`, all others must be equal.
+bool same_program(const Graph& a, const Graph& b, std::vector<std::size_t>& different);
 
 // ValueError if a value is used before it is made, or if a type, a locality or what may differ
 // between replicas is not what the op's rule says, or if an attribute is missing.

@@ -24,9 +24,27 @@ class Hasher {
   std::uint64_t state_ = 14695981039346656037ull;
 };
 
-bool same_constant(const Array& a, const Array& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+// An array that each call brings is none.
+bool same_bytes(const Array& a, const Array& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return a.bytes() == b.bytes() &&
          (a.raw() == b.raw() || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+}
+
+bool same_type(const Array& a, const Array& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape();
+}
+
+bool same_constants(const Graph& a, const Graph& b, std::vector<std::size_t>& different) {
+  if (a.constants.size() != b.constants.size()) return false;
+  for (std::size_t i = 0; i < a.constants.size(); ++i) {
+    const Array &x = a.constants[i], &y = b.constants[i];
+    if (!same_type(x, y)) return false;
+    if (same_bytes(x, y)) continue;
+    if (x.shape().rank() > 0 || !x.defined() || !y.defined()) return false;
+    different.push_back(i);
+  }
+  return true;
 }
 
 bool same_value(const ValueInfo& a, const ValueInfo& b) {
@@ -41,7 +59,9 @@ bool same_attr(const std::pair<std::string, AttrValue>& a,
                const std::pair<std::string, AttrValue>& b) {
   const auto* x = std::get_if<GraphPtr>(&a.second);
   const auto* y = std::get_if<GraphPtr>(&b.second);
-  return x && y ? same_program(**x, **y) : a == b;
+  if (!x || !y) return a == b;
+  std::vector<std::size_t> different;
+  return a.first == b.first && same_program(**x, **y, different) && different.empty();
 }
 
 bool same_node(const Node& a, const Node& b) {
@@ -80,20 +100,23 @@ std::uint64_t hash_of(const Graph& graph) {
     }
   }
   for (Value output : graph.outputs) hash.number(output);
-  for (const StateRead& read : graph.variables) hash.number(read.cell.get());
+  hash.number(graph.variables.size());
   for (const StateWrite& write : graph.writes) hash.number(write.value);
   return hash.state();
 }
 
-bool same_program(const Graph& a, const Graph& b) {
+bool same_program(const Graph& a, const Graph& b, std::vector<std::size_t>& different) {
   return a.replicas == b.replicas && a.outputs == b.outputs && a.symbols == b.symbols &&
          all_same(a.values, b.values, same_value) && all_same(a.nodes, b.nodes, same_node) &&
-         all_same(a.constants, b.constants, same_constant) &&
          all_same(a.variables, b.variables,
-                  [](const StateRead& x, const StateRead& y) { return x.cell == y.cell; }) &&
-         all_same(a.writes, b.writes, [](const StateWrite& x, const StateWrite& y) {
-           return x.cell == y.cell && x.value == y.value;
-         });
+                  [](const VariableSlot& x, const VariableSlot& y) {
+                    return x.components == y.components;
+                  }) &&
+         all_same(a.writes, b.writes,
+                  [](const StateWrite& x, const StateWrite& y) {
+                    return x.variable == y.variable && x.value == y.value;
+                  }) &&
+         same_constants(a, b, different);
 }
 
 }  // namespace samegrad

@@ -9,7 +9,7 @@ namespace {
 std::string source_name(const Graph& graph, const ValueInfo& info) {
   if (info.source == Source::kArgument) return "argument " + std::to_string(info.index);
   if (info.source == Source::kConstant) return "constant";
-  return "variable " + graph.variables[std::size_t(info.index)].cell->name();
+  return "variable " + graph.variables[std::size_t(info.index)].name;
 }
 
 }  // namespace
@@ -31,13 +31,15 @@ std::string to_string(const Graph& graph) {
       out << ", " << name << "=" << to_string(value);
     out << ") : " << to_string(graph.type(node.outputs[0]))
         << (graph.varying(node.outputs[0]) ? ", per replica" : "");
-    if (node.location >= 0) out << "  # " << graph.locations[std::size_t(node.location)];
+    const std::string line =
+        node.location < 0 ? "" : graph.locations[std::size_t(node.location)];
+    if (!line.empty()) out << "  # " << line;
     out << "\n";
   }
   out << "return";
   for (Value output : graph.outputs) out << " %" << output;
   for (const StateWrite& write : graph.writes) {
-    out << "\n" << write.cell->name() << " := %" << write.value;
+    out << "\n" << graph.variables[std::size_t(write.variable)].name << " := %" << write.value;
   }
   return out.str() + "\n";
 }

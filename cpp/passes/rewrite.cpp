@@ -41,7 +41,7 @@ void Rewriter::copy(const Node& node) {
 Graph Rewriter::finish() {
   to_.outputs = (*this)(from_.outputs);
   for (const StateWrite& write : from_.writes)
-    to_.writes.push_back({write.cell, (*this)(write.value)});
+    to_.writes.push_back({write.variable, (*this)(write.value)});
   return std::move(to_);
 }
 

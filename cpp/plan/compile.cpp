@@ -1,7 +1,6 @@
 #include <algorithm>
-#include <map>
 
-#include "base/error.h"
+#include "plan/buffers.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -15,6 +14,14 @@ bool bytes_are_shared(const Node& node) {
 void set_roots(Plan& plan) {
   plan.root.resize(plan.graph.values.size());
   for (std::size_t v = 0; v < plan.root.size(); ++v) plan.root[v] = Value(v);
+  std::vector<Value> first_read(plan.graph.variables.size(), kNoValue);
+  for (std::size_t v = 0; v < plan.root.size(); ++v) {
+    const ValueInfo& info = plan.graph.values[v];
+    if (info.source != Source::kVariable) continue;
+    Value& first = first_read[std::size_t(info.index)];
+    first = first == kNoValue ? Value(v) : first;
+    plan.root[v] = first;
+  }
   for (const Node& node : plan.graph.nodes) {
     if (!bytes_are_shared(node)) continue;
     plan.root[std::size_t(node.outputs[0])] = plan.root[std::size_t(node.inputs[0])];
@@ -82,66 +89,6 @@ void set_prepared(Plan& plan) {
   }
 }
 
-// Where the steps begin that cannot fail: a step that raises must leave the variables as they were.
-std::size_t safe_steps(const Plan& plan) {
-  std::size_t first = plan.steps.size();
-  while (first > 0) {
-    const PlanStep& step = plan.steps[first - 1];
-    const bool safe = step.kind == PlanStep::Kind::kAllReduce ||
-                      (step.kind == PlanStep::Kind::kNode &&
-                       plan.graph.nodes[std::size_t(step.nodes[0])].op->has(kElementwise));
-    if (!safe) break;
-    --first;
-  }
-  return first;
-}
-
-// A write goes straight into the variable's memory if whoever reads the old value has done so
-// before the producer runs, or is the producer itself (elementwise: each element is read before it
-// is written), and no later step can fail.
-void set_writes(Plan& plan, const PlanOptions& options) {
-  const Graph& graph = plan.graph;
-  const std::size_t safe = options.write_in_place ? safe_steps(plan) : plan.steps.size();
-  std::vector<std::int32_t> position(graph.nodes.size(), 0);
-  std::vector<const PlanStep*> step_of(graph.nodes.size(), nullptr);
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const PlanStep& step = plan.steps[s];
-    const auto& nodes =
-        step.kind == PlanStep::Kind::kLoop ? plan.loops[std::size_t(step.loop)].nodes : step.nodes;
-    for (std::int32_t n : nodes) {
-      position[std::size_t(n)] = std::int32_t(s);
-      step_of[std::size_t(n)] = &step;
-    }
-  }
-  std::map<Value, int> uses;
-  for (Value output : graph.outputs) ++uses[plan.root[std::size_t(output)]];
-  for (const StateWrite& write : graph.writes) ++uses[plan.root[std::size_t(write.value)]];
-  for (const StateWrite& write : graph.writes) {
-    const Node* producer = graph.producer(write.value);
-    bool direct = producer && producer->op->has(kElementwise) && uses[write.value] == 1 &&
-                  plan.storage[std::size_t(write.value)] == Storage::kShared;
-    const auto at = producer ? std::size_t(producer - graph.nodes.data()) : 0;
-    direct = direct && step_of[at] && step_of[at]->kind == PlanStep::Kind::kNode &&
-             std::size_t(position[at]) >= safe;
-    for (std::size_t n = 0; direct && n < graph.nodes.size(); ++n) {
-      for (Value input : graph.nodes[n].inputs) {
-        const ValueInfo& root = graph.values[std::size_t(plan.root[std::size_t(input)])];
-        const bool reads_old = root.source == Source::kVariable &&
-                               graph.variables[std::size_t(root.index)].cell == write.cell;
-        if (reads_old && n != at && position[n] >= position[at]) direct = false;
-      }
-    }
-    for (Value output : graph.outputs) {
-      const ValueInfo& root = graph.values[std::size_t(plan.root[std::size_t(output)])];
-      if (root.source == Source::kVariable &&
-          graph.variables[std::size_t(root.index)].cell == write.cell) {
-        direct = false;
-      }
-    }
-    plan.written_in_place.push_back(direct);
-  }
-}
-
 void compile_bodies(Plan& plan, const PlanOptions& options) {
   for (std::size_t n = 0; n < plan.graph.nodes.size(); ++n) {
     const Node& node = plan.graph.nodes[n];
@@ -169,7 +116,7 @@ Plan compile(Graph graph, const PlanOptions& options) {
   set_storage(plan);
   set_prepared(plan);
   form_inner_loops(plan, options);
-  set_writes(plan, options);
+  plan.stores = decide_stores(plan, options.write_in_place);
   return plan;
 }
 

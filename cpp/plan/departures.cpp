@@ -58,7 +58,7 @@ class Walk {
   }
 
   std::string variable_name(const ValueInfo& info) const {
-    return "'" + graph_.variables[std::size_t(info.index)].cell->name() + "'";
+    return "'" + graph_.variables[std::size_t(info.index)].name + "'";
   }
 
   Standing of_node(const Node& node) const {
@@ -102,7 +102,8 @@ class Walk {
 
   Standing other(const Node& node, const char* what) const {
     std::string at;
-    if (node.location >= 0) at = " (" + graph_.locations[std::size_t(node.location)] + ")";
+    if (node.location >= 0) at = graph_.locations[std::size_t(node.location)];
+    if (!at.empty()) at = " (" + at + ")";
     const AttrValue* names = node.attrs.find("names");
     const std::string name = names ? std::get<std::string>(*names) : node.op->name;
     return {Kind::kOther, text(name, at, " ", what)};

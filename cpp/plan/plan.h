@@ -48,6 +48,14 @@ struct PlanStep {
   std::vector<Prepared> prepare;  // done before the step
 };
 
+// How a write of the graph reaches its variable.
+enum class Store : std::uint8_t {
+  kNothing,  // the variable gets the value that it has
+  kInPlace,  // the producer stores into the variable's memory
+  kCopy,     // copied into it when all steps are over
+  kReplace   // copied into a new array, as the old value is still read
+};
+
 struct PlanOptions {
   PassOptions passes;
   bool inner_loops = true;     // big intermediate results one example at a time
@@ -65,7 +73,7 @@ struct Plan {
   std::vector<std::int32_t> prepared_slot;  // per node: slot of its prepared operand, or -1
   std::vector<bool> inner_value;            // per value: lives for one example of an inner loop
   std::int32_t prepared_slots = 0;
-  std::vector<bool> written_in_place;  // per write: the producer stores into the variable's memory
+  std::vector<Store> stores;  // per write
   // Of control nodes: the plans of the graphs among their attributes, in that order.
   std::map<std::int32_t, std::vector<Plan>> bodies;
   bool has_random = false;

@@ -38,8 +38,26 @@ void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int thr
   place_prepared();
   place_loops();
   bind_nodes();
-  arena_ = std::make_unique<Buffer>(std::size_t(arena_bytes_));
-  for (const auto& [where, offset] : pending_) *where = arena_->data() + offset;
+}
+
+void Context::take_memory() {
+  arena_ = Leased(std::size_t(arena_bytes_));
+  for (const auto& [where, offset] : pending_) *where = arena_.data() + offset;
+}
+
+void Context::give_memory() noexcept {
+  histories.clear();
+  main_task_.scratch.release();
+  for (const auto& task : tasks_.lock()->idle) task->scratch.release();
+  arena_ = {};
+}
+
+void Context::reserve_scratch() {
+  {
+    const Scratch::Frame frame(main_task_.scratch);
+    main_task_.scratch.take(Scratch::kBlockBytes);
+  }
+  BufferPool::instance().reserve(std::size_t(threads_), Scratch::kBlockBytes);
 }
 
 void Context::set_facts() {
@@ -198,18 +216,20 @@ Task Context::make_task() const {
 
 Context::Lease::Lease(Context& context) : context_(context) {
   {
-    const std::lock_guard lock(context.task_mutex_);
-    if (!context.tasks_.empty()) {
-      task_ = std::move(context.tasks_.back());
-      context.tasks_.pop_back();
+    const auto tasks = context.tasks_.lock();
+    if (!tasks->idle.empty()) {
+      task_ = std::move(tasks->idle.back());
+      tasks->idle.pop_back();
+      return;
     }
+    // So that giving it back cannot fail.
+    tasks->idle.reserve(++tasks->made);
   }
-  if (!task_) task_ = std::make_unique<Task>(context.make_task());
+  task_ = std::make_unique<Task>(context.make_task());
 }
 
 Context::Lease::~Lease() {
-  const std::lock_guard lock(context_.task_mutex_);
-  context_.tasks_.push_back(std::move(task_));
+  context_.tasks_.lock()->idle.push_back(std::move(task_));
 }
 
 }  // namespace samegrad

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/guarded.h"
 #include "runtime/layout.h"
+#include "tensor/buffer_pool.h"
 #include "tensor/kernel_args.h"
 
 namespace samegrad {
@@ -66,6 +67,11 @@ class Context {
     return bases_[std::size_t(replica) * values_ + std::size_t(value)];
   }
   StepFacts& facts(int replica) { return facts_[std::size_t(replica)]; }
+  // Between runs a context has neither arena nor scratch: they are the pool's.
+  void take_memory();
+  void give_memory() noexcept;
+  // Afterwards small pieces of scratch cannot be missing.
+  void reserve_scratch();
   // Takes over the base pointers of this run, once all are set.
   void refresh();
   const LoopBinding& loop(std::int32_t index) const { return loops_[std::size_t(index)]; }
@@ -107,21 +113,24 @@ class Context {
   int threads_ = 0;
   std::size_t values_;
   std::vector<std::vector<std::int64_t>> counts_;
-  std::unique_ptr<Buffer> arena_;
+  Leased arena_;
   std::int64_t arena_bytes_ = 0;
   std::vector<std::byte*> bases_;
   std::vector<std::byte*> prepared_;
   std::vector<StepFacts> facts_;
   std::vector<LoopBinding> loops_;
   std::vector<NodeBinding> nodes_;
-  // Addresses to set once the arena is there: (where, offset).
+  // Addresses to set when the arena is there: (where, offset).
   std::vector<std::pair<std::byte**, std::int64_t>> pending_;
   // Addresses to set in every run: (where, base pointer).
   std::vector<std::pair<void**, std::byte* const*>> node_places_;
   std::vector<std::pair<std::byte**, std::byte* const*>> tree_places_;
   Task main_task_;
-  std::mutex task_mutex_;
-  std::vector<std::unique_ptr<Task>> tasks_;
+  struct Tasks {
+    std::vector<std::unique_ptr<Task>> idle;
+    std::size_t made = 0;
+  };
+  Guarded<Tasks> tasks_;
 };
 
 // The count symbol a node works on, or -1.

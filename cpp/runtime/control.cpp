@@ -72,6 +72,8 @@ class ControlRun {
     call.step = step;
     // A replica that does not go this way may hold numbers that are not finite.
     call.check_finite = call_.check_finite && everywhere;
+    call.locations = call_.locations;
+    call.messages = call_.messages;
     const std::vector<Symbol>& symbols = executable.plan().graph.symbols;
     call.counts = call_.counts;
     complete_counts(symbols, call.counts);

@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -13,15 +14,25 @@
 namespace samegrad {
 namespace {
 
+// Nobody else reads the array, so it may be written into.
 bool holds_alone(const Array& array) {
-  return array.buffer().use_count() == 1 && array.buffer()->owns_memory();
+  if (array.buffer().use_count() != 1 || !array.buffer()->owns_memory()) return false;
+  // The count alone does not order our writes after the reads of who dropped it.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return true;
 }
 
-StateCell* cell_of(const Graph& graph, Value root) {
-  const ValueInfo& info = graph.values[std::size_t(root)];
-  if (info.source != Source::kVariable) return nullptr;
-  return graph.variables[std::size_t(info.index)].cell.get();
-}
+// The memory of a run, given back when it is over, however it ends.
+class Memory {
+ public:
+  explicit Memory(Context& context) : context_(context) { context.take_memory(); }
+  ~Memory() { context_.give_memory(); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+ private:
+  Context& context_;
+};
 
 }  // namespace
 
@@ -42,8 +53,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call) {
   std::unique_ptr<Context> context = lease(call);
   const FloatEnvironment environment;
   std::vector<std::vector<Array>> outputs = run(call, *context);
-  const std::lock_guard lock(mutex_);
-  free_.push_back(std::move(context));
+  free_.lock()->push_back(std::move(context));
   return outputs;
 }
 
@@ -51,13 +61,13 @@ std::unique_ptr<Context> Executable::lease(const Call& call) {
   std::unique_ptr<Context> context;
   const int threads = parallel_loops().threads();
   {
-    const std::lock_guard lock(mutex_);
-    for (auto& candidate : free_) {
-      if (candidate->is_bound_to(call.counts, threads)) std::swap(candidate, free_.back());
+    const auto free = free_.lock();
+    for (auto& candidate : *free) {
+      if (candidate->is_bound_to(call.counts, threads)) std::swap(candidate, free->back());
     }
-    if (!free_.empty()) {
-      context = std::move(free_.back());
-      free_.pop_back();
+    if (!free->empty()) {
+      context = std::move(free->back());
+      free->pop_back();
     }
   }
   if (!context) context = std::make_unique<Context>(plan_, layouts_);
@@ -73,7 +83,7 @@ void Executable::set_arguments(const Call& call, Context& context) {
     const std::vector<Array>* arrays = nullptr;
     if (info.source == Source::kArgument) arrays = &call.arguments[std::size_t(info.index)];
     if (info.source == Source::kVariable) {
-      arrays = &graph.variables[std::size_t(info.index)].cell->components();
+      arrays = &call.variables[std::size_t(info.index)]->components();
     }
     for (int r = 0; r < context.replicas(); ++r) {
       const auto at = std::size_t(r);
@@ -118,44 +128,59 @@ std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Conte
   return outputs;
 }
 
-// New arrays where somebody else still holds the variable's; the old ones stay readable until the
-// step is over.
-void Executable::set_state(Context& context, std::vector<std::vector<Array>>& fresh) {
+void Executable::copy_outputs(std::vector<std::vector<Array>>& outputs, Context& context) {
   const Graph& graph = plan_.graph;
-  for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    const StateWrite& write = graph.writes[w];
-    std::vector<Array> arrays;
-    for (const Array& old : write.cell->components()) {
-      arrays.push_back(holds_alone(old) ? old : Array(old.dtype(), old.shape()));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Value root = plan_.root[std::size_t(graph.outputs[i])];
+    if (graph.values[std::size_t(root)].source == Source::kNode) continue;
+    for (std::size_t r = 0; r < outputs[i].size(); ++r) {
+      const Array& output = outputs[i][r];
+      if (output.bytes()) std::memcpy(output.raw(), context.base(int(r), root), output.bytes());
     }
-    if (plan_.written_in_place[w]) {
-      for (int r = 0; r < context.replicas(); ++r) context.base(r, write.value) = arrays[0].raw();
-    }
-    fresh.push_back(std::move(arrays));
   }
 }
 
-void Executable::commit_state(Context& context, std::vector<std::vector<Array>>& fresh) {
+// The arrays that the variables will have: their own where these may be written into, else new
+// ones; the old ones stay readable until the step is over. Nothing is allocated after this.
+std::vector<std::vector<Array>> Executable::make_state(const Call& call, Context& context) {
+  const Graph& graph = plan_.graph;
+  std::vector<std::vector<Array>> fresh;
+  bool in_place = false;
+  for (std::size_t w = 0; w < graph.writes.size(); ++w) {
+    const StateWrite& write = graph.writes[w];
+    const Store store = plan_.stores[w];
+    std::vector<Array> arrays;
+    for (const Array& old : call.variables[std::size_t(write.variable)]->components()) {
+      const bool keeps =
+          store == Store::kNothing || (store != Store::kReplace && holds_alone(old));
+      arrays.push_back(keeps ? old : Array(old.dtype(), old.shape()));
+    }
+    if (store == Store::kInPlace) {
+      in_place = true;
+      const Value root = plan_.root[std::size_t(write.value)];
+      for (int r = 0; r < context.replicas(); ++r) context.base(r, root) = arrays[0].raw();
+    }
+    fresh.push_back(std::move(arrays));
+  }
+  if (in_place) context.reserve_scratch();
+  return fresh;
+}
+
+void Executable::commit_state(const Call& call, Context& context,
+                              std::vector<std::vector<Array>>& fresh) {
   const Graph& graph = plan_.graph;
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    const StateWrite& write = graph.writes[w];
-    const Value root = plan_.root[std::size_t(write.value)];
-    // A variable that is set to another's old value must not see the other's new one.
-    if (!plan_.written_in_place[w] && cell_of(graph, root)) {
-      for (Array& array : fresh[w]) array = Array(array.dtype(), array.shape());
-    }
-  }
-  for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    if (plan_.written_in_place[w]) continue;
-    const StateWrite& write = graph.writes[w];
-    const Value root = plan_.root[std::size_t(write.value)];
+    if (plan_.stores[w] == Store::kNothing || plan_.stores[w] == Store::kInPlace) continue;
+    const Value root = plan_.root[std::size_t(graph.writes[w].value)];
     for (std::size_t c = 0; c < fresh[w].size(); ++c) {
-      const std::byte* from = context.base(int(c), root);
-      if (fresh[w][c].raw() != from) std::memcpy(fresh[w][c].raw(), from, fresh[w][c].bytes());
+      const Array& to = fresh[w][c];
+      const std::byte* from = context.base(std::min(int(c), context.replicas() - 1), root);
+      if (to.bytes()) std::memcpy(to.raw(), from, to.bytes());
     }
   }
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    std::ranges::move(fresh[w], graph.writes[w].cell->components().begin());
+    std::ranges::move(
+        fresh[w], call.variables[std::size_t(graph.writes[w].variable)]->components().begin());
   }
 }
 
@@ -174,37 +199,31 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
 }
 
 std::vector<std::vector<Array>> Executable::run(const Call& call, Context& context) {
-  const Graph& graph = plan_.graph;
   for (int r = 0; r < context.replicas(); ++r) {
     context.facts(r).seed = call.seed;
     context.facts(r).step = call.step;
+    context.facts(r).messages = call.messages;
   }
+  const Memory memory(context);
   set_arguments(call, context);
   std::vector<std::vector<Array>> outputs = make_outputs(call, context);
-  std::vector<std::vector<Array>> fresh;
-  set_state(context, fresh);
+  std::vector<std::vector<Array>> fresh = make_state(call, context);
   context.refresh();
   for (const PlanStep& step : plan_.steps) run_step(step, call, context);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Value root = plan_.root[std::size_t(graph.outputs[i])];
-    if (graph.values[std::size_t(root)].source == Source::kNode) continue;
-    for (std::size_t r = 0; r < outputs[i].size(); ++r) {
-      std::memcpy(outputs[i][r].raw(), context.base(int(r), root), outputs[i][r].bytes());
-    }
-  }
-  commit_state(context, fresh);
-  context.histories.clear();
+  copy_outputs(outputs, context);
+  commit_state(call, context, fresh);
   return outputs;
 }
 
-void check_finite(const Graph& graph, const Node& node, const View& result, int replica) {
+void check_finite(const Locations* locations, const Node& node, const View& result, int replica) {
   if (!is_floating(result.dtype)) return;
   for (std::int64_t i = 0; i < result.size(); ++i) {
     const double x =
         result.dtype == DType::kFloat32 ? result.as<float>()[i] : result.as<double>()[i];
     if (std::isfinite(x)) continue;
-    const std::string line =
-        node.location >= 0 ? " (" + graph.locations[std::size_t(node.location)] + ")" : "";
+    std::string line;
+    if (locations && node.location >= 0) line = (*locations)[std::size_t(node.location)];
+    if (!line.empty()) line = " (" + line + ")";
     fail(ErrorKind::kNonFinite, node.op->name, "made ", std::isnan(x) ? "NaN" : "an infinity",
          " at element ", i, " of a result of shape ", to_string(result.shape), " on replica ",
          replica, line,

@@ -3,22 +3,37 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/guarded.h"
 #include "plan/plan.h"
 #include "runtime/context.h"
 
 namespace samegrad {
 
+// A variable as programs see it; train/ derives Variable from it.
+class StateCell {
+ public:
+  virtual ~StateCell() = default;
+  // One array, or one per replica. A step replaces an array that somebody else still holds instead
+  // of writing into it.
+  virtual std::vector<Array>& components() = 0;
+};
+
+// Where the nodes of a program were written, by Node::location.
+using Locations = std::vector<std::string>;
+
 // What one step is given.
 struct Call {
   std::span<const std::vector<Array>> arguments;  // each with one array, or one per replica
+  std::span<const std::shared_ptr<StateCell>> variables = {};  // per slot of the graph
   std::vector<std::vector<std::int64_t>> counts;  // examples, per replica and symbol
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
+  const Locations* locations = nullptr;
+  Messages* messages = nullptr;
 };
 
 class Executable;
@@ -38,15 +53,15 @@ class Executable {
   std::vector<std::vector<Array>> run(const Call& call, Context& context);
   void set_arguments(const Call& call, Context& context);
   std::vector<std::vector<Array>> make_outputs(const Call& call, Context& context);
-  void set_state(Context& context, std::vector<std::vector<Array>>& fresh);
-  void commit_state(Context& context, std::vector<std::vector<Array>>& fresh);
+  void copy_outputs(std::vector<std::vector<Array>>& outputs, Context& context);
+  std::vector<std::vector<Array>> make_state(const Call& call, Context& context);
+  void commit_state(const Call& call, Context& context, std::vector<std::vector<Array>>& fresh);
   void run_step(const PlanStep& step, const Call& call, Context& context);
 
   Plan plan_;
   std::vector<LoopLayout> layouts_;
   std::map<std::int32_t, Bodies> bodies_;  // of control nodes
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Context>> free_;
+  Guarded<std::vector<std::unique_ptr<Context>>> free_;
 };
 
 // The parts of a step.
@@ -60,7 +75,7 @@ void run_node(const Plan& plan, std::int32_t node, const Call& call, Context& co
 void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context);
 
 // NonFiniteError naming the node and where the first NaN or infinity is.
-void check_finite(const Graph& graph, const Node& node, const View& result, int replica);
+void check_finite(const Locations* locations, const Node& node, const View& result, int replica);
 
 // Runs one op at once, as eager code does. counts: examples per symbol of the types.
 std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,

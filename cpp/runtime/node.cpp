@@ -118,7 +118,7 @@ void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& c
     whole.run(task.scratch);
     if (!call.check_finite) return;
     for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
-      check_finite(plan.graph, node, views[k], int(r));
+      check_finite(call.locations, node, views[k], int(r));
     }
   };
   const auto copies = std::int64_t(binding.views.size());

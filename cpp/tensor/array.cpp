@@ -1,7 +1,7 @@
 #include "tensor/array.h"
 
 #include <algorithm>
-
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -9,6 +9,15 @@
 #include "base/error.h"
 
 namespace samegrad {
+namespace {
+
+std::atomic<std::int64_t> live{0};
+
+}  // namespace
+
+std::int64_t Buffer::live_bytes() {
+  return live.load(std::memory_order_relaxed);
+}
 
 Buffer::Buffer(std::size_t bytes) : size_(bytes) {
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -17,6 +26,7 @@ Buffer::Buffer(std::size_t bytes) : size_(bytes) {
     fail(ErrorKind::kMemory, "tensor", "the system gives no memory for ", bytes,
          " bytes; use smaller batches or tensors.");
   }
+  live.fetch_add(std::int64_t(bytes), std::memory_order_relaxed);
 }
 
 Buffer::Buffer(void* data, std::size_t bytes, std::function<void()> release)
@@ -26,6 +36,7 @@ Buffer::~Buffer() {
   if (release_) {
     release_();
   } else {
+    live.fetch_sub(std::int64_t(size_), std::memory_order_relaxed);
     std::free(data_);
   }
 }

@@ -26,6 +26,9 @@ class Buffer {
   std::size_t size() const { return size_; }
   bool owns_memory() const { return release_ == nullptr; }
 
+  // What all buffers of the process hold, borrowed memory aside.
+  static std::int64_t live_bytes();
+
  private:
   std::byte* data_;
   std::size_t size_;

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/messages.h"
 #include "base/shape.h"
 #include "tensor/array.h"
 #include "tensor/attrs.h"
+#include "tensor/buffer_pool.h"
 
 namespace samegrad {
 
@@ -33,8 +35,12 @@ struct View {
 // Temporary memory of one task, given back when the kernel returns.
 class Scratch {
  public:
+  static constexpr std::size_t kBlockBytes = std::size_t(1) << 18;  // of a block, at least
+
   // 64-byte aligned, uninitialised; valid until the Frame around it ends.
   void* take(std::size_t bytes);
+  // Gives all memory back; no Frame is open.
+  void release() { blocks_.clear(); }
 
   class Frame {
    public:
@@ -54,7 +60,7 @@ class Scratch {
   };
 
  private:
-  std::vector<std::unique_ptr<Buffer>> blocks_;
+  std::vector<Leased> blocks_;
   std::size_t block_ = 0;
   std::size_t used_ = 0;
 };
@@ -76,6 +82,7 @@ struct StepFacts {
   std::vector<std::int64_t> local_examples;   // of this replica, per symbol
   std::vector<std::int64_t> global_examples;  // of all replicas, per symbol
   std::vector<std::int64_t> first_example;    // of this replica among all, per symbol
+  Messages* messages = nullptr;               // what it prints, if somebody is there to show it
 };
 
 struct KernelArgs {

@@ -77,7 +77,12 @@ std::vector<Array> Trace::look(Value value, bool anywhere) {
   Graph program = part_for(value, arguments);
   std::vector<Array> arrays;
   // Not one of the kept steps: somebody may look at many values, and each has memory of its own.
-  const auto run = [&] { arrays = Step(std::move(program), PlanOptions()).look(arguments)[0]; };
+  std::vector<std::shared_ptr<StateCell>> cells;
+  for (const auto& [variable, written] : touched_) cells.push_back(variable);
+  const auto run = [&] {
+    Step step({std::move(program), std::move(cells)}, PlanOptions());
+    arrays = step.look(arguments)[0];
+  };
   unlocked ? unlocked(run) : run();
   return looked_[value] = std::move(arrays);
 }

@@ -1,15 +1,20 @@
 // The process's random state: everything that decides the next draw.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace samegrad {
 
 struct RandomState {
-  std::uint64_t seed = 0;
-  std::uint64_t step = 0;     // steps that drew random numbers
-  std::uint64_t ordinal = 0;  // draws outside any step
-  std::uint64_t created = 0;  // variables initialised so far
+  RandomState() = default;
+  RandomState(std::uint64_t seed_, std::uint64_t step_) : seed(seed_), step(step_) {}
+
+  // Steps, eager code and Python move on at the same time.
+  std::atomic<std::uint64_t> seed{0};
+  std::atomic<std::uint64_t> step{0};     // steps that drew random numbers
+  std::atomic<std::uint64_t> ordinal{0};  // draws outside any step
+  std::atomic<std::uint64_t> created{0};  // variables initialised so far
 };
 
 // The state that this thread draws from: the process's, or one of its own.

@@ -1,27 +1,30 @@
-// A compiled step: a traced program with the plan that runs it.
+// A compiled step: a traced program with the plan that runs it, and the variables that it is about.
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
-#include "runtime/executor.h"
+#include "train/program.h"
 
 namespace samegrad {
 
 class Step {
  public:
-  Step(Graph program, const PlanOptions& options);
+  Step(Program program, const PlanOptions& options, Sharing sharing = Sharing::kNone);
 
-  const Graph& program() const { return program_; }
-  const PlanOptions& options() const { return options_; }
-  const Plan& plan() const { return executable_.plan(); }
+  const Graph& program() const { return compiled_->graph(); }
+  const Plan& plan() const { return compiled_->plan(); }
+  const CompiledProgram& compiled() const { return *compiled_; }
   // The program looked at a count of examples: it is right for the traced counts only.
   bool fixed() const { return fixed_; }
+  // For people, with the lines of this program and the names of its variables.
+  std::string program_text() const;
+  std::string explanation() const;
 
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
+  // What the step prints goes to `messages`, when it fails, too.
   std::vector<std::vector<Array>> run(const std::vector<std::vector<Array>>& arguments,
-                                      bool check_finite);
+                                      bool check_finite, Messages* messages = nullptr);
   // What run() would return next; nothing moves on, neither variables (there are no writes) nor the
   // random numbers.
   std::vector<std::vector<Array>> look(const std::vector<std::vector<Array>>& arguments);
@@ -30,22 +33,15 @@ class Step {
       const std::vector<std::vector<Array>>& arguments) const;
 
  private:
-  Executable& executable(bool check_finite);
-  // ValueError where arrays and program do not fit.
-  Call call_of(const std::vector<std::vector<Array>>& arguments) const;
+  using Arguments = std::vector<std::vector<Array>>;
+  // ValueError where arrays and program do not fit. `storage` is for the constants that come along.
+  Call call_of(const Arguments& arguments, Arguments& storage) const;
   void check_argument(std::size_t index, const std::vector<Array>& arrays) const;
+  Graph labelled(Graph graph) const;
 
-  Graph program_;
-  PlanOptions options_;
-  Executable executable_;
-  // The same bits with every operation by itself, for messages that name it; made when asked for.
-  std::once_flag unfused_once_;
-  std::unique_ptr<Executable> unfused_;
-  std::vector<ValueType> argument_types_;
+  std::shared_ptr<CompiledProgram> compiled_;
+  Binding binding_;
   bool fixed_ = false;
 };
-
-// The step for a program; equal programs share one (the most recent ones are kept).
-std::shared_ptr<Step> compile_step(Graph program, const PlanOptions& options);
 
 }  // namespace samegrad

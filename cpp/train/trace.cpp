@@ -1,6 +1,8 @@
 #include "train/trace.h"
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "train/check_numerics.h"
@@ -43,6 +45,11 @@ RandomState& random_state() {
 }
 void use_random_state(RandomState* own) {
   own_random_state = own;
+}
+
+Messages& Trace::messages() {
+  static thread_local Messages of_this_thread;
+  return of_this_thread;
 }
 
 std::shared_ptr<Trace> current_trace() {
@@ -100,14 +107,27 @@ Value Trace::lift(const Tensor& tensor) {
          "this value belongs to a traced function that is not running here; return it from that "
          "function to use it outside.");
   }
-  if (mode_ == Mode::kGraph) {
-    const Value constant = graph_.add_constant(tensor.array);
-    graph_.values[std::size_t(constant)].counts = tensor.counts;
-    return constant;
-  }
+  if (mode_ == Mode::kGraph) return constant(tensor);
   const Value value = argument({tensor.array}, tensor.type.batch);
   arrays_[value] = tensor.array;
   return value;
+}
+
+Value Trace::constant(const Tensor& tensor) {
+  if (tensor.array.bytes() <= kLargeConstant) {
+    const Value value = graph_.add_constant(tensor.array);
+    graph_.values[std::size_t(value)].counts = tensor.counts;
+    return value;
+  }
+  // Large ones enter once, outside branches and loops: each call brings them.
+  if (outer_) return capture(outer_->lift(tensor));
+  for (const auto& [array, value] : large_constants_) {
+    const bool same = array.raw() == tensor.array.raw() && array.dtype() == tensor.array.dtype() &&
+                      array.shape() == tensor.array.shape();
+    if (same) return value;
+  }
+  large_constants_.emplace_back(tensor.array, graph_.add_constant(tensor.array));
+  return large_constants_.back().second;
 }
 
 Tensor Trace::tensor(Value value) {
@@ -160,17 +180,18 @@ void Trace::execute(const Node& node) {
   for (Value output : node.outputs) out_types.push_back(graph_.type(output));
   StepFacts facts;
   facts.seed = random_state().seed;
-  facts.step = step_;
   facts.local_examples = facts.global_examples = traced_counts(graph_.symbols);
   facts.first_example.assign(facts.local_examples.size(), 0);
   for (std::size_t s = 0; s < graph_.symbols.size(); ++s) {
     graph_.symbols[s].traced_count = facts.local_examples[s];
   }
-  if (node.op->has(kRandomOp) && random_state().step == step_) ++random_state().step;
+  if (node.op->has(kRandomOp) && !std::exchange(drew_, true)) step_ = random_state().step++;
+  facts.step = step_;
+  facts.messages = &messages();
   const std::vector<Array> out = run_op(node, in_types, out_types, in, facts);
   for (const Array& array : out) {
     if (!check_numerics) break;
-    check_finite(graph_, node, {array.raw(), array.shape(), array.dtype()}, 0);
+    check_finite(&graph_.locations, node, {array.raw(), array.shape(), array.dtype()}, 0);
   }
   for (std::size_t i = 0; i < out.size(); ++i) arrays_[node.outputs[i]] = out[i];
 }
@@ -196,12 +217,19 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
     value = argument({components[0]}, {});
     arrays_[value] = components[0];
   } else {
-    value = graph_.add_variable(variable, {variable->dtype(), variable->shape(), {}},
-                                components.size() > 1);
-    touched_.emplace_back(variable, false);
+    value = graph_.add_read(slot_of(variable), {variable->dtype(), variable->shape(), {}});
   }
   reads_[variable.get()].push_back(value);
   return state_[variable.get()] = value;
+}
+
+std::int32_t Trace::slot_of(const std::shared_ptr<Variable>& variable) {
+  const auto at = std::ranges::find(touched_, variable, [](const auto& t) { return t.first; });
+  if (at != touched_.end()) return std::int32_t(at - touched_.begin());
+  touched_.emplace_back(variable, false);
+  // A body has what it reads and writes as arguments and results.
+  if (!outer_) graph_.variables.push_back({variable->name(), variable->component_count()});
+  return std::int32_t(touched_.size() - 1);
 }
 
 void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
@@ -216,11 +244,7 @@ void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
          "is one variable for all replicas, but the value assigned to it may differ between them; "
          "reduce it first: replica_context.all_reduce(samegrad.distribute.ReduceOp.SUM, value).");
   }
-  bool known = false;
-  for (auto& [touched, written] : touched_) {
-    if (touched == variable) known = written = true;
-  }
-  if (!known) touched_.emplace_back(variable, true);
+  touched_[std::size_t(slot_of(variable))].second = true;
   state_[variable.get()] = value;
 }
 
@@ -235,15 +259,21 @@ ScalingReport Trace::check_scaling(const std::vector<Value>& outputs) const {
   return samegrad::check_scaling(graph_, outputs, uses_);
 }
 
-Graph Trace::finish(std::vector<Value> outputs) {
+Program Trace::finish(std::vector<Value> outputs) {
   finished_ = true;
   actual_.reset();
   looked_.clear();
+  large_constants_.clear();
   graph_.outputs = std::move(outputs);
+  Program program;
   for (const auto& [variable, written] : touched_) {
-    if (written) graph_.writes.push_back({variable, state_[variable.get()]});
+    if (written) {
+      graph_.writes.push_back({std::int32_t(program.variables.size()), state_[variable.get()]});
+    }
+    program.variables.push_back(variable);
   }
-  return std::move(graph_);
+  program.graph = std::move(graph_);
+  return program;
 }
 
 std::vector<Tensor> apply(const OpDef& op, const std::vector<Tensor>& inputs, Attrs attrs) {

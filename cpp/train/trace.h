@@ -10,7 +10,7 @@
 
 #include "ir/builder.h"
 #include "plan/scaling.h"
-#include "runtime/executor.h"
+#include "train/program.h"
 #include "train/variable.h"
 
 namespace samegrad {
@@ -83,7 +83,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<Array> look(Value value, bool anywhere = false);
 
   // The program with these results; the trace is over.
-  Graph finish(std::vector<Value> outputs);
+  Program finish(std::vector<Value> outputs);
   bool finished() const { return finished_; }
 
   // Of a body: values of the outer trace and the arguments that stand for them.
@@ -97,6 +97,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Graph finish_body(std::vector<Value> outputs, const Trace& outer, std::size_t own,
                     const std::vector<Value>& captures);
 
+  // What operations of this thread print that run at once.
+  static Messages& messages();
   // Where the program is: set by the bindings.
   static std::function<std::string()> locate;
   // Runs what takes long and touches no trace, while other threads go on: set by the bindings.
@@ -104,6 +106,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
  private:
   int symbol_for(const ExampleCounts& counts);
+  Value constant(const Tensor& tensor);
+  // The slot of a variable, noted as touched.
+  std::int32_t slot_of(const std::shared_ptr<Variable>& variable);
   bool is_inside(const Trace& other) const;
   Value capture(Value outer);
   // The program that makes one value, out of the arguments and of what was looked at before, which
@@ -119,7 +124,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<std::pair<Value, Value>> captures_;  // of a body
   std::map<const StateCell*, Value> state_;
   std::map<const StateCell*, std::vector<Value>> reads_;
-  std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;
+  std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;  // and whether written; slots
+  std::vector<std::pair<Array, Value>> large_constants_;
   std::vector<std::pair<int, ExampleCounts>> counts_of_symbol_;  // of arguments
   std::vector<ValueUse> uses_;
   std::map<std::int32_t, Array> arrays_;        // eager: of each value
@@ -128,6 +134,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<Value, std::vector<Array>> looked_;
   std::int64_t ordinal_ = 0;
   std::uint64_t step_ = 0;
+  bool drew_ = false;  // eager: the step number is this trace's own
   bool finished_ = false;
 };
 

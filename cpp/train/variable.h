@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "ir/graph.h"
+#include "runtime/executor.h"
 
 namespace samegrad {
 
@@ -19,7 +19,7 @@ class Variable final : public StateCell {
         component_count_(components.size()),
         components_(std::move(components)) {}
 
-  const std::string& name() const override { return name_; }
+  const std::string& name() const { return name_; }
   // To be used under a StateLock.
   std::vector<Array>& components() override { return components_; }
 

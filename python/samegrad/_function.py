@@ -51,9 +51,15 @@ def functions_run_eagerly() -> bool:
 class Function:
     """A Python function that runs as a compiled step."""
 
-    def __init__(self, python_function: Callable[..., Any], autograph: bool = True) -> None:
+    def __init__(
+        self,
+        python_function: Callable[..., Any],
+        autograph: bool = True,
+        numbers_change: bool = False,
+    ) -> None:
         self._python = python_function
         self._autograph = autograph
+        self._numbers_change = numbers_change
         self._programs: dict[Any, TracedProgram | ReadsData] = {}
         self._runs = CompiledRuns()
         self._tracing = threading.RLock()
@@ -120,7 +126,9 @@ class Function:
     ) -> TracedProgram | ReadsData:
         try:
             with _context.tracing_function():
-                return TracedProgram(self._traced, args, kwargs, replicas, look)
+                return TracedProgram(
+                    self._traced, args, kwargs, replicas, look, self._numbers_change
+                )
         except ReadsData as reads:
             return reads.with_traceback(None)
 

@@ -40,6 +40,8 @@ class TracedProgram:
         replicas: How many run it.
         look: Whether fn may look at values. What Python does with them makes the program right for
             these arguments only: it must not be kept.
+        numbers_change: Whether programs that differ in Python's numbers alone share what is
+            compiled, as those of a function that is traced in each call.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class TracedProgram:
         kwargs: dict[str, Any],
         replicas: int,
         look: bool = False,
+        numbers_change: bool = False,
     ) -> None:
         trace = _core.Trace(replicas)
 
@@ -84,7 +87,7 @@ class TracedProgram:
         for leaf, share in zip(leaves, check_trace(trace, outputs), strict=True):
             if isinstance(leaf, TracedValue):
                 leaf.share = share
-        self._step = trace.finish(outputs, OPTIONS)
+        self._step = trace.finish(outputs, OPTIONS, numbers_change)
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
 
@@ -134,5 +137,6 @@ def _tensor_of(value: Any) -> Tensor:
 
 def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
     """Traces, compiles (or finds the equal program) and runs once."""
-    program = TracedProgram(fn, args, kwargs, replicas, _context.settings.functions_run_eagerly)
+    look = _context.settings.functions_run_eagerly
+    program = TracedProgram(fn, args, kwargs, replicas, look, numbers_change=True)
     return program.run(_core.Arguments(args, kwargs))

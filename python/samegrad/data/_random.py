@@ -27,10 +27,7 @@ def mix(*numbers: int) -> int:
 
 def take_ordinal() -> int:
     """The number of this draw among those of the process since its seed was set."""
-    state = _core.random_state()
-    ordinal: int = state.ordinal
-    state.ordinal += 1
-    return ordinal
+    return int(_core.random_state().take_ordinal())
 
 
 def process_seed() -> int:

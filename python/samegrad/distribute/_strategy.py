@@ -109,7 +109,9 @@ class Strategy(abc.ABC):
         """Fn on all replicas as a function that is traced once per signature."""
         from samegrad._function import Function
 
-        return Function(lambda *a, **k: self._run_in_trace(fn, a, k), autograph=False)
+        return Function(
+            lambda *a, **k: self._run_in_trace(fn, a, k), autograph=False, numbers_change=True
+        )
 
     def explain(
         self, fn: Callable[..., Any], args: Any = (), kwargs: dict[str, Any] | None = None

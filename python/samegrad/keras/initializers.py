@@ -389,11 +389,10 @@ def serialize(initializer: Any) -> Any:
 def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) -> Tensor:
     """Random numbers that depend on (global seed, variables created) or on an own seed alone."""
     state = _core.random_state()
-    number, state.created = state.created, state.created + 1
-    before = state.seed, state.step
-    state.step = 0
-    if seed is not None:
-        state.seed, number = 0, 0
+    created = state.take_created()
+    number = created if seed is None else 0
+    # A state of this thread's own: what others draw meanwhile stays as it is.
+    _core.push_random_state(state.seed if seed is None else 0, 0)
     try:
         with init_scope():
             drawn: Tensor = getattr(_core.ops, f"random_{kind}")(
@@ -405,4 +404,4 @@ def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) ->
             )
             return drawn
     finally:
-        state.seed, state.step = before
+        _core.pop_random_state()

@@ -1,0 +1,55 @@
+// A value that threads use in turns. A forked child finds it free: who held it in the parent does
+// not exist here, and what that thread was in the middle of is left alone.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/process.h"
+
+namespace samegrad {
+
+template <class T>
+class Guarded {
+ public:
+  class Access {
+   public:
+    explicit Access(Guarded& guarded) : guarded_(guarded) { guarded.lock_(); }
+    ~Access() { guarded_.unlock_(); }
+    Access(const Access&) = delete;
+    Access& operator=(const Access&) = delete;
+    T& operator*() const { return *guarded_.value_; }
+    T* operator->() const { return guarded_.value_.get(); }
+
+   private:
+    Guarded& guarded_;
+  };
+
+  Access lock() { return Access(*this); }
+
+ private:
+  void lock_() {
+    const auto mine = std::uint32_t(process_generation()) + 1;
+    std::uint32_t seen = 0;
+    while (!holder_.compare_exchange_weak(seen, mine, std::memory_order_acquire)) {
+      if (seen == mine) holder_.wait(mine);
+      if (seen != 0 && seen != mine && holder_.compare_exchange_strong(seen, mine)) {
+        // The thread that held it stayed in the parent: its value may be half changed.
+        static_cast<void>(value_.release());
+        value_ = std::make_unique<T>();
+        return;
+      }
+      seen = 0;
+    }
+  }
+  void unlock_() {
+    holder_.store(0, std::memory_order_release);
+    holder_.notify_one();
+  }
+
+  std::atomic<std::uint32_t> holder_{0};  // 0, or one more than the generation of the process
+  std::unique_ptr<T> value_ = std::make_unique<T>();
+};
+
+}  // namespace samegrad

@@ -1,0 +1,115 @@
+#include "plan/buffers.h"
+
+#include <algorithm>
+
+namespace samegrad {
+namespace {
+
+const std::vector<std::int32_t>& nodes_of(const Plan& plan, const PlanStep& step) {
+  return step.kind == PlanStep::Kind::kLoop ? plan.loops[std::size_t(step.loop)].nodes : step.nodes;
+}
+
+bool contains(const std::vector<Value>& values, Value value) {
+  return std::ranges::find(values, value) != values.end();
+}
+
+class Decider {
+ public:
+  Decider(const Plan& plan, bool in_place) : plan_(plan), in_place_(in_place) {
+    const Graph& graph = plan.graph;
+    last_read_.assign(graph.values.size(), -1);
+    writer_.assign(graph.values.size(), -1);
+    first_safe_ = plan.steps.size();
+    while (first_safe_ > 0 && is_safe(plan, plan.steps[first_safe_ - 1])) --first_safe_;
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      const BufferUses uses = buffer_uses(plan, plan.steps[s]);
+      for (Value root : uses.reads) last_read_[std::size_t(root)] = std::int32_t(s);
+      for (Value root : uses.writes) writer_[std::size_t(root)] = std::int32_t(s);
+    }
+    read_at_end_.assign(graph.values.size(), 0);
+    for (Value output : graph.outputs) ++read_at_end_[std::size_t(root_of(output))];
+    for (const StateWrite& write : graph.writes) ++read_at_end_[std::size_t(root_of(write.value))];
+  }
+
+  Store decide(const StateWrite& write) const {
+    const Value root = root_of(write.value), old = old_value_of(write.variable);
+    if (root == old) return Store::kNothing;
+    if (may_store_directly(root, old)) return Store::kInPlace;
+    return is_stored_elsewhere(old, write) ? Store::kReplace : Store::kCopy;
+  }
+
+ private:
+  Value root_of(Value value) const { return plan_.root[std::size_t(value)]; }
+
+  // The value that the variable has when the program starts, or kNoValue if nobody reads it.
+  Value old_value_of(std::int32_t variable) const {
+    const std::vector<ValueInfo>& values = plan_.graph.values;
+    const auto at = std::ranges::find_if(values, [&](const ValueInfo& info) {
+      return info.source == Source::kVariable && info.index == variable;
+    });
+    return at == values.end() ? kNoValue : Value(at - values.begin());
+  }
+
+  // The producer may store into the variable's memory: the new value has no other home, everyone
+  // who reads the old one does so in an earlier step or is the producer itself, which reads each
+  // element before it writes that element, and no later step raises.
+  bool may_store_directly(Value root, Value old) const {
+    const Node* producer = plan_.graph.producer(root);
+    const std::int32_t at = writer_[std::size_t(root)];
+    if (!in_place_ || !producer || !producer->op->has(kElementwise) || at < 0) return false;
+    if (plan_.steps[std::size_t(at)].kind != PlanStep::Kind::kNode) return false;
+    if (plan_.storage[std::size_t(root)] != Storage::kShared) return false;
+    if (std::size_t(at) < first_safe_ || read_at_end_[std::size_t(root)] != 1) return false;
+    if (old == kNoValue) return true;
+    return last_read_[std::size_t(old)] <= at && read_at_end_[std::size_t(old)] == 0;
+  }
+
+  // Whether another variable gets the old value: it must still be there when all have been stored.
+  bool is_stored_elsewhere(Value old, const StateWrite& write) const {
+    return old != kNoValue && std::ranges::any_of(plan_.graph.writes, [&](const StateWrite& other) {
+             return other.variable != write.variable && root_of(other.value) == old;
+           });
+  }
+
+  const Plan& plan_;
+  bool in_place_;
+  std::size_t first_safe_;               // step from which on none can fail
+  std::vector<std::int32_t> last_read_;  // per root: step, or -1
+  std::vector<std::int32_t> writer_;     // per root: step, or -1
+  std::vector<int> read_at_end_;         // per root: by outputs and writes
+};
+
+}  // namespace
+
+BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
+  BufferUses uses;
+  const auto add = [&](std::vector<Value>& list, Value value) {
+    const Value root = plan.root[std::size_t(value)];
+    if (!contains(list, root)) list.push_back(root);
+  };
+  for (std::int32_t n : nodes_of(plan, step)) {
+    const Node& node = plan.graph.nodes[std::size_t(n)];
+    if (node.op->has(kAliases)) continue;  // shows bytes, touches none
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.op->reads(k)) add(uses.reads, node.inputs[k]);
+    }
+    for (Value output : node.outputs) add(uses.writes, output);
+  }
+  for (const Prepared& prepared : step.prepare) add(uses.reads, prepared.operand);
+  return uses;
+}
+
+bool is_safe(const Plan& plan, const PlanStep& step) {
+  if (step.kind == PlanStep::Kind::kAllReduce) return true;
+  if (step.kind != PlanStep::Kind::kNode) return false;
+  return plan.graph.nodes[std::size_t(step.nodes[0])].op->has(kElementwise);
+}
+
+std::vector<Store> decide_stores(const Plan& plan, bool in_place) {
+  const Decider decider(plan, in_place);
+  std::vector<Store> stores;
+  for (const StateWrite& write : plan.graph.writes) stores.push_back(decider.decide(write));
+  return stores;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,23 @@
+// Which memory each step of a plan reads and writes, and what becomes of the variables by it.
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace samegrad {
+
+// Buffers are named by the values whose bytes they hold (Plan::root).
+struct BufferUses {
+  std::vector<Value> reads, writes;
+};
+BufferUses buffer_uses(const Plan& plan, const PlanStep& step);
+
+// Whether nothing that the step does can fail: one that raises must leave the variables as they
+// were, so nothing is stored into their memory before it.
+bool is_safe(const Plan& plan, const PlanStep& step);
+
+// How each write of the graph reaches its variable, once steps, storage and roots are known.
+std::vector<Store> decide_stores(const Plan& plan, bool in_place);
+
+}  // namespace samegrad

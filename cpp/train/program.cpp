@@ -1,0 +1,163 @@
+#include "train/program.h"
+
+#include <algorithm>
+#include <list>
+#include <unordered_map>
+
+#include "base/functions.h"
+
+namespace samegrad {
+namespace {
+
+constexpr std::size_t kKeptPrograms = 128;
+
+// Gives every node a number of its own, in bodies too, under which its line stands in `locations`:
+// equal programs number alike.
+void take_locations(Graph& graph, Locations& locations) {
+  for (Node& node : graph.nodes) {
+    locations.push_back(node.location < 0 ? "" : graph.locations[std::size_t(node.location)]);
+    node.location = std::int32_t(locations.size() - 1);
+    const Attrs attrs = node.attrs;
+    for (const auto& [name, value] : attrs.items()) {
+      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+      if (!body) continue;
+      auto own = std::make_shared<Graph>(**body);
+      take_locations(*own, locations);
+      node.attrs.set(name, std::shared_ptr<const Graph>(std::move(own)));
+    }
+  }
+  graph.locations.clear();
+}
+
+// The constant becomes an argument.
+Array take_constant(Graph& graph, std::size_t index) {
+  for (ValueInfo& info : graph.values) {
+    if (info.source != Source::kConstant || info.index != std::int32_t(index)) continue;
+    info.source = Source::kArgument;
+    info.index = std::int32_t(graph.arguments.size());
+  }
+  graph.arguments.push_back({});
+  return std::exchange(graph.constants[index], Array());
+}
+
+Binding take_binding(Program& program) {
+  Binding binding;
+  binding.variables = std::move(program.variables);
+  for (VariableSlot& slot : program.graph.variables) {
+    binding.names.push_back(std::exchange(slot.name, {}));
+  }
+  take_locations(program.graph, binding.locations);
+  for (std::size_t c = 0; c < program.graph.constants.size(); ++c) {
+    if (program.graph.constants[c].bytes() <= kLargeConstant) continue;
+    binding.constants.push_back(take_constant(program.graph, c));
+  }
+  return binding;
+}
+
+using Indices = std::vector<std::size_t>;  // of constants, ascending
+
+// The compiled programs of the process, the most recent first. Guarded by Python's lock, which
+// every caller holds.
+class Kept {
+ public:
+  // The compiled form of the graph; `open` tells which of its numbers are arguments.
+  std::shared_ptr<CompiledProgram> find(Graph graph, const PlanOptions& options, bool numbers,
+                                        Indices& open) {
+    const std::uint64_t hash = hash_of(graph);
+    auto akin = entries_.end();
+    const auto [first, last] = by_hash_.equal_range(hash);
+    for (auto at = first; at != last; ++at) {
+      const Entry& entry = *at->second;
+      Indices different;
+      if (!(entry.options == options && same_program(*entry.graph, graph, different))) continue;
+      if (numbers ? std::ranges::includes(entry.open, different)
+                  : different.empty() && entry.open.empty()) {
+        entries_.splice(entries_.begin(), entries_, at->second);
+        open = entry.open;
+        return entry.compiled;
+      }
+      if (!numbers || (akin != entries_.end() && akin->open.size() > entry.open.size())) continue;
+      akin = at->second;
+      open.clear();
+      std::ranges::set_union(entry.open, different, std::back_inserter(open));
+    }
+    if (akin != entries_.end() && !akin->open.empty()) remove(akin);  // the new one does more
+    return add(hash, std::make_shared<const Graph>(std::move(graph)), options, open);
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t hash;
+    PlanOptions options;
+    std::shared_ptr<const Graph> graph;
+    Indices open;
+    std::shared_ptr<CompiledProgram> compiled;
+  };
+  using Place = std::list<Entry>::iterator;
+
+  std::shared_ptr<CompiledProgram> add(std::uint64_t hash, std::shared_ptr<const Graph> graph,
+                                       const PlanOptions& options, const Indices& open) {
+    std::shared_ptr<const Graph> opened = graph;
+    if (!open.empty()) {
+      Graph copy = *graph;
+      for (std::size_t c : open) (void)take_constant(copy, c);
+      opened = std::make_shared<const Graph>(std::move(copy));
+    }
+    auto compiled = std::make_shared<CompiledProgram>(std::move(opened), options);
+    entries_.push_front({hash, options, std::move(graph), open, compiled});
+    by_hash_.emplace(hash, entries_.begin());
+    if (entries_.size() > kKeptPrograms) remove(std::prev(entries_.end()));
+    return compiled;
+  }
+
+  void remove(Place place) {
+    const auto [first, last] = by_hash_.equal_range(place->hash);
+    by_hash_.erase(std::find_if(first, last, [&](const auto& at) { return at.second == place; }));
+    entries_.erase(place);
+  }
+
+  std::list<Entry> entries_;
+  std::unordered_multimap<std::uint64_t, Place> by_hash_;
+};
+
+}  // namespace
+
+CompiledProgram::CompiledProgram(std::shared_ptr<const Graph> graph, const PlanOptions& options)
+    : graph_(std::move(graph)), options_(options), executable_(compile(*graph_, options)) {
+  argument_types_.resize(graph_->arguments.size());
+  for (const ValueInfo& info : graph_->values) {
+    if (info.source == Source::kArgument) argument_types_[std::size_t(info.index)] = info.type;
+  }
+}
+
+Executable& CompiledProgram::executable(bool check_finite) {
+  if (!check_finite) return executable_;
+  const auto unfused = unfused_.lock();
+  if (!*unfused) {
+    PlanOptions options = options_;
+    options.passes.fuse_epilogue = options.passes.fuse_elementwise = false;
+    options.write_in_place = false;  // any operation may stop the step
+    *unfused = std::make_unique<Executable>(compile(*graph_, options));
+  }
+  return **unfused;
+}
+
+BoundProgram compile_program(Program program, const PlanOptions& options, Sharing sharing) {
+  // Never destroyed: what it holds may outlive static destruction.
+  static auto* kept = new Kept;
+  BoundProgram bound;
+  bound.binding = take_binding(program);
+  if (sharing == Sharing::kNone) {
+    auto graph = std::make_shared<const Graph>(std::move(program.graph));
+    bound.compiled = std::make_shared<CompiledProgram>(std::move(graph), options);
+    return bound;
+  }
+  const std::vector<Array> constants = program.graph.constants;
+  Indices open;
+  bound.compiled =
+      kept->find(std::move(program.graph), options, sharing == Sharing::kNumbers, open);
+  for (std::size_t c : open) bound.binding.constants.push_back(constants[c]);
+  return bound;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,60 @@
+// What a trace ends as, and how programs that differ in what they are about share what is compiled.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/executor.h"
+
+namespace samegrad {
+
+// A graph and the variables of its slots.
+struct Program {
+  Graph graph;
+  std::vector<std::shared_ptr<StateCell>> variables;
+};
+
+// Constants larger than this stay with their program, which brings them to each call: what is
+// compiled would hold them for as long as it is kept.
+inline constexpr std::size_t kLargeConstant = std::size_t(64) << 10;
+
+// What equal programs share. It knows neither variables nor lines of source and holds no memory
+// between runs.
+class CompiledProgram {
+ public:
+  CompiledProgram(std::shared_ptr<const Graph> graph, const PlanOptions& options);
+
+  const Graph& graph() const { return *graph_; }
+  const Plan& plan() const { return executable_.plan(); }
+  const std::vector<ValueType>& argument_types() const { return argument_types_; }
+  // What runs it; to check every number, with every operation by itself (the bits are the same).
+  Executable& executable(bool check_finite);
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+  PlanOptions options_;
+  Executable executable_;
+  Guarded<std::unique_ptr<Executable>> unfused_;  // made when asked for
+  std::vector<ValueType> argument_types_;
+};
+
+// A program's own part.
+struct Binding {
+  std::vector<std::shared_ptr<StateCell>> variables;
+  std::vector<std::string> names;  // of the variables
+  Locations locations;
+  std::vector<Array> constants;  // further arguments, after those of the caller
+};
+struct BoundProgram {
+  std::shared_ptr<CompiledProgram> compiled;
+  Binding binding;
+};
+
+enum class Sharing {
+  kNone,    // compiled for this program alone
+  kEqual,   // equal programs share it, the most recent ones are kept
+  kNumbers  // and programs that differ in numbers: those become arguments
+};
+BoundProgram compile_program(Program program, const PlanOptions& options, Sharing sharing);
+
+}  // namespace samegrad
