@@ -105,6 +105,8 @@ struct Graph {
 // A hash of everything that decides what the graph computes, and equality of the same.
 std::uint64_t hash_of(const Graph& graph);
 bool same_program(const Graph& a, const Graph& b);
+// The same of attributes; numbers are told apart by their bits.
+std::uint64_t hash_of(const Attrs& attrs);
 
 // ValueError if an operand is used before it is made, or a type is not what the op's rule says.
 void verify(const Graph& graph);

@@ -89,7 +89,8 @@ std::size_t safe_steps(const Plan& plan) {
     const PlanStep& step = plan.steps[first - 1];
     const bool safe = step.kind == PlanStep::Kind::kAllReduce ||
                       (step.kind == PlanStep::Kind::kNode &&
-                       plan.graph.nodes[std::size_t(step.nodes[0])].op->has(kElementwise));
+                       plan.graph.nodes[std::size_t(step.nodes[0])].op->has(kElementwise) &&
+                       !may_raise(plan.graph, plan.graph.nodes[std::size_t(step.nodes[0])]));
     if (!safe) break;
     --first;
   }
