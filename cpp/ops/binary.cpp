@@ -96,9 +96,11 @@ constexpr Scaling scaling_of(BinaryFn fn) {
     case BinaryFn::k_sub:
       return Scaling::kSum;
     case BinaryFn::k_mul:
+    case BinaryFn::k_multiply_no_nan:
       return Scaling::kProduct;
     case BinaryFn::k_div:
     case BinaryFn::k_div_no_nan:
+    case BinaryFn::k_xdivy:
       return Scaling::kQuotient;
     case BinaryFn::k_maximum:
     case BinaryFn::k_minimum:
