@@ -32,8 +32,7 @@ struct Columns {
   // The blocks of rows, joined by halving.
   static Columns of_rows(const T* x, std::int64_t rows, std::int64_t n, std::int64_t count) {
     if (rows <= kColumnBlock) return of_block(x, rows, n, count);
-    const std::int64_t half =
-        tree_split((rows + kColumnBlock - 1) / kColumnBlock) * kColumnBlock;
+    const std::int64_t half = tree_split((rows + kColumnBlock - 1) / kColumnBlock) * kColumnBlock;
     Columns c = of_rows(x, half, n, count);
     c.fold(of_rows(x + half * n, rows - half, n, count));
     return c;

@@ -1,5 +1,5 @@
-// The fixed order in which a row is reduced: element j of a block goes to lane j % kRowLanes, whatever
-// the register's width, the lanes are joined in pairs, and the blocks by halving.
+// The fixed order in which a row is reduced: element j of a block goes to lane j % kRowLanes,
+// whatever the register's width, the lanes are joined in pairs, and the blocks by halving.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@ namespace {
 
 // Rows of B in one block: a panel of 16 float columns then takes half of a 32 KB first cache.
 constexpr std::int64_t kBlockDepth = 384;
-// Rows in one block of a transposed product; a packed panel of B takes at most 32 KB of stack, which
-// is a user's thread's and may be small.
+// Rows in one block of a transposed product; a packed panel of B takes at most 32 KB of stack,
+// which is a user's thread's and may be small.
 constexpr std::int64_t kTransposedDepth = 256;
 
 }  // namespace
@@ -138,8 +138,14 @@ template <class T>
 void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                        std::int64_t rows, std::int64_t m, std::int64_t n, void* y, std::int64_t ldy,
                        bool accumulate) {
-  const TransposedOperands<T> o{static_cast<const T*>(a), lda,  static_cast<const T*>(b), ldb,
-                                static_cast<T*>(y),       ldy,  rows,                     m,
+  const TransposedOperands<T> o{static_cast<const T*>(a),
+                                lda,
+                                static_cast<const T*>(b),
+                                ldb,
+                                static_cast<T*>(y),
+                                ldy,
+                                rows,
+                                m,
                                 n};
   if (rows > kContractionBlock) return multiply_long_transposed(o, accumulate);
   multiply_transposed_chain(o, accumulate);

@@ -175,8 +175,7 @@ std::int64_t narrow(Product<T>& product, const Walk& walk, std::int64_t first, s
 
 // One chain of a long contraction, a piece after the other.
 template <class T>
-void multiply_chain(const Product<T>& whole, std::int64_t first, std::int64_t count,
-                    T* const* y) {
+void multiply_chain(const Product<T>& whole, std::int64_t first, std::int64_t count, T* const* y) {
   const T* a[kMostRows];
   Product<T> piece = whole;
   piece.a = a;

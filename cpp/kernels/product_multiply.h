@@ -49,7 +49,7 @@ template <class T>
 struct Product {
   const T* const* a = nullptr;  // where the walk starts, per row
   T* const* y = nullptr;        // where the result goes, per row
-  std::int64_t rows = 0;    // at most kMostRows
+  std::int64_t rows = 0;        // at most kMostRows
   Walk walk;
   Panels<T> b;
   std::int64_t b_first_row = 0;

@@ -36,8 +36,8 @@ View view_of(const Array& array) {
   return {array.raw(), array.shape(), array.dtype()};
 }
 
-// None where the kernel raises: the node may be in a branch that is never taken, and where it is, the
-// step raises.
+// None where the kernel raises: the node may be in a branch that is never taken, and where it is,
+// the step raises.
 std::optional<std::vector<Array>> evaluate(const Graph& operands, const Values& inputs,
                                            const Graph& results, const Node& node) {
   std::vector<View> in, out;

@@ -309,7 +309,7 @@ def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLi
 def one_hot(indices: TensorLike, depth: int, on_value: TensorLike | None = None,
             off_value: TensorLike | None = None, axis: int | None = None,
             dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:  # fmt: skip
-    """on_value (default 1) at the index along a new axis (default the last), off_value (0) elsewhere.
+    """on_value (default 1) at the index along a new axis (the last), off_value (0) elsewhere.
 
     An index outside [0, depth) gives off_value everywhere, as in TensorFlow.
 

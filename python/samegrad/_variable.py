@@ -47,8 +47,8 @@ def _check_shape(value: Tensor, shape: Any) -> None:
     )
     if not fits:
         raise ValueError(
-            f"[Variable] the initial value must have the shape asked for: got {tuple(value._shape)} "
-            f"and shape={tuple(sizes)}."
+            f"[Variable] the initial value must have the shape asked for: got "
+            f"{tuple(value._shape)} and shape={tuple(sizes)}."
         )
 
 

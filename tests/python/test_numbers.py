@@ -1,4 +1,4 @@
-"""Numbers are exact where they can be, bounded in error where not, and errors where there are none."""
+"""Numbers: exact where they can be, of bounded error where not, an error where there are none."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ class TestGradientsAtSpecialPoints:
 
     def test_a_zero_cotangent_hides_no_second_derivative(self):
         # d²/dx² (sqrt(x) - 1)² at 1, where the inner gradient is 0: 1/2.
-        assert second_grad(lambda x: (tf.sqrt(x) - 1.0) ** 2.0, np.array([1.0])) == pytest.approx([0.5])
+        one = np.array([1.0])
+        assert second_grad(lambda x: (tf.sqrt(x) - 1.0) ** 2.0, one) == pytest.approx([0.5])
         # d²/dx² (1/x - 1)² at 1: 2.
         square = tf.math.square
         assert second_grad(
@@ -156,7 +157,7 @@ class TestGradientsAtSpecialPoints:
 
 
 class TestLongSums:
-    @pytest.mark.parametrize("shape, axis", [
+    @pytest.mark.parametrize(("shape", "axis"), [
         ((3_000_001,), None), ((3_000_001, 1), 0), ((2, 1_500_001), 1), ((1_000_003, 3), (0, 1)),
     ])  # fmt: skip
     def test_the_mean_of_millions_of_tenths(self, shape, axis):
@@ -181,7 +182,8 @@ class TestLongSums:
         np.testing.assert_allclose(
             tf.reduce_logsumexp(x, axis=1).numpy(), 0.1 + math.log(1_000_003), rtol=1e-6
         )
-        np.testing.assert_allclose(tf.nn.softmax(x).numpy().sum(axis=1, dtype=np.float64), 1, rtol=2e-6)
+        sums = tf.nn.softmax(x).numpy().sum(axis=1, dtype=np.float64)
+        np.testing.assert_allclose(sums, 1, rtol=2e-6)
 
 
 class TestWholeNumbers:
@@ -272,7 +274,8 @@ class TestRefusals:
         with pytest.raises(TypeError, match="one_hot"):
             tf.one_hot([1], 3, on_value=1.5, dtype=tf.int32)
         assert tf.one_hot([1], 3, on_value=5, off_value=1).dtype == tf.int32
-        assert tf.one_hot([1], 3, on_value=5, dtype=tf.float32).numpy().tolist() == [[0.0, 5.0, 0.0]]
+        five = tf.one_hot([1], 3, on_value=5, dtype=tf.float32)
+        assert five.numpy().tolist() == [[0.0, 5.0, 0.0]]
         assert tf.one_hot([1], 3).dtype == tf.float32
 
     def test_padded_shapes_below_minus_one(self):

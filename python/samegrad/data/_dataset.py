@@ -467,8 +467,8 @@ def _padded_sizes(sizes: Any) -> list[int | None]:
     shape = [None if size is None or int(size) == -1 else int(size) for size in sizes]
     if any(size is not None and size < 0 for size in shape):
         raise ValueError(
-            f"[padded_batch] padded_shapes must be 0 or more, or None for the largest of the batch: "
-            f"got {list(sizes)}."
+            f"[padded_batch] padded_shapes must be 0 or more, or None for the largest of the "
+            f"batch: got {list(sizes)}."
         )
     return shape
 

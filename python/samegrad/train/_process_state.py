@@ -39,8 +39,8 @@ def _check_order(written: int) -> None:
     if int(written) == _core.ORDER_OF_ADDITION:
         return
     warnings.warn(
-        f"[checkpoint] it was written by a version that adds in another order: got order {written}, "
-        f"and this version has {_core.ORDER_OF_ADDITION}, so further steps agree with those of "
+        f"[checkpoint] it was written by a version that adds in another order: got order "
+        f"{written}, and this version has {_core.ORDER_OF_ADDITION}, so further steps agree with those of "
         "that version within rounding, not to the bit; install the version that wrote it to have "
         "the same bits.",
         stacklevel=4,

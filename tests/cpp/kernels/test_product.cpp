@@ -58,7 +58,8 @@ struct Chain {
   bool fused;
   explicit Chain(const KernelTable& table) : fused(std::string_view(table.isa) > "x86-64-v2") {}
 
-  // Products `0 … count`, each a pair of factors, as one chain or several; `sum` is where it goes on.
+  // Products `0 … count`, each a pair of factors, as one chain or several; `sum` is where it goes
+  // on.
   template <class T, class Factors>
   T contract(std::int64_t count, const Factors& factors, T sum = 0) const {
     if (count > kContractionBlock) {
@@ -439,7 +440,9 @@ TEST("long contractions of a convolution are cut into chains, joined by halving"
         const std::int64_t at = (row * g.in_width + column) * g.in_channels + tap % g.in_channels;
         backward.emplace_back(x[at], dy[i * g.out_channels + j]);
       }
-      const auto of = [](const auto& pairs) { return [&](std::int64_t i) { return pairs[std::size_t(i)]; }; };
+      const auto of = [](const auto& pairs) {
+        return [&](std::int64_t i) { return pairs[std::size_t(i)]; };
+      };
       const auto count = [](const auto& pairs) { return static_cast<std::int64_t>(pairs.size()); };
       CHECK_EQ(y[o * g.out_channels + j], chain.contract<T>(count(forward), of(forward)));
       CHECK_EQ(dfilter[tap * g.out_channels + j],

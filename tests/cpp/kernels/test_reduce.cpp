@@ -100,8 +100,8 @@ void check_columns(const KernelTable& table, ReduceFn fn, std::int64_t n, std::m
   for (std::int64_t c = 0; c < n; ++c) {
     const T* column = x.as<T>() + c;
     const T first = by_blocks(fn, column, 2, n), rest = by_blocks(fn, column + 2 * n, rows - 2, n);
-    CHECK(same(y.as<T>()[c], by_blocks(fn, column, rows, n)), table.isa, " ",
-          name_of(kDTypeOf<T>), " n=", n);
+    CHECK(same(y.as<T>()[c], by_blocks(fn, column, rows, n)), table.isa, " ", name_of(kDTypeOf<T>),
+          " n=", n);
     CHECK(same(z.as<T>()[c], fold(fn, first, rest)), "accumulated, n=", n);
   }
   kernel(x.data(), y.data(), 0, n, true);
@@ -130,7 +130,9 @@ void check_dtype(const KernelTable& table, std::mt19937& generator) {
   }
 }
 
-TEST("rows are reduced by lanes and columns in order, in blocks joined by halving, in every variant") {
+TEST(
+    "rows are reduced by lanes and columns in order, in blocks joined by halving, in every "
+    "variant") {
   std::mt19937 generator(11);
   for_each_variant([&](const KernelTable& table) {
     check_dtype<float>(table, generator);

@@ -227,12 +227,11 @@ TEST("pooling is the same in all variants") {
         std::vector<std::uint8_t> index(size);
         t.pool(dtype)->max_pool(g, x.data(), y, index.data());
       });
-      check_variants("max_pool's places", DType::kUInt8, g.out_size(),
-                     [&](const KernelTable& t, void* y) {
-                       Sample best(dtype, g.out_size());
-                       t.pool(dtype)->max_pool(g, x.data(), best.data(),
-                                               static_cast<std::uint8_t*>(y));
-                     });
+      check_variants(
+          "max_pool's places", DType::kUInt8, g.out_size(), [&](const KernelTable& t, void* y) {
+            Sample best(dtype, g.out_size());
+            t.pool(dtype)->max_pool(g, x.data(), best.data(), static_cast<std::uint8_t*>(y));
+          });
       check_variants("max_pool_grad", dtype, g.in_size(), [&](const KernelTable& t, void* y) {
         std::vector<std::uint8_t> index(size);
         Sample best(dtype, g.out_size());
@@ -254,8 +253,8 @@ TEST("softmax and cross-entropy are the same in all variants with fused multiply
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const std::int64_t n : {1, 2, 10, 16, 33, 128, 129, 1024, 1025, 9000}) {
       const std::int64_t rows = 4;
-      const Sample x = n % 2 ? wide(dtype, rows * n, generator)
-                             : Sample::random(dtype, rows * n, generator);
+      const Sample x =
+          n % 2 ? wide(dtype, rows * n, generator) : Sample::random(dtype, rows * n, generator);
       const std::int64_t labels[] = {0, n - 1, n / 2, 0};
       check_variants("softmax", dtype, rows * n, [&](const KernelTable& t, void* y) {
         t.softmax(dtype)->softmax(x.data(), y, rows, n);
