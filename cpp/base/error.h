@@ -1,10 +1,12 @@
 // Exceptions of the engine; the bindings turn each kind into its Python class.
 #pragma once
 
+#include <charconv>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace samegrad {
 
@@ -28,11 +30,22 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// A floating point number with as many digits as tell it from its neighbours.
+template <class Part>
+void print_part(std::ostringstream& out, const Part& part) {
+  if constexpr (std::is_floating_point_v<Part>) {
+    char digits[64];
+    out.write(digits, std::to_chars(digits, digits + sizeof digits, part).ptr - digits);
+  } else {
+    out << part;
+  }
+}
+
 // The arguments, one after the other, as text.
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
-  (out << ... << parts);
+  (print_part(out, parts), ...);
   return out.str();
 }
 

@@ -82,6 +82,20 @@ py::tuple shape_tuple(const Shape& shape) {
   return result;
 }
 
+namespace {
+// Whole numbers beyond 64 bits are rounded to a double, as NumPy does.
+Number number_from_python(const py::handle& value) {
+  if (PyIndex_Check(value.ptr())) {
+    const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    if (!whole) throw py::error_already_set();
+    int overflow = 0;
+    const long long exact = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
+    if (overflow == 0) return exact;
+  }
+  return py::cast<double>(value);
+}
+}  // namespace
+
 AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::handle& value) {
   try {
     switch (spec.kind) {
@@ -90,7 +104,7 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
       case AttrKind::kInteger:
         return py::cast<std::int64_t>(value);
       case AttrKind::kNumber:
-        return py::cast<double>(value);
+        return number_from_python(value);
       case AttrKind::kString:
         return py::cast<std::string>(value);
       case AttrKind::kDType:
@@ -114,7 +128,10 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
 py::object python_from_attr(const AttrValue& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return py::bool_(*flag);
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return py::int_(*integer);
-  if (const auto* number = std::get_if<double>(&value)) return py::float_(*number);
+  if (const auto* number = std::get_if<Number>(&value)) {
+    if (number->is_whole()) return py::int_(number->as<std::int64_t>());
+    return py::float_(number->as<double>());
+  }
   if (const auto* string = std::get_if<std::string>(&value)) return py::str(*string);
   if (const auto* dtype = std::get_if<DType>(&value)) return py::str(name_of(*dtype));
   if (std::holds_alternative<std::shared_ptr<const Graph>>(value)) return py::none();

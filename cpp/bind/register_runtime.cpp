@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include "base/order.h"
 #include "bind/bind.h"
 #include "kernels/dispatch.h"
 #include "runtime/threads.h"
@@ -13,6 +14,7 @@ void register_runtime(py::module_& m) {
   m.attr("__version__") = SAMEGRAD_VERSION;
   m.def(
       "isa", [] { return std::string(kernels().isa); }, "The instruction-set variant in use.");
+  m.attr("ORDER_OF_ADDITION") = kOrderOfAddition;
   m.def("isa_supported", &isa_variants_supported);
   m.def("thread_count", &thread_count);
   m.def("set_thread_count", &set_thread_count, py::arg("threads"));

@@ -10,12 +10,12 @@ bool matches(AttrKind kind, const AttrValue& value) {
 }
 
 const char* name_of_kind(AttrKind kind) {
-  constexpr const char* kNames[] = {"a bool",          "an int",  "a float", "a string",
+  constexpr const char* kNames[] = {"a bool",          "an int",  "a number", "a string",
                                     "a tuple of ints", "a dtype", "a graph"};
   return kNames[int(kind)];
 }
 
-// bool, int64, double, string, ints, dtype, graph: the order of AttrKind and of AttrValue.
+// bool, int64, number, string, ints, dtype, graph: the order of AttrKind and of AttrValue.
 static_assert(std::is_same_v<std::variant_alternative_t<1, AttrValue>, std::int64_t>);
 static_assert(std::is_same_v<std::variant_alternative_t<5, AttrValue>, DType>);
 
@@ -52,7 +52,7 @@ Attrs complete_attrs(const OpDef& op, Attrs attrs) {
     AttrValue value = given ? *given : spec.fallback[0];
     // An int where a float is wanted is what Python's users write.
     if (spec.kind == AttrKind::kNumber && std::holds_alternative<std::int64_t>(value)) {
-      value = double(std::get<std::int64_t>(value));
+      value = Number(std::get<std::int64_t>(value));
     }
     if (!matches(spec.kind, value)) {
       fail(ErrorKind::kType, op.name, "attribute '", spec.name, "' must be ",
@@ -107,7 +107,7 @@ Values Builder::many(std::string_view op, std::initializer_list<Value> inputs, A
   return apply(OpRegistry::instance().get(op), {inputs.begin(), inputs.size()}, std::move(attrs));
 }
 
-Value Builder::number(DType dtype, double value) {
+Value Builder::number(DType dtype, Number value) {
   const Value constant = graph_.add_constant(Array::number(dtype, value));
   graph_.values[std::size_t(constant)].counts = CountPowers{};  // the rules of rows have no counts
   return constant;

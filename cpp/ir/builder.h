@@ -21,7 +21,7 @@ class Builder {
   Value operator()(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs = {});
   Values many(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs = {});
   // A 0-d constant of the dtype.
-  virtual Value number(DType dtype, double value);
+  virtual Value number(DType dtype, Number value);
 
   // While it lives, nodes are derivatives of one that the user's program wrote at `location`.
   class Deriving {

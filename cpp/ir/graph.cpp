@@ -69,6 +69,11 @@ std::vector<const OpDef*> OpRegistry::all() const {
   return ops;
 }
 
+bool may_raise(const Graph& graph, const Node& node) {
+  return node.op->has(kMayRaise) &&
+         !(node.op->has(kElementwise) && is_floating(graph.type(node.inputs[0]).dtype));
+}
+
 bool holds(const Node& node, std::uint32_t traits) {
   if ((node.op->traits & traits) != 0) return true;
   for (const auto& [name, value] : node.attrs.items()) {

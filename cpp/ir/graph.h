@@ -100,6 +100,8 @@ std::uint64_t hash_of(const Graph& graph);
 // Equality of the same; the constants without axes whose values differ, by their index, go to
 // `different`, all others must be equal.
 bool same_program(const Graph& a, const Graph& b, std::vector<std::size_t>& different);
+// The same of attributes; numbers are told apart by their bits.
+std::uint64_t hash_of(const Attrs& attrs);
 
 // ValueError if a value is used before it is made, or if a type, a locality or what may differ
 // between replicas is not what the op's rule says, or if an attribute is missing.

@@ -75,7 +75,31 @@ bool all_same(const std::vector<T>& a, const std::vector<T>& b, Same same) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same);
 }
 
+struct AttrHasher {
+  Hasher& hash;
+  void operator()(bool value) const { hash.number(value); }
+  void operator()(std::int64_t value) const { hash.number(value); }
+  void operator()(const Number& value) const { hash.number(value.bits()); }
+  void operator()(DType value) const { hash.number(value); }
+  void operator()(const std::string& value) const { hash.bytes(value.data(), value.size()); }
+  void operator()(const GraphPtr& body) const { hash.number(hash_of(*body)); }
+  void operator()(const std::vector<std::int64_t>& values) const {
+    hash.number(values.size());
+    hash.bytes(values.data(), values.size() * sizeof(std::int64_t));
+  }
+};
+
 }  // namespace
+
+std::uint64_t hash_of(const Attrs& attrs) {
+  Hasher hash;
+  for (const auto& [name, value] : attrs.items()) {
+    hash.bytes(name.data(), name.size());
+    hash.number(value.index());
+    std::visit(AttrHasher{hash}, value);
+  }
+  return hash.state();
+}
 
 std::uint64_t hash_of(const Graph& graph) {
   Hasher hash;
@@ -90,14 +114,7 @@ std::uint64_t hash_of(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     hash.number(node.op);
     for (Value input : node.inputs) hash.number(input);
-    for (const auto& [name, value] : node.attrs.items()) {
-      if (const auto* body = std::get_if<GraphPtr>(&value)) {
-        hash.number(hash_of(**body));
-        continue;
-      }
-      const std::string printed = to_string(value);
-      hash.bytes(printed.data(), printed.size());
-    }
+    hash.number(hash_of(node.attrs));
   }
   for (Value output : graph.outputs) hash.number(output);
   hash.number(graph.variables.size());

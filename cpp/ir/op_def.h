@@ -27,6 +27,7 @@ enum Trait : std::uint32_t {
   kControl = 1u << 9,      // runs the graphs among its attributes
   kSpread = 1u << 10,      // one number everywhere: the operand, or the attribute "value"
   kScatters = 1u << 11,    // most of a big result is zeros: adding up parts costs more than itself
+  kMayRaise = 1u << 12,    // for some values; elementwise rows: of whole numbers only
 };
 
 enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType, kGraph };
@@ -130,9 +131,19 @@ struct OpDef {
 
   bool has(Trait trait) const { return (traits & trait) != 0; }
   // Whether the operand's values are read, not only its type.
-  bool reads(std::size_t operand) const { return !(type_only >> operand & 1u); }
+  bool reads(std::size_t operand) const { return !in_mask(type_only, operand); }
+  // Whether `scaling` is about the operand.
+  bool scales(std::size_t operand) const { return in_mask(scaled, operand); }
+
+ private:
+  // The last bit stands for all further operands.
+  static bool in_mask(std::uint32_t mask, std::size_t operand) {
+    return (mask >> (operand < 31 ? operand : 31) & 1u) != 0;
+  }
 };
 
+// Whether the node's kernel raises for some values of its operands.
+bool may_raise(const Graph& graph, const Node& node);
 // Whether the node, or one in the graphs among its attributes, has one of the traits.
 bool holds(const Node& node, std::uint32_t traits);
 bool contains(const Graph& graph, std::uint32_t traits);

@@ -4,25 +4,52 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-// kVecs registers of neighbouring columns, kept while the rows go by; `count` elements of the last.
+// kVecs registers of neighbouring columns of n, kept while the rows go by; `count` elements of the
+// last.
+template <class T, class Op, int kVecs>
+struct Columns {
+  using V = Vec<T>;
+  V sum[kVecs];
+
+  static SAMEGRAD_INLINE V load(const T* from, int k, std::int64_t count) {
+    return k + 1 < kVecs ? V::load(from + k * V::kLanes)
+                         : load_some(from + k * V::kLanes, count, Op::template neutral<T>);
+  }
+  SAMEGRAD_INLINE void fold(const Columns& other) {
+    for (int k = 0; k < kVecs; ++k) sum[k] = Op::fold(sum[k], other.sum[k]);
+  }
+
+  static SAMEGRAD_INLINE Columns of_block(const T* x, std::int64_t rows, std::int64_t n,
+                                          std::int64_t count) {
+    Columns c;
+    for (int k = 0; k < kVecs; ++k) c.sum[k] = load(x, k, count);
+    const T* const end = x + rows * n;
+    for (const T* row = x + n; row != end; row += n) {
+      for (int k = 0; k < kVecs; ++k) c.sum[k] = Op::fold(c.sum[k], load(row, k, count));
+    }
+    return c;
+  }
+  // The blocks of rows, joined by halving.
+  static Columns of_rows(const T* x, std::int64_t rows, std::int64_t n, std::int64_t count) {
+    if (rows <= kColumnBlock) return of_block(x, rows, n, count);
+    const std::int64_t half = tree_split((rows + kColumnBlock - 1) / kColumnBlock) * kColumnBlock;
+    Columns c = of_rows(x, half, n, count);
+    c.fold(of_rows(x + half * n, rows - half, n, count));
+    return c;
+  }
+};
+
 template <class T, class Op, int kVecs>
 SAMEGRAD_INLINE void reduce_columns(const T* x, T* y, std::int64_t rows, std::int64_t n,
                                     std::int64_t count, bool accumulate) {
-  using V = Vec<T>;
-  constexpr T kNeutral = Op::template neutral<T>;
-  const auto load = [&](const T* from, int k) {
-    return k + 1 < kVecs ? V::load(from + k * V::kLanes)
-                         : load_some(from + k * V::kLanes, count, kNeutral);
-  };
-  V sum[kVecs];
-  const T* start = accumulate ? y : x;
-  for (int k = 0; k < kVecs; ++k) sum[k] = load(start, k);
-  const T* const end = x + rows * n;
-  for (const T* row = accumulate ? x : x + n; row != end; row += n) {
-    for (int k = 0; k < kVecs; ++k) sum[k] = Op::fold(sum[k], load(row, k));
+  using C = Columns<T, Op, kVecs>;
+  constexpr std::int64_t kLanes = Vec<T>::kLanes;
+  C c = rows <= kColumnBlock ? C::of_block(x, rows, n, count) : C::of_rows(x, rows, n, count);
+  if (accumulate) {
+    for (int k = 0; k < kVecs; ++k) c.sum[k] = Op::fold(C::load(y, k, count), c.sum[k]);
   }
-  for (int k = 0; k + 1 < kVecs; ++k) sum[k].store(y + k * V::kLanes);
-  store_some(sum[kVecs - 1], y + (kVecs - 1) * V::kLanes, count);
+  for (int k = 0; k + 1 < kVecs; ++k) c.sum[k].store(y + k * kLanes);
+  store_some(c.sum[kVecs - 1], y + (kVecs - 1) * kLanes, count);
 }
 
 template <class T, class Op>

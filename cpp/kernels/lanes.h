@@ -1,15 +1,16 @@
-// The fixed order in which a row is reduced: element j goes to lane j % kRowLanes, whatever the
-// register's width, and the lanes are joined in pairs.
+// The fixed order in which a row is reduced: element j of a block goes to lane j % kRowLanes,
+// whatever the register's width, the lanes are joined in pairs, and the blocks by halving.
 #pragma once
 
 #include <cstdint>
 
+#include "base/order.h"
 #include "kernels/reduce_ops.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 template <class T>
-inline constexpr std::int64_t kRowLanes = 64 / static_cast<std::int64_t>(sizeof(T));
+inline constexpr std::int64_t kRowLanes = kLaneBytes / static_cast<std::int64_t>(sizeof(T));
 
 // Each lane j < distance becomes fold(lane j, lane j + distance); the others no longer matter.
 template <class T, class Op>
@@ -30,7 +31,7 @@ SAMEGRAD_INLINE Vec<T> fold_halves(Vec<T> v, int distance) {
 template <class T, class Op>
 struct RowLanes {
   using V = Vec<T>;
-  static constexpr int kParts = 64 / kVectorBytes;
+  static constexpr int kParts = static_cast<int>(kLaneBytes) / kVectorBytes;
   V part[kParts];
 
   SAMEGRAD_INLINE RowLanes() {
@@ -56,7 +57,7 @@ struct RowLanes {
 // only for the last one.
 template <class T, class F>
 SAMEGRAD_INLINE void for_each_register(std::int64_t n, F f) {
-  constexpr int kParts = 64 / kVectorBytes;
+  constexpr int kParts = static_cast<int>(kLaneBytes) / kVectorBytes;
   constexpr std::int64_t kLanes = Vec<T>::kLanes;
   std::int64_t i = 0;
   for (; i + kRowLanes<T> <= n; i += kRowLanes<T>) {
@@ -67,13 +68,31 @@ SAMEGRAD_INLINE void for_each_register(std::int64_t n, F f) {
     f(k, i, n - i < kLanes ? n - i : kLanes);
   }
 }
+
+// The blocks of elements first … first + n, joined by halving; block(first, n) reduces one.
+template <class T, class Op, class Block>
+T join_blocks(std::int64_t first, std::int64_t n, const Block& block) {
+  if (n <= kRowBlock) return block(first, n);
+  const std::int64_t half = tree_split((n + kRowBlock - 1) / kRowBlock) * kRowBlock;
+  const Vec<T> left = join_blocks<T, Op>(first, half, block);
+  return Op::fold(left, Vec<T>(join_blocks<T, Op>(first + half, n - half, block))).raw[0];
+}
+
 template <class T, class Op>
-SAMEGRAD_INLINE T reduce_row(const T* x, std::int64_t n) {
+SAMEGRAD_INLINE T reduce_block(const T* x, std::int64_t n) {
   RowLanes<T, Op> lanes;
   for_each_register<T>(n, [&](int k, std::int64_t start, std::int64_t count) {
     lanes.fold(k, load_some(x + start, count, Op::template neutral<T>));
   });
   return lanes.join();
+}
+template <class T, class Op>
+SAMEGRAD_INLINE T reduce_row(const T* x, std::int64_t n) {
+  if (n <= kRowBlock) [[likely]]
+    return reduce_block<T, Op>(x, n);
+  return join_blocks<T, Op>(0, n, [x](std::int64_t first, std::int64_t count) {
+    return reduce_block<T, Op>(x + first, count);
+  });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -279,7 +279,8 @@ SAMEGRAD_INLINE Vec<T> acosh(Vec<T> x) {
   using M = Maths<T>;
   const Vec<T> t = x - Vec<T>(T(1));
   const Vec<T> near = log1p(t + sqrt(t * (t + Vec<T>(T(2)))));
-  return select(x > Vec<T>(M::kSquareLimit), log(x) + Vec<T>(M::kLn2), near);
+  const Vec<T> y = select(x > Vec<T>(M::kSquareLimit), log(x) + Vec<T>(M::kLn2), near);
+  return select(x < Vec<T>(T(1)), Vec<T>(std::numeric_limits<T>::quiet_NaN()), y);
 }
 template <class T>
 SAMEGRAD_INLINE Vec<T> atanh(Vec<T> x) {

@@ -129,6 +129,25 @@ void max_pool_grad(const WindowGeometry& g, const void* dy, const std::uint8_t* 
   });
 }
 
+// Taps `first` … `first + taps` of a window, counted along its rows, in blocks joined by halving.
+template <class T>
+Vec<T> sum_of_taps(const WindowGeometry& g, const WindowRange& w, const T* x, std::int64_t count,
+                   std::int64_t first, std::int64_t taps) {
+  if (taps > kColumnBlock) {
+    const std::int64_t half = tree_split((taps + kColumnBlock - 1) / kColumnBlock) * kColumnBlock;
+    const Vec<T> left = sum_of_taps(g, w, x, count, first, half);
+    return left + sum_of_taps(g, w, x, count, first + half, taps - half);
+  }
+  const std::int64_t width = w.end_column - w.first_column;
+  Vec<T> sum = T(0);
+  for (std::int64_t tap = first; tap < first + taps; ++tap) {
+    const std::int64_t row = w.first_row + tap / width, column = w.first_column + tap % width;
+    const std::int64_t pixel = w.first_pixel + row * g.in_width + column;
+    sum = sum + load_some(x + pixel * g.in_channels, count, T(0));
+  }
+  return sum;
+}
+
 template <class T>
 void avg_pool(const WindowGeometry& g, const void* x, void* y) {
   const std::int64_t channels = g.in_channels;
@@ -137,9 +156,13 @@ void avg_pool(const WindowGeometry& g, const void* x, void* y) {
   for_each_window(g, [&](const WindowRange& w) {
     for_each_channel<T>(channels, [&](std::int64_t c, std::int64_t count) {
       Vec<T> sum = T(0);
-      for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t) {
-        sum = sum + load_some(image + pixel * channels + c, count, T(0));
-      });
+      if (w.size() > kColumnBlock) [[unlikely]] {
+        sum = sum_of_taps(g, w, image + c, count, 0, w.size());
+      } else {
+        for_each_tap(g, w, [&](std::int64_t pixel, std::int64_t) {
+          sum = sum + load_some(image + pixel * channels + c, count, T(0));
+        });
+      }
       store_some(sum / Vec<T>(static_cast<T>(w.size())), to + c, count);
     });
     to += channels;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/product_chains.h"
 #include "kernels/product_functions.h"
 #include "kernels/product_pack.h"
 
@@ -8,9 +9,9 @@ namespace {
 
 // Rows of B in one block: a panel of 16 float columns then takes half of a 32 KB first cache.
 constexpr std::int64_t kBlockDepth = 384;
-// Rows in one block of a transposed product; four packed panels of B take 64 KB of stack.
+// Rows in one block of a transposed product; a packed panel of B takes at most 32 KB of stack,
+// which is a user's thread's and may be small.
 constexpr std::int64_t kTransposedDepth = 256;
-constexpr std::int64_t kGroupRows = 96;
 
 }  // namespace
 
@@ -33,8 +34,10 @@ void matmul(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda, con
   Product<T> product;
   product.b = packed_panels(static_cast<const T*>(packed), k, n);
   RowGroup<T> group(product);
-  const std::int64_t blocks = std::max<std::int64_t>(1, (k + kBlockDepth - 1) / kBlockDepth);
-  for (std::int64_t row = 0; row < m; row += kGroupRows) {
+  // multiply() cuts long contractions itself.
+  const std::int64_t blocks =
+      k > kContractionBlock ? 1 : std::max<std::int64_t>(1, (k + kBlockDepth - 1) / kBlockDepth);
+  for (std::int64_t row = 0; row < m; row += kMostRows) {
     for (std::int64_t block = 0; block < blocks; ++block) {
       const std::int64_t depth = k * block / blocks;
       const bool last = block + 1 == blocks;
@@ -43,7 +46,7 @@ void matmul(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda, con
       product.accumulate = block > 0;
       product.bias = last && epilogue ? static_cast<const T*>(epilogue->bias) : nullptr;
       product.activation = last && epilogue ? epilogue->activation : Activation::kNone;
-      for (std::int64_t r = row; r < std::min(m, row + kGroupRows); ++r) {
+      for (std::int64_t r = row; r < std::min(m, row + kMostRows); ++r) {
         group.add(a_rows + r * lda + depth, y_rows + r * ldy);
       }
       group.flush();
@@ -61,7 +64,7 @@ struct TransposedOperands {
   std::int64_t ldb;
   T* y;
   std::int64_t ldy;
-  std::int64_t depth, m, n;
+  std::int64_t rows, m, n;
 };
 
 // Some columns of Y, from the panels of the same columns of B.
@@ -69,7 +72,7 @@ template <class T>
 void multiply_columns(const TransposedOperands<T>& o, std::int64_t first_column,
                       const Panels<T>& panels, bool accumulate) {
   Product<T> product;
-  product.walk.length = o.depth;
+  product.walk.length = o.rows;
   product.walk.a_step = o.lda;
   product.accumulate = accumulate;
   product.b = panels;
@@ -82,15 +85,50 @@ void multiply_columns(const TransposedOperands<T>& o, std::int64_t first_column,
 template <class T>
 void multiply_transposed_block(const TransposedOperands<T>& o, bool accumulate) {
   constexpr std::int64_t kWide = kPanelColumns<T>;
-  constexpr std::int64_t kColumns = 4 * kWide;
-  const bool in_place = o.depth < 16 || o.m < 48;
+  const bool in_place = o.rows < 16 || o.m < 48;
   const std::int64_t direct = in_place ? o.n / kWide * kWide : 0;
   if (direct > 0) multiply_columns<T>(o, 0, {o.b, direct, kWide, o.ldb, o.ldb}, accumulate);
-  alignas(64) T packed[kTransposedDepth * kColumns];
-  for (std::int64_t column = direct; column < o.n; column += kColumns) {
-    const std::int64_t columns = std::min(kColumns, o.n - column);
-    pack_rows(o.b + column, o.depth, columns, o.ldb, false, 0, o.depth, packed);
-    multiply_columns(o, column, packed_panels<T>(packed, o.depth, columns), accumulate);
+  alignas(64) T packed[kTransposedDepth * kWide];
+  for (std::int64_t column = direct; column < o.n; column += kWide) {
+    const std::int64_t columns = std::min(kWide, o.n - column);
+    pack_rows(o.b + column, o.rows, columns, o.ldb, false, 0, o.rows, packed);
+    multiply_columns(o, column, packed_panels<T>(packed, o.rows, columns), accumulate);
+  }
+}
+
+// One chain per element.
+template <class T>
+void multiply_transposed_chain(TransposedOperands<T> o, bool accumulate) {
+  std::int64_t left = o.rows;
+  do {
+    o.rows = std::min(kTransposedDepth, left);
+    multiply_transposed_block(o, accumulate);
+    o.a += o.rows * o.lda;
+    o.b += o.rows * o.ldb;
+    left -= o.rows;
+    accumulate = true;
+  } while (left > 0);
+}
+
+// More rows than a chain has: some rows of Y at a time, so that their partial sums stay small.
+template <class T>
+void multiply_long_transposed(TransposedOperands<T> o, bool accumulate) {
+  for (std::int64_t i = 0; i < o.m; i += kMostRows) {
+    TransposedOperands<T> group = o;
+    group.a += i;
+    group.m = std::min(std::int64_t{kMostRows}, o.m - i);
+    T* y[kMostRows];
+    for (std::int64_t r = 0; r < group.m; ++r) y[r] = o.y + (i + r) * o.ldy;
+    join_chains<T>(y, group.m, o.n, o.rows, accumulate,
+                   [&](std::int64_t first, std::int64_t count, T* const* to) {
+                     TransposedOperands<T> chain = group;
+                     chain.a += first * o.lda;
+                     chain.b += first * o.ldb;
+                     chain.rows = count;
+                     chain.y = to[0];
+                     chain.ldy = group.m > 1 ? to[1] - to[0] : o.n;
+                     multiply_transposed_chain(chain, false);
+                   });
   }
 }
 
@@ -100,21 +138,17 @@ template <class T>
 void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                        std::int64_t rows, std::int64_t m, std::int64_t n, void* y, std::int64_t ldy,
                        bool accumulate) {
-  std::int64_t row = 0;
-  do {
-    const std::int64_t depth = std::min(kTransposedDepth, rows - row);
-    multiply_transposed_block<T>({.a = static_cast<const T*>(a) + row * lda,
-                                  .lda = lda,
-                                  .b = static_cast<const T*>(b) + row * ldb,
-                                  .ldb = ldb,
-                                  .y = static_cast<T*>(y),
-                                  .ldy = ldy,
-                                  .depth = depth,
-                                  .m = m,
-                                  .n = n},
-                                 accumulate || row > 0);
-    row += depth;
-  } while (row < rows);
+  const TransposedOperands<T> o{static_cast<const T*>(a),
+                                lda,
+                                static_cast<const T*>(b),
+                                ldb,
+                                static_cast<T*>(y),
+                                ldy,
+                                rows,
+                                m,
+                                n};
+  if (rows > kContractionBlock) return multiply_long_transposed(o, accumulate);
+  multiply_transposed_chain(o, accumulate);
 }
 
 #define SAMEGRAD_INSTANTIATE(T)                                                               \

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "kernels/product_chains.h"
 #include "kernels/product_tile.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -143,9 +144,86 @@ class Multiplication {
 
 }  // namespace
 
+namespace {
+
+// Products at a time, so that a panel of B stays in the first cache.
+constexpr std::int64_t kPieceDepth = 384;
+
+// Products `first` … `first + count` of the walk of a long contraction, or fewer: whole segments
+// where it can. Returns how many.
+template <class T>
+std::int64_t narrow(Product<T>& product, const Walk& walk, std::int64_t first, std::int64_t count,
+                    std::int64_t* a_offset) {
+  const std::int64_t segment = first / walk.length, offset = first % walk.length;
+  const std::int64_t outer = segment / walk.inner, inner = segment % walk.inner;
+  *a_offset = outer * walk.a_outer + inner * walk.a_inner + offset * walk.a_step;
+  product.b_first_row = outer * walk.b_outer + inner * walk.b_inner + offset;
+  const std::int64_t depth = std::min(count, kPieceDepth);
+  Walk& piece = product.walk;
+  piece = walk;
+  piece.outer = piece.inner = 1;
+  if (offset > 0 || depth < walk.length) {
+    piece.length = std::min(depth, walk.length - offset);
+  } else if (inner > 0 || depth < walk.inner * walk.length) {
+    piece.inner = std::min(depth / walk.length, walk.inner - inner);
+  } else {
+    piece.inner = walk.inner;
+    piece.outer = std::min(depth / (walk.inner * walk.length), walk.outer - outer);
+  }
+  return piece.outer * piece.inner * piece.length;
+}
+
+// One chain of a long contraction, a piece after the other.
+template <class T>
+void multiply_chain(const Product<T>& whole, std::int64_t first, std::int64_t count, T* const* y) {
+  const T* a[kMostRows];
+  Product<T> piece = whole;
+  piece.a = a;
+  piece.y = y;
+  piece.accumulate = false;
+  piece.bias = nullptr;
+  piece.activation = Activation::kNone;
+  for (const std::int64_t end = first + count; first < end; piece.accumulate = true) {
+    std::int64_t a_offset = 0;
+    first += narrow(piece, whole.walk, first, end - first, &a_offset);
+    piece.b_first_row += whole.b_first_row;
+    for (std::int64_t r = 0; r < whole.rows; ++r) a[r] = whole.a[r] + a_offset;
+    Multiplication<T>(piece).run();
+  }
+}
+
+template <class T>
+void finish_rows(const Product<T>& product) {
+  const Vec<T> zero = T(0);
+  for (std::int64_t r = 0; r < product.rows; ++r) {
+    for (std::int64_t c = 0; c < product.b.columns; c += Vec<T>::kLanes) {
+      const std::int64_t left = product.b.columns - c;
+      Vec<T> sum = load_some(product.y[r] + c, left, T(0));
+      if (product.bias != nullptr) sum = sum + load_some(product.bias + c, left, T(0));
+      if (product.activation == Activation::kRelu) sum = select(zero > sum, zero, sum);
+      store_some(sum, product.y[r] + c, left);
+    }
+  }
+}
+
+template <class T>
+void multiply_long(const Product<T>& product, std::int64_t products) {
+  join_chains<T>(product.y, product.rows, product.b.columns, products, product.accumulate,
+                 [&](std::int64_t first, std::int64_t count, T* const* to) {
+                   multiply_chain(product, first, count, to);
+                 });
+  finish_rows(product);
+}
+
+}  // namespace
+
 template <class T>
 void multiply(const Product<T>& product) {
-  if (product.rows > 0 && product.b.columns > 0) Multiplication<T>(product).run();
+  if (product.rows == 0 || product.b.columns == 0) return;
+  const std::int64_t products = product.walk.outer * product.walk.inner * product.walk.length;
+  if (products > kContractionBlock) [[unlikely]]
+    return multiply_long(product, products);
+  Multiplication<T>(product).run();
 }
 
 template void multiply(const Product<float>&);

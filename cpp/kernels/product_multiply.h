@@ -32,6 +32,9 @@ struct Walk {
   std::int64_t a_step = 1;
 };
 
+// Rows of one product: whole tiles in every variant.
+inline constexpr int kMostRows = 96;
+
 // B as panels of kPanelColumns columns; the last one is narrower when one vector holds its columns.
 template <class T>
 struct Panels {
@@ -46,7 +49,7 @@ template <class T>
 struct Product {
   const T* const* a = nullptr;  // where the walk starts, per row
   T* const* y = nullptr;        // where the result goes, per row
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;        // at most kMostRows
   Walk walk;
   Panels<T> b;
   std::int64_t b_first_row = 0;
@@ -83,7 +86,7 @@ class RowGroup {
   }
 
  private:
-  static constexpr int kCapacity = 96;  // whole tiles in every variant
+  static constexpr int kCapacity = kMostRows;
   Product<T>& product_;
   int count_ = 0;
   const T* a_[kCapacity];

@@ -8,14 +8,22 @@ inline constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
 
 // exp(x - largest), handed to f(start, count, register); returns the sum.
 template <class T, class F>
-SAMEGRAD_INLINE T exp_row(const T* x, T largest, std::int64_t n, F f) {
+SAMEGRAD_INLINE T exp_block(const T* x, T largest, std::int64_t first, std::int64_t n, F f) {
   RowLanes<T, SumOp> lanes;
   for_each_register<T>(n, [&](int k, std::int64_t start, std::int64_t count) {
-    const Vec<T> e = exp(load_some(x + start, count, kMinusInfinity<T>) - Vec<T>(largest));
-    f(start, count, e);
+    const std::int64_t at = first + start;
+    const Vec<T> e = exp(load_some(x + at, count, kMinusInfinity<T>) - Vec<T>(largest));
+    f(at, count, e);
     lanes.fold(k, e);
   });
   return lanes.join();
+}
+template <class T, class F>
+SAMEGRAD_INLINE T exp_row(const T* x, T largest, std::int64_t n, F f) {
+  if (n <= kRowBlock) return exp_block(x, largest, 0, n, f);
+  return join_blocks<T, SumOp>(0, n, [&](std::int64_t first, std::int64_t count) {
+    return exp_block(x, largest, first, count, f);
+  });
 }
 
 // One element, by the same code as a whole register.

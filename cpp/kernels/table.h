@@ -27,15 +27,17 @@ using BinaryKernel = void (*)(const void* a, const void* b, void* y, std::int64_
 using SelectKernel = void (*)(const void* condition, const void* a, const void* b, void* y,
                               std::int64_t n, int c_step, int a_step, int b_step);
 using CastKernel = void (*)(const void* x, void* y, std::int64_t n);
-// y[r] = reduction of x[r][0 … n): element j goes to lane j % L (L = 64 bytes' worth of elements,
-// in every variant), each lane is reduced in order, then the lanes pairwise (L/2 apart, L/4, … 1).
-// n = 0 gives the neutral element. kAny and kAll take bool.
+// y[r] = reduction of x[r][0 … n): in a block of kRowBlock elements, element j goes to lane j % L
+// (L: the elements in kLaneBytes, in every variant), each lane is reduced in order, then the lanes
+// pairwise (L/2 apart, L/4, … 1); blocks are joined by halving their number at tree_split. n = 0
+// gives the neutral element. kAny and kAll take bool.
 using RowReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n);
 // y[r] = index of the first largest (smallest) element of x[r][0 … n), as int64. NaN counts as
 // largest (smallest), as in NumPy.
 using ArgReduceKernel = void (*)(const void* x, std::int64_t* y, std::int64_t rows, std::int64_t n);
-// y[c] = (accumulate ? y[c] : x[0][c]) then x[1][c], … folded in, row by row, in order.
-// rows = 0 without accumulate gives the neutral element.
+// y[c] = x[0][c] then x[1][c], … folded in, row by row, in order, in blocks of kColumnBlock rows,
+// which are joined by halving; with accumulate, what y[c] held comes before the result. rows = 0
+// without accumulate gives the neutral element.
 using ColumnReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n,
                                     bool accumulate);
 
@@ -47,7 +49,9 @@ struct Epilogue {
 
 // Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction
 // index in ascending order (a multiplication and an addition where the variant has no FMA), so
-// tiling and blocking are free and bits are not.
+// tiling and blocking are free and bits are not. A contraction of more than kContractionBlock
+// products in one call is cut into chains of as many, which are joined by halving their number at
+// tree_split; "the chain goes on" then means that the joined sum is added.
 struct ProductKernels {
   // The right operand b[k][n] (row stride ldb; transposed: b is stored [n][k] with row stride ldb)
   // in the order the micro kernel reads it. The packed form depends on k, n and values only.

@@ -9,11 +9,52 @@
 namespace samegrad {
 namespace {
 
+// What a row refuses as the second operand of whole numbers, which have no result for it.
+enum class Refused { kNothing, kZero, kNegative };
+
+constexpr Refused refused_by(BinaryFn fn) {
+  if (fn == BinaryFn::k_floor_div || fn == BinaryFn::k_mod) return Refused::kZero;
+  return fn == BinaryFn::k_pow ? Refused::kNegative : Refused::kNothing;
+}
+
+template <Refused kRefused, class T>
+void check_operand(const KernelArgs& args, const char* who) {
+  const View& b = args.in[1];
+  const T* numbers = b.as<const T>();
+  for (std::int64_t i = 0; i < b.size(); ++i) {
+    if (kRefused == Refused::kZero ? numbers[i] != 0 : numbers[i] >= 0) continue;
+    fail(ErrorKind::kInvalidArgument, who,
+         kRefused == Refused::kZero
+             ? "whole numbers cannot be divided by 0: got 0 at "
+             : "whole numbers have no negative powers: got a power below 0 at ",
+         place_of(args, b, i), "; divide floats, or replace these numbers first.");
+  }
+}
+
+// Nothing is divided where the other operand is empty.
+template <Refused kRefused>
+void check_operand(const KernelArgs& args, const char* who) {
+  if (args.out[0].size() == 0) return;
+  const DType dtype = args.in[1].dtype;
+  if (dtype == DType::kInt32) check_operand<kRefused, std::int32_t>(args, who);
+  if (dtype == DType::kInt64) check_operand<kRefused, std::int64_t>(args, who);
+  if (dtype == DType::kUInt8) check_operand<kRefused, std::uint8_t>(args, who);
+}
+
+constexpr const char* kNames[] = {
+#define SAMEGRAD_BINARY(name, ...) #name,
+#include "kernels/binary.def"
+#undef SAMEGRAD_BINARY
+};
+
 template <BinaryFn kFn>
 void binary_kernel(const KernelArgs& args) {
   const View& a = args.in[0];
   const View& b = args.in[1];
   const View& y = args.out[0];
+  if constexpr (constexpr Refused kRefused = refused_by(kFn); kRefused != Refused::kNothing) {
+    check_operand<kRefused>(args, kNames[int(kFn)]);
+  }
   const BinaryKernel f = kernels().binary(kFn, a.dtype);
   if (a.shape == b.shape) {
     f(a.data, b.data, y.data, y.size(), 1, 1);
@@ -56,9 +97,11 @@ constexpr Scaling scaling_of(BinaryFn fn) {
     case BinaryFn::k_sub:
       return Scaling::kSum;
     case BinaryFn::k_mul:
+    case BinaryFn::k_multiply_no_nan:
       return Scaling::kProduct;
     case BinaryFn::k_div:
     case BinaryFn::k_div_no_nan:
+    case BinaryFn::k_xdivy:
       return Scaling::kQuotient;
     case BinaryFn::k_maximum:
     case BinaryFn::k_minimum:
@@ -76,7 +119,7 @@ OpDef binary_row(const char* name, const char* doc, double low, double high) {
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
   op.scaling = scaling_of(kFn);
-  op.traits = kElementwise;
+  op.traits = kElementwise | (refused_by(kFn) == Refused::kNothing ? 0u : std::uint32_t(kMayRaise));
   op.infer = binary_rule<kAllowed, kResult>;
   op.kernel = binary_kernel<kFn>;
   op.block = {BlockFn::kBinary, int(kFn)};

@@ -106,10 +106,6 @@ Values concat_vjp(const VjpArgs& v) {
   const Expr ct(v.b, v.ct[0]);
   const int axis = axis_of(v.attrs, ct.type().shape);
   if (ct.type().batch.axis == axis) {
-    check_value(v.in.size() < 32, "concat",
-                "gradients of at most 31 operands joined along their "
-                "examples are supported: got ",
-                v.in.size(), "; concatenate them in groups.");
     std::vector<Value> operands{v.ct[0]};
     operands.insert(operands.end(), v.in.begin(), v.in.end());
     return v.b.apply(OpRegistry::instance().get("concat_grad"), operands, v.attrs);

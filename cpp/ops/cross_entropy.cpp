@@ -117,6 +117,7 @@ OpDef sparse_row() {
   op.min_arity = op.max_arity = 2;
   op.operands = {"logits", "labels"};
   op.infer = sparse_rule;
+  op.traits = kMayRaise;
   op.kernel = sparse_kernel;
   op.vjp = sparse_vjp;
   op.samples = {sparse_sample({{2, 3}, {2}}, {DType::kFloat32, DType::kInt64}, {}),

@@ -11,8 +11,8 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 
 template <class T>
-void fill(const View& y, double value) {
-  std::fill_n(y.as<T>(), y.size(), static_cast<T>(value));
+void fill(const View& y, Number value) {
+  std::fill_n(y.as<T>(), y.size(), value.as<T>());
 }
 
 void full_like_kernel(const KernelArgs& args) {
@@ -103,7 +103,7 @@ OpDef zeros_row() {
 
 }  // namespace
 
-void fill_value(const View& y, double value) {
+void fill_value(const View& y, Number value) {
   switch (y.dtype) {
     case DType::kFloat32:
       return fill<float>(y, value);
@@ -116,7 +116,7 @@ void fill_value(const View& y, double value) {
     case DType::kUInt8:
       return fill<std::uint8_t>(y, value);
     case DType::kBool:
-      std::fill_n(y.as<bool>(), y.size(), value != 0);
+      return fill<bool>(y, value);
   }
 }
 

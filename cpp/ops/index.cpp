@@ -77,6 +77,7 @@ OpDef gather_row() {
   op.scaled = 1u;
   op.attrs = {axis_attr("The axis of params that is indexed.")};
   op.infer = gather_rule;
+  op.traits = kMayRaise;
   op.kernel = gather_kernel;
   op.vjp = gather_vjp;
   const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64};
@@ -124,7 +125,7 @@ OpDef segment_sum_row() {
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
   op.attrs = {axis_attr("The axis of the result that is indexed.")};
-  op.traits = kBackward | kScatters;
+  op.traits = kBackward | kScatters | kMayRaise;
   op.infer = segment_sum_rule;
   op.kernel = segment_sum_kernel;
   op.tree = {.state = segment_state,
@@ -254,6 +255,7 @@ OpDef take_along_row() {
   op.scaled = 1u;
   op.attrs = {axis_attr("The axis that is indexed.")};
   op.infer = take_along_rule;
+  op.traits = kMayRaise;
   op.kernel = take_along_kernel;
   op.vjp = [](const VjpArgs& v) {
     const Expr ct(v.b, v.ct[0]), x(v.b, v.in[0]), indices(v.b, v.in[1]);
@@ -279,7 +281,7 @@ OpDef take_along_grad_row() {
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
   op.attrs = {axis_attr("The axis that is indexed.")};
-  op.traits = kBackward;
+  op.traits = kBackward | kMayRaise;
   op.infer = take_along_grad_rule;
   op.kernel = take_along_grad_kernel;
   op.vjp = [](const VjpArgs& v) {

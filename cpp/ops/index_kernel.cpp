@@ -299,14 +299,14 @@ void one_hot(const KernelArgs& args, T on, T off) {
 
 template <class I>
 void one_hot_of(const KernelArgs& args) {
-  const double on = args.attrs.number("on"), off = args.attrs.number("off");
+  const Number on = args.attrs.number("on"), off = args.attrs.number("off");
   if (args.out[0].dtype == DType::kBool) {
-    one_hot<bool, I>(args, on != 0, off != 0);
+    one_hot<bool, I>(args, on.as<bool>(), off.as<bool>());
     return;
   }
   with_number(args.out[0].dtype, [&](auto type) {
     using T = decltype(type);
-    one_hot<T, I>(args, T(on), T(off));
+    one_hot<T, I>(args, on.as<T>(), off.as<T>());
   });
 }
 

@@ -21,7 +21,7 @@ std::vector<OpDef> fill_ops();
 void copy_bytes(const KernelArgs& args);
 
 // Every element becomes the number.
-void fill_value(const View& y, double value);
+void fill_value(const View& y, Number value);
 
 // The count of examples that follows from others: the symbol that already stands for it, or a new
 // one.

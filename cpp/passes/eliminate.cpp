@@ -1,4 +1,5 @@
 #include <map>
+#include <unordered_map>
 
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -27,13 +28,22 @@ Graph eliminate_dead(Graph graph) {
 
 namespace {
 
-// Equal keys, equal results: the op, its attributes and its operands.
-std::string key_of(const Node& node, const Values& inputs) {
-  std::string key = node.op->name;
-  for (Value input : inputs) key += " %" + std::to_string(input);
-  for (const auto& [name, value] : node.attrs.items()) key += " " + name + "=" + to_string(value);
-  return key;
-}
+// Equal calls, equal results: the op, its attributes, bit by bit, and its operands.
+struct Call {
+  const OpDef* op;
+  const Attrs* attrs;
+  Values inputs;
+  bool operator==(const Call& other) const {
+    return op == other.op && inputs == other.inputs && *attrs == *other.attrs;
+  }
+};
+struct CallHash {
+  std::size_t operator()(const Call& call) const {
+    std::size_t hash = std::hash<const OpDef*>()(call.op) ^ hash_of(*call.attrs);
+    for (Value input : call.inputs) hash = hash * 1099511628211u + std::size_t(input);
+    return hash;
+  }
+};
 
 // Constants of one element are compared by value, so that equal numbers are one.
 std::string key_of(const ValueInfo& info, const Array& array) {
@@ -59,13 +69,13 @@ void merge_constants(Rewriter& rewrite) {
 Graph eliminate_common(Graph graph) {
   Rewriter rewrite(graph);
   merge_constants(rewrite);
-  std::map<std::string, const Node*> seen;
+  std::unordered_map<Call, const Node*, CallHash> seen;
   for (const Node& node : graph.nodes) {
     if (holds(node, kRandomOp | kSideEffect)) {
       rewrite.copy(node);
       continue;
     }
-    const auto [at, fresh] = seen.try_emplace(key_of(node, rewrite(node.inputs)), &node);
+    const auto [at, fresh] = seen.try_emplace({node.op, &node.attrs, rewrite(node.inputs)}, &node);
     if (fresh) {
       rewrite.copy(node);
       continue;

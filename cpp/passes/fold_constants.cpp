@@ -1,3 +1,7 @@
+#include <optional>
+
+#include "base/error.h"
+#include "base/float_environment.h"
 #include "base/thresholds.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -31,8 +35,10 @@ View view_of(const Array& array) {
   return {array.raw(), array.shape(), array.dtype()};
 }
 
-std::vector<Array> evaluate(const Graph& operands, const Values& inputs, const Graph& results,
-                            const Node& node) {
+// None where the kernel raises: the node may be in a branch that is never taken, and where it is,
+// the step raises.
+std::optional<std::vector<Array>> evaluate(const Graph& operands, const Values& inputs,
+                                           const Graph& results, const Node& node) {
   std::vector<View> in, out;
   std::vector<Array> arrays;
   for (Value input : inputs) {
@@ -50,7 +56,13 @@ std::vector<Array> evaluate(const Graph& operands, const Values& inputs, const G
   }
   static const StepFacts kFacts;
   Scratch scratch;
-  node.op->kernel({.attrs = node.attrs, .in = in, .out = out, .facts = kFacts, .scratch = scratch});
+  const FloatEnvironment environment;  // as the step's own threads have it
+  try {
+    node.op->kernel(
+        {.attrs = node.attrs, .in = in, .out = out, .facts = kFacts, .scratch = scratch});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
   return arrays;
 }
 
@@ -60,13 +72,16 @@ Graph fold_constants(Graph graph) {
   Rewriter rewrite(graph);
   for (const Node& node : graph.nodes) {
     const Values inputs = rewrite(node.inputs);
-    if (!can_fold(rewrite.to(), inputs, graph, node)) {
+    std::optional<std::vector<Array>> arrays;
+    if (can_fold(rewrite.to(), inputs, graph, node)) {
+      arrays = evaluate(rewrite.to(), inputs, graph, node);
+    }
+    if (!arrays) {
       rewrite.copy(node);
       continue;
     }
-    const std::vector<Array> arrays = evaluate(rewrite.to(), inputs, graph, node);
-    for (std::size_t i = 0; i < arrays.size(); ++i) {
-      rewrite.replace(node.outputs[i], rewrite.to().add_constant(arrays[i]));
+    for (std::size_t i = 0; i < arrays->size(); ++i) {
+      rewrite.replace(node.outputs[i], rewrite.to().add_constant((*arrays)[i]));
     }
   }
   return rewrite.finish();

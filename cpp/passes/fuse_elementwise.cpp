@@ -42,6 +42,7 @@ std::vector<bool> find_spread(const Graph& graph) {
 
 bool is_fusible(const Graph& graph, const std::vector<bool>& spread, const Node& node) {
   if (node.op->block.kind == BlockFn::kNone || spread[std::size_t(node.outputs[0])]) return false;
+  if (may_raise(graph, node)) return false;  // blocks are not checked
   const ValueType& type = graph.type(node.outputs[0]);
   return std::ranges::all_of(node.inputs, [&](Value input) {
     return is_full(graph, input, type) || is_number(graph, input);

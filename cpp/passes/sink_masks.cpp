@@ -18,7 +18,7 @@ bool is_zero(const Graph& graph, Value value) {
     return array.size() == 1 && element(array, 0) == 0;
   }
   const Node* node = graph.producer(value);
-  return is(node, "full_like") && node->attrs.number("value") == 0;
+  return is(node, "full_like") && node->attrs.number("value").as<double>() == 0;
 }
 
 struct Match {

@@ -110,7 +110,7 @@ CountTerms CountWalk::of_node(std::int32_t index) {
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (!node.op->reads(k)) continue;
     const CountTerms& operand = of(node.inputs[k]);
-    const bool parameter = !(node.op->scaled >> k & 1u);
+    const bool parameter = !node.op->scales(k);
     // A condition chooses: its counts are not those of the result.
     const bool condition = parameter && graph_.type(node.inputs[k]).dtype == DType::kBool;
     // Guards that the program wrote (against NaN, say) are no functions of what they guard; those
@@ -194,7 +194,7 @@ CountTerms CountWalk::with_parameters(std::int32_t index, CountTerms result) con
   const Node& node = graph_.nodes[std::size_t(index)];
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const bool condition = graph_.type(node.inputs[k]).dtype == DType::kBool;
-    if ((node.op->scaled >> k & 1u) || !node.op->reads(k) || condition) continue;
+    if (node.op->scales(k) || !node.op->reads(k) || condition) continue;
     for (const CountTerm& parameter : operand(index, k).terms) {
       if (!(parameter.powers == CountPowers{})) return unknown();
       for (CountTerm& term : result.terms) term = joined(term, parameter);

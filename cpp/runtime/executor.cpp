@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/float_environment.h"
 #include "plan/schedule.h"
 #include "runtime/state_lock.h"
 #include "runtime/threads.h"

@@ -1,6 +1,7 @@
 // Nodes that run on whole replicas, and single ops for eager code.
 #include <algorithm>
 
+#include "base/float_environment.h"
 #include "base/thresholds.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"

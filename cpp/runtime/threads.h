@@ -21,16 +21,4 @@ const ParallelFor& parallel_loops();
 // Loops in the calling thread.
 const ParallelFor& serial_loops();
 
-// Round to nearest, denormals kept, in this thread until the end of the scope.
-class FloatEnvironment {
- public:
-  FloatEnvironment();
-  ~FloatEnvironment();
-  FloatEnvironment(const FloatEnvironment&) = delete;
-  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
-
- private:
-  unsigned saved_;
-};
-
 }  // namespace samegrad

@@ -69,20 +69,20 @@ Array Array::zeros(DType dtype, const Shape& shape) {
   return array;
 }
 
-Array Array::number(DType dtype, double value) {
+Array Array::number(DType dtype, Number value) {
   switch (dtype) {
     case DType::kFloat32:
-      return scalar(float(value));
+      return scalar(value.as<float>());
     case DType::kFloat64:
-      return scalar(value);
+      return scalar(value.as<double>());
     case DType::kInt32:
-      return scalar(std::int32_t(value));
+      return scalar(value.as<std::int32_t>());
     case DType::kInt64:
-      return scalar(std::int64_t(value));
+      return scalar(value.as<std::int64_t>());
     case DType::kUInt8:
-      return scalar(std::uint8_t(value));
+      return scalar(value.as<std::uint8_t>());
     case DType::kBool:
-      return scalar(value != 0);
+      return scalar(value.as<bool>());
   }
   return {};
 }

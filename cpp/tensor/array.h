@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/number.h"
 #include "base/shape.h"
 
 namespace samegrad {
@@ -73,7 +74,7 @@ class Array {
   }
   static Array zeros(DType dtype, const Shape& shape);
   // A 0-d array of any dtype.
-  static Array number(DType dtype, double value);
+  static Array number(DType dtype, Number value);
 
   bool defined() const { return buffer_ != nullptr; }
   DType dtype() const { return dtype_; }

@@ -25,7 +25,9 @@ namespace {
 struct Printer {
   std::string operator()(bool value) const { return value ? "True" : "False"; }
   std::string operator()(std::int64_t value) const { return std::to_string(value); }
-  std::string operator()(double value) const { return text(value); }
+  std::string operator()(Number value) const {
+    return value.is_whole() ? text(value.as<std::int64_t>()) : text(value.as<double>());
+  }
   std::string operator()(const std::string& value) const { return "'" + value + "'"; }
   std::string operator()(DType value) const { return name_of(value); }
   std::string operator()(const std::shared_ptr<const Graph>& graph) const {

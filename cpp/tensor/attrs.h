@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/number.h"
 
 namespace samegrad {
 
 struct Graph;  // ir/graph.h: the body of a branch or loop
 
-using AttrValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
+using AttrValue = std::variant<bool, std::int64_t, Number, std::string, std::vector<std::int64_t>,
                                DType, std::shared_ptr<const Graph>>;
 
 class Attrs {
@@ -30,7 +31,7 @@ class Attrs {
   // The attribute must exist with this type; anything else is a bug of the engine.
   bool flag(std::string_view name) const { return get<bool>(name); }
   std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
-  double number(std::string_view name) const { return get<double>(name); }
+  Number number(std::string_view name) const { return get<Number>(name); }
   const std::string& string(std::string_view name) const { return get<std::string>(name); }
   const std::vector<std::int64_t>& integers(std::string_view name) const {
     return get<std::vector<std::int64_t>>(name);

@@ -280,12 +280,41 @@ def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None
     return _ops.gather(convert_to_tensor(params), convert_to_tensor(indices), axis=axis)
 
 
-def one_hot(indices: TensorLike, depth: int, on_value: float = 1.0, off_value: float = 0.0,
-            axis: int | None = None, dtype: DTypeLike = "float32",
-            name: str | None = None) -> Tensor:  # fmt: skip
-    """on_value at the index along a new axis (default the last), off_value elsewhere.
+def _python_number(value: TensorLike) -> float:
+    """The number as Python has it: whole numbers stay exact."""
+    number: float = convert_to_tensor(value).numpy().item() if isinstance(value, Tensor) else value
+    return number
+
+
+def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLike | None) -> str:
+    """That of the numbers given, which must agree; Python's numbers take the dtype asked for."""
+    wanted = None if dtype is None else as_dtype(dtype).name
+    found = {}
+    for role, value in (("on_value", on), ("off_value", off)):
+        if value is None:
+            continue
+        free = wanted is not None and isinstance(value, int | float)
+        lossy = isinstance(value, float) and wanted is not None and as_dtype(wanted).is_integer
+        found[role] = wanted if free and not lossy else convert_to_tensor(value)._dtype
+    kinds = {kind for kind in (wanted, *found.values()) if kind is not None}
+    if len(kinds) > 1:
+        given = ", ".join(f"{role} {kind}" for role, kind in found.items())
+        raise TypeError(
+            f"[one_hot] on_value, off_value and dtype must agree: got {given}, dtype {wanted}; "
+            "give both numbers as floats or both as whole numbers."
+        )
+    return kinds.pop() if kinds else "float32"
+
+
+def one_hot(indices: TensorLike, depth: int, on_value: TensorLike | None = None,
+            off_value: TensorLike | None = None, axis: int | None = None,
+            dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:  # fmt: skip
+    """on_value (default 1) at the index along a new axis (the last), off_value (0) elsewhere.
 
     An index outside [0, depth) gives off_value everywhere, as in TensorFlow.
+
+    Raises:
+        TypeError: The numbers have different dtypes, or another than `dtype`.
 
     Example:
         >>> one_hot([2, 0], 3).numpy()
@@ -293,8 +322,10 @@ def one_hot(indices: TensorLike, depth: int, on_value: float = 1.0, off_value: f
                [1., 0., 0.]], dtype=float32)
     """
     made = _ops.one_hot(
-        convert_to_tensor(indices), depth=int(depth), on=float(on_value), off=float(off_value),
-        dtype=as_dtype(dtype).name,
+        convert_to_tensor(indices), depth=int(depth),
+        on=1 if on_value is None else _python_number(on_value),
+        off=0 if off_value is None else _python_number(off_value),
+        dtype=_one_hot_dtype(on_value, off_value, dtype),
     )  # fmt: skip
     if axis is None or axis in (-1, made._rank - 1):
         return made
@@ -303,7 +334,7 @@ def one_hot(indices: TensorLike, depth: int, on_value: float = 1.0, off_value: f
     return _ops.transpose(made, perm=order)
 
 
-def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: float = 0,
+def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: TensorLike = 0,
         name: str | None = None) -> Tensor:  # fmt: skip
     """The tensor with `paddings[i] = (before, after)` elements more along axis i.
 
@@ -317,7 +348,7 @@ def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_valu
     if mode.upper() != "CONSTANT":
         raise NotImplementedError(f"[pad] the mode is CONSTANT: got {mode!r}.")
     flat = [int(n) for n in np.asarray(paddings).reshape(-1)]
-    return _ops.pad(convert_to_tensor(tensor), paddings=flat, value=float(constant_values))
+    return _ops.pad(convert_to_tensor(tensor), paddings=flat, value=_python_number(constant_values))
 
 
 def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:

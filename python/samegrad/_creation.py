@@ -45,7 +45,7 @@ def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
         array([7., 7.], dtype=float32)
     """
     number = convert_to_tensor(value)
-    return number + zeros(dims, number._dtype)
+    return _ops.broadcast_like(number, zeros(dims, number._dtype))
 
 
 def zeros_like(input: TensorLike, dtype: DTypeLike | None = None,
@@ -98,9 +98,10 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     """
     first, last = (0, start) if limit is None else (start, limit)
     numbers = [n.numpy() if isinstance(n, Tensor) else n for n in (first, last, delta)]
-    return convert_to_tensor(np.arange(*numbers).tolist(), dtype) if dtype is not None else (
-        convert_to_tensor(np.arange(*numbers).tolist())
-    )  # fmt: skip
+    if dtype is None:  # the widest of the bounds': the numbers may be none
+        dtypes = {convert_to_tensor(n)._dtype for n in numbers}
+        dtype = max(dtypes, key=("int32", "int64", "float32", "float64").index)
+    return Tensor(np.arange(*numbers).astype(as_dtype(dtype).name))
 
 
 def linspace(start: float, stop: float, num: int, name: str | None = None) -> Tensor:

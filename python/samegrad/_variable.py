@@ -38,6 +38,20 @@ def _inside_run() -> bool:
     return bool(contexts) and contexts[-1] is not None
 
 
+def _check_shape(value: Tensor, shape: Any) -> None:
+    if shape is None:
+        return
+    sizes = [None if n is None or int(n) < 0 else int(n) for n in np.atleast_1d(np.asarray(shape))]
+    fits = len(sizes) == value._rank and all(
+        a is None or a == b for a, b in zip(sizes, value._shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"[Variable] the initial value must have the shape asked for: got "
+            f"{tuple(value._shape)} and shape={tuple(sizes)}."
+        )
+
+
 class Variable:
     """A tensor that changes: one copy per process, shared by all replicas.
 
@@ -46,6 +60,7 @@ class Variable:
         trainable: Whether a tape watches it; default True (False with ON_READ).
         name: For messages and checkpoints.
         dtype: Of the values; default that of `initial_value`.
+        shape: That of `initial_value`, checked; None in it: any size.
         aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
         synchronization: ON_READ gives every replica a copy of its own.
 
@@ -82,6 +97,7 @@ class Variable:
                     "create it outside."
                 )
             value = convert_to_tensor(value, dtype)
+            _check_shape(value, shape)
             if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:
                 raise ValueError(
                     f"[Variable] aggregation MEAN needs floats: got dtype {value._dtype}; use SUM "
@@ -197,9 +213,9 @@ class Variable:
         variable that belongs to no strategy is changed by each replica in turn.
 
         Raises:
-            ValueError: An ON_READ variable outside `Strategy.run`.
+            ValueError: An ON_READ variable outside `Strategy.run`, or another shape.
         """
-        change = self._change(delta)
+        change = self._change(delta, "assign_add")
         self._note(change)
         _core.write_variable(self._cell, _ops.add(self._as_tensor(), change))
         return self
@@ -207,7 +223,7 @@ class Variable:
     def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
                    read_value: bool = True) -> Variable:  # fmt: skip
         """Subtracts from the value; see `assign_add`."""
-        change = self._change(delta)
+        change = self._change(delta, "assign_sub")
         self._note(change)
         _core.write_variable(self._cell, _ops.sub(self._as_tensor(), change))
         return self
@@ -216,8 +232,14 @@ class Variable:
         if self.trainable:
             note_use("assignment", value)
 
-    def _change(self, delta: Any) -> Tensor:
+    def _change(self, delta: Any, who: str) -> Tensor:
         """What all replicas together add to the value."""
+        given = match(delta, self._as_tensor())._shape
+        if tuple(given) != tuple(self._cell._shape):
+            raise _core.InvalidArgumentError(
+                f"[{self._cell.name}] {who} needs the variable's shape: got {tuple(given)} and "
+                f"{tuple(self._cell._shape)}; use assign with the sum, which broadcasts."
+            )
         if self._cell.component_count > 1 and not _inside_run():
             raise ValueError(
                 f"[{self._cell.name}] an ON_READ variable of {self._cell.component_count} replicas "

@@ -457,9 +457,20 @@ def _node_of(dataset: Any) -> nodes.Node:
 def _shapes_of(given: Structure, specs: list[TensorSpec]) -> list[Any]:
     """Padded shapes per component; one component may be given as a plain list or tuple."""
     if len(specs) == 1:
-        return [leaves_of(given)] if isinstance(given, tuple) else [list(given)]
+        return [_padded_sizes(leaves_of(given) if isinstance(given, tuple) else given)]
     parts = given.values() if isinstance(given, Mapping) else given
-    return [list(part) for part in parts]
+    return [_padded_sizes(part) for part in parts]
+
+
+def _padded_sizes(sizes: Any) -> list[int | None]:
+    """-1 stands for None, as in TensorFlow."""
+    shape = [None if size is None or int(size) == -1 else int(size) for size in sizes]
+    if any(size is not None and size < 0 for size in shape):
+        raise ValueError(
+            f"[padded_batch] padded_shapes must be 0 or more, or None for the largest of the "
+            f"batch: got {list(sizes)}."
+        )
+    return shape
 
 
 def _spread(values: Structure, count: int) -> list[Any]:

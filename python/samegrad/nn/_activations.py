@@ -54,8 +54,15 @@ def elu(features: TensorLike, alpha: float = 1.0, name: str | None = None) -> Te
         array([-0.6321,  2.    ], dtype=float32)
     """
     x = convert_to_tensor(features)
+    y = _bent(x, 1.0)
+    return y if alpha == 1.0 else _ops.select(x > 0.0, y, y * alpha)
+
+
+def _bent(x: Tensor, alpha: float) -> Tensor:
+    """The input from 0 on, where its derivative is 1; alpha * (exp(x) - 1) below."""
     # exp of large numbers would be infinite, and its gradient times zero NaN.
-    return _ops.select(x > 0.0, x, _ops.expm1(-_ops.relu(-x)) * alpha)
+    below = _ops.expm1(_ops.minimum(x, convert_to_tensor(0.0, x._dtype)))
+    return _ops.select(x >= 0.0, x, below if alpha == 1.0 else below * alpha)
 
 
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
@@ -65,7 +72,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
         >>> selu([1.0]).numpy().round(4)
         array([1.0507], dtype=float32)
     """
-    return elu(features, _SELU_ALPHA) * _SELU_SCALE
+    return _bent(convert_to_tensor(features), _SELU_ALPHA) * _SELU_SCALE
 
 
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:

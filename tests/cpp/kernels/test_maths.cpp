@@ -129,6 +129,8 @@ const Special kSpecials[] = {
     {UnaryFn::k_cosh, -kInf, kInf},  {UnaryFn::k_cosh, 0, 1},
     {UnaryFn::k_tanh, kInf, 1},      {UnaryFn::k_tanh, -1e30, -1},
     {UnaryFn::k_tanh, -0.0, -0.0},   {UnaryFn::k_asinh, -kInf, -kInf},
+    {UnaryFn::k_acosh, -1e5, kNaN},  {UnaryFn::k_acosh, -1e30, kNaN},
+    {UnaryFn::k_acosh, -kInf, kNaN}, {UnaryFn::k_acosh, -1, kNaN},
     {UnaryFn::k_acosh, 0.5, kNaN},   {UnaryFn::k_acosh, 1, 0},
     {UnaryFn::k_acosh, kInf, kInf},  {UnaryFn::k_atanh, 1, kInf},
     {UnaryFn::k_atanh, -1, -kInf},   {UnaryFn::k_atanh, 1.5, kNaN},

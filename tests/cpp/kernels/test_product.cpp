@@ -5,7 +5,9 @@
 #include <limits>
 #include <random>
 #include <string_view>
+#include <utility>
 
+#include "base/order.h"
 #include "check.h"
 #include "kernels/dispatch.h"
 #include "kernels/elementwise_fn.h"
@@ -55,6 +57,35 @@ bool same_bits(const Block<T>& a, const Block<T>& b) {
 struct Chain {
   bool fused;
   explicit Chain(const KernelTable& table) : fused(std::string_view(table.isa) > "x86-64-v2") {}
+
+  // Products `0 … count`, each a pair of factors, as one chain or several; `sum` is where it goes
+  // on.
+  template <class T, class Factors>
+  T contract(std::int64_t count, const Factors& factors, T sum = 0) const {
+    if (count > kContractionBlock) {
+      const T joined = join<T>(0, count, factors);
+      return goes_on(sum) ? sum + joined : joined;
+    }
+    for (std::int64_t i = 0; i < count; ++i) add(factors(i).first, factors(i).second, sum);
+    return sum;
+  }
+  template <class T>
+  static bool goes_on(T sum) {
+    return sum != T(0);
+  }
+  template <class T, class Factors>
+  T join(std::int64_t first, std::int64_t count, const Factors& factors) const {
+    if (count <= kContractionBlock) {
+      T sum = 0;
+      for (std::int64_t i = first; i < first + count; ++i) {
+        add(factors(i).first, factors(i).second, sum);
+      }
+      return sum;
+    }
+    const std::int64_t blocks = (count + kContractionBlock - 1) / kContractionBlock;
+    const std::int64_t half = tree_split(blocks) * kContractionBlock;
+    return join<T>(first, half, factors) + join<T>(first + half, count - half, factors);
+  }
 
   template <class T>
   void add(T a, T b, T& sum) const {
@@ -110,6 +141,9 @@ std::vector<Sizes> all_sizes() {
   for (int i = 0; i < 25; ++i) sizes.push_back({any_of(1, 210), any_of(1, 900), any_of(1, 140)});
   sizes.push_back({97, 385, 33});
   sizes.push_back({1, 1600, 64});
+  for (const std::int64_t k : {4096, 4097, 8192, 8193, 13000, 20481}) {
+    sizes.push_back({any_of(1, 120), k, any_of(1, 40)});
+  }
   return sizes;
 }
 
@@ -126,10 +160,9 @@ void check_matmul(const KernelTable& table, const ProductKernels& p, Sizes s) {
   Block<T> expected = y;
   for (std::int64_t i = 0; i < s.m; ++i) {
     for (std::int64_t j = 0; j < s.n; ++j) {
-      T sum = 0;
-      for (std::int64_t c = 0; c < s.k; ++c) {
-        chain.add(a[i * lda + c], transposed ? b[j * ldb + c] : b[c * ldb + j], sum);
-      }
+      const T sum = chain.contract<T>(s.k, [&](std::int64_t c) {
+        return std::pair(a[i * lda + c], transposed ? b[j * ldb + c] : b[c * ldb + j]);
+      });
       expected[i * ldy + j] = finish(sum, epilogue, j);
     }
   }
@@ -157,13 +190,16 @@ void check_matmul_transposed(const KernelTable& table, const ProductKernels& p, 
     for (std::int64_t j = 0; j < s.n; ++j) {
       T& sum = expected[i * ldy + j];
       if (!accumulate) sum = 0;
-      for (std::int64_t r = 0; r < rows; ++r) chain.add(a[r * lda + i], b[r * ldb + j], sum);
+      sum = chain.contract<T>(
+          rows, [&](std::int64_t r) { return std::pair(a[r * lda + i], b[r * ldb + j]); }, sum);
     }
   }
-  const std::int64_t split = any_of(0, rows);
+  const std::int64_t split = rows > kContractionBlock ? rows : any_of(0, rows);
   p.matmul_transposed(a.data(), lda, b.data(), ldb, split, s.m, s.n, y.data(), ldy, accumulate);
-  p.matmul_transposed(a.data() + split * lda, lda, b.data() + split * ldb, ldb, rows - split, s.m,
-                      s.n, y.data(), ldy, true);
+  if (split < rows) {
+    p.matmul_transposed(a.data() + split * lda, lda, b.data() + split * ldb, ldb, rows - split, s.m,
+                        s.n, y.data(), ldy, true);
+  }
   CHECK(same_bits(y, expected), table.isa, " ", sizeof(T), " m ", s.m, " rows ", rows, " n ", s.n);
 }
 
@@ -371,6 +407,78 @@ TEST("conv2d_filter_grad is a chain over the output pixels, example after exampl
         }
         CHECK(same_bits(result, expected), table.isa, " ", sizeof(T), " ", text_of(g));
       });
+}
+
+// A convolution whose patches and whose output pixels are more than a chain has.
+const WindowGeometry kLong{70, 66, 130, 68, 64, 6, 3, 11, 1, 1, 0, 5};
+
+TEST("long contractions of a convolution are cut into chains, joined by halving") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    const Chain chain(table);
+    const WindowGeometry& g = kLong;
+    const Block<T> x(g.in_size()), filter(g.patch_size() * g.out_channels), dy(g.out_size());
+    Block<T> y(g.out_size()), dfilter = filled<T>(filter.size(), 1);
+    run_conv2d(p, g, x, filter, {}, y);
+    Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g));
+    p.conv2d_filter_grad(g, x.data(), dy.data(), dfilter.data(), true, scratch.data());
+    for (int probe = 0; probe < 200; ++probe) {
+      const std::int64_t o = any_of(0, g.out_pixels() - 1), j = any_of(0, g.out_channels - 1);
+      const std::int64_t tap = any_of(0, g.patch_size() - 1);
+      std::vector<std::pair<T, T>> forward, backward;
+      for (std::int64_t t = 0; t < g.patch_size(); ++t) {
+        const std::int64_t row = o / g.out_width + t / g.in_channels / g.window_width;
+        const std::int64_t column = o % g.out_width - 5 + t / g.in_channels % g.window_width;
+        if (column < 0 || column >= g.in_width) continue;
+        const std::int64_t at = (row * g.in_width + column) * g.in_channels + t % g.in_channels;
+        forward.emplace_back(x[at], filter[t * g.out_channels + j]);
+      }
+      for (std::int64_t i = 0; i < g.out_pixels(); ++i) {
+        const std::int64_t row = i / g.out_width + tap / g.in_channels / g.window_width;
+        const std::int64_t column = i % g.out_width - 5 + tap / g.in_channels % g.window_width;
+        if (column < 0 || column >= g.in_width) continue;
+        const std::int64_t at = (row * g.in_width + column) * g.in_channels + tap % g.in_channels;
+        backward.emplace_back(x[at], dy[i * g.out_channels + j]);
+      }
+      const auto of = [](const auto& pairs) {
+        return [&](std::int64_t i) { return pairs[std::size_t(i)]; };
+      };
+      const auto count = [](const auto& pairs) { return static_cast<std::int64_t>(pairs.size()); };
+      CHECK_EQ(y[o * g.out_channels + j], chain.contract<T>(count(forward), of(forward)));
+      CHECK_EQ(dfilter[tap * g.out_channels + j],
+               chain.contract<T>(count(backward), of(backward), T(1)));
+    }
+  });
+}
+
+TEST("long contractions of conv2d_input_grad are cut into chains, joined by halving") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    const Chain chain(table);
+    const WindowGeometry g{9, 8, 5, 9, 8, 1000, 3, 3, 1, 1, 1, 1};
+    const Block<T> dy(g.out_size()), filter(g.patch_size() * g.out_channels);
+    Block<T> dx(g.in_size());
+    Scratch form(p.conv2d_input_grad_packed_bytes(g));
+    p.conv2d_input_grad_pack(g, filter.data(), form.data());
+    p.conv2d_input_grad(g, dy.data(), form.data(), dx.data(), nullptr);
+    for (std::int64_t i = 0; i < g.in_size(); ++i) {
+      std::vector<std::int64_t> output(9, -1);
+      for_each_meeting(g, [&](std::int64_t in, std::int64_t o, std::int64_t tap) {
+        if (in == i / g.in_channels) output[static_cast<std::size_t>(tap)] = o;
+      });
+      std::vector<std::pair<T, T>> pairs;
+      for (std::int64_t tap = 0; tap < 9; ++tap) {
+        const std::int64_t o = output[static_cast<std::size_t>(tap)];
+        for (std::int64_t j = 0; o >= 0 && j < g.out_channels; ++j) {
+          const std::int64_t weight = (tap * g.in_channels + i % g.in_channels) * g.out_channels;
+          pairs.emplace_back(dy[o * g.out_channels + j], filter[weight + j]);
+        }
+      }
+      CHECK_EQ(dx[i], chain.contract<T>(static_cast<std::int64_t>(pairs.size()), [&](auto c) {
+        return pairs[static_cast<std::size_t>(c)];
+      }));
+    }
+  });
 }
 
 TEST("relu after a product is the elementwise relu, also of NaN and -0") {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/order.h"
 #include "kernels/variants.h"
 
 namespace samegrad {
@@ -33,9 +34,17 @@ T neutral(ReduceFn fn) {
   const T most = Limits::has_infinity ? Limits::infinity() : Limits::max();
   return fn == ReduceFn::kMax ? least : most;
 }
+// The half of n that lies in whole blocks and comes first.
+std::int64_t first_half(std::int64_t n, std::int64_t block) {
+  return tree_split((n + block - 1) / block) * block;
+}
 template <class T>
 T by_lanes(ReduceFn fn, const T* x, std::int64_t n) {
-  constexpr std::size_t kLanes = 64 / sizeof(T);
+  if (n > kRowBlock && sizeof(T) > 1) {
+    const std::int64_t half = first_half(n, kRowBlock);
+    return fold(fn, by_lanes(fn, x, half), by_lanes(fn, x + half, n - half));
+  }
+  constexpr std::size_t kLanes = std::size_t(kLaneBytes) / sizeof(T);
   std::vector<T> lane(kLanes, neutral<T>(fn));
   for (std::int64_t i = 0; i < n; ++i) {
     T& l = lane[static_cast<std::size_t>(i) % kLanes];
@@ -45,6 +54,18 @@ T by_lanes(ReduceFn fn, const T* x, std::int64_t n) {
     for (std::size_t i = 0; i < half; ++i) lane[i] = fold(fn, lane[i], lane[i + half]);
   }
   return lane[0];
+}
+
+// Column c of n, in the order of the contract.
+template <class T>
+T by_blocks(ReduceFn fn, const T* x, std::int64_t rows, std::int64_t n) {
+  if (rows > kColumnBlock) {
+    const std::int64_t half = first_half(rows, kColumnBlock);
+    return fold(fn, by_blocks(fn, x, half, n), by_blocks(fn, x + half * n, rows - half, n));
+  }
+  T result = x[0];
+  for (std::int64_t r = 1; r < rows; ++r) result = fold(fn, result, x[r * n]);
+  return result;
 }
 
 template <class T>
@@ -67,19 +88,21 @@ void check_rows(const KernelTable& table, ReduceFn fn, std::int64_t n, std::mt19
 }
 
 template <class T>
-void check_columns(const KernelTable& table, ReduceFn fn, std::int64_t n, std::mt19937& generator) {
+void check_columns(const KernelTable& table, ReduceFn fn, std::int64_t n, std::mt19937& generator,
+                   std::int64_t rows = kRows) {
   const ColumnReduceKernel kernel = table.column_reduce(fn, kDTypeOf<T>);
-  const Sample all = Sample::random(kDTypeOf<T>, kRows * n, generator);
-  const Sample x = all.part(0, kRows * n, static_cast<std::int64_t>(generator() % 5));
+  const Sample all = Sample::random(kDTypeOf<T>, rows * n, generator);
+  const Sample x = all.part(0, rows * n, static_cast<std::int64_t>(generator() % 5));
   Sample y(kDTypeOf<T>, n), z(kDTypeOf<T>, n);
-  kernel(x.data(), y.data(), kRows, n, false);
+  kernel(x.data(), y.data(), rows, n, false);
   kernel(x.data(), z.data(), 2, n, false);
-  kernel(x.at(2 * n), z.data(), kRows - 2, n, true);
+  kernel(x.at(2 * n), z.data(), rows - 2, n, true);
   for (std::int64_t c = 0; c < n; ++c) {
-    T expected = x.as<T>()[c];
-    for (std::int64_t r = 1; r < kRows; ++r) expected = fold(fn, expected, x.as<T>()[r * n + c]);
-    CHECK(same(y.as<T>()[c], expected), table.isa, " ", name_of(kDTypeOf<T>), " n=", n);
-    CHECK(same(z.as<T>()[c], expected), "accumulated, n=", n);
+    const T* column = x.as<T>() + c;
+    const T first = by_blocks(fn, column, 2, n), rest = by_blocks(fn, column + 2 * n, rows - 2, n);
+    CHECK(same(y.as<T>()[c], by_blocks(fn, column, rows, n)), table.isa, " ", name_of(kDTypeOf<T>),
+          " n=", n);
+    CHECK(same(z.as<T>()[c], fold(fn, first, rest)), "accumulated, n=", n);
   }
   kernel(x.data(), y.data(), 0, n, true);
   CHECK(n == 0 || same(y.as<T>()[0], z.as<T>()[0]), "no rows leave an accumulation alone");
@@ -98,10 +121,18 @@ void check_dtype(const KernelTable& table, std::mt19937& generator) {
       check_rows<T>(table, fn, n, generator);
       check_columns<T>(table, fn, n, generator);
     }
+    for (const std::int64_t n : {1024, 1025, 2047, 3072, 5000, 100001}) {
+      check_rows<T>(table, fn, n, generator);
+    }
+    for (const std::int64_t rows : {128, 129, 385, 1000, 4097}) {
+      for (const std::int64_t n : {1, 7, 70}) check_columns<T>(table, fn, n, generator, rows);
+    }
   }
 }
 
-TEST("rows are reduced by lanes of 64 bytes and columns in order, the same in every variant") {
+TEST(
+    "rows are reduced by lanes and columns in order, in blocks joined by halving, in every "
+    "variant") {
   std::mt19937 generator(11);
   for_each_variant([&](const KernelTable& table) {
     check_dtype<float>(table, generator);
@@ -109,6 +140,26 @@ TEST("rows are reduced by lanes of 64 bytes and columns in order, the same in ev
     check_dtype<std::int32_t>(table, generator);
     check_dtype<std::int64_t>(table, generator);
     check_dtype<std::uint8_t>(table, generator);
+  });
+}
+
+template <class T>
+void check_error(const KernelTable& table, double most) {
+  constexpr std::int64_t kCount = 3000017;
+  const std::vector<T> x(kCount, T(0.1));
+  T by_row = 0, by_column = 0;
+  table.row_reduce(ReduceFn::kSum, kDTypeOf<T>)(x.data(), &by_row, 1, kCount);
+  table.column_reduce(ReduceFn::kSum, kDTypeOf<T>)(x.data(), &by_column, kCount, 1, false);
+  const double exact = static_cast<double>(T(0.1)) * kCount;
+  for (const double sum : {double(by_row), double(by_column)}) {
+    CHECK(std::fabs(sum / exact - 1) <= most, table.isa, " ", sum, " for ", exact);
+  }
+}
+
+TEST("millions of numbers are summed with a bounded error") {
+  for_each_variant([](const KernelTable& table) {
+    check_error<float>(table, 1e-6);
+    check_error<double>(table, 1e-14);
   });
 }
 

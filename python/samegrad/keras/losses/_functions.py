@@ -114,6 +114,15 @@ def categorical_crossentropy(
     who = "categorical_crossentropy"
     guess = _floats(convert_to_tensor(y_pred))
     labels = _cast_like(y_true, guess)
+    fits = labels._rank == guess._rank and all(
+        a is None or b is None or a == b for a, b in zip(labels._shape, guess._shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"[{who}] labels must have the shape of the predictions: got shapes "
+            f"{tuple(labels._shape)} and {tuple(guess._shape)}; class numbers are for "
+            "sparse_categorical_crossentropy."
+        )
     if label_smoothing:
         classes = int(labels._shape[axis])
         labels = labels * (1.0 - label_smoothing) + label_smoothing / classes

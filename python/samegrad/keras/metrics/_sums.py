@@ -10,6 +10,7 @@ from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 from samegrad.keras.metrics._metric import Metric
+from samegrad.math._reductions import reduce_mean
 from samegrad.nn._loss_scaling import all_reduce_sum, expand_weights
 
 _ops = _core.ops
@@ -164,6 +165,7 @@ class Mean(_SumMetric):
             axes = tuple(range(tensor._rank))
             sums = {"total": _sum_all(tensor), "count": _ops.size_of(tensor, axes=axes)}
             return self._add(sums, {"count": _ops.global_size_of(tensor, axes=axes)})
+        tensor = _mean_of_examples(tensor, convert_to_tensor(sample_weight)._rank)
         weights = expand_weights(self.name, sample_weight, tensor)
         weights = _ops.broadcast_like(weights, tensor)
         return self._add({"total": _sum_all(tensor * weights), "count": _sum_all(weights)})
@@ -174,6 +176,14 @@ class Mean(_SumMetric):
         zero = convert_to_tensor(0.0, "float64")
         mean = _ops.select(count == 0.0, zero, total / count)
         return _ops.cast(mean, dtype=self.dtype)
+
+
+def _mean_of_examples(values: Tensor, weight_rank: int) -> Tensor:
+    """Averages over the axes that the weights lack, where they are two or more, as in Keras."""
+    if weight_rank == 0 or values._rank - weight_rank < 2:
+        return values
+    axes = tuple(range(weight_rank, values._rank))
+    return reduce_mean(values, axis=axes)
 
 
 def _sum_all(x: Tensor) -> Tensor:
