@@ -29,9 +29,30 @@ struct Columns {
     }
     return c;
   }
+  // Two blocks, the second being the shorter one, side by side: an addition waits for none of the
+  // other's.
+  static SAMEGRAD_INLINE Columns of_two_blocks(const T* x, std::int64_t rows, std::int64_t n,
+                                               std::int64_t count) {
+    const T* const y = x + kColumnBlock * n;
+    Columns a, b;
+    for (int k = 0; k < kVecs; ++k) a.sum[k] = load(x, k, count), b.sum[k] = load(y, k, count);
+    std::int64_t row = 1;
+    for (; row < rows - kColumnBlock; ++row) {
+      for (int k = 0; k < kVecs; ++k) {
+        a.sum[k] = Op::fold(a.sum[k], load(x + row * n, k, count));
+        b.sum[k] = Op::fold(b.sum[k], load(y + row * n, k, count));
+      }
+    }
+    for (; row < kColumnBlock; ++row) {
+      for (int k = 0; k < kVecs; ++k) a.sum[k] = Op::fold(a.sum[k], load(x + row * n, k, count));
+    }
+    a.fold(b);
+    return a;
+  }
   // The blocks of rows, joined by halving.
   static Columns of_rows(const T* x, std::int64_t rows, std::int64_t n, std::int64_t count) {
     if (rows <= kColumnBlock) return of_block(x, rows, n, count);
+    if (kVecs <= 4 && rows <= 2 * kColumnBlock) return of_two_blocks(x, rows, n, count);
     const std::int64_t half = tree_split((rows + kColumnBlock - 1) / kColumnBlock) * kColumnBlock;
     Columns c = of_rows(x, half, n, count);
     c.fold(of_rows(x + half * n, rows - half, n, count));

@@ -32,13 +32,17 @@ __all__ = ["Checkpoint", "CheckpointLoadStatus"]
 class _Provider:
     save: Callable[[], Json]
     restore: Callable[[Any], None]
+    absent: Json
 
 
 _providers: dict[str, _Provider] = {}
 
 
 def register_provider(
-    name: str, save: Callable[[], Json], restore: Callable[[Any], None] = lambda value: None
+    name: str,
+    save: Callable[[], Json],
+    restore: Callable[[Any], None] = lambda value: None,
+    absent: Json = None,
 ) -> None:
     """Adds state that belongs to no object, such as the random state, to every checkpoint.
 
@@ -47,11 +51,13 @@ def register_provider(
         save: Returns the value, as JSON knows it; called by each `write`.
         restore: Takes the value back, or warns when it differs from now; called by `restore`,
             after the objects, but not by `read`.
+        absent: What a checkpoint that was written before there was this state restores; None:
+            nothing.
 
     Example:
         >>> register_provider("samegrad_version", lambda: "0.1.0")
     """
-    _providers[name] = _Provider(save, restore)
+    _providers[name] = _Provider(save, restore, absent)
 
 
 class Checkpoint:
@@ -212,8 +218,9 @@ class Checkpoint:
             return CheckpointLoadStatus(self, None, "")
         with Undo() as undo:
             status, provided = self._read(save_path, undo)
-            for name, value in provided.items():
-                if name in _providers:
+            for name, provider in _providers.items():
+                value = provided.get(name, provider.absent)
+                if value is not None:
                     _restore_provider(name, value, os.fspath(save_path), undo)
         return status
 

@@ -105,7 +105,7 @@ TEST("elementwise functions are the same in all variants with fused multiply-add
       }
     }
   });
-  CHECK(functions > 200, functions);
+  CHECK(functions > 150, functions);
 }
 
 TEST("select and casts are the same in all variants") {

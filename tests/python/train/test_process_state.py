@@ -96,3 +96,16 @@ def test_a_checkpoint_of_the_same_kernels_is_restored_silently(tmp_path) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         checkpoint.restore(path)
+
+
+def test_a_checkpoint_of_another_order_of_addition_is_restored_with_a_warning(
+    tmp_path, monkeypatch
+) -> None:
+    checkpoint = tf.train.Checkpoint(w=np.ones(2))
+    monkeypatch.setattr(_core, "ORDER_OF_ADDITION", _core.ORDER_OF_ADDITION - 1)
+    path = checkpoint.save(tmp_path / "ckpt")
+    monkeypatch.undo()
+    providers = _storage.load(path)[1]["providers"]
+    assert providers["order_of_addition"] == _core.ORDER_OF_ADDITION - 1
+    with pytest.warns(UserWarning, match="order of addition"):
+        checkpoint.restore(path)

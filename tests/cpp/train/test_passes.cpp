@@ -1,0 +1,108 @@
+// What passes do with numbers.
+#include <limits>
+
+#include "base/number.h"
+#include "check.h"
+#include "ir/builder.h"
+#include "ops/registry.h"
+#include "passes/passes.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+using namespace samegrad;
+
+namespace {
+
+struct Program {
+  Program() { register_all_ops(); }
+  Value argument() { return graph.add_argument({DType::kFloat64, Shape({3}), {}}, false); }
+  Graph graph;
+  Builder b{graph};
+};
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST("a number is what was written, as a double or as 64 bits") {
+  const std::int64_t big = (std::int64_t(1) << 53) + 1;
+  CHECK_EQ(Number(big).as<std::int64_t>(), big);
+  CHECK_EQ(Number(1e300).as<std::int32_t>(), std::numeric_limits<std::int32_t>::max());
+  CHECK_EQ(Number(-1.5).as<std::uint8_t>(), 0);
+  CHECK_EQ(Number(kNaN).as<std::int64_t>(), 0);
+  CHECK_EQ(Number(9223372036854775808.0).as<std::int64_t>(),
+           std::numeric_limits<std::int64_t>::max());
+  CHECK(Number(kNaN) == Number(kNaN) && !(Number(0.0) == Number(-0.0)));
+  CHECK(!(Number(1000000.25) == Number(1000000.0)));
+  CHECK_EQ(to_string(AttrValue(Number(1000000.25))), "1000000.25");
+  CHECK_EQ(to_string(AttrValue(Number(0.1))), "0.1");
+}
+
+TEST("nodes become one if their numbers have the same bits") {
+  const double values[] = {1000000.25, 1000000.0, 0.0, -0.0, kNaN};
+  for (const double u : values) {
+    for (const double v : values) {
+      Program p;
+      const Value x = p.argument();
+      const auto pad = [&](double value) {
+        return p.b("pad", {x},
+                   {{"paddings", std::vector<std::int64_t>{1, 0}}, {"value", Number(value)}});
+      };
+      p.graph.outputs = {pad(u), pad(v)};
+      const Graph one = eliminate_dead(eliminate_common(p.graph));
+      const bool same = Number(u) == Number(v);
+      CHECK_EQ(one.nodes.size(), same ? 1u : 2u);
+      CHECK(!same || hash_of(one.nodes[0].attrs) == hash_of(p.graph.nodes[1].attrs));
+    }
+  }
+}
+
+#if defined(__x86_64__)
+TEST("constants are folded as steps run: with denormals, whatever the caller's thread does") {
+  Program p;
+  const Value tiny = p.graph.add_constant(Array::scalar(1e-39f));
+  const Value one = p.b.number(DType::kFloat32, 1);
+  p.graph.outputs = {p.b("mul", {tiny, one})};
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);  // flush to zero, denormals are zero
+  const Graph folded = fold_constants(p.graph);
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(before);
+  CHECK_EQ(after & 0x8040u, 0x8040u);
+  const ValueInfo& result = folded.values[std::size_t(folded.outputs[0])];
+  CHECK(result.source == Source::kConstant);
+  CHECK_EQ(*folded.constants[std::size_t(result.index)].data<float>(), 1e-39f);
+}
+#endif
+
+TEST("what would raise stays in the graph: it may be in a branch that never runs") {
+  Program p;
+  const Value one = p.b.number(DType::kInt32, 1), zero = p.b.number(DType::kInt32, 0);
+  p.graph.outputs = {p.b("floor_div", {one, zero}), p.b("floor_div", {zero, one})};
+  const Graph folded = fold_constants(p.graph);
+  CHECK_EQ(folded.nodes.size(), 1u);
+  CHECK(may_raise(folded, folded.nodes[0]));
+}
+
+TEST("only whole numbers make a division that may raise, and it is not fused") {
+  Program p;
+  const Value x = p.argument();
+  const Value n = p.graph.add_argument({DType::kInt64, Shape({3}), {}}, false);
+  p.graph.outputs = {p.b("add", {p.b("floor_div", {x, x}), x}),
+                     p.b("add", {p.b("floor_div", {n, n}), n})};
+  CHECK(!may_raise(p.graph, p.graph.nodes[0]) && may_raise(p.graph, p.graph.nodes[2]));
+  int raising = 0;
+  const Graph fused = fuse_elementwise(p.graph);
+  for (const Node& node : fused.nodes) raising += node.op->name == "floor_div";
+  CHECK_EQ(raising, 1);
+}
+
+TEST("an operand beyond the 32nd is read as the last bit of the mask says") {
+  register_all_ops();
+  const OpDef& joined = OpRegistry::instance().get("concat_grad");
+  CHECK(joined.reads(0) && !joined.reads(1) && !joined.reads(31) && !joined.reads(100));
+  const OpDef& concat = OpRegistry::instance().get("concat");
+  CHECK(concat.reads(0) && concat.reads(31) && concat.reads(64));
+}
