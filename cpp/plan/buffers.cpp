@@ -102,7 +102,8 @@ BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
 bool is_safe(const Plan& plan, const PlanStep& step) {
   if (step.kind == PlanStep::Kind::kAllReduce) return true;
   if (step.kind != PlanStep::Kind::kNode) return false;
-  return plan.graph.nodes[std::size_t(step.nodes[0])].op->has(kElementwise);
+  const OpDef& op = *plan.graph.nodes[std::size_t(step.nodes[0])].op;
+  return op.has(kElementwise) || op.has(kAliases);
 }
 
 std::vector<Store> decide_stores(const Plan& plan, bool in_place) {
