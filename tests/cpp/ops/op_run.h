@@ -104,8 +104,8 @@ class OpRun {
   std::int64_t examples() const { return examples_; }
   bool symbol_fixed() const { return symbols_[0].fixed; }
 
-  std::vector<Array> run() const { return run({0, examples_}); }
-  std::vector<Array> run(Folding how) const { return run({0, examples_}, how); }
+  std::vector<Array> run() const { return run(Tile{0, examples_}); }
+  std::vector<Array> fold(Folding how) const { return run(Tile{0, examples_}, how); }
 
   // The results for a tile (the operands' examples lie on axis 0 unless the tile is everything).
   std::vector<Array> run(const Tile& tile, Folding how = {}) const {

@@ -68,7 +68,7 @@ TEST("reductions say what becomes of the examples") {
   CHECK_EQ(type_of("reduce_sum", {floats({2, 5, 3}, 1)}, axes({0}, false)),
            "float32 (?, 3) examples on axis 0, whole");
   CHECK_EQ(type_of("reduce_sum", {floats({2, 5, 3}, 1)}, axes({1}, true)),
-           "float32 (2, 1, 3), whole");
+           "float32 (2, 1, 3), tree");
   CHECK_EQ(error_of("reduce_sum", {floats({2, 3})}, axes({2}, false)),
            "[reduce_sum] axis must lie in [-2, 2) for a tensor of rank 2: got 2.");
   CHECK_EQ(error_of("reduce_sum", {floats({2, 3})}, axes({1, -1}, false)),

@@ -75,13 +75,13 @@ void check_tree(const OpRun& run) {
   for (const std::int64_t piece : {1, 2, 3, 5, 8}) {
     for (const bool subtrees : {false, true}) {
       for (const bool small_blocks : {false, true}) {
-        const Array other = run.run({piece, subtrees, small_blocks})[0];
+        const Array other = run.fold({piece, subtrees, small_blocks})[0];
         CHECK(same_bits(other, whole), name, " pieces of ", piece, " subtrees ", subtrees,
               " small blocks ", small_blocks);
       }
     }
   }
-  CHECK(same_bits(run.run({.subtrees = false, .small_blocks = true})[0], whole), name);
+  CHECK(same_bits(run.fold({.subtrees = false, .small_blocks = true})[0], whole), name);
   const Array none = run.run({0, 0})[0], neutral = run.run({0, 0}, {.small_blocks = true})[0];
   CHECK(same_bits(none, neutral), name, " of nothing");
 }
@@ -174,8 +174,8 @@ TEST("big results are the same in any blocks") {
     CHECK(run.inferred().locality == Locality::kTree, run.op().name);
     const Array whole = run.run()[0];
     for (const std::int64_t piece : {0, 1, 4, 7}) {
-      CHECK(same_bits(run.run({.piece = piece, .subtrees = false})[0], whole), run.op().name);
-      CHECK(same_bits(run.run({.piece = piece, .small_blocks = true})[0], whole), run.op().name);
+      CHECK(same_bits(run.fold({.piece = piece, .subtrees = false})[0], whole), run.op().name);
+      CHECK(same_bits(run.fold({.piece = piece, .small_blocks = true})[0], whole), run.op().name);
     }
   }
 }
