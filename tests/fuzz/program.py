@@ -99,7 +99,9 @@ class Program:
     def is_local(self) -> bool:
         """Whether its results do not depend on how examples are shared among replicas."""
         types = self.types()
-        return all(types[s.out].local for s in self.body) and all(k != "sum" for k, _ in self.losses)
+        return all(types[s.out].local for s in self.body) and all(
+            k != "sum" for k, _ in self.losses
+        )
 
     def uses_of_variables(self) -> dict[str, int]:
         counts = {f"w{i}": 0 for i in range(len(self.variables))}

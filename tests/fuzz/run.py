@@ -38,7 +38,9 @@ class Report:
     """What many programs showed."""
 
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    paths: collections.Counter[tuple[str, str]] = dataclasses.field(default_factory=collections.Counter)
+    paths: collections.Counter[tuple[str, str]] = dataclasses.field(
+        default_factory=collections.Counter
+    )
     failures: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, other: Report) -> None:
@@ -118,7 +120,10 @@ def collect(options: Any) -> Report:
             print(f"\n==== {failure}", flush=True)
         if time.monotonic() - told > 60:
             told = time.monotonic()
-            print(f"{total.counts['programs']} programs, {len(total.failures)} differences", flush=True)
+            print(
+                f"{total.counts['programs']} programs, {len(total.failures)} differences",
+                flush=True,
+            )
         if report.failures and options.first:
             break
     for job in jobs:

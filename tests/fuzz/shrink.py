@@ -92,7 +92,9 @@ def _shapes(program: Program, n: int) -> dict[str, tuple[int, ...]]:
     values = {}
     for i, t in enumerate(program.inputs):
         shape = concrete(t.shape, n)
-        values[f"x{i}"] = rng.integers(0, t.high, shape) if t.kind == "i" else rng.normal(size=shape)
+        values[f"x{i}"] = (
+            rng.integers(0, t.high, shape) if t.kind == "i" else rng.normal(size=shape)
+        )
     for i, w in enumerate(program.variables):
         values[f"w{i}"] = rng.normal(size=w)
     env = Env(n, values, lambda: 9)

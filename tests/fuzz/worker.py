@@ -112,12 +112,19 @@ class Runner:
         tf = self.tf
         streams = {1000 + i: w for i, w in enumerate(variable_data(program))}
         space: dict[str, Any] = {
-            "tf": tf, "np": np, "FLOAT": getattr(tf, program.dtype),
+            "tf": tf,
+            "np": np,
+            "FLOAT": getattr(tf, program.dtype),
             "directions": direction(program, 0),
-        }  # fmt: skip
+        }
         setup = setup_text(program)
         for stream in streams:  # variables are made of data that is here already
-            setup = re.sub(rf"tf\.Variable\(\(draw64\({stream}.*$", f"tf.Variable(data[{stream}])", setup, flags=re.M)
+            setup = re.sub(
+                rf"tf\.Variable\(\(draw64\({stream}.*$",
+                f"tf.Variable(data[{stream}])",
+                setup,
+                flags=re.M,
+            )
         space["data"] = streams
         strategy = None
         if mode.kind.startswith("run"):
@@ -134,10 +141,12 @@ class Runner:
             after = [space[f"w{i}"].numpy() for i in range(len(program.variables))]
             outcome.steps.append(
                 {
-                    "values": [_parts(v) for v in values], "g": [_parts(v) for v in g],
-                    "h": [_parts(v) for v in h], "w": after,
+                    "values": [_parts(v) for v in values],
+                    "g": [_parts(v) for v in g],
+                    "h": [_parts(v) for v in h],
+                    "w": after,
                 }
-            )  # fmt: skip
+            )
 
     def _callable(self, step: Any, mode: Mode, strategy: Any) -> Any:
         if mode.kind == "eager":
