@@ -287,6 +287,8 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
         return "all" if single and switches["function_and_run"] else ""
     if not program.is_local() or not switches["replicas"]:
         return ""
+    if not program.examples and not switches["replicas_of_plain_arrays"]:
+        return ""
     if any(len(set(mode.shares)) > 1 or mode.shares[0] < 3 for mode in (m, k)):
         return ""
     if not switches["replicas_without_promise"]:

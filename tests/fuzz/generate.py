@@ -225,5 +225,6 @@ def generate(seed: int, large: bool = False) -> Program:
         program.second = g.rng.random() < 0.4
         program.updates = _updates(g)
         program.steps = g.rng.choice([1, 1, 2, 3])
+        program.examples = g.rng.random() < 0.8
         return program
     raise AssertionError(f"no program for seed {seed}")

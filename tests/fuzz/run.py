@@ -17,6 +17,7 @@ import pathlib
 import random
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,15 +90,20 @@ def work(job: int, options: Any, results: Any) -> None:
     workers = Workers(options.package, options.limit)
     end = time.monotonic() + options.time
     seed, last = options.seed + job, options.seed + options.programs
-    while time.monotonic() < end and seed < last:
-        report = Report()
-        one(seed, workers, report, options.shrink)
-        results.put(report)
-        if report.failures and options.first:
-            break
-        seed += options.jobs
-    workers.close()
-    results.put(None)
+    try:
+        while time.monotonic() < end and seed < last:
+            report = Report()
+            try:
+                one(seed, workers, report, options.shrink)
+            except Exception:
+                report.failures.append(f"seed {seed}: the fuzzer\n{traceback.format_exc()}")
+            results.put(report)
+            if report.failures and options.first:
+                break
+            seed += options.jobs
+    finally:
+        workers.close()
+        results.put(None)
 
 
 def collect(options: Any) -> Report:

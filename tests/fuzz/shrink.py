@@ -160,6 +160,8 @@ def _simpler(program: Program) -> Iterator[Program]:
             yield without_unused(candidate)
     if program.second:
         yield dataclasses.replace(copy.deepcopy(program), second=False)
+    if program.examples:
+        yield dataclasses.replace(copy.deepcopy(program), examples=False)
     if program.steps > 1:
         yield dataclasses.replace(copy.deepcopy(program), steps=program.steps - 1)
     if without_unused(copy.deepcopy(program)) != program:
