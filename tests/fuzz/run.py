@@ -94,13 +94,16 @@ def work(job: int, options: Any, results: Any) -> None:
         while time.monotonic() < end and seed < last:
             report = Report()
             try:
+                if seed in options.skip:
+                    continue
                 one(seed, workers, report, options.shrink)
             except Exception:
                 report.failures.append(f"seed {seed}: the fuzzer\n{traceback.format_exc()}")
+            finally:
+                seed += options.jobs
             results.put(report)
             if report.failures and options.first:
                 break
-            seed += options.jobs
     finally:
         workers.close()
         results.put(None)
@@ -157,6 +160,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--limit", type=float, default=120, help="seconds until a program hangs")
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each difference")
+    parser.add_argument("--skip", type=int, nargs="*", default=[], help="seeds that are known")
     parser.add_argument("--first", action="store_true", help="stop at the first difference")
     parser.add_argument("--package", type=pathlib.Path, default=PACKAGE, help="where samegrad is")
     options = parser.parse_args()
