@@ -30,7 +30,10 @@ def shrink(
     def fails(candidate: Program, modes: Modes) -> Difference | None:
         if time.monotonic() > end or not retyped(candidate):
             return None
-        differences, _ = check(candidate, workers, modes)
+        try:
+            differences, _ = check(candidate, workers, modes)
+        except Exception:  # it has no meaning for these shares
+            return None
         return next((d for d in differences if d.key() == key), None)
 
     for modes in _fewer_modes(wanted, found):
