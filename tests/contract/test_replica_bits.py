@@ -154,7 +154,7 @@ def test_uneven_shares_agree_in_float64() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "inner_loops", "defer_products", "eliminate_common", "fold_constants", "sink_masks",
+        "defer_products", "eliminate_common", "fold_constants", "sink_masks",
         "fuse_epilogue", "fuse_elementwise", "eliminate_dead", "write_in_place",
     ],
 )  # fmt: skip
@@ -167,6 +167,49 @@ def test_a_pass_switched_off_changes_no_bit(name: str) -> None:
         assert_same_bits(expected, train(2))
     finally:
         setattr(_trace.OPTIONS, name, True)
+
+
+def train_on_large_images(inner_loops: bool) -> tuple[list[np.ndarray], str]:
+    """Some values are larger than what a tile of examples keeps in cache; and the plan."""
+    from samegrad import _trace
+
+    rng = np.random.default_rng(2)
+    images = rng.normal(size=(7, 40, 40, 2)).astype(np.float32)
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with strategy.scope():
+        filters = tf.Variable(rng.normal(size=(3, 3, 2, 8)).astype(np.float32))
+        scale = tf.Variable(rng.normal(size=8).astype(np.float32))
+
+    def step(images: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            y = tf.nn.relu(tf.nn.conv2d(images, filters, strides=1, padding="VALID")) * scale
+            peaks = tf.reduce_max(tf.nn.softmax(y), axis=[1, 2])
+            loss = tf.nn.compute_average_loss(tf.reduce_mean(peaks * peaks, axis=1))
+        variables = [filters, scale]
+        for v, g in zip(variables, tape.gradient(loss, variables), strict=True):
+            v.assign_sub(tf.distribute.get_replica_context().all_reduce("SUM", g))
+        return loss
+
+    (batch,) = strategy.experimental_distribute_dataset(
+        tf.data.Dataset.from_tensor_slices(images).batch(7)
+    )
+    _trace.OPTIONS.inner_loops = inner_loops
+    try:
+        losses = [strategy.run(step, args=(batch,)) for _ in range(3)]
+        plan = strategy.explain(step, args=(batch,))
+    finally:
+        _trace.OPTIONS.inner_loops = True
+    shares = [share.numpy() for loss in losses for share in loss.values]
+    return [filters.numpy(), scale.numpy(), *shares], plan
+
+
+def test_inner_loops_are_entered_and_change_no_bit() -> None:
+    found, plan = train_on_large_images(inner_loops=True)
+    expected, other = train_on_large_images(inner_loops=False)
+    assert "one example at a time" in plan
+    assert "one example at a time" not in other
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def table_after(replicas: int, deferred: bool, steps: int = 5) -> np.ndarray:

@@ -16,11 +16,18 @@ from fuzz.program import Program, direction, input_data, variable_data
 from fuzz.worker import Mode, Outcome
 
 PASSES = [
-    "inner_loops", "defer_products", "eliminate_common", "fold_constants", "sink_masks",
-    "fuse_epilogue", "fuse_elementwise", "eliminate_dead", "write_in_place",
-]  # fmt: skip
-# Of float64, float32: the part of a result's size that may be lost to rounding, and how much numbers
-# are moved to see how far rounding can carry.
+    "inner_loops",
+    "defer_products",
+    "eliminate_common",
+    "fold_constants",
+    "sink_masks",
+    "fuse_epilogue",
+    "fuse_elementwise",
+    "eliminate_dead",
+    "write_in_place",
+]
+# By dtype: the part of a size that may be lost to rounding, and how much numbers are moved to
+# see how far rounding can carry.
 ROUNDING = {"float64": (1e-9, 1e-12), "float32": (2e-4, 2e-7)}
 
 
@@ -62,7 +69,9 @@ def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:
         usual.append(Mode("run in function", shares, threads=rng.choice([1, 2, 4])))
     if _equal_shares(program) and program.is_local():
         n = whole[0]
-        usual += [Mode("run", (n // r,) * r, cover=True) for r in (1, 2, 4) if n % r == 0 and n // r >= 3]
+        usual += [
+            Mode("run", (n // r,) * r, cover=True) for r in (1, 2, 4) if n % r == 0 and n // r >= 3
+        ]
     wanted = {"usual": list(dict.fromkeys(usual))}
     forced = rng.sample(["ones", "inner", "deferred"], 2)
     for name in forced:
@@ -77,7 +86,9 @@ def _equal_shares(program: Program) -> bool:
     return r in (1, 2, 4) and set(program.shares) == {n // r}
 
 
-def check(program: Program, workers: Workers, wanted: dict[str, list[Mode]]) -> tuple[list[Difference], Any]:
+def check(
+    program: Program, workers: Workers, wanted: dict[str, list[Mode]]
+) -> tuple[list[Difference], Any]:
     """All differences of one program, and the outcomes by (environment, mode)."""
     answers = workers.run(program, wanted)
     outcomes = {
@@ -106,7 +117,9 @@ def check(program: Program, workers: Workers, wanted: dict[str, list[Mode]]) -> 
 # ---- numbers ----
 
 
-def against_interpreter(program: Program, mode: Mode, outcome: Outcome, name: str) -> list[Difference]:
+def against_interpreter(
+    program: Program, mode: Mode, outcome: Outcome, name: str
+) -> list[Difference]:
     """Values, derivatives and variables of each step."""
     weights = variable_data(program)
     optimizer = next((Optimizer(u[1]) for u in program.updates if u[0] == "apply"), None)
@@ -132,20 +145,26 @@ def _summed(gradients: list[list[np.ndarray] | None]) -> list[np.ndarray | None]
 
 
 def _step(
-    program: Program, mode: Mode, step: dict[str, Any], xs: list[np.ndarray], weights: list[np.ndarray],
+    program: Program,
+    mode: Mode,
+    step: dict[str, Any],
+    xs: list[np.ndarray],
+    weights: list[np.ndarray],
     place: str,
-) -> list[Difference]:  # fmt: skip
+) -> list[Difference]:
     ends = np.cumsum(mode.shares)
     for r, (end, n) in enumerate(zip(ends, mode.shares, strict=True)):
         rows = [_wide(x[end - n : end]) for x in xs]
         share, moved = (
             interpret(
-                program, *_moved(program, rows, weights, r, by),
+                program,
+                *_moved(program, rows, weights, r, by),
                 (_all_wide(direction(program, 0)), _all_wide(direction(program, 1))),
-                sum(mode.shares), len(mode.shares),
+                sum(mode.shares),
+                len(mode.shares),
             )
             for by in (0.0, ROUNDING[program.dtype][1])
-        )  # fmt: skip
+        )
         where = f"replica {r}, {place}"
         for name, parts in zip([*program.outputs, "loss"], step["values"], strict=True):
             part = parts[r] if len(parts) > 1 else parts[0]
@@ -205,7 +224,12 @@ def _compare(found: np.ndarray, expected: np.ndarray, room: np.ndarray) -> str:
 
 
 def _derivative(
-    program: Program, found: list[list[np.ndarray] | None], replica: int, share: Share, moved: Share, order: str
+    program: Program,
+    found: list[list[np.ndarray] | None],
+    replica: int,
+    share: Share,
+    moved: Share,
+    order: str,
 ) -> str:
     """Along the direction: one number for all elements of all gradients."""
     along = direction(program, 0 if order == "first" else 1)
@@ -219,12 +243,14 @@ def _derivative(
         size += float(np.abs(terms).sum())
     expected, other = getattr(share, order), getattr(moved, order)
     room = ROUNDING[program.dtype][0] * (size + 1e-3) + 1000 * abs(other - expected)
-    if not np.isfinite(expected) or not np.isfinite(room) and np.isfinite(total):
+    if not np.isfinite(expected) or (not np.isfinite(room) and np.isfinite(total)):
         return ""
     if abs(total - expected) <= room:
         return ""
     none = [f"w{i}" for i, parts in enumerate(found) if parts is None]
-    return f"along the direction {total!r}, should be {expected!r}" + (f" (None: {none})" if none else "")
+    return f"along the direction {total!r}, should be {expected!r}" + (
+        f" (None: {none})" if none else ""
+    )
 
 
 # ---- bits ----
@@ -261,6 +287,8 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
         return "all" if single and switches["function_and_run"] else ""
     if not program.is_local() or not switches["replicas"]:
         return ""
+    if not program.examples and not switches["replicas_of_plain_arrays"]:
+        return ""
     if any(len(set(mode.shares)) > 1 or mode.shares[0] < 3 for mode in (m, k)):
         return ""
     if not switches["replicas_without_promise"]:
@@ -276,7 +304,9 @@ def _unequal(program: Program, a: Outcome, b: Outcome, across: str) -> str:
         for i, (w, v) in enumerate(zip(one["w"], other["w"], strict=True)):
             if w.tobytes() != v.tobytes():
                 return f"w{i} after step {number}: {_first(w, v)}"
-        for name, x, y in zip([*program.outputs, "loss"], one["values"], other["values"], strict=True):
+        for name, x, y in zip(
+            [*program.outputs, "loss"], one["values"], other["values"], strict=True
+        ):
             if across == "joined":
                 if name == "loss" or types[name].axis < 0:
                     continue
@@ -289,7 +319,8 @@ def _unequal(program: Program, a: Outcome, b: Outcome, across: str) -> str:
         for which in ("g", "h"):
             for i, (x, y) in enumerate(zip(one[which], other[which], strict=True)):
                 if _bytes(_or_zeros(x, y)) != _bytes(_or_zeros(y, x)):
-                    return f"{which}[{i}] in step {number}: {_first(x[0], y[0]) if x and y else 'None'}"
+                    said = _first(x[0], y[0]) if x and y else "None"
+                    return f"{which}[{i}] in step {number}: {said}"
     return ""
 
 

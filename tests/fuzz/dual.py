@@ -113,7 +113,9 @@ def reduce_extreme(x: Number, axes: tuple[int, ...], keep: bool, largest: bool) 
     best = (np.max if largest else np.min)(value, axis=axes, keepdims=True)
     chosen = (value == best).astype(np.float64)
     chosen /= chosen.sum(axis=axes, keepdims=True)
-    return linear(lambda v: np.sum(np.where(chosen > 0, v * chosen, 0.0), axis=axes, keepdims=keep), x)
+    return linear(
+        lambda v: np.sum(np.where(chosen > 0, v * chosen, 0.0), axis=axes, keepdims=keep), x
+    )
 
 
 def reduce_prod(x: Number, axis: int, keep: bool) -> Number:
@@ -227,7 +229,10 @@ _ROOT = 2 / math.sqrt(math.pi)
 FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[Number], Number]]] = {
     "exp": (np.exp, _f("exp")),
     "log": (np.log, _f("reciprocal")),
-    "reciprocal": (lambda x: 1 / x, lambda x: mul(-1.0, mul(unary("reciprocal", x), unary("reciprocal", x)))),
+    "reciprocal": (
+        lambda x: 1 / x,
+        lambda x: mul(-1.0, mul(unary("reciprocal", x), unary("reciprocal", x))),
+    ),
     "tanh": (np.tanh, _one_minus_square("tanh")),
     "sigmoid": (_sigmoid, lambda x: mul(unary("sigmoid", x), sub(1.0, unary("sigmoid", x)))),
     "softplus": (lambda x: np.logaddexp(0, x), _f("sigmoid")),
@@ -239,7 +244,10 @@ FUNCTIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[Number]
     "abs": (np.abs, _constant(np.sign)),
     "relu": (lambda x: np.maximum(x, 0), _constant(lambda x: x > 0)),
     "sqrt": (np.sqrt, lambda x: _power(x, 0.5, "rsqrt")),
-    "rsqrt": (lambda x: 1 / np.sqrt(x), lambda x: mul(-0.5, mul(unary("rsqrt", x), unary("reciprocal", x)))),
+    "rsqrt": (
+        lambda x: 1 / np.sqrt(x),
+        lambda x: mul(-0.5, mul(unary("rsqrt", x), unary("reciprocal", x))),
+    ),
     "atan": (np.arctan, lambda x: unary("reciprocal", add(1.0, mul(x, x)))),
     "asinh": (np.arcsinh, lambda x: unary("rsqrt", add(1.0, mul(x, x)))),
     "expm1": (np.expm1, _f("exp")),

@@ -16,6 +16,8 @@ DRAWN = {
 EQUAL_BITS = {
     # 1, 2 and 4 replicas with equal shares, where explain() promises them.
     "replicas": True,
+    # The same where the inputs do not say which axis counts examples.
+    "replicas_of_plain_arrays": False,
     # The same where explain() does not, though no example depends on another one.
     "replicas_without_promise": False,
     # Operations one at a time beside a traced function, with plain arrays and no strategy.

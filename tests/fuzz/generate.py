@@ -143,9 +143,13 @@ class Draw:
 def _losses(g: Draw) -> list[tuple[str, str]]:
     losses = []
     averaged = [
-        s.out for s in g.body if s.type.kind == "f" and s.type.shape[:1] == (N(),) and s.type.local
+        s.out
+        for s in g.body
+        if s.type.kind == "f"
+        and s.type.shape[:1] == (N(),)
+        and s.type.local
         and 0 not in s.type.shape
-    ]  # fmt: skip
+    ]
     others = [s.out for s in g.body if s.type.kind == "f" and s.out not in averaged]
     if averaged:
         losses.append(("average", g.rng.choice(averaged[-3:])))
@@ -178,7 +182,13 @@ def reached(program: Program) -> set[str]:
     """The variables that the loss depends on, by derivatives that need not be zero."""
     found = {name for _, name in program.losses}
     for s in reversed(program.body):
-        flat = s.op in ("argmax", "one_hot") or s.attrs.get("fn") in ("stop", "sign", "floor", "ceil", "round")
+        flat = s.op in ("argmax", "one_hot") or s.attrs.get("fn") in (
+            "stop",
+            "sign",
+            "floor",
+            "ceil",
+            "round",
+        )
         if s.out in found and not flat:
             # Of a branch or of rounds that may not run, what runs in any case.
             found |= set(s.inputs[:1]) if s.op in ("cond", "while") else set(names_in(s))
@@ -197,9 +207,16 @@ def generate(seed: int, large: bool = False) -> Program:
         if not losses or not g.variables or not g.body:
             continue
         program = Program(
-            seed=seed, dtype=g.dtype, shares=g.shares, inputs=g.inputs, variables=g.variables,
-            body=g.body, losses=losses, updates=[], outputs=[],
-        )  # fmt: skip
+            seed=seed,
+            dtype=g.dtype,
+            shares=g.shares,
+            inputs=g.inputs,
+            variables=g.variables,
+            body=g.body,
+            losses=losses,
+            updates=[],
+            outputs=[],
+        )
         connected = reached(program)
         if not connected:
             continue
@@ -208,5 +225,6 @@ def generate(seed: int, large: bool = False) -> Program:
         program.second = g.rng.random() < 0.4
         program.updates = _updates(g)
         program.steps = g.rng.choice([1, 1, 2, 3])
+        program.examples = g.rng.random() < 0.8
         return program
     raise AssertionError(f"no program for seed {seed}")

@@ -64,9 +64,13 @@ def _loss(kind: str, x: Number, total: int, replicas: int) -> Number:
 
 
 def interpret(
-    program: Program, xs: Arrays, weights: Arrays, directions: tuple[Arrays, Arrays],
-    total: int, replicas: int,
-) -> Share:  # fmt: skip
+    program: Program,
+    xs: Arrays,
+    weights: Arrays,
+    directions: tuple[Arrays, Arrays],
+    total: int,
+    replicas: int,
+) -> Share:
     """One replica's step, up to the derivatives of its loss."""
     duals: list[Number] = [Dual(w, d, 1) for w, d in zip(weights, directions[0], strict=True)]
     if program.second:
@@ -115,7 +119,10 @@ class Optimizer:
 
 
 def update(
-    program: Program, weights: Arrays, gradients: list[np.ndarray | None], optimizer: Optimizer | None
+    program: Program,
+    weights: Arrays,
+    gradients: list[np.ndarray | None],
+    optimizer: Optimizer | None,
 ) -> Arrays:
     """The variables after a step whose summed gradients are given."""
     w = [np.asarray(x, np.float64) for x in weights]

@@ -44,7 +44,9 @@ class Worker:
         limit: Seconds after which a program counts as hanging.
     """
 
-    def __init__(self, environment: str, package: pathlib.Path = PACKAGE, limit: float = 120) -> None:
+    def __init__(
+        self, environment: str, package: pathlib.Path = PACKAGE, limit: float = 120
+    ) -> None:
         self.environment, self.package, self.limit = environment, package, limit
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -54,8 +56,11 @@ class Worker:
         settings |= ENVIRONMENTS[self.environment]
         return subprocess.Popen(
             [sys.executable, "-c", "from fuzz.worker import main; main()"],
-            env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            env=settings,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
 
     def ask(self, program: Program, modes: list[Mode]) -> None:
         """Sends a program; `answer` gets the outcomes."""
@@ -78,7 +83,9 @@ class Worker:
             said = f"Hang: no answer within {self.limit} s"
         else:
             code = process.wait()
-            said = f"Crash: the process ended with {signal.Signals(-code).name if code < 0 else code}"
+            said = (
+                f"Crash: the process ended with {signal.Signals(-code).name if code < 0 else code}"
+            )
         self.close()
         return [Outcome([], said) for _ in self.modes]
 

@@ -77,6 +77,7 @@ class Program:
         outputs: Names of values that are returned.
         second: Whether second derivatives are taken as well.
         steps: How often it runs.
+        examples: Whether the inputs say which axis counts examples, as those of a dataset do.
     """
 
     seed: int
@@ -90,6 +91,7 @@ class Program:
     outputs: list[str]
     second: bool = False
     steps: int = 1
+    examples: bool = True
 
     def types(self) -> dict[str, Type]:
         found = {f"x{i}": t for i, t in enumerate(self.inputs)}
@@ -99,7 +101,9 @@ class Program:
     def is_local(self) -> bool:
         """Whether its results do not depend on how examples are shared among replicas."""
         types = self.types()
-        return all(types[s.out].local for s in self.body) and all(k != "sum" for k, _ in self.losses)
+        return all(types[s.out].local for s in self.body) and all(
+            k != "sum" for k, _ in self.losses
+        )
 
     def uses_of_variables(self) -> dict[str, int]:
         counts = {f"w{i}": 0 for i in range(len(self.variables))}

@@ -17,6 +17,7 @@ import pathlib
 import random
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,7 +39,9 @@ class Report:
     """What many programs showed."""
 
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    paths: collections.Counter[tuple[str, str]] = dataclasses.field(default_factory=collections.Counter)
+    paths: collections.Counter[tuple[str, str]] = dataclasses.field(
+        default_factory=collections.Counter
+    )
     failures: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, other: Report) -> None:
@@ -87,15 +90,23 @@ def work(job: int, options: Any, results: Any) -> None:
     workers = Workers(options.package, options.limit)
     end = time.monotonic() + options.time
     seed, last = options.seed + job, options.seed + options.programs
-    while time.monotonic() < end and seed < last:
-        report = Report()
-        one(seed, workers, report, options.shrink)
-        results.put(report)
-        if report.failures and options.first:
-            break
-        seed += options.jobs
-    workers.close()
-    results.put(None)
+    try:
+        while time.monotonic() < end and seed < last:
+            report = Report()
+            try:
+                if seed in options.skip:
+                    continue
+                one(seed, workers, report, options.shrink)
+            except Exception:
+                report.failures.append(f"seed {seed}: the fuzzer\n{traceback.format_exc()}")
+            finally:
+                seed += options.jobs
+            results.put(report)
+            if report.failures and options.first:
+                break
+    finally:
+        workers.close()
+        results.put(None)
 
 
 def collect(options: Any) -> Report:
@@ -118,7 +129,10 @@ def collect(options: Any) -> Report:
             print(f"\n==== {failure}", flush=True)
         if time.monotonic() - told > 60:
             told = time.monotonic()
-            print(f"{total.counts['programs']} programs, {len(total.failures)} differences", flush=True)
+            print(
+                f"{total.counts['programs']} programs, {len(total.failures)} differences",
+                flush=True,
+            )
         if report.failures and options.first:
             break
     for job in jobs:
@@ -146,6 +160,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--limit", type=float, default=120, help="seconds until a program hangs")
     parser.add_argument("--shrink", type=float, default=60, help="seconds for each difference")
+    parser.add_argument("--skip", type=int, nargs="*", default=[], help="seeds that are known")
     parser.add_argument("--first", action="store_true", help="stop at the first difference")
     parser.add_argument("--package", type=pathlib.Path, default=PACKAGE, help="where samegrad is")
     options = parser.parse_args()

@@ -30,7 +30,10 @@ def shrink(
     def fails(candidate: Program, modes: Modes) -> Difference | None:
         if time.monotonic() > end or not retyped(candidate):
             return None
-        differences, _ = check(candidate, workers, modes)
+        try:
+            differences, _ = check(candidate, workers, modes)
+        except Exception:  # it has no meaning for these shares
+            return None
         return next((d for d in differences if d.key() == key), None)
 
     for modes in _fewer_modes(wanted, found):
@@ -92,7 +95,9 @@ def _shapes(program: Program, n: int) -> dict[str, tuple[int, ...]]:
     values = {}
     for i, t in enumerate(program.inputs):
         shape = concrete(t.shape, n)
-        values[f"x{i}"] = rng.integers(0, t.high, shape) if t.kind == "i" else rng.normal(size=shape)
+        values[f"x{i}"] = (
+            rng.integers(0, t.high, shape) if t.kind == "i" else rng.normal(size=shape)
+        )
     for i, w in enumerate(program.variables):
         values[f"w{i}"] = rng.normal(size=w)
     env = Env(n, values, lambda: 9)
@@ -158,6 +163,8 @@ def _simpler(program: Program) -> Iterator[Program]:
             yield without_unused(candidate)
     if program.second:
         yield dataclasses.replace(copy.deepcopy(program), second=False)
+    if program.examples:
+        yield dataclasses.replace(copy.deepcopy(program), examples=False)
     if program.steps > 1:
         yield dataclasses.replace(copy.deepcopy(program), steps=program.steps - 1)
     if without_unused(copy.deepcopy(program)) != program:

@@ -113,6 +113,8 @@ def text(program: Program, mode: str = "run") -> str:
     else:
         out += "\ndef draw64(stream, *shape):\n"
         out += f"    return np.random.default_rng([{program.seed}, stream]).normal(size=shape)\n"
+    out += "\ndef rows(x):\n    return tf.constant(x)"
+    out += "._as_examples(0, 1)\n" if program.examples else "\n"
     out += f"\nn = {sum(program.shares)}\n"
     for i, t in enumerate(program.inputs):
         out += _input_text(i, t, program) + "\n"
@@ -124,16 +126,16 @@ def text(program: Program, mode: str = "run") -> str:
     if mode in ("eager", "function"):
         out += setup_text(program) + "\n" + step_text(program)
         call = "step" if mode == "eager" else "tf.function(step)"
-        return out + f"\nprint({call}(*map(tf.constant, ({names},))))\n"
-    bounds = [sum(program.shares[:i]) for i in range(len(program.shares) + 1)]
+        return out + f"\nprint({call}(*map(rows, ({names},))))\n"
+    bounds = [sum(program.shares[:i]) for i in range(1, len(program.shares))]
     out += f"strategy = tf.distribute.MirroredStrategy(replicas={len(program.shares)})\n"
     setup = setup_text(program).replace("\n", "\n    ").rstrip()
     out += f"with strategy.scope():\n    {setup}\n\n" + step_text(program)
     out += f"""
-bounds = {bounds}
 def share(x):
+    parts = np.split(x, {bounds})
     return strategy.experimental_distribute_values_from_function(
-        lambda c: tf.constant(x[bounds[c.replica_id_in_sync_group]:][: {list(program.shares)}[c.replica_id_in_sync_group]]))
+        lambda c: rows(parts[c.replica_id_in_sync_group]))
 
 print(strategy.run(step, args=tuple(map(share, ({names},)))))
 """

@@ -112,12 +112,19 @@ class Runner:
         tf = self.tf
         streams = {1000 + i: w for i, w in enumerate(variable_data(program))}
         space: dict[str, Any] = {
-            "tf": tf, "np": np, "FLOAT": getattr(tf, program.dtype),
+            "tf": tf,
+            "np": np,
+            "FLOAT": getattr(tf, program.dtype),
             "directions": direction(program, 0),
-        }  # fmt: skip
+        }
         setup = setup_text(program)
         for stream in streams:  # variables are made of data that is here already
-            setup = re.sub(rf"tf\.Variable\(\(draw64\({stream}.*$", f"tf.Variable(data[{stream}])", setup, flags=re.M)
+            setup = re.sub(
+                rf"tf\.Variable\(\(draw64\({stream}.*$",
+                f"tf.Variable(data[{stream}])",
+                setup,
+                flags=re.M,
+            )
         space["data"] = streams
         strategy = None
         if mode.kind.startswith("run"):
@@ -129,15 +136,20 @@ class Runner:
         exec(compile(step_text(program), "<program>", "exec"), space)
         call = self._callable(space["step"], mode, strategy)
         for number in range(program.steps):
-            arguments = [self._argument(x, mode, strategy) for x in input_data(program, number)]
+            arguments = [
+                self._argument(x, program.examples, mode, strategy)
+                for x in input_data(program, number)
+            ]
             values, g, h = call(*arguments)
             after = [space[f"w{i}"].numpy() for i in range(len(program.variables))]
             outcome.steps.append(
                 {
-                    "values": [_parts(v) for v in values], "g": [_parts(v) for v in g],
-                    "h": [_parts(v) for v in h], "w": after,
+                    "values": [_parts(v) for v in values],
+                    "g": [_parts(v) for v in g],
+                    "h": [_parts(v) for v in h],
+                    "w": after,
                 }
-            )  # fmt: skip
+            )
 
     def _callable(self, step: Any, mode: Mode, strategy: Any) -> Any:
         if mode.kind == "eager":
@@ -148,13 +160,17 @@ class Runner:
             return lambda *args: strategy.run(step, args=args)
         return self.tf.function(lambda *args: strategy.run(step, args=args))
 
-    def _argument(self, x: np.ndarray, mode: Mode, strategy: Any) -> Any:
+    def _argument(self, x: np.ndarray, examples: bool, mode: Mode, strategy: Any) -> Any:
+        def tensor(part: np.ndarray) -> Any:
+            made = self.tf.constant(part)
+            return made._as_examples(0, 1) if examples else made
+
         if strategy is None:
-            return self.tf.constant(x)
+            return tensor(x)
         ends = np.cumsum(mode.shares)
         parts = [x[end - n : end] for end, n in zip(ends, mode.shares, strict=True)]
         return strategy.experimental_distribute_values_from_function(
-            lambda context: self.tf.constant(parts[context.replica_id_in_sync_group])
+            lambda context: tensor(parts[context.replica_id_in_sync_group])
         )
 
 

@@ -57,8 +57,14 @@ UNARY: dict[str, tuple[str, Callable[[Number], Number]]] = {
     "expm1": ("tf.math.expm1(0.25 * {0})", lambda x: unary("expm1", mul(0.25, x))),
     "log1p": ("tf.math.log1p(tf.square({0}))", lambda x: unary("log1p", unary("square", x))),
     "log": ("tf.math.log(tf.abs({0}) + 0.5)", lambda x: unary("log", add(0.5, unary("abs", x)))),
-    "sqrt": ("tf.sqrt(tf.square({0}) + 0.25)", lambda x: unary("sqrt", add(0.25, unary("square", x)))),
-    "rsqrt": ("tf.math.rsqrt(tf.square({0}) + 0.5)", lambda x: unary("rsqrt", add(0.5, unary("square", x)))),
+    "sqrt": (
+        "tf.sqrt(tf.square({0}) + 0.25)",
+        lambda x: unary("sqrt", add(0.25, unary("square", x))),
+    ),
+    "rsqrt": (
+        "tf.math.rsqrt(tf.square({0}) + 0.5)",
+        lambda x: unary("rsqrt", add(0.5, unary("square", x))),
+    ),
     "reciprocal": (
         "tf.math.reciprocal(1.5 + tf.sin({0}))",
         lambda x: unary("reciprocal", add(1.5, unary("sin", x))),
@@ -67,7 +73,10 @@ UNARY: dict[str, tuple[str, Callable[[Number], Number]]] = {
     "selu": ("tf.nn.selu({0})", _selu),
     "gelu": ("tf.nn.gelu({0})", _gelu),
     "silu": ("tf.nn.silu({0})", lambda x: mul(x, unary("sigmoid", x))),
-    "leaky_relu": ("tf.nn.leaky_relu({0}, 0.25)", lambda x: select(value_of(x) > 0, x, mul(0.25, x))),
+    "leaky_relu": (
+        "tf.nn.leaky_relu({0}, 0.25)",
+        lambda x: select(value_of(x) > 0, x, mul(0.25, x)),
+    ),
     "softsign": ("tf.nn.softsign({0})", lambda x: div(x, add(1.0, unary("abs", x)))),
     "floor": ("tf.floor(4.0 * {0})", lambda x: unary("floor", mul(4.0, x))),
     "ceil": ("tf.math.ceil(4.0 * {0})", lambda x: unary("ceil", mul(4.0, x))),
@@ -185,21 +194,30 @@ def _draw_mask(g: Draw) -> Drawn | None:
 
 ROWS = [
     Op(
-        "unary", _draw_unary,
+        "unary",
+        _draw_unary,
         lambda out, i, a: [f"{out} = " + UNARY[a["fn"]][0].format(*i)],
-        lambda v, a, _: UNARY[a["fn"]][1](v[0]), weight=6,
+        lambda v, a, _: UNARY[a["fn"]][1](v[0]),
+        weight=6,
     ),
     Op(
-        "binary", _draw_binary,
+        "binary",
+        _draw_binary,
         lambda out, i, a: [f"{out} = " + BINARY[a["fn"]][0].format(*i)],
-        lambda v, a, _: BINARY[a["fn"]][1](*v), weight=6,
+        lambda v, a, _: BINARY[a["fn"]][1](*v),
+        weight=6,
     ),
     Op(
-        "where", _draw_where, line("tf.where(tf.{fn}({0}, {1}), {0}, 0.5 * {1})"),
-        lambda v, a, _: _where(v, a), weight=1.5,
+        "where",
+        _draw_where,
+        line("tf.where(tf.{fn}({0}, {1}), {0}, 0.5 * {1})"),
+        lambda v, a, _: _where(v, a),
+        weight=1.5,
     ),
     Op(
-        "mask", _draw_mask, line("{0} * tf.cast({0} > 0.25, {0}.dtype)"),
+        "mask",
+        _draw_mask,
+        line("{0} * tf.cast({0} > 0.25, {0}.dtype)"),
         lambda v, a, _: mul(v[0], (value_of(v[0]) > 0.25).astype(float)),
     ),
-]  # fmt: skip
+]

@@ -29,7 +29,11 @@ def _chain(g: Draw, t: Type, smooth: bool = False) -> list[str]:
         elif isinstance(last, int) and g.rng.random() < 0.35:
             chain.append("times:" + g.variable((last,)))
         else:
-            names = TAME if smooth else [n for n in UNARY if n not in ("square", "sinh", "cosh", "expm1")]
+            names = (
+                TAME
+                if smooth
+                else [n for n in UNARY if n not in ("square", "sinh", "cosh", "expm1")]
+            )
             chain.append(g.rng.choice(names))
     return chain
 
@@ -159,14 +163,21 @@ def _draw_power(g: Draw) -> Drawn | None:
 
 
 ROWS = [
-    Op("call", _draw_call, _call_text, lambda v, a, e: chain_meaning(a["chains"][0], v[0], e), 1.5,
-       feature="calls"),
+    Op(
+        "call",
+        _draw_call,
+        _call_text,
+        lambda v, a, e: chain_meaning(a["chains"][0], v[0], e),
+        1.5,
+        feature="calls",
+    ),
     Op("cond", _draw_cond, _cond_text, _cond),
     Op("while", _draw_while, _while_text, _while, feature="while"),
     Op("inner_tape", _draw_tape, _tape_text, _tape, 1.2),
     Op(
-        "weight_twice", _draw_power,
+        "weight_twice",
+        _draw_power,
         lambda out, i, a: [f"{out} = tf.tanh({i[0]} * {i[1]}) + {i[0]} * tf.square({i[1]})"],
         lambda v, a, _: add(unary("tanh", mul(v[0], v[1])), mul(v[0], unary("square", v[1]))),
     ),
-]  # fmt: skip
+]

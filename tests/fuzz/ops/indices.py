@@ -48,7 +48,11 @@ def _draw_one_hot(g: Draw) -> Drawn | None:
     depth = t.high + g.rng.choice([0, 0, -1, 2])
     if depth < 1 or g.too_big((*t.shape, depth)):
         return None
-    attrs = {"depth": depth, "on": g.rng.choice([1.0, 0.9000001, 3.0]), "off": g.rng.choice([0.0, 0.1])}
+    attrs = {
+        "depth": depth,
+        "on": g.rng.choice([1.0, 0.9000001, 3.0]),
+        "off": g.rng.choice([0.0, 0.1]),
+    }
     return (i,), attrs, Type((*t.shape, depth), local=t.local)
 
 
@@ -59,9 +63,14 @@ def _one_hot(x: np.ndarray, attrs: dict) -> np.ndarray:  # type: ignore[type-arg
 
 def _draw_argmax(g: Draw) -> Drawn | None:
     x = g.pick(
-        lambda t: t.kind == "f" and t.axis == 0 and len(t.shape) > 1 and isinstance(t.shape[-1], int)
-        and 0 < t.shape[-1] < 5000
-    )  # fmt: skip
+        lambda t: (
+            t.kind == "f"
+            and t.axis == 0
+            and len(t.shape) > 1
+            and isinstance(t.shape[-1], int)
+            and 0 < t.shape[-1] < 5000
+        )
+    )
     if x is None:
         return None
     t = g.types[x]
@@ -77,9 +86,14 @@ def _draw_sparse(g: Draw) -> Drawn | None:
         return None
     labels = g.types[i]
     x = g.pick(
-        lambda t: t.kind == "f" and t.shape[:-1] == labels.shape and len(t.shape) == len(labels.shape) + 1
-        and isinstance(t.shape[-1], int) and t.shape[-1] >= labels.high
-    )  # fmt: skip
+        lambda t: (
+            t.kind == "f"
+            and t.shape[:-1] == labels.shape
+            and len(t.shape) == len(labels.shape) + 1
+            and isinstance(t.shape[-1], int)
+            and t.shape[-1] >= labels.high
+        )
+    )
     if x is None:
         return None
     return (i, x), {}, Type(labels.shape, local=labels.local and g.types[x].local)
@@ -94,9 +108,14 @@ def _sparse(v: list[Number]) -> Number:
 
 def _draw_dense_labels(g: Draw) -> Drawn | None:
     x = g.pick(
-        lambda t: t.kind == "f" and t.axis == 0 and len(t.shape) >= 2 and isinstance(t.shape[-1], int)
-        and t.shape[-1] > 0
-    )  # fmt: skip
+        lambda t: (
+            t.kind == "f"
+            and t.axis == 0
+            and len(t.shape) >= 2
+            and isinstance(t.shape[-1], int)
+            and t.shape[-1] > 0
+        )
+    )
     if x is None:
         return None
     t = g.types[x]
@@ -133,43 +152,63 @@ def _eye(x: Number) -> Number:
 
 ROWS = [
     Op(
-        "embedding", _draw_embedding, line("tf.gather({0}, {1})"),
-        lambda v, a, _: linear(lambda w: w[value_of(v[1]).astype(int)], v[0]), weight=2.5,
+        "embedding",
+        _draw_embedding,
+        line("tf.gather({0}, {1})"),
+        lambda v, a, _: linear(lambda w: w[value_of(v[1]).astype(int)], v[0]),
+        weight=2.5,
     ),
     Op(
-        "take", _draw_take, line("tf.gather({0}, {at}, axis={axis})"),
-        lambda v, a, _: linear(lambda x: np.take(x, a["at"], a["axis"]), v[0]), weight=1.5,
+        "take",
+        _draw_take,
+        line("tf.gather({0}, {at}, axis={axis})"),
+        lambda v, a, _: linear(lambda x: np.take(x, a["at"], a["axis"]), v[0]),
+        weight=1.5,
     ),
     Op(
-        "one_hot", _draw_one_hot,
+        "one_hot",
+        _draw_one_hot,
         line("tf.one_hot({0}, {depth}, on_value={on}, off_value={off}, dtype=FLOAT)"),
         lambda v, a, _: _one_hot(value_of(v[0]), a),
     ),
     Op(
-        "argmax", _draw_argmax, line("tf.cast(tf.argmax({0}, axis=-1), tf.int32)"),
-        lambda v, a, _: np.argmax(value_of(v[0]), -1), weight=0.7,
+        "argmax",
+        _draw_argmax,
+        line("tf.cast(tf.argmax({0}, axis=-1), tf.int32)"),
+        lambda v, a, _: np.argmax(value_of(v[0]), -1),
+        weight=0.7,
     ),
     Op(
-        "sparse_cross_entropy", _draw_sparse,
+        "sparse_cross_entropy",
+        _draw_sparse,
         line("tf.nn.sparse_softmax_cross_entropy_with_logits({0}, {1})"),
-        lambda v, a, _: _sparse(v), weight=2,
+        lambda v, a, _: _sparse(v),
+        weight=2,
     ),
     Op(
-        "cross_entropy", _draw_dense_labels,
+        "cross_entropy",
+        _draw_dense_labels,
         line("tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax({0}), {1})"),
         lambda v, a, _: _dense_labels(v),
     ),
     Op(
-        "per_count", _draw_per_count, line("{0} / tf.cast(tf.shape({0})[0], {0}.dtype)"),
-        lambda v, a, _: mul(v[0], 1 / value_of(v[0]).shape[0]), weight=0.5, feature="counts_as_sizes",
+        "per_count",
+        _draw_per_count,
+        line("{0} / tf.cast(tf.shape({0})[0], {0}.dtype)"),
+        lambda v, a, _: mul(v[0], 1 / value_of(v[0]).shape[0]),
+        weight=0.5,
+        feature="counts_as_sizes",
     ),
     Op(
-        "eye", _draw_eye,
+        "eye",
+        _draw_eye,
         lambda out, i, a: [
             f"rows = tf.shape({i[0]})[0]",
             f"{out} = tf.matmul(2.0 * tf.eye(rows, dtype=FLOAT) + "
             f"0.5 * tf.ones([rows, rows], FLOAT), {i[0]})",
         ],
-        lambda v, a, _: _eye(v[0]), weight=0.4, feature="counts_as_sizes",
+        lambda v, a, _: _eye(v[0]),
+        weight=0.4,
+        feature="counts_as_sizes",
     ),
-]  # fmt: skip
+]

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 def _fixed(t: Type, *axes: int) -> bool:
     return len(t.shape) >= max(-a if a < 0 else a + 1 for a in axes) and all(
-        isinstance(t.shape[a], int) and t.shape[a] > 0 for a in axes  # type: ignore[operator]
+        isinstance(t.shape[a], int) and t.shape[a] > 0
+        for a in axes  # type: ignore[operator]
     )
 
 
 def _draw_dense(g: Draw) -> Drawn | None:
     """A value times a weight, by its last axis."""
-    x = g.pick(lambda t: t.kind == "f" and len(t.shape) >= 2 and _fixed(t, -1) and t.shape[-1] <= 4096)
+    x = g.pick(
+        lambda t: t.kind == "f" and len(t.shape) >= 2 and _fixed(t, -1) and t.shape[-1] <= 4096
+    )
     if x is None:
         return None
     t = g.types[x]
@@ -62,7 +65,12 @@ def _draw_batched(g: Draw) -> Drawn | None:
     ta, tb = g.rng.random() < 0.4, g.rng.random() < 0.5
 
     def fits(o: Type) -> bool:
-        if o.kind != "f" or o.shape[:-2] != t.shape[:-2] or len(o.shape) != len(t.shape) or not _fixed(o, -1, -2):
+        if (
+            o.kind != "f"
+            or o.shape[:-2] != t.shape[:-2]
+            or len(o.shape) != len(t.shape)
+            or not _fixed(o, -1, -2)
+        ):
             return False
         return o.shape[-1 if tb else -2] == (rows if ta else k)
 
@@ -78,10 +86,14 @@ def _draw_batched(g: Draw) -> Drawn | None:
 
 def _draw_gram(g: Draw) -> Drawn | None:
     """xᵀ·y over the examples: the tree's own product."""
-    x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1))
+    x = g.pick(
+        lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1)
+    )
     if x is None or not g.across_examples():
         return None
-    y = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1))
+    y = g.pick(
+        lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1)
+    )
     assert y is not None
     shape = (g.types[x].shape[1], g.types[y].shape[1])
     return (x, y), {}, Type(shape, local=False)
@@ -89,7 +101,9 @@ def _draw_gram(g: Draw) -> Drawn | None:
 
 def _draw_pairwise(g: Draw) -> Drawn | None:
     """x·yᵀ: each example with each other, then a mean over the others."""
-    x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1))
+    x = g.pick(
+        lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1)
+    )
     if x is None or not g.across_examples() or g.least_examples() == 0:
         return None
     return (x,), {}, Type((N(),), local=False)
@@ -115,12 +129,19 @@ def _draw_conv(g: Draw) -> Drawn | None:
     if kh * kw * c > 800:
         return None
     filters = g.size(16)
-    shape = (N(), dual.paddings(h, kh, stride, same)[0], dual.paddings(w, kw, stride, same)[0], filters)
+    shape = (
+        N(),
+        dual.paddings(h, kh, stride, same)[0],
+        dual.paddings(w, kw, stride, same)[0],
+        filters,
+    )
     if g.too_big(shape) or shape[1] < 1 or shape[2] < 1:
         return None
     f = g.variable((kh, kw, c, filters))
-    return (x, f), {"stride": stride, "same": same, "padding": "SAME" if same else "VALID"}, Type(
-        shape, local=g.types[x].local
+    return (
+        (x, f),
+        {"stride": stride, "same": same, "padding": "SAME" if same else "VALID"},
+        Type(shape, local=g.types[x].local),
     )
 
 
@@ -132,34 +153,59 @@ def _draw_pool(g: Draw) -> Drawn | None:
     assert isinstance(h, int) and isinstance(w, int)
     size = min(g.rng.randint(1, 3), h, w)
     same, stride = g.rng.random() < 0.5, g.rng.randint(1, 3)
-    shape = (N(), dual.paddings(h, size, stride, same)[0], dual.paddings(w, size, stride, same)[0], c)
+    shape = (
+        N(),
+        dual.paddings(h, size, stride, same)[0],
+        dual.paddings(w, size, stride, same)[0],
+        c,
+    )
     fn = g.rng.choice(["max_pool2d", "avg_pool2d"])
-    attrs = {"size": size, "stride": stride, "same": same, "padding": "SAME" if same else "VALID", "fn": fn}
+    attrs = {
+        "size": size,
+        "stride": stride,
+        "same": same,
+        "padding": "SAME" if same else "VALID",
+        "fn": fn,
+    }
     return (x,), attrs, Type(shape, local=g.types[x].local)
 
 
 ROWS = [
     Op("dense", _draw_dense, _dense_text, lambda v, a, _: _dense(v, a), weight=4),
     Op(
-        "matmul", _draw_batched, line("tf.matmul({0}, {1}, transpose_a={ta}, transpose_b={tb})"),
-        lambda v, a, _: dual.matmul(v[0], v[1], a["ta"], a["tb"]), weight=1.5,
+        "matmul",
+        _draw_batched,
+        line("tf.matmul({0}, {1}, transpose_a={ta}, transpose_b={tb})"),
+        lambda v, a, _: dual.matmul(v[0], v[1], a["ta"], a["tb"]),
+        weight=1.5,
     ),
     Op(
-        "gram", _draw_gram, line("tf.matmul({0}, {1}, transpose_a=True)"),
-        lambda v, a, _: dual.matmul(v[0], v[1], True, False), weight=0.7,
+        "gram",
+        _draw_gram,
+        line("tf.matmul({0}, {1}, transpose_a=True)"),
+        lambda v, a, _: dual.matmul(v[0], v[1], True, False),
+        weight=0.7,
     ),
     Op(
-        "pairwise", _draw_pairwise,
+        "pairwise",
+        _draw_pairwise,
         line("tf.reduce_logsumexp(0.25 * tf.matmul({0}, {0}, transpose_b=True), axis=1)"),
-        lambda v, a, _: _pairwise(v), weight=0.4, feature="counts_as_sizes",
+        lambda v, a, _: _pairwise(v),
+        weight=0.4,
+        feature="counts_as_sizes",
     ),
     Op(
-        "conv2d", _draw_conv, line("tf.nn.conv2d({0}, {1}, strides={stride}, padding='{padding}')"),
-        lambda v, a, _: dual.conv2d(v[0], v[1], a["stride"], a["same"]), weight=3,
+        "conv2d",
+        _draw_conv,
+        line("tf.nn.conv2d({0}, {1}, strides={stride}, padding='{padding}')"),
+        lambda v, a, _: dual.conv2d(v[0], v[1], a["stride"], a["same"]),
+        weight=3,
     ),
     Op(
-        "pool", _draw_pool, line("tf.nn.{fn}({0}, {size}, {stride}, '{padding}')"),
+        "pool",
+        _draw_pool,
+        line("tf.nn.{fn}({0}, {size}, {stride}, '{padding}')"),
         lambda v, a, _: dual.pool(v[0], a["size"], a["stride"], a["same"], a["fn"] == "max_pool2d"),
         weight=1.5,
     ),
-]  # fmt: skip
+]

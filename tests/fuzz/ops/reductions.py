@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     from fuzz.generate import Draw
 
 REDUCTIONS = [
-    "reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_logsumexp", "reduce_variance",
-]  # fmt: skip
+    "reduce_sum",
+    "reduce_mean",
+    "reduce_max",
+    "reduce_min",
+    "reduce_logsumexp",
+    "reduce_variance",
+]
 
 
 def _reduced(shape: tuple, axes: tuple[int, ...], keep: bool) -> tuple:  # type: ignore[type-arg]
@@ -40,7 +45,11 @@ def _draw(g: Draw) -> Drawn | None:
         fn = "reduce_sum"
     axes = tuple(sorted(axes))
     keep = g.rng.random() < 0.4
-    attrs = {"fn": ("math." if fn == "reduce_variance" else "") + fn, "axes": list(axes), "keep": keep}
+    attrs = {
+        "fn": ("math." if fn == "reduce_variance" else "") + fn,
+        "axes": list(axes),
+        "keep": keep,
+    }
     return (x,), attrs, Type(_reduced(t.shape, axes, keep), local=t.local and not across)
 
 
@@ -71,7 +80,9 @@ def _draw_prod(g: Draw) -> Drawn | None:
 
 def _draw_last(g: Draw) -> Drawn | None:
     x = g.pick(
-        lambda t: t.kind == "f" and len(t.shape) > 1 and isinstance(t.shape[-1], int) and t.shape[-1] > 0
+        lambda t: (
+            t.kind == "f" and len(t.shape) > 1 and isinstance(t.shape[-1], int) and t.shape[-1] > 0
+        )
     )
     if x is None:
         return None
@@ -115,25 +126,39 @@ def _draw_average(g: Draw) -> Drawn | None:
 ROWS = [
     Op("reduce", _draw, line("tf.{fn}({0}, axis={axes}, keepdims={keep})"), _meaning, weight=4),
     Op(
-        "reduce_prod", _draw_prod, line("tf.reduce_prod({0}, axis={axis}, keepdims={keep})"),
-        lambda v, a, _: dual.reduce_prod(v[0], a["axis"], a["keep"]), weight=0.6,
+        "reduce_prod",
+        _draw_prod,
+        line("tf.reduce_prod({0}, axis={axis}, keepdims={keep})"),
+        lambda v, a, _: dual.reduce_prod(v[0], a["axis"], a["keep"]),
+        weight=0.6,
     ),
     Op(
-        "softmax", _draw_last, line("tf.nn.softmax({0}, axis={axis})"),
+        "softmax",
+        _draw_last,
+        line("tf.nn.softmax({0}, axis={axis})"),
         lambda v, a, _: dual.softmax(v[0], a["axis"] % value_of(v[0]).ndim),
     ),
     Op(
-        "log_softmax", _draw_last, line("tf.nn.log_softmax({0}, axis={axis})"),
+        "log_softmax",
+        _draw_last,
+        line("tf.nn.log_softmax({0}, axis={axis})"),
         lambda v, a, _: dual.log_softmax(v[0], a["axis"] % value_of(v[0]).ndim),
     ),
     Op("normalize", _draw_normalize, _normalize_text, lambda v, a, _: _normalized(v[0])),
     Op(
-        "center", _draw_average, line("{0} - tf.reduce_mean({0}, axis=0, keepdims=True)"),
-        lambda v, a, _: sub(v[0], dual.reduce_mean(v[0], (0,), True)), weight=0.4,
+        "center",
+        _draw_average,
+        line("{0} - tf.reduce_mean({0}, axis=0, keepdims=True)"),
+        lambda v, a, _: sub(v[0], dual.reduce_mean(v[0], (0,), True)),
+        weight=0.4,
     ),
     Op(
-        "any", _draw_last, line("{0} * tf.cast(tf.reduce_any({0} > 1.0, axis={axis}, keepdims=True), {0}.dtype)"),
-        lambda v, a, _: mul(v[0], np.any(value_of(v[0]) > 1, axis=a["axis"], keepdims=True).astype(float)),
+        "any",
+        _draw_last,
+        line("{0} * tf.cast(tf.reduce_any({0} > 1.0, axis={axis}, keepdims=True), {0}.dtype)"),
+        lambda v, a, _: mul(
+            v[0], np.any(value_of(v[0]) > 1, axis=a["axis"], keepdims=True).astype(float)
+        ),
         weight=0.3,
     ),
-]  # fmt: skip
+]

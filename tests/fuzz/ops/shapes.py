@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from fuzz.generate import Draw
 
 
-def moved(f: Callable[[np.ndarray, Attrs], np.ndarray]) -> Callable[[list[Number], Attrs, Any], Number]:
+def moved(
+    f: Callable[[np.ndarray, Attrs], np.ndarray],
+) -> Callable[[list[Number], Attrs, Any], Number]:
     return lambda v, a, _: linear(lambda x: f(x, a), v[0])
 
 
@@ -53,7 +55,11 @@ def _draw_reshape(g: Draw) -> Drawn | None:
         shape = (lead, *_split_size(g, size))
     if len(shape) > 6:
         return None
-    return (x,), {"shape": [-1 if isinstance(d, N) else d for d in shape]}, Type(shape, local=t.local)
+    return (
+        (x,),
+        {"shape": [-1 if isinstance(d, N) else d for d in shape]},
+        Type(shape, local=t.local),
+    )
 
 
 def _draw_transpose(g: Draw) -> Drawn | None:
@@ -120,9 +126,13 @@ def _draw_concat(g: Draw) -> Drawn | None:
 
     def fits(o: Type) -> bool:
         return (
-            o.kind == "f" and len(o.shape) == len(t.shape) and isinstance(o.shape[axis], int)
-            and all(a == b for i, (a, b) in enumerate(zip(o.shape, t.shape, strict=True)) if i != axis)
-        )  # fmt: skip
+            o.kind == "f"
+            and len(o.shape) == len(t.shape)
+            and isinstance(o.shape[axis], int)
+            and all(
+                a == b for i, (a, b) in enumerate(zip(o.shape, t.shape, strict=True)) if i != axis
+            )
+        )
 
     names = [x] + [n for _ in range(g.rng.randint(1, 3)) if (n := g.pick(fits)) is not None]
     g.rng.shuffle(names)
@@ -154,8 +164,12 @@ def _draw_pad(g: Draw) -> Drawn | None:
     if x is None:
         return None
     t = g.types[x]
-    pads = [[0, 0] if isinstance(d, N) else [g.rng.randint(0, 2), g.rng.randint(0, 2)] for d in t.shape]
-    shape: Shape = tuple(d if isinstance(d, N) else d + sum(p) for d, p in zip(t.shape, pads, strict=True))
+    pads = [
+        [0, 0] if isinstance(d, N) else [g.rng.randint(0, 2), g.rng.randint(0, 2)] for d in t.shape
+    ]
+    shape: Shape = tuple(
+        d if isinstance(d, N) else d + sum(p) for d, p in zip(t.shape, pads, strict=True)
+    )
     if g.too_big(shape):
         return None
     value = g.rng.choice([0.0, 0.0, 1.0, 1.00000025, 0.1234567])
@@ -182,7 +196,9 @@ def _draw_tile(g: Draw) -> Drawn | None:
         return None
     t = g.types[x]
     times = [1 if isinstance(d, N) else g.rng.choice([1, 1, 2, 3]) for d in t.shape]
-    shape: Shape = tuple(d if isinstance(d, N) else d * k for d, k in zip(t.shape, times, strict=True))
+    shape: Shape = tuple(
+        d if isinstance(d, N) else d * k for d, k in zip(t.shape, times, strict=True)
+    )
     return None if g.too_big(shape) else ((x,), {"times": times}, Type(shape, local=t.local))
 
 
@@ -195,8 +211,14 @@ def _draw_repeat(g: Draw) -> Drawn | None:
     axis, times = g.rng.choice(axes) if axes else -1, g.rng.randint(1, 3)
     if axis < 0:
         return None
-    shape: Shape = tuple(d * times if i == axis and isinstance(d, int) else d for i, d in enumerate(t.shape))
-    return None if g.too_big(shape) else ((x,), {"axis": axis, "times": times}, Type(shape, local=t.local))
+    shape: Shape = tuple(
+        d * times if i == axis and isinstance(d, int) else d for i, d in enumerate(t.shape)
+    )
+    return (
+        None
+        if g.too_big(shape)
+        else ((x,), {"axis": axis, "times": times}, Type(shape, local=t.local))
+    )
 
 
 def _draw_expand(g: Draw) -> Drawn | None:
@@ -241,7 +263,13 @@ def _draw_split(g: Draw) -> Drawn | None:
     if x is None:
         return None
     t = g.types[x]
-    cuts = [(i, p) for i, d in enumerate(t.shape) if isinstance(d, int) for p in (2, 3) if d and d % p == 0]
+    cuts = [
+        (i, p)
+        for i, d in enumerate(t.shape)
+        if isinstance(d, int)
+        for p in (2, 3)
+        if d and d % p == 0
+    ]
     if not cuts:
         return None
     axis, parts = g.rng.choice(cuts)
@@ -255,50 +283,93 @@ def _draw_split(g: Draw) -> Drawn | None:
 
 ROWS = [
     Op(
-        "reshape", _draw_reshape, line("tf.reshape({0}, {shape})"),
-        moved(lambda x, a: x.reshape(_filled(x, a["shape"]))), weight=2.5,
+        "reshape",
+        _draw_reshape,
+        line("tf.reshape({0}, {shape})"),
+        moved(lambda x, a: x.reshape(_filled(x, a["shape"]))),
+        weight=2.5,
     ),
     Op(
-        "transpose", _draw_transpose, line("tf.transpose({0}, {perm})"),
-        moved(lambda x, a: np.transpose(x, a["perm"])), weight=1.5,
+        "transpose",
+        _draw_transpose,
+        line("tf.transpose({0}, {perm})"),
+        moved(lambda x, a: np.transpose(x, a["perm"])),
+        weight=1.5,
     ),
-    Op("slice", _draw_slice, line("{0}[{index}]"), moved(lambda x, a: x[_index(a["index"])]), weight=2),
     Op(
-        "concat", _draw_concat,
+        "slice",
+        _draw_slice,
+        line("{0}[{index}]"),
+        moved(lambda x, a: x[_index(a["index"])]),
+        weight=2,
+    ),
+    Op(
+        "concat",
+        _draw_concat,
         lambda out, i, a: [f"{out} = tf.concat([{', '.join(i)}], axis={a['axis']})"],
-        lambda v, a, _: linear(lambda *xs: np.concatenate(xs, a["axis"]), *v), weight=1.5,
+        lambda v, a, _: linear(lambda *xs: np.concatenate(xs, a["axis"]), *v),
+        weight=1.5,
     ),
     Op(
-        "stack", _draw_stack, line("tf.stack([{0}, {1}], axis={axis})"),
+        "stack",
+        _draw_stack,
+        line("tf.stack([{0}, {1}], axis={axis})"),
         lambda v, a, _: linear(lambda x, y: np.stack([x, y], a["axis"]), *v),
     ),
-    Op("pad", _draw_pad, line("tf.pad({0}, {pads}, constant_values={value})"), lambda v, a, _: _pad(v, a)),
-    Op("tile", _draw_tile, line("tf.tile({0}, {times})"), moved(lambda x, a: np.tile(x, a["times"]))),
     Op(
-        "repeat", _draw_repeat, line("tf.repeat({0}, {times}, axis={axis})"),
+        "pad",
+        _draw_pad,
+        line("tf.pad({0}, {pads}, constant_values={value})"),
+        lambda v, a, _: _pad(v, a),
+    ),
+    Op(
+        "tile",
+        _draw_tile,
+        line("tf.tile({0}, {times})"),
+        moved(lambda x, a: np.tile(x, a["times"])),
+    ),
+    Op(
+        "repeat",
+        _draw_repeat,
+        line("tf.repeat({0}, {times}, axis={axis})"),
         moved(lambda x, a: np.repeat(x, a["times"], a["axis"])),
     ),
     Op(
-        "expand_dims", _draw_expand, line("tf.expand_dims({0}, {axis})"),
-        moved(lambda x, a: np.expand_dims(x, a["axis"])), weight=0.7,
+        "expand_dims",
+        _draw_expand,
+        line("tf.expand_dims({0}, {axis})"),
+        moved(lambda x, a: np.expand_dims(x, a["axis"])),
+        weight=0.7,
     ),
     Op(
-        "squeeze", _draw_squeeze, line("tf.squeeze({0}, axis=[{axis}])"),
-        moved(lambda x, a: np.squeeze(x, a["axis"])), weight=0.7,
+        "squeeze",
+        _draw_squeeze,
+        line("tf.squeeze({0}, axis=[{axis}])"),
+        moved(lambda x, a: np.squeeze(x, a["axis"])),
+        weight=0.7,
     ),
     Op(
-        "broadcast_to", _draw_broadcast, line("tf.broadcast_to({0}, {shape})"),
-        moved(lambda x, a: np.broadcast_to(x, a["shape"]).copy()), weight=0.5,
+        "broadcast_to",
+        _draw_broadcast,
+        line("tf.broadcast_to({0}, {shape})"),
+        moved(lambda x, a: np.broadcast_to(x, a["shape"]).copy()),
+        weight=0.5,
     ),
     Op(
-        "reverse", _draw_reverse, line("tf.reverse({0}, [{axis}])"),
-        moved(lambda x, a: np.flip(x, a["axis"])), weight=0.7,
+        "reverse",
+        _draw_reverse,
+        line("tf.reverse({0}, [{axis}])"),
+        moved(lambda x, a: np.flip(x, a["axis"])),
+        weight=0.7,
     ),
     Op(
-        "split", _draw_split, line("tf.split({0}, {parts}, axis={axis})[{which}]"),
-        moved(lambda x, a: np.split(x, a["parts"], a["axis"])[a["which"]]), weight=0.7,
+        "split",
+        _draw_split,
+        line("tf.split({0}, {parts}, axis={axis})[{which}]"),
+        moved(lambda x, a: np.split(x, a["parts"], a["axis"])[a["which"]]),
+        weight=0.7,
     ),
-]  # fmt: skip
+]
 
 
 def _filled(x: np.ndarray, shape: list[int]) -> list[int]:

@@ -1,0 +1,181 @@
+"""Faults to plant: small patches of the sources, each of which the fuzzer must find.
+
+A patch is a short text that occurs once in its file, so that it stays where it belongs while the
+file changes around it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """One mistake.
+
+    Args:
+        name: What is wrong.
+        file: Where.
+        old: The text that is there.
+        new: What it becomes.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+FAULTS = [
+    Fault(
+        "a use is dropped in a gradient",
+        "cpp/autodiff/gradient.cpp",
+        'sum == kNoValue ? ct : b_("add", {sum, ct})',
+        "ct",
+    ),
+    Fault(
+        "the gradient of a broadcast operand is summed over too few axes",
+        "cpp/autodiff/gradient.cpp",
+        "const bool missing = axis < lead;",
+        "const bool missing = axis < lead - 1;",
+    ),
+    Fault(
+        "the tree is split off by one",
+        "cpp/base/order.h",
+        "return (n + 1) / 2;",
+        "return (n + 1) / 2 + (n > 8 ? 1 : 0);",
+    ),
+    Fault(
+        "replicas are summed in another order",
+        "cpp/runtime/all_reduce.cpp",
+        "context.base(r, input) + piece.begin",
+        "context.base((r + 1) % context.replicas(), input) + piece.begin",
+    ),
+    Fault(
+        "the last block of an all-reduce is left out",
+        "cpp/runtime/all_reduce.cpp",
+        "for (std::int64_t begin = 0; begin < n; begin += block)",
+        "for (std::int64_t begin = 0; begin < std::max(n - 1, std::int64_t(1)); begin += block)",
+    ),
+    Fault(
+        "facts of replica 0 in the loop of every replica",
+        "cpp/runtime/loop.cpp",
+        ".facts = context_.facts(chunk_.replica)",
+        ".facts = context_.facts(0)",
+    ),
+    Fault(
+        "two chunks are not joined",
+        "cpp/runtime/loop.cpp",
+        "if (last - first < 2) return;",
+        "if (last - first < 3) return;",
+    ),
+    Fault(
+        "tiles of live values overlap",
+        "cpp/runtime/layout.cpp",
+        "other.first <= piece.last && piece.first <= other.last",
+        "other.first < piece.last && piece.first < other.last",
+    ),
+    Fault(
+        "values of an inner loop live too short",
+        "cpp/runtime/layout.cpp",
+        "piece.last = std::max(piece.last, inner.end - 1);",
+        "(void)inner.end;",
+    ),
+    Fault(
+        "a variable is written before its last reader",
+        "cpp/plan/compile.cpp",
+        "if (reads_old && n != at && position[n] >= position[at]) direct = false;",
+        "(void)reads_old;",
+    ),
+    Fault(
+        "attributes do not count when equal nodes are merged",
+        "cpp/passes/eliminate.cpp",
+        'key += " " + name + "=" + to_string(value)',
+        'key += " " + name',
+    ),
+    Fault(
+        "operands change places in a fused loop",
+        "cpp/ops/fused.cpp",
+        "(at(0).data, at(1).data, out.data, n,",
+        "(at(1).data, at(0).data, out.data, n,",
+    ),
+    Fault(
+        "relu is lost in the epilogue of a product",
+        "cpp/ops/matmul_kernel.cpp",
+        "relu ? Activation::kRelu : Activation::kNone",
+        "relu && c.n > 1 ? Activation::kRelu : Activation::kNone",
+    ),
+    Fault(
+        "transpose goes back by the same permutation",
+        "cpp/ops/permute.cpp",
+        "inverse[std::size_t(perm[i])] = std::int64_t(i);",
+        "inverse[i] = perm[i];",
+    ),
+    Fault(
+        "the gradient of softmax lacks its mean",
+        "cpp/ops/softmax.cpp",
+        "y * (ct - sum_last(ct * y))",
+        "y * ct",
+    ),
+    Fault(
+        "relu lets a quarter of the gradient through where it is off",
+        "cpp/kernels/unary.def",
+        "select(y > 0.0, ct, zeros_like(ct)), -2.7",
+        "select(y > 0.0, ct, ct * 0.25), -2.7",
+    ),
+    Fault(
+        "the last row of a table cannot be looked up",
+        "cpp/ops/index_kernel.cpp",
+        "std::memcpy(y, x + index * bytes, std::size_t(bytes))",
+        "std::memcpy(y, x + std::min(index, std::max(size - 2, std::int64_t(0))) * bytes, "
+        "std::size_t(bytes))",
+    ),
+    Fault(
+        "an extreme's gradient is a little small",
+        "cpp/ops/reduce.cpp",
+        "select(chosen, ct / count, 0.0)",
+        "select(chosen, ct * count, 0.0) * 0.999",
+    ),
+    Fault(
+        "images are padded at the wrong side",
+        "cpp/ops/window.cpp",
+        "strides[0], strides[1], padding[0], padding[2]",
+        "strides[0], strides[1], padding[1], padding[2]",
+    ),
+    Fault(
+        "rounds of a loop are differentiated forwards",
+        "cpp/runtime/control.cpp",
+        "const History::Round& round = history->rounds[k];",
+        "const History::Round& round = history->rounds[history->rounds.size() - 1 - k];",
+    ),
+    Fault(
+        "rounds run on replicas that are done",
+        "cpp/runtime/control.cpp",
+        "run_body(0, arguments, step, everywhere)",
+        "run_body(0, arguments, step, true)",
+    ),
+    Fault(
+        "a local mean for the mean over all replicas",
+        "python/samegrad/nn/_loss_scaling.py",
+        "_inverse(_ops.global_size_of(losses, axes=(0,)), losses)",
+        "_inverse(_ops.size_of(losses, axes=(0,)), losses)",
+    ),
+    Fault(
+        "Adam's second moment takes the gradient itself",
+        "python/samegrad/keras/optimizers/_adam.py",
+        "(_ops.square(gradient) - slots",
+        "(gradient - slots",
+    ),
+    Fault(
+        "momentum forgets its past",
+        "python/samegrad/keras/optimizers/_sgd.py",
+        'slots["momentum"] * self.momentum - change',
+        'slots["momentum"] * self.momentum * 0.5 - change',
+    ),
+    Fault(
+        "assign_sub adds",
+        "python/samegrad/_variable.py",
+        "_core.write_variable(self._cell, _ops.sub(self._as_tensor(), change))",
+        "_core.write_variable(self._cell, _ops.add(self._as_tensor(), change))",
+    ),
+]
