@@ -17,7 +17,9 @@ bool fits(const ValueType& type, const Array& array) {
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
     if (type.shape[axis] != kRows && type.shape[axis] != array.shape()[axis]) return false;
   }
-  return !type.batched() || array.shape()[type.batch.axis] % type.batch.rows_per_example == 0;
+  return !type.batched() ||
+         array.shape()[type.batch.axis] % std::max<std::int64_t>(type.batch.rows_per_example, 1) ==
+             0;
 }
 
 }  // namespace
@@ -40,6 +42,20 @@ void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) c
     if (fits(type, array)) continue;
     fail(ErrorKind::kValue, "step", "argument ", index, " was traced as ", to_string(type),
          ": got ", name_of(array.dtype()), " ", to_string(array.shape()), ".");
+  }
+}
+
+void Step::check_bound(const std::vector<std::vector<std::int64_t>>& counts) const {
+  if (!fixed_) return;
+  const auto traced = traced_counts(program_.symbols);
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    const auto& known = traced[traced.size() == 1 ? 0 : r];
+    for (std::size_t s = 0; s < known.size(); ++s) {
+      check_value(!program_.symbols[s].fixed || counts[r][s] == known[s], "step",
+                  "the program is bound to ", known[s], " examples on replica ", r,
+                  ", whose number it looked at while it was traced: got ", counts[r][s],
+                  "; trace it for these arguments.");
+    }
   }
 }
 
@@ -68,6 +84,7 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
     }
   }
   complete_counts(program_.symbols, counts);
+  check_bound(counts);
   return counts;
 }
 

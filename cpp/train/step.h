@@ -33,6 +33,8 @@ class Step {
   Executable& executable(bool check_finite);
   // ValueError where arrays and program do not fit.
   Call call_of(const std::vector<std::vector<Array>>& arguments) const;
+  // ValueError if the program is bound to other counts.
+  void check_bound(const std::vector<std::vector<std::int64_t>>& counts) const;
   void check_argument(std::size_t index, const std::vector<Array>& arrays) const;
 
   Graph program_;
