@@ -105,13 +105,15 @@ Value sum_to_type(Builder& b, Value ct, const ValueType& operand_type, Value ope
   std::vector<std::int64_t> axes;
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
     const bool missing = axis < lead;
-    if (missing || (operand_type.shape[axis - lead] == 1 && type.shape[axis] != 1)) {
+    const auto& symbols = b.graph().symbols;
+    if (missing || (is_one(symbols, operand_type, axis - lead) && !is_one(symbols, type, axis))) {
       axes.push_back(axis);
     }
   }
-  if (axes.empty()) return ct;
-  Value sum = b("reduce_sum", {ct}, {{"axes", axes}, {"keepdims", true}});
-  return lead > 0 ? b("reshape_like", {sum, operand}) : sum;
+  const Value sum = axes.empty() ? ct : b("reduce_sum", {ct}, {{"axes", axes}, {"keepdims", true}});
+  const ValueType& made = b.type(sum);
+  const bool same = made.shape == operand_type.shape && made.batch == operand_type.batch;
+  return same ? sum : b("reshape_like", {sum, operand});
 }
 
 Values gradient(Builder& b, std::span<const Value> targets, std::span<const Value> seeds,

@@ -19,6 +19,10 @@ std::int64_t Shape::size(int first, int last) const {
   return product;
 }
 
+bool Shape::symbolic() const {
+  return std::any_of(begin(), end(), is_symbolic);
+}
+
 void Shape::push_back(std::int64_t dim) {
   insert(rank_, dim);
 }
@@ -44,9 +48,23 @@ std::string to_string(const Shape& shape) {
   std::string out = "(";
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (axis) out += ", ";
-    out += shape[axis] == kRows ? "?" : std::to_string(shape[axis]);
+    out += shape[axis] == kRows || is_symbolic(shape[axis]) ? "?" : std::to_string(shape[axis]);
   }
   return out + (shape.rank() == 1 ? ",)" : ")");
+}
+
+SliceRange slice_range(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t n) {
+  // A walk backwards may stop before the first element.
+  const std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+  const auto bound = [&](std::int64_t at, std::int64_t absent) {
+    if (at == INT64_MAX || at == INT64_MIN) return absent;
+    return std::clamp(at < 0 ? at + n : at, low, high);
+  };
+  const std::int64_t first = bound(begin, step > 0 ? low : high);
+  const std::int64_t last = bound(end, step > 0 ? high : low);
+  const std::int64_t distance = step > 0 ? last - first : first - last;
+  const std::int64_t width = step > 0 ? step : -step;
+  return {first, step, distance > 0 ? (distance + width - 1) / width : 0};
 }
 
 std::int64_t size_product(std::int64_t a, std::int64_t b) {

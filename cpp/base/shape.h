@@ -13,6 +13,11 @@ namespace samegrad {
 inline constexpr int kMaxRank = 8;
 // The size of an axis that grows with the number of examples, known when a plan runs.
 inline constexpr std::int64_t kRows = -1;
+// Any other size that follows from the number of examples is a symbol: kSymbols + its index.
+inline constexpr std::int64_t kSymbols = INT64_MIN / 2;
+constexpr bool is_symbolic(std::int64_t dim) {
+  return dim >= kSymbols && dim < kSymbols / 2;
+}
 
 class Shape {
  public:
@@ -27,7 +32,9 @@ class Shape {
   const std::int64_t* end() const { return dims_.data() + rank_; }
   std::span<const std::int64_t> dims() const { return {dims_.data(), std::size_t(rank_)}; }
 
-  // The number of elements; kRows must have been replaced.
+  // Whether a size other than that of the examples follows from their number.
+  bool symbolic() const;
+  // The number of elements; kRows and symbols must have been replaced.
   std::int64_t size() const { return size(0, rank_); }
   // The product of the axes first … last (not included).
   std::int64_t size(int first, int last) const;
@@ -42,10 +49,17 @@ class Shape {
   std::array<std::int64_t, kMaxRank> dims_{};
 };
 
-// "(2, 3)"; an axis of examples prints as "?".
+// "(2, 3)"; a size that follows from the number of examples prints as "?".
 std::string to_string(const Shape& shape);
 
-// a * b and a + b for sizes of 0 or more; MemoryError where no number holds the result.
+// The indices begin, begin + step, … of an axis of n elements that Python's slice chooses; a bound
+// of INT64_MIN or INT64_MAX is absent.
+struct SliceRange {
+  std::int64_t begin, step, count;
+};
+SliceRange slice_range(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t n);
+
+// a * b and a + b; MemoryError where no number holds the result.
 std::int64_t size_product(std::int64_t a, std::int64_t b);
 std::int64_t size_sum(std::int64_t a, std::int64_t b);
 

@@ -76,8 +76,9 @@ py::array numpy_view(const Array& array) {
 py::tuple shape_tuple(const Shape& shape) {
   py::tuple result(shape.rank());
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    result[std::size_t(axis)] =
-        shape[axis] == kRows ? py::object(py::none()) : py::int_(shape[axis]);
+    result[std::size_t(axis)] = shape[axis] == kRows || is_symbolic(shape[axis])
+                                    ? py::object(py::none())
+                                    : py::int_(shape[axis]);
   }
   return result;
 }

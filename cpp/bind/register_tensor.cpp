@@ -23,17 +23,63 @@ py::object example_axis(const Tensor& tensor) {
   return py::make_tuple(tensor.type.batch.axis, tensor.type.batch.rows_per_example);
 }
 
-// The size at hand; the program is bound to it from now on.
-std::int64_t fix_size(const Tensor& tensor, int axis) {
-  const std::int64_t dim = tensor.type.shape[axis];
-  if (dim != kRows) return dim;
-  const ExampleAxis& batch = tensor.type.batch;
-  return batch.rows_per_example * tensor.trace->fix_count(batch.symbol);
+// The symbols of what is being traced.
+std::vector<Symbol>& symbols() {
+  const std::shared_ptr<Trace> trace = current_trace();
+  if (!trace) {
+    fail(ErrorKind::kRuntime, "Dim",
+         "this size belongs to a function that is no longer traced: return tf.shape(x) from it.");
+  }
+  return trace->graph().symbols;
+}
+
+Size size(std::int64_t dim) {
+  return size_of(symbols(), dim);
+}
+
+// The number of times that b goes into a.
+std::int64_t size_quotient(std::int64_t a, std::int64_t b) {
+  check_value(b > 0, "Dim", "a size is divided by numbers above 0: got ", b, ".");
+  if (const auto exact = size(a).over(b)) return dim_of(symbols(), *exact);
+  Symbol quotient;
+  quotient.kind = Symbol::Kind::kQuotient;
+  quotient.parts = {int(dim_of(symbols(), size(a)) - kSymbols)};
+  quotient.step = b;
+  return kSymbols + derived_symbol(symbols(), std::move(quotient));
+}
+
+bool size_holds(const std::string& relation, std::int64_t a, std::int64_t b) {
+  const Size difference = size(a) - size(b);
+  const auto ask = [&](bool (*holds)(std::int64_t)) {
+    return decide(symbols(), "Dim", difference, holds);
+  };
+  if (relation == "eq") return ask([](std::int64_t n) { return n == 0; });
+  if (relation == "lt") return ask([](std::int64_t n) { return n < 0; });
+  if (relation == "le") return ask([](std::int64_t n) { return n <= 0; });
+  if (relation == "gt") return ask([](std::int64_t n) { return n > 0; });
+  return ask([](std::int64_t n) { return n >= 0; });
+}
+
+// Arithmetic on sizes of a trace: numbers, and symbols as shapes hold them.
+void register_sizes(py::module_& m) {
+  py::module_ sizes = m.def_submodule("sizes", "Arithmetic on sizes while a function is traced.");
+  sizes.def("known", [](std::int64_t dim) { return !is_symbolic(dim); });
+  sizes.def("add",
+            [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) + size(b)); });
+  sizes.def("sub",
+            [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) - size(b)); });
+  sizes.def("mul",
+            [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) * size(b)); });
+  sizes.def("floordiv", &size_quotient);
+  sizes.def("holds", &size_holds, py::arg("relation"), py::arg("a"), py::arg("b"));
+  // The number at hand; the program is bound to it from now on.
+  sizes.def("bind", [](std::int64_t dim) { return bound_size(symbols(), "Dim", size(dim)); });
 }
 
 }  // namespace
 
 void register_tensor(py::module_& m) {
+  register_sizes(m);
   py::class_<Tensor>(m, "Tensor", py::dynamic_attr())
       .def(py::init(
                [](const py::array& array, bool copy, std::optional<int> axis, std::int64_t rows) {
@@ -73,7 +119,14 @@ void register_tensor(py::module_& m) {
             return parts;
           },
           py::arg("anywhere") = false)
-      .def("_fix_size", &fix_size)
+      // A size as `_core.sizes` takes it.
+      .def("_dim",
+           [](const Tensor& t, int axis) {
+             if (!t.symbolic()) return t.array.shape()[axis];
+             const bool counted = t.type.batch.axis == axis;
+             if (!counted) return t.type.shape[axis];
+             return dim_of(symbols(), size_of(symbols(), t.type, axis));
+           })
       .def("_numpy", [](const Tensor& t) { return numpy_from_array(known(t, "Tensor.numpy")); })
       .def("_view", [](const Tensor& t) { return numpy_view(known(t, "Tensor")); })
       .def("_item",

@@ -70,9 +70,7 @@ Attrs complete_attrs(const OpDef& op, Attrs attrs) {
 
 std::string InferArgs::shape_of(int operand) const {
   const ValueType& type = in[std::size_t(operand)];
-  std::vector<std::int64_t> counts;
-  for (const Symbol& symbol : symbols) counts.push_back(symbol.traced_count);
-  return to_string(concrete_shape(type, counts));
+  return to_string(concrete_shape(type, traced_counts(symbols)[0]));
 }
 
 Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs) {

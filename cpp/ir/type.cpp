@@ -17,20 +17,17 @@ std::string to_string(const ValueType& type) {
 }
 
 namespace {
-std::int64_t slice_count(const Symbol& symbol, std::int64_t n) {
-  const auto clamp = [n](std::int64_t at) {
-    return std::clamp<std::int64_t>(at < 0 ? at + n : at, 0, n);
-  };
-  const std::int64_t begin = clamp(symbol.begin);
-  const std::int64_t end = symbol.end == INT64_MAX ? n : clamp(symbol.end);
-  return end > begin ? (end - begin + symbol.step - 1) / symbol.step : 0;
-}
 void complete(const Symbol& symbol, std::int64_t& count, const std::vector<std::int64_t>& counts) {
   if (symbol.kind == Symbol::Kind::kSlice) {
-    count = slice_count(symbol, counts[std::size_t(symbol.parts[0])]);
+    const std::int64_t n = counts[std::size_t(symbol.parts[0])];
+    count = slice_range(symbol.begin, symbol.end, symbol.step, n).count;
   } else if (symbol.kind == Symbol::Kind::kSum) {
     count = 0;
     for (int part : symbol.parts) count += counts[std::size_t(part)];
+  } else if (symbol.kind == Symbol::Kind::kSize) {
+    count = symbol.size.value(counts);
+  } else if (symbol.kind == Symbol::Kind::kQuotient) {
+    count = counts[std::size_t(symbol.parts[0])] / symbol.step;
   }
 }
 }  // namespace
@@ -56,14 +53,144 @@ void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_
 
 bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol) {
   const Symbol& s = symbols[symbol];
+  if (s.kind == Symbol::Kind::kSize) {
+    const std::vector<int> parts = s.size.symbols();
+    return !parts.empty() && std::ranges::all_of(parts, [&](int part) {
+      return joins_replicas(symbols, std::size_t(part));
+    });
+  }
   if (s.kind == Symbol::Kind::kInput || s.parts.empty()) return false;
   return s.kind == Symbol::Kind::kGlobal ||
          std::all_of(s.parts.begin(), s.parts.end(),
                      [&](int part) { return joins_replicas(symbols, std::size_t(part)); });
 }
 
+std::vector<std::vector<std::int64_t>> traced_counts(const std::vector<Symbol>& symbols) {
+  std::size_t replicas = 1;
+  for (const Symbol& symbol : symbols) replicas = std::max(replicas, symbol.traced_counts.size());
+  std::vector<std::vector<std::int64_t>> counts(replicas);
+  for (std::size_t r = 0; r < replicas; ++r) {
+    for (const Symbol& symbol : symbols) {
+      counts[r].push_back(symbol.traced_counts.empty() ? symbol.traced_count
+                                                       : symbol.traced_counts[r]);
+    }
+    complete_counts(symbols, counts[r]);
+  }
+  return counts;
+}
+
+int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol) {
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    if (symbols[i].same_rule(symbol)) return int(i);
+  }
+  symbols.push_back(std::move(symbol));
+  const auto counts = traced_counts(symbols);
+  Symbol& made = symbols.back();
+  made.traced_count = counts[0].back();
+  for (const auto& of_replica : counts) made.traced_counts.push_back(of_replica.back());
+  if (std::ranges::count(made.traced_counts, made.traced_count) == std::ssize(counts)) {
+    made.traced_counts.clear();
+  }
+  return int(symbols.size() - 1);
+}
+
+Size size_of_symbol(const std::vector<Symbol>& symbols, int symbol) {
+  const Symbol& s = symbols[std::size_t(symbol)];
+  if (s.kind == Symbol::Kind::kSize) return s.size;
+  if (s.kind != Symbol::Kind::kSum) return Size::of_symbol(symbol);
+  Size sum;
+  for (int part : s.parts) sum = sum + size_of_symbol(symbols, part);
+  return sum;
+}
+
+Size size_of(const std::vector<Symbol>& symbols, std::int64_t dim) {
+  return is_symbolic(dim) ? size_of_symbol(symbols, int(dim - kSymbols)) : Size(dim);
+}
+
+Size size_of(const std::vector<Symbol>& symbols, const ValueType& type, int axis) {
+  if (type.batch.axis != axis) return size_of(symbols, type.shape[axis]);
+  return Size(type.batch.rows_per_example) * size_of_symbol(symbols, type.batch.symbol);
+}
+
+std::int64_t dim_of(std::vector<Symbol>& symbols, const Size& size) {
+  if (const auto number = size.number()) return *number;
+  if (const auto symbol = size.symbol()) return kSymbols + *symbol;
+  Symbol made;
+  made.kind = Symbol::Kind::kSize;
+  made.size = size;
+  return kSymbols + derived_symbol(symbols, std::move(made));
+}
+
+std::int64_t concrete_size(std::int64_t dim, const std::vector<std::int64_t>& counts) {
+  if (!is_symbolic(dim)) return dim;
+  const std::int64_t size = counts[std::size_t(dim - kSymbols)];
+  check_value(size >= 0, "shape",
+              "a size that follows from the number of examples must be 0 or "
+              "more: got ",
+              size, "; give every replica enough examples for it.");
+  return size;
+}
+
+namespace {
+
+void bind_to_counts(std::vector<Symbol>& symbols, const Size& size) {
+  for (int symbol : size.symbols()) symbols[std::size_t(symbol)].fixed = true;
+}
+
+// The values that a size has on the replicas while tracing, one if they are equal.
+std::vector<std::int64_t> traced_values(const std::vector<Symbol>& symbols, const Size& size) {
+  std::vector<std::int64_t> values;
+  for (const auto& counts : traced_counts(symbols)) values.push_back(size.value(counts));
+  return values;
+}
+
+[[noreturn]] void fail_uneven(std::string_view who, const char* what,
+                              const std::vector<std::int64_t>& values) {
+  std::string listed;
+  for (std::int64_t value : values) listed += text(listed.empty() ? "" : ", ", value);
+  fail(
+      ErrorKind::kValue, who, what,
+      " the number of examples, which differs between the replicas: here it is ", listed,
+      "; write sizes as tf.shape(x)[0] without making them numbers of Python, or give all replicas "
+      "equally many examples.");
+}
+
+}  // namespace
+
+bool decide(std::vector<Symbol>& symbols, std::string_view who, const Size& size,
+            bool (*holds)(std::int64_t)) {
+  if (const auto number = size.number()) return holds(*number);
+  const std::vector<std::int64_t> values = traced_values(symbols, size);
+  const auto yes = std::ranges::count_if(values, holds);
+  if (yes != 0 && yes != std::ssize(values)) {
+    fail_uneven(who, "a comparison of sizes has different answers by", values);
+  }
+  bind_to_counts(symbols, size);
+  return yes != 0;
+}
+
+std::int64_t bound_size(std::vector<Symbol>& symbols, std::string_view who, const Size& size) {
+  const std::vector<std::int64_t> values = traced_values(symbols, size);
+  if (std::ranges::count(values, values[0]) != std::ssize(values)) {
+    fail_uneven(who, "one number is needed for", values);
+  }
+  bind_to_counts(symbols, size);
+  return values[0];
+}
+
+bool is_one(const std::vector<Symbol>& symbols, const ValueType& type, int axis) {
+  const Size size = size_of(symbols, type, axis);
+  if (const auto number = size.number()) return *number == 1;
+  const auto made_of = size.symbols();
+  return std::ranges::all_of(made_of, [&](int s) { return symbols[std::size_t(s)].fixed; }) &&
+         size.value(traced_counts(symbols)[0]) == 1;
+}
+
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts) {
   Shape shape = type.shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    shape[axis] = concrete_size(shape[axis], counts);
+  }
   if (type.batched()) {
     shape[type.batch.axis] = type.batch.rows_per_example * counts[std::size_t(type.batch.symbol)];
   }

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/shape.h"
+#include "ir/size.h"
 #include "tensor/array.h"
 
 namespace samegrad {
 
-// The size of the example axis is kRows in shape: rows_per_example × the count of its symbol.
+// The size of the example axis is kRows in shape: rows_per_example × the count of its symbol. Any
+// other axis may have a symbol as its size (is_symbolic).
 struct ValueType {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -23,24 +26,28 @@ struct ValueType {
 // "float32 (?, 10) examples on axis 0"
 std::string to_string(const ValueType& type);
 
-// A count of examples that a graph knows: given from outside, or made of others (concatenation
-// adds, slicing cuts, gathering joins those of all replicas).
+// A count that a graph knows: examples, given from outside, or made of others (concatenation adds,
+// slicing cuts, gathering joins those of all replicas), and sizes that follow from them.
 struct Symbol {
-  enum class Kind { kInput, kSum, kSlice, kGlobal } kind = Kind::kInput;
-  std::vector<int> parts;                             // all but kInput
-  std::int64_t begin = 0, end = INT64_MAX, step = 1;  // kSlice, as Python's slice
+  enum class Kind { kInput, kSum, kSlice, kGlobal, kSize, kQuotient } kind = Kind::kInput;
+  std::vector<int> parts;                             // all but kInput and kSize
+  std::int64_t begin = 0, end = INT64_MAX, step = 1;  // kSlice, as Python's slice;
+                                                      // kQuotient: rounded down, by step
+  Size size = {};                                     // kSize
   std::int64_t traced_count = 0;                      // what it was while tracing, on replica 0
   std::int64_t traced_total = -1;                     // on all replicas, where that is known
+  std::vector<std::int64_t> traced_counts = {};       // of each replica, where they differ
   bool fixed = false;  // the program looked at the count: another count needs another trace
 
   // Made of the same counts in the same way.
   bool same_rule(const Symbol& other) const {
     return kind == other.kind && parts == other.parts && begin == other.begin && end == other.end &&
-           step == other.step;
+           step == other.step && size == other.size;
   }
   // What was counted while tracing decides nothing unless the program looked at it.
   bool operator==(const Symbol& other) const {
-    const bool counted = traced_count == other.traced_count && traced_total == other.traced_total;
+    const bool counted = traced_count == other.traced_count && traced_total == other.traced_total &&
+                         traced_counts == other.traced_counts;
     return same_rule(other) && fixed == other.fixed && (counted || !fixed);
   }
 };
@@ -54,7 +61,31 @@ void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_
 // Whether the count is equal on all replicas because it joins them.
 bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol);
 
-// The shape with kRows replaced for the given counts.
+// The counts of all symbols while tracing, one entry, or one per replica where they differ.
+std::vector<std::vector<std::int64_t>> traced_counts(const std::vector<Symbol>& symbols);
+// The index of a symbol that is made of others; it is added if there is none like it.
+int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol);
+
+// What a symbol or the size of an axis is made of.
+Size size_of_symbol(const std::vector<Symbol>& symbols, int symbol);
+Size size_of(const std::vector<Symbol>& symbols, std::int64_t dim);
+Size size_of(const std::vector<Symbol>& symbols, const ValueType& type, int axis);
+// A size as a shape holds it: a number, or a symbol, which may be new.
+std::int64_t dim_of(std::vector<Symbol>& symbols, const Size& size);
+// The value of such a size.
+std::int64_t concrete_size(std::int64_t dim, const std::vector<std::int64_t>& counts);
+// Whether a condition holds for a size. Where that depends on the counts, those of the trace
+// decide, and the program is bound to them; ValueError if they decide differently on different
+// replicas.
+bool decide(std::vector<Symbol>& symbols, std::string_view who, const Size& size,
+            bool (*holds)(std::int64_t));
+// The size as a number, which binds the program to the counts of the trace; ValueError if it is
+// another one on other replicas.
+std::int64_t bound_size(std::vector<Symbol>& symbols, std::string_view who, const Size& size);
+// Whether the program is bound to counts for which the axis has one element.
+bool is_one(const std::vector<Symbol>& symbols, const ValueType& type, int axis);
+
+// The shape with kRows and symbols replaced for the given counts.
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts);
 
 // Elements of one example (of the whole value if it has no example axis).

@@ -29,10 +29,37 @@ OpDef stop_gradient_row() {
   return op;
 }
 
+// An axis of ordinary rows as the axis of examples, one row each.
+Inferred as_examples_rule(const InferArgs& args) {
+  ValueType y = args.in[0];
+  const int axis = normalize_axis(args.attrs.integer("axis"), y.shape.rank(), args.op.name);
+  if (y.batched()) return one_result(args, y);
+  const std::int64_t dim = y.shape[axis];
+  Symbol known;
+  known.kind = Symbol::Kind::kSize;
+  known.size = size_of(args.symbols, dim);
+  const int symbol =
+      is_symbolic(dim) ? int(dim - kSymbols) : derived_symbol(args.symbols, std::move(known));
+  y.batch = {axis, 1, symbol};
+  y.shape[axis] = kRows;
+  return {{y}, Locality::kWhole};
+}
+
+OpDef as_examples_row() {
+  OpDef op = identity_row();
+  op.name = "as_examples";
+  op.doc = "The operand, an axis of which counts examples unless one does already.";
+  op.attrs = {{"axis", AttrKind::kInteger, "The axis.", {std::int64_t(0)}}};
+  op.infer = as_examples_rule;
+  op.vjp = reshape_back;
+  op.samples = {{.shapes = {{5, 3}}, .attrs = {}}};
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpDef> alias_ops() {
-  return {identity_row(), stop_gradient_row()};
+  return {identity_row(), stop_gradient_row(), as_examples_row()};
 }
 
 }  // namespace samegrad

@@ -11,31 +11,35 @@ using Ints = std::vector<std::int64_t>;
 
 // ---- shapes ----
 
+// Whether an axis of x may be repeated to a size: it has that size, or is 1.
+bool repeats_to(const InferArgs& args, const ValueType& x, int axis, const Size& size) {
+  return x.shape[axis] == 1 || same_size(args, size_along(args, x, axis), size) ||
+         is_one(args.symbols, x, axis);
+}
+
 Inferred broadcast_to_rule(const InferArgs& args) {
   const Ints& wanted = args.attrs.integers("shape");
-  ValueType x = args.in[0];
+  const ValueType& x = args.in[0];
   const int missing = int(wanted.size()) - x.shape.rank();
-  const auto fail_shapes = [&args, &wanted] {
-    fail(ErrorKind::kValue, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
-         to_string(AttrValue(wanted)), ": sizes must be equal, 1 or kept by -1.");
-  };
-  if (missing < 0) fail_shapes();
+  bool ok = missing >= 0;
   ValueType y{x.dtype, {}, {}};
-  for (int axis = 0; axis < int(wanted.size()); ++axis) {
+  for (int axis = 0; ok && axis < int(wanted.size()); ++axis) {
     const std::int64_t dim = wanted[std::size_t(axis)];
     const int own = axis - missing;
-    const std::int64_t size = own >= 0 ? traced_size(args, x, own) : 1;
-    if (dim >= 0 ? size != dim && size != 1 : own < 0) fail_shapes();
-    const bool examples = own >= 0 && x.batch.axis == own;
-    if (examples && dim >= 0) fixed_type(args, x);
-    if (examples && (dim < 0 || dim == size)) {
+    const bool kept = dim < 0 && !is_symbolic(dim);
+    ok = own < 0 ? !kept : kept || repeats_to(args, x, own, size_of(args.symbols, dim));
+    if (!ok) break;
+    const bool examples =
+        own >= 0 && x.batch.axis == own &&
+        (kept || same_size(args, size_along(args, x, own), size_of(args.symbols, dim)));
+    if (examples) {
       y.batch = x.batch;
       y.batch.axis = axis;
-      y.shape.push_back(kRows);
-    } else {
-      y.shape.push_back(dim < 0 ? size : dim);
     }
+    y.shape.push_back(kept || examples ? x.shape[own] : dim);
   }
+  check_value(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
+              to_string(AttrValue(wanted)), ": sizes must be equal, 1 or kept by -1.");
   return x.batched() && !y.batched() ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
 }
 
@@ -47,16 +51,12 @@ Inferred broadcast_like_rule(const InferArgs& args) {
   bool whole = missing < 0;
   bool ok = missing >= 0;
   for (int axis = 0; ok && axis < x.shape.rank(); ++axis) {
-    const std::int64_t own = traced_size(args, x, axis);
-    const bool has = x.batched() && x.batch.axis == axis;
-    const bool like_has = y.batched() && y.batch.axis == axis + missing;
-    ok = own == traced_size(args, y, axis + missing) || own == 1;
+    ok = repeats_to(args, x, axis, size_along(args, y, axis + missing));
+    const bool has = x.batch.axis == axis, like_has = y.batch.axis == axis + missing;
+    // Examples are cut together, or x has one row for all of them.
     const bool same = has && like_has && x.batch.symbol == y.batch.symbol &&
                       x.batch.rows_per_example == y.batch.rows_per_example;
-    if (!(has || like_has) || same || (like_has && !has && x.shape[axis] == 1)) continue;
-    if (has) fixed_type(args, x);
-    if (like_has) fixed_type(args, y);
-    whole = true;
+    whole = whole || ((has || like_has) && !same && x.shape[axis] != 1);
   }
   check_value(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
               args.shape_of(1), ": sizes must be equal or 1.");
@@ -89,8 +89,9 @@ Value sum_repeated(const VjpArgs& v) {
   const int missing = from.shape.rank() - to.shape.rank();
   Ints axes;
   for (int axis = 0; axis < from.shape.rank(); ++axis) {
-    const bool one = axis < missing || to.shape[axis - missing] == 1;
-    if (axis < missing || (one && from.shape[axis] != 1)) axes.push_back(axis);
+    const auto& symbols = v.b.graph().symbols;
+    const bool one = axis < missing || is_one(symbols, to, axis - missing);
+    if (axis < missing || (one && !is_one(symbols, from, axis))) axes.push_back(axis);
   }
   const Expr sum = axes.empty() ? ct : reduce_sum(ct, std::move(axes));
   return sum.type() == to ? sum.value() : call("reshape_like", sum, x).value();

@@ -17,12 +17,8 @@ Inferred all_reduce_rule(const InferArgs& args) {
   check_value(op == "sum" || op == "mean", args.op.name, "op must be 'sum' or 'mean': got '", op,
               "'.");
   check_dtype(args, 0, op == "mean" ? kFloats : kNumbers);
-  const ValueType& x = args.in[0];
-  check_value(!x.batched(), args.op.name, "the operand has the replica's examples on axis ",
-              x.batch.axis, " (shape ", args.shape_of(0),
-              "), and replicas may have different numbers of them: reduce that axis first, or "
-              "use all_gather.");
-  return {{x}, Locality::kWhole};
+  // Replicas may have different numbers of examples; elements are added only where they do not.
+  return {{fixed_type(args, args.in[0])}, Locality::kWhole};
 }
 
 // Every replica's result is made of every replica's operand, so the adjoint is the same op.
@@ -46,16 +42,27 @@ Inferred all_gather_rule(const InferArgs& args) {
   ValueType y = args.in[0];
   const int axis = gather_axis(args, y);
   const std::int64_t replicas = args.attrs.integer("replicas");
-  if (!y.batched()) {
+  for (int i = 0; i < y.shape.rank(); ++i) {
+    if (i != axis && is_symbolic(y.shape[i])) {
+      y.shape[i] = fixed_size(args, size_along(args, y, i));
+    }
+  }
+  if (!y.batched() && !is_symbolic(y.shape[axis])) {
     y.shape[axis] *= replicas;
     return {{y}, Locality::kWhole};
   }
   Symbol all;
   all.kind = Symbol::Kind::kGlobal;
-  all.parts = {y.batch.symbol};
-  const Symbol& own = args.symbols[std::size_t(y.batch.symbol)];
-  all.traced_count = own.traced_total >= 0 ? own.traced_total : own.traced_count * replicas;
-  y.batch.symbol = derived_symbol(args, all);
+  all.parts = {y.batched() ? y.batch.symbol : int(y.shape[axis] - kSymbols)};
+  const auto traced = traced_counts(args.symbols);
+  for (const auto& counts : traced) all.traced_count += counts[std::size_t(all.parts[0])];
+  if (traced.size() == 1) all.traced_count *= replicas;
+  const int made = derived_symbol(args.symbols, all);
+  if (y.batched()) {
+    y.batch.symbol = made;
+  } else {
+    y.shape[axis] = kSymbols + made;
+  }
   return {{y}, Locality::kWhole};
 }
 

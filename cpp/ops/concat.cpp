@@ -23,7 +23,7 @@ void check_sizes(const InferArgs& args, int axis) {
   for (const ValueType& type : args.in) {
     bool ok = type.shape.rank() == rank;
     for (int i = 0; ok && i < rank; ++i) {
-      ok = i == axis || traced_size(args, type, i) == traced_size(args, args.in[0], i);
+      ok = i == axis || same_size(args, size_along(args, type, i), size_along(args, args.in[0], i));
     }
     check_value(ok, args.op.name, "shapes must agree on all axes but ", axis, ": got ",
                 shapes_of_operands(args), ".");
@@ -57,20 +57,16 @@ Inferred concat_rule(const InferArgs& args) {
     Symbol sum;
     sum.kind = Symbol::Kind::kSum;
     for (const ValueType& type : args.in) sum.parts.push_back(type.batch.symbol);
-    if (args.in.size() > 1) y.batch.symbol = derived_symbol(args, std::move(sum));
+    if (args.in.size() > 1) y.batch.symbol = derived_symbol(args.symbols, std::move(sum));
     return {{y}, Locality::kWhole};
   }
   const ExampleAxis examples = common_examples(args.in, axis);
   const bool aligned =
       std::ranges::all_of(args.in, [&](const ValueType& type) { return type.batch == examples; });
-  y.batch = {};
-  std::int64_t size = 0;
-  for (const ValueType& type : args.in) {
-    if (!aligned) fixed_type(args, type);
-    size += traced_size(args, type, axis);
-  }
-  for (int i = 0; i < y.shape.rank(); ++i) y.shape[i] = traced_size(args, args.in[0], i);
-  y.shape[axis] = size;
+  Size size;
+  for (const ValueType& type : args.in) size = size + size_along(args, type, axis);
+  y = ordinary_type(args, y);
+  y.shape[axis] = dim_of(args.symbols, size);
   y.batch = examples;
   if (examples.exists()) y.shape[examples.axis] = kRows;
   return aligned ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
@@ -105,7 +101,11 @@ void concat_kernel(const KernelArgs& args) {
 Values concat_vjp(const VjpArgs& v) {
   const Expr ct(v.b, v.ct[0]);
   const int axis = axis_of(v.attrs, ct.type().shape);
-  if (ct.type().batch.axis == axis) {
+  const bool counted = std::ranges::any_of(v.in, [&](Value operand) {
+    const ValueType& type = v.b.type(operand);
+    return type.batch.axis == axis || is_symbolic(type.shape[axis]);
+  });
+  if (counted || ct.type().batch.axis == axis) {
     std::vector<Value> operands{v.ct[0]};
     operands.insert(operands.end(), v.in.begin(), v.in.end());
     return v.b.apply(OpRegistry::instance().get("concat_grad"), operands, v.attrs);
@@ -116,15 +116,9 @@ Values concat_vjp(const VjpArgs& v) {
   for (Value operand : v.in) {
     const Expr x(v.b, operand);
     const ValueType type = x.type();
-    // Fixed by the trace where the rows of examples became ordinary ones.
-    std::int64_t size = type.shape[axis];
-    if (type.batch.axis == axis) {
-      const auto symbol = std::size_t(type.batch.symbol);
-      size = v.b.graph().symbols[symbol].traced_count * type.batch.rows_per_example;
-    }
     Ints begin(rank, INT64_MIN), end(rank, INT64_MAX), strides(rank, 1);
     begin[std::size_t(axis)] = first;
-    end[std::size_t(axis)] = first += size;
+    end[std::size_t(axis)] = first += type.shape[axis];
     const Expr part = call(
         "slice", ct,
         {{"begin", std::move(begin)}, {"end", std::move(end)}, {"strides", std::move(strides)}});
@@ -213,9 +207,10 @@ Inferred pad_rule(const InferArgs& args) {
     return size_sum(paddings[std::size_t(2 * axis)], paddings[std::size_t(2 * axis + 1)]);
   };
   const bool examples = x.batched() && added(x.batch.axis) > 0;
-  if (examples) x = fixed_type(args, x);
+  if (examples) x = ordinary_type(args, x);
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    if (axis != x.batch.axis) x.shape[axis] = size_sum(x.shape[axis], added(axis));
+    if (axis == x.batch.axis) continue;
+    x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) + added(axis));
   }
   return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
 }

@@ -48,10 +48,9 @@ void check_result(const InferArgs& args, const ValueType& x, int dy, int filter)
   check_images(args, dy);
   const ValueType y = convolved(args, x, filter);
   const ValueType& given = args.in[std::size_t(dy)];
-  bool ok = traced_size(args, y, 0) == traced_size(args, given, 0);
-  for (int axis = 1; axis < 4; ++axis) ok = ok && y.shape[axis] == given.shape[axis];
-  check_value(ok, args.op.name, "'dy' must have the shape of the convolution's result: got ",
-              args.shape_of(dy), " where images are of ", to_string(x.shape), ".");
+  check_value(same_shape(args, y, given), args.op.name,
+              "'dy' must have the shape of the convolution's result: got ", args.shape_of(dy),
+              " where images are of ", to_string(x.shape), ".");
 }
 
 Inferred input_grad_rule(const InferArgs& args) {

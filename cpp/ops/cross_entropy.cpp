@@ -20,12 +20,9 @@ ValueType leading_type(const ValueType& logits) {
 // The type both have; they must not broadcast.
 ValueType common_type(const InferArgs& args, const ValueType& expected, const ValueType& labels,
                       const char* rule) {
-  bool same = expected.shape.rank() == labels.shape.rank();
-  for (int axis = 0; same && axis < labels.shape.rank(); ++axis) {
-    same = traced_size(args, expected, axis) == traced_size(args, labels, axis);
-  }
-  check_value(same, args.op.name, "labels must have the shape of the logits", rule, ": got logits ",
-              args.shape_of(0), " and labels ", args.shape_of(1), "; reshape the labels.");
+  check_value(same_shape(args, expected, labels), args.op.name,
+              "labels must have the shape of the logits", rule, ": got logits ", args.shape_of(0),
+              " and labels ", args.shape_of(1), "; reshape the labels.");
   const ValueType both[] = {expected, labels};
   return broadcast_rule({args.op, both, args.attrs, args.symbols}, expected.dtype).types[0];
 }

@@ -115,6 +115,11 @@ inline Expr operator||(Expr a, Expr b) {
   return call("logical_or", a, b);
 }
 
+// The size of an axis, as an attribute takes it.
+inline std::int64_t dim(Expr x, int axis) {
+  auto& symbols = x.builder().graph().symbols;
+  return dim_of(symbols, size_of(symbols, x.type(), axis));
+}
 inline Expr full_like(Expr x, double value) {
   return call("full_like", x, {{"value", value}});
 }

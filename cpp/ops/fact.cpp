@@ -15,7 +15,13 @@ void store(const KernelArgs& args, std::int64_t value) {
 }
 
 Inferred size_rule(const InferArgs& args) {
-  axes_mask(args.op.name, args.attrs.integers("axes"), args.in[0].shape.rank());
+  const ValueType& x = args.in[0];
+  const std::uint32_t mask = axes_mask(args.op.name, args.attrs.integers("axes"), x.shape.rank());
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    check_value(!args.op.has(kGlobalFact) || !(mask >> axis & 1u) || !is_symbolic(x.shape[axis]),
+                args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
+                " has another size on each replica: all-reduce what size_of gives.");
+  }
   return int64_scalar(args);
 }
 
@@ -60,6 +66,26 @@ OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel k
   using Axes = std::vector<std::int64_t>;
   op.samples = {{.shapes = {{2, 3}}, .attrs = {{"axes", Axes{0, 1}}}},
                 {.shapes = {{5, 7}}, .attrs = {{"axes", Axes{0}}}, .batched = {1}}};
+  return op;
+}
+
+// Kernels know the counts of all symbols.
+void symbol_kernel(const KernelArgs& args) {
+  store(args, concrete_size(args.attrs.integer("size"), args.facts.local_examples));
+}
+
+OpDef symbol_row() {
+  OpDef op;
+  op.name = "size_value";
+  op.doc = "A size (int64) that follows from the examples of other values, on this replica.";
+  op.max_arity = 8;
+  op.operands = {"likes"};
+  op.attrs = {{"size", AttrKind::kInteger, "The size; may be a symbol."}};
+  op.traits = kNoGradient;
+  op.type_only = ~0u;
+  op.infer = int64_scalar;
+  op.kernel = symbol_kernel;
+  op.samples = {{.shapes = {{5}}, .attrs = {{"size", std::int64_t(4)}}}};
   return op;
 }
 
@@ -111,6 +137,7 @@ std::vector<OpDef> fact_ops() {
       size_row("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
                kGlobalFact, global_size_kernel),
       dimensions_row(),
+      symbol_row(),
       number_row("replica_id", "Which replica this is, from 0 (int64).", kReplicaFact,
                  [](const KernelArgs& args) { store(args, args.facts.replica); }),
       number_row(

@@ -47,43 +47,75 @@ OpDef full_like_row() {
   return op;
 }
 
-// One size of -2 stands for the examples, and gets `rows` of them for each.
-Inferred full_rows_rule(const InferArgs& args) {
-  const ValueType& x = args.in[0];
-  const Ints& shape = args.attrs.integers("shape");
-  const std::int64_t rows = args.attrs.integer("rows");
-  const auto axis = std::ranges::find(shape, -2) - shape.begin();
-  const bool one = std::ranges::count_if(shape, [](std::int64_t dim) { return dim < 0; }) == 1;
-  check_value(x.batched(), args.op.name, "x must have examples: got ", to_string(x), ".");
-  check_value(
-      one && std::size_t(axis) < shape.size() && rows > 0, args.op.name,
-      "shape must have one size of -2, the others being 0 or more, and rows be above 0: got ",
-      to_string(AttrValue(shape)), " and ", rows, ".");
-  ValueType y{args.attrs.dtype("dtype"), Shape(shape), x.batch};
-  y.shape[int(axis)] = kRows;
-  y.batch.axis = int(axis);
-  y.batch.rows_per_example = rows;
+// The first axis that counts examples of an operand, so many rows for each.
+ExampleAxis examples_among(const InferArgs& args, const std::vector<Size>& sizes) {
+  for (int axis = 0; axis < int(sizes.size()); ++axis) {
+    for (const ValueType& like : args.in) {
+      if (!like.batched() || sizes[std::size_t(axis)].number()) continue;
+      const auto rows =
+          sizes[std::size_t(axis)].over(size_of_symbol(args.symbols, like.batch.symbol));
+      const auto number = rows ? rows->number() : std::nullopt;
+      if (number && *number > 0) return {axis, *number, like.batch.symbol};
+    }
+  }
+  return {};
+}
+
+Inferred full_sizes_rule(const InferArgs& args) {
+  ValueType y{args.attrs.dtype("dtype"), {}, {}};
+  std::vector<Size> sizes;
+  for (const std::int64_t dim : args.attrs.integers("shape")) {
+    check_value(dim >= 0 || is_symbolic(dim), args.op.name, "sizes must be 0 or more: got ", dim,
+                ".");
+    y.shape.push_back(dim);
+    sizes.push_back(size_of(args.symbols, dim));
+  }
+  y.batch = examples_among(args, sizes);
+  if (y.batched()) y.shape[y.batch.axis] = kRows;
   return one_result(args, y);
 }
 
-OpDef full_rows_row() {
+OpDef full_sizes_row() {
   OpDef op;
-  op.name = "full_rows";
-  op.doc = "One number in a shape with as many examples as another value.";
-  op.operands = {"x"};
-  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes of the result. -2: the examples."},
-              {"rows", AttrKind::kInteger, "Rows for each example.", {std::int64_t(1)}},
+  op.name = "full_sizes";
+  op.doc = "One number in a shape with sizes that follow from the examples of other values.";
+  op.max_arity = 8;
+  op.operands = {"likes"};
+  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes of the result, symbols among them."},
               {"value", AttrKind::kNumber, "The number.", {0.0}},
               {"dtype", AttrKind::kDType, "Dtype of the result.", {DType::kFloat32}}};
   op.traits = kNoGradient;
-  op.infer = full_rows_rule;
+  op.infer = full_sizes_rule;
   op.kernel = full_like_kernel;
-  op.type_only = 1;
-  op.samples = {
-      {.shapes = {{5, 3}},
-       .attrs = {{"shape", Ints{-2, 2}}, {"rows", std::int64_t(3)}},
-       .batched = {1}},
-      {.shapes = {{5}}, .attrs = {{"shape", Ints{2, -2}}, {"value", 1.5}}, .batched = {1}}};
+  op.type_only = ~0u;
+  op.samples = {{.shapes = {{5}}, .attrs = {{"shape", Ints{2, 3}}, {"value", 1.5}}}};
+  return op;
+}
+
+Inferred iota_rule(const InferArgs& args) {
+  const std::int64_t size = args.attrs.integer("size");
+  check_value(size >= 0 || is_symbolic(size), args.op.name, "size must be 0 or more: got ", size,
+              ".");
+  return {{{DType::kInt64, {size}, {}}}, Locality::kWhole};
+}
+
+void iota_kernel(const KernelArgs& args) {
+  auto* y = args.out[0].as<std::int64_t>();
+  for (std::int64_t i = 0; i < args.out[0].size(); ++i) y[i] = i;
+}
+
+OpDef iota_row() {
+  OpDef op;
+  op.name = "iota";
+  op.doc = "The numbers 0, 1, … (int64), as many as follows from the examples of other values.";
+  op.max_arity = 8;
+  op.operands = {"likes"};
+  op.attrs = {{"size", AttrKind::kInteger, "How many; may be a symbol."}};
+  op.traits = kNoGradient;
+  op.infer = iota_rule;
+  op.kernel = iota_kernel;
+  op.type_only = ~0u;
+  op.samples = {{.shapes = {{5}}, .attrs = {{"size", std::int64_t(4)}}}};
   return op;
 }
 
@@ -121,7 +153,7 @@ void fill_value(const View& y, Number value) {
 }
 
 std::vector<OpDef> fill_ops() {
-  return {full_like_row(), full_rows_row(), zeros_row()};
+  return {full_like_row(), full_sizes_row(), iota_row(), zeros_row()};
 }
 
 }  // namespace samegrad

@@ -14,14 +14,6 @@ int axis_of(const InferArgs& args, const ValueType& x) {
   return normalize_axis(args.attrs.integer("axis"), x.shape.rank(), args.op.name);
 }
 
-bool same_sizes(const InferArgs& args, const ValueType& a, const ValueType& b) {
-  if (a.shape.rank() != b.shape.rank()) return false;
-  for (int axis = 0; axis < a.shape.rank(); ++axis) {
-    if (traced_size(args, a, axis) != traced_size(args, b, axis)) return false;
-  }
-  return true;
-}
-
 // ---- gather ----
 
 // What gather makes of params and indices.
@@ -31,7 +23,7 @@ Inferred gathered(const InferArgs& args, const ValueType& params, ValueType indi
   bool whole = params.batch.axis == axis;
   if (own_examples && indices.batched()) {
     // Indices of examples into values of examples: all pairs.
-    indices = fixed_type(args, indices);
+    indices = ordinary_type(args, indices);
     whole = true;
   }
   ValueType y{params.dtype, {}, {}};
@@ -100,7 +92,7 @@ Inferred segment_sum_rule(const InferArgs& args) {
   check_min_rank(args, 2, 1);
   ValueType like = args.in[2];
   const Inferred values = gathered(args, like, args.in[1]);
-  check_value(same_sizes(args, args.in[0], values.types[0]), args.op.name,
+  check_value(same_shape(args, args.in[0], values.types[0]), args.op.name,
               "'values' must have the shape that gather makes of 'like' and 'indices': got ",
               shapes_of_operands(args), ".");
   like.dtype = args.in[0].dtype;
@@ -197,7 +189,7 @@ OpDef one_hot_row() {
 void check_along(const InferArgs& args, const ValueType& x, const ValueType& indices, int axis) {
   bool ok = x.shape.rank() == indices.shape.rank();
   for (int i = 0; ok && i < x.shape.rank(); ++i) {
-    ok = i == axis || traced_size(args, x, i) == traced_size(args, indices, i);
+    ok = i == axis || same_size(args, size_along(args, x, i), size_along(args, indices, i));
   }
   check_value(ok, args.op.name, "'indices' must have the shape of the value on all axes but ", axis,
               ": got ", shapes_of_operands(args), ".");
@@ -211,21 +203,11 @@ Locality along_locality(const InferArgs& args, int axis) {
   return aligned && axis > 0 && batch.axis == 0 ? Locality::kExample : Locality::kWhole;
 }
 
-// Examples that only some operands have become ordinary rows.
-void fix_unlike(const InferArgs& args, int axis) {
-  for (const ValueType& type : args.in) {
-    const bool alike = type.batch == args.in[1].batch || type.batch.axis == axis;
-    if (!alike) fixed_type(args, type);
-    if (!alike) fixed_type(args, args.in[1]);
-  }
-}
-
 Inferred take_along_rule(const InferArgs& args) {
   check_dtype(args, 1, kInts);
   check_min_rank(args, 0, 1);
   const int axis = axis_of(args, args.in[0]);
   check_along(args, args.in[0], args.in[1], axis);
-  fix_unlike(args, axis);
   ValueType y = args.in[1];
   y.dtype = args.in[0].dtype;
   return {{y}, along_locality(args, axis)};
@@ -238,9 +220,8 @@ Inferred take_along_grad_rule(const InferArgs& args) {
   ValueType x = args.in[2];
   const int axis = axis_of(args, x);
   check_along(args, x, args.in[1], axis);
-  check_value(same_sizes(args, args.in[0], args.in[1]), args.op.name,
+  check_value(same_shape(args, args.in[0], args.in[1]), args.op.name,
               "'ct' must have the shape of 'indices': got ", shapes_of_operands(args), ".");
-  fix_unlike(args, axis);
   x.dtype = args.in[0].dtype;
   return {{x}, along_locality(args, axis)};
 }

@@ -49,24 +49,23 @@ class ProductRule {
 
   // True if the examples are contracted.
   bool check_contraction() {
-    const std::int64_t k = traced_size(args_, a_, axes_a_.contracted);
-    if (k != traced_size(args_, b_, axes_b_.contracted)) {
+    const int k_a = axes_a_.contracted, k_b = axes_b_.contracted;
+    if (!same_size(args_, size_along(args_, a_, k_a), size_along(args_, b_, k_b))) {
       fail(ErrorKind::kValue, args_.op.name, "inner dimensions must match: got ", args_.shape_of(0),
            " and ", args_.shape_of(1), ".");
     }
-    const bool a = has_examples_on(a_, axes_a_.contracted);
-    const bool b = has_examples_on(b_, axes_b_.contracted);
+    const bool a = has_examples_on(a_, k_a), b = has_examples_on(b_, k_b);
     const bool same = a_.batch.symbol == b_.batch.symbol &&
                       a_.batch.rows_per_example == b_.batch.rows_per_example;
     if (a && b && same) return true;
-    if (a) fix(a_);
-    if (b) fix(b_);
+    if (a) make_ordinary(a_);
+    if (b) make_ordinary(b_);
     return false;
   }
 
   void append(ValueType& result, ValueType& operand, int axis) {
     // All pairs of examples: the second axis becomes an ordinary one.
-    if (result.batched() && has_examples_on(operand, axis)) fix(operand);
+    if (result.batched() && has_examples_on(operand, axis)) make_ordinary(operand);
     if (has_examples_on(operand, axis)) {
       result.batch = operand.batch;
       result.batch.axis = result.shape.rank();
@@ -74,13 +73,13 @@ class ProductRule {
     result.shape.push_back(operand.shape[axis]);
   }
 
-  void fix(ValueType& type) {
-    type = fixed_type(args_, type);
-    fixed_ = true;
+  void make_ordinary(ValueType& type) {
+    type = ordinary_type(args_, type);
+    mixed_ = true;
   }
 
   Locality locality(const ValueType& result, Locality of_leading) const {
-    if (fixed_ || result.batch.axis != 0) return Locality::kWhole;
+    if (mixed_ || result.batch.axis != 0) return Locality::kWhole;
     if (result.shape.rank() == 2) {
       return b_.batched() || a_.batch.axis != 0 ? Locality::kWhole : Locality::kExample;
     }
@@ -90,7 +89,7 @@ class ProductRule {
   const InferArgs& args_;
   ValueType a_, b_;
   MatrixAxes axes_a_{}, axes_b_{};
-  bool fixed_ = false;
+  bool mixed_ = false;  // examples became ordinary rows
 };
 
 Expr product(Expr a, Expr b, bool transpose_a, bool transpose_b) {
@@ -104,8 +103,9 @@ Expr sum_to_operand(Expr gradient, Expr operand) {
   const int missing = from.shape.rank() - to.shape.rank();
   std::vector<std::int64_t> axes;
   for (int axis = 0; axis < from.shape.rank() - 2; ++axis) {
+    const auto& symbols = gradient.builder().graph().symbols;
     const bool repeated =
-        axis < missing || (to.shape[axis - missing] == 1 && from.shape[axis] != 1);
+        axis < missing || (is_one(symbols, to, axis - missing) && !is_one(symbols, from, axis));
     if (repeated) axes.push_back(axis);
   }
   const Expr sum = axes.empty() ? gradient : reduce_sum(gradient, std::move(axes));

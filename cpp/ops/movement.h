@@ -23,10 +23,6 @@ void copy_bytes(const KernelArgs& args);
 // Every element becomes the number.
 void fill_value(const View& y, Number value);
 
-// The count of examples that follows from others: the symbol that already stands for it, or a new
-// one.
-int derived_symbol(const InferArgs& args, Symbol symbol);
-
 // The vjp of rows that only rename axes: the cotangent in the shape of operand 0.
 Values reshape_back(const VjpArgs& args);
 

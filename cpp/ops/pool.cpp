@@ -54,20 +54,12 @@ Inferred avg_pool_rule(const InferArgs& args) {
   return one_result(args, y);
 }
 
-bool same_sizes(const InferArgs& args, const ValueType& a, const ValueType& b) {
-  if (a.shape.rank() != b.shape.rank()) return false;
-  for (int axis = 0; axis < a.shape.rank(); ++axis) {
-    if (traced_size(args, a, axis) != traced_size(args, b, axis)) return false;
-  }
-  return true;
-}
-
 // ct of the pooled images; the result has the type of x_like.
 Inferred grad_rule(const InferArgs& args, int x_like) {
   check_dtype(args, 0, kFloats);
   const ValueType y = pooled(args, x_like);
   for (int i = 0; i < x_like; ++i) {
-    check_value(same_sizes(args, y, args.in[std::size_t(i)]), args.op.name, "'",
+    check_value(same_shape(args, y, args.in[std::size_t(i)]), args.op.name, "'",
                 args.op.operands[std::size_t(i)],
                 "' must have the shape of the pooled images: got ", args.shape_of(i),
                 " for images of ", args.shape_of(x_like), ".");
@@ -91,7 +83,7 @@ Inferred take_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   check_dtype(args, 1, bit_of(DType::kUInt8));
   const ValueType y = pooled(args, 0);
-  check_value(same_sizes(args, y, args.in[1]), args.op.name,
+  check_value(same_shape(args, y, args.in[1]), args.op.name,
               "'index' must have the shape of the pooled images: got ", args.shape_of(1),
               " for images of ", args.shape_of(0), ".");
   const bool aligned = args.in[1].batch == y.batch;

@@ -16,174 +16,179 @@ constexpr std::int64_t kInferred = -1;
 // The axis of examples, where -1 is wanted for another axis.
 constexpr std::int64_t kExamples = -2;
 
+// The result has the sizes that are wanted; the axis among them that counts the same examples as x,
+// if there is one, stays the axis of examples.
 class ReshapeRule {
  public:
   explicit ReshapeRule(const InferArgs& args)
       : args_(args), x_(args.in[0]), wanted_(args.attrs.integers("shape")) {
     for (std::int64_t dim : wanted_) {
-      check_value(dim >= kExamples, args.op.name,
+      check_value(dim >= kExamples || is_symbolic(dim), args.op.name,
                   "sizes must be 0 or more, -1 (to be inferred) or "
                   "-2 (the examples): got ",
-                  to_string(AttrValue(wanted_)), ".");
+                  printed(), ".");
     }
   }
 
   Inferred infer() {
-    if (x_.batched()) {
-      const int axis = axis_of_examples();
-      if (axis >= 0) return one_result(args_, with_examples(axis));
-      x_ = fixed_type(args_, x_);
-    }
-    return {{without_examples()}, Locality::kWhole};
+    find_sizes();
+    ValueType y{x_.dtype, {}, {}};
+    for (const Size& size : sizes_) y.shape.push_back(dim_of(args_.symbols, size));
+    if (x_.batched() && keep_examples(y)) return one_result(args_, y);
+    return {{y}, Locality::kWhole};
   }
 
  private:
-  // Where the examples go: the first axis with as many elements before it as x has before its
-  // examples, and with a size that follows them. -1: the result does not keep them together.
-  int axis_of_examples() const {
-    const std::int64_t before = x_.shape.size(0, x_.batch.axis);
-    std::int64_t product = 1;
+  Size product(const ValueType& type, int first, int last) const {
+    Size all = 1;
+    for (int axis = first; axis < last; ++axis) all = all * size_along(args_, type, axis);
+    return all;
+  }
+
+  // What is wanted without -1 and -2.
+  void find_sizes() {
+    const Size elements = product(x_, 0, x_.shape.rank());
+    int missing = -1;
+    Size known = 1;
+    const bool inferred = std::ranges::find(wanted_, kInferred) != wanted_.end();
     for (int axis = 0; axis < int(wanted_.size()); ++axis) {
       const std::int64_t dim = wanted_[std::size_t(axis)];
-      if (product == before && (dim < 0 || rows_for(axis))) return axis;
-      if (dim < 0) return -1;
-      product *= dim;
-    }
-    return -1;
-  }
-
-  std::int64_t traced_count() const {
-    return args_.symbols[std::size_t(x_.batch.symbol)].traced_count;
-  }
-
-  // Elements of one example for each position before its axis.
-  std::int64_t example_elements() const {
-    return x_.batch.rows_per_example * x_.shape.size(x_.batch.axis + 1, x_.shape.rank());
-  }
-
-  // Known sizes after the axis; absent if one of them is to be inferred.
-  std::optional<std::int64_t> product_after(int axis) const {
-    std::int64_t product = 1;
-    for (std::size_t i = std::size_t(axis) + 1; i < wanted_.size(); ++i) {
-      if (wanted_[i] < 0) return std::nullopt;
-      product *= wanted_[i];
-    }
-    return product;
-  }
-
-  // Rows per example if the size given for the axis is a multiple of the traced count.
-  std::optional<std::int64_t> rows_for(int axis) const {
-    const std::int64_t dim = wanted_[std::size_t(axis)], count = traced_count();
-    const std::optional<std::int64_t> rest = product_after(axis);
-    if (count == 0 ? dim != 0 : dim % count != 0) return std::nullopt;
-    if (!rest) return count == 0 ? x_.batch.rows_per_example : dim / count;
-    if (*rest == 0 || example_elements() % *rest != 0) return std::nullopt;
-    const std::int64_t rows = example_elements() / *rest;
-    return rows * count == dim ? std::optional(rows) : std::nullopt;
-  }
-
-  ValueType with_examples(int axis) {
-    const std::int64_t given = wanted_[std::size_t(axis)];
-    const std::optional<std::int64_t> rest = product_after(axis);
-    std::int64_t rows = x_.batch.rows_per_example;
-    if (given >= 0) {
-      rows = *rows_for(axis);
-      args_.symbols[std::size_t(x_.batch.symbol)].fixed = true;
-    } else if (rest) {
-      if (*rest == 0 || example_elements() % *rest != 0) fail_cut(*rest);
-      rows = example_elements() / *rest;
-    } else if (given == kInferred) {
-      fail_two();
-    }
-    ValueType y{x_.dtype, {}, x_.batch};
-    y.batch.axis = axis;
-    y.batch.rows_per_example = rows;
-    for (int i = 0; i < int(wanted_.size()); ++i) {
-      y.shape.push_back(i == axis ? kRows : wanted_[std::size_t(i)]);
-    }
-    infer_missing(y.shape, axis, rows, x_.shape.size(0, x_.batch.axis) * example_elements());
-    return y;
-  }
-
-  ValueType without_examples() const {
-    ValueType y{x_.dtype, Shape(wanted_), {}};
-    const bool other = std::ranges::find(wanted_, kInferred) != wanted_.end();
-    for (int i = 0; i < y.shape.rank(); ++i) {
-      if (y.shape[i] != kExamples) continue;
-      const bool keeps = other && i < x_.shape.rank();
-      y.shape[i] = keeps ? x_.shape[i] : kInferred;
-    }
-    infer_missing(y.shape, -1, 1, x_.shape.size());
-    return y;
-  }
-
-  // Replaces the one kInferred beside the examples so that the elements are as many as given.
-  void infer_missing(Shape& shape, int examples, std::int64_t rows, std::int64_t elements) const {
-    int missing = -1;
-    std::int64_t known = rows;
-    for (int i = 0; i < shape.rank(); ++i) {
-      if (i == examples) continue;
-      if (shape[i] >= 0) {
-        known *= shape[i];
-      } else if (missing >= 0 || shape[i] == kExamples) {
-        fail_two();
-      } else {
-        missing = i;
+      Size size = dim < 0 && !is_symbolic(dim) ? Size(0) : size_of(args_.symbols, dim);
+      if (dim == kExamples && inferred) {
+        size = examples_at(axis);
+      } else if (dim == kInferred || dim == kExamples) {
+        if (missing >= 0) fail_two();
+        missing = axis;
       }
+      sizes_.push_back(size);
+      if (missing != axis) known = known * size;
     }
     if (missing >= 0) {
-      if (known == 0 || elements % known != 0) fail_size();
-      shape[missing] = elements / known;
-    } else if (known != elements) {
+      sizes_[std::size_t(missing)] = quotient(elements, known, missing);
+    } else if (!same_size(args_, elements, known)) {
       fail_size();
     }
   }
 
+  // The size that -2 stands for beside one to be inferred.
+  Size examples_at(int axis) const {
+    const int own = x_.batched() ? x_.batch.axis : axis;
+    if (own >= x_.shape.rank()) fail_two();
+    return size_along(args_, x_, own);
+  }
+
+  Size quotient(const Size& elements, const Size& known, int axis) const {
+    if (known == Size(0)) {
+      if (wanted_[std::size_t(axis)] == kExamples && x_.batched()) return examples_at(axis);
+      fail_size();
+    }
+    if (const auto exact = elements.over(known)) return *exact;
+    const std::int64_t all = fixed_size(args_, elements), part = fixed_size(args_, known);
+    if (part == 0 || all % part != 0) x_.batched() ? fail_cut(part) : fail_size();
+    return all / part;
+  }
+
+  // The examples go to the first axis with as many elements before it as x has before its examples,
+  // and with a size that follows them.
+  bool keep_examples(ValueType& y) const {
+    const Size before = product(x_, 0, x_.batch.axis);
+    const Size count = size_of_symbol(args_.symbols, x_.batch.symbol);
+    Size product = 1;
+    for (int axis = 0; axis < y.shape.rank(); ++axis) {
+      const std::optional<std::int64_t> rows = rows_of(sizes_[std::size_t(axis)], count);
+      if (product == before && rows && *rows > 0 && cuts(axis, *rows)) {
+        y.batch = x_.batch;
+        y.batch.axis = axis;
+        y.batch.rows_per_example = *rows;
+        y.shape[axis] = kRows;
+        return true;
+      }
+      product = product * sizes_[std::size_t(axis)];
+    }
+    return false;
+  }
+
+  // Rows per example of an axis of this size; a number may be that of the trace's examples.
+  std::optional<std::int64_t> rows_of(const Size& size, const Size& count) const {
+    if (const auto quotient = size.over(count)) return quotient->number();
+    const auto number = size.number();
+    const Symbol& symbol = args_.symbols[std::size_t(x_.batch.symbol)];
+    if (!number || !symbol.fixed || symbol.traced_count == 0) return std::nullopt;
+    if (*number % symbol.traced_count != 0) return std::nullopt;
+    return *number / symbol.traced_count;
+  }
+
+  // Whether so many rows, with the axes after them, are one example.
+  bool cuts(int axis, std::int64_t rows) const {
+    Size all = rows;
+    for (std::size_t i = std::size_t(axis) + 1; i < sizes_.size(); ++i) all = all * sizes_[i];
+    return all == example_elements();
+  }
+
+  // Elements of one example for each position before its axis.
+  Size example_elements() const {
+    return Size(x_.batch.rows_per_example) * product(x_, x_.batch.axis + 1, x_.shape.rank());
+  }
+
+  std::string printed() const { return to_string(AttrValue(wanted_)); }
+
   [[noreturn]] void fail_two() const {
-    fail(ErrorKind::kValue, args_.op.name, "only one size can be inferred: got ",
-         to_string(AttrValue(wanted_)), "; give the others (-2 stands for the examples).");
+    fail(ErrorKind::kValue, args_.op.name, "only one size can be inferred: got ", printed(),
+         "; give the others (-2 stands for the examples).");
   }
   [[noreturn]] void fail_size() const {
     fail(ErrorKind::kValue, args_.op.name, "shape ", args_.shape_of(0), " does not have the ",
-         "number of elements of ", to_string(AttrValue(wanted_)),
+         "number of elements of ", printed(),
          "; the products of the sizes "
          "must agree.");
   }
   [[noreturn]] void fail_cut(std::int64_t row) const {
     fail(ErrorKind::kValue, args_.op.name, "one example of shape ", args_.shape_of(0), " has ",
-         example_elements(), " elements, which cannot be cut into rows of ", row, " for ",
-         to_string(AttrValue(wanted_)), "; keep examples together.");
+         example_elements().value(traced_counts(args_.symbols)[0]),
+         " elements, which cannot be cut into rows of ", row, " for ", printed(),
+         "; keep examples together.");
   }
 
   const InferArgs& args_;
-  ValueType x_;
+  const ValueType& x_;
   const Ints& wanted_;
+  std::vector<Size> sizes_;
 };
 
 Inferred reshape_rule(const InferArgs& args) {
   return ReshapeRule(args).infer();
 }
 
-std::int64_t traced_elements(const InferArgs& args, const ValueType& type) {
-  std::int64_t product = 1;
-  for (int axis = 0; axis < type.shape.rank(); ++axis) product *= traced_size(args, type, axis);
+Size elements_of(const InferArgs& args, const ValueType& type) {
+  Size product = 1;
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    product = product * size_along(args, type, axis);
+  }
   return product;
+}
+
+// Whether examples of x are examples of y, with the same elements before them.
+bool same_examples(const InferArgs& args, const ValueType& x, const ValueType& y) {
+  if (x.batched() != y.batched()) return false;
+  if (!x.batched()) return true;
+  const auto before = [&](const ValueType& type) {
+    Size product = 1;
+    for (int axis = 0; axis < type.batch.axis; ++axis) {
+      product = product * size_along(args, type, axis);
+    }
+    return product;
+  };
+  return x.batch.symbol == y.batch.symbol && before(x) == before(y);
 }
 
 Inferred reshape_like_rule(const InferArgs& args) {
   const ValueType& x = args.in[0];
   ValueType y = args.in[1];
   y.dtype = x.dtype;
-  check_value(traced_elements(args, x) == traced_elements(args, y), args.op.name,
+  check_value(same_size(args, elements_of(args, x), elements_of(args, y)), args.op.name,
               "shapes must have equally many elements: got ", args.shape_of(0), " and ",
               args.shape_of(1), ".");
-  const bool same =
-      x.batched() == y.batched() &&
-      (!x.batched() || (x.batch.symbol == y.batch.symbol && example_size(x) == example_size(y)));
-  if (same) return one_result(args, y);
-  if (x.batched()) fixed_type(args, x);
-  if (y.batched()) fixed_type(args, y);
-  return {{y}, Locality::kWhole};
+  return same_examples(args, x, y) ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
 Inferred expand_dims_rule(const InferArgs& args) {
@@ -211,11 +216,11 @@ Inferred squeeze_rule(const InferArgs& args) {
   std::uint64_t removed = 0;
   for (std::int64_t given : axes) {
     const int axis = normalize_axis(given, rank, args.op.name);
-    check_value(traced_size(args, x, axis) == 1, args.op.name,
+    check_value(same_size(args, size_along(args, x, axis), 1), args.op.name,
                 "only axes of size 1 can be left "
                 "out: got axis ",
                 given, " of shape ", args.shape_of(0), ".");
-    if (x.batch.axis == axis) x = fixed_type(args, x);
+    if (x.batch.axis == axis) x = ordinary_type(args, x);
     removed |= 1ull << axis;
   }
   ValueType y{x.dtype, {}, x.batch};

@@ -34,7 +34,7 @@ std::string role_of(const OpDef& op, int operand) {
 struct MergedAxis {
   std::int64_t size = 1;  // kRows: examples
   ExampleAxis batch;
-  bool fixed = false;  // the trace's count was looked at
+  bool mixed = false;  // examples met rows that are none
 };
 
 class Broadcast {
@@ -45,20 +45,20 @@ class Broadcast {
     int rank = 0;
     for (const ValueType& type : args_.in) rank = std::max(rank, type.shape.rank());
     ValueType result{dtype, {}, {}};
-    bool fixed = false;
+    bool mixed = false;
     for (int axis = 0; axis < rank; ++axis) {
       MergedAxis merged = merge(axis - rank);
       // A second axis of examples (all pairs, say) becomes an ordinary one.
-      if (merged.batch.exists() && result.batched()) fix(merged);
+      if (merged.batch.exists() && result.batched()) make_ordinary(merged);
       if (merged.batch.exists()) {
         result.batch = merged.batch;
         result.batch.axis = axis;
       }
       result.shape.push_back(merged.size);
-      fixed |= merged.fixed;
+      mixed |= merged.mixed;
     }
     const Locality locality = locality_of(args_.in, {&result, 1});
-    return {{result}, fixed ? Locality::kWhole : locality};
+    return {{result}, mixed ? Locality::kWhole : locality};
   }
 
  private:
@@ -78,50 +78,78 @@ class Broadcast {
   void join(MergedAxis& merged, const MergedAxis& next) {
     if (!next.batch.exists() && next.size == 1) return;
     if (!merged.batch.exists() && merged.size == 1) {
-      const bool fixed = merged.fixed;
+      const bool mixed = merged.mixed;
       merged = next;
-      merged.fixed |= fixed;
+      merged.mixed |= mixed;
     } else if (merged.batch.exists() && next.batch.exists()) {
       join_examples(merged, next);
     } else if (merged.batch.exists() || next.batch.exists()) {
       join_examples_with_size(merged, next);
     } else if (merged.size != next.size) {
-      fail_sizes(merged.size, next.size);
+      join_sizes(merged, next);
     }
   }
 
-  void join_examples(const MergedAxis& merged, const MergedAxis& next) {
+  void join_examples(MergedAxis& merged, const MergedAxis& next) {
     if (merged.batch.symbol != next.batch.symbol) {
-      fail(ErrorKind::kValue, args_.op.name, "shapes ", shapes_of_operands(args_),
-           " belong to different batches, whose sizes may differ at another step: take both "
-           "from one dataset (Dataset.zip).");
+      if (!may_meet(merged, next) || !same_size(args_, rows_of(merged), rows_of(next))) {
+        fail(ErrorKind::kValue, args_.op.name, "shapes ", shapes_of_operands(args_),
+             " belong to different batches, whose sizes may differ at another step: take both "
+             "from one dataset (Dataset.zip).");
+      }
+      // Of two batches the given one is the batch, not a number of rows that it happens to have.
+      if (rows_of(merged).number()) merged.batch.symbol = next.batch.symbol;
     }
-    if (merged.batch.rows_per_example != next.batch.rows_per_example) {
-      fail_sizes(rows_of(merged), rows_of(next));
+    if (merged.batch.rows_per_example != next.batch.rows_per_example) fail_sizes(merged, next);
+  }
+
+  // Batches that have nothing to do with each other do not meet; one of a known number of rows may.
+  bool may_meet(const MergedAxis& a, const MergedAxis& b) const {
+    return rows_of(a) == rows_of(b) || rows_of(a).number() || rows_of(b).number();
+  }
+
+  void join_sizes(MergedAxis& merged, const MergedAxis& next) {
+    if (same_size(args_, rows_of(merged), rows_of(next))) {
+      if (is_symbolic(next.size)) merged.size = next.size;
+    } else if (is_one(merged)) {
+      merged = next;
+    } else if (!is_one(next)) {
+      fail_sizes(merged, next);
     }
   }
 
   void join_examples_with_size(MergedAxis& merged, const MergedAxis& next) {
-    MergedAxis examples = merged.batch.exists() ? merged : next;
-    const std::int64_t size = merged.batch.exists() ? next.size : merged.size;
-    const std::int64_t rows = rows_of(examples);
-    if (rows != size && rows != 1) fail_sizes(rows_of(merged), rows_of(next));
-    args_.symbols[std::size_t(examples.batch.symbol)].fixed = true;
-    merged = rows == size ? examples : MergedAxis{size, {}, true};
-    merged.fixed = true;
+    const MergedAxis examples = merged.batch.exists() ? merged : next;
+    const MergedAxis& size = merged.batch.exists() ? next : merged;
+    if (same_size(args_, rows_of(examples), rows_of(size)) || is_one(size)) {
+      merged = examples;
+    } else if (is_one(examples)) {
+      merged = {size.size, {}, true};
+    } else {
+      fail_sizes(merged, next);
+    }
+    merged.mixed = true;
   }
 
-  std::int64_t rows_of(const MergedAxis& axis) const {
-    if (!axis.batch.exists()) return axis.size;
-    return args_.symbols[std::size_t(axis.batch.symbol)].traced_count * axis.batch.rows_per_example;
+  // Asked where sizes differ, so the program is bound to the counts already.
+  bool is_one(const MergedAxis& axis) const {
+    const Size size = rows_of(axis);
+    if (const auto number = size.number()) return *number == 1;
+    return same_size(args_, size, 1);
   }
 
-  void fix(MergedAxis& axis) {
-    args_.symbols[std::size_t(axis.batch.symbol)].fixed = true;
-    axis = {rows_of(axis), {}, true};
+  Size rows_of(const MergedAxis& axis) const {
+    if (!axis.batch.exists()) return size_of(args_.symbols, axis.size);
+    return Size(axis.batch.rows_per_example) * size_of_symbol(args_.symbols, axis.batch.symbol);
   }
 
-  [[noreturn]] void fail_sizes(std::int64_t a, std::int64_t b) {
+  void make_ordinary(MergedAxis& axis) const {
+    axis = {dim_of(args_.symbols, rows_of(axis)), {}, true};
+  }
+
+  [[noreturn]] void fail_sizes(const MergedAxis& merged, const MergedAxis& next) const {
+    const auto counts = traced_counts(args_.symbols);
+    const std::int64_t a = rows_of(merged).value(counts[0]), b = rows_of(next).value(counts[0]);
     fail(ErrorKind::kValue, args_.op.name, "shapes ", shapes_of_operands(args_),
          " do not broadcast: sizes ", a, " and ", b,
          " meet on one axis, counted from the last; they must be equal or 1 (see reshape).");
@@ -163,17 +191,41 @@ void check_min_rank(const InferArgs& args, int operand, int rank) {
        "; add axes with reshape.");
 }
 
-std::int64_t traced_size(const InferArgs& args, const ValueType& type, int axis) {
-  if (!type.batched() || type.batch.axis != axis) return type.shape[axis];
-  return args.symbols[std::size_t(type.batch.symbol)].traced_count * type.batch.rows_per_example;
+Size size_along(const InferArgs& args, const ValueType& type, int axis) {
+  return size_of(args.symbols, type, axis);
+}
+
+bool same_size(const InferArgs& args, const Size& a, const Size& b) {
+  return decide(args.symbols, args.op.name, a - b, [](std::int64_t n) { return n == 0; });
+}
+
+bool same_shape(const InferArgs& args, const ValueType& a, const ValueType& b) {
+  if (a.shape.rank() != b.shape.rank()) return false;
+  for (int axis = 0; axis < a.shape.rank(); ++axis) {
+    if (!same_size(args, size_along(args, a, axis), size_along(args, b, axis))) return false;
+  }
+  return true;
+}
+
+std::int64_t fixed_size(const InferArgs& args, const Size& size) {
+  return bound_size(args.symbols, args.op.name, size);
 }
 
 ValueType fixed_type(const InferArgs& args, const ValueType& type) {
   ValueType result = type;
-  if (!type.batched()) return result;
-  result.shape[type.batch.axis] = traced_size(args, type, type.batch.axis);
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    result.shape[axis] = fixed_size(args, size_along(args, type, axis));
+  }
   result.batch = {};
-  args.symbols[std::size_t(type.batch.symbol)].fixed = true;
+  return result;
+}
+
+ValueType ordinary_type(const InferArgs& args, const ValueType& type) {
+  ValueType result = type;
+  result.batch = {};
+  if (type.batched()) {
+    result.shape[type.batch.axis] = dim_of(args.symbols, size_along(args, type, type.batch.axis));
+  }
   return result;
 }
 

@@ -30,11 +30,19 @@ void check_same_dtype(const InferArgs& args, int first, int last);
 // ValueError unless the operand has at least this many axes.
 void check_min_rank(const InferArgs& args, int operand, int rank);
 
-// How big the axis was while tracing.
-std::int64_t traced_size(const InferArgs& args, const ValueType& type, int axis);
-// The operand as a value without example axis: its count is fixed by the trace (another count needs
-// another trace). For rules that cannot carry the axis along.
+Size size_along(const InferArgs& args, const ValueType& type, int axis);
+// Whether two sizes are equal. Where that depends on the counts, those of the trace decide, and the
+// program is bound to them; ValueError if they decide differently on different replicas.
+bool same_size(const InferArgs& args, const Size& a, const Size& b);
+// The same for all axes.
+bool same_shape(const InferArgs& args, const ValueType& a, const ValueType& b);
+// The size as a number, which binds the program to the counts of the trace; ValueError if it is
+// another one on other replicas.
+std::int64_t fixed_size(const InferArgs& args, const Size& size);
 ValueType fixed_type(const InferArgs& args, const ValueType& type);
+// The operand as a value without example axis, whose rows are as many as before: for results that
+// do not keep the examples together.
+ValueType ordinary_type(const InferArgs& args, const ValueType& type);
 
 // kExample if examples lie on axis 0 wherever there are some, so that any rows make a tile;
 // kWhole otherwise.
@@ -46,8 +54,8 @@ Inferred one_result(const InferArgs& args, const ValueType& type);
 Inferred same_as_input(const InferArgs& args);
 
 // The shape and example axis that all operands broadcast to, NumPy's way; ValueError if they do
-// not. Examples meet examples of the same symbol, sizes of 1 and, if the trace saw equal sizes, a
-// fixed size (the count is then fixed too).
+// not. Examples meet examples of the same symbol, sizes of 1, their own number and, if the trace
+// saw equal sizes, any other size (the count is then fixed).
 Inferred broadcast_rule(const InferArgs& args, DType result);
 
 // "float32 and int32", "(2, 3), (4,) and ()": for messages.

@@ -16,24 +16,6 @@ bool is_absent(std::int64_t bound) {
   return bound == INT64_MAX || bound == INT64_MIN;
 }
 
-// The indices begin, begin + step, … of an axis.
-struct Range {
-  std::int64_t begin, step, count;
-};
-
-Range range_of(std::int64_t begin, std::int64_t end, std::int64_t step, std::int64_t n) {
-  // A walk backwards may stop before the first element.
-  const std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
-  const auto bound = [&](std::int64_t at, std::int64_t absent) {
-    return is_absent(at) ? absent : std::clamp(at < 0 ? at + n : at, low, high);
-  };
-  const std::int64_t first = bound(begin, step > 0 ? low : high);
-  const std::int64_t last = bound(end, step > 0 ? high : low);
-  const std::int64_t distance = step > 0 ? last - first : first - last;
-  const std::int64_t width = step > 0 ? step : -step;
-  return {first, step, distance > 0 ? (distance + width - 1) / width : 0};
-}
-
 struct Slices {
   const Ints& begin;
   const Ints& end;
@@ -44,9 +26,9 @@ struct Slices {
         end(attrs.integers("end")),
         strides(attrs.integers("strides")) {}
 
-  Range along(int axis, std::int64_t n) const {
+  SliceRange along(int axis, std::int64_t n) const {
     const auto a = std::size_t(axis);
-    return range_of(begin[a], end[a], strides[a], n);
+    return slice_range(begin[a], end[a], strides[a], n);
   }
   bool takes_all(int axis) const {
     const auto a = std::size_t(axis);
@@ -68,26 +50,67 @@ void check_slices(const InferArgs& args, const ValueType& x, const Slices& s) {
               "strides must not be 0: got ", to_string(AttrValue(s.strides)), ".");
 }
 
+// The part of a size that follows from counts, as a symbol.
+Symbol part_of(int symbol, const Slices& s, int axis) {
+  const auto a = std::size_t(axis);
+  Symbol part;
+  part.kind = Symbol::Kind::kSlice;
+  part.parts = {symbol};
+  part.step = s.strides[a];
+  part.begin = s.begin[a];
+  part.end = s.end[a];
+  if (part.step < 0) return part;
+  if (is_absent(part.begin)) part.begin = 0;
+  if (is_absent(part.end)) part.end = INT64_MAX;
+  if (part.step == 1 && part.begin >= 0 && (part.end < 0 || part.end == INT64_MAX)) {
+    // How many are left out is what counts: x[1:] has as many as x[:-1].
+    if (part.end < 0) part.begin -= part.end;
+    part.end = INT64_MAX;
+  } else if (part.step == 1 && part.begin < 0 && part.end == INT64_MAX) {
+    part.end = -part.begin;
+    part.begin = 0;
+  }
+  return part;
+}
+
+// A part of an axis whose size is a symbol.
+std::int64_t part_of_size(const InferArgs& args, std::int64_t dim, const Slices& s, int axis) {
+  Symbol part = part_of(int(dim - kSymbols), s, axis);
+  const Size whole = size_of(args.symbols, dim);
+  const bool from_front = part.step == 1 && part.begin >= 0;
+  if (from_front && part.end == INT64_MAX) {
+    const Size rest = whole - part.begin;
+    if (rest.never_negative()) return dim_of(args.symbols, rest);
+  }
+  if (from_front && part.end >= part.begin && (whole - part.end).never_negative()) {
+    return part.end - part.begin;
+  }
+  return kSymbols + derived_symbol(args.symbols, std::move(part));
+}
+
+bool keeps_size(const Slices& s, int axis) {
+  return s.takes_all(axis) || s.turns_all(axis);
+}
+
 // The type of a part of x.
 ValueType sliced(const InferArgs& args, ValueType x, const Slices& s) {
   check_slices(args, x, s);
-  const int examples = x.batch.axis;
-  if (x.batched() && !s.takes_all(examples) && !s.turns_all(examples)) {
-    const auto a = std::size_t(examples);
-    if (x.batch.rows_per_example == 1 && s.strides[a] > 0) {
-      Symbol part;
-      part.kind = Symbol::Kind::kSlice;
-      part.parts = {x.batch.symbol};
-      part.begin = is_absent(s.begin[a]) ? 0 : s.begin[a];
-      part.end = is_absent(s.end[a]) ? INT64_MAX : s.end[a];
-      part.step = s.strides[a];
-      x.batch.symbol = derived_symbol(args, std::move(part));
+  if (x.batched() && !keeps_size(s, x.batch.axis)) {
+    const bool cut = x.batch.rows_per_example == 1 && s.strides[std::size_t(x.batch.axis)] > 0;
+    if (cut) {
+      Symbol part = part_of(x.batch.symbol, s, x.batch.axis);
+      x.batch.symbol = derived_symbol(args.symbols, std::move(part));
     } else {
-      x = fixed_type(args, x);
+      x = ordinary_type(args, x);
     }
   }
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    if (axis != x.batch.axis) x.shape[axis] = s.along(axis, x.shape[axis]).count;
+    if (axis == x.batch.axis || keeps_size(s, axis)) continue;
+    if (is_symbolic(x.shape[axis])) {
+      x.shape[axis] = part_of_size(args, x.shape[axis], s, axis);
+    } else {
+      x.shape[axis] = s.along(axis, x.shape[axis]).count;
+    }
   }
   return x;
 }
@@ -108,12 +131,9 @@ Inferred slice_grad_rule(const InferArgs& args) {
   const ValueType& ct = args.in[0];
   ValueType x = args.in[1];
   const ValueType y = sliced(args, x, s);
-  bool ok = y.shape.rank() == ct.shape.rank();
-  for (int axis = 0; ok && axis < y.shape.rank(); ++axis) {
-    ok = traced_size(args, y, axis) == traced_size(args, ct, axis);
-  }
-  check_value(ok, args.op.name, "'ct' must have the shape of the slice of 'like': got ",
-              args.shape_of(0), " for a slice of ", args.shape_of(1), ".");
+  check_value(same_shape(args, y, ct), args.op.name,
+              "'ct' must have the shape of the slice of 'like': got ", args.shape_of(0),
+              " for a slice of ", args.shape_of(1), ".");
   x.dtype = ct.dtype;
   const bool by_example = keeps_examples(x, s) && ct.batch == x.batch;
   return {{x}, by_example ? Locality::kExample : Locality::kWhole};
@@ -129,7 +149,7 @@ void copy_part(const Attrs& attrs, const View& whole, const View& part, bool int
   std::int64_t first = 0;
   for (int axis = 0; axis < whole.shape.rank(); ++axis) {
     const auto a = std::size_t(axis);
-    const Range range = s.along(axis, whole.shape[axis]);
+    const SliceRange range = s.along(axis, whole.shape[axis]);
     first += range.begin * whole_steps[a];
     const std::int64_t step = range.step * whole_steps[a];
     if (into_whole) {
@@ -208,20 +228,6 @@ OpDef slice_grad_row() {
 }
 
 }  // namespace
-
-int derived_symbol(const InferArgs& args, Symbol symbol) {
-  std::vector<Symbol>& symbols = args.symbols;
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    if (symbols[i].same_rule(symbol)) return int(i);
-  }
-  std::vector<std::int64_t> counts;
-  for (const Symbol& s : symbols) counts.push_back(s.traced_count);
-  counts.push_back(symbol.traced_count);
-  symbols.push_back(std::move(symbol));
-  complete_counts(symbols, counts);
-  symbols.back().traced_count = counts.back();
-  return int(symbols.size() - 1);
-}
 
 std::vector<OpDef> slice_ops() {
   return {slice_row(), slice_grad_row()};

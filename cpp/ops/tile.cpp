@@ -11,16 +11,15 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-// The cotangent with one axis split into two and one of them summed; the examples keep their axis.
+// The cotangent with one axis split into two and one of them summed.
 Expr sum_split_axis(Expr ct, int axis, std::int64_t outer, std::int64_t inner, bool sum_outer) {
-  const ValueType type = ct.type();
   Ints shape;
-  for (int i = 0; i < type.shape.rank(); ++i) {
+  for (int i = 0; i < ct.type().shape.rank(); ++i) {
     if (i == axis) {
       shape.push_back(outer);
       shape.push_back(inner);
     } else {
-      shape.push_back(type.batch.axis == i ? -2 : type.shape[i]);
+      shape.push_back(dim(ct, i));
     }
   }
   return reduce_sum(call("reshape", ct, {{"shape", std::move(shape)}}),
@@ -42,10 +41,10 @@ Inferred tile_rule(const InferArgs& args) {
   check_value(ok, args.op.name, "multiples must be one number of 0 or more per axis of ",
               args.shape_of(0), ": got ", to_string(AttrValue(multiples)), ".");
   const bool examples = x.batched() && multiples[std::size_t(x.batch.axis)] != 1;
-  if (examples) x = fixed_type(args, x);
+  if (examples) x = ordinary_type(args, x);
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     if (axis == x.batch.axis) continue;
-    x.shape[axis] = size_product(x.shape[axis], multiples[std::size_t(axis)]);
+    x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) * multiples[std::size_t(axis)]);
   }
   return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
 }
@@ -70,9 +69,7 @@ Values tile_vjp(const VjpArgs& v) {
   Expr gradient(v.b, v.ct[0]);
   for (std::size_t axis = 0; axis < multiples.size(); ++axis) {
     if (multiples[axis] == 1) continue;
-    const std::int64_t size = gradient.type().shape[int(axis)];
-    const std::int64_t inner =
-        multiples[axis] ? size / multiples[axis] : v.b.type(v.in[0]).shape[int(axis)];
+    const std::int64_t inner = dim(Expr(v.b, v.in[0]), int(axis));
     gradient = sum_split_axis(gradient, int(axis), multiples[axis], inner, true);
   }
   return cotangents(like_operand(v, gradient));
@@ -89,7 +86,8 @@ OpDef tile_row() {
   op.kernel = tile_kernel;
   op.vjp = tile_vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = {{"multiples", Ints{2, 3}}}},
-                {.shapes = {{5, 2, 3}}, .attrs = {{"multiples", Ints{1, 2, 1}}}, .batched = {1}}};
+                {.shapes = {{5, 2, 3}}, .attrs = {{"multiples", Ints{1, 2, 1}}}, .batched = {1}},
+                {.shapes = {{5, 3}}, .attrs = {{"multiples", Ints{3, 2}}}, .batched = {1}}};
   return op;
 }
 
@@ -107,7 +105,7 @@ Inferred repeat_rule(const InferArgs& args) {
   if (x.batch.axis == axis) {
     x.batch.rows_per_example = size_product(x.batch.rows_per_example, repeats);
   } else {
-    x.shape[axis] = size_product(x.shape[axis], repeats);
+    x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) * repeats);
   }
   return one_result(args, x);
 }
@@ -125,11 +123,10 @@ void repeat_kernel(const KernelArgs& args) {
 }
 
 Values repeat_vjp(const VjpArgs& v) {
-  const ValueType x = v.b.type(v.in[0]);
-  const int axis = axis_of(v.attrs, x.shape);
-  const std::int64_t size = x.batch.axis == axis ? -2 : x.shape[axis];
+  const Expr x(v.b, v.in[0]);
+  const int axis = axis_of(v.attrs, x.type().shape);
   const Expr sum =
-      sum_split_axis(Expr(v.b, v.ct[0]), axis, size, v.attrs.integer("repeats"), false);
+      sum_split_axis(Expr(v.b, v.ct[0]), axis, dim(x, axis), v.attrs.integer("repeats"), false);
   return cotangents(like_operand(v, sum));
 }
 

@@ -52,6 +52,11 @@ void check_images(const InferArgs& args, int operand) {
               args.shape_of(operand), "; add axes with reshape.");
   check_value(type.batch.axis <= 0, args.op.name, "the examples of '", name,
               "' must lie on axis 0: got axis ", type.batch.axis, "; transpose it first.");
+  for (int axis = 1; axis < 4; ++axis) {
+    check_value(!is_symbolic(type.shape[axis]), args.op.name, "rows, columns and channels of '",
+                name, "' must not follow from the number of examples: got axis ", axis,
+                " of shape ", args.shape_of(operand), "; cut or pad it to a fixed size.");
+  }
 }
 
 OutputSize output_size(const InferArgs& args, const Shape& x, std::int64_t window_height,

@@ -21,12 +21,15 @@ bool can_fold(const Graph& operands, const Values& inputs, const Graph& results,
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const ValueInfo& info = operands.values[std::size_t(inputs[k])];
     const bool read = node.op->reads(k);
-    if (info.type.batched() || (read && info.source != Source::kConstant)) return false;
+    if (info.type.batched() || info.type.shape.symbolic() ||
+        (read && info.source != Source::kConstant))
+      return false;
   }
   for (Value output : node.outputs) {
     const ValueType& type = results.type(output);
     // Large results are cheaper to make than to keep.
-    if (type.batched() || type.shape.size() > thresholds().folded_elements) return false;
+    if (type.batched() || type.shape.symbolic()) return false;
+    if (type.shape.size() > thresholds().folded_elements) return false;
   }
   return true;
 }

@@ -19,7 +19,7 @@ bool is_full(const Graph& graph, Value value, const ValueType& type) {
 
 bool is_number(const Graph& graph, Value value) {
   const ValueType& type = graph.type(value);
-  return !type.batched() && type.shape.size() == 1;
+  return !type.batched() && !type.shape.symbolic() && type.shape.size() == 1;
 }
 
 // Per value: one number in a full shape, spread by a node that does nothing else, or made by an

@@ -10,10 +10,11 @@
 namespace samegrad {
 namespace {
 
+// Tiles are rows of axis 0; a size that differs between replicas is none of a tile's.
 bool examples_come_first(const Graph& graph, const Node& node) {
   const auto first = [&](Value value) {
     const ValueType& type = graph.type(value);
-    return !type.batched() || type.batch.axis == 0;
+    return (!type.batched() || type.batch.axis == 0) && !type.shape.symbolic();
   };
   return std::all_of(node.inputs.begin(), node.inputs.end(), first) &&
          std::all_of(node.outputs.begin(), node.outputs.end(), first);

@@ -47,7 +47,7 @@ std::int64_t size_in_bytes(DType dtype, const Shape& shape) {
   bool empty = false;
   for (const std::int64_t size : shape) {
     empty = empty || size == 0;
-    if (size == 0 || size == kRows) continue;
+    if (size == 0 || size == kRows || is_symbolic(size)) continue;
     if (size < 0 || size > kMostBytes / bytes) {
       fail(ErrorKind::kMemory, "tensor", "the shape ", to_string(shape), " of ", name_of(dtype),
            " is larger than any memory; use smaller batches or tensors.");

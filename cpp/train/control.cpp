@@ -29,11 +29,13 @@ std::shared_ptr<Trace> current_graph(const char* who) {
   return trace;
 }
 
-void call(Body& body, const TensorFunction& function, const std::vector<Tensor>& arguments) {
+void call(Trace& outer, Body& body, const TensorFunction& function,
+          const std::vector<Tensor>& arguments) {
   const Current current(body.trace);
   for (const Tensor& result : function(arguments)) {
     body.outputs.push_back(body.trace->lift(result));
   }
+  outer.adopt_symbols(*body.trace);
 }
 
 bool contains(const std::vector<std::shared_ptr<Variable>>& variables,
@@ -55,16 +57,6 @@ std::vector<Value> captures_of(std::initializer_list<const Body*> bodies) {
 std::shared_ptr<const Graph> finish(Body& body, const Trace& outer, std::size_t own,
                                     const std::vector<Value>& captures) {
   return std::make_shared<Graph>(body.trace->finish_body(body.outputs, outer, own, captures));
-}
-
-void check_examples(const char* who, const Trace& outer, const Body& body) {
-  const std::size_t known = outer.program().symbols.size();
-  for (Value output : body.outputs) {
-    const ValueType& type = body.trace->type(output);
-    check_value(!type.batched() || std::size_t(type.batch.symbol) < known, who,
-                "a result must have as many examples as something outside: got ", to_string(type),
-                "; slice or concatenate examples outside.");
-  }
 }
 
 std::vector<Tensor> results_of(Trace& trace, const Values& values, std::size_t count) {
@@ -110,7 +102,7 @@ class TracedLoop {
         body.trace->preset(state_[i - given_], value);
       }
     }
-    call(body, function, arguments);
+    call(*outer_, body, function, arguments);
     return body;
   }
 
@@ -152,7 +144,6 @@ class TracedLoop {
   }
 
   std::vector<Tensor> build(std::int64_t maximum) {
-    check_examples("while_loop", *outer_, body_);
     const std::vector<Value> captures = captures_of({&condition_, &body_});
     Values inputs = initial_;
     inputs.insert(inputs.end(), captures.begin(), captures.end());
@@ -186,9 +177,10 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
                                 const TensorFunction& false_fn) {
   const std::shared_ptr<Trace> outer = current_graph("cond");
   const Value predicate = outer->lift(condition);
-  Body yes{std::make_shared<Trace>(outer), {}}, no{std::make_shared<Trace>(outer), {}};
-  call(yes, true_fn, {});
-  call(no, false_fn, {});
+  Body yes{std::make_shared<Trace>(outer), {}};
+  call(*outer, yes, true_fn, {});
+  Body no{std::make_shared<Trace>(outer), {}};  // it knows the sizes that the other one made
+  call(*outer, no, false_fn, {});
   check_value(yes.outputs.size() == no.outputs.size(), "cond",
               "both functions must return as many tensors: got ", yes.outputs.size(), " and ",
               no.outputs.size(), ".");
@@ -201,7 +193,6 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
     for (const auto& variable : written) body->outputs.push_back(body->trace->read(variable));
     // Branches that only print have no result; a node has one.
     if (body->outputs.empty()) body->outputs.push_back(body->trace->number(DType::kFloat32, 0));
-    check_examples("cond", *outer, *body);
   }
   const std::vector<Value> captures = captures_of({&yes, &no});
   Values inputs = {predicate};

@@ -13,7 +13,9 @@ bool fits(const ValueType& type, const Array& array) {
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
     if (type.shape[axis] != kRows && type.shape[axis] != array.shape()[axis]) return false;
   }
-  return !type.batched() || array.shape()[type.batch.axis] % type.batch.rows_per_example == 0;
+  return !type.batched() ||
+         array.shape()[type.batch.axis] % std::max<std::int64_t>(type.batch.rows_per_example, 1) ==
+             0;
 }
 
 }  // namespace
@@ -55,6 +57,20 @@ void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) c
   }
 }
 
+void Step::check_bound(const std::vector<std::vector<std::int64_t>>& counts) const {
+  if (!fixed_) return;
+  const auto traced = traced_counts(program().symbols);
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    const auto& known = traced[traced.size() == 1 ? 0 : r];
+    for (std::size_t s = 0; s < known.size(); ++s) {
+      check_value(!program().symbols[s].fixed || counts[r][s] == known[s], "step",
+                  "the program is bound to ", known[s], " examples on replica ", r,
+                  ", whose number it looked at while it was traced: got ", counts[r][s],
+                  "; trace it for these arguments.");
+    }
+  }
+}
+
 std::vector<std::vector<std::int64_t>> Step::counts_of(
     const std::vector<std::vector<Array>>& arguments) const {
   const auto replicas = std::size_t(program().replicas);
@@ -81,6 +97,7 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
     }
   }
   complete_counts(symbols, counts);
+  check_bound(counts);
   return counts;
 }
 

@@ -36,6 +36,8 @@ class Step {
   using Arguments = std::vector<std::vector<Array>>;
   // ValueError where arrays and program do not fit. `storage` is for the constants that come along.
   Call call_of(const Arguments& arguments, Arguments& storage) const;
+  // ValueError if the program is bound to other counts.
+  void check_bound(const std::vector<std::vector<std::int64_t>>& counts) const;
   void check_argument(std::size_t index, const std::vector<Array>& arrays) const;
   Graph labelled(Graph graph) const;
 

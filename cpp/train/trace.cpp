@@ -23,13 +23,6 @@ ValueType type_in_trace(const Array& array, ExampleAxis batch, int symbol) {
   return type;
 }
 
-std::vector<std::int64_t> traced_counts(const std::vector<Symbol>& symbols) {
-  std::vector<std::int64_t> counts;
-  for (const Symbol& symbol : symbols) counts.push_back(symbol.traced_count);
-  complete_counts(symbols, counts);
-  return counts;
-}
-
 }  // namespace
 
 std::function<std::string()> Trace::locate;
@@ -81,15 +74,10 @@ int Trace::symbol_for(const ExampleCounts& counts) {
   Symbol symbol;
   symbol.traced_count = counts[0];
   if (counts.size() > 1) symbol.traced_total = std::accumulate(counts.begin(), counts.end(), 0ll);
+  if (!same_counts({counts[0]}, counts)) symbol.traced_counts = counts;
   const int index = graph_.add_symbol(symbol);
   counts_of_symbol_.emplace_back(index, counts);
   return index;
-}
-
-std::int64_t Trace::fix_count(int symbol) {
-  if (outer_ && std::size_t(symbol) < outer_->graph_.symbols.size()) outer_->fix_count(symbol);
-  graph_.symbols[std::size_t(symbol)].fixed = true;
-  return traced_counts(graph_.symbols)[std::size_t(symbol)];
 }
 
 Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch) {
@@ -180,7 +168,7 @@ void Trace::execute(const Node& node) {
   for (Value output : node.outputs) out_types.push_back(graph_.type(output));
   StepFacts facts;
   facts.seed = random_state().seed;
-  facts.local_examples = facts.global_examples = traced_counts(graph_.symbols);
+  facts.local_examples = facts.global_examples = traced_counts(graph_.symbols)[0];
   facts.first_example.assign(facts.local_examples.size(), 0);
   for (std::size_t s = 0; s < graph_.symbols.size(); ++s) {
     graph_.symbols[s].traced_count = facts.local_examples[s];

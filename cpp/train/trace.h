@@ -58,8 +58,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void forget(const Variable& variable) { state_.erase(&variable); }
   const std::vector<Value>& reads(const Variable& variable) { return reads_[&variable]; }
 
-  // The count of a symbol while tracing; the program is bound to it from now on.
-  std::int64_t fix_count(int symbol);
+  // Sizes that a body made of those outside are known outside too, and what it is bound to.
+  void adopt_symbols(const Trace& body);
 
   // Notes what the program does with a value, for check_scaling().
   void use(ValueUse::Kind kind, const Tensor& tensor);

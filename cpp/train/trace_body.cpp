@@ -10,6 +10,13 @@ Trace::Trace(std::shared_ptr<Trace> outer) : Builder(graph_), mode_(Mode::kGraph
   graph_.symbols = outer_->graph_.symbols;
 }
 
+void Trace::adopt_symbols(const Trace& body) {
+  for (std::size_t s = 0; s < body.graph_.symbols.size(); ++s) {
+    if (s == graph_.symbols.size()) graph_.symbols.push_back(body.graph_.symbols[s]);
+    if (body.graph_.symbols[s].fixed) graph_.symbols[s].fixed = true;
+  }
+}
+
 void Trace::set_replicas(int replicas) {
   graph_.replicas = replicas;
   if (outer_) outer_->set_replicas(replicas);

@@ -10,7 +10,16 @@ import numpy as np
 
 from samegrad import _core, _sizes
 from samegrad._dtypes import DTypeLike, as_dtype
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, dims_of, pair, with_dims
+from samegrad._tensor import (
+    Dim,
+    Tensor,
+    TensorLike,
+    convert_to_tensor,
+    dim_of,
+    dims_of,
+    pair,
+    with_dims,
+)
 from samegrad.math._reductions import axes_of
 
 _ops = _core.ops
@@ -99,9 +108,8 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """The same elements with other axes; one size may be -1.
 
-    In a traced function a size may be that of the examples: x.shape[0], tf.shape(x)[0] or a
-    multiple of them. The examples then stay together, and any number of them runs without a
-    new trace.
+    In a traced function a size may follow from the examples: x.shape[0], tf.shape(x)[0] or what is
+    computed from them. Any number of examples then runs without a new trace.
 
     Raises:
         ValueError: The sizes do not fit the elements.
@@ -205,22 +213,28 @@ def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int 
     """
     x = convert_to_tensor(value)
     axis = axis % x._rank if x._rank else axis
-    total = int(x.shape[axis])
+    total = dim_of(x, axis)
+    sizes: list[Any]
     if isinstance(num_or_size_splits, int):
         parts = num_or_size_splits
         sizes = [total // parts] * parts if parts > 0 else []
     else:
-        sizes = [int(size) for size in num_or_size_splits]
-        rest = total - sum(size for size in sizes if size >= 0)
-        sizes = [rest if size == -1 else size for size in sizes]
-    if sum(sizes) != total or min(sizes, default=0) < 0:
+        sizes = _sizes.sizes_of(num_or_size_splits)
+        if any(_is_rest(size) for size in sizes):
+            rest = total - sum(size for size in sizes if not _is_rest(size))
+            sizes = [rest if _is_rest(size) else size for size in sizes]
+    if sum(sizes) != total or any(isinstance(size, int) and size < 0 for size in sizes):
         raise ValueError(
             f"[split] the parts must add up to axis {axis} of size {total}: got "
             f"{num_or_size_splits}."
         )
-    bounds = np.cumsum([0, *sizes])
     before = (slice(None),) * axis
-    return [x[before + (slice(int(a), int(b)),)] for a, b in itertools.pairwise(bounds)]  # noqa: RUF005
+    bounds = itertools.accumulate(sizes, initial=0)
+    return [x[(*before, slice(a, b))] for a, b in itertools.pairwise(bounds)]
+
+
+def _is_rest(size: int | Dim) -> bool:
+    return isinstance(size, int) and size == -1
 
 
 def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None,
@@ -306,7 +320,7 @@ def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLi
     return kinds.pop() if kinds else "float32"
 
 
-def one_hot(indices: TensorLike, depth: int, on_value: TensorLike | None = None,
+def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
             off_value: TensorLike | None = None, axis: int | None = None,
             dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:  # fmt: skip
     """on_value (default 1) at the index along a new axis (the last), off_value (0) elsewhere.
@@ -321,12 +335,17 @@ def one_hot(indices: TensorLike, depth: int, on_value: TensorLike | None = None,
         array([[0., 0., 1.],
                [1., 0., 0.]], dtype=float32)
     """
-    made = _ops.one_hot(
-        convert_to_tensor(indices), depth=int(depth),
-        on=1 if on_value is None else _python_number(on_value),
-        off=0 if off_value is None else _python_number(off_value),
-        dtype=_one_hot_dtype(on_value, off_value, dtype),
-    )  # fmt: skip
+    classes, numbers = _sizes.size_of(depth), convert_to_tensor(indices)
+    on = 1 if on_value is None else _python_number(on_value)
+    off = 0 if off_value is None else _python_number(off_value)
+    kind = _one_hot_dtype(on_value, off_value, dtype)
+    made: Tensor
+    if isinstance(classes, Dim):
+        own = expand_dims(cast(numbers, "int64"), -1)
+        chosen = _ops.equal(own, _sizes.iota(classes))
+        made = where(chosen, convert_to_tensor(on, kind), convert_to_tensor(off, kind))
+    else:
+        made = _ops.one_hot(numbers, depth=classes, on=on, off=off, dtype=kind)
     if axis is None or axis in (-1, made._rank - 1):
         return made
     order = list(range(made._rank - 1))
@@ -347,8 +366,21 @@ def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_valu
     """
     if mode.upper() != "CONSTANT":
         raise NotImplementedError(f"[pad] the mode is CONSTANT: got {mode!r}.")
-    flat = [int(n) for n in np.asarray(paddings).reshape(-1)]
-    return _ops.pad(convert_to_tensor(tensor), paddings=flat, value=_python_number(constant_values))
+    x = convert_to_tensor(tensor)
+    spans = paddings if isinstance(paddings, list | tuple) else convert_to_tensor(paddings).numpy()
+    pairs = [_sizes.sizes_of(span) for span in spans]
+    if _sizes.dim_in(itertools.chain(*pairs)) is None:
+        flat = [int(n) for pair_ in pairs for n in pair_]
+        return _ops.pad(x, paddings=flat, value=_python_number(constant_values))
+    for axis, (before, after) in enumerate(pairs):
+        parts = [x]
+        for size, at in ((before, 0), (after, 2)):
+            if isinstance(size, Dim) or size:
+                sizes = [*x.shape[:axis], size, *x.shape[axis + 1 :]]
+                number = cast(convert_to_tensor(constant_values), x._dtype)
+                parts.insert(at, _sizes.broadcast(number, sizes))
+        x = concat(parts, axis)
+    return x
 
 
 def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
@@ -360,17 +392,24 @@ def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
     """
     x = convert_to_tensor(input)
     sizes = _sizes.sizes_of(multiples)
-    dim = _sizes.examples_in(sizes)
-    axis = sizes.index(dim) if dim is not None else 0
-    if dim is None or x._shape[axis] != 1:
-        return _ops.tile(x, multiples=[int(n) for n in sizes])
-    others = [1 if size is dim else int(size) for size in sizes]
-    repeated: Tensor = _ops.tile(x, multiples=others)
-    target = [size if size is dim else n for size, n in zip(sizes, repeated._shape, strict=True)]
-    return _ops.broadcast_like(repeated, _sizes.full_rows(target, repeated._dtype))
+    if _sizes.dim_in(sizes) is None:
+        return _ops.tile(x, multiples=sizes)
+    for axis, count in enumerate(sizes):
+        x = _copies(x, count, axis, axis)
+    return x
 
 
-def repeat(input: TensorLike, repeats: int, axis: int | None = None,
+def _copies(x: Tensor, count: int | Dim, axis: int, place: int) -> Tensor:
+    """So many copies along an axis: of it as a whole (place is the axis) or of its elements."""
+    if isinstance(count, int) and count == 1:
+        return x
+    own = list(x.shape)
+    spread = [*own[:place], count, *own[place:]]
+    made = _sizes.broadcast(_ops.expand_dims(x, axes=[place]), spread)
+    return _sizes.reshape(made, [*own[:axis], own[axis] * count, *own[axis + 1 :]])
+
+
+def repeat(input: TensorLike, repeats: Any, axis: int | None = None,
            name: str | None = None) -> Tensor:  # fmt: skip
     """Each element (slice along an axis) so often; without an axis the result is flat.
 
@@ -381,7 +420,11 @@ def repeat(input: TensorLike, repeats: int, axis: int | None = None,
     x = convert_to_tensor(input)
     if axis is None:
         x, axis = _ops.reshape(x, shape=[-1]), 0
-    return _ops.repeat(x, repeats=int(repeats), axis=axis)
+    count = _sizes.size_of(repeats)
+    if isinstance(count, Dim):
+        axis = axis % x._rank
+        return _copies(x, count, axis, axis + 1)
+    return _ops.repeat(x, repeats=count, axis=axis)
 
 
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
@@ -403,8 +446,8 @@ def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -
         array([2., 3.], dtype=float32)
     """
     x = convert_to_tensor(input_)
-    spans = zip(begin, size, strict=True)
-    return x[tuple(slice(int(b), None if n == -1 else int(b) + int(n)) for b, n in spans)]
+    spans = zip(_sizes.sizes_of(begin), _sizes.sizes_of(size), strict=True)
+    return x[tuple(slice(b, None if _is_rest(n) else b + n) for b, n in spans)]
 
 
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
@@ -416,9 +459,7 @@ def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tens
     """
     x = convert_to_tensor(input)
     sizes = _sizes.sizes_of(shape)
-    if _sizes.examples_in(sizes) is not None:
-        return _ops.broadcast_like(x, _sizes.full_rows(sizes, x._dtype))
-    return _ops.broadcast_to(x, shape=[int(size) for size in sizes])
+    return _sizes.broadcast(x, sizes)
 
 
 def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,

@@ -10,7 +10,8 @@ import numpy as np
 from samegrad import _context, _core
 from samegrad._dtypes import as_dtype
 from samegrad._nest import is_nested
-from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._sizes import full
+from samegrad._tensor import Tensor, convert_to_tensor, dim_of
 from samegrad._values import TracedPerReplica
 
 
@@ -61,22 +62,21 @@ class Zeros:
 
     def __init__(self, tensor: Tensor) -> None:
         self._shape, self._dtype = list(tensor._shape), tensor._dtype
-        self._rows = tensor._example_axis[1] if None in self._shape else 0
+        self._rows = tensor._example_axis[1] if tensor._example_axis and None in self._shape else 0
 
     def can_be_made(self) -> bool:
         """Whether there is something to take the number of examples from."""
-        return not self._rows or bool(_context.state.batches)
+        counted = self._shape.count(None)
+        return not counted or bool(counted == 1 and self._rows and _context.state.batches)
 
     def _as_tensor(self) -> Tensor:
         zeros: Tensor
         if self._rows:
-            zeros = _core.ops.full_rows(
-                _context.state.batches[0],
-                shape=[-2 if size is None else size for size in self._shape],
-                rows=self._rows,
-                value=0.0,
-                dtype=self._dtype,
-            )
+            batch = _context.state.batches[0]
+            axis, rows = batch._example_axis
+            size = dim_of(batch, axis) // rows * self._rows
+            sizes = [size if own is None else own for own in self._shape]
+            zeros = full(sizes, self._dtype)
         else:
             zeros = _core.ops.zeros(shape=self._shape, dtype=self._dtype)
         return zeros

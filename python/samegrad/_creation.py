@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core, _sizes
-from samegrad._arrays import cast
+from samegrad._arrays import cast, where
 from samegrad._dtypes import DTypeLike, as_dtype
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of, pair
 
 _ops = _core.ops
 
@@ -22,8 +22,8 @@ def zeros(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> 
         array([0., 0.], dtype=float32)
     """
     sizes = _sizes.sizes_of(shape)
-    if _sizes.examples_in(sizes) is not None:
-        return _sizes.full_rows(sizes, as_dtype(dtype).name)
+    if _sizes.dim_in(sizes) is not None:
+        return _sizes.full(sizes, as_dtype(dtype).name)
     return _ops.zeros(shape=[int(size) for size in sizes], dtype=as_dtype(dtype).name)
 
 
@@ -72,7 +72,7 @@ def ones_like(input: TensorLike, dtype: DTypeLike | None = None,
     return _ops.full_like(x if dtype is None else cast(x, dtype), value=1.0)
 
 
-def eye(num_rows: int, num_columns: int | None = None, dtype: DTypeLike = "float32",
+def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = "float32",
         name: str | None = None) -> Tensor:  # fmt: skip
     """A matrix with ones on the diagonal.
 
@@ -81,7 +81,12 @@ def eye(num_rows: int, num_columns: int | None = None, dtype: DTypeLike = "float
         array([[1., 0.],
                [0., 1.]], dtype=float32)
     """
-    return Tensor(np.eye(num_rows, num_columns, dtype=np.dtype(as_dtype(dtype).name)))
+    rows = _sizes.size_of(num_rows)
+    columns = rows if num_columns is None else _sizes.size_of(num_columns)
+    if _sizes.dim_in((rows, columns)) is not None:
+        row, column = _ops.expand_dims(_sizes.iota(rows), axes=[1]), _sizes.iota(columns)
+        return cast(_ops.equal(row, column), dtype)
+    return Tensor(np.eye(rows, columns, dtype=np.dtype(as_dtype(dtype).name)))
 
 
 def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | None = None,
@@ -97,6 +102,9 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
         array([0, 1, 2], dtype=int32)
     """
     first, last = (0, start) if limit is None else (start, limit)
+    sizes = [_size_or(n) for n in (first, last, delta)]
+    if _sizes.dim_in(sizes) is not None:
+        return _range_of_sizes(*sizes, dtype)
     numbers = [n.numpy() if isinstance(n, Tensor) else n for n in (first, last, delta)]
     if dtype is None:  # the widest of the bounds': the numbers may be none
         dtypes = {convert_to_tensor(n)._dtype for n in numbers}
@@ -104,11 +112,40 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     return Tensor(np.arange(*numbers).astype(as_dtype(dtype).name))
 
 
-def linspace(start: float, stop: float, num: int, name: str | None = None) -> Tensor:
+def _size_or(number: Any) -> Any:
+    """A size that follows from the examples, or the number itself."""
+    dims = dims_of(number) if isinstance(number, Tensor) and number._symbolic else None
+    return dims[0] if dims is not None and len(dims) == 1 else number
+
+
+def _range_of_sizes(first: Any, last: Any, delta: Any, dtype: DTypeLike | None) -> Tensor:
+    if not isinstance(delta, int) or not all(isinstance(n, int | Dim) for n in (first, last)):
+        raise TypeError(
+            "[range] bounds that follow from the number of examples go with whole numbers: got "
+            f"{first}, {last} and {delta}; cast the range instead."
+        )
+    if delta == 0:
+        raise ValueError("[range] delta must not be 0: got 0.")
+    span, step = (last - first, delta) if delta > 0 else (first - last, -delta)
+    numbers = _sizes.iota(span if step == 1 else (span + (step - 1)) // step)
+    if delta != 1:
+        numbers = numbers * delta
+    if isinstance(first, Dim) or first != 0:
+        numbers = numbers + cast(convert_to_tensor(first), "int64")
+    return cast(numbers, "int32" if dtype is None else dtype)
+
+
+def linspace(start: float, stop: float, num: Any, name: str | None = None) -> Tensor:
     """`num` numbers from start to stop, equally far apart, both ends included.
 
     Example:
         >>> linspace(0.0, 1.0, 3).numpy()
         array([0. , 0.5, 1. ], dtype=float32)
     """
-    return convert_to_tensor(np.linspace(start, stop, num).tolist())
+    count = _sizes.size_of(num)
+    if isinstance(count, Dim):
+        place = _ops.cast(_sizes.iota(count), dtype="float64")
+        last = cast(convert_to_tensor(count - 1), "float64")
+        numbers = place * ((stop - start) / _ops.maximum(*pair(last, 1.0))) + start
+        return cast(where((place == last) & (last > 0), float(stop), numbers), "float32")
+    return convert_to_tensor(np.linspace(start, stop, count).tolist())

@@ -15,8 +15,7 @@ def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 
     Reductions over examples go down a fixed tree. Values of a dataset say where their examples
     are; arrays of the user do not, so models and losses assume axis 0, and training with plain
-    arrays then gives the bits of training with a dataset. Traced tensors, constants of a trace
-    and tensors that a tape already knows stay as they are.
+    arrays then gives the bits of training with a dataset, in a traced function as outside.
 
     Args:
         value: Number, list, array, variable or tensor of any shape.
@@ -30,11 +29,10 @@ def as_examples(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         (0, 1)
     """
     tensor = convert_to_tensor(value, dtype)
-    if not tensor._rank or tensor._symbolic or _core.tracing():
+    if not tensor._rank or tensor._example_axis is not None:
         return tensor
-    if tensor._example_axis is not None or getattr(tensor, "_recorded", False):
-        return tensor
-    marked = tensor._as_examples(0, 1)
+    known = tensor._symbolic or tensor._recorded or _core.tracing()
+    marked = _core.ops.as_examples(tensor) if known else tensor._as_examples(0, 1)
     logits = getattr(tensor, LOGITS, None)
     if logits is not None:
         setattr(marked, LOGITS, as_examples(logits))
@@ -64,10 +62,11 @@ def examples_axis(tensor: Tensor) -> int | None:
 
 
 def reshape_sizes(tensor: Tensor) -> list[int]:
-    """The sizes as the row `reshape` takes them: -2 for the axis of the examples.
+    """The sizes as the row `reshape` takes them: -2 for the axis of the examples, symbols for others.
 
     Example:
         >>> reshape_sizes(as_examples([[1.0, 2.0]]))
         [-2, 2]
     """
-    return [-2 if size is None else size for size in static_shape(tensor)]
+    axis = examples_axis(tensor)
+    return [-2 if i == axis else tensor._dim(i) for i in range(tensor._rank)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._tensor import Tensor, convert_to_tensor, with_dims
+from samegrad._sizes import iota
+from samegrad._tensor import Dim, Tensor, convert_to_tensor, dim_of, dims_of, with_dims
 
 _LAST = 2**63 - 1
 _FIRST = -(2**63)
@@ -22,6 +23,68 @@ def get_item(tensor: Tensor, key: Any) -> Tensor:
     return _part(tensor, key)
 
 
+def _relative(tensor: Tensor, part: Any, parts: list[Any], place: int) -> Any:
+    """The part with bounds counted from the end of their axis where the sizes allow it."""
+    if part is None:
+        return part
+    axis = place - sum(p is None for p in parts[:place])
+    if isinstance(part, slice):
+        return slice(
+            _from_end(tensor, part.start, axis, None),
+            _from_end(tensor, part.stop, axis, None),
+            part.step,
+        )
+    return _from_end(tensor, part, axis, part)
+
+
+def _from_end(tensor: Tensor, bound: Any, axis: int, at_end: Any) -> Any:
+    """n - 1 of an axis of size n is -1; n itself is the end."""
+    if isinstance(bound, Tensor) and bound._symbolic:
+        dims = dims_of(bound)
+        bound = dims[0] if dims and not bound._rank else bound
+    if not isinstance(bound, Dim):
+        return bound
+    distance = bound - dim_of(tensor, axis)
+    if isinstance(distance, Dim) or distance > 0:
+        return bound
+    return at_end if distance == 0 else distance
+
+
+def _counted(part: Any) -> bool:
+    bounds = (part.start, part.stop) if isinstance(part, slice) else (part,)
+    return any(isinstance(bound, Dim) for bound in bounds)
+
+
+def _gathered(tensor: Tensor, parts: list[Any], place: int) -> Tensor:
+    """A part whose bounds follow from the number of examples, by its indices."""
+    part, axis = parts[place], place - sum(p is None for p in parts[:place])
+    size = dim_of(tensor, axis)
+    rest = list(parts)
+    if isinstance(part, slice):
+        if part.step not in (None, 1):
+            raise TypeError(
+                "[Tensor] a slice whose bounds follow from the number of examples has a step of 1: "
+                f"got {part.step}; take the steps in a second slice."
+            )
+        first, last = (_positive(b, size, d) for b, d in ((part.start, 0), (part.stop, size)))
+        indices = iota(last - first)
+        rest[place] = slice(None)
+    else:
+        first, indices = part, None
+    start = _core.ops.cast(convert_to_tensor(first), dtype="int64")
+    at = start if indices is None else indices + start
+    taken = _core.ops.gather(tensor, at, axis=axis)
+    if indices is None:
+        del rest[place]
+    return _part(taken, tuple(rest))
+
+
+def _positive(bound: Any, size: Any, default: Any) -> Any:
+    if bound is None:
+        return default
+    return size + bound if isinstance(bound, int) and bound < 0 else bound
+
+
 def _part(tensor: Tensor, key: Any) -> Tensor:
     parts = list(key) if isinstance(key, tuple) else [key]
     given = sum(part is not None and part is not Ellipsis for part in parts)
@@ -32,6 +95,10 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
         parts[at : at + 1] = [slice(None)] * (tensor.ndim - given)
     parts += [slice(None)] * (tensor.ndim - sum(part is not None for part in parts))
     begin, end, strides, dropped, added = [], [], [], [], []
+    parts = [_relative(tensor, part, parts, i) for i, part in enumerate(parts)]
+    for i, part in enumerate(parts):
+        if _counted(part):
+            return _gathered(tensor, parts, i)
     axis = position = 0
     for part in parts:
         if part is None:

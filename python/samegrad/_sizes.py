@@ -1,16 +1,17 @@
-"""Sizes of axes, known or those of the examples, as functions that take a shape want them.
+"""Sizes of axes, known or those that follow from the examples, as functions want them.
 
 A traced program works for any number of examples. A size that follows from it (`x.shape[0]`,
-`tf.shape(x)[0]`, a multiple of them) is a `Dim`; a shape with one is made as the examples lie.
+`tf.shape(x)[0]`, what is computed from them) is a `Dim`; a shape with one has its own size on each
+replica.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from samegrad import _core
-from samegrad._tensor import Dim, Tensor, dims_of
+from samegrad._tensor import Dim, Tensor, code_of, dims_of
 
 _ops = _core.ops
 Sizes = list["int | Dim"]
@@ -26,59 +27,52 @@ def sizes_of(shape: Any) -> Sizes:
     entries = shape if dims is None else dims
     if isinstance(entries, int | Dim) or (isinstance(entries, Tensor) and not entries._rank):
         entries = [entries]
-    return [_size_of(entry) for entry in entries]
+    return [size_of(entry) for entry in entries]
 
 
-def _size_of(entry: Any) -> int | Dim:
+def size_of(entry: Any) -> int | Dim:
+    """One size: a number, a dim, or a tensor of one."""
     if isinstance(entry, Tensor):
         dims = dims_of(entry)
         entry = dims[0] if dims else entry
     return entry if isinstance(entry, Dim) else int(entry)
 
 
-def examples_in(sizes: Iterable[int | Dim]) -> Dim | None:
-    """The size that counts examples, if there is one."""
+def dim_in(sizes: Iterable[Any]) -> Dim | None:
+    """The first size that follows from the examples, if there is one."""
     return next((size for size in sizes if isinstance(size, Dim)), None)
 
 
-def only_one_dim(sizes: Sizes) -> Sizes:
-    """A value has examples along one axis: further ones become numbers, and the trace is bound."""
-    first = examples_in(sizes)
-    return [size if size is first or isinstance(size, int) else int(size) for size in sizes]
+def codes_of(sizes: Iterable[int | Dim]) -> list[int]:
+    """The sizes as attributes of the engine's rows."""
+    return [code_of(size) for size in sizes]
 
 
-def full_rows(sizes: Sizes, dtype: str, value: float = 0.0) -> Tensor:
+def likes_of(sizes: Iterable[int | Dim]) -> list[Tensor]:
+    """Values whose examples the sizes follow from."""
+    likes = {id(t): t for size in sizes if isinstance(size, Dim) for t in size.likes}
+    return list(likes.values())
+
+
+def full(sizes: Sizes, dtype: str, value: float = 0.0) -> Tensor:
     """One number in a shape with a `Dim` in it."""
-    sizes = only_one_dim(sizes)
-    dim = examples_in(sizes)
-    assert dim is not None
-    shape = [-2 if size is dim else int(size) for size in sizes]
-    return _ops.full_rows(dim.tensor, shape=shape, rows=dim.rows, value=value, dtype=dtype)
+    return _ops.full_sizes(*likes_of(sizes), shape=codes_of(sizes), value=value, dtype=dtype)
+
+
+def iota(size: int | Dim) -> Tensor:
+    """The numbers from 0 to below the size, int64."""
+    if isinstance(size, Dim):
+        return _ops.iota(*size.likes, size=size.code)
+    return _ops.iota(_ops.zeros(shape=[]), size=size)
+
+
+def broadcast(tensor: Tensor, sizes: Sizes) -> Tensor:
+    """The tensor repeated along axes of size 1 until it has the sizes."""
+    if dim_in(sizes) is None:
+        return _ops.broadcast_to(tensor, shape=sizes)
+    return _ops.broadcast_like(tensor, full(sizes, tensor._dtype))
 
 
 def reshape(tensor: Tensor, shape: Any) -> Tensor:
-    """The elements in another shape; a `Dim` keeps the examples where it stands."""
-    sizes = only_one_dim(sizes_of(shape))
-    dim = examples_in(sizes)
-    place = tensor._example_axis
-    if dim is None or place is None:
-        return _ops.reshape(tensor, shape=[int(size) for size in sizes])
-    fixed = [-2 if size is dim else int(size) for size in sizes]
-    if -1 in fixed:
-        fixed[fixed.index(-1)] = _missing(tensor._shape, place[1], fixed, dim.rows)
-    return _ops.reshape(tensor, shape=fixed)
-
-
-def _missing(shape: Sequence[int | None], rows: int, wanted: list[int], new_rows: int) -> int:
-    """What -1 stands for, so that an example keeps its elements."""
-    elements, known = rows, new_rows
-    for size in shape:
-        elements *= 1 if size is None else size
-    for number in wanted:
-        known *= 1 if number < 0 else number
-    if not known or elements % known:
-        raise ValueError(
-            f"[reshape] an example has {elements} elements, which cannot be cut into parts of "
-            f"{known} for {['examples' if n == -2 else n for n in wanted]}; the sizes must fit."
-        )
-    return elements // known
+    """The elements in another shape; examples stay together where the sizes say so."""
+    return _ops.reshape(tensor, shape=codes_of(sizes_of(shape)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -19,59 +20,141 @@ _ops = _core.ops
 
 
 class Dim:
-    """The number of rows along the example axis of a tensor that is being traced.
+    """A size that follows from the number of examples of a function that is being traced.
 
-    A traced program works for any number of examples, so the size has no value yet. Functions that
-    take a shape accept it, and its multiples. Where Python needs a number (`int`, other arithmetic,
-    comparison), the one at hand is given and the program is bound to it: another number of examples
-    is traced again.
+    A traced program works for any number of examples, and each replica has its own, so the size has
+    no value yet. Sums, products and quotients with whole numbers and other sizes are sizes again,
+    and functions that take a shape or a size accept them. As an operand of tensors it is the number
+    of the replica. Where Python needs a number (`int`, `range`, `len`), the one at hand is given
+    and the program is bound to it: another number of examples is traced again. Comparisons bind it
+    too, unless they hold for any number.
     """
 
-    __slots__ = ("_axis", "rows", "tensor")
+    __slots__ = ("code", "likes", "place")
 
-    def __init__(self, tensor: Tensor, axis: int, rows: int | None = None) -> None:
-        self.tensor = tensor
-        self._axis = axis
-        # For each example.
-        self.rows: int = tensor._example_axis[1] if rows is None else rows
+    def __init__(
+        self, code: int, likes: tuple[Tensor, ...], place: tuple[Tensor, int] | None = None
+    ) -> None:
+        self.code = code  # as `_core.sizes` has it
+        # Values whose examples it follows from.
+        self.likes = likes
+        # The axis that it is the size of, if it is one.
+        self.place = place
 
     def __int__(self) -> int:
-        own: int = self.tensor._example_axis[1]
-        return self.tensor._fix_size(self._axis) // own * self.rows
+        return int(_sizes_core.bind(self.code))
 
     __index__ = __int__
 
-    def __mul__(self, other: Any) -> Any:
-        if isinstance(other, int) and other > 0:
-            return Dim(self.tensor, self._axis, self.rows * other)
-        return int(self) * other
+    def __bool__(self) -> bool:
+        return self != 0
 
-    __rmul__ = __mul__
-
-    def __floordiv__(self, other: Any) -> Any:
-        if isinstance(other, int) and other > 0 and self.rows % other == 0:
-            return Dim(self.tensor, self._axis, self.rows // other)
-        return int(self) // other
+    def __float__(self) -> float:
+        return float(int(self))
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Dim) and self.tensor is other.tensor:
-            return self.rows == other.rows
-        return other is not None and int(self) == other
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        return bool(_sizes_core.holds("eq", self.code, code_of(other)))
 
     def __hash__(self) -> int:
-        return hash(int(self))
+        return hash(self.code)
+
+    def _as_tensor(self) -> Tensor:
+        """The number as an int32 tensor, which may differ between replicas."""
+        if self.place is not None:
+            tensor, axis = self.place
+            number: Tensor = _ops.size_of(tensor, axes=(axis,))
+        else:
+            number = _ops.size_value(*self.likes, size=self.code)
+        return with_dims(_ops.cast(number, dtype="int32"), (self,))
+
+    def __truediv__(self, other: Any) -> Any:
+        return NotImplemented if is_plain(other) else _number(self) / _number(other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _number(other) / _number(self)
+
+    def __neg__(self) -> int | Dim:
+        return 0 - self  # type: ignore[operator,no-any-return]
+
+    def __pow__(self, power: int) -> Any:
+        return math.prod([self] * power) if isinstance(power, int) else _number(self) ** power
 
     def __repr__(self) -> str:
         return "?"
 
 
-def _binary(name: str) -> Callable[[int, int], int]:
-    operation = getattr(int, name)
-    return lambda self, other: operation(int(self), int(other))
+_sizes_core = _core.sizes
 
 
-for _name in ("add", "radd", "sub", "rsub", "rfloordiv", "mod", "rmod", "lt", "le", "gt", "ge"):
-    setattr(Dim, f"__{_name}__", _binary(f"__{_name}__"))
+def code_of(size: int | Dim) -> int:
+    """The size as the engine's shapes and attributes hold it."""
+    return size.code if isinstance(size, Dim) else int(size)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether an operator of tensors takes the value together with a `Dim`."""
+    return is_tensor(value) and not isinstance(value, Dim)
+
+
+def _number(size: Any) -> Any:
+    return _ops.cast(size._as_tensor(), dtype="float32") if isinstance(size, Dim) else size
+
+
+def _made(code: int, *sizes: Any) -> int | Dim:
+    """The size with this code, which was computed from the others."""
+    if _sizes_core.known(code):
+        return code
+    likes = {id(like): like for size in sizes if isinstance(size, Dim) for like in size.likes}
+    return Dim(code, tuple(likes.values())[-8:])
+
+
+_WITH_FLOAT = {"add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div"}
+
+
+def _arithmetic(name: str, swapped: bool) -> Callable[[Any, Any], Any]:
+    operation = getattr(_sizes_core, name)
+
+    def method(self: Dim, other: Any) -> Any:
+        if isinstance(other, float):
+            return _operator(_WITH_FLOAT[name], swapped)(_number(self), other)
+        if not isinstance(other, int | Dim):
+            return NotImplemented
+        a, b = (other, self) if swapped else (self, other)
+        if name == "floordiv" and isinstance(b, Dim):
+            b = int(b)
+        return _made(operation(code_of(a), code_of(b)), a, b)
+
+    return method
+
+
+def _remainder(self: Dim, other: Any) -> Any:
+    return self - self // other * other if isinstance(other, int | Dim) else NotImplemented
+
+
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    def method(self: Dim, other: Any) -> Any:
+        if isinstance(other, int | Dim):
+            return bool(_sizes_core.holds(name, self.code, code_of(other)))
+        return NotImplemented if is_plain(other) else getattr(operator, name)(int(self), other)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "floordiv"):
+    setattr(Dim, f"__{_name}__", _arithmetic(_name, False))
+    setattr(Dim, f"__r{_name}__", _arithmetic(_name, True))
+for _name in ("lt", "le", "gt", "ge"):
+    setattr(Dim, f"__{_name}__", _comparison(_name))
+Dim.__mod__ = _remainder  # type: ignore[attr-defined]
+Dim.__rmod__ = lambda self, other: other % int(self)  # type: ignore[attr-defined]
+
+
+def dim_of(tensor: Tensor, axis: int) -> int | Dim:
+    """The size of an axis: a number, or what follows from the number of examples."""
+    code = tensor._dim(axis)
+    return code if _sizes_core.known(code) else Dim(code, (tensor,), (tensor, axis))
 
 
 def dims_of(tensor: Tensor) -> tuple[Any, ...] | None:
@@ -117,7 +200,7 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         """The product of the sizes."""
         product = 1
         for size in self:
-            product *= int(size)
+            product *= size
         return product
 
     def __getitem__(self, key: Any) -> Any:
@@ -206,6 +289,9 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
         >>> convert_to_tensor([1.0, 2.0]).dtype
         samegrad.float32
     """
+    if isinstance(value, Dim):
+        size = value._as_tensor()
+        return size if dtype is None else _ops.cast(size, dtype=as_dtype(dtype).name)
     if hasattr(value, "_as_tensor"):
         value = value._as_tensor()
     if isinstance(value, Tensor):
@@ -218,8 +304,6 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
     if isinstance(value, list | tuple) and any(is_tensor(part) for part in value):
         parts = [_ops.expand_dims(convert_to_tensor(part, dtype), axes=(0,)) for part in value]
         return _ops.concat(*parts, axis=0)
-    if isinstance(value, Dim):
-        value = int(value)
     array = _default_array(value, dtype)
     as_dtype(array.dtype)
     made_of = counts_of(value)
@@ -246,7 +330,7 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
 
 def match(value: TensorLike, like: Tensor) -> Tensor:
     """The operand of an operator as a tensor with the dtype of the other one."""
-    if is_tensor(value):
+    if is_tensor(value) and not isinstance(value, Dim):
         return convert_to_tensor(value)
     if isinstance(value, np.ndarray):
         return convert_to_tensor(value, like._dtype)
@@ -260,7 +344,7 @@ def match(value: TensorLike, like: Tensor) -> Tensor:
 
 def pair(a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
     """Both operands as tensors; a Python number takes the dtype of the other one."""
-    if is_tensor(a):
+    if is_tensor(a) and not (isinstance(a, Dim) and is_tensor(b)):
         a = convert_to_tensor(a)
         return a, match(b, a)
     if is_tensor(b):
@@ -283,7 +367,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
-    """Products and quotients of sizes stay sizes: tf.shape(x)[0] * 2."""
+    """What is computed from sizes is a size: tf.shape(x)[0] * 2."""
     plain = getattr(Tensor, f"__{name}__")
 
     def method(self: Any, other: Any) -> Any:
@@ -299,6 +383,10 @@ def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
         return with_dims(result, (operation(own[0], more[0]),))
 
     setattr(Tensor, f"__{name}__", method)
+
+
+def _swapped(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: operation(b, a)
 
 
 def _truediv(a: Tensor, b: Tensor) -> Tensor:
@@ -326,7 +414,7 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
 
 def _shape(self: Tensor) -> TensorShape:
     return TensorShape(
-        Dim(self, axis) if size is None else size for axis, size in enumerate(self._shape)
+        dim_of(self, axis) if size is None else size for axis, size in enumerate(self._shape)
     )
 
 
@@ -408,21 +496,21 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 def _install() -> None:
     """Gives the engine's class its Python face."""
     cls: Any = Tensor
-    for operator, name in {
+    for symbol, name in {
         "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div", "mod": "mod",
         "pow": "pow", "and": "logical_and", "or": "logical_or", "xor": "logical_xor",
     }.items():  # fmt: skip
-        setattr(cls, f"__{operator}__", _operator(name))
-        setattr(cls, f"__r{operator}__", _operator(name, swapped=True))
-    _size_operator("mul", lambda a, b: a * b)
-    _size_operator("rmul", lambda a, b: b * a)
-    _size_operator("floordiv", lambda a, b: a // b)
+        setattr(cls, f"__{symbol}__", _operator(name))
+        setattr(cls, f"__r{symbol}__", _operator(name, swapped=True))
+    for name in ("add", "sub", "mul", "floordiv", "mod"):
+        _size_operator(name, getattr(operator, name))
+        _size_operator(f"r{name}", _swapped(getattr(operator, name)))
     cls.__pow__ = _power
-    for operator, name in {
+    for symbol, name in {
         "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
         "eq": "equal", "ne": "not_equal", "matmul": "matmul",
     }.items():  # fmt: skip
-        setattr(cls, f"__{operator}__", _operator(name))
+        setattr(cls, f"__{symbol}__", _operator(name))
     cls.__rmatmul__ = _operator("matmul", swapped=True)
     cls.__truediv__ = lambda self, other: _truediv(*pair(self, other))
     cls.__rtruediv__ = lambda self, other: _truediv(*pair(other, self))
@@ -455,5 +543,5 @@ _install()
 
 __all__ = [
     "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "constant", "convert_to_tensor",
-    "dims_of", "is_tensor", "match", "pair", "with_dims",
+    "code_of", "dim_of", "dims_of", "is_tensor", "match", "pair", "with_dims",
 ]  # fmt: skip

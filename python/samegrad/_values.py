@@ -121,12 +121,11 @@ def check_parts(parts: Sequence[Tensor]) -> None:
 
 
 def per_replica(parts: Sequence[Tensor]) -> Any:
-    """A value per replica out of its parts; where they differ in rows, axis 0 counts examples."""
+    """A value per replica out of its parts; axis 0 counts examples if they agree on the others."""
     if len(parts) == 1:
         return parts[0]
     shapes = [tuple(part._shape) for part in parts]
-    rows_differ = len(set(shapes)) > 1 and all(shapes)
-    if rows_differ and len({shape[1:] for shape in shapes}) == 1:
+    if all(shapes) and len({shape[1:] for shape in shapes}) == 1:
         parts = [part._as_examples(0, 1) for part in parts]
     return PerReplica(parts)
 

@@ -38,10 +38,10 @@ def _source() -> Tensor:
 def _draw(name: str, shape: Any, dtype: DTypeLike, seed: int | None, **more: Any) -> Tensor:
     sizes = _sizes.sizes_of(shape)
     more |= {"dtype": as_dtype(dtype).name, "seed": seed or 0, "ordinal": _core.next_ordinal()}
-    if _sizes.examples_in(sizes) is None:
+    if _sizes.dim_in(sizes) is None:
         drawn: Tensor = getattr(_ops, name)(_source(), shape=sizes, **more)
     else:  # rows of the global batch, whichever replica has them
-        drawn = getattr(_ops, name + "_like")(_sizes.full_rows(sizes, "float32"), **more)
+        drawn = getattr(_ops, name + "_like")(_sizes.full(sizes, "float32"), **more)
     return drawn
 
 

@@ -15,7 +15,7 @@ from samegrad import _core
 from samegrad._context import get_replica_context, get_strategy
 from samegrad._counts import counted, counts_of
 from samegrad._dtypes import as_dtype
-from samegrad._examples import as_examples
+from samegrad._examples import as_examples, examples_axis
 from samegrad._location import user_line
 from samegrad._scaling_check import report
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
@@ -66,7 +66,7 @@ def compute_average_loss(
     if sample_weight is not None:
         losses = losses * expand_weights(who, sample_weight, losses)
     if global_batch_size is None:
-        factor: Tensor | float = _inverse(_ops.global_size_of(losses, axes=(0,)), losses)
+        factor: Tensor | float = _inverse(elements_of(losses, (0,), True), losses)
     else:
         factor = _inverse_batch_size(who, global_batch_size, losses)
     return _sum_all(losses * factor)
@@ -162,8 +162,21 @@ def inverse_count(losses: Tensor, of_all_replicas: bool) -> Tensor:
         >>> float(inverse_count(convert_to_tensor([1.0, 2.0]), of_all_replicas=False))
         0.5
     """
+    return _inverse(elements_of(losses, tuple(range(losses._rank)), of_all_replicas), losses)
+
+
+def elements_of(x: Tensor, axes: tuple[int, ...], of_all_replicas: bool) -> Tensor:
+    """How many elements there are along axes, int64.
+
+    Example:
+        >>> int(elements_of(convert_to_tensor([1.0, 2.0]), (0,), of_all_replicas=True))
+        2
+    """
+    place = examples_axis(x)
+    if of_all_replicas and any(x._shape[a] is None and a != place for a in axes):
+        return all_reduce_sum(_ops.size_of(x, axes=axes))  # type: ignore[no-any-return]
     count = _ops.global_size_of if of_all_replicas else _ops.size_of
-    return _inverse(count(losses, axes=tuple(range(losses._rank))), losses)
+    return count(x, axes=axes)  # type: ignore[no-any-return]
 
 
 def all_reduce_sum(value: Any) -> Any:

@@ -11,7 +11,7 @@ from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 from samegrad.keras.metrics._metric import Metric
 from samegrad.math._reductions import reduce_mean
-from samegrad.nn._loss_scaling import all_reduce_sum, expand_weights
+from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, expand_weights
 
 _ops = _core.ops
 
@@ -163,8 +163,8 @@ class Mean(_SumMetric):
         note_use("mean", tensor)
         if sample_weight is None:
             axes = tuple(range(tensor._rank))
-            sums = {"total": _sum_all(tensor), "count": _ops.size_of(tensor, axes=axes)}
-            return self._add(sums, {"count": _ops.global_size_of(tensor, axes=axes)})
+            sums = {"total": _sum_all(tensor), "count": elements_of(tensor, axes, False)}
+            return self._add(sums, {"count": elements_of(tensor, axes, True)})
         tensor = _mean_of_examples(tensor, convert_to_tensor(sample_weight)._rank)
         weights = expand_weights(self.name, sample_weight, tensor)
         weights = _ops.broadcast_like(weights, tensor)

@@ -1,0 +1,113 @@
+#include "ir/size.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "base/error.h"
+#include "base/shape.h"
+
+namespace samegrad {
+namespace {
+
+using Factors = std::vector<int>;
+
+// a without the factors of b; absent if a lacks one of them.
+std::optional<Factors> without(const Factors& a, const Factors& b) {
+  if (!std::ranges::includes(a, b)) return std::nullopt;
+  Factors rest;
+  std::ranges::set_difference(a, b, std::back_inserter(rest));
+  return rest;
+}
+
+}  // namespace
+
+Size::Size(std::int64_t number) {
+  add({}, number);
+}
+
+Size Size::of_symbol(int symbol) {
+  Size size;
+  size.add({symbol}, 1);
+  return size;
+}
+
+void Size::add(const Factors& factors, std::int64_t coefficient) {
+  const auto at = terms_.try_emplace(factors, 0).first;
+  at->second = size_sum(at->second, coefficient);
+  if (at->second == 0) terms_.erase(at);
+}
+
+std::optional<std::int64_t> Size::number() const {
+  if (terms_.empty()) return 0;
+  const auto& [factors, coefficient] = *terms_.begin();
+  if (terms_.size() > 1 || !factors.empty()) return std::nullopt;
+  return coefficient;
+}
+
+std::int64_t Size::value(const std::vector<std::int64_t>& counts) const {
+  std::int64_t sum = 0;
+  for (const auto& [factors, coefficient] : terms_) {
+    std::int64_t product = coefficient;
+    for (int symbol : factors) product = size_product(product, counts[std::size_t(symbol)]);
+    sum = size_sum(sum, product);
+  }
+  return sum;
+}
+
+std::vector<int> Size::symbols() const {
+  std::set<int> found;
+  for (const auto& [factors, coefficient] : terms_) found.insert(factors.begin(), factors.end());
+  return {found.begin(), found.end()};
+}
+
+std::optional<int> Size::symbol() const {
+  if (terms_.size() != 1) return std::nullopt;
+  const auto& [factors, coefficient] = *terms_.begin();
+  if (factors.size() != 1 || coefficient != 1) return std::nullopt;
+  return factors[0];
+}
+
+bool Size::never_negative() const {
+  return std::ranges::all_of(terms_, [](const auto& term) { return term.second >= 0; });
+}
+
+Size Size::operator+(const Size& other) const {
+  Size sum = *this;
+  for (const auto& [factors, coefficient] : other.terms_) sum.add(factors, coefficient);
+  return sum;
+}
+
+Size Size::operator-(const Size& other) const {
+  return *this + other * Size(-1);
+}
+
+Size Size::operator*(const Size& other) const {
+  Size product;
+  for (const auto& [a, x] : terms_) {
+    for (const auto& [b, y] : other.terms_) {
+      Factors both;
+      std::ranges::merge(a, b, std::back_inserter(both));
+      product.add(both, size_product(x, y));
+    }
+  }
+  return product;
+}
+
+std::optional<Size> Size::over(const Size& divisor) const {
+  if (divisor.terms_.empty()) return std::nullopt;
+  const auto& [below, by] = *divisor.terms_.rbegin();
+  Size quotient, rest = *this;
+  while (!rest.terms_.empty()) {
+    const auto& [above, what] = *rest.terms_.rbegin();
+    const std::optional<Factors> factors = without(above, below);
+    if (!factors || what % by != 0) return std::nullopt;
+    Size term;
+    term.add(*factors, what / by);
+    quotient = quotient + term;
+    rest = rest - term * divisor;
+  }
+  return quotient;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,49 @@
+// Sizes that follow from counts of examples: polynomials with whole coefficients in symbols.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace samegrad {
+
+class Size {
+ public:
+  Size(std::int64_t number = 0);  // NOLINT: every number is a size
+  static Size of_symbol(int symbol);
+
+  // The value, where no symbol decides it.
+  std::optional<std::int64_t> number() const;
+  // The value for the counts of the symbols.
+  std::int64_t value(const std::vector<std::int64_t>& counts) const;
+  std::vector<int> symbols() const;
+  // The symbol that this is, if it is nothing else.
+  std::optional<int> symbol() const;
+
+  // Whether it is 0 or more for all counts, as far as the signs show.
+  bool never_negative() const;
+
+  Size operator+(const Size& other) const;
+  Size operator-(const Size& other) const;
+  Size operator*(const Size& other) const;
+  // The quotient, if there is one whatever the counts are.
+  std::optional<Size> over(const Size& divisor) const;
+  bool operator==(const Size&) const = default;
+
+ private:
+  // Symbols in ascending order, repeated for powers.
+  using Factors = std::vector<int>;
+  // By degree, so that the order is kept when both sides are multiplied.
+  struct ByDegree {
+    bool operator()(const Factors& a, const Factors& b) const {
+      return a.size() != b.size() ? a.size() < b.size() : a < b;
+    }
+  };
+  void add(const Factors& factors, std::int64_t coefficient);
+
+  std::map<Factors, std::int64_t, ByDegree> terms_;  // no coefficient is 0
+};
+
+}  // namespace samegrad

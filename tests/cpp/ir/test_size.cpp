@@ -1,0 +1,103 @@
+// Sizes as polynomials in counts, and what a trace decides about them.
+#include "base/error.h"
+#include "check.h"
+#include "ir/type.h"
+
+namespace samegrad::testing {
+namespace {
+
+const Size n = Size::of_symbol(0), m = Size::of_symbol(1);
+
+std::vector<Symbol> two_counts(std::vector<std::int64_t> of_n, std::int64_t of_m) {
+  std::vector<Symbol> symbols(2);
+  symbols[0].traced_count = of_n[0];
+  if (of_n.size() > 1) symbols[0].traced_counts = std::move(of_n);
+  symbols[1].traced_count = of_m;
+  return symbols;
+}
+
+template <class Function>
+std::string message_of(const Function& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST("sizes have one form, however they were computed") {
+  CHECK((n + 1) * (n - 1) == n * n - 1);
+  CHECK(n * m + m * n == Size(2) * m * n);
+  CHECK(n - n == Size(0));
+  CHECK(!(n == m));
+  CHECK_EQ(((n * n + m).value({7, 300})), 349);
+  CHECK_EQ((n - n + 5).number().value_or(-1), 5);
+  CHECK(!n.number() && n.symbol() == 0 && !(n * 2).symbol());
+}
+
+TEST("a quotient of sizes is exact or none") {
+  CHECK((n * n * 6).over(n * 2) == n * 3);
+  CHECK((n * n - m * m).over(n + m) == n - m);
+  CHECK(!n.over(Size(2)) && !n.over(m) && !n.over(Size(0)));
+  CHECK(Size(0).over(n) == Size(0));
+  CHECK(!(n * 5).over(Size(3)));
+}
+
+TEST("only sizes without negative parts are never negative") {
+  CHECK((n * m + 3).never_negative());
+  CHECK(!(n - 1).never_negative());
+}
+
+TEST("shapes hold a size as one symbol wherever it stands") {
+  std::vector<Symbol> symbols = two_counts({4}, 9);
+  const std::int64_t square = dim_of(symbols, n * n);
+  CHECK(is_symbolic(square));
+  CHECK_EQ(dim_of(symbols, (n + 1) * n - n), square);
+  CHECK_EQ(dim_of(symbols, n), kSymbols);
+  CHECK_EQ(dim_of(symbols, n - n + 3), 3);
+  CHECK_EQ(symbols.size(), 3u);
+  const ValueType type{DType::kFloat32, {square, kRows, kSymbols + 1}, {1, 2, 0}};
+  CHECK(concrete_shape(type, {3, 5, 9}) == Shape({9, 6, 5}));
+  CHECK_EQ(to_string(type.shape), "(?, ?, ?)");
+}
+
+TEST("derived counts follow those of each replica") {
+  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
+  const std::int64_t dim = dim_of(symbols, n * n + m);
+  CHECK(symbols[std::size_t(dim - kSymbols)].traced_counts == std::vector<std::int64_t>({25, 18}));
+  Symbol half;
+  half.kind = Symbol::Kind::kQuotient;
+  half.parts = {0};
+  half.step = 2;
+  CHECK_EQ(symbols[std::size_t(derived_symbol(symbols, half))].traced_counts[1], 1);
+  std::vector<std::int64_t> counts{300, 0};
+  complete_counts(symbols, counts);
+  CHECK_EQ(counts[2], 90000);
+  CHECK_EQ(counts[3], 150);
+}
+
+TEST("what polynomials decide binds a program to nothing") {
+  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
+  CHECK(!decide(symbols, "test", n - n - 1, [](std::int64_t d) { return d == 0; }));
+  CHECK(!symbols[0].fixed && !symbols[1].fixed);
+}
+
+TEST("what the counts decide binds it, if they agree on all replicas") {
+  const auto is_zero = [](std::int64_t d) { return d == 0; };
+  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
+  CHECK(!decide(symbols, "test", n - 5, is_zero));
+  CHECK(symbols[0].fixed && !symbols[1].fixed);
+  CHECK_EQ(message_of([&] { decide(symbols, "test", n - 4, is_zero); }).substr(0, 6), "[test]");
+  CHECK_EQ(bound_size(symbols, "test", m * 2), 18);
+  CHECK(symbols[1].fixed);
+  const std::string refused = message_of([&] { bound_size(symbols, "test", n * 2); });
+  CHECK(refused.find("8, 6") != std::string::npos);
+}
+
+TEST("a size below nothing is refused") {
+  CHECK(message_of([] { concrete_size(kSymbols, {-1}); }).find("got -1") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace samegrad::testing
