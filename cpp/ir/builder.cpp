@@ -1,6 +1,7 @@
 #include "ir/builder.h"
 
 #include "base/error.h"
+#include "ir/placement.h"
 
 namespace samegrad {
 namespace {
@@ -18,13 +19,6 @@ const char* name_of_kind(AttrKind kind) {
 // bool, int64, double, string, ints, dtype, graph: the order of AttrKind and of AttrValue.
 static_assert(std::is_same_v<std::variant_alternative_t<1, AttrValue>, std::int64_t>);
 static_assert(std::is_same_v<std::variant_alternative_t<5, AttrValue>, DType>);
-
-bool any_varying(const Graph& graph, std::span<const Value> inputs) {
-  for (Value input : inputs) {
-    if (graph.varying(input)) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -77,14 +71,12 @@ Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attr
   node.locality = inferred.locality;
   node.derivative = deriving_.has_value();
   node.location = deriving_.value_or(-1);
-  const bool shared = op.has(kCollective) || op.has(kGlobalFact);
-  const bool varying = !shared && (op.has(kReplicaFact) || any_varying(graph_, inputs));
   const auto index = std::int32_t(graph_.nodes.size());
   for (std::size_t i = 0; i < inferred.types.size(); ++i) {
     (void)size_in_bytes(inferred.types[i].dtype, inferred.types[i].shape);  // there must be one
-    const bool differs = inferred.varying.empty() ? varying : inferred.varying[i];
+    const Placement placement = placement_of(graph_, node, inferred, i);
     node.outputs.push_back(Value(graph_.values.size()));
-    graph_.values.push_back({inferred.types[i], Source::kNode, index, std::int32_t(i), differs});
+    graph_.values.push_back({inferred.types[i], Source::kNode, index, std::int32_t(i), placement});
   }
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back().outputs;

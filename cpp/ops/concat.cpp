@@ -221,7 +221,9 @@ Inferred pad_rule(const InferArgs& args) {
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     if (axis != x.batch.axis) x.shape[axis] = size_sum(x.shape[axis], added(axis));
   }
-  return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+  Inferred inferred = examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+  inferred.linear = args.attrs.number("value") == 0;
+  return inferred;
 }
 
 void pad_kernel(const KernelArgs& args) {

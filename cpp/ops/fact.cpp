@@ -15,8 +15,12 @@ void store(const KernelArgs& args, std::int64_t value) {
 }
 
 Inferred size_rule(const InferArgs& args) {
-  axes_mask(args.op.name, args.attrs.integers("axes"), args.in[0].shape.rank());
-  return int64_scalar(args);
+  const ValueType& x = args.in[0];
+  const std::uint32_t mask = axes_mask(args.op.name, args.attrs.integers("axes"), x.shape.rank());
+  Inferred inferred = int64_scalar(args);
+  const bool examples = x.batched() && (mask >> x.batch.axis & 1u);
+  inferred.of_rows = examples ? Placement::kPartial : Placement::kReplicated;
+  return inferred;
 }
 
 std::int64_t size_along(const Shape& shape, std::uint32_t mask) {

@@ -33,7 +33,11 @@ Inferred reduce_rule(const InferArgs& args) {
     y.shape.push_back(x.shape[axis]);
   }
   if (x.batch.axis == 0 && (mask & 1u)) return {{y}, Locality::kTree};
-  return one_result(args, y);
+  Inferred inferred = one_result(args, y);
+  const bool examples = x.batched() && (mask >> x.batch.axis & 1u);
+  const bool sum = args.op.combine == BinaryFn{};
+  if (examples && sum) inferred.of_rows = Placement::kPartial;  // the same tree, from another axis
+  return inferred;
 }
 
 // Sums of one number per example go down to single examples, so that they agree for shares of any

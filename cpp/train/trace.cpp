@@ -88,7 +88,10 @@ std::int64_t Trace::fix_count(int symbol) {
 Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch) {
   const int symbol = batch.exists() ? symbol_for(counts_of(parts, batch)) : 0;
   const bool differs = parts.size() > 1 && graph_.replicas > 1;
-  return graph_.add_argument(type_in_trace(parts[0], batch, symbol), differs);
+  const Placement placement = !differs         ? Placement::kReplicated
+                              : batch.exists() ? Placement::kRows
+                                               : Placement::kOwn;
+  return graph_.add_argument(type_in_trace(parts[0], batch, symbol), placement);
 }
 
 Value Trace::lift(const Tensor& tensor) {
@@ -197,7 +200,7 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
     arrays_[value] = components[0];
   } else {
     value = graph_.add_variable(variable, {variable->dtype(), variable->shape(), {}},
-                                components.size() > 1);
+                                components.size() > 1 ? Placement::kOwn : Placement::kReplicated);
     touched_.emplace_back(variable, false);
   }
   reads_[variable.get()].push_back(value);
