@@ -2,6 +2,7 @@
 
 #include "autodiff/gradient.h"
 #include "base/error.h"
+#include "ir/placement.h"
 
 namespace samegrad {
 namespace {
@@ -39,13 +40,13 @@ Values pick(const Values& from, const std::vector<std::size_t>& places) {
 
 // A branch of operands and cotangents to gradients of the operands `sources`.
 GraphPtr branch_gradient(const Graph& branch, const std::vector<std::size_t>& targets,
-                         const std::vector<bool>& varying,
+                         const std::vector<Placement>& placements,
                          const std::vector<std::size_t>& sources) {
   auto graph = std::make_shared<Graph>(branch);
   const Values outputs = pick(branch.outputs, targets);
   Values seeds;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    seeds.push_back(graph->add_argument(branch.type(outputs[i]), varying[i]));
+    seeds.push_back(graph->add_argument(branch.type(outputs[i]), placements[i]));
   }
   Builder b(*graph);
   graph->outputs = dense_gradient(b, outputs, seeds, pick(arguments_of(branch), sources));
@@ -54,12 +55,12 @@ GraphPtr branch_gradient(const Graph& branch, const std::vector<std::size_t>& ta
 
 Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted) {
   std::vector<std::size_t> targets, sources;
-  std::vector<bool> varying;
+  std::vector<Placement> placements;
   Values inputs = node.inputs;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (args.ct[i] == kNoValue) continue;
     targets.push_back(i);
-    varying.push_back(args.b.graph().varying(args.ct[i]));
+    placements.push_back(args.b.graph().placement(args.ct[i]));
     inputs.push_back(args.ct[i]);
   }
   // The condition comes first and is no operand of the branches.
@@ -70,9 +71,10 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
   if (sources.empty()) return result;
   const Values gradients = args.b.apply(
       *node.op, inputs,
-      {{"true_branch", branch_gradient(node.attrs.graph("true_branch"), targets, varying, sources)},
+      {{"true_branch",
+        branch_gradient(node.attrs.graph("true_branch"), targets, placements, sources)},
        {"false_branch",
-        branch_gradient(node.attrs.graph("false_branch"), targets, varying, sources)},
+        branch_gradient(node.attrs.graph("false_branch"), targets, placements, sources)},
        {"varying", node.attrs.flag("varying")}});
   for (std::size_t i = 0; i < sources.size(); ++i) result[sources[i] + 1] = gradients[i];
   return result;
@@ -81,9 +83,10 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
 // One round backwards. Arguments: the loop's variables and operands, the cotangents of the
 // differentiated variables, the sums so far of the wanted operands' gradients. Results: the last
 // two after the round. A cotangent or sum that starts equal on all replicas may differ after a
-// round: `varying` grows until it fits.
+// round: `placements` grow until they fit.
 GraphPtr round_gradient(const Graph& body, const std::vector<std::size_t>& variables,
-                        const std::vector<std::size_t>& operands, std::vector<bool>& varying) {
+                        const std::vector<std::size_t>& operands,
+                        std::vector<Placement>& placements) {
   while (true) {
     auto graph = std::make_shared<Graph>(body);
     const Values arguments = arguments_of(body);
@@ -92,7 +95,7 @@ GraphPtr round_gradient(const Graph& body, const std::vector<std::size_t>& varia
     const Values sources = pick(arguments, places);
     Values given;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      given.push_back(graph->add_argument(body.type(sources[i]), varying[i]));
+      given.push_back(graph->add_argument(body.type(sources[i]), placements[i]));
     }
     Builder b(*graph);
     const Values seeds(given.begin(), given.begin() + std::ptrdiff_t(variables.size()));
@@ -103,9 +106,9 @@ GraphPtr round_gradient(const Graph& body, const std::vector<std::size_t>& varia
     graph->outputs = results;
     bool fits = true;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!graph->varying(results[i]) || varying[i]) continue;
-      varying[i] = true;
-      fits = false;
+      const Placement either = joined(placements[i], graph->placement(results[i]));
+      fits = fits && either == placements[i];
+      placements[i] = either;
     }
     if (fits) return graph;
   }
@@ -117,21 +120,24 @@ Values while_gradient(const Node& node, const VjpArgs& args, const std::vector<b
   const auto count = std::size_t(node.attrs.integer("variables"));
   std::vector<std::size_t> variables, operands;
   Values inputs = {node.outputs.back()};
-  std::vector<bool> varying;
+  std::vector<Placement> placements;
+  const auto start = [&](Value value) {
+    placements.push_back(node.attrs.flag("varying") ? Placement::kOwn : b.graph().placement(value));
+  };
   for (std::size_t i = 0; i < count; ++i) {
     if (!is_floating(b.type(node.outputs[i]).dtype)) continue;
     variables.push_back(i);
     inputs.push_back(args.ct[i] == kNoValue ? zeros_like(b, node.outputs[i]) : args.ct[i]);
-    varying.push_back(node.attrs.flag("varying") || b.graph().varying(inputs.back()));
+    start(inputs.back());
   }
   for (std::size_t k = count; k < node.inputs.size(); ++k) {
     if (!wanted[k]) continue;
     operands.push_back(k);
     inputs.push_back(zeros_like(b, node.inputs[k]));
-    varying.push_back(node.attrs.flag("varying"));
+    start(inputs.back());
   }
   inputs.insert(inputs.end(), node.inputs.begin() + std::ptrdiff_t(count), node.inputs.end());
-  GraphPtr round = round_gradient(body, variables, operands, varying);
+  GraphPtr round = round_gradient(body, variables, operands, placements);
   const Values gradients =
       b.apply(OpRegistry::instance().get("while_loop_grad"), inputs,
               {{"body", std::move(round)}, {"varying", node.attrs.flag("varying")}});

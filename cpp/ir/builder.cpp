@@ -1,6 +1,7 @@
 #include "ir/builder.h"
 
 #include "base/error.h"
+#include "ir/placement.h"
 
 namespace samegrad {
 namespace {
@@ -19,13 +20,6 @@ const char* name_of_kind(AttrKind kind) {
 static_assert(std::is_same_v<std::variant_alternative_t<1, AttrValue>, std::int64_t>);
 static_assert(std::is_same_v<std::variant_alternative_t<5, AttrValue>, DType>);
 
-bool any_varying(const Graph& graph, std::span<const Value> inputs) {
-  for (Value input : inputs) {
-    if (graph.varying(input)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void check_arity(const OpDef& op, std::size_t operands) {
@@ -33,13 +27,6 @@ void check_arity(const OpDef& op, std::size_t operands) {
   if (count >= op.min_arity && (op.max_arity < 0 || count <= op.max_arity)) return;
   fail(ErrorKind::kType, op.name, "takes ", op.min_arity,
        op.max_arity == op.min_arity ? "" : " or more", " operands: got ", count, ".");
-}
-
-bool may_vary(const Graph& graph, const OpDef& op, std::span<const Value> inputs,
-              const Inferred& inferred, std::size_t result) {
-  if (!inferred.varying.empty()) return inferred.varying[result];
-  if (op.has(kCollective) || op.has(kGlobalFact)) return false;
-  return op.has(kReplicaFact) || any_varying(graph, inputs);
 }
 
 Attrs complete_attrs(const OpDef& op, Attrs attrs) {
@@ -88,9 +75,9 @@ Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attr
   const auto index = std::int32_t(graph_.nodes.size());
   for (std::size_t i = 0; i < inferred.types.size(); ++i) {
     (void)size_in_bytes(inferred.types[i].dtype, inferred.types[i].shape);  // there must be one
-    const bool differs = may_vary(graph_, op, inputs, inferred, i);
+    const Placement placement = placement_of(graph_, node, inferred, i);
     node.outputs.push_back(Value(graph_.values.size()));
-    graph_.values.push_back({inferred.types[i], Source::kNode, index, std::int32_t(i), differs});
+    graph_.values.push_back({inferred.types[i], Source::kNode, index, std::int32_t(i), placement});
   }
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back().outputs;

@@ -51,8 +51,5 @@ class Builder {
 Attrs complete_attrs(const OpDef& op, Attrs attrs);
 // TypeError unless the row takes so many operands.
 void check_arity(const OpDef& op, std::size_t operands);
-// Whether a result of the row may differ between replicas.
-bool may_vary(const Graph& graph, const OpDef& op, std::span<const Value> inputs,
-              const Inferred& inferred, std::size_t result);
 
 }  // namespace samegrad

@@ -14,26 +14,28 @@ const Node* Graph::producer(Value value) const {
 }
 
 namespace {
-Value push(Graph& graph, const ValueType& type, Source source, std::size_t index, bool varying) {
-  graph.values.push_back({type, source, std::int32_t(index), 0, varying});
+Value push(Graph& graph, const ValueType& type, Source source, std::size_t index,
+           Placement placement = Placement::kReplicated) {
+  graph.values.push_back({type, source, std::int32_t(index), 0, placement});
   return Value(graph.values.size() - 1);
 }
 }  // namespace
 
-Value Graph::add_argument(const ValueType& type, bool varying) {
-  arguments.push_back({varying});
-  return push(*this, type, Source::kArgument, arguments.size() - 1, varying);
+Value Graph::add_argument(const ValueType& type, Placement placement) {
+  arguments.push_back({placement});
+  return push(*this, type, Source::kArgument, arguments.size() - 1, placement);
 }
 
 Value Graph::add_read(std::int32_t variable, const ValueType& type) {
-  const bool varying = variables[std::size_t(variable)].components > 1;
-  return push(*this, type, Source::kVariable, std::size_t(variable), varying);
+  const bool own = variables[std::size_t(variable)].components > 1;
+  return push(*this, type, Source::kVariable, std::size_t(variable),
+              own ? Placement::kOwn : Placement::kReplicated);
 }
 
 Value Graph::add_constant(const Array& array, const ExampleAxis& batch) {
   constants.push_back(array);
-  return push(*this, {array.dtype(), array.shape(), batch}, Source::kConstant, constants.size() - 1,
-              false);
+  return push(*this, {array.dtype(), array.shape(), batch}, Source::kConstant,
+              constants.size() - 1);
 }
 
 int Graph::add_symbol(const Symbol& symbol) {

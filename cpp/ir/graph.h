@@ -24,6 +24,15 @@ enum class Locality : std::uint8_t {
   kWhole     // everything else: needs all rows of the replica, or has no examples at all
 };
 
+// What a value is on a replica, compared with one device that has all the examples.
+enum class Placement : std::uint8_t {
+  kReplicated,  // equal on all replicas
+  kRows,        // the replica's rows of one value over all examples
+  kPartial,     // a linear function of sums over the replica's examples and of replicated values:
+                // the all-reduce completes it
+  kOwn          // differs between replicas in some other way
+};
+
 enum class Source : std::uint8_t { kNode, kArgument, kVariable, kConstant };
 
 // Powers of the counts that a factor is made of.
@@ -40,8 +49,7 @@ struct ValueInfo {
   // The node, or the index into Graph::arguments, ::variables, ::constants.
   std::int32_t index = -1;
   std::int32_t result = 0;  // which of the node's results
-  // May differ between replicas.
-  bool varying = false;
+  Placement placement = Placement::kReplicated;
   // Of a constant: what the program said that it is made of, if it did.
   std::optional<CountPowers> counts = {};
 };
@@ -58,7 +66,7 @@ struct Node {
 };
 
 struct Argument {
-  bool varying = false;  // one array per replica
+  Placement placement = Placement::kReplicated;  // anything else: one array per replica
 };
 
 // A variable that the program reads or writes; which one it is, each call says.
@@ -84,11 +92,13 @@ struct Graph {
   int replicas = 1;
 
   const ValueType& type(Value value) const { return values[std::size_t(value)].type; }
-  bool varying(Value value) const { return values[std::size_t(value)].varying; }
+  Placement placement(Value value) const { return values[std::size_t(value)].placement; }
+  // May differ between replicas.
+  bool varying(Value value) const { return placement(value) != Placement::kReplicated; }
   // The node that makes the value, or null.
   const Node* producer(Value value) const;
 
-  Value add_argument(const ValueType& type, bool varying);
+  Value add_argument(const ValueType& type, Placement placement = Placement::kReplicated);
   // The value that the variable of a slot has when the program starts.
   Value add_read(std::int32_t variable, const ValueType& type);
   Value add_constant(const Array& array, const ExampleAxis& batch = {});
@@ -106,6 +116,9 @@ std::uint64_t hash_of(const Attrs& attrs);
 // ValueError if a value is used before it is made, or if a type, a locality or what may differ
 // between replicas is not what the op's rule says, or if an attribute is missing.
 void verify(const Graph& graph);
+
+// Behind a type: ", rows", nothing for what is replicated.
+const char* suffix_of(Placement placement);
 
 // One line per node, for people.
 std::string to_string(const Graph& graph);

@@ -49,7 +49,7 @@ bool same_constants(const Graph& a, const Graph& b, std::vector<std::size_t>& di
 
 bool same_value(const ValueInfo& a, const ValueInfo& b) {
   return a.type == b.type && a.source == b.source && a.index == b.index && a.result == b.result &&
-         a.varying == b.varying;
+         a.placement == b.placement;
 }
 
 using GraphPtr = std::shared_ptr<const Graph>;

@@ -1,6 +1,7 @@
 // The op table: one row per operation, and everything about the operation in its row.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,8 +53,13 @@ struct InferArgs {
 struct Inferred {
   std::vector<ValueType> types;
   Locality locality = Locality::kWhole;
-  // Per result, whether replicas may differ, where the operands do not tell.
-  std::vector<bool> varying = {};
+  // Per result, where neither the operands nor what follows tells.
+  std::vector<Placement> placements = {};
+  // Of the results where operands are rows of each replica's examples, if the locality does not
+  // tell: a count of examples is a sum over them.
+  std::optional<Placement> of_rows = {};
+  // False where the attributes make it no linear function, whatever the row's `scaling` says.
+  bool linear = true;
 };
 
 struct VjpArgs {
@@ -76,14 +82,15 @@ struct Sample {
   double integer_high = 0;                 // integer operands are drawn from [0, integer_high)
 };
 
-// What becomes of factors of the operands. By it plan/scaling.cpp follows the counts that a program
-// multiplies and divides by.
+// In which operands a row is linear, and what becomes of their factors. By it placements are known
+// (ir/placement.h), and plan/scaling.cpp follows the counts that a program multiplies and divides
+// by.
 enum class Scaling : std::uint8_t {
   kNone,      // nothing simple
-  kSum,       // operands are added, joined or moved: a factor of all is one of the result
+  kSum,       // linear in all together: operands are added, joined or moved
   kChoice,    // one of the operands, as maximum takes
-  kProduct,   // the factors multiply
-  kQuotient,  // the first operand's factor by that of the second
+  kProduct,   // linear in each: the factors multiply
+  kQuotient,  // linear in the first: its factor by that of the second
   kInverse,   // one by the factor
   kCount      // the result is a count
 };

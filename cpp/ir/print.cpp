@@ -14,13 +14,18 @@ std::string source_name(const Graph& graph, const ValueInfo& info) {
 
 }  // namespace
 
+const char* suffix_of(Placement placement) {
+  constexpr const char* kSuffixes[] = {"", ", rows", ", partial", ", own"};
+  return kSuffixes[int(placement)];
+}
+
 std::string to_string(const Graph& graph) {
   std::ostringstream out;
   for (std::size_t i = 0; i < graph.values.size(); ++i) {
     const ValueInfo& info = graph.values[i];
     if (info.source == Source::kNode) continue;
     out << "%" << i << " = " << source_name(graph, info) << " : " << to_string(info.type)
-        << (info.varying ? ", per replica" : "") << "\n";
+        << suffix_of(info.placement) << "\n";
   }
   for (const Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
@@ -30,7 +35,7 @@ std::string to_string(const Graph& graph) {
     for (const auto& [name, value] : node.attrs.items())
       out << ", " << name << "=" << to_string(value);
     out << ") : " << to_string(graph.type(node.outputs[0]))
-        << (graph.varying(node.outputs[0]) ? ", per replica" : "");
+        << suffix_of(graph.placement(node.outputs[0]));
     const std::string line =
         node.location < 0 ? "" : graph.locations[std::size_t(node.location)];
     if (!line.empty()) out << "  # " << line;

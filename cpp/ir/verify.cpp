@@ -5,6 +5,7 @@
 #include "ir/builder.h"
 #include "ir/graph.h"
 #include "ir/op_def.h"
+#include "ir/placement.h"
 
 namespace samegrad {
 namespace {
@@ -90,34 +91,35 @@ class Verifier {
     check_value(expected == info.type, who, "result %", output, " should be ", to_string(expected),
                 " but is ", to_string(info.type), ".");
     // The other way round is only careful: a pass may have found the operand to be equal.
-    check_value(info.varying || !may_vary(graph_, *node.op, node.inputs, inferred, i), who,
-                "result %", output, " may differ between replicas, but is said to be equal.");
+    const Placement placement = placement_of(graph_, node, inferred, i);
+    check_value(graph_.varying(output) || placement == Placement::kReplicated, who, "result %",
+                output, " may differ between replicas, but is said to be equal.");
     made_[std::size_t(output)] = true;
   }
 
   void check_writes() const {
-    std::set<const StateCell*> written;
+    std::set<std::int32_t> written;
     for (const StateWrite& write : graph_.writes) {
-      check_value(write.cell != nullptr, "graph", "a write has no variable.");
-      const std::string& name = write.cell->name();
-      check_made(write.value, name, "assigned value");
-      check_value(written.insert(write.cell.get()).second, name, "is written twice.");
-      check_written(write);
+      check_value(write.variable >= 0 && std::size_t(write.variable) < graph_.variables.size(),
+                  "graph", "a write has no variable.");
+      const VariableSlot& slot = graph_.variables[std::size_t(write.variable)];
+      check_made(write.value, slot.name, "assigned value");
+      check_value(written.insert(write.variable).second, slot.name, "is written twice.");
+      check_value(slot.components > 1 || !graph_.varying(write.value), slot.name,
+                  "is equal on all replicas and is assigned %", write.value,
+                  ", which may differ.");
+      check_written(write, slot.name);
     }
   }
 
   // Where the graph reads the variable as well, its type is known.
-  void check_written(const StateWrite& write) const {
+  void check_written(const StateWrite& write, const std::string& name) const {
+    const ValueType& type = graph_.type(write.value);
     for (const ValueInfo& info : graph_.values) {
-      const bool same = info.source == Source::kVariable &&
-                        graph_.variables[std::size_t(info.index)].cell == write.cell;
-      if (!same) continue;
-      const ValueInfo& value = graph_.values[std::size_t(write.value)];
-      check_value(info.type.dtype == value.type.dtype && info.type.shape == value.type.shape,
-                  write.cell->name(), "is a variable of ", to_string(info.type),
-                  " and is assigned ", to_string(value.type), ".");
-      check_value(info.varying || !value.varying, write.cell->name(),
-                  "is equal on all replicas and is assigned %", write.value, ", which may differ.");
+      if (info.source != Source::kVariable || info.index != write.variable) continue;
+      check_value(info.type.dtype == type.dtype && info.type.shape == type.shape, name,
+                  "is a variable of ", to_string(info.type), " and is assigned ", to_string(type),
+                  ".");
     }
   }
 

@@ -94,7 +94,7 @@ Inferred reduce_scatter_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
   ValueType y = args.in[1];
   y.dtype = args.in[0].dtype;
-  return {{y}, Locality::kWhole, {true}};
+  return {{y}, Locality::kWhole, {y.batched() ? Placement::kRows : Placement::kOwn}};
 }
 
 void reduce_scatter_exchange(const ExchangeArgs& args) {

@@ -212,7 +212,9 @@ Inferred pad_rule(const InferArgs& args) {
     if (axis == x.batch.axis) continue;
     x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) + added(axis));
   }
-  return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+  Inferred inferred = examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
+  inferred.linear = args.attrs.number("value") == 0;
+  return inferred;
 }
 
 void pad_kernel(const KernelArgs& args) {

@@ -1,4 +1,5 @@
 // Control flow: rows that run graphs. The runtime carries them out, for all replicas together.
+#include "ir/placement.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
@@ -34,6 +35,17 @@ void check_collectives(const InferArgs& args, const Graph& body) {
               "replica_context.all_reduce(...) of what it is made of.");
 }
 
+// Of a body's results, which are its arguments from `first` on after a round.
+std::vector<Placement> after_rounds(const InferArgs& args, const Graph& body, std::size_t first) {
+  std::vector<Placement> placements;
+  for (std::size_t i = 0; i < body.outputs.size(); ++i) {
+    const Placement either =
+        joined(body.arguments[first + i].placement, body.placement(body.outputs[i]));
+    placements.push_back(args.attrs.flag("varying") ? Placement::kOwn : either);
+  }
+  return placements;
+}
+
 // Operands: the condition, then what the branches read.
 Inferred cond_rule(const InferArgs& args) {
   check_predicate(args, args.in[0]);
@@ -45,8 +57,8 @@ Inferred cond_rule(const InferArgs& args) {
   check_collectives(args, no);
   Inferred inferred{types_of(yes, yes.outputs)};
   for (std::size_t i = 0; i < yes.outputs.size(); ++i) {
-    inferred.varying.push_back(args.attrs.flag("varying") || yes.varying(yes.outputs[i]) ||
-                               no.varying(no.outputs[i]));
+    const Placement either = joined(yes.placement(yes.outputs[i]), no.placement(no.outputs[i]));
+    inferred.placements.push_back(args.attrs.flag("varying") ? Placement::kOwn : either);
   }
   return inferred;
 }
@@ -62,11 +74,9 @@ Inferred while_rule(const InferArgs& args) {
                    types_of(body, body.outputs));
   check_collectives(args, body);
   Inferred inferred{std::move(before)};
-  for (Value output : body.outputs) {
-    inferred.varying.push_back(args.attrs.flag("varying") || body.varying(output));
-  }
+  inferred.placements = after_rounds(args, body, 0);
   inferred.types.push_back({DType::kInt64, {}, {}});
-  inferred.varying.push_back(false);
+  inferred.placements.push_back(Placement::kReplicated);
   return inferred;
 }
 
@@ -75,9 +85,7 @@ Inferred while_rule(const InferArgs& args) {
 Inferred while_grad_rule(const InferArgs& args) {
   const Graph& body = args.attrs.graph("body");
   Inferred inferred{types_of(body, body.outputs)};
-  for (Value output : body.outputs) {
-    inferred.varying.push_back(args.attrs.flag("varying") || body.varying(output));
-  }
+  inferred.placements = after_rounds(args, body, body.arguments.size() - body.outputs.size());
   return inferred;
 }
 

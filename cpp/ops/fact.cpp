@@ -22,7 +22,10 @@ Inferred size_rule(const InferArgs& args) {
                 args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
                 " has another size on each replica: all-reduce what size_of gives.");
   }
-  return int64_scalar(args);
+  Inferred inferred = int64_scalar(args);
+  const bool examples = x.batched() && (mask >> x.batch.axis & 1u);
+  inferred.of_rows = examples ? Placement::kPartial : Placement::kReplicated;
+  return inferred;
 }
 
 std::int64_t size_along(const Shape& shape, std::uint32_t mask) {

@@ -30,6 +30,13 @@ std::string role_of(const OpDef& op, int operand) {
   return named ? text("'", op.operands[std::size_t(operand)], "'") : "the operand";
 }
 
+// Each example of the result is made of the same example of the operands, on whatever axis.
+Inferred by_example(const ValueType& result, Locality locality) {
+  Inferred inferred{{result}, locality};
+  if (result.batched()) inferred.of_rows = Placement::kRows;
+  return inferred;
+}
+
 // What the operands seen so far make of one axis of a broadcast result.
 struct MergedAxis {
   std::int64_t size = 1;  // kRows: examples
@@ -58,7 +65,8 @@ class Broadcast {
       mixed |= merged.mixed;
     }
     const Locality locality = locality_of(args_.in, {&result, 1});
-    return {{result}, mixed ? Locality::kWhole : locality};
+    if (mixed) return {{result}, Locality::kWhole};
+    return by_example(result, locality);
   }
 
  private:
@@ -239,7 +247,7 @@ Locality locality_of(std::span<const ValueType> in, std::span<const ValueType> o
 }
 
 Inferred one_result(const InferArgs& args, const ValueType& type) {
-  return {{type}, locality_of(args.in, {&type, 1})};
+  return by_example(type, locality_of(args.in, {&type, 1}));
 }
 
 Inferred same_as_input(const InferArgs& args) {

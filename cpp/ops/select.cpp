@@ -55,7 +55,10 @@ OpDef select_row() {
 Inferred cast_rule(const InferArgs& args) {
   ValueType type = args.in[0];
   type.dtype = args.attrs.dtype("dtype");
-  return one_result(args, type);
+  Inferred inferred = one_result(args, type);
+  inferred.linear =
+      is_floating(type.dtype) || (type.dtype != DType::kBool && !is_floating(args.in[0].dtype));
+  return inferred;
 }
 
 void cast_kernel(const KernelArgs& args) {

@@ -105,7 +105,7 @@ class Groups {
  private:
   bool alike(const Node& a, const Node& b) const {
     const Value x = a.outputs[0], y = b.outputs[0];
-    return is_full(graph_, x, graph_.type(y)) && graph_.varying(x) == graph_.varying(y) &&
+    return is_full(graph_, x, graph_.type(y)) && graph_.placement(x) == graph_.placement(y) &&
            a.locality == b.locality;
   }
 
@@ -305,7 +305,7 @@ class Fusion {
     for (std::size_t r = 0; r < results_.size(); ++r) {
       const auto node = std::size_t(members_[std::size_t(results_[r])]);
       const Value old = graph_.nodes[node].outputs[0];
-      rewrite_.to().values[std::size_t(made[r])].varying = graph_.varying(old);
+      rewrite_.to().values[std::size_t(made[r])].placement = graph_.placement(old);
       rewrite_.replace(old, made[r]);
     }
   }

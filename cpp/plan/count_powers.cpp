@@ -94,10 +94,11 @@ CountTerms CountWalk::of_source(const ValueInfo& info) const {
   term.powers = info.counts.value_or(CountPowers{});
   term.data = info.source == Source::kArgument;
   term.variable = info.source == Source::kVariable;
-  term.varying = info.varying;
-  // What differs between replicas without having examples, or has examples that all replicas
-  // share, follows no rule.
-  return info.varying == info.type.batched() ? one(term) : unknown();
+  term.varying = info.placement == Placement::kRows;
+  // What is each replica's own, or has examples that all replicas share, follows no rule.
+  const bool follows = info.placement == Placement::kRows ||
+                       (info.placement == Placement::kReplicated && !info.type.batched());
+  return follows ? one(term) : unknown();
 }
 
 CountTerms CountWalk::of_node(std::int32_t index) {
@@ -125,7 +126,8 @@ CountTerms CountWalk::of_node(std::int32_t index) {
   if (!known) return unknown(nonlinear);
   if (node.op->has(kCollective)) return all_reduced(index);
   if (rows && node.locality == Locality::kWhole) return unknown(nonlinear);
-  if (scaled.empty() && output.varying) {  // random numbers, or which replica it is
+  if (scaled.empty() &&
+      graph_.varying(node.outputs[0])) {  // random numbers, or which replica it is
     CountTerm term;
     term.varying = output.type.batched();
     if (term.varying) return one(term);
@@ -276,7 +278,7 @@ CountTerms CountWalk::count(const Node& node) const {
     return one(term);
   }
   const ValueInfo& x = graph_.values[std::size_t(node.inputs[0])];
-  if (x.type.batched() && !x.varying) return unknown();
+  if (x.type.batched() && x.placement == Placement::kReplicated) return unknown();
   const AttrValue* axes = node.attrs.find("axes");
   if (!axes) {
     CountTerms sizes = one(term);

@@ -1,6 +1,7 @@
-// Where a program leaves the promise that any 2^j replicas give the bits of one device: one walk
-// that follows what happens to each replica's sums until their all-reduce.
+// Where a program leaves the promise that any 2^j replicas give the bits of one device: placements
+// say what its collectives join, and a walk back from there finds the line.
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "plan/plan.h"
@@ -8,109 +9,192 @@
 namespace samegrad {
 namespace {
 
-// What a value is on a replica, compared with one device that has all the examples.
-struct Standing {
-  enum class Kind : std::uint8_t {
-    kSame,  // equal on all replicas, and there
-    kRows,  // the replica's rows of it
-    kPart,  // a subtree of its sum over the examples
-    kOther  // none of these
-  } kind = Kind::kSame;
-  std::string reason = {};  // of kOther
+using Reason = std::optional<std::string>;
+
+// A graph and, of a body, the node it belongs to.
+struct Scope {
+  const Graph& graph;
+  const Node* owner = nullptr;
+  const Scope* outer = nullptr;
 };
-using Kind = Standing::Kind;
 
-class Walk {
- public:
-  explicit Walk(const Graph& graph) : graph_(graph), standing_(graph.values.size()) {
-    for (std::size_t v = 0; v < graph.values.size(); ++v) {
-      const ValueInfo& info = graph.values[v];
-      if (info.source != Source::kNode && info.varying) standing_[v] = of_source(info);
-    }
-    for (const Node& node : graph.nodes) {
-      Standing result = of_node(node);
-      for (Value output : node.outputs) standing_[std::size_t(output)] = result;
-    }
+template <class Visit>
+void each_body(const Node& node, const Scope& scope, Visit visit) {
+  for (const auto& [name, value] : node.attrs.items()) {
+    const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+    if (body) visit(Scope{**body, &node, &scope});
   }
+}
 
-  std::vector<std::string> reasons() const {
-    std::vector<std::string> found;
-    for (Value output : graph_.outputs) note(output, found);
-    for (const StateWrite& write : graph_.writes) note(write.value, found);
-    return found;
+bool reads_placed(const Graph& graph, const Node& node, Placement placement) {
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    if (node.op->reads(k) && graph.placement(node.inputs[k]) == placement) return true;
+  }
+  return false;
+}
+
+std::string named(const Graph& graph, const Node& node, const char* what) {
+  std::string at;
+  if (node.location >= 0 && std::size_t(node.location) < graph.locations.size()) {
+    at = graph.locations[std::size_t(node.location)];
+  }
+  if (!at.empty()) at = " (" + at + ")";
+  const AttrValue* names = node.attrs.find("names");
+  return text(names ? std::get<std::string>(*names) : node.op->name, at, " ", what);
+}
+
+// Of a value that is kOwn, which node made it so.
+class Origin {
+ public:
+  static std::string of(const Scope& scope, Value value) {
+    const Graph& graph = scope.graph;
+    const ValueInfo& info = graph.values[std::size_t(value)];
+    if (info.source != Source::kNode) return of_source(scope, info);
+    const Node& node = graph.nodes[std::size_t(info.index)];
+    if (const Value own = own_operand(graph, node); own != kNoValue) return of(scope, own);
+    return node.op->has(kControl) ? of_control(scope, node) : of_node(graph, node);
   }
 
  private:
-  // A result that stays with each replica promises nothing.
-  void note(Value value, std::vector<std::string>& found) const {
-    const Standing& standing = standing_[std::size_t(value)];
-    if (graph_.varying(value) || standing.kind != Kind::kOther) return;
-    if (std::find(found.begin(), found.end(), standing.reason) == found.end()) {
-      found.push_back(standing.reason);
-    }
-  }
-
-  Standing of_source(const ValueInfo& info) const {
-    if (info.type.batched()) return {Kind::kRows};
-    return {Kind::kOther, info.source == Source::kVariable
-                              ? text("variable ", variable_name(info), " has a value per replica")
-                              : std::string("an argument has a value per replica")};
-  }
-
-  std::string variable_name(const ValueInfo& info) const {
-    return "'" + graph_.variables[std::size_t(info.index)].name + "'";
-  }
-
-  Standing of_node(const Node& node) const {
-    bool rows = false, part = false;
+  static Value own_operand(const Graph& graph, const Node& node) {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const Standing& operand = standing_[std::size_t(node.inputs[k])];
-      const bool type_only = !node.op->reads(k);
-      rows |= operand.kind == Kind::kRows;
-      part |= operand.kind == Kind::kPart && !type_only;
-      if (operand.kind == Kind::kOther && !type_only) return operand;
+      const bool own = graph.placement(node.inputs[k]) == Placement::kOwn;
+      if (own && (node.op->reads(k) || node.op->has(kRandomOp))) return node.inputs[k];
     }
-    const ValueInfo& result = graph_.values[std::size_t(node.outputs[0])];
-    if (node.op->exchange) return of_exchange(node, rows, part);
-    if (node.op->has(kCollective)) return of_collective(node, part);
-    if (node.op->has(kGlobalFact)) return {};
-    if (part && node.op->has(kAliases)) return {Kind::kPart};
-    if (part) return other(node, "changes a replica's sum before the all-reduce");
-    if (node.locality == Locality::kTree) return {rows ? Kind::kPart : Kind::kSame};
-    if (result.type.batched() && node.locality == Locality::kExample) {
-      return {result.varying ? Kind::kRows : Kind::kSame};
+    return kNoValue;
+  }
+
+  static std::string of_source(const Scope& scope, const ValueInfo& info) {
+    if (info.source == Source::kVariable) {
+      return text("variable '", scope.graph.variables[std::size_t(info.index)].name,
+                  "' has a value per replica");
     }
-    if (rows && node.op->type_only) return other(node, "reads the replica's number of examples");
-    if (rows) return other(node, "needs all examples of a replica");
-    if (result.varying && node.inputs.empty()) {
-      return result.type.batched() ? Standing{Kind::kRows} : other(node, "differs by replica");
+    if (!scope.outer) return "an argument has a value per replica";
+    const Value own = own_operand(scope.outer->graph, *scope.owner);
+    if (own != kNoValue) return of(*scope.outer, own);
+    return first_in(scope).value_or(
+        named(scope.outer->graph, *scope.owner, "has a value per replica"));
+  }
+
+  // What a round makes its own is in the body.
+  static std::string of_control(const Scope& scope, const Node& node) {
+    const AttrValue* varying = node.attrs.find("varying");
+    if (varying && std::get<bool>(*varying)) {
+      return named(scope.graph, node, "has a condition that differs by replica");
+    }
+    Reason reason;
+    each_body(node, scope, [&](const Scope& body) {
+      if (!reason) reason = first_in(body);
+    });
+    return reason.value_or(named(scope.graph, node, "joins what differs by replica"));
+  }
+
+  static Reason first_in(const Scope& scope) {
+    for (const Node& node : scope.graph.nodes) {
+      const bool own = std::ranges::any_of(node.outputs, [&](Value output) {
+        return scope.graph.placement(output) == Placement::kOwn;
+      });
+      if (!own || own_operand(scope.graph, node) != kNoValue) continue;
+      return node.op->has(kControl) ? of_control(scope, node) : of_node(scope.graph, node);
     }
     return {};
   }
 
-  Standing of_collective(const Node& node, bool part) const {
+  static std::string of_node(const Graph& graph, const Node& node) {
+    if (reads_placed(graph, node, Placement::kPartial)) {
+      return named(graph, node, "changes a replica's sum before the all-reduce");
+    }
+    if (reads_placed(graph, node, Placement::kRows)) {
+      return named(graph, node, "needs all examples of a replica");
+    }
+    return named(
+        graph, node,
+        node.inputs.empty() ? "differs by replica" : "reads the replica's number of examples");
+  }
+};
+
+// What happens to a partial value after the trees, before its collective: floating-point addition
+// does not commute with it.
+Reason change_of(const Scope& scope, Value value) {
+  const Graph& graph = scope.graph;
+  const Node* node = graph.producer(value);
+  if (!node) return "a branch or loop takes a replica's sum from outside to an all-reduce";
+  if (node->op->has(kAliases)) return change_of(scope, node->inputs[0]);
+  if (node->op->has(kControl)) {
+    Reason reason;
+    if (node->attrs.find("true_branch")) {
+      const auto result = graph.values[std::size_t(value)].result;
+      each_body(*node, scope, [&](const Scope& body) {
+        const Value made = body.graph.outputs[std::size_t(result)];
+        if (!reason && body.graph.varying(made)) reason = change_of(body, made);
+      });
+      return reason;
+    }
+    return named(graph, *node, "adds to a replica's sum in rounds before the all-reduce");
+  }
+  if (!reads_placed(graph, *node, Placement::kPartial)) return {};
+  return named(graph, *node, "changes a replica's sum before the all-reduce");
+}
+
+class Search {
+ public:
+  std::vector<std::string> run(const Graph& graph) && {
+    const Scope scope{graph};
+    std::vector<bool> needed(graph.values.size(), false);
+    // A result that stays with each replica promises nothing.
+    const auto need = [&](Value value) {
+      needed[std::size_t(value)] = needed[std::size_t(value)] || !graph.varying(value);
+    };
+    for (Value output : graph.outputs) need(output);
+    for (const StateWrite& write : graph.writes) need(write.value);
+    for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+      const Node& node = graph.nodes[n];
+      if (std::ranges::none_of(node.outputs, [&](Value v) { return needed[std::size_t(v)]; })) {
+        continue;
+      }
+      for (Value input : node.inputs) needed[std::size_t(input)] = true;
+      visit(scope, node);
+    }
+    std::ranges::reverse(found_);
+    return std::move(found_);
+  }
+
+ private:
+  void visit(const Scope& scope, const Node& node) {
+    if (node.op->has(kCollective)) check(scope, node);
+    if (!node.op->has(kControl)) return;
+    each_body(node, scope, [&](const Scope& body) {
+      for (const Node& inner : body.graph.nodes) visit(body, inner);
+    });
+  }
+
+  void check(const Scope& scope, const Node& node) {
+    const Graph& graph = scope.graph;
     const AttrValue* how = node.attrs.find("op");
     const bool mean = how && *how == AttrValue(std::string("mean"));
-    return part && mean ? other(node, "takes the mean of the replicas' sums") : Standing{};
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Value input = node.inputs[k];
+      if (!node.op->reads(k)) continue;
+      if (graph.placement(input) == Placement::kOwn) note(Origin::of(scope, input));
+      if (graph.placement(input) != Placement::kPartial) continue;
+      if (node.op->exchange && !graph.varying(node.outputs[0])) {
+        note(named(graph, node, "has a part for each replica"));
+      } else if (mean) {
+        note(named(graph, node, "takes the mean of the replicas' sums"));
+      } else if (const Reason reason = change_of(scope, input)) {
+        note(*reason);
+      }
+    }
+    if (node.op->exchange && graph.placement(node.inputs[0]) == Placement::kReplicated) {
+      note(named(graph, node, "has a part for each replica"));
+    }
   }
 
-  Standing of_exchange(const Node& node, bool rows, bool part) const {
-    if (graph_.varying(node.outputs[0])) return {Kind::kRows};
-    if (part || !rows) return other(node, "has a part for each replica");
-    return {};
+  void note(const std::string& reason) {
+    if (std::ranges::find(found_, reason) == found_.end()) found_.push_back(reason);
   }
 
-  Standing other(const Node& node, const char* what) const {
-    std::string at;
-    if (node.location >= 0) at = graph_.locations[std::size_t(node.location)];
-    if (!at.empty()) at = " (" + at + ")";
-    const AttrValue* names = node.attrs.find("names");
-    const std::string name = names ? std::get<std::string>(*names) : node.op->name;
-    return {Kind::kOther, text(name, at, " ", what)};
-  }
-
-  const Graph& graph_;
-  std::vector<Standing> standing_;
+  std::vector<std::string> found_;
 };
 
 }  // namespace
@@ -121,7 +205,7 @@ std::vector<std::string> departures(const Graph& graph) {
   if ((graph.replicas & (graph.replicas - 1)) != 0) {
     reasons.push_back(text(graph.replicas, " replicas are no power of two"));
   }
-  for (std::string& reason : Walk(graph).reasons()) reasons.push_back(std::move(reason));
+  for (std::string& reason : Search().run(graph)) reasons.push_back(std::move(reason));
   return reasons;
 }
 

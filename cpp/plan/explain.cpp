@@ -10,7 +10,8 @@ void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<st
   for (std::int32_t n : nodes) {
     const Node& node = plan.graph.nodes[std::size_t(n)];
     out << "    %" << node.outputs[0] << " " << node.op->name << " "
-        << to_string(plan.graph.type(node.outputs[0]));
+        << to_string(plan.graph.type(node.outputs[0]))
+        << suffix_of(plan.graph.placement(node.outputs[0]));
     if (!in_loop && node.locality == Locality::kTree) out << " deferred from the loop";
     if (const AttrValue* names = node.attrs.find("names")) out << ": " << to_string(*names);
     out << "\n";

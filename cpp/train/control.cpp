@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/placement.h"
 
 namespace samegrad {
 namespace {
@@ -74,7 +75,7 @@ class TracedLoop {
       : outer_(std::move(outer)), condition_fn_(condition), body_fn_(body) {
     for (const Tensor& tensor : variables) {
       initial_.push_back(outer_->lift(tensor));
-      varying_.push_back(outer_->program().varying(initial_.back()));
+      placements_.push_back(outer_->program().placement(initial_.back()));
     }
     given_ = initial_.size();
   }
@@ -95,7 +96,7 @@ class TracedLoop {
     Body body{std::make_shared<Trace>(outer_), {}};
     std::vector<Tensor> arguments;
     for (std::size_t i = 0; i < initial_.size(); ++i) {
-      const Value value = body.trace->add_body_argument(outer_->type(initial_[i]), varying_[i]);
+      const Value value = body.trace->add_body_argument(outer_->type(initial_[i]), placements_[i]);
       if (i < given_) {
         arguments.push_back(body.trace->tensor(value));
       } else {
@@ -128,17 +129,19 @@ class TracedLoop {
       if (contains(state_, variable)) continue;
       state_.push_back(variable);
       initial_.push_back(outer_->read(variable));
-      varying_.push_back(outer_->program().varying(initial_.back()));
+      placements_.push_back(outer_->program().placement(initial_.back()));
       again = true;
     }
     if (again) return true;
     for (const auto& variable : state_) body_.outputs.push_back(body_.trace->read(variable));
     // Where replicas do different numbers of rounds, everything may differ.
     differs_ = condition_.trace->program().varying(condition_.outputs[0]);
-    for (std::size_t i = 0; i < varying_.size(); ++i) {
-      const bool varies = differs_ || body_.trace->program().varying(body_.outputs[i]);
-      again = again || (varies && !varying_[i]);
-      varying_[i] = varying_[i] || varies;
+    for (std::size_t i = 0; i < placements_.size(); ++i) {
+      const Placement after =
+          differs_ ? Placement::kOwn : body_.trace->program().placement(body_.outputs[i]);
+      const Placement either = joined(placements_[i], after);
+      again = again || either != placements_[i];
+      placements_[i] = either;
     }
     return again;
   }
@@ -164,8 +167,8 @@ class TracedLoop {
   const TensorFunction& condition_fn_;
   const TensorFunction& body_fn_;
   std::size_t given_ = 0;
-  Values initial_;             // of the loop variables, then of the written ones
-  std::vector<bool> varying_;  // per loop variable
+  Values initial_;                     // of the loop variables, then of the written ones
+  std::vector<Placement> placements_;  // per loop variable
   std::vector<std::shared_ptr<Variable>> state_;
   Body condition_, body_;
   bool differs_ = false;

@@ -54,7 +54,7 @@ Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) c
   for (const auto& [known, arrays] : looked_) {
     if (graph_.values[std::size_t(known)].source != Source::kNode) continue;
     arguments.push_back(arrays);
-    rewrite.replace(known, rewrite.to().add_argument(graph_.type(known), graph_.varying(known)));
+    rewrite.replace(known, rewrite.to().add_argument(graph_.type(known), graph_.placement(known)));
   }
   copy_needed(rewrite, needed_nodes(graph_, {value}, looked_));
   rewrite.to().outputs = {rewrite(value)};

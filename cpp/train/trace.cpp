@@ -83,7 +83,10 @@ int Trace::symbol_for(const ExampleCounts& counts) {
 Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch) {
   const int symbol = batch.exists() ? symbol_for(counts_of(parts, batch)) : 0;
   const bool differs = parts.size() > 1 && graph_.replicas > 1;
-  return graph_.add_argument(type_in_trace(parts[0], batch, symbol), differs);
+  const Placement placement = !differs         ? Placement::kReplicated
+                              : batch.exists() ? Placement::kRows
+                                               : Placement::kOwn;
+  return graph_.add_argument(type_in_trace(parts[0], batch, symbol), placement);
 }
 
 Value Trace::lift(const Tensor& tensor) {

@@ -89,7 +89,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // Of a body: values of the outer trace and the arguments that stand for them.
   const std::vector<std::pair<Value, Value>>& captures() const { return captures_; }
   std::vector<std::shared_ptr<Variable>> written() const;
-  Value add_body_argument(const ValueType& type, bool varying);
+  Value add_body_argument(const ValueType& type, Placement placement);
   // The variable has this value when the body starts.
   void preset(const std::shared_ptr<Variable>& variable, Value value);
   // The body with these results, as a graph of `own` arguments and then one for each of the given

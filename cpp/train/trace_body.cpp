@@ -42,7 +42,7 @@ Value Trace::capture(Value outer) {
     if (known == outer) return value;
   }
   const ValueInfo& info = outer_->graph_.values[std::size_t(outer)];
-  const Value value = graph_.add_argument(info.type, info.varying);
+  const Value value = graph_.add_argument(info.type, info.placement);
   captures_.emplace_back(outer, value);
   return value;
 }
@@ -55,8 +55,8 @@ std::vector<std::shared_ptr<Variable>> Trace::written() const {
   return variables;
 }
 
-Value Trace::add_body_argument(const ValueType& type, bool varying) {
-  return graph_.add_argument(type, varying);
+Value Trace::add_body_argument(const ValueType& type, Placement placement) {
+  return graph_.add_argument(type, placement);
 }
 
 void Trace::preset(const std::shared_ptr<Variable>& variable, Value value) {
@@ -72,13 +72,13 @@ Graph Trace::finish_body(std::vector<Value> outputs, const Trace& outer, std::si
                                   graph_.arguments.begin() + std::ptrdiff_t(own));
   for (std::size_t i = 0; i < captures.size(); ++i) {
     const ValueInfo& info = outer.graph_.values[std::size_t(captures[i])];
-    arguments.push_back({info.varying});
+    arguments.push_back({info.placement});
     ValueInfo* here = nullptr;
     for (const auto& [known, value] : captures_) {
       if (known == captures[i]) here = &graph_.values[std::size_t(value)];
     }
     if (!here) {
-      graph_.values.push_back({info.type, Source::kArgument, -1, 0, info.varying});
+      graph_.values.push_back({info.type, Source::kArgument, -1, 0, info.placement});
       here = &graph_.values.back();
     }
     here->index = std::int32_t(own + i);

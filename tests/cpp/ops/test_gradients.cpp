@@ -63,7 +63,7 @@ class Derivatives {
 
   Value add_argument(const ValueType& type, const Array& array) {
     arguments_.push_back(array);
-    return graph_.add_argument(type, false);
+    return graph_.add_argument(type);
   }
 
   // The gradients of Σ weight · target, the weights being arguments too.
@@ -168,7 +168,7 @@ TEST("products with bias and activation give the bits of their separate rows") {
           type.shape[0] = kRows;
           type.batch = {0, 1, 0};
         }
-        in.push_back(graph.add_argument(type, false));
+        in.push_back(graph.add_argument(type));
       }
       graph.add_symbol({});
       graph.symbols[0].traced_count = examples;

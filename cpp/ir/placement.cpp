@@ -1,0 +1,82 @@
+#include "ir/placement.h"
+
+#include <algorithm>
+
+namespace samegrad {
+namespace {
+
+struct Operands {
+  bool rows = false, partial = false, own = false;
+};
+
+Operands operands_of(const Graph& graph, const Node& node) {
+  Operands found;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    const Placement placement = graph.placement(node.inputs[k]);
+    // A draw in the shape of what each replica has of its own is each one's own.
+    if (!node.op->reads(k) && !node.op->has(kRandomOp)) {
+      const bool counted = graph.type(node.inputs[k]).batched();
+      found.rows |= counted && placement != Placement::kReplicated;
+      continue;
+    }
+    found.rows |= placement == Placement::kRows;
+    found.partial |= placement == Placement::kPartial;
+    found.own |= placement == Placement::kOwn;
+  }
+  return found;
+}
+
+Placement of_rows(const Node& node, const Inferred& inferred, const ValueType& type) {
+  if (inferred.of_rows) return *inferred.of_rows;
+  if (node.locality == Locality::kTree) {
+    const bool sum = node.op->scaling == Scaling::kSum || node.op->scaling == Scaling::kProduct;
+    return sum ? Placement::kPartial : Placement::kOwn;
+  }
+  const bool by_example = node.locality == Locality::kExample && type.batched();
+  return by_example ? Placement::kRows : Placement::kOwn;
+}
+
+}  // namespace
+
+bool is_linear_in_partial(const Graph& graph, const Node& node) {
+  int partial = 0;
+  bool scaled = true, first = true;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    if (!node.op->reads(k) || graph.placement(node.inputs[k]) != Placement::kPartial) continue;
+    ++partial;
+    scaled &= (node.op->scaled >> k & 1u) != 0;
+    first &= k == 0;
+  }
+  switch (node.op->scaling) {
+    case Scaling::kSum:
+      return scaled;
+    case Scaling::kProduct:
+      return scaled && partial == 1;
+    case Scaling::kQuotient:
+      return first;
+    default:
+      return false;
+  }
+}
+
+Placement placement_of(const Graph& graph, const Node& node, const Inferred& inferred,
+                       std::size_t result) {
+  const ValueType& type = inferred.types[result];
+  if (!inferred.placements.empty()) return inferred.placements[result];
+  if (node.op->has(kCollective) || node.op->has(kGlobalFact)) return Placement::kReplicated;
+  const Operands operands = operands_of(graph, node);
+  if (operands.own || node.op->has(kReplicaFact)) return Placement::kOwn;
+  if (operands.partial) {
+    const bool linear =
+        !operands.rows && !type.batched() && inferred.linear && is_linear_in_partial(graph, node);
+    return linear ? Placement::kPartial : Placement::kOwn;
+  }
+  return operands.rows ? of_rows(node, inferred, type) : Placement::kReplicated;
+}
+
+Placement joined(Placement a, Placement b) {
+  if (a == b || b == Placement::kReplicated) return a;
+  return a == Placement::kReplicated ? b : Placement::kOwn;
+}
+
+}  // namespace samegrad
