@@ -19,11 +19,14 @@ struct Subtree {
 };
 
 std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks, int threads) {
-  const std::int64_t tasks = threads > 1 && whole.work > kParallelWork ? kTasksPerThread * threads : 1;
+  const std::int64_t tasks =
+      threads > 1 && whole.work > kParallelWork ? kTasksPerThread * threads : 1;
   if (!whole.splits_examples || blocks >= tasks) return whole.examples;
-  const std::int64_t bytes = std::max<std::int64_t>(1, whole.reduction.bytes(whole.reduction.whole()));
+  const std::int64_t bytes =
+      std::max<std::int64_t>(1, whole.reduction.bytes(whole.reduction.whole()));
   const std::int64_t most = std::max<std::int64_t>(1, kMostStateBytes / bytes);
-  const std::int64_t parts = std::min((tasks + blocks - 1) / std::max<std::int64_t>(blocks, 1), most);
+  const std::int64_t parts =
+      std::min((tasks + blocks - 1) / std::max<std::int64_t>(blocks, 1), most);
   return std::max(whole.reduction.leaf, (whole.examples + parts - 1) / parts);
 }
 
@@ -32,8 +35,8 @@ void run_block(const WholeReduction& whole, const Subtree& subtree, const Block&
   const TreeReduction& reduction = whole.reduction;
   const Scratch::Frame frame(scratch);
   const std::int64_t examples = subtree.end - subtree.begin;
-  auto* partials = static_cast<std::byte*>(scratch.take(
-      std::size_t(TreeAccumulator::partial_bytes(reduction, block, examples))));
+  auto* partials = static_cast<std::byte*>(
+      scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, block, examples))));
   TreeAccumulator accumulator(reduction, block, subtree.begin, subtree.end,
                               reduction.part(subtree.state, reduction.whole(), block), partials);
   accumulator.feed(whole.operands, 0, subtree.begin, subtree.end, scratch);
@@ -88,8 +91,7 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
     walk_tree(
         0, whole.examples, most, 0,
         [&](std::int64_t, std::int64_t, int level) {
-          at[std::size_t(level)] =
-              reduction.part(subtrees[next++].state, reduction.whole(), block);
+          at[std::size_t(level)] = reduction.part(subtrees[next++].state, reduction.whole(), block);
         },
         [&](int level) {
           reduction.combine(block, at[std::size_t(level)], at[std::size_t(level) + 1]);

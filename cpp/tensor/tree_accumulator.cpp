@@ -27,8 +27,8 @@ std::int64_t common_grain(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-TreeReduction::TreeReduction(const TreeKernel& kernel, const Attrs& attrs,
-                             std::span<const View> in, const View& result)
+TreeReduction::TreeReduction(const TreeKernel& kernel, const Attrs& attrs, std::span<const View> in,
+                             const View& result)
     : members{{&kernel, &attrs}}, state(kernel.state(in, attrs, result)), dtype(result.dtype) {
   if (kernel.leaf_examples) leaf = kernel.leaf_examples(result.shape);
 }
@@ -56,8 +56,7 @@ State TreeReduction::at(std::byte* memory, const Block& block) const {
 
 State TreeReduction::part(const State& whole, const Block& extent, const Block& block) const {
   State result{{}, whole.stride};
-  const std::int64_t first =
-      (block.row - extent.row) * whole.stride + block.column - extent.column;
+  const std::int64_t first = (block.row - extent.row) * whole.stride + block.column - extent.column;
   for (std::size_t i = 0; i < std::size_t(state.buffers); ++i) {
     result.data[i] = whole.data[i] + first * state.item[i];
   }
@@ -66,8 +65,7 @@ State TreeReduction::part(const State& whole, const Block& extent, const Block& 
 
 std::vector<Block> TreeReduction::blocks(const Block& extent) const {
   const std::int64_t item = state.element_bytes();
-  const std::int64_t fewest_rows =
-      std::max<std::int64_t>(1, cut(extent.rows, state.row_grain, 0));
+  const std::int64_t fewest_rows = std::max<std::int64_t>(1, cut(extent.rows, state.row_grain, 0));
   std::int64_t columns = extent.columns;
   if (fewest_rows * columns * item > kBlockBytes) {
     columns = cut(columns, state.column_grain, kBlockBytes / (fewest_rows * item));
@@ -77,8 +75,7 @@ std::vector<Block> TreeReduction::blocks(const Block& extent) const {
   std::vector<Block> result;
   for (std::int64_t row = 0; row < extent.rows; row += rows) {
     for (std::int64_t column = 0; column < extent.columns; column += columns) {
-      result.push_back({extent.row + row, extent.column + column,
-                        std::min(rows, extent.rows - row),
+      result.push_back({extent.row + row, extent.column + column, std::min(rows, extent.rows - row),
                         std::min(columns, extent.columns - column)});
     }
   }
@@ -185,8 +182,8 @@ void TreeAccumulator::enter(std::int64_t end) {
 void TreeAccumulator::fold(const Piece& piece, std::int64_t begin, std::int64_t end) {
   const bool first = begin == cursor_.leaf.begin;
   for (std::size_t m = 0; m < reduction_.members.size(); ++m) {
-    const State state = m == 0 ? level(cursor_.depth, piece.block)
-                               : partial(std::int64_t(m) - 1, piece.block);
+    const State state =
+        m == 0 ? level(cursor_.depth, piece.block) : partial(std::int64_t(m) - 1, piece.block);
     reduction_.members[m].kernel->leaf({piece.operands[m], begin - piece.first, end - piece.first,
                                         piece.block, state, first, piece.scratch});
   }

@@ -2,6 +2,8 @@
 // buffers whose join is no addition, and sums of several rows.
 #include "tensor/tree.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -52,8 +54,7 @@ void moments_combine(const CombineArgs& args) {
     const double delta = b.as<double>(kMean)[c] - a.as<double>(kMean)[c];
     a.as<std::int64_t>(kCount)[c] += b.as<std::int64_t>(kCount)[c];
     a.as<double>(kMean)[c] += delta * of_b / n;
-    a.as<double>(kDeviations)[c] +=
-        b.as<double>(kDeviations)[c] + delta * delta * of_a * of_b / n;
+    a.as<double>(kDeviations)[c] += b.as<double>(kDeviations)[c] + delta * delta * of_a * of_b / n;
   }
 }
 
@@ -67,10 +68,8 @@ StateShape moments_state(std::span<const View>, const Attrs&, const View& result
   return {.columns = result.size(), .column_grain = 8, .buffers = 3, .item = {8, 8, 8}};
 }
 
-constexpr TreeKernel kMoments{.state = moments_state,
-                              .leaf = moments_leaf,
-                              .combine = moments_combine,
-                              .neutral = zeros};
+constexpr TreeKernel kMoments{
+    .state = moments_state, .leaf = moments_leaf, .combine = moments_combine, .neutral = zeros};
 
 // ---- sums, of leaves of three ----
 
@@ -250,9 +249,9 @@ TEST("several rows add to one state at the end of each leaf, in their order") {
       walk_tree(
           0, n, 3, 0,
           [&](std::int64_t begin, std::int64_t end, int at) {
-            level[std::size_t(at)] = (leaf_of(tables[0], begin, end) +
-                                      leaf_of(tables[1], begin, end)) +
-                                     leaf_of(tables[2], begin, end);
+            level[std::size_t(at)] =
+                (leaf_of(tables[0], begin, end) + leaf_of(tables[1], begin, end)) +
+                leaf_of(tables[2], begin, end);
           },
           [&](int at) { level[std::size_t(at)] += level[std::size_t(at) + 1]; });
       for (const std::int64_t piece : {std::int64_t(1), std::int64_t(2), n}) {
@@ -265,11 +264,23 @@ TEST("several rows add to one state at the end of each leaf, in their order") {
   }
 }
 
+// The threads' loops, which remember how many tasks they ran.
+class CountingLoops : public ParallelFor {
+ public:
+  int threads() const override { return 3; }
+  void run(std::int64_t count, const std::function<void(std::int64_t)>& body) const override {
+    tasks = std::max(tasks, count);
+    parallel_loops().run(count, body);
+  }
+  mutable std::int64_t tasks = 0;
+};
+
 TEST("blocks and subtrees in parallel give the bits of one thread") {
   set_thread_count(3);
   for (const std::int64_t columns : {1, 13, 3000, 9001}) {
     for (const TreeKernel* kernel : {&kMoments, &kSum}) {
       const TreeReduction reduction = reduction_of(*kernel, columns);
+      const std::size_t blocks = reduction.blocks(reduction.whole()).size();
       for (const std::int64_t n : {1, 5, 61}) {
         const std::vector<double> x = numbers(n * columns, 5);
         const Table table{x.data(), columns};
@@ -279,9 +290,12 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
           Memory memory(reduction.bytes(reduction.whole()));
           const State state = reduction.at(memory.data(), reduction.whole());
           Scratch scratch;
-          reduce_whole({reduction, {&operands, 1}, n, state, splits, std::int64_t(1) << 40},
-                       parallel_loops(), scratch);
+          const CountingLoops loops;
+          reduce_whole({reduction, {&operands, 1}, n, state, splits, std::int64_t(1) << 40}, loops,
+                       scratch);
           CHECK(folded(reduction, state) == expected, columns, " ", n, " ", splits);
+          const bool many = blocks > 1 || (splits && n > reduction.leaf);
+          CHECK_EQ(loops.tasks > 1, many);
         }
       }
     }
@@ -294,11 +308,8 @@ TEST("a big state is cut at its grains alone, and each element lies in one block
   for (const std::int64_t rows : {1, 23, 24, 25, 1600}) {
     for (const std::int64_t columns : {1, 64, 131, 4096}) {
       for (const std::int64_t grain : {0, 7}) {
-        reduction.state = {.rows = rows,
-                           .columns = columns,
-                           .row_grain = 24,
-                           .column_grain = grain,
-                           .item = {8}};
+        reduction.state = {
+            .rows = rows, .columns = columns, .row_grain = 24, .column_grain = grain, .item = {8}};
         std::int64_t elements = 0;
         for (const Block& block : reduction.blocks(reduction.whole())) {
           CHECK(block.row % 24 == 0 && (grain ? block.column % grain == 0 : block.column == 0));
