@@ -180,10 +180,9 @@ const void* open_filter_grad(const KernelArgs& args) {
   const std::int64_t images = x.shape[0] / args.examples;
   const std::int64_t pixels = args.in[1].shape.size(1, 3);
   const bool by_image = kLeafExamples * images * pixels > kContractionBlock;
-  return new (args.scratch.take(sizeof(FilterGradient)))
-      FilterGradient{*kernels().product(x.dtype), g, x.as<const char>(),
-                     args.in[1].as<const char>(), std::int64_t(size_of(x.dtype)), images, by_image,
-                     x.dtype};
+  return new (args.scratch.take(sizeof(FilterGradient))) FilterGradient{
+      *kernels().product(x.dtype),    g,      x.as<const char>(), args.in[1].as<const char>(),
+      std::int64_t(size_of(x.dtype)), images, by_image,           x.dtype};
 }
 
 void filter_grad_leaf(const LeafArgs& args) {
@@ -224,8 +223,8 @@ void filter_grad_kernel(const KernelArgs& args) {
   const Scratch::Frame frame(args.scratch);
   const TreeReduction reduction(kFilterTree, args.attrs, args.in, sum);
   const Block whole = reduction.whole();
-  auto* partials = static_cast<std::byte*>(args.scratch.take(
-      std::size_t(TreeAccumulator::partial_bytes(reduction, whole, images))));
+  auto* partials = static_cast<std::byte*>(
+      args.scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, whole, images))));
   const State target{{sum.as<std::byte>()}, whole.columns};
   TreeAccumulator accumulator(reduction, whole, 0, images, target, partials);
   if (images == 0) return;

@@ -261,8 +261,7 @@ const OpenSegments* open_segments_of(const KernelArgs& args, int example_axis,
   return new (args.scratch.take(sizeof(OpenSegments))) OpenSegments{sum, add_segments<T>};
 }
 
-const OpenSegments* open_segments(const KernelArgs& args, int example_axis,
-                                  std::int64_t examples) {
+const OpenSegments* open_segments(const KernelArgs& args, int example_axis, std::int64_t examples) {
   const OpenSegments* opened = nullptr;
   with_number(args.in[0].dtype, [&](auto type) {
     opened = open_segments_of<decltype(type)>(args, example_axis, examples);

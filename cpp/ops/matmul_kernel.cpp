@@ -155,11 +155,12 @@ void multiply(const KernelArgs& args, const Multiplication& c, const Epilogue* e
   });
 }
 
-// aᵀ · b of a[rows][m] and b[rows][n] whose rows belong to examples, for every matrix of the result.
+// aᵀ · b of a[rows][m] and b[rows][n] whose rows belong to examples, for every matrix of the
+// result.
 struct TreeProduct {
   Multiplication c;
   std::int64_t rows_per_example;
-  bool by_example;  // a leaf is too long for one chain
+  bool by_example;               // a leaf is too long for one chain
   const std::int64_t* matrices;  // of a and of b, for every matrix of the result
   DType dtype;
 };
@@ -198,9 +199,8 @@ void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Block& bloc
   }
   const Scratch::Frame frame(args.scratch);
   const State left{{y}, args.state.stride};
-  const State right{
-      {static_cast<std::byte*>(args.scratch.take(std::size_t(block.size() * item)))},
-      block.columns};
+  const State right{{static_cast<std::byte*>(args.scratch.take(std::size_t(block.size() * item)))},
+                    block.columns};
   for (std::int64_t i = args.begin; i < args.end; ++i) {
     const bool first = args.first && i == args.begin;
     const State& to = first ? left : right;
@@ -217,8 +217,8 @@ Multiplication multiplication_of(std::span<const View> in, const Attrs& attrs) {
 }  // namespace
 
 void matmul_kernel(const KernelArgs& args) {
-  Multiplication c = multiplication(args.in, args.attrs.flag("transpose_a"),
-                                    args.attrs.flag("transpose_b"));
+  Multiplication c =
+      multiplication(args.in, args.attrs.flag("transpose_a"), args.attrs.flag("transpose_b"));
   c.y = args.out[0].as<char>();
   if (args.out[0].size() > 0) multiply(args, c, nullptr);
 }

@@ -194,8 +194,7 @@ StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const V
 }
 
 const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
-  std::uint32_t mask =
-      axes_mask("reduce", args.attrs.integers("axes"), args.in[0].shape.rank());
+  std::uint32_t mask = axes_mask("reduce", args.attrs.integers("axes"), args.in[0].shape.rank());
   const View x = with_examples_first(args.in[0], mask, args.scratch);
   const AxisGroups groups(x.shape, mask);
   const AxisGroups row = groups_of_row(groups);
@@ -231,8 +230,8 @@ void reduction_leaf(const LeafArgs& args) {
     return;
   }
   for (std::int64_t i = 0; i < args.end - args.begin; ++i) {
-    r.column_reduce(each + (i * r.columns + args.block.column) * r.item(), y, 1,
-                    args.block.columns, i > 0 || !args.first);
+    r.column_reduce(each + (i * r.columns + args.block.column) * r.item(), y, 1, args.block.columns,
+                    i > 0 || !args.first);
   }
 }
 

@@ -14,9 +14,9 @@ struct Operand {
   Value root = kNoValue;
   std::int64_t tile_offset = -1;  // in the task's scratch, or -1: a base pointer of the run
   bool inner = false;             // one example only
-  bool type_only = false;   // or the result of a tree
-  std::int64_t stride = 0;  // bytes per example; 0 if not batched
-  std::int64_t rows = 0;    // rows per example; 0 if not batched
+  bool type_only = false;         // or the result of a tree
+  std::int64_t stride = 0;        // bytes per example; 0 if not batched
+  std::int64_t rows = 0;          // rows per example; 0 if not batched
 };
 
 struct LoopNode {
@@ -37,7 +37,7 @@ struct LoopLayout {
   std::int64_t tile_examples = 4;  // a tile is a subtree of at most this many examples
   std::int64_t tile_bytes = 0;
   std::vector<TreeReduction> trees;  // per Loop::trees
-  double work = 0;  // a rough count of operations per example
+  double work = 0;                   // a rough count of operations per example
 };
 
 LoopLayout lay_out(const Plan& plan, const Loop& loop);

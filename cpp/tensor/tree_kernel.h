@@ -18,7 +18,7 @@ struct StateShape {
   std::int64_t row_grain = 0, column_grain = 0;
   int buffers = 1;
   std::array<std::int64_t, kMostStateBuffers> item = {};  // bytes of an element, per buffer
-  bool subtrees = false;  // TreeKernel::subtree is worth calling
+  bool subtrees = false;                                  // TreeKernel::subtree is worth calling
 
   std::int64_t element_bytes() const {
     std::int64_t bytes = 0;

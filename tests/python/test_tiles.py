@@ -213,3 +213,19 @@ def test_no_examples_reduce_to_neutral_elements_in_a_loop():
     x = numbers(0, 32, 33, 8)
     check(lambda x: (tf.reduce_sum(x * 2.0, axis=[0, 1]), tf.reduce_max(x * 2.0, axis=0)), (x,),
           "reduce_sum", [np.zeros((33, 8)), np.full((32, 33, 8), -np.inf)])  # fmt: skip
+
+
+def test_a_bias_after_a_contraction_over_examples_keeps_its_bits() -> None:
+    x, y, bias = numbers(37, 6), numbers(37, 9, seed=1), numbers(9, seed=2)
+
+    def step(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return tf.nn.relu(tf.matmul(tf.transpose(x), y) + tf.constant(bias))
+
+    [fused] = results(step, (x, y), None)
+    _trace.OPTIONS.fuse_epilogue = False
+    try:
+        [plain] = results(step, (x, y), None)
+    finally:
+        _trace.OPTIONS.fuse_epilogue = True
+    np.testing.assert_array_equal(fused, plain)
+    np.testing.assert_allclose(plain, np.maximum(x.T @ y + bias, 0), rtol=1e-4, atol=1e-4)

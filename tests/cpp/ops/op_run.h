@@ -40,7 +40,8 @@ inline std::vector<Block> smallest_blocks(const StateShape& state) {
   std::vector<Block> blocks;
   for (std::int64_t r = 0; r < state.rows; r += rows) {
     for (std::int64_t c = 0; c < state.columns; c += columns) {
-      blocks.push_back({r, c, std::min(rows, state.rows - r), std::min(columns, state.columns - c)});
+      blocks.push_back(
+          {r, c, std::min(rows, state.rows - r), std::min(columns, state.columns - c)});
     }
   }
   return blocks;

@@ -114,6 +114,35 @@ TEST("a contraction over no examples gives zeros") {
   }
 }
 
+// x + y for the elements of two results.
+void add_to(const Array& x, const Array& y) {
+  for (std::int64_t i = 0; i < x.size(); ++i) x.data<double>()[i] += y.data<double>()[i];
+}
+
+TEST("a leaf too long for one chain adds products of single examples") {
+  const std::int64_t rows = kContractionBlock / kLeafExamples + 1;
+  const Array a = filled(DType::kFloat64, {3 * rows, 5}), b = filled(DType::kFloat64, {3 * rows, 7});
+  const Array x = filled(DType::kFloat64, {3 * rows, 3, 3, 2});
+  const Array dy = filled(DType::kFloat64, {3 * rows, 2, 2, 4});
+  const Operand like = fixed({2, 2, 2, 4}, DType::kFloat64);
+  const auto product = [&](std::int64_t begin, std::int64_t end, std::int64_t per_example) {
+    const Operand left{a.rows(begin * rows, end * rows), per_example ? 0 : -1, rows};
+    const Operand right{b.rows(begin * rows, end * rows), per_example ? 0 : -1, rows};
+    return OpRun("matmul", {left, right}, turns(true, false)).run()[0];
+  };
+  const auto filter = [&](std::int64_t begin, std::int64_t end, std::int64_t per_example) {
+    const Operand images{x.rows(begin, end), 0, per_example};
+    const Operand results{dy.rows(begin, end), 0, per_example};
+    return OpRun("conv2d_filter_grad", {images, results, like}).run()[0];
+  };
+  const Array sum = product(0, 1, 0);
+  for (std::int64_t i = 1; i < 3; ++i) add_to(sum, product(i, i + 1, 0));
+  CHECK(same_bits(sum, product(0, 3, rows)));
+  const Array of_images = filter(0, 1, 1);
+  for (std::int64_t i = 1; i < 3 * rows; ++i) add_to(of_images, filter(i, i + 1, 1));
+  CHECK(same_bits(of_images, filter(0, 3 * rows, rows)));
+}
+
 TEST("a prepared operand gives the same bits") {
   register_all_ops();
   int checked = 0;

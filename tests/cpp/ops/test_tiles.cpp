@@ -60,7 +60,10 @@ Array by_definition(const OpRun& run, std::int64_t leaf) {
       [&](int at) {
         const Array &left = level[std::size_t(at)], &right = level[std::size_t(at) + 1];
         const Block block{0, 0, 1, left.size()};
-        tree.combine({attrs, left.dtype(), block, {{left.raw()}, left.size()},
+        tree.combine({attrs,
+                      left.dtype(),
+                      block,
+                      {{left.raw()}, left.size()},
                       {{right.raw()}, right.size()}});
       });
   return level[0];

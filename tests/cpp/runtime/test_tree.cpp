@@ -1,11 +1,13 @@
-// The engine's side of tree reductions, with rows that are not in the op table: a state of several
-// buffers whose join is no addition, and sums of several rows.
+// The engine's side of tree reductions.
 #include "tensor/tree.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
 #include "check.h"
+#include "fake_rows.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 
@@ -13,95 +15,6 @@ namespace samegrad::testing {
 namespace {
 
 const Attrs kNoAttrs;
-
-// A batch of rows of numbers.
-struct Table {
-  const double* x;
-  std::int64_t columns;
-};
-
-// ---- moments of each column: count, mean and sum of squared deviations ----
-
-constexpr int kCount = 0, kMean = 1, kDeviations = 2;
-
-void moments_leaf(const LeafArgs& args) {
-  const Table& table = *static_cast<const Table*>(args.operands);
-  const State& s = args.state;
-  for (std::int64_t c = 0; c < args.block.columns; ++c) {
-    if (args.first) {
-      s.as<std::int64_t>(kCount)[c] = 0;
-      s.as<double>(kMean)[c] = s.as<double>(kDeviations)[c] = 0;
-    }
-    for (std::int64_t i = args.begin; i < args.end; ++i) {
-      const double x = table.x[i * table.columns + args.block.column + c];
-      const auto n = double(++s.as<std::int64_t>(kCount)[c]);
-      const double delta = x - s.as<double>(kMean)[c];
-      s.as<double>(kMean)[c] += delta / n;
-      s.as<double>(kDeviations)[c] += delta * (x - s.as<double>(kMean)[c]);
-    }
-  }
-}
-
-// Chan, Golub and LeVeque.
-void moments_combine(const CombineArgs& args) {
-  const State &a = args.left, &b = args.right;
-  for (std::int64_t c = 0; c < args.block.columns; ++c) {
-    const auto of_a = double(a.as<std::int64_t>(kCount)[c]);
-    const auto of_b = double(b.as<std::int64_t>(kCount)[c]);
-    const double n = of_a + of_b;
-    const double delta = b.as<double>(kMean)[c] - a.as<double>(kMean)[c];
-    a.as<std::int64_t>(kCount)[c] += b.as<std::int64_t>(kCount)[c];
-    a.as<double>(kMean)[c] += delta * of_b / n;
-    a.as<double>(kDeviations)[c] +=
-        b.as<double>(kDeviations)[c] + delta * delta * of_a * of_b / n;
-  }
-}
-
-void zeros(const NeutralArgs& args) {
-  for (std::size_t i = 0; i < kMostStateBuffers; ++i) {
-    if (args.state.data[i]) std::memset(args.state.data[i], 0, std::size_t(args.block.columns) * 8);
-  }
-}
-
-StateShape moments_state(std::span<const View>, const Attrs&, const View& result) {
-  return {.columns = result.size(), .column_grain = 8, .buffers = 3, .item = {8, 8, 8}};
-}
-
-constexpr TreeKernel kMoments{.state = moments_state,
-                              .leaf = moments_leaf,
-                              .combine = moments_combine,
-                              .neutral = zeros};
-
-// ---- sums, of leaves of three ----
-
-void sum_leaf(const LeafArgs& args) {
-  const Table& table = *static_cast<const Table*>(args.operands);
-  for (std::int64_t c = 0; c < args.block.columns; ++c) {
-    double& sum = args.state.as<double>()[c];
-    for (std::int64_t i = args.begin; i < args.end; ++i) {
-      const double x = table.x[i * table.columns + args.block.column + c];
-      sum = args.first && i == args.begin ? x : sum + x;
-    }
-  }
-}
-
-void sum_combine(const CombineArgs& args) {
-  for (std::int64_t c = 0; c < args.block.columns; ++c) {
-    args.left.as<double>()[c] += args.right.as<double>()[c];
-  }
-}
-
-StateShape sum_state(std::span<const View>, const Attrs&, const View& result) {
-  return {.columns = result.size(), .column_grain = 1, .item = {8}};
-}
-
-constexpr TreeKernel kSum{.state = sum_state,
-                          .leaf = sum_leaf,
-                          .combine = sum_combine,
-                          .neutral = zeros,
-                          .leaf_examples = [](const Shape&) { return std::int64_t(3); }};
-
-// ---- the test's frame ----
 
 std::vector<double> numbers(std::int64_t n, std::uint64_t state) {
   std::vector<double> x;
@@ -250,9 +163,9 @@ TEST("several rows add to one state at the end of each leaf, in their order") {
       walk_tree(
           0, n, 3, 0,
           [&](std::int64_t begin, std::int64_t end, int at) {
-            level[std::size_t(at)] = (leaf_of(tables[0], begin, end) +
-                                      leaf_of(tables[1], begin, end)) +
-                                     leaf_of(tables[2], begin, end);
+            level[std::size_t(at)] =
+                (leaf_of(tables[0], begin, end) + leaf_of(tables[1], begin, end)) +
+                leaf_of(tables[2], begin, end);
           },
           [&](int at) { level[std::size_t(at)] += level[std::size_t(at) + 1]; });
       for (const std::int64_t piece : {std::int64_t(1), std::int64_t(2), n}) {
@@ -265,11 +178,23 @@ TEST("several rows add to one state at the end of each leaf, in their order") {
   }
 }
 
+// The threads' loops, which remember how many tasks they ran.
+class CountingLoops : public ParallelFor {
+ public:
+  int threads() const override { return 3; }
+  void run(std::int64_t count, const std::function<void(std::int64_t)>& body) const override {
+    tasks = std::max(tasks, count);
+    parallel_loops().run(count, body);
+  }
+  mutable std::int64_t tasks = 0;
+};
+
 TEST("blocks and subtrees in parallel give the bits of one thread") {
   set_thread_count(3);
   for (const std::int64_t columns : {1, 13, 3000, 9001}) {
     for (const TreeKernel* kernel : {&kMoments, &kSum}) {
       const TreeReduction reduction = reduction_of(*kernel, columns);
+      const std::size_t blocks = reduction.blocks(reduction.whole()).size();
       for (const std::int64_t n : {1, 5, 61}) {
         const std::vector<double> x = numbers(n * columns, 5);
         const Table table{x.data(), columns};
@@ -279,9 +204,12 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
           Memory memory(reduction.bytes(reduction.whole()));
           const State state = reduction.at(memory.data(), reduction.whole());
           Scratch scratch;
-          reduce_whole({reduction, {&operands, 1}, n, state, splits, std::int64_t(1) << 40},
-                       parallel_loops(), scratch);
+          const CountingLoops loops;
+          reduce_whole({reduction, {&operands, 1}, n, state, splits, std::int64_t(1) << 40}, loops,
+                       scratch);
           CHECK(folded(reduction, state) == expected, columns, " ", n, " ", splits);
+          const bool many = blocks > 1 || (splits && n > reduction.leaf);
+          CHECK_EQ(loops.tasks > 1, many);
         }
       }
     }
@@ -294,11 +222,8 @@ TEST("a big state is cut at its grains alone, and each element lies in one block
   for (const std::int64_t rows : {1, 23, 24, 25, 1600}) {
     for (const std::int64_t columns : {1, 64, 131, 4096}) {
       for (const std::int64_t grain : {0, 7}) {
-        reduction.state = {.rows = rows,
-                           .columns = columns,
-                           .row_grain = 24,
-                           .column_grain = grain,
-                           .item = {8}};
+        reduction.state = {
+            .rows = rows, .columns = columns, .row_grain = 24, .column_grain = grain, .item = {8}};
         std::int64_t elements = 0;
         for (const Block& block : reduction.blocks(reduction.whole())) {
           CHECK(block.row % 24 == 0 && (grain ? block.column % grain == 0 : block.column == 0));

@@ -1,0 +1,110 @@
+// A row whose state is not its result, in whole steps: loops, chunks, replicas and single ops.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "check.h"
+#include "fake_rows.h"
+#include "ir/builder.h"
+#include "runtime/executor.h"
+#include "runtime/threads.h"
+
+namespace samegrad::testing {
+namespace {
+
+constexpr std::int64_t kColumns = 37;
+
+// The variance of each column over the examples.
+const OpDef& variance() {
+  if (const OpDef* known = OpRegistry::instance().find("test_variance")) return *known;
+  OpDef op;
+  op.name = "test_variance";
+  op.operands = {"x"};
+  op.infer = [](const InferArgs& args) {
+    ValueType y{args.in[0].dtype, Shape({args.in[0].shape[1]}), {}};
+    return Inferred{{y}, Locality::kTree};
+  };
+  op.tree = kMoments;
+  OpRegistry::instance().add(op);
+  return OpRegistry::instance().get("test_variance");
+}
+
+Array numbers(std::int64_t examples) {
+  Array x(DType::kFloat64, Shape({examples, kColumns}));
+  std::uint64_t state = 9;
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    x.data<double>()[i] = double(state >> 11) * 0x1p-53 + double(i % 7);
+  }
+  return x;
+}
+
+const ValueType kBatch{DType::kFloat64, Shape({kRows, kColumns}), {0, 1, 0}};
+
+// The variances of each replica's examples.
+std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = false) {
+  Graph graph;
+  graph.replicas = int(parts.size());
+  graph.symbols.push_back({});
+  const Value x = graph.add_argument(kBatch, parts.size() > 1);
+  Builder builder(graph);
+  graph.outputs = builder.apply(variance(), {{x}});
+  Plan plan = compile(std::move(graph));
+  CHECK(plan.loops.size() == 1 && plan.loops[0].trees.size() == 1);
+  Executable executable(std::move(plan));
+  const std::vector<std::vector<Array>> arguments{parts};
+  Call call;
+  call.arguments = arguments;
+  call.check_finite = check_finite;
+  for (const Array& part : parts) call.counts.push_back({part.shape()[0]});
+  return executable.run(call)[0];
+}
+
+Array at_once(const Array& x) {
+  Node node;
+  node.op = &variance();
+  node.inputs = {0};
+  node.outputs = {1};
+  node.locality = Locality::kTree;
+  StepFacts facts;
+  facts.local_examples = facts.global_examples = {x.shape()[0]};
+  facts.first_example = {0};
+  return run_op(node, {kBatch}, {{DType::kFloat64, Shape({kColumns}), {}}}, {x}, facts)[0];
+}
+
+bool same(const Array& a, const Array& b) {
+  return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+TEST("a result made of a state is the same in chunks, on replicas and of a single op") {
+  for (const std::int64_t n : {1, 2, 5, 64, 4097}) {
+    const Array x = numbers(n);
+    const Array expected = at_once(x);
+    for (const int threads : {1, 3}) {
+      set_thread_count(threads);
+      CHECK(same(run({x})[0], expected), n, " ", threads);
+      const std::int64_t half = (n + 1) / 2;
+      const std::vector<Array> parts{x.rows(0, half), x.rows(half, n)};
+      const std::vector<Array> got = run(parts);
+      CHECK(same(got[0], at_once(parts[0])) && same(got[1], at_once(parts[1])), n, " ", threads);
+    }
+  }
+  set_thread_count(0);
+  const Array x = numbers(1000);
+  double mean = 0, squares = 0;
+  for (std::int64_t i = 0; i < 1000; ++i) mean += x.data<double>()[i * kColumns] / 1000;
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    squares += std::pow(x.data<double>()[i * kColumns] - mean, 2) / 1000;
+  }
+  CHECK(std::abs(run({x})[0].data<double>()[0] - squares) < 1e-12);
+}
+
+TEST("a result that is not finite is found after its tree") {
+  const Array x = numbers(9);
+  run({x}, true);
+  x.data<double>()[kColumns * 5] = INFINITY;
+  CHECK_THROWS(run({x}, true), std::exception);
+}
+
+}  // namespace
+}  // namespace samegrad::testing
