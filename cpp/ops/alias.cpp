@@ -56,10 +56,21 @@ OpDef as_examples_row() {
   return op;
 }
 
+OpDef as_rows_row() {
+  OpDef op = identity_row();
+  op.name = "as_rows";
+  op.doc = "The operand without an axis of examples, which becomes an ordinary one.";
+  op.infer = [](const InferArgs& args) -> Inferred {
+    return {{ordinary_type(args, args.in[0])}, Locality::kWhole};
+  };
+  op.vjp = reshape_back;
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpDef> alias_ops() {
-  return {identity_row(), stop_gradient_row(), as_examples_row()};
+  return {identity_row(), stop_gradient_row(), as_examples_row(), as_rows_row()};
 }
 
 }  // namespace samegrad

@@ -72,9 +72,10 @@ OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel k
   return op;
 }
 
-// Kernels know the counts of all symbols.
+// Kernels know the counts of all symbols. A number may be below 0, as n - 1 without examples is.
 void symbol_kernel(const KernelArgs& args) {
-  store(args, concrete_size(args.attrs.integer("size"), args.facts.local_examples));
+  const std::int64_t size = args.attrs.integer("size");
+  store(args, is_symbolic(size) ? args.facts.local_examples[std::size_t(size - kSymbols)] : size);
 }
 
 OpDef symbol_row() {

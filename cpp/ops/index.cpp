@@ -152,7 +152,8 @@ OpDef segment_sum_row() {
 Inferred one_hot_rule(const InferArgs& args) {
   check_dtype(args, 0, kIntegers);
   const std::int64_t depth = args.attrs.integer("depth");
-  check_value(depth >= 0, args.op.name, "depth must be 0 or more: got ", depth, ".");
+  check_value(depth >= 0 || is_symbolic(depth), args.op.name, "depth must be 0 or more: got ",
+              depth, ".");
   ValueType y = args.in[0];
   y.dtype = args.attrs.dtype("dtype");
   y.shape.push_back(depth);

@@ -95,7 +95,11 @@ void like_kernel(const KernelArgs& args) {
     // Without examples each replica has its own rows (and a value all share is drawn once).
     const std::int64_t rows = y.shape.rank() > 0 ? y.shape[0] : 1;
     const std::int64_t n = y.shape.rank() > 0 ? y.shape.size(1, y.shape.rank()) : 1;
-    draw<kDraw>(args, args.facts.replica * rows, rows, n, y.data);
+    const std::int64_t size = args.attrs.integer("rows");
+    const std::int64_t own = is_symbolic(size)
+                                 ? args.facts.first_example[std::size_t(size - kSymbols)]
+                                 : args.facts.replica * rows;
+    draw<kDraw>(args, own, rows, n, y.data);
     return;
   }
   const auto symbol = std::size_t(args.symbol);
@@ -129,6 +133,13 @@ OpDef random_row(const char* name, const char* doc, bool like) {
   op.attrs.push_back({"seed", AttrKind::kInteger, "The op's own seed.", {std::int64_t(0)}});
   op.attrs.push_back(
       {"ordinal", AttrKind::kInteger, "Which random op of the trace this is.", {std::int64_t(0)}});
+  if (like) {
+    op.attrs.push_back({"rows",
+                        AttrKind::kInteger,
+                        "Size of axis 0 where it differs between replicas without being that of "
+                        "the examples.",
+                        {std::int64_t(0)}});
+  }
   if (integers) {
     op.attrs.push_back({"low", AttrKind::kInteger, "The smallest number drawn."});
     op.attrs.push_back({"high", AttrKind::kInteger, "All numbers drawn are below it."});

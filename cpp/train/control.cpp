@@ -60,6 +60,19 @@ std::shared_ptr<const Graph> finish(Body& body, const Trace& outer, std::size_t 
   return std::make_shared<Graph>(body.trace->finish_body(body.outputs, outer, own, captures));
 }
 
+// A result that only one branch keeps by examples is one of ordinary rows in both.
+void forget_examples(Body& a, Body& b) {
+  for (std::size_t i = 0; i < a.outputs.size(); ++i) {
+    if (a.trace->type(a.outputs[i]).batched() == b.trace->type(b.outputs[i]).batched()) continue;
+    for (Body* body : {&a, &b}) {
+      const ValueType& type = body->trace->type(body->outputs[i]);
+      // Another number of rows would be a size that the other branch does not know.
+      if (!type.batched() || type.batch.rows_per_example != 1) continue;
+      body->outputs[i] = (*body->trace)("as_rows", {body->outputs[i]});
+    }
+  }
+}
+
 std::vector<Tensor> results_of(Trace& trace, const Values& values, std::size_t count) {
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < count; ++i) results.push_back(trace.tensor(values[i]));
@@ -197,6 +210,7 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
     // Branches that only print have no result; a node has one.
     if (body->outputs.empty()) body->outputs.push_back(body->trace->number(DType::kFloat32, 0));
   }
+  forget_examples(yes, no);
   const std::vector<Value> captures = captures_of({&yes, &no});
   Values inputs = {predicate};
   inputs.insert(inputs.end(), captures.begin(), captures.end());

@@ -372,8 +372,9 @@ def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
 
     def method(self: Any, other: Any) -> Any:
         result = plain(self, other)
-        dims = getattr(self, "_dims", None) or getattr(other, "_dims", None)
-        if not dims or result is NotImplemented:
+        if not isinstance(result, Tensor) or not result._symbolic or result._rank > 1:
+            return result
+        if not as_dtype(result._dtype).is_integer:
             return result
         own, more = (dims_of(x) if isinstance(x, Tensor) else (x,) for x in (self, other))
         if own is None or more is None or len(own) != 1 or len(more) != 1:

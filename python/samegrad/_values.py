@@ -122,12 +122,10 @@ def check_parts(parts: Sequence[Tensor]) -> None:
 
 def per_replica(parts: Sequence[Tensor]) -> Any:
     """A value per replica out of its parts; axis 0 counts examples if they agree on the others."""
-    if len(parts) == 1:
-        return parts[0]
     shapes = [tuple(part._shape) for part in parts]
     if all(shapes) and len({shape[1:] for shape in shapes}) == 1:
         parts = [part._as_examples(0, 1) for part in parts]
-    return PerReplica(parts)
+    return parts[0] if len(parts) == 1 else PerReplica(parts)
 
 
 __all__ = [

@@ -41,6 +41,7 @@ def _draw(name: str, shape: Any, dtype: DTypeLike, seed: int | None, **more: Any
     if _sizes.dim_in(sizes) is None:
         drawn: Tensor = getattr(_ops, name)(_source(), shape=sizes, **more)
     else:  # rows of the global batch, whichever replica has them
+        more["rows"] = _sizes.codes_of(sizes)[0]
         drawn = getattr(_ops, name + "_like")(_sizes.full(sizes, "float32"), **more)
     return drawn
 

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
     "gram": (lambda v: v @ tf.transpose(v), lambda v: v @ v.T),
     "sum of the gram": (
         lambda v: tf.reduce_sum(v @ tf.transpose(v)),
-        lambda v: np.float32((v @ v.T).sum()),
+        lambda v: (v @ v.T).sum(),
     ),
     "eye": (lambda v: tf.eye(v.shape[0]) * 2.0, lambda v: 2 * np.eye(len(v))),
     "eye of two": (lambda v: tf.eye(count(v), 3), lambda v: np.eye(len(v), 3)),
@@ -93,8 +93,8 @@ CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
     ),
     "pad rows": (lambda v: tf.pad(v, [[1, 2], [0, 0]]), lambda v: np.pad(v, [(1, 2), (0, 0)])),
     "split": (
-        lambda v: tf.concat(tf.split(v, [count(v), 0]), axis=1),
-        lambda v: np.concatenate([v, np.zeros((len(v), 0))], 1) if 0 else v,
+        lambda v: tf.split(v, [count(v) // 2, -1])[1] * 2.0,
+        lambda v: v[len(v) // 2 :] * 2,
     ),
     "halves": (
         lambda v: tf.subtract(*tf.split(tf.concat([v, v * 3.0], 0), 2)),

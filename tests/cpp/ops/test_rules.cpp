@@ -35,7 +35,7 @@ TEST("a fixed size that meets examples fixes their count") {
 
 TEST("all pairs of examples keep one example axis") {
   CHECK_EQ(type_of("sub", {floats({5, 1}, 0), floats({1, 5}, 1)}),
-           "float32 (?, 5) examples on axis 0, whole, fixed");
+           "float32 (?, ?) examples on axis 0, whole");
 }
 
 TEST("shapes that do not broadcast are named with their sizes") {
@@ -58,6 +58,28 @@ TEST("dtypes are checked and the remedy is named") {
            "[select] 'condition' must be bool: got int3");
 }
 
+TEST("sizes that follow from the examples stand on any axis") {
+  const Attrs right{{"transpose_a", false}, {"transpose_b", true}};
+  CHECK_EQ(type_of("matmul", {floats({5, 3}, 0), floats({5, 3}, 0)}, right),
+           "float32 (?, ?) examples on axis 0, whole");
+  CHECK_EQ(type_of("tile", {floats({5, 3}, 0)}, {{"multiples", std::vector<std::int64_t>{2, 1}}}),
+           "float32 (?, 3), whole");
+  CHECK_EQ(type_of("pad", {floats({5}, 0)}, {{"paddings", std::vector<std::int64_t>{1, 2}}}),
+           "float32 (?,), whole");
+  CHECK_EQ(type_of("concat", {floats({5, 3}, 0), floats({2, 3})}, {{"axis", std::int64_t(0)}}),
+           "float32 (?, 3), whole");
+  const auto shape = [](std::vector<std::int64_t> sizes) {
+    return Attrs{{"shape", std::move(sizes)}};
+  };
+  CHECK_EQ(type_of("reshape", {floats({5, 3}, 0)}, shape({3, kSymbols})), "float32 (3, ?), whole");
+  CHECK_EQ(type_of("reshape", {floats({5, 3}, 0)}, shape({3, -1})), "float32 (3, ?), whole");
+  CHECK_EQ(type_of("reshape", {floats({5, 0, 3}, 0)}, shape({-1, 3})), "float32 (0, 3), whole");
+  CHECK_EQ(type_of("full_sizes", {floats({5, 3}, 0)}, shape({kSymbols, kSymbols})),
+           "float32 (?, ?) examples on axis 0, example");
+  CHECK_EQ(type_of("as_examples", {floats({5, 3})}), "float32 (?, 3) examples#1 on axis 0, whole");
+  CHECK_EQ(type_of("as_rows", {floats({5, 3}, 0)}), "float32 (?, 3), whole");
+}
+
 TEST("reductions say what becomes of the examples") {
   const auto axes = [](std::vector<std::int64_t> values, bool keepdims) {
     return Attrs{{"axes", std::move(values)}, {"keepdims", keepdims}};
@@ -76,10 +98,7 @@ TEST("reductions say what becomes of the examples") {
 }
 
 TEST("what cannot be reduced over replicas is refused") {
-  CHECK_EQ(error_of("all_reduce", {floats({5, 3}, 0)}),
-           "[all_reduce] the operand has the replica's examples on axis 0 (shape (5, 3)), and "
-           "replicas may have different numbers of them: reduce that axis first, or use "
-           "all_gather.");
+  CHECK_EQ(type_of("all_reduce", {floats({5, 3}, 0)}), "float32 (5, 3), whole, fixed");
   CHECK_EQ(error_of("all_reduce", {floats({3})}, {{"op", std::string("max")}}),
            "[all_reduce] op must be 'sum' or 'mean': got 'max'.");
 }
