@@ -112,7 +112,8 @@ class ChunkRun {
                            .prepared = prepared,
                            .scratch = scratch_});
     if (call_.check_finite) {
-      for (const View& result : out) check_finite(call_.locations, *code.node, result, chunk_.replica);
+      for (const View& result : out)
+        check_finite(call_.locations, *code.node, result, chunk_.replica);
     }
   }
 

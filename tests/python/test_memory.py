@@ -102,7 +102,7 @@ def test_two_hundred_dropped_programs_leave_the_memory_of_one(make, any_scale):
 
 def test_a_function_that_is_dropped_frees_its_variables_at_once():
     v = tf.Variable(np.zeros(MILLION, np.float32))
-    f = tf.function(lambda x: v.assign_add(x))
+    f = tf.function(lambda x, v=v: v.assign_add(x))
     f(tf.ones(MILLION))
     alive = weakref.ref(v)
     gc.collect()
