@@ -251,3 +251,13 @@ def test_a_function_is_the_home_of_its_programs():
         assert alive() is None
     finally:
         gc.enable()
+
+
+def test_a_loop_over_data_keeps_few_traces_of_numbers_that_change():
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    step = strategy._compiled(lambda x, rate: x * rate)
+    for k in range(80):
+        result = strategy.reduce("SUM", step(tf.ones((3,)), 0.25 * k), axis=None)
+        assert float(result[2]) == 0.5 * k
+    assert len(step._programs) == 64
+    assert len({program._step.compiled for program in step._programs.values()}) == 1
