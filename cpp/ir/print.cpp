@@ -36,8 +36,7 @@ std::string to_string(const Graph& graph) {
       out << ", " << name << "=" << to_string(value);
     out << ") : " << to_string(graph.type(node.outputs[0]))
         << suffix_of(graph.placement(node.outputs[0]));
-    const std::string line =
-        node.location < 0 ? "" : graph.locations[std::size_t(node.location)];
+    const std::string line = node.location < 0 ? "" : graph.locations[std::size_t(node.location)];
     if (!line.empty()) out << "  # " << line;
     out << "\n";
   }

@@ -57,7 +57,7 @@ void Context::reserve_scratch() {
     const Scratch::Frame frame(main_task_.scratch);
     main_task_.scratch.take(Scratch::kBlockBytes);
   }
-  BufferPool::instance().reserve(std::size_t(threads_), Scratch::kBlockBytes);
+  if (threads_ > 1) BufferPool::instance().reserve(std::size_t(threads_), Scratch::kBlockBytes);
 }
 
 void Context::set_facts() {

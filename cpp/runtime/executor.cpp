@@ -54,7 +54,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call) {
   std::unique_ptr<Context> context = lease(call);
   const FloatEnvironment environment;
   std::vector<std::vector<Array>> outputs = run(call, *context);
-  free_.lock()->push_back(std::move(context));
+  contexts_.lock()->idle.push_back(std::move(context));
   return outputs;
 }
 
@@ -62,13 +62,16 @@ std::unique_ptr<Context> Executable::lease(const Call& call) {
   std::unique_ptr<Context> context;
   const int threads = parallel_loops().threads();
   {
-    const auto free = free_.lock();
-    for (auto& candidate : *free) {
-      if (candidate->is_bound_to(call.counts, threads)) std::swap(candidate, free->back());
+    const auto contexts = contexts_.lock();
+    std::vector<std::unique_ptr<Context>>& idle = contexts->idle;
+    for (auto& candidate : idle) {
+      if (candidate->is_bound_to(call.counts, threads)) std::swap(candidate, idle.back());
     }
-    if (!free->empty()) {
-      context = std::move(free->back());
-      free->pop_back();
+    if (idle.empty()) {
+      idle.reserve(++contexts->made);  // so that giving it back cannot fail
+    } else {
+      context = std::move(idle.back());
+      idle.pop_back();
     }
   }
   if (!context) context = std::make_unique<Context>(plan_, layouts_);
@@ -152,8 +155,7 @@ std::vector<std::vector<Array>> Executable::make_state(const Call& call, Context
     const Store store = plan_.stores[w];
     std::vector<Array> arrays;
     for (const Array& old : call.variables[std::size_t(write.variable)]->components()) {
-      const bool keeps =
-          store == Store::kNothing || (store != Store::kReplace && holds_alone(old));
+      const bool keeps = store == Store::kNothing || (store != Store::kReplace && holds_alone(old));
       arrays.push_back(keeps ? old : Array(old.dtype(), old.shape()));
     }
     if (store == Store::kInPlace) {
@@ -180,8 +182,8 @@ void Executable::commit_state(const Call& call, Context& context,
     }
   }
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    std::ranges::move(
-        fresh[w], call.variables[std::size_t(graph.writes[w].variable)]->components().begin());
+    std::ranges::move(fresh[w],
+                      call.variables[std::size_t(graph.writes[w].variable)]->components().begin());
   }
 }
 

@@ -28,7 +28,7 @@ using Locations = std::vector<std::string>;
 struct Call {
   std::span<const std::vector<Array>> arguments;  // each with one array, or one per replica
   std::span<const std::shared_ptr<StateCell>> variables = {};  // per slot of the graph
-  std::vector<std::vector<std::int64_t>> counts;  // examples, per replica and symbol
+  std::vector<std::vector<std::int64_t>> counts;               // examples, per replica and symbol
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
@@ -61,7 +61,11 @@ class Executable {
   Plan plan_;
   std::vector<LoopLayout> layouts_;
   std::map<std::int32_t, Bodies> bodies_;  // of control nodes
-  Guarded<std::vector<std::unique_ptr<Context>>> free_;
+  struct Contexts {
+    std::vector<std::unique_ptr<Context>> idle;
+    std::size_t made = 0;
+  };
+  Guarded<Contexts> contexts_;
 };
 
 // The parts of a step.

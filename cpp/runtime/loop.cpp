@@ -101,7 +101,8 @@ class ChunkRun {
     }
     code.node->op->kernel(args);
     if (call_.check_finite) {
-      for (const View& result : out) check_finite(call_.locations, *code.node, result, chunk_.replica);
+      for (const View& result : out)
+        check_finite(call_.locations, *code.node, result, chunk_.replica);
     }
   }
 

@@ -176,6 +176,8 @@ int thread_count() {
 void set_thread_count(int threads) {
   check_value(threads >= 0 && threads <= 4096, "threads",
               "must lie in [0, 4096], where 0 stands for all cores: got ", threads, ".");
+  // There the mutex may belong to a thread that stayed in the parent.
+  if (forked()) return;
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.requested = threads;

@@ -11,7 +11,8 @@ constexpr std::size_t kSlack = std::size_t(1) << 20;
 constexpr std::uint32_t kEpoch = 256;  // takes after which an old peak begins to be forgotten
 
 // A buffer much larger than what is asked for would be missing where it is needed. Idle sizes of
-// programs that take turns thus differ by a factor of two at least, and add up to twice the largest.
+// programs that take turns thus differ by a factor of two at least, and add up to twice the
+// largest.
 bool suits(const Buffer& buffer, std::size_t bytes) {
   return buffer.size() >= bytes && buffer.size() <= 2 * bytes + kSlack;
 }

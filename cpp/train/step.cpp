@@ -75,8 +75,8 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
     const std::vector<std::vector<Array>>& arguments) const {
   const auto replicas = std::size_t(program().replicas);
   const std::vector<Symbol>& symbols = program().symbols;
-  std::vector<std::vector<std::int64_t>> counts(
-      replicas, std::vector<std::int64_t>(symbols.size(), -1));
+  std::vector<std::vector<std::int64_t>> counts(replicas,
+                                                std::vector<std::int64_t>(symbols.size(), -1));
   for (std::size_t a = 0; a < arguments.size(); ++a) {
     const ExampleAxis& batch = compiled_->argument_types()[a].batch;
     if (!batch.exists()) continue;

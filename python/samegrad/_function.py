@@ -48,6 +48,10 @@ def functions_run_eagerly() -> bool:
     return _context.settings.functions_run_eagerly
 
 
+# Of a function whose arguments are numbers that change, each with a trace of its own.
+_KEPT = 64
+
+
 class Function:
     """A Python function that runs as a compiled step."""
 
@@ -115,6 +119,8 @@ class Function:
                     self._programs.setdefault(key, known)
                     if known.fixed:
                         self._programs[key, arguments.sizes] = known
+                    if self._numbers_change and len(self._programs) > _KEPT:
+                        self._programs.pop(next(iter(self._programs)))
         return known if isinstance(known, TracedProgram) else None
 
     def _known(self, key: Any, sizes: bytes) -> TracedProgram | ReadsData | None:

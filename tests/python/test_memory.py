@@ -102,7 +102,7 @@ def test_two_hundred_dropped_programs_leave_the_memory_of_one(make, any_scale):
 
 def test_a_function_that_is_dropped_frees_its_variables_at_once():
     v = tf.Variable(np.zeros(MILLION, np.float32))
-    f = tf.function(lambda x: v.assign_add(x))
+    f = tf.function(lambda x, v=v: v.assign_add(x))
     f(tf.ones(MILLION))
     alive = weakref.ref(v)
     gc.collect()
@@ -251,3 +251,13 @@ def test_a_function_is_the_home_of_its_programs():
         assert alive() is None
     finally:
         gc.enable()
+
+
+def test_a_loop_over_data_keeps_few_traces_of_numbers_that_change():
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    step = strategy._compiled(lambda x, rate: x * rate)
+    for k in range(80):
+        result = strategy.reduce("SUM", step(tf.ones((3,)), 0.25 * k), axis=None)
+        assert float(result[2]) == 0.5 * k
+    assert len(step._programs) == 64
+    assert len({program._step.compiled for program in step._programs.values()}) == 1
