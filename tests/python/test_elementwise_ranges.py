@@ -15,7 +15,7 @@ from samegrad import _core
 Wide = np.longdouble
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square, "sqrt": np.sqrt,
+    "neg": np.negative, "abs": np.abs, "sign": lambda x: np.where(x == 0, x, np.sign(x)), "square": np.square, "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x, "exp": np.exp,
     "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sin": np.sin, "cos": np.cos,
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
@@ -40,9 +40,15 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "greater": np.greater, "greater_equal": np.greater_equal,
 }  # fmt: skip
 # In the dtype itself: what they are depends on how a quotient is rounded.
-ROUNDED = {"floor_div": lambda a, b: np.floor(a / b), "mod": np.mod}
+ROUNDED = {"floor_div": lambda a, b: np.floor(a / b), "mod": lambda a, b: modulo(a, b)}
 # Errors of the formula before the last rounding; else 5 units of the last place.
 ROUNDED_INSIDE = {"squared_difference"}
+
+
+def modulo(a: Any, b: Any) -> Any:
+    """NumPy's, but for the sign of a remainder of 0, which is the dividend's, as in TensorFlow."""
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
 
 
 def numbers(dtype: Any) -> Any:
