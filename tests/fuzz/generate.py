@@ -222,7 +222,9 @@ def generate(seed: int, large: bool = False) -> Program:
             continue
         values = [s.out for s in g.body]
         program.outputs = sorted(set(g.rng.sample(values, min(len(values), g.rng.randint(0, 3)))))
-        program.second = g.rng.random() < 0.4
+        program.second = g.rng.random() < 0.4 and (
+            features.DRAWN["second_of_while"] or all(s.op != "while" for s in g.body)
+        )
         program.updates = _updates(g)
         program.steps = g.rng.choice([1, 1, 2, 3])
         program.examples = g.rng.random() < 0.8
