@@ -10,6 +10,8 @@ from fuzz.program import N, Program, Type, scale_of
 PREAMBLE = """import numpy as np
 import samegrad as tf
 
+FLOAT = tf.{dtype}
+
 def draw(stream, *shape):
     return np.random.default_rng([{seed}, stream]).normal(size=shape).astype("{dtype}")
 """
