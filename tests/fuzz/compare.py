@@ -58,10 +58,11 @@ class Difference:
 def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:
     """The ways to run it: some always, of the others a few at random."""
     shares, whole = program.shares, (sum(program.shares),)
+    # Operations outside run have draws of their own.
+    plain = [] if program.draws() else [Mode("eager", whole), Mode("function", whole, cover=True)]
     usual = [
         Mode("run", shares, cover=True),
-        Mode("eager", whole),
-        Mode("function", whole, cover=True),
+        *plain,
         Mode("run in function", whole, threads=rng.choice([1, 4])),
         Mode("run", shares, off=rng.choice(PASSES)),
     ]
@@ -129,6 +130,8 @@ def against_interpreter(
         found = _step(program, mode, step, xs, weights, place)
         if found:
             return found
+        if (said := _repeated(program, outcome, number)) is not None:
+            return [Difference("values", f"{said} in {place}", "the draws of the step before")]
         gradients = _summed(step["g"])
         expected = update(program, weights, gradients, optimizer)
         for i, (w, e) in enumerate(zip(step["w"], expected, strict=True)):
@@ -138,6 +141,17 @@ def against_interpreter(
                 return [Difference("values", f"w{i} after {place}", said)]
         weights = step["w"]
     return []
+
+
+def _repeated(program: Program, outcome: Outcome, number: int) -> str | None:
+    """What was drawn anew and is the same as before."""
+    if number == 0:
+        return None
+    before, now = (outcome.steps[k]["values"] for k in (number - 1, number))
+    for name, x, y in zip(program.outputs, before, now, strict=False):
+        if name in program.draws() and x[0].size and _bytes(x) == _bytes(y):
+            return name
+    return None
 
 
 def _summed(gradients: list[list[np.ndarray] | None]) -> list[np.ndarray | None]:
@@ -155,6 +169,11 @@ def _step(
     ends = np.cumsum(mode.shares)
     for r, (end, n) in enumerate(zip(ends, mode.shares, strict=True)):
         rows = [_wide(x[end - n : end]) for x in xs]
+        given = {
+            name: _wide(parts[r] if len(parts) > 1 else parts[0])
+            for name, parts in zip(program.outputs, step["values"], strict=False)
+            if name in program.draws()
+        }
         share, moved = (
             interpret(
                 program,
@@ -162,6 +181,7 @@ def _step(
                 (_all_wide(direction(program, 0)), _all_wide(direction(program, 1))),
                 sum(mode.shares),
                 len(mode.shares),
+                given,
             )
             for by in (0.0, ROUNDING[program.dtype][1])
         )

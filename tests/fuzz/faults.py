@@ -178,4 +178,40 @@ FAULTS = [
         "_core.write_variable(self._cell, _ops.sub(self._as_tensor(), change))",
         "_core.write_variable(self._cell, _ops.add(self._as_tensor(), change))",
     ),
+    Fault(
+        "a step number is used twice",
+        "cpp/train/step.cpp",
+        "call.step = counter.fetch_add(1);",
+        "call.step = counter.load();",
+    ),
+    Fault(
+        "draws are keyed by the row within the replica",
+        "cpp/runtime/context.cpp",
+        "facts.first_example = first;",
+        "facts.first_example = std::vector<std::int64_t>(first.size(), 0);",
+    ),
+    Fault(
+        "every part of a concatenation gets the gradient of the first",
+        "cpp/ops/concat.cpp",
+        "begin[std::size_t(axis)] = first;",
+        "begin[std::size_t(axis)] = 0 * first;",
+    ),
+    Fault(
+        "the gradient of log_softmax forgets the size of what comes back",
+        "cpp/ops/softmax.cpp",
+        "ct - exp(y) * sum_last(ct)",
+        "ct - exp(y)",
+    ),
+    Fault(
+        "a squared difference pulls both sides the same way",
+        "cpp/kernels/binary.def",
+        "ct * -2.0 * (a - b)",
+        "ct * 2.0 * (a - b)",
+    ),
+    Fault(
+        "a thread's rows begin at the wrong place where an example has several",
+        "cpp/runtime/node.cpp",
+        "+ begin * rows * row_bytes",
+        "+ begin * row_bytes",
+    ),
 ]

@@ -8,8 +8,11 @@ DRAWN = {
     "counts_as_sizes": True,
     # A `tf.function` called under the tape.
     "calls": True,
-    # `while_loop`, and its second derivative.
     "while": True,
+    # Random draws.
+    "random": True,
+    # Second derivatives of programs with a `while_loop`.
+    "second_of_while": True,
 }
 
 # Comparisons bit by bit between ways to run a program.

@@ -124,6 +124,10 @@ class Draw:
 
     # ---- the program ----
 
+    def next_name(self) -> str:
+        """Of the statement that is being drawn."""
+        return f"v{len(self.body)}"
+
     def add(self) -> None:
         names = [n for n, op in OPS.items() if features.DRAWN.get(op.feature, True)]
         name = self.rng.choices(names, [OPS[n].weight for n in names])[0]
@@ -135,7 +139,7 @@ class Draw:
             del self.variables[before:]
             return
         inputs, attrs, type_ = drawn
-        out = f"v{len(self.body)}"
+        out = self.next_name()
         self.body.append(Statement(out, name, inputs, attrs, type_))
         self.types[out] = type_
 
@@ -221,8 +225,11 @@ def generate(seed: int, large: bool = False) -> Program:
         if not connected:
             continue
         values = [s.out for s in g.body]
-        program.outputs = sorted(set(g.rng.sample(values, min(len(values), g.rng.randint(0, 3)))))
-        program.second = g.rng.random() < 0.4
+        returned = g.rng.sample(values, min(len(values), g.rng.randint(0, 3)))
+        program.outputs = sorted({*returned, *program.draws()})
+        program.second = g.rng.random() < 0.4 and (
+            features.DRAWN["second_of_while"] or all(s.op != "while" for s in g.body)
+        )
         program.updates = _updates(g)
         program.steps = g.rng.choice([1, 1, 2, 3])
         program.examples = g.rng.random() < 0.8

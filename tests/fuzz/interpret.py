@@ -15,6 +15,7 @@ from fuzz.ops.table import Env
 from fuzz.program import Program, concrete
 
 Arrays = list[np.ndarray]
+Given = dict[str, np.ndarray]  # what was drawn at random
 
 
 @dataclasses.dataclass
@@ -33,14 +34,14 @@ class Share:
 
 
 def forward(
-    program: Program, xs: Arrays, weights: list[Number], total: int, replicas: int
+    program: Program, xs: Arrays, weights: list[Number], total: int, replicas: int, given: Given
 ) -> tuple[dict[str, Number], Number]:
     """All values and the loss of one replica."""
     levels = itertools.count(10)
     values: dict[str, Number] = {f"x{i}": x for i, x in enumerate(xs)}
     values |= {f"w{i}": w for i, w in enumerate(weights)}
     n = len(xs[0])
-    env = Env(n, values, lambda: next(levels))
+    env = Env(n, values, lambda: next(levels), given)
     for s in program.body:
         values[s.out] = OPS[s.op].meaning([values[name] for name in s.inputs], s.attrs, env)
         shape = concrete(s.type.shape, n)
@@ -70,13 +71,14 @@ def interpret(
     directions: tuple[Arrays, Arrays],
     total: int,
     replicas: int,
+    given: Given,
 ) -> Share:
     """One replica's step, up to the derivatives of its loss."""
     duals: list[Number] = [Dual(w, d, 1) for w, d in zip(weights, directions[0], strict=True)]
     if program.second:
         duals = [Dual(w, d, 2) for w, d in zip(duals, directions[1], strict=True)]
     with np.errstate(all="ignore"):
-        values, loss = forward(program, xs, duals, total, replicas)
+        values, loss = forward(program, xs, duals, total, replicas, given)
     found = {name: value_of(values[name]) for name in program.outputs}
     found["loss"] = value_of(loss)
     once = loss.primal if isinstance(loss, Dual) and loss.level == 2 else loss

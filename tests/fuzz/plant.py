@@ -60,7 +60,7 @@ class Scratch:
 
     def build(self) -> str:
         """Builds and installs the module; what the compiler says if it cannot."""
-        build = self.folder / "build"
+        build = self.folder / "build" / "dev"
         if not (build / "build.ninja").exists():
             launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
             self._run(

@@ -105,6 +105,10 @@ class Program:
             k != "sum" for k, _ in self.losses
         )
 
+    def draws(self) -> list[str]:
+        """Names of what is drawn at random."""
+        return [s.out for s in self.body if s.op == "random"]
+
     def uses_of_variables(self) -> dict[str, int]:
         counts = {f"w{i}": 0 for i in range(len(self.variables))}
         for s in self.body:

@@ -10,6 +10,8 @@ from fuzz.program import N, Program, Type, scale_of
 PREAMBLE = """import numpy as np
 import samegrad as tf
 
+FLOAT = tf.{dtype}
+
 def draw(stream, *shape):
     return np.random.default_rng([{seed}, stream]).normal(size=shape).astype("{dtype}")
 """
@@ -37,9 +39,10 @@ def step_text(program: Program) -> str:
     depth -= 1
     put(f"g = tape.gradient(loss, [{weights}])")
     if program.second:
-        put("s = tf.add_n([tf.reduce_sum(a * d) for a, d in zip(g, directions) if a is not None])")
+        put("parts = [tf.reduce_sum(a * d) for a, d in zip(g, directions) if a is not None]")
+        put("s = tf.add_n(parts) if parts else None")
         depth -= 1
-        put(f"h = outer.gradient(s, [{weights}])")
+        put(f"h = outer.gradient(s, [{weights}]) if parts else [None] * len(g)")
     else:
         put("h = []")
     for update in program.updates:

@@ -10,7 +10,9 @@ import pytest
 
 from fuzz import interpret
 from fuzz.compare import check, plan_modes
+from fuzz.faults import FAULTS
 from fuzz.generate import generate
+from fuzz.plant import ROOT
 from fuzz.processes import Workers
 from fuzz.program import direction, input_data, variable_data
 from fuzz.shrink import retyped
@@ -66,7 +68,7 @@ def test_derivatives_of_the_interpreter_agree_with_differences() -> None:
 
         def at(t: float, p=program, x=xs, w=ws, d=ds) -> interpret.Share:  # type: ignore[no-untyped-def]
             moved = [a + t * b for a, b in zip(w, d[1], strict=True)]
-            return interpret.interpret(p, x, moved, d, max(len(x[0]), 1), 1)
+            return interpret.interpret(p, x, moved, d, max(len(x[0]), 1), 1, {})
 
         here, step = at(0.0), 1e-5
         slope = (at(step).first - at(-step).first) / (2 * step)
@@ -75,3 +77,11 @@ def test_derivatives_of_the_interpreter_agree_with_differences() -> None:
             assert abs(slope - here.second) < 1e-3 * (1 + abs(slope)), seed
             checked += 1
     assert checked > 30
+
+
+def test_faults_have_names_and_places_of_their_own() -> None:
+    assert len(FAULTS) >= 30
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+    for fault in FAULTS:
+        text_there = (ROOT / fault.file).read_text()
+        assert text_there.count(fault.old) == 1, f"{fault.name}: does not apply to {fault.file}"

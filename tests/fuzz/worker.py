@@ -110,6 +110,7 @@ class Runner:
 
     def _run(self, program: Program, mode: Mode, outcome: Outcome) -> None:
         tf = self.tf
+        tf.random.set_seed(program.seed)
         streams = {1000 + i: w for i, w in enumerate(variable_data(program))}
         space: dict[str, Any] = {
             "tf": tf,

@@ -10,8 +10,8 @@ import numpy as np
 from fuzz import dual
 from fuzz.dual import Dual, Number, add, mul, unary, value_of
 from fuzz.ops.elementwise import UNARY
-from fuzz.ops.table import Attrs, Drawn, Env, Op
-from fuzz.program import Type
+from fuzz.ops.table import Attrs, Drawn, Env, Op, line
+from fuzz.program import N, Type
 
 if TYPE_CHECKING:
     from fuzz.generate import Draw
@@ -162,7 +162,31 @@ def _draw_power(g: Draw) -> Drawn | None:
     return (x, g.variable((last,))), {}, g.types[x]
 
 
+def _draw_random(g: Draw) -> Drawn | None:
+    x = g.pick(lambda t: t.kind == "f" and t.axis == 0 and t.shape[0] == N() and 0 not in t.shape)
+    return (
+        None
+        if x is None
+        else ((x,), {"name": g.next_name(), "fn": g.rng.choice(RANDOM)}, g.types[x])
+    )
+
+
+def _random(v: list[Number], a: Attrs, env: Env) -> Number:
+    """What the engine drew; its bits are compared, and that they change."""
+    return env.given.get(a["name"], np.zeros(value_of(v[0]).shape))
+
+
+RANDOM = ["normal", "uniform", "truncated_normal"]
+
 ROWS = [
+    Op(
+        "random",
+        _draw_random,
+        line("tf.random.{fn}(tf.shape({0}), dtype=FLOAT)"),
+        _random,
+        weight=0.5,
+        feature="random",
+    ),
     Op(
         "call",
         _draw_call,

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fuzz.dual import Number
 from fuzz.program import Type
 
@@ -24,11 +26,13 @@ class Env:
         n: Examples of the replica.
         weights: Values of the variables.
         fresh: A level for one more derivative.
+        given: What was drawn at random, by name: nobody but the engine knows it.
     """
 
     n: int
     weights: dict[str, Number]
     fresh: Callable[[], int]
+    given: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass

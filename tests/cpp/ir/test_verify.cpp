@@ -1,0 +1,117 @@
+// A graph in which anything is wrong is refused, by what is wrong.
+#include <cmath>
+#include <functional>
+
+#include "base/error.h"
+#include "check.h"
+#include "fake_ops.h"
+
+namespace samegrad::testing {
+namespace {
+
+const OpDef& unary() {
+  static const OpDef op = fake_row("fake_unary", 1);
+  return op;
+}
+
+const OpDef& configured() {
+  static const OpDef op = row_with_attributes();
+  return op;
+}
+
+// An argument that differs between replicas, two nodes, an output and a variable that is written.
+Graph correct() {
+  Graph graph;
+  graph.add_symbol({});
+  Builder b(graph);
+  const auto cell = std::make_shared<FakeCell>("weight");
+  const Value x = graph.add_argument(batched_type(3), true);
+  const Value w = graph.add_variable(cell, vector_type(3), false);
+  const Value y = b.apply(unary(), Values{x})[0];
+  const Value v = b.apply(configured(), Values{w}, {{"size", std::int64_t(1)}})[0];
+  graph.outputs = {y};
+  graph.writes.push_back({cell, v});
+  return graph;
+}
+
+// What verify says of the graph after a change; "" if nothing.
+std::string after(const std::function<void(Graph&)>& change) {
+  Graph graph = correct();
+  change(graph);
+  try {
+    verify(graph);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST("verify accepts what a builder made") {
+  CHECK_EQ(after([](Graph&) {}), "");
+}
+
+TEST("verify finds values that do not exist or come too late") {
+  const auto out = [](Graph& g) { g.outputs = {Value(g.values.size())}; };
+  CHECK(has(after(out), "output %4 is not a value of the graph"), after(out));
+  const auto negative = [](Graph& g) { g.nodes[0].inputs[0] = kNoValue; };
+  CHECK(has(after(negative), "operand %-1 is not a value"), after(negative));
+  const auto late = [](Graph& g) { g.nodes[0].inputs[0] = g.nodes[1].outputs[0]; };
+  CHECK(has(after(late), "operand %3 is used before it is made"), after(late));
+  const auto written = [](Graph& g) { g.writes[0].value = 99; };
+  CHECK(has(after(written), "[weight] assigned value %99 is not a value"), after(written));
+}
+
+TEST("verify finds wrong types, localities and numbers of results") {
+  const auto type = [](Graph& g) { g.values[2].type.dtype = DType::kFloat64; };
+  CHECK(has(after(type), "[fake_unary] result %2 should be float32"), after(type));
+  const auto locality = [](Graph& g) { g.nodes[0].locality = Locality::kTree; };
+  CHECK(has(after(locality), "[fake_unary] should be of locality"), after(locality));
+  const auto fewer = [](Graph& g) { g.nodes[0].outputs.clear(); };
+  CHECK(has(after(fewer), "should have 1 results but has 0"), after(fewer));
+  const auto arity = [](Graph& g) { g.nodes[0].inputs.push_back(0); };
+  CHECK(has(after(arity), "takes 1 operands: got 2"), after(arity));
+}
+
+TEST("verify finds results that are said to come from elsewhere") {
+  const auto index = [](Graph& g) { g.values[2].index = 1; };
+  CHECK(has(after(index), "is said to come from elsewhere"), after(index));
+  const auto twice = [](Graph& g) { g.nodes.push_back(g.nodes[0]); };
+  CHECK(has(after(twice), "is said to come from elsewhere"), after(twice));
+  const auto argument = [](Graph& g) { g.values[0].index = 5; };
+  CHECK(has(after(argument), "value %0 comes from number 5 of 1"), after(argument));
+}
+
+TEST("verify finds values that may differ between replicas and are called equal") {
+  const auto equal = [](Graph& g) { g.values[2].varying = false; };
+  CHECK(has(after(equal), "may differ between replicas, but is said to be equal"), after(equal));
+  // A pass may have found an operand to be equal: to stay careful is no mistake.
+  CHECK_EQ(after([](Graph& g) { g.values[0].varying = false; }), "");
+}
+
+TEST("verify finds attributes that are missing or of another kind") {
+  const auto none = [](Graph& g) { g.nodes[1].attrs = {{"size", std::int64_t(1)}}; };
+  CHECK(has(after(none), "[configured] attributes must be complete"), after(none));
+  const auto kind = [](Graph& g) { g.nodes[1].attrs.set("rate", std::string("fast")); };
+  CHECK(has(after(kind), "[configured] attribute 'rate' must be a float"), after(kind));
+  // NaN is no missing number.
+  CHECK_EQ(after([](Graph& g) { g.nodes[1].attrs.set("rate", std::nan("")); }), "");
+}
+
+TEST("verify finds writes that a variable cannot take") {
+  const auto twice = [](Graph& g) { g.writes.push_back(g.writes[0]); };
+  CHECK(has(after(twice), "[weight] is written twice"), after(twice));
+  const auto differs = [](Graph& g) { g.values[3].varying = true; };
+  CHECK(has(after(differs), "[weight] is equal on all replicas and is assigned %3"),
+        after(differs));
+  const auto shape = [](Graph& g) { g.writes[0].value = 0; };
+  CHECK(has(after(shape), "[weight] is a variable of float32 (3,)"), after(shape));
+  const auto nobody = [](Graph& g) { g.writes[0].cell = nullptr; };
+  CHECK(has(after(nobody), "a write has no variable"), after(nobody));
+}
+
+}  // namespace
+}  // namespace samegrad::testing

@@ -1,0 +1,189 @@
+// Each pass on a small graph: it does its rewrite, and the bits stay.
+#include "passes/passes.h"
+
+#include <algorithm>
+
+#include "ops/interpreter.h"
+
+namespace samegrad::testing {
+namespace {
+
+class Program {
+ public:
+  Program() : b(graph) {
+    register_all_ops();
+    graph.add_symbol({});
+    graph.symbols[0].traced_count = kExamples;
+  }
+
+  Value batched(const Shape& example, DType dtype = DType::kFloat32) {
+    Shape shape = example, type_shape = example;
+    shape.insert(0, kExamples);
+    type_shape.insert(0, kRows);
+    arguments.push_back(filled(dtype, shape, -2 - double(arguments.size()), 2));
+    return graph.add_argument({dtype, type_shape, {0, 1, 0}}, false);
+  }
+  Value plain(const Shape& shape) {
+    arguments.push_back(filled(DType::kFloat32, shape, -1 - double(arguments.size()), 1));
+    return graph.add_argument({DType::kFloat32, shape, {}}, false);
+  }
+  Value number(double value) { return b.number(DType::kFloat32, value); }
+
+  // The graph after the pass, whose outputs have the bits of those before.
+  Graph after(Graph (*pass)(Graph)) {
+    verify(graph);
+    const Graph rewritten = pass(graph);
+    verify(rewritten);
+    const std::vector<Array> before = outputs(graph), now = outputs(rewritten);
+    for (std::size_t i = 0; i < before.size(); ++i) CHECK(same_bits(before[i], now[i]), i);
+    return rewritten;
+  }
+
+  static constexpr std::int64_t kExamples = 7;
+  Graph graph;
+  Builder b;
+  std::vector<Array> arguments;
+
+ private:
+  std::vector<Array> outputs(const Graph& g) const {
+    const std::vector<Array> arrays = Interpreter(g, kExamples).run(arguments);
+    std::vector<Array> found;
+    for (Value output : g.outputs) found.push_back(arrays[std::size_t(output)]);
+    return found;
+  }
+};
+
+std::ptrdiff_t count(const Graph& graph, std::string_view op) {
+  return std::ranges::count_if(graph.nodes, [&](const Node& n) { return n.op->name == op; });
+}
+
+TEST("what nobody reads goes") {
+  Program p;
+  const Value x = p.batched({3});
+  p.b("exp", {p.b("tanh", {x})});
+  p.graph.outputs = {p.b("sin", {x})};
+  const Graph after = p.after(eliminate_dead);
+  CHECK_EQ(after.nodes.size(), std::size_t(1));
+  CHECK_EQ(count(after, "sin"), 1);
+}
+
+TEST("equal nodes become one, also those of equal operands") {
+  Program p;
+  const Value x = p.batched({3});
+  const Value a = p.b("exp", {p.b("tanh", {x})}), b = p.b("exp", {p.b("tanh", {x})});
+  p.graph.outputs = {p.b("sub", {a, p.b("mul", {b, p.number(3)})}), p.b("mul", {a, p.number(3)})};
+  const Graph after = p.after(eliminate_common);
+  CHECK_EQ(count(after, "tanh"), 1);
+  CHECK_EQ(count(after, "exp"), 1);
+  CHECK_EQ(count(after, "mul"), 1);
+}
+
+TEST("nodes of other operands, other order or other attributes stay apart") {
+  Program p;
+  const Value x = p.batched({3}), y = p.batched({3});
+  const Attrs rows = {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", false}};
+  const Attrs kept = {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", true}};
+  p.graph.outputs = {p.b("sub", {x, y}), p.b("sub", {y, x}), p.b("reduce_sum", {x}, rows),
+                     p.b("reduce_sum", {x}, kept)};
+  CHECK_EQ(p.after(eliminate_common).nodes.size(), std::size_t(4));
+}
+
+TEST("random draws are never merged") {
+  Program p;
+  const OpDef& op = OpRegistry::instance().get("random_uniform_like");
+  const Value x = p.batched({3});
+  Attrs attrs;
+  for (const AttrSpec& spec : op.attrs) {
+    if (spec.fallback.empty() && spec.kind == AttrKind::kInteger)
+      attrs.set(spec.name, std::int64_t(1));
+    if (spec.fallback.empty() && spec.kind == AttrKind::kNumber) attrs.set(spec.name, 0.5);
+  }
+  p.graph.outputs = {p.b.apply(op, Values{x}, attrs)[0], p.b.apply(op, Values{x}, attrs)[0]};
+  CHECK_EQ(count(p.after(eliminate_common), "random_uniform_like"), 2);
+}
+
+TEST("constants are folded, through several nodes") {
+  Program p;
+  const Value x = p.batched({3});
+  const Value c = p.b("exp", {p.b("add", {p.number(0.3), p.number(0.4)})});
+  p.graph.outputs = {p.b("mul", {x, c}), c};
+  const Graph after = p.after(fold_constants);
+  CHECK_EQ(count(after, "exp") + count(after, "add"), 0);
+  CHECK_EQ(count(after, "mul"), 1);
+}
+
+TEST("a product takes its bias and relu") {
+  for (const bool relu : {false, true}) {
+    Program p;
+    const Value y = p.b("matmul", {p.batched({5}), p.plain({5, 3})});
+    Value result = p.b("add", {y, p.plain({3})});
+    if (relu) result = p.b("relu", {result});
+    p.graph.outputs = {result};
+    const Graph after = p.after(fuse_epilogue);
+    CHECK_EQ(count(after, "matmul_bias"), 1);
+    CHECK_EQ(after.nodes.size(), std::size_t(1));
+  }
+}
+
+TEST("a product that somebody else reads keeps its bias outside") {
+  Program p;
+  const Value y = p.b("matmul", {p.batched({5}), p.plain({5, 3})});
+  p.graph.outputs = {p.b("add", {y, p.plain({3})}), y};
+  CHECK_EQ(count(p.after(fuse_epilogue), "matmul_bias"), 0);
+}
+
+TEST("a chain of elementwise nodes becomes one") {
+  Program p;
+  const Value x = p.batched({33}), y = p.batched({33});
+  Value z = p.b("tanh", {p.b("mul", {x, y})});
+  z = p.b("sub", {p.b("mul", {z, p.number(0.37)}), x});
+  p.graph.outputs = {p.b("exp", {z}), z};
+  const Graph after = p.after(fuse_elementwise);
+  CHECK_EQ(count(after, "fused_elementwise"), 1);
+  CHECK_EQ(after.nodes.size(), std::size_t(1));
+}
+
+TEST("a fused node does not go round what lies between its parts") {
+  Program p;
+  const Value x = p.batched({5});
+  const Value a = p.b("tanh", {x});
+  const Attrs rows = {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", true}};
+  const Value mean = p.b("broadcast_like", {p.b("reduce_sum", {a}, rows), a});
+  p.graph.outputs = {p.b("sub", {p.b("exp", {a}), p.b("mul", {mean, mean})})};
+  const Graph after = p.after(fuse_elementwise);
+  CHECK_EQ(count(after, "reduce_sum"), 1);
+  CHECK(count(after, "fused_elementwise") >= 1);
+}
+
+TEST("relu's mask moves to the small side of a pooling") {
+  Program p;
+  const Value x = p.b("relu", {p.batched({6, 6, 2})});
+  const OpDef& pool = OpRegistry::instance().get("max_pool2d");
+  using Ints = std::vector<std::int64_t>;
+  const Attrs attrs = {
+      {"window", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"padding", Ints{0, 0, 0, 0}}};
+  const Values pooled = p.b.apply(pool, Values{x}, attrs);
+  const Value ct = p.batched({3, 3, 2});
+  const Value grad = p.b("max_pool2d_grad", {ct, pooled[1], x}, attrs);
+  const Value mask = p.b("greater", {x, p.number(0)});
+  p.graph.outputs = {p.b("select", {mask, grad, p.number(0)})};
+  const Graph after = p.after(sink_masks);
+  const auto last = std::ranges::find_if(
+      after.nodes, [&](const Node& n) { return n.outputs[0] == after.outputs[0]; });
+  CHECK_EQ(last->op->name, "max_pool2d_grad");
+}
+
+TEST("all passes together keep the bits and the writes") {
+  Program p;
+  const Value x = p.batched({5});
+  const Value y = p.b("add", {p.b("matmul", {x, p.plain({5, 3})}), p.plain({3})});
+  const Value z = p.b("mul", {p.b("relu", {y}), p.b("exp", {p.number(0.25)})});
+  p.graph.outputs = {z, p.b("reduce_sum", {z}, {{"axes", std::vector<std::int64_t>{0}}})};
+  const Graph after = p.after([](Graph g) { return run_passes(std::move(g), {}); });
+  CHECK(after.nodes.size() < p.graph.nodes.size());
+  PassOptions none{false, false, false, false, false, false};
+  CHECK_EQ(run_passes(p.graph, none).nodes.size(), p.graph.nodes.size());
+}
+
+}  // namespace
+}  // namespace samegrad::testing
