@@ -384,15 +384,17 @@ def _read_arrays(
             array = np.empty(entry["shape"], np.dtype(entry["dtype"]).newbyteorder("<"))
         except MemoryError as error:
             raise MemoryError(
-                f"[checkpoint] {path} must fit into memory: got {sizes[name]} bytes for {name!r}."
+                f"[checkpoint] {path} must fit into memory: got {sizes[name]} bytes for "
+                f"{name!r:.80}. Free some memory, or restore on another machine."
             ) from error
         except ValueError as error:  # beyond what NumPy can count
             raise corrupt(path, f"hold the array {name!r:.80}", f"{entry['shape']}") from error
         if _fill(file, _bytes_of(array)) < sizes[name]:
-            raise corrupt(path, f"hold the array {name!r}", "the end of the file")
+            raise corrupt(path, f"hold the array {name!r:.80}", "the end of the file")
         if (digest := _digest(_bytes_of(array))) != entry["blake2b"]:
             told = f"one with blake2b {digest}"
-            raise corrupt(path, f"hold the array {name!r} as {dict(entry)}", told)
+            rule = f"hold the array {name!r:.80} as one with blake2b {entry['blake2b']!r:.80}"
+            raise corrupt(path, rule, told)
         arrays[name] = array
     return arrays
 
