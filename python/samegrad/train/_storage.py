@@ -408,7 +408,7 @@ def _fill(file: io.FileIO, view: memoryview) -> int:
 
 
 def _text(error: Exception) -> str:
-    return f"{str(error):.120} ({type(error).__name__})"
+    return f"{error!s:.120} ({type(error).__name__})"
 
 
 def corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:

@@ -293,7 +293,14 @@ def test_a_log_shorter_than_its_checkpoint_is_refused(capsys):
     whole = Path("log.jsonl").read_bytes()
     lines = whole.splitlines(keepends=True)
     capsys.readouterr()
-    for kept in ([], lines[:-1], lines[:4], lines[:2] + lines[3:], lines[:4] + lines[5:], lines[:2] * 2):
+    for kept in (
+        [],
+        lines[:-1],
+        lines[:4],
+        lines[:2] + lines[3:],
+        lines[:4] + lines[5:],
+        lines[:2] * 2,
+    ):
         Path("log.jsonl").write_bytes(b"".join(kept))
         assert run("--log", "log.jsonl", "--resume") == 2
         assert "up to the checkpoint's last one, step 6 of epoch 2" in one_line(capsys)

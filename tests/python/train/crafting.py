@@ -40,7 +40,11 @@ def rehash(manifest: dict[str, Any]) -> bytes:
 def objects() -> Checkpoint:
     """What is saved and restored into."""
     return Checkpoint(
-        w=np.arange(12.0).reshape(3, 4), n=np.arange(5), on=np.array([True, False]), step=3, name="x"
+        w=np.arange(12.0).reshape(3, 4),
+        n=np.arange(5),
+        on=np.array([True, False]),
+        step=3,
+        name="x",
     )
 
 

@@ -12,11 +12,29 @@ import crafting
 import numpy as np
 import pytest
 
-from samegrad.train import Checkpoint, CheckpointManager, CorruptCheckpointError, latest_checkpoint
-from samegrad.train import _storage
+from samegrad.train import (
+    Checkpoint,
+    CheckpointManager,
+    CorruptCheckpointError,
+    _storage,
+    latest_checkpoint,
+)
 from samegrad.train._storage import load, save
 
-PATHS = ["../x", "/etc/passwd", "a/b", "..", ".", "", "a\0b", "\ud800", "checkpoint", 7, None, ["x"]]
+PATHS = [
+    "../x",
+    "/etc/passwd",
+    "a/b",
+    "..",
+    ".",
+    "",
+    "a\0b",
+    "\ud800",
+    "checkpoint",
+    7,
+    None,
+    ["x"],
+]
 
 
 def state_file(folder: Path, **changes: Any) -> None:
@@ -80,7 +98,9 @@ def test_only_what_is_a_checkpoint_and_nothing_else_is_deleted(tmp_path, where):
     assert sorted(os.listdir(outside)) == [arrays, "manifest.json"]
 
 
-@pytest.mark.parametrize("name", ["../other.safetensors", "/etc/passwd", "manifest.json", "", 3, None])
+@pytest.mark.parametrize(
+    "name", ["../other.safetensors", "/etc/passwd", "manifest.json", "", 3, None]
+)
 def test_a_manifest_names_an_array_file_of_its_folder(tmp_path, name):
     save(tmp_path / "c", {"w": np.ones(2)}, {})
     change_manifest(tmp_path / "c", arrays_file=name)
