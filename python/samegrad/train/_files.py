@@ -201,7 +201,7 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        _remove_tree(path)
         lock.close()
 
 
@@ -226,9 +226,15 @@ def remove_leftovers(parent: Path) -> None:
             lock = _Handle(path)
             try:
                 fcntl.flock(lock.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)  # a link is left alone
+                _remove_tree(path)
             finally:
                 lock.close()
+
+
+def _remove_tree(path: Path) -> None:
+    """As far as possible; a link is left alone."""
+    with contextlib.suppress(OSError):  # which `ignore_errors` lets through where a close fails
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _create_locked(parent: Path) -> tuple[Path, _Handle]:

@@ -16,7 +16,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -63,7 +63,10 @@ class CorruptCheckpointError(ValueError):
 
 
 def save(
-    directory: str | os.PathLike[str], arrays: Mapping[str, Array], manifest: Mapping[str, Json]
+    directory: str | os.PathLike[str],
+    arrays: Mapping[str, Array],
+    manifest: Mapping[str, Json],
+    then: Callable[[], None] = lambda: None,
 ) -> None:
     """Writes a checkpoint folder; a kill at any moment leaves the previous one, or the new one.
 
@@ -71,6 +74,7 @@ def save(
         directory: The folder. Missing parents are created; an older checkpoint is replaced.
         arrays: Arrays by name: floating point, integers or bool, of any shape and memory order.
         manifest: Further values to store, as JSON knows them.
+        then: Called when the folder is in place, while others may not put one there.
 
     Raises:
         TypeError: An array's dtype or a value cannot be stored.
@@ -98,6 +102,7 @@ def save(
             _files.sync_folder(temporary)
             with _files.locked(target.parent):
                 _put_in_place(temporary, target, arrays_name)
+                then()
 
 
 def load(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Json]]:

@@ -1,4 +1,4 @@
-"""What a checkpoint or a state file says is data: it leads nowhere, takes no memory, runs nothing."""
+"""What a checkpoint or a state file says is data: it leads nowhere and takes no memory."""
 
 from __future__ import annotations
 
