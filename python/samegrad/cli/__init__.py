@@ -68,7 +68,7 @@ def _in_one_line(error: Exception) -> str:
     """The message; the system's own ones say the path and the way out only here."""
     text = str(error)
     if isinstance(error, OSError) and str(error.strerror).startswith("["):
-        text = error.strerror  # ours, without the number
+        text = str(error.strerror)  # ours, without the number
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"[samegrad] cannot use {error.filename}: {error.strerror}. Give another path."
     return " ".join(text.split())

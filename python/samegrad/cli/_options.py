@@ -63,14 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where checkpoints go [training_checkpoints]",
     )
-    earlier = parser.add_mutually_exclusive_group()
-    earlier.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    earlier.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="begin anew, although the folder of checkpoints or the log holds a run: its "
-        "checkpoints are deleted, and its log is emptied",
-    )
+    _add_earlier_run(parser)
     add(
         "--log",
         type=Path,
@@ -95,6 +88,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Ctrl-C, and SIGTERM as job schedulers send it, end the run after the step that is being "
         "done, with a checkpoint. Exit status: 0 done, 2 bad input, 130 stopped by Ctrl-C, 143 "
         "stopped by SIGTERM."
+    )
+
+
+def _add_earlier_run(parser: argparse.ArgumentParser) -> None:
+    """What becomes of a run that is there already."""
+    earlier = parser.add_mutually_exclusive_group()
+    earlier.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    earlier.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="begin anew, although the folder of checkpoints or the log holds a run: its "
+        "checkpoints are deleted, and its log is emptied",
     )
 
 

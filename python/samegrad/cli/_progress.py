@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import stat
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -114,7 +113,7 @@ def _encode(record: Record) -> bytes:
 
 def _records_until(path: Path, last_step: int, last_epoch: int) -> list[Record]:
     """The records that a checkpoint knows; a last line that a kill cut short is left out."""
-    records = []
+    records: list[Record] = []
     with path.open("rb") as file:
         for number in itertools.count(1):
             line = file.readline(_LONGEST_LINE)

@@ -245,7 +245,10 @@ class _Training:
             loss_sum += step["loss"] * step["examples"]
         whole = len(steps) == done.step - done.epoch * self.steps_per_epoch
         found = last[0].get("fingerprint") if last else None
-        if (whole and repr(loss_sum) != repr(done.loss_sum)) or found not in (None, self.fingerprint()):
+        if (whole and repr(loss_sum) != repr(done.loss_sum)) or found not in (
+            None,
+            self.fingerprint(),
+        ):
             raise CommandError(
                 f"[fashion-mnist] --log must be the log of the run that is resumed: got one with "
                 f"other losses or weights up to step {done.step}. Give that run's, or a new file."
@@ -472,7 +475,9 @@ def _resume_command(options: FashionMnistOptions) -> str:
     kept: list[str] = []
     after_steps = False
     for word in options.arguments:
-        if not (after_steps or word in ("--resume", "--overwrite") or word.split("=")[0] == "--steps"):
+        if not (
+            after_steps or word in ("--resume", "--overwrite") or word.split("=")[0] == "--steps"
+        ):
             kept.append(word)
         after_steps = word == "--steps"
     return shlex.join(["samegrad", *kept, "--resume"])

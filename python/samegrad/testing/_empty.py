@@ -44,6 +44,8 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
         for r in evidence.settings.replicas[:2]
         if r > 1
     ]
+    if not layouts:  # one replica only
+        return verdict
     runs = [_run(evidence, item) for item in layouts]
     kept = [(run, item) for run, item in zip(runs, layouts, strict=True) if run is not None]
     if len(kept) < len(layouts):

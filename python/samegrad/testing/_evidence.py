@@ -25,6 +25,7 @@ from samegrad.testing._settings import Settings
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
 from samegrad.testing._weights import Basis, Fit, independent
 
+_FEWEST = 3  # examples
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
 
 
@@ -150,6 +151,9 @@ def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
 
+    seen = [i for i, single in enumerate(singles) if single.sketch.any()]
+    if _FEWEST <= len(seen) < len(chosen):  # the weight of an example without gradient is any
+        keep(seen)
     free = independent(singles, ENOUGH)
     if ENOUGH <= len(free) < len(chosen):  # weights of the others could not be told apart
         keep(free)

@@ -100,15 +100,24 @@ class Lab:
         """How far updates are apart by noise, relative."""
         return max(0.0 if self.by_place else self.turned, self.repeated)
 
-    @property
+    @cached_property
     def rounded(self) -> float:
-        """The same by rounding of the update's numbers."""
-        return rounding_of(self.alone(range(self.examples)).samples)
+        """The same by rounding of the update's numbers, a limit's own ones left out.
+
+        Behind a limit by value, a division by the examples hides the format of the gradients;
+        single examples are not divided.
+        """
+        runs = [self.alone(range(self.examples))]
+        if _is_limited(self):
+            runs += [run for run in _singles(self) if run.norm > 0]
+        return max(rounding_of(_below_the_peak(run)) for run in runs)
 
     @property
     def same(self) -> float:
         """How far updates may be apart that are equal but for rounding."""
-        return max(_SAME, 5 * self.noise, ROUNDED * self.rounded)
+        # What a limit cuts off makes the rounding of the rest weigh more.
+        times = 2 * ROUNDED if _is_limited(self) else ROUNDED
+        return max(_SAME, 5 * self.noise, times * self.rounded)
 
     @property
     def near(self) -> float:
@@ -320,12 +329,24 @@ def _is_limited(lab: Lab) -> bool:
     """Whether several updates of one device have the same length, none being longer."""
     groups = [group for item in lab.layouts() for group in _shares(item)]
     lengths = [lab.alone(group).lengths for group in groups]
+    return is_limited([*lengths, *(run.lengths for run in _singles(lab))])
+
+
+def _singles(lab: Lab) -> list[Recorded]:
+    """The updates of some examples by themselves, as far as the step takes them."""
+    found = []
     for place in range(min(8, lab.examples)):
         try:
-            lengths.append(lab.alone([place]).lengths)
+            found.append(lab.alone([place]))
         except StepError:  # a step may refuse a single example
             break
-    return is_limited(lengths)
+    return found
+
+
+def _below_the_peak(run: Recorded) -> Vector:
+    """Elements that no limit by value has set; all, if there are no others."""
+    below = run.samples[np.abs(run.samples) < (1 - 1e-6) * run.lengths[-1]]
+    return below if below.any() else run.samples
 
 
 def _limits_sums(lab: Lab) -> bool:

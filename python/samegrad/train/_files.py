@@ -83,7 +83,7 @@ def read_file(path: Path, most: int) -> bytes:
         if size > most:
             raise UnusableFileError(f"{size} bytes, where at most {most} are expected")
         parts = []
-        while part := file.read(min(most, 1 << 20)):
+        while part := file.read(min(most, 1 << 16)):
             parts.append(part)
             most -= len(part)
         return b"".join(parts)
@@ -105,33 +105,50 @@ def locked(folder: Path, shared: bool = False) -> Iterator[None]:
         OSError: The folder cannot be opened.
     """
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = _Handle(folder)
     except PermissionError:
         if not shared:  # names in a folder can be used without the right to list them
             raise
         yield
         return
     try:
-        held = _wait_for_lock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, folder)
-        try:
-            yield
-        finally:
-            if held:  # by hand: a child forked meanwhile has the descriptor too
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
+        _wait_for_lock(handle.descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, folder)
+        yield
     finally:
-        os.close(descriptor)
+        handle.close()
 
 
-def _wait_for_lock(descriptor: int, kind: int, folder: Path) -> bool:
-    """Whether the file system has locks; waits for this one."""
+class _Handle:
+    """An open folder and its lock, let go of at the latest with the last reference.
+
+    Interrupts may come at any line, those that close it included.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+    def close(self) -> None:
+        """Unlocks, by hand because a child forked meanwhile has the descriptor too, and closes."""
+        if "descriptor" in vars(self):
+            with contextlib.suppress(OSError):
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            os.close(vars(self).pop("descriptor"))
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            self.close()
+
+
+def _wait_for_lock(descriptor: int, kind: int, folder: Path) -> None:
+    """Waits for a lock, if the file system has locks."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return True
+            return
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.EWOULDBLOCK):
-                return False
+                return
         if time.monotonic() > end:
             raise TimeoutError(
                 f"[checkpoint] writers of {folder} must let go of its lock within "
@@ -184,8 +201,8 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     try:
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
-        os.close(lock)
+        _remove_tree(path)
+        lock.close()
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -206,24 +223,30 @@ def remove_leftovers(parent: Path) -> None:
     """Removes the temporary folders of killed processes."""
     for path in parent.glob(f"{_TEMPORARY_PREFIX}*"):
         with contextlib.suppress(OSError):  # locked by a living process, or gone meanwhile
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            lock = _Handle(path)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
+                fcntl.flock(lock.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove_tree(path)
             finally:
-                os.close(lock)
+                lock.close()
 
 
-def _create_locked(parent: Path) -> tuple[Path, int]:
+def _remove_tree(path: Path) -> None:
+    """As far as possible; a link is left alone."""
+    with contextlib.suppress(OSError):  # which `ignore_errors` lets through where a close fails
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _create_locked(parent: Path) -> tuple[Path, _Handle]:
     while True:
         path = parent / f"{_TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         os.mkdir(path)
         try:
-            lock = os.open(path, os.O_RDONLY)
+            lock = _Handle(path)
         except FileNotFoundError:
             continue  # taken for a leftover before it was locked
         with contextlib.suppress(OSError):  # file systems without locks: leftovers then stay
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock.descriptor, fcntl.LOCK_EX)
         if path.exists():
             return path, lock
-        os.close(lock)
+        lock.close()

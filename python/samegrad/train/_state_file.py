@@ -48,7 +48,7 @@ def all_checkpoints(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def record_save(path: str | os.PathLike[str], max_to_keep: int | None = None) -> None:
-    """Makes a checkpoint just saved the latest of its folder.
+    """Makes a checkpoint just saved the latest of its folder, whose lock is held.
 
     Args:
         path: The checkpoint.
@@ -60,7 +60,7 @@ def record_save(path: str | os.PathLike[str], max_to_keep: int | None = None) ->
     """
     path = Path(path)
     folder = Path(os.path.abspath(path.parent))
-    with explained_errors("list", path), _files.locked(folder):
+    with explained_errors("list", path):
         kept, obsolete = _read_state(folder)
         kept = [name for name in kept if name != path.name and (folder / name).exists()]
         kept.append(path.name)

@@ -16,7 +16,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -63,7 +63,10 @@ class CorruptCheckpointError(ValueError):
 
 
 def save(
-    directory: str | os.PathLike[str], arrays: Mapping[str, Array], manifest: Mapping[str, Json]
+    directory: str | os.PathLike[str],
+    arrays: Mapping[str, Array],
+    manifest: Mapping[str, Json],
+    then: Callable[[], None] = lambda: None,
 ) -> None:
     """Writes a checkpoint folder; a kill at any moment leaves the previous one, or the new one.
 
@@ -71,6 +74,7 @@ def save(
         directory: The folder. Missing parents are created; an older checkpoint is replaced.
         arrays: Arrays by name: floating point, integers or bool, of any shape and memory order.
         manifest: Further values to store, as JSON knows them.
+        then: Called when the folder is in place, while others may not put one there.
 
     Raises:
         TypeError: An array's dtype or a value cannot be stored.
@@ -98,6 +102,7 @@ def save(
             _files.sync_folder(temporary)
             with _files.locked(target.parent):
                 _put_in_place(temporary, target, arrays_name)
+                then()
 
 
 def load(directory: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Json]]:
@@ -384,15 +389,17 @@ def _read_arrays(
             array = np.empty(entry["shape"], np.dtype(entry["dtype"]).newbyteorder("<"))
         except MemoryError as error:
             raise MemoryError(
-                f"[checkpoint] {path} must fit into memory: got {sizes[name]} bytes for {name!r}."
+                f"[checkpoint] {path} must fit into memory: got {sizes[name]} bytes for "
+                f"{name!r:.80}. Free some memory, or restore on another machine."
             ) from error
         except ValueError as error:  # beyond what NumPy can count
             raise corrupt(path, f"hold the array {name!r:.80}", f"{entry['shape']}") from error
         if _fill(file, _bytes_of(array)) < sizes[name]:
-            raise corrupt(path, f"hold the array {name!r}", "the end of the file")
+            raise corrupt(path, f"hold the array {name!r:.80}", "the end of the file")
         if (digest := _digest(_bytes_of(array))) != entry["blake2b"]:
             told = f"one with blake2b {digest}"
-            raise corrupt(path, f"hold the array {name!r} as {dict(entry)}", told)
+            rule = f"hold the array {name!r:.80} as one with blake2b {entry['blake2b']!r:.80}"
+            raise corrupt(path, rule, told)
         arrays[name] = array
     return arrays
 
@@ -406,7 +413,7 @@ def _fill(file: io.FileIO, view: memoryview) -> int:
 
 
 def _text(error: Exception) -> str:
-    return f"{str(error):.120} ({type(error).__name__})"
+    return f"{error!s:.120} ({type(error).__name__})"
 
 
 def corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:

@@ -384,7 +384,7 @@ class _Match:
                 parts.append((part, below))
             elif below.has_value and not below.is_given_to(item):
                 _check_fit(below, _plain(part))
-                gift.values[name], gift.present[name] = below.value, part
+                gift.values[name], gift.present[name] = below.value, _plain(part)
                 gift.nodes.append(below)
         if gift.values:
             self.gifts.append(gift)

@@ -128,6 +128,11 @@ class Checkpoint:
         Raises:
             OSError: The disk is full, the folder not writable, or the like; nothing has changed.
         """
+        path = os.fspath(file_prefix)
+        self._write(path)
+        return path
+
+    def _write(self, path: str, then: Callable[[], None] = lambda: None) -> None:
         with _core.HeldState():  # a step of another thread is in it as a whole, or not at all
             leaves, aliases = collect(self)
             provided = {name: provider.save() for name, provider in _providers.items()}
@@ -150,9 +155,7 @@ class Checkpoint:
             "aliases": cast(Json, aliases),
             "providers": provided,
         }
-        path = os.fspath(file_prefix)
-        _storage.save(path, arrays, manifest)
-        return path
+        _storage.save(path, arrays, manifest, then)
 
     def save(self, file_prefix: str | os.PathLike[str]) -> str:
         """Writes all state under a new number and makes it the folder's latest checkpoint.
@@ -174,8 +177,8 @@ class Checkpoint:
         before = self._save_count
         object.__setattr__(self, "_save_count", before + 1)
         try:
-            path = self.write(f"{os.fspath(file_prefix)}-{number}")
-            _state_file.record_save(path, max_to_keep)
+            path = f"{os.fspath(file_prefix)}-{number}"
+            self._write(path, partial(_state_file.record_save, path, max_to_keep))
         except BaseException:
             object.__setattr__(self, "_save_count", before)
             raise

@@ -25,7 +25,7 @@ class CheckpointManager:
         init_fn: Called by `restore_or_initialize` when there is no checkpoint.
 
     Raises:
-        ValueError: `max_to_keep` is below 1, the name is a path, or an interval has no step counter.
+        ValueError: `max_to_keep` is below 1, the name is a path, or an interval has no counter.
 
     Example:
         >>> import samegrad as tf, tempfile

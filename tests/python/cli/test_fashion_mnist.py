@@ -232,3 +232,141 @@ def test_fingerprint_is_that_of_the_weights():
     weights = [np.ones((2, 2), np.float32), np.zeros(3, np.float32)]
     content = b"".join(array.tobytes() for array in weights)
     assert _progress.fingerprint(weights) == hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def same_logs(one: str, other: str) -> bool:
+    return Path(one).read_text() == Path(other).read_text()
+
+
+def test_a_forgotten_resume_replaces_nothing(capsys):
+    assert run("--log", "log.jsonl", "--steps", 5) == 0
+    log = Path("log.jsonl").read_text()
+    saved = sorted(Path("training_checkpoints").rglob("*"))
+    capsys.readouterr()
+    for arguments in ([], ["--log", "log.jsonl"], ["--log", "new.jsonl"]):
+        assert run(*arguments) == 2
+        assert "Go on with that run with --resume, delete it with --overwrite" in one_line(capsys)
+    assert run("--log", "log.jsonl", "--checkpoint-dir", "other") == 2
+    assert "empty the file with --overwrite" in one_line(capsys)
+    assert Path("log.jsonl").read_text() == log
+    assert sorted(Path("training_checkpoints").rglob("*")) == saved
+    assert not Path("new.jsonl").exists()
+    Path("training_checkpoints/checkpoint").unlink()  # not listed, but there
+    assert run() == 2
+    assert "ckpt-1" in one_line(capsys)
+
+
+def test_overwrite_begins_anew(capsys):
+    assert run("--log", "whole.jsonl", "--checkpoint-dir", "whole") == 0
+    assert run("--log", "log.jsonl", "--seed", 5) == 0
+    assert run("--log", "log.jsonl", "--overwrite", "--steps", 5) == 0
+    assert sorted(os.listdir("training_checkpoints")) == ["checkpoint", "ckpt-1"]
+    assert capsys.readouterr().out.splitlines()[-1].endswith("--log log.jsonl --resume")
+    assert run("--log", "log.jsonl", "--resume") == 0
+    assert same_logs("log.jsonl", "whole.jsonl")
+    with pytest.raises(SystemExit):
+        run("--resume", "--overwrite")
+
+
+def test_ten_resumes_in_a_row_give_the_log_plot_and_checkpoint_of_one_run():
+    common = ["--log", "log.jsonl", "--checkpoint-dir", "own"]
+    assert run("--log", "whole.jsonl", "--checkpoint-dir", "whole", "--plot", "whole.svg") == 0
+    assert run(*common, "--steps", 1) == 0
+    for steps in range(2, 12):
+        assert run(*common, "--resume", "--steps", steps, "--plot", "log.svg") == 0
+        assert records("log.jsonl") == records("whole.jsonl")[: len(records("log.jsonl"))]
+        assert records("log.jsonl")[-1]["step"] == steps
+    assert run(*common, "--resume", "--plot", "log.svg") == 0
+    assert same_logs("log.jsonl", "whole.jsonl")
+    path = re.compile(r' d="[^"]*"')
+    one, other = (path.findall(Path(name).read_text()) for name in ("log.svg", "whole.svg"))
+    assert one == other
+    arrays = [
+        train._storage.load(train.latest_checkpoint(folder))[0] for folder in ("own", "whole")
+    ]
+    for name, array in arrays[0].items():
+        np.testing.assert_array_equal(array, arrays[1][name])
+
+
+def test_a_log_shorter_than_its_checkpoint_is_refused(capsys):
+    assert run("--log", "log.jsonl", "--steps", 6) == 0
+    whole = Path("log.jsonl").read_bytes()
+    lines = whole.splitlines(keepends=True)
+    capsys.readouterr()
+    for kept in (
+        [],
+        lines[:-1],
+        lines[:4],
+        lines[:2] + lines[3:],
+        lines[:4] + lines[5:],
+        lines[:2] * 2,
+    ):
+        Path("log.jsonl").write_bytes(b"".join(kept))
+        assert run("--log", "log.jsonl", "--resume") == 2
+        assert "up to the checkpoint's last one, step 6 of epoch 2" in one_line(capsys)
+        assert Path("log.jsonl").read_bytes() == b"".join(kept)
+    assert run("--log", "new.jsonl", "--resume", "--steps", 8) == 0
+    assert [record["step"] for record in records("new.jsonl")] == [7, 8]
+    assert run("--log", "new.jsonl", "--resume", "--steps", 9) == 0
+    assert [record["step"] for record in records("new.jsonl")] == [7, 8, 8, 9]
+    capsys.readouterr()
+    assert run("--log", "new.jsonl", "--resume", "--plot", "curves.png") == 2
+    assert "must have all 9 earlier steps: got step 7" in one_line(capsys)
+    assert run("--resume", "--plot", "curves.png") == 2
+    assert "must have all 9 earlier steps: got none" in one_line(capsys)
+
+
+def test_the_log_of_another_run_is_refused(capsys):
+    assert run("--log", "other.jsonl", "--checkpoint-dir", "other", "--seed", 5) == 0
+    assert run("--steps", 6) == 0
+    other = Path("other.jsonl").read_bytes()
+    capsys.readouterr()
+    assert run("--log", "other.jsonl", "--resume") == 2
+    assert "must be the log of the run that is resumed" in one_line(capsys)
+    assert Path("other.jsonl").read_bytes() == other
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_and_exits(number, code):
+    arguments = ["--limit", "200", "--batch-size", "8", "--epochs", "40", "--fingerprint"]
+    command = [sys.executable, "-m", "samegrad", "fashion-mnist", *arguments, "--log", "log.jsonl"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (Path("log.jsonl").exists() and Path("log.jsonl").stat().st_size):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    process.send_signal(number)
+    if number == signal.SIGTERM:  # some schedulers send it again
+        process.send_signal(number)
+    out, err = process.communicate()
+    assert process.returncode == code, err
+    assert "Stopping after this step" in err
+    last = records("log.jsonl")[-1]
+    assert f"Stopped after step {last['step']}; saved " in out
+    assert f"Fingerprint of the weights after step {last['step']}: " in out
+    values = train._storage.load(train.latest_checkpoint("training_checkpoints"))[1]["values"]
+    assert values["progress/step"] == last["step"]
+
+
+def test_the_log_is_on_the_disk_before_its_checkpoint(monkeypatch):
+    synced = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}").rpartition("/")[2])
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    assert run("--log", "log.jsonl", "--steps", 2) == 0
+    assert synced.index("log.jsonl") < synced.index("manifest.json")
+
+
+def test_a_checkpoint_at_two_places_of_the_training_is_refused(capsys):
+    assert run("--steps", 6) == 0
+    path = Path("training_checkpoints/ckpt-1")
+    arrays, values = train._storage.load(path)
+    capsys.readouterr()
+    for key, value in (("progress/step", 7), ("progress/epoch", 9), ("iterator/position", 3)):
+        changed = {**values, "values": {**values["values"], key: value}}
+        train._storage.save(path, arrays, changed)
+        assert run("--resume") == 2
+        assert "must be at one place of the training: got step" in one_line(capsys)

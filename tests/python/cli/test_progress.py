@@ -94,6 +94,8 @@ def test_a_new_run_begins_a_new_log(tmp_path):
     write(path, RECORDS)
     write(path, RECORDS[:1])
     assert len(path.read_text().splitlines()) == 1
+    with pytest.raises(CommandError, match="must hold the steps up to .* got 2 is missing"):
+        RunLog(path, (4, 2))
     path.unlink()
     RunLog(path, (4, 2)).close()  # resumed, but the file is gone
     assert path.read_text() == ""

@@ -107,8 +107,8 @@ def manager(folder: Path) -> int:
     """Saving, listing and deleting: the latest checkpoint listed can always be read."""
 
     def save(number: int) -> None:
-        _storage.save(folder / f"ckpt-{number}", NEW, {"n": number})
-        _state_file.record_save(folder / f"ckpt-{number}", max_to_keep=2)
+        path = folder / f"ckpt-{number}"
+        _storage.save(path, NEW, {"n": number}, lambda: _state_file.record_save(path, 2))
         _state_file.remove_obsolete(folder)
 
     for number in (1, 2):
