@@ -1,8 +1,10 @@
+#include "passes/commute_all_reduce.h"
 #include "passes/passes.h"
 
 namespace samegrad {
 
 Graph run_passes(Graph graph, const PassOptions& options) {
+  graph = commute_all_reduce(std::move(graph));
   const struct {
     bool wanted;
     Graph (*pass)(Graph);
