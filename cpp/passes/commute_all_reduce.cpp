@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
+#include "ir/placement.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -20,22 +20,6 @@ bool is_sum_over_replicas(const Node& node) {
   const AttrValue* how = node.attrs.find("op");
   return node.op->has(kCollective) && !node.op->exchange && how &&
          *how == AttrValue(std::string("sum"));
-}
-
-bool changes_parts(const Graph& graph, const Node& node) {
-  if (node.op->has(kControl)) return false;
-  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-    if (node.op->reads(k) && graph.placement(node.inputs[k]) == Placement::kPartial) return true;
-  }
-  return false;
-}
-
-// More than another shape of a sum.
-bool is_changed(const Graph& graph, Value value) {
-  const Node* node = graph.producer(value);
-  if (!node || graph.placement(value) != Placement::kPartial) return false;
-  if (node->op->has(kAliases)) return is_changed(graph, node->inputs[0]);
-  return node->op->has(kControl) || changes_parts(graph, *node);
 }
 
 Values arguments_of(const Graph& graph) {
@@ -53,21 +37,70 @@ void replicate_argument(Graph& graph, std::size_t index) {
   graph.values[std::size_t(value)].placement = Placement::kReplicated;
 }
 
-// What a loop carries from round to round: results, arguments of the body and operands.
-struct Carried {
-  std::size_t count = 0, argument = 0, operand = 0;
+// How the operands and results of a control node are the arguments and results of its bodies.
+struct Layout {
+  std::size_t carried = 0;                    // results that are arguments again in the next round
+  std::size_t argument = 0, operand = 0;      // of the first of them
+  std::size_t outer_argument, outer_operand;  // of the first value that bodies read from outside
 
-  explicit Carried(const Node& node) {
-    const AttrValue* variables = node.attrs.find("variables");
-    if (variables) {
-      count = std::size_t(std::get<std::int64_t>(*variables));
+  explicit Layout(const Node& node) {
+    if (const AttrValue* variables = node.attrs.find("variables")) {
+      carried = outer_argument = outer_operand = std::size_t(std::get<std::int64_t>(*variables));
     } else if (node.attrs.find("body")) {
-      count = node.outputs.size();
-      argument = node.attrs.graph("body").arguments.size() - count;
+      carried = node.outputs.size();
+      argument = node.attrs.graph("body").arguments.size() - carried;
       operand = 1;
+      outer_operand = 1 + carried;
+      outer_argument = argument - (node.inputs.size() - outer_operand);
+    } else {  // branches
+      outer_argument = 0;
+      outer_operand = 1;
     }
   }
+
+  bool is_carried(std::size_t at) const { return at >= argument && at < argument + carried; }
+  // The operand that the argument is at first; kNone: what comes out of a history.
+  static constexpr std::size_t kNone = std::size_t(-1);
+  std::size_t operand_of(std::size_t at) const {
+    if (is_carried(at)) return at - argument + operand;
+    return at >= outer_argument ? at - outer_argument + outer_operand : kNone;
+  }
 };
+
+// Which results of a control node are to be sums over the replicas, and which operands are.
+struct Request {
+  Flags results, operands;
+  bool operator==(const Request&) const = default;
+};
+
+// Of a body: the arguments whose operands are sums.
+Values given_arguments(const Graph& body, const Layout& layout, const Request& request) {
+  const Values arguments = arguments_of(body);
+  Values given;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::size_t operand = layout.operand_of(i);
+    const bool sum = operand != Layout::kNone && request.operands[operand];
+    if (sum && arguments[i] != kNoValue) given.push_back(arguments[i]);
+  }
+  return given;
+}
+
+// Of a body: the results that are to be sums.
+Flags wanted_results(const Graph& body, std::string_view name, const Request& request) {
+  if (name == "condition") return Flags(1, false);
+  return Flags(request.results.begin(),
+               request.results.begin() + std::ptrdiff_t(body.outputs.size()));
+}
+
+bool is_read(const Graph& graph, Value value) {
+  if (std::ranges::find(graph.outputs, value) != graph.outputs.end()) return true;
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.inputs[k] == value && node.op->reads(k)) return true;
+    }
+    return false;
+  });
+}
 
 class Commute {
  public:
@@ -82,17 +115,17 @@ class Commute {
         sum_(graph.values.size(), kNoValue) {}
 
   // What is needed of which values, for results that are to be sums over the replicas where asked
-  // for, out of arguments that are given as such. False: one of those is needed as it was, too.
-  bool trace(const Flags& results, const Values& given) {
+  // for, out of arguments that are given as such.
+  void trace(const Flags& results, const Values& given) {
     for (Value value : given) given_[std::size_t(value)] = true;
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
       (results[i] ? summed_ : plain_)[std::size_t(graph_.outputs[i])] = true;
     }
     for (const StateWrite& write : graph_.writes) plain_[std::size_t(write.value)] = true;
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) trace_back(std::int32_t(n));
-    return std::ranges::none_of(given, [&](Value v) { return plain_[std::size_t(v)]; });
   }
   bool moved() const { return moved_; }
+  bool is_plain(Value value) const { return plain_[std::size_t(value)]; }
   bool is_summed(Value value) const { return summed_[std::size_t(value)]; }
 
   Graph run(const Flags& results) {
@@ -128,7 +161,7 @@ class Commute {
     }
     if (is_wanted(node, summed_)) trace_sum(index);
     if (!is_wanted(node, plain_)) return;
-    if (is_sum_over_replicas(node) && is_changed(graph_, node.inputs[0])) {
+    if (is_sum_over_replicas(node) && is_function_of_sums(graph_, node.inputs[0])) {
       summed_[std::size_t(node.inputs[0])] = moved_ = true;
     } else if (!requests_.count(index)) {
       for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, false);
@@ -143,7 +176,7 @@ class Commute {
   void trace_sum(std::int32_t index) {
     const Node& node = graph_.nodes[std::size_t(index)];
     if (node.op->has(kControl) && request(index)) return;
-    if (!changes_parts(graph_, node)) {  // a sum itself
+    if (!takes_parts(graph_, node)) {  // a sum itself
       for (Value output : node.outputs) plain_[std::size_t(output)] = true;
       return;
     }
@@ -159,71 +192,53 @@ class Commute {
   // Whether branches or rounds can give sums over the replicas in place of parts.
   bool request(std::int32_t index) {
     const Node& node = graph_.nodes[std::size_t(index)];
-    Flags results;
+    const Layout layout(node);
+    Request asked{{}, Flags(node.inputs.size(), false)};
     for (Value output : node.outputs) {
-      const bool wanted = summed_[std::size_t(output)] && graph_.varying(output);
-      if (wanted && plain_[std::size_t(output)]) return false;
-      results.push_back(wanted);
+      asked.results.push_back(summed_[std::size_t(output)] && graph_.varying(output));
     }
-    const Carried carried(node);
-    while (const std::optional<Flags> more = next_request(node, carried, results)) {
-      if (*more != results) {
-        results = *more;
-        continue;
+    // Operands that bodies need as they are stay so, and rounds ask for more results in turn.
+    Flags kept(node.inputs.size(), false);
+    while (true) {
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+        if (!asked.results[i]) continue;
+        if (plain_[std::size_t(node.outputs[i])] || is_remembered(node, i)) return false;
+        if (i >= layout.carried) continue;
+        if (kept[layout.operand + i]) return false;
+        asked.operands[layout.operand + i] = true;
       }
-      requests_[index] = results;
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        const std::size_t i = k - carried.operand;
-        const bool sum = k >= carried.operand && i < carried.count && results[i];
-        need(node, k, sum);
-      }
-      return true;
+      Request next = asked;
+      for (std::size_t k = 0; k < kept.size(); ++k) next.operands[k] = next.operands[k] && !kept[k];
+      extend(node, layout, next, kept);
+      if (next == asked) break;
+      asked = std::move(next);
     }
-    return false;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, asked.operands[k]);
+    requests_[index] = std::move(asked);
+    return true;
   }
 
-  // The request with what its rounds ask for in turn; none if it cannot be met.
-  std::optional<Flags> next_request(const Node& node, const Carried& carried,
-                                    const Flags& results) const {
-    Flags more = results;
+  // What the bodies ask for where the request is met.
+  void extend(const Node& node, const Layout& layout, Request& request, Flags& kept) const {
+    const Request met = request;
     for (const auto& [name, value] : node.attrs.items()) {
       const auto* body = std::get_if<GraphPtr>(&value);
       if (!body) continue;
-      const Values arguments = arguments_of(**body);
-      const bool condition = name == "condition";
       Commute inside(**body, replicas_);
-      const Flags wanted = condition ? Flags(1, false) : results;
-      if (!inside.trace(wanted, carried_arguments(arguments, carried, results))) return {};
-      for (std::size_t i = 0; i < carried.count; ++i) {
-        const Value argument = arguments[carried.argument + i];
-        if (argument != kNoValue && inside.is_summed(argument)) more[i] = true;
+      inside.trace(wanted_results(**body, name, met), given_arguments(**body, layout, met));
+      const Values arguments = arguments_of(**body);
+      for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::size_t operand = layout.operand_of(i);
+        if (operand == Layout::kNone || arguments[i] == kNoValue) continue;
+        if (inside.is_plain(arguments[i])) {
+          kept[operand] = true;
+          request.operands[operand] = false;
+        } else if (inside.is_summed(arguments[i]) && !kept[operand]) {
+          request.operands[operand] = true;
+          if (layout.is_carried(i)) request.results[i - layout.argument] = true;
+        }
       }
     }
-    for (std::size_t i = 0; i < carried.count; ++i) {
-      const bool needed = plain_[std::size_t(node.outputs[i])] || is_remembered(node, i);
-      if (more[i] && needed) return {};
-    }
-    return more;
-  }
-
-  static Values carried_arguments(const Values& arguments, const Carried& carried,
-                                  const Flags& results) {
-    Values chosen;
-    for (std::size_t i = 0; i < carried.count; ++i) {
-      const Value argument = arguments[carried.argument + i];
-      if (results[i] && argument != kNoValue) chosen.push_back(argument);
-    }
-    return chosen;
-  }
-
-  static bool is_read(const Graph& graph, Value value) {
-    if (std::ranges::find(graph.outputs, value) != graph.outputs.end()) return true;
-    return std::ranges::any_of(graph.nodes, [&](const Node& node) {
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        if (node.inputs[k] == value && node.op->reads(k)) return true;
-      }
-      return false;
-    });
   }
 
   // Whether the derivative of a loop reads what the variable was before each round.
@@ -247,14 +262,14 @@ class Commute {
     }
     if (is_wanted(node, plain_)) {
       const Value input = node.inputs.empty() ? kNoValue : node.inputs[0];
-      if (is_sum_over_replicas(node) && is_changed(graph_, input)) {
+      if (is_sum_over_replicas(node) && is_function_of_sums(graph_, input)) {
         rewrite_.replace(node.outputs[0], sum_[std::size_t(input)]);
       } else {
         rewrite_.copy(with_history(node));
       }
     }
     if (!is_wanted(node, summed_)) return;
-    if (changes_parts(graph_, node)) {
+    if (takes_parts(graph_, node)) {
       emit_function(node);
     } else {
       for (Value output : node.outputs) {
@@ -290,32 +305,29 @@ class Commute {
     return sum;
   }
 
-  void emit_control(const Node& node, const Flags& results) {
-    const Carried carried(node);
+  void emit_control(const Node& node, const Request& request) {
+    const Layout layout(node);
     Node fresh = with_history(node);
     for (const auto& [name, value] : node.attrs.items()) {
       if (!std::get_if<GraphPtr>(&value)) continue;
       const Graph body = fresh.attrs.graph(name);
-      const Flags wanted = name == "condition" ? Flags(1, false) : results;
-      Flags of_body(wanted.begin(), wanted.begin() + std::ptrdiff_t(body.outputs.size()));
+      const Flags wanted = wanted_results(body, name, request);
       Commute inside(body, replicas_);
-      inside.trace(of_body, carried_arguments(arguments_of(body), carried, results));
-      fresh.attrs.set(name, std::make_shared<const Graph>(inside.run(of_body)));
+      inside.trace(wanted, given_arguments(body, layout, request));
+      fresh.attrs.set(name, std::make_shared<const Graph>(inside.run(wanted)));
     }
     Values inputs;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const std::size_t i = k - carried.operand;
-      const bool sum = k >= carried.operand && i < carried.count && results[i];
-      inputs.push_back(sum ? sum_[std::size_t(node.inputs[k])] : rewrite_(node.inputs[k]));
+      const Value input = node.inputs[k];
+      inputs.push_back(request.operands[k] ? sum_[std::size_t(input)] : rewrite_(input));
     }
     const Values made = rewrite_.builder().apply(*node.op, inputs, fresh.attrs);
     rewrite_.to().nodes.back().location = node.location;
     for (std::size_t i = 0; i < made.size(); ++i) {
       const Value output = node.outputs[i];
       rewrite_.replace(output, made[i]);
-      if (summed_[std::size_t(output)]) {
-        sum_[std::size_t(output)] = results[i] ? made[i] : sum_of_leaf(output, node.location);
-      }
+      if (!summed_[std::size_t(output)]) continue;
+      sum_[std::size_t(output)] = request.results[i] ? made[i] : sum_of_leaf(output, node.location);
     }
   }
 
@@ -328,8 +340,8 @@ class Commute {
     if (found == requests_.end() || node.inputs[0] != loop->outputs.back()) return node;
     Node fresh = node;
     Graph body = node.attrs.graph("body");
-    for (std::size_t i = 0; i < Carried(*loop).count; ++i) {
-      if (found->second[i]) replicate_argument(body, i);
+    for (std::size_t i = 0; i < Layout(*loop).carried; ++i) {
+      if (found->second.results[i]) replicate_argument(body, i);
     }
     fresh.attrs.set("body", std::make_shared<const Graph>(std::move(body)));
     return fresh;
@@ -340,12 +352,12 @@ class Commute {
   const Graph& graph_;
   int replicas_;
   Rewriter rewrite_;
-  Flags plain_;                             // needed as they are
-  Flags summed_;                            // whose sum over the replicas is needed
-  Flags typed_;                             // whose type is
-  Flags given_;                             // arguments that are sums already
-  Values sum_;                              // in the new graph
-  std::map<std::int32_t, Flags> requests_;  // control nodes: which results are sums
+  Flags plain_;                               // needed as they are
+  Flags summed_;                              // whose sum over the replicas is needed
+  Flags typed_;                               // whose type is
+  Flags given_;                               // arguments that are sums already
+  Values sum_;                                // in the new graph
+  std::map<std::int32_t, Request> requests_;  // of control nodes
   bool moved_ = false;
 };
 
