@@ -22,6 +22,13 @@ static_assert(std::is_same_v<std::variant_alternative_t<5, AttrValue>, DType>);
 
 }  // namespace
 
+void check_arity(const OpDef& op, std::size_t operands) {
+  const int count = int(operands);
+  if (count >= op.min_arity && (op.max_arity < 0 || count <= op.max_arity)) return;
+  fail(ErrorKind::kType, op.name, "takes ", op.min_arity,
+       op.max_arity == op.min_arity ? "" : " or more", " operands: got ", count, ".");
+}
+
 Attrs complete_attrs(const OpDef& op, Attrs attrs) {
   Attrs result;
   for (const AttrSpec& spec : op.attrs) {
@@ -56,11 +63,7 @@ std::string InferArgs::shape_of(int operand) const {
 }
 
 Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs) {
-  const int count = int(inputs.size());
-  if (count < op.min_arity || (op.max_arity >= 0 && count > op.max_arity)) {
-    fail(ErrorKind::kType, op.name, "takes ", op.min_arity,
-         op.max_arity == op.min_arity ? "" : " or more", " operands: got ", count, ".");
-  }
+  check_arity(op, inputs.size());
   Node node;
   node.op = &op;
   node.inputs.assign(inputs.begin(), inputs.end());

@@ -49,5 +49,7 @@ class Builder {
 // The attributes with fallbacks filled in, in schema order; TypeError/ValueError for unknown,
 // missing or wrongly typed ones.
 Attrs complete_attrs(const OpDef& op, Attrs attrs);
+// TypeError unless the row takes so many operands.
+void check_arity(const OpDef& op, std::size_t operands);
 
 }  // namespace samegrad

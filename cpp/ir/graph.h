@@ -116,7 +116,8 @@ struct Graph {
 std::uint64_t hash_of(const Graph& graph);
 bool same_program(const Graph& a, const Graph& b);
 
-// ValueError if an operand is used before it is made, or a type is not what the op's rule says.
+// ValueError if a value is used before it is made, or if a type, a locality or what may differ
+// between replicas is not what the op's rule says, or if an attribute is missing.
 void verify(const Graph& graph);
 
 // Behind a type: ", rows", nothing for what is replicated.

@@ -1,33 +1,140 @@
+// What every graph must satisfy, whoever built or rewrote it.
+#include <set>
+
 #include "base/error.h"
+#include "ir/builder.h"
 #include "ir/graph.h"
 #include "ir/op_def.h"
+#include "ir/placement.h"
 
 namespace samegrad {
+namespace {
 
-void verify(const Graph& graph) {
-  std::vector<Symbol> symbols = graph.symbols;
-  std::vector<bool> made(graph.values.size(), false);
-  for (std::size_t i = 0; i < graph.values.size(); ++i) {
-    made[i] = graph.values[i].source != Source::kNode;
+bool differs(const ValueInfo& info) {
+  return info.placement != Placement::kReplicated;
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph)
+      : graph_(graph), symbols_(graph.symbols), made_(graph.values.size(), false) {}
+
+  void run() {
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) check_origin(v);
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) check_node(n);
+    for (Value output : graph_.outputs) check_made(output, "graph", "output");
+    check_writes();
   }
-  for (const Node& node : graph.nodes) {
+
+ private:
+  // Values of nodes are looked at with their nodes.
+  void check_origin(std::size_t v) {
+    const ValueInfo& info = graph_.values[v];
+    if (info.source == Source::kNode) return;
+    made_[v] = true;
+    const std::size_t size = info.source == Source::kArgument   ? graph_.arguments.size()
+                             : info.source == Source::kVariable ? graph_.variables.size()
+                                                                : graph_.constants.size();
+    check_value(info.index >= 0 && std::size_t(info.index) < size, "graph", "value %", v,
+                " comes from number ", info.index, " of ", size, ".");
+    if (info.source != Source::kConstant) return;
+    const Array& array = graph_.constants[std::size_t(info.index)];
+    check_value(array.dtype() == info.type.dtype && array.shape().rank() == info.type.shape.rank(),
+                "graph", "constant %", v, " is called ", to_string(info.type), ": it is ",
+                name_of(array.dtype()), " ", to_string(array.shape()), ".");
+  }
+
+  void check_made(Value value, std::string_view who, const char* what) const {
+    const bool exists = value >= 0 && std::size_t(value) < graph_.values.size();
+    check_value(exists, who, what, " %", value, " is not a value of the graph.");
+    check_value(made_[std::size_t(value)], who, what, " %", value, " is used before it is made.");
+  }
+
+  void check_node(std::size_t n) {
+    const Node& node = graph_.nodes[n];
     std::vector<ValueType> types;
     for (Value input : node.inputs) {
-      check_value(made[std::size_t(input)], node.op->name, "operand %", input,
-                  " is used before it is made.");
-      types.push_back(graph.type(input));
+      check_made(input, node.op->name, "operand");
+      types.push_back(graph_.type(input));
     }
-    const Inferred inferred = node.op->infer({*node.op, types, node.attrs, symbols});
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      ValueType expected = inferred.types[i];
-      const ValueType& actual = graph.type(node.outputs[i]);
-      // Re-running a rule that makes a symbol makes another one.
-      expected.batch.symbol = actual.batch.symbol;
-      check_value(expected == actual, node.op->name, "result %", node.outputs[i], " should be ",
-                  to_string(expected), " but is ", to_string(actual), ".");
-      made[std::size_t(node.outputs[i])] = true;
+    check_arity(*node.op, node.inputs.size());
+    check_attrs(node);
+    const Inferred inferred = node.op->infer({*node.op, types, node.attrs, symbols_});
+    check_value(inferred.types.size() == node.outputs.size(), node.op->name, "should have ",
+                inferred.types.size(), " results but has ", node.outputs.size(), ".");
+    check_value(inferred.locality == node.locality, node.op->name, "should be of locality ",
+                int(inferred.locality), " but is of ", int(node.locality), ".");
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) check_result(n, i, inferred);
+  }
+
+  // By name and kind: a number may be NaN.
+  void check_attrs(const Node& node) const {
+    const Attrs complete = complete_attrs(*node.op, node.attrs);
+    const auto &expected = complete.items(), &actual = node.attrs.items();
+    bool same = expected.size() == actual.size();
+    for (std::size_t i = 0; same && i < actual.size(); ++i) {
+      same = expected[i].first == actual[i].first &&
+             expected[i].second.index() == actual[i].second.index();
+    }
+    check_value(same, node.op->name, "attributes must be complete and in the order of the row.");
+  }
+
+  void check_result(std::size_t n, std::size_t i, const Inferred& inferred) {
+    const Node& node = graph_.nodes[n];
+    const Value output = node.outputs[i];
+    const std::string_view who = node.op->name;
+    check_value(output >= 0 && std::size_t(output) < graph_.values.size(), who, "result %", output,
+                " is not a value of the graph.");
+    const ValueInfo& info = graph_.values[std::size_t(output)];
+    check_value(info.source == Source::kNode && info.index == std::int32_t(n) &&
+                    info.result == std::int32_t(i) && !made_[std::size_t(output)],
+                who, "result %", output, " is said to come from elsewhere.");
+    ValueType expected = inferred.types[i];
+    // Re-running a rule that makes a symbol makes another one.
+    expected.batch.symbol = info.type.batch.symbol;
+    check_value(expected == info.type, who, "result %", output, " should be ", to_string(expected),
+                " but is ", to_string(info.type), ".");
+    // The other way round is only careful: a pass may have found the operand to be equal.
+    check_value(differs(info) || placement_of(graph_, node, inferred, i) == Placement::kReplicated,
+                who, "result %", output, " may differ between replicas, but is said to be equal.");
+    made_[std::size_t(output)] = true;
+  }
+
+  void check_writes() const {
+    std::set<const StateCell*> written;
+    for (const StateWrite& write : graph_.writes) {
+      check_value(write.cell != nullptr, "graph", "a write has no variable.");
+      const std::string& name = write.cell->name();
+      check_made(write.value, name, "assigned value");
+      check_value(written.insert(write.cell.get()).second, name, "is written twice.");
+      check_written(write);
     }
   }
+
+  // Where the graph reads the variable as well, its type is known.
+  void check_written(const StateWrite& write) const {
+    for (const ValueInfo& info : graph_.values) {
+      const bool same = info.source == Source::kVariable &&
+                        graph_.variables[std::size_t(info.index)].cell == write.cell;
+      if (!same) continue;
+      const ValueInfo& value = graph_.values[std::size_t(write.value)];
+      check_value(info.type.dtype == value.type.dtype && info.type.shape == value.type.shape,
+                  write.cell->name(), "is a variable of ", to_string(info.type),
+                  " and is assigned ", to_string(value.type), ".");
+      check_value(differs(info) || !differs(value), write.cell->name(),
+                  "is equal on all replicas and is assigned %", write.value, ", which may differ.");
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<Symbol> symbols_;
+  std::vector<bool> made_;
+};
+
+}  // namespace
+
+void verify(const Graph& graph) {
+  Verifier(graph).run();
 }
 
 }  // namespace samegrad

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/thresholds.h"
 #include "kernels/table.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -12,11 +13,6 @@ namespace samegrad {
 namespace {
 
 using Ints = std::vector<std::int64_t>;
-
-constexpr std::int64_t kBlock = 512;       // elements: a dozen registers fit into L1
-constexpr std::int64_t kPiece = 16 << 10;  // elements: what a thread takes at a time
-constexpr std::int64_t kParallel = 64 << 10;
-constexpr std::size_t kBlockBytes = kBlock * 8;
 
 // The attribute `code`: the number of temporary registers, of steps, the steps, the copies.
 struct Word {
@@ -61,13 +57,14 @@ void run_step(const std::int64_t* word, const Register* in, const Register& out,
 
 void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch) {
   const Code code(args.attrs.integers("code"));
-  const std::int64_t size = args.out[0].size();
+  const std::int64_t size = args.out[0].size(), block = thresholds().fused_block;
+  const std::size_t block_bytes = std::size_t(block) * 8;
   const Scratch::Frame frame(scratch);
   const std::size_t fixed = args.in.size() + args.out.size();
   const std::size_t count = fixed + std::size_t(code.temporaries());
   auto* registers = static_cast<Register*>(scratch.take(count * sizeof(Register)));
   auto* memory =
-      static_cast<std::byte*>(scratch.take(std::size_t(code.temporaries()) * kBlockBytes));
+      static_cast<std::byte*>(scratch.take(std::size_t(code.temporaries()) * block_bytes));
   for (std::size_t k = 0; k < fixed; ++k) {
     const View& view = k < args.in.size() ? args.in[k] : args.out[k - args.in.size()];
     const auto width = std::int64_t(size_of(view.dtype));
@@ -75,10 +72,10 @@ void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scr
     registers[k] = {view.as<std::byte>() + (moves ? begin * width : 0), width, moves ? 1 : 0};
   }
   for (std::size_t k = fixed; k < count; ++k) {
-    registers[k] = {memory + (k - fixed) * kBlockBytes, 0, 1};
+    registers[k] = {memory + (k - fixed) * block_bytes, 0, 1};
   }
-  for (std::int64_t at = begin; at < end; at += kBlock) {
-    const std::int64_t n = std::min(kBlock, end - at);
+  for (std::int64_t at = begin; at < end; at += block) {
+    const std::int64_t n = std::min(block, end - at);
     for (std::int64_t s = 0; s < code.steps(); ++s) {
       const std::int64_t* word = code.step(s);
       run_step(word, registers, registers[word[Word::kOut]], n);
@@ -96,12 +93,14 @@ void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scr
 void fused_kernel(const KernelArgs& args) {
   const std::int64_t size = args.out[0].size();
   if (size == 0) return;
-  if (!args.parallel || args.parallel->threads() == 1 || size < kParallel) {
+  if (!args.parallel || args.parallel->threads() == 1 ||
+      size < thresholds().parallel_fused_elements) {
     return run_range(args, 0, size, args.scratch);
   }
-  args.parallel->run((size + kPiece - 1) / kPiece, [&](std::int64_t i) {
+  const std::int64_t piece = thresholds().fused_piece;
+  args.parallel->run((size + piece - 1) / piece, [&](std::int64_t i) {
     Scratch scratch;
-    run_range(args, i * kPiece, std::min(size, (i + 1) * kPiece), scratch);
+    run_range(args, i * piece, std::min(size, (i + 1) * piece), scratch);
   });
 }
 

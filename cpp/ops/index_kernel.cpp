@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thresholds.h"
 #include "kernels/table.h"
 #include "tensor/tree.h"
 
@@ -170,9 +171,11 @@ class SegmentTree {
 // Calls f(first, last) for parts of [0, size), in parallel where there is enough to do.
 template <class F>
 void by_rows(const KernelArgs& args, std::int64_t size, std::int64_t bytes, const F& f) {
-  constexpr std::int64_t kWorthSplitting = 1 << 18;
-  if (!args.parallel || args.parallel->threads() < 2 || bytes < kWorthSplitting) return f(0, size);
-  const std::int64_t parts = std::min<std::int64_t>(size, 4 * args.parallel->threads());
+  const bool split =
+      args.parallel && args.parallel->threads() > 1 && bytes >= thresholds().parallel_segment_bytes;
+  if (!split) return f(0, size);
+  const std::int64_t parts =
+      std::min(size, thresholds().parts_per_thread * args.parallel->threads());
   args.parallel->run(parts, [&](std::int64_t p) { f(size * p / parts, size * (p + 1) / parts); });
 }
 

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/transpose.h"
@@ -89,12 +90,12 @@ void for_each_matrix(const Shape& a, const Shape& b, const Shape& y, const F& f)
 // Splits [0, rows) into parts that are whole tiles of every variant and runs them in parallel.
 template <class F>
 void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work, const F& f) {
-  constexpr std::int64_t kTile = 24, kWorthSplitting = 1 << 20;
-  if (!args.parallel || args.parallel->threads() < 2 || work < kWorthSplitting) {
+  constexpr std::int64_t kTile = 24;
+  if (!args.parallel || args.parallel->threads() < 2 || work < thresholds().parallel_product_work) {
     f(std::int64_t(0), rows);
     return;
   }
-  const std::int64_t parts = 4 * args.parallel->threads();
+  const std::int64_t parts = thresholds().parts_per_thread * args.parallel->threads();
   const std::int64_t height = ((rows + parts - 1) / parts + kTile - 1) / kTile * kTile;
   struct Context {
     const F& f;
@@ -171,10 +172,9 @@ class TreeProduct {
       return;
     }
     assert(!args_.accumulate);
-    // Small enough that a partial result per level of the tree stays in the second cache.
-    constexpr std::int64_t kBlockBytes = 1 << 14, kBlockColumns = 128;
-    const std::int64_t columns = std::min(c_.n, kBlockColumns);
-    const std::int64_t fitting = kBlockBytes / std::max<std::int64_t>(columns * item_, 1);
+    const std::int64_t columns = std::min(c_.n, thresholds().product_tree_columns);
+    const std::int64_t fitting =
+        thresholds().product_tree_bytes / std::max<std::int64_t>(columns * item_, 1);
     const std::int64_t height = std::clamp<std::int64_t>(fitting / 24 * 24, 24, c_.m + 24);
     const int levels = tree_levels(args_.examples, kLeafExamples);
     Scratch::Frame frame(args_.scratch);

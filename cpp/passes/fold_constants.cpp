@@ -1,11 +1,9 @@
+#include "base/thresholds.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {
 namespace {
-
-// Results larger than this are cheaper to make than to keep.
-constexpr std::int64_t kFoldedElements = 1024;
 
 bool is_pure(const OpDef& op) {
   constexpr std::uint32_t kFacts =
@@ -23,7 +21,8 @@ bool can_fold(const Graph& operands, const Values& inputs, const Graph& results,
   }
   for (Value output : node.outputs) {
     const ValueType& type = results.type(output);
-    if (type.batched() || type.shape.size() > kFoldedElements) return false;
+    // Large results are cheaper to make than to keep.
+    if (type.batched() || type.shape.size() > thresholds().folded_elements) return false;
   }
   return true;
 }

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <queue>
 
+#include "base/thresholds.h"
 #include "ops/fused.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {
 namespace {
-
-constexpr std::size_t kMostSteps = 48;  // of one fused node
 
 bool is_full(const Graph& graph, Value value, const ValueType& type) {
   const ValueType& own = graph.type(value);
@@ -125,7 +124,7 @@ class Groups {
     if (a == b) return;
     auto& first = members_[std::size_t(a)];
     auto& second = members_[std::size_t(b)];
-    if (first.size() + second.size() > kMostSteps) return;
+    if (first.size() + second.size() > std::size_t(thresholds().fused_operations)) return;
     if (has_detour(a, b) || has_detour(b, a)) return;
     for (std::int32_t node : second) group_[std::size_t(node)] = a;
     first.insert(first.end(), second.begin(), second.end());

@@ -28,7 +28,8 @@ Graph fuse_elementwise(Graph graph);
 // What no output and no variable needs goes.
 Graph eliminate_dead(Graph graph);
 
-// All that are switched on, in the order above; debug builds verify after each.
+// All that are switched on, in the order above; with SAMEGRAD_VERIFY=1, and where assertions are
+// on, the graph is verified after each.
 Graph run_passes(Graph graph, const PassOptions& options);
 
 }  // namespace samegrad

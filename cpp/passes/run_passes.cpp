@@ -1,10 +1,29 @@
+#include <cstdlib>
+#include <string_view>
+
+#include "base/error.h"
 #include "passes/commute_all_reduce.h"
 #include "passes/passes.h"
 
 namespace samegrad {
+namespace {
+
+// SAMEGRAD_VERIFY=1 checks the graph after each pass; builds with assertions always do.
+bool verifies() {
+  const char* set = std::getenv("SAMEGRAD_VERIFY");
+  const std::string_view text = set ? set : "";
+  check_value(text.empty() || text == "0" || text == "1", "SAMEGRAD_VERIFY",
+              "must be 0 or 1: got '", text, "'.");
+#ifdef NDEBUG
+  return text == "1";
+#else
+  return true;
+#endif
+}
+
+}  // namespace
 
 Graph run_passes(Graph graph, const PassOptions& options) {
-  graph = commute_all_reduce(std::move(graph));
   const struct {
     bool wanted;
     Graph (*pass)(Graph);
@@ -15,12 +34,14 @@ Graph run_passes(Graph graph, const PassOptions& options) {
       {options.fuse_elementwise, fuse_elementwise}, {options.fold_constants, fold_constants},
       {options.eliminate_common, eliminate_common}, {options.eliminate_dead, eliminate_dead},
   };
+  static const bool verifying = verifies();
+  if (verifying) verify(graph);
+  graph = commute_all_reduce(std::move(graph));
+  if (verifying) verify(graph);
   for (const auto& [wanted, pass] : passes) {
     if (!wanted) continue;
     graph = pass(std::move(graph));
-#ifndef NDEBUG
-    verify(graph);
-#endif
+    if (verifying) verify(graph);
   }
   return graph;
 }

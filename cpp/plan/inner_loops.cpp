@@ -1,16 +1,11 @@
 #include <algorithm>
 
+#include "base/thresholds.h"
 #include "plan/schedule.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
-
-// A result of one example larger than this leaves the cache before it is read if a tile of examples
-// is made of it first.
-constexpr std::int64_t kBigValueBytes = 24 << 10;
-// A longer stretch would take everything with it.
-constexpr std::int32_t kLongestStretch = 8;
 
 struct Range {
   std::int32_t first = -1, last = -1;  // positions in the loop
@@ -64,8 +59,10 @@ void form(Plan& plan, Loop& loop) {
   for (std::size_t v = 0; v < ranges.size(); ++v) {
     const bool in_tile = plan.storage[v] == Storage::kTile && plan.root[v] == Value(v);
     if (!in_tile || ranges[v].first < 0) continue;
-    const bool big = example_bytes(plan.graph.values[v].type) > kBigValueBytes;
-    if (big && ranges[v].last - ranges[v].first <= kLongestStretch) {
+    // A big result of one example leaves the cache before it is read if a tile of examples is made
+    // of it first; a long stretch would take everything with it.
+    const bool big = example_bytes(plan.graph.values[v].type) > thresholds().inner_loop_bytes;
+    if (big && ranges[v].last - ranges[v].first <= thresholds().inner_loop_stretch) {
       stretches.push_back({ranges[v].first, ranges[v].last + 1});
     }
   }

@@ -4,16 +4,11 @@
 #include <map>
 #include <tuple>
 
+#include "base/thresholds.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
-
-// A tree reduction with few rows and a big result (the gradient of a dense layer's kernel) would
-// move the result through the cache at every leaf: it runs after the loop, tile by tile of the
-// result.
-constexpr std::int64_t kBigTreeBytes = 32 << 10;
-constexpr std::int64_t kManyRows = 16;
 
 bool examples_come_first(const Graph& graph, const Node& node) {
   const auto first = [&](Value value) {
@@ -99,11 +94,14 @@ class Scheduler {
     return node.locality == Locality::kExample || !is_deferred(node);
   }
 
+  // A tree reduction with few rows and a big result (the gradient of a dense layer's kernel) would
+  // move the result through the cache at every leaf: it runs after the loop, tile by tile of the
+  // result.
   bool is_deferred(const Node& node) const {
     const Graph& graph = plan_.graph;
     if (!options_.defer_products) return false;
     const ValueType& result = graph.type(node.outputs[0]);
-    if (example_bytes(result) <= kBigTreeBytes) return false;
+    if (example_bytes(result) <= thresholds().deferred_bytes) return false;
     if (node.op->has(kScatters)) return true;
     std::int64_t rows = 1;
     for (Value input : node.inputs) {
@@ -113,7 +111,7 @@ class Scheduler {
       const std::int64_t columns = type.shape[type.shape.rank() - 1];
       rows = std::max(rows, example_size(type) / std::max<std::int64_t>(columns, 1));
     }
-    return rows < kManyRows;
+    return rows < thresholds().deferred_rows;
   }
 
   void emit_loops(std::int32_t level) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "runtime/executor.h"
@@ -11,9 +12,6 @@
 
 namespace samegrad {
 namespace {
-
-constexpr std::int64_t kBlock = 4096;  // elements: the stack of partial sums stays in L1
-constexpr std::int64_t kParallelElements = 65536;  // fewer are added faster by one thread
 
 struct Piece {
   const Node* node;
@@ -77,12 +75,14 @@ void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Contex
       continue;
     }
     const std::int64_t n = plan.graph.type(node.outputs[0]).shape.size();
-    for (std::int64_t begin = 0; begin < n; begin += kBlock) {
-      pieces.push_back({&node, begin, std::min(begin + kBlock, n)});
+    const std::int64_t block = thresholds().all_reduce_block;
+    for (std::int64_t begin = 0; begin < n; begin += block) {
+      pieces.push_back({&node, begin, std::min(begin + block, n)});
     }
     total += n * context.replicas();
   }
-  const ParallelFor& loops = total > kParallelElements ? parallel_loops() : serial_loops();
+  const ParallelFor& loops =
+      total > thresholds().parallel_all_reduce_elements ? parallel_loops() : serial_loops();
   loops.run(std::int64_t(pieces.size()),
             [&](std::int64_t i) { run_piece(plan, pieces[std::size_t(i)], context); });
 }

@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
+#include "base/thresholds.h"
 #include "plan/schedule.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
-namespace {
-
-// Below this many operations a loop is faster in one thread than it takes to wake another.
-constexpr double kParallelWork = 2e5;
-// Chunks per thread: enough to even out, few enough to keep partial sums small.
-constexpr std::int64_t kChunksPerThread = 4;
-
-}  // namespace
 
 int symbol_of_node(const Graph& graph, const Node& node) {
   for (const auto* values : {&node.outputs, &node.inputs}) {
@@ -126,8 +119,10 @@ void Context::make_chunks(std::size_t index) {
   const auto symbol = std::size_t(loop.symbol);
   const std::int64_t total =
       loop.varying ? facts_[0].global_examples[symbol] : facts_[0].local_examples[symbol];
-  binding.parallel = threads_ > 1 && layout.work * double(total) > kParallelWork;
-  const std::int64_t pieces = binding.parallel ? kChunksPerThread * threads_ : replicas;
+  binding.parallel =
+      threads_ > 1 && layout.work * double(total) > double(thresholds().parallel_loop_work);
+  const std::int64_t pieces =
+      binding.parallel ? thresholds().parts_per_thread * threads_ : replicas;
   binding.chunk_examples =
       std::max(layout.tile_examples, (total + pieces - 1) / std::max<std::int64_t>(pieces, 1));
   for (int r = 0; r < replicas; ++r) {

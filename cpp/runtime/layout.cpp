@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
+#include "base/thresholds.h"
 #include "plan/schedule.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
-
-// What the tiles of all live values may take together: about half of a typical L2.
-constexpr std::int64_t kTileBudget = 256 << 10;
-constexpr std::int64_t kMostTileExamples = 256;
 
 struct Piece {
   std::int64_t offset, bytes;
@@ -137,8 +134,8 @@ class Layouter {
       if (pieces_[v].first >= 0) example += example_bytes(plan_.graph.values[v].type);
     }
     const std::int64_t fitting =
-        std::clamp<std::int64_t>(kTileBudget / example, 4, kMostTileExamples);
-    layout_.tile_examples = fitting;
+        std::min(thresholds().tile_bytes / example, thresholds().tile_examples);
+    layout_.tile_examples = std::max(fitting, kLeafExamples);
   }
 
   void place_tiles() {

@@ -1,14 +1,12 @@
 // Nodes that run on whole replicas, and single ops for eager code.
 #include <algorithm>
 
+#include "base/thresholds.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 
 namespace samegrad {
 namespace {
-
-constexpr std::int64_t kParallelBytes = 1 << 20;  // smaller operands are not worth a second thread
-constexpr std::int64_t kBigBytes = 64 << 10;  // replicas with operands this large run side by side
 
 bool can_split(const Node& node, const std::vector<ValueType>& types) {
   if (node.locality != Locality::kExample) return false;
@@ -57,10 +55,11 @@ struct Whole {
   }
 
   void run(Scratch& scratch) const {
-    const bool split =
-        can_split(node, types) && loops.threads() > 1 && examples > 1 && bytes() > kParallelBytes;
+    const bool split = can_split(node, types) && loops.threads() > 1 && examples > 1 &&
+                       bytes() > thresholds().parallel_operation_bytes;
     if (!split) return call(views, examples, 0, scratch);
-    const std::int64_t parts = std::min<std::int64_t>(examples, loops.threads() * 4);
+    const std::int64_t parts =
+        std::min<std::int64_t>(examples, loops.threads() * thresholds().parts_per_thread);
     loops.run(parts, [&](std::int64_t i) {
       const std::int64_t begin = examples * i / parts, end = examples * (i + 1) / parts;
       std::vector<View> part;
@@ -79,7 +78,7 @@ void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& c
   const Node& node = plan.graph.nodes[std::size_t(index)];
   if (node.op->has(kAliases)) return;
   const NodeBinding& binding = context.node(index);
-  const bool big = binding.most_bytes > kBigBytes;
+  const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
   const ParallelFor& loops = big ? parallel_loops() : serial_loops();
   const auto run_copy = [&](std::int64_t r, Task& task) {
     const std::vector<View>& views = binding.views[std::size_t(r)];

@@ -1,0 +1,100 @@
+#include "base/thresholds.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace samegrad {
+namespace {
+
+constexpr const char* kVariable = "SAMEGRAD_THRESHOLDS";
+
+struct Named {
+  std::string_view name;
+  std::int64_t Thresholds::*member;
+};
+
+#define NAMED(member) \
+  { #member, &Thresholds::member }
+constexpr Named kTable[] = {
+    NAMED(folded_elements),
+    NAMED(fused_operations),
+    NAMED(deferred_bytes),
+    NAMED(deferred_rows),
+    NAMED(inner_loop_bytes),
+    NAMED(inner_loop_stretch),
+    NAMED(tile_bytes),
+    NAMED(tile_examples),
+    NAMED(parts_per_thread),
+    NAMED(fused_block),
+    NAMED(fused_piece),
+    NAMED(product_tree_bytes),
+    NAMED(product_tree_columns),
+    NAMED(all_reduce_block),
+    NAMED(parallel_loop_work),
+    NAMED(parallel_operation_bytes),
+    NAMED(parallel_replica_bytes),
+    NAMED(parallel_fused_elements),
+    NAMED(parallel_product_work),
+    NAMED(parallel_segment_bytes),
+    NAMED(parallel_all_reduce_elements),
+};
+#undef NAMED
+static_assert(sizeof(Thresholds) == std::size(kTable) * sizeof(std::int64_t), "each has a name");
+
+std::string names() {
+  std::string all;
+  for (const Named& named : kTable) all += (all.empty() ? "" : ", ") + std::string(named.name);
+  return all;
+}
+
+std::int64_t value_of(std::string_view digits) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  check_value(whole && value >= 1 && value <= std::int64_t(1) << 40, kVariable,
+              "values must be whole numbers from 1 to 2**40: got '", digits, "'.");
+  return value;
+}
+
+void set(Thresholds& thresholds, std::string_view item) {
+  const std::size_t equals = item.find('=');
+  check_value(equals != item.npos, kVariable, "must be a number for all, or name=number,…: got '",
+              item, "'.");
+  const std::string_view name = item.substr(0, equals);
+  for (const Named& named : kTable) {
+    if (named.name != name) continue;
+    thresholds.*named.member = value_of(item.substr(equals + 1));
+    return;
+  }
+  fail(ErrorKind::kValue, kVariable, "there is no threshold '", name, "'; there are ", names(),
+       ".");
+}
+
+}  // namespace
+
+Thresholds thresholds_from(std::string_view text) {
+  Thresholds result;
+  if (text.empty()) return result;
+  if (text.find('=') == text.npos) {
+    for (const Named& named : kTable) result.*named.member = value_of(text);
+    return result;
+  }
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    set(result, text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return result;
+}
+
+const Thresholds& thresholds() {
+  static const Thresholds result = [] {
+    const char* text = std::getenv(kVariable);
+    return thresholds_from(text ? text : "");
+  }();
+  return result;
+}
+
+}  // namespace samegrad

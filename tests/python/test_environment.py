@@ -1,0 +1,68 @@
+"""Settings that are read from the environment once, each in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import numpy as np
+import samegrad as tf
+
+x = tf.constant(np.linspace(-1, 1, 7 * 40 * 30).reshape(7, 40, 30).astype(np.float32))
+w = tf.Variable(np.linspace(-1, 1, 1800).reshape(30, 60).astype(np.float32))
+strategy = tf.distribute.MirroredStrategy(replicas=2)
+
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.nn.compute_average_loss(tf.reduce_mean(tf.nn.tanh(x @ w), axis=[1, 2]))
+    w.assign_sub(0.1 * tf.distribute.get_replica_context().all_reduce("SUM", tape.gradient(loss, w)))
+    return loss
+
+data = tf.data.Dataset.from_tensor_slices(x).batch(7)
+(batch,) = strategy.experimental_distribute_dataset(data)
+plan = strategy.explain(step, args=(batch,))
+strategy.run(step, args=(batch,))
+print(w.numpy().tobytes().hex())
+print(plan)
+"""
+
+
+def run(**environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_thresholds_change_the_plan_and_no_bit() -> None:
+    usual = run()
+    forced = run(SAMEGRAD_THRESHOLDS="inner_loop_bytes=1,deferred_bytes=1,parallel_loop_work=1")
+    all_of_them = run(SAMEGRAD_THRESHOLDS="1")
+    assert usual.returncode == forced.returncode == all_of_them.returncode == 0, forced.stderr
+    assert "one example at a time" in forced.stdout
+    assert "one example at a time" not in usual.stdout
+    bits = {done.stdout.splitlines()[0] for done in (usual, forced, all_of_them)}
+    assert len(bits) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tile=3", "there is no threshold 'tile'"),
+        ("tile_bytes=0", "values must be whole numbers from 1"),
+        ("tile_bytes=1e3", "values must be whole numbers from 1"),
+        ("tile_bytes", "values must be whole numbers"),
+        ("tile_bytes=1,tile_examples", "must be a number for all"),
+    ],
+)
+def test_a_threshold_that_makes_no_sense_is_an_error(text: str, message: str) -> None:
+    done = run(SAMEGRAD_THRESHOLDS=text)
+    assert done.returncode != 0
+    assert f"[SAMEGRAD_THRESHOLDS] {message}" in done.stderr
+
+
+def test_verification_takes_zero_or_one() -> None:
+    assert run(SAMEGRAD_VERIFY="0").returncode == run(SAMEGRAD_VERIFY="1").returncode == 0
+    assert "[SAMEGRAD_VERIFY] must be 0 or 1: got 'yes'" in run(SAMEGRAD_VERIFY="yes").stderr
