@@ -4,6 +4,7 @@
 #include "bind/bind.h"
 #include "bind/convert.h"
 #include "bind/look.h"
+#include "ir/placement.h"
 
 namespace py = pybind11;
 
@@ -96,6 +97,15 @@ void register_tensor(py::module_& m) {
       .def_property_readonly(
           "_varying",
           [](const Tensor& t) { return t.symbolic() && t.trace->program().varying(t.value); })
+      // Whether the sum of the replicas' values is rounded otherwise than what one device computes,
+      // and what it computes can be had beside them (rounds carry the one or the other).
+      .def_property_readonly("_function_of_sums",
+                             [](const Tensor& t) {
+                               if (!t.symbolic()) return false;
+                               const Graph& graph = t.trace->program();
+                               return is_function_of_sums(graph, t.value) &&
+                                      !comes_through_control(graph, t.value);
+                             })
       .def_property_readonly("_example_axis", &example_axis)
       // Whether the tape that is recording knows it: a copy of it would not get gradients.
       .def_property_readonly("_recorded",

@@ -1,6 +1,6 @@
 #include "ir/placement.h"
 
-#include <algorithm>
+#include <set>
 
 namespace samegrad {
 namespace {
@@ -72,6 +72,39 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
     return linear ? Placement::kPartial : Placement::kOwn;
   }
   return operands.rows ? of_rows(node, inferred, type) : Placement::kReplicated;
+}
+
+bool takes_parts(const Graph& graph, const Node& node) {
+  if (node.op->has(kControl)) return false;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    if (node.op->reads(k) && graph.placement(node.inputs[k]) == Placement::kPartial) return true;
+  }
+  return false;
+}
+
+bool is_function_of_sums(const Graph& graph, Value value) {
+  const Node* node = graph.producer(value);
+  if (!node || graph.placement(value) != Placement::kPartial) return false;
+  if (node->op->has(kAliases)) return is_function_of_sums(graph, node->inputs[0]);
+  return node->op->has(kControl) || takes_parts(graph, *node);
+}
+
+bool comes_through_control(const Graph& graph, Value value) {
+  std::set<Value> seen{value};
+  Values next{value};
+  while (!next.empty()) {
+    const Node* node = graph.producer(next.back());
+    next.pop_back();
+    if (!node) continue;
+    if (node->op->has(kControl)) return true;
+    for (std::size_t k = 0; k < node->inputs.size(); ++k) {
+      const bool part = graph.placement(node->inputs[k]) == Placement::kPartial;
+      if (part && node->op->reads(k) && seen.insert(node->inputs[k]).second) {
+        next.push_back(node->inputs[k]);
+      }
+    }
+  }
+  return false;
 }
 
 Placement joined(Placement a, Placement b) {

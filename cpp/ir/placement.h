@@ -16,4 +16,14 @@ Placement joined(Placement a, Placement b);
 // all replicas.
 bool is_linear_in_partial(const Graph& graph, const Node& node);
 
+// Whether the node, no control flow, reads a value that is partial.
+bool takes_parts(const Graph& graph, const Node& node);
+
+// Whether the value is partial and more than one sum over the examples in some shape: adding it up
+// over the replicas rounds otherwise than the function of the sums that one device computes.
+bool is_function_of_sums(const Graph& graph, Value value);
+
+// Whether branches or rounds had a part in a value that is partial.
+bool comes_through_control(const Graph& graph, Value value);
+
 }  // namespace samegrad

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "passes/commute_all_reduce.h"
 #include "passes/passes.h"
 
 namespace samegrad {
@@ -34,6 +35,8 @@ Graph run_passes(Graph graph, const PassOptions& options) {
       {options.eliminate_common, eliminate_common}, {options.eliminate_dead, eliminate_dead},
   };
   static const bool verifying = verifies();
+  if (verifying) verify(graph);
+  graph = commute_all_reduce(std::move(graph));
   if (verifying) verify(graph);
   for (const auto& [wanted, pass] : passes) {
     if (!wanted) continue;

@@ -51,12 +51,16 @@ bool Trace::looks() const {
 
 Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) const {
   Rewriter rewrite(graph_);
+  Known usable;
   for (const auto& [known, arrays] : looked_) {
     if (graph_.values[std::size_t(known)].source != Source::kNode) continue;
+    // How the all-reduce of a part adds depends on what it is made of.
+    if (graph_.placement(known) == Placement::kPartial) continue;
+    usable[known] = arrays;
     arguments.push_back(arrays);
     rewrite.replace(known, rewrite.to().add_argument(graph_.type(known), graph_.placement(known)));
   }
-  copy_needed(rewrite, needed_nodes(graph_, {value}, looked_));
+  copy_needed(rewrite, needed_nodes(graph_, {value}, usable));
   rewrite.to().outputs = {rewrite(value)};
   return std::move(rewrite.to());
 }

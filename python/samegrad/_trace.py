@@ -80,14 +80,15 @@ class TracedProgram:
                     trace.let_look(_core.Arguments(args, kwargs))
                 self._result = fn(*traced_args, **traced_kwargs)
                 self._result = map_structure(_as_output, self._result)
+                leaves = [leaf for leaf in flatten(self._result) if _is_output(leaf)]
+                outputs = [_tensor_of(leaf) for leaf in leaves]
+                totals = _add_totals(leaves)
         finally:
             trace.exit()
-        leaves = [leaf for leaf in flatten(self._result) if _is_output(leaf)]
-        outputs = [_tensor_of(leaf) for leaf in leaves]
         for leaf, share in zip(leaves, check_trace(trace, outputs), strict=True):
             if isinstance(leaf, TracedValue):
                 leaf.share = share
-        self._step = trace.finish(outputs, OPTIONS, numbers_change)
+        self._step = trace.finish(outputs + totals, OPTIONS, numbers_change)
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
 
@@ -101,22 +102,34 @@ class TracedProgram:
         if self._requirements:
             check_all(self._requirements)
         if isinstance(self._result, Tensor):
-            return _leave(self._result, outputs[0])
+            return _leave(self._result, outputs[0], outputs)
         values = iter(outputs)
         # map_structure visits dicts by sorted keys, as flatten does.
         return map_structure(
-            lambda leaf: _leave(leaf, next(values)) if _is_output(leaf) else leaf, self._result
+            lambda leaf: _leave(leaf, next(values), outputs) if _is_output(leaf) else leaf,
+            self._result,
         )
 
 
-def _leave(leaf: Any, value: Any) -> Any:
+def _add_totals(leaves: list[Any]) -> list[Tensor]:
+    """What `Strategy.reduce` will want of results that a sum of their parts does not give."""
+    totals: list[Tensor] = []
+    for leaf in leaves:
+        if isinstance(leaf, TracedPerReplica) and leaf.tensor._function_of_sums:
+            leaf.total_at = len(leaves) + len(totals)
+            totals.append(_core.ops.all_reduce(leaf.tensor, op="sum"))
+    return totals
+
+
+def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
     if not isinstance(leaf, TracedValue):
         return PerReplica(tuple(value)) if isinstance(value, list) else value
     # What is equal on all replicas is a value of run all the same: one part per replica.
     parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
     if isinstance(leaf, TracedLocalResults):
         return tuple(parts)
-    return PerReplica(tuple(parts), leaf.share)
+    total = None if leaf.total_at is None else outputs[leaf.total_at]
+    return PerReplica(tuple(parts), leaf.share, total)
 
 
 def _as_output(value: Any) -> Any:

@@ -17,13 +17,15 @@ class PerReplica:
     """
 
     _is_per_replica = True
-    __slots__ = ("_parts", "share")
+    __slots__ = ("_parts", "share", "total")
 
-    def __init__(self, values: Any, share: bool = False) -> None:
+    def __init__(self, values: Any, share: bool = False, total: Tensor | None = None) -> None:
         # A tuple, or rows of one batch (`_core.RowParts`), which become tensors when somebody
         # looks at them: the engine's steps take them as they are.
         self._parts = values if isinstance(values, _core.RowParts) else tuple(values)
         self.share = share  # each is a replica's share of the mean over the global batch
+        # Over the replicas, where adding up the parts rounds otherwise than one device does.
+        self.total = total
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -47,12 +49,13 @@ class PerReplica:
 class TracedValue:
     """Inside a traced function: one symbolic tensor that stands for all replicas' values."""
 
-    __slots__ = ("share", "tensor", "tensor_replicas")
+    __slots__ = ("share", "tensor", "tensor_replicas", "total_at")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
         self.tensor_replicas = 0  # of the trace, once it leaves it
         self.share = False  # of the mean over the global batch, as far as the trace shows
+        self.total_at: int | None = None  # which output of the program is `PerReplica.total`
 
 
 class TracedPerReplica(TracedValue):

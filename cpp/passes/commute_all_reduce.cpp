@@ -1,0 +1,373 @@
+// all_reduce(f(sums)) becomes f(all_reduce(sums)) for a linear f whose coefficients are equal on
+// all replicas. On the right stands, to the bit, what one device computes of its sums; on the left
+// f rounds each replica's part, and the sum of two trees is no tree. A replicated value beside a
+// sum (a regulariser's share) is taken as often as there are replicas, which is exact for 2^j.
+#include "passes/commute_all_reduce.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/placement.h"
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace samegrad {
+namespace {
+
+using Flags = std::vector<bool>;
+
+bool is_sum_over_replicas(const Node& node) {
+  const AttrValue* how = node.attrs.find("op");
+  return node.op->has(kCollective) && !node.op->exchange && how &&
+         *how == AttrValue(std::string("sum"));
+}
+
+Values arguments_of(const Graph& graph) {
+  Values values(graph.arguments.size(), kNoValue);
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    const ValueInfo& info = graph.values[v];
+    if (info.source == Source::kArgument) values[std::size_t(info.index)] = Value(v);
+  }
+  return values;
+}
+
+void replicate_argument(Graph& graph, std::size_t index) {
+  graph.arguments[index].placement = Placement::kReplicated;
+  const Value value = arguments_of(graph)[index];
+  graph.values[std::size_t(value)].placement = Placement::kReplicated;
+}
+
+// How the operands and results of a control node are the arguments and results of its bodies.
+struct Layout {
+  std::size_t carried = 0;                    // results that are arguments again in the next round
+  std::size_t argument = 0, operand = 0;      // of the first of them
+  std::size_t outer_argument, outer_operand;  // of the first value that bodies read from outside
+
+  explicit Layout(const Node& node) {
+    if (const AttrValue* variables = node.attrs.find("variables")) {
+      carried = outer_argument = outer_operand = std::size_t(std::get<std::int64_t>(*variables));
+    } else if (node.attrs.find("body")) {
+      carried = node.outputs.size();
+      argument = node.attrs.graph("body").arguments.size() - carried;
+      operand = 1;
+      outer_operand = 1 + carried;
+      outer_argument = argument - (node.inputs.size() - outer_operand);
+    } else {  // branches
+      outer_argument = 0;
+      outer_operand = 1;
+    }
+  }
+
+  bool is_carried(std::size_t at) const { return at >= argument && at < argument + carried; }
+  // The operand that the argument is at first; kNone: what comes out of a history.
+  static constexpr std::size_t kNone = std::size_t(-1);
+  std::size_t operand_of(std::size_t at) const {
+    if (is_carried(at)) return at - argument + operand;
+    return at >= outer_argument ? at - outer_argument + outer_operand : kNone;
+  }
+};
+
+// Which results of a control node are to be sums over the replicas, and which operands are.
+struct Request {
+  Flags results, operands;
+  bool operator==(const Request&) const = default;
+};
+
+// Of a body: the arguments whose operands are sums.
+Values given_arguments(const Graph& body, const Layout& layout, const Request& request) {
+  const Values arguments = arguments_of(body);
+  Values given;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::size_t operand = layout.operand_of(i);
+    const bool sum = operand != Layout::kNone && request.operands[operand];
+    if (sum && arguments[i] != kNoValue) given.push_back(arguments[i]);
+  }
+  return given;
+}
+
+// Of a body: the results that are to be sums.
+Flags wanted_results(const Graph& body, std::string_view name, const Request& request) {
+  if (name == "condition") return Flags(1, false);
+  return Flags(request.results.begin(),
+               request.results.begin() + std::ptrdiff_t(body.outputs.size()));
+}
+
+bool is_read(const Graph& graph, Value value) {
+  if (std::ranges::find(graph.outputs, value) != graph.outputs.end()) return true;
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.inputs[k] == value && node.op->reads(k)) return true;
+    }
+    return false;
+  });
+}
+
+class Commute {
+ public:
+  Commute(const Graph& graph, int replicas)
+      : graph_(graph),
+        replicas_(replicas),
+        rewrite_(graph),
+        plain_(graph.values.size(), false),
+        summed_(graph.values.size(), false),
+        typed_(graph.values.size(), false),
+        given_(graph.values.size(), false),
+        sum_(graph.values.size(), kNoValue) {}
+
+  // What is needed of which values, for results that are to be sums over the replicas where asked
+  // for, out of arguments that are given as such.
+  void trace(const Flags& results, const Values& given) {
+    for (Value value : given) given_[std::size_t(value)] = true;
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      (results[i] ? summed_ : plain_)[std::size_t(graph_.outputs[i])] = true;
+    }
+    for (const StateWrite& write : graph_.writes) plain_[std::size_t(write.value)] = true;
+    for (std::size_t n = graph_.nodes.size(); n-- > 0;) trace_back(std::int32_t(n));
+  }
+  bool moved() const { return moved_; }
+  bool is_plain(Value value) const { return plain_[std::size_t(value)]; }
+  bool is_summed(Value value) const { return summed_[std::size_t(value)]; }
+
+  Graph run(const Flags& results) {
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+      if (given_[v]) replicate_argument(rewrite_.to(), std::size_t(graph_.values[v].index));
+    }
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+      if (graph_.values[v].source == Source::kNode || !summed_[v]) continue;
+      sum_[v] = given_[v] ? rewrite_(Value(v)) : sum_of_leaf(Value(v), -1);
+    }
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) emit(std::int32_t(n));
+    Graph made = rewrite_.finish();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i]) made.outputs[i] = sum_[std::size_t(graph_.outputs[i])];
+    }
+    return made;
+  }
+
+ private:
+  // ---- what is needed ----
+
+  bool is_wanted(const Node& node, const Flags& values) const {
+    return std::ranges::any_of(node.outputs, [&](Value v) { return values[std::size_t(v)]; });
+  }
+
+  void trace_back(std::int32_t index) {
+    const Node& node = graph_.nodes[std::size_t(index)];
+    if (holds(node, kSideEffect)) plain_[std::size_t(node.outputs[0])] = true;
+    // The type of a value is that of its sum as well.
+    for (Value output : node.outputs) {
+      const auto v = std::size_t(output);
+      if (typed_[v] && !summed_[v]) plain_[v] = true;
+    }
+    if (is_wanted(node, summed_)) trace_sum(index);
+    if (!is_wanted(node, plain_)) return;
+    if (is_sum_over_replicas(node) && is_function_of_sums(graph_, node.inputs[0])) {
+      summed_[std::size_t(node.inputs[0])] = moved_ = true;
+    } else if (!requests_.count(index)) {
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, false);
+    }
+  }
+
+  void need(const Node& node, std::size_t k, bool sum) {
+    const bool typed = !node.op->reads(k) && !node.op->has(kRandomOp);
+    (typed ? typed_ : sum ? summed_ : plain_)[std::size_t(node.inputs[k])] = true;
+  }
+
+  void trace_sum(std::int32_t index) {
+    const Node& node = graph_.nodes[std::size_t(index)];
+    if (node.op->has(kControl) && request(index)) return;
+    if (!takes_parts(graph_, node)) {  // a sum itself
+      for (Value output : node.outputs) plain_[std::size_t(output)] = true;
+      return;
+    }
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, takes_sum_of(node, k));
+  }
+
+  bool takes_sum_of(const Node& node, std::size_t k) const {
+    if (!node.op->reads(k)) return false;
+    if (graph_.placement(node.inputs[k]) == Placement::kPartial) return true;
+    return node.op->scaling == Scaling::kSum && (node.op->scaled >> k & 1u);
+  }
+
+  // Whether branches or rounds can give sums over the replicas in place of parts.
+  bool request(std::int32_t index) {
+    const Node& node = graph_.nodes[std::size_t(index)];
+    const Layout layout(node);
+    Request asked{{}, Flags(node.inputs.size(), false)};
+    for (Value output : node.outputs) {
+      asked.results.push_back(summed_[std::size_t(output)] && graph_.varying(output));
+    }
+    // Operands that bodies need as they are stay so, and rounds ask for more results in turn.
+    Flags kept(node.inputs.size(), false);
+    while (true) {
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+        if (!asked.results[i]) continue;
+        if (plain_[std::size_t(node.outputs[i])] || is_remembered(node, i)) return false;
+        if (i >= layout.carried) continue;
+        if (kept[layout.operand + i]) return false;
+        asked.operands[layout.operand + i] = true;
+      }
+      Request next = asked;
+      for (std::size_t k = 0; k < kept.size(); ++k) next.operands[k] = next.operands[k] && !kept[k];
+      extend(node, layout, next, kept);
+      if (next == asked) break;
+      asked = std::move(next);
+    }
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, asked.operands[k]);
+    requests_[index] = std::move(asked);
+    return true;
+  }
+
+  // What the bodies ask for where the request is met.
+  void extend(const Node& node, const Layout& layout, Request& request, Flags& kept) const {
+    const Request met = request;
+    for (const auto& [name, value] : node.attrs.items()) {
+      const auto* body = std::get_if<GraphPtr>(&value);
+      if (!body) continue;
+      Commute inside(**body, replicas_);
+      inside.trace(wanted_results(**body, name, met), given_arguments(**body, layout, met));
+      const Values arguments = arguments_of(**body);
+      for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::size_t operand = layout.operand_of(i);
+        if (operand == Layout::kNone || arguments[i] == kNoValue) continue;
+        if (inside.is_plain(arguments[i])) {
+          kept[operand] = true;
+          request.operands[operand] = false;
+        } else if (inside.is_summed(arguments[i]) && !kept[operand]) {
+          request.operands[operand] = true;
+          if (layout.is_carried(i)) request.results[i - layout.argument] = true;
+        }
+      }
+    }
+  }
+
+  // Whether the derivative of a loop reads what the variable was before each round.
+  bool is_remembered(const Node& node, std::size_t variable) const {
+    if (!node.attrs.find("variables")) return false;
+    for (const Node& reader : graph_.nodes) {
+      if (!reader.op->has(kControl) || reader.inputs[0] != node.outputs.back()) continue;
+      // Of the round as it was, only what its derivative needs.
+      const Graph body = eliminate_dead(reader.attrs.graph("body"));
+      if (is_read(body, arguments_of(body)[variable])) return true;
+    }
+    return false;
+  }
+
+  // ---- the new graph ----
+
+  void emit(std::int32_t index) {
+    const Node& node = graph_.nodes[std::size_t(index)];
+    if (const auto found = requests_.find(index); found != requests_.end()) {
+      return emit_control(node, found->second);
+    }
+    if (is_wanted(node, plain_)) {
+      const Value input = node.inputs.empty() ? kNoValue : node.inputs[0];
+      if (is_sum_over_replicas(node) && is_function_of_sums(graph_, input)) {
+        rewrite_.replace(node.outputs[0], sum_[std::size_t(input)]);
+      } else {
+        rewrite_.copy(with_history(node));
+      }
+    }
+    if (!is_wanted(node, summed_)) return;
+    if (takes_parts(graph_, node)) {
+      emit_function(node);
+    } else {
+      for (Value output : node.outputs) {
+        if (!summed_[std::size_t(output)]) continue;
+        sum_[std::size_t(output)] = sum_of_leaf(output, node.location);
+      }
+    }
+    for (Value output : node.outputs) {
+      if (rewrite_(output) == kNoValue) rewrite_.replace(output, sum_[std::size_t(output)]);
+    }
+  }
+
+  void emit_function(const Node& node) {
+    Values inputs;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Value input = node.inputs[k];
+      inputs.push_back(takes_sum_of(node, k) ? sum_[std::size_t(input)] : rewrite_(input));
+    }
+    const Values made = rewrite_.builder().apply(*node.op, inputs, node.attrs);
+    rewrite_.to().nodes.back().location = node.location;
+    for (std::size_t i = 0; i < made.size(); ++i) sum_[std::size_t(node.outputs[i])] = made[i];
+  }
+
+  Value sum_of_leaf(Value value, std::int32_t location) {
+    Builder& b = rewrite_.builder();
+    Value sum;
+    if (graph_.varying(value)) {
+      sum = b("all_reduce", {rewrite_(value)});
+    } else {
+      sum = b("mul", {rewrite_(value), b.number(graph_.type(value).dtype, replicas_)});
+    }
+    rewrite_.to().nodes.back().location = location;
+    return sum;
+  }
+
+  void emit_control(const Node& node, const Request& request) {
+    const Layout layout(node);
+    Node fresh = with_history(node);
+    for (const auto& [name, value] : node.attrs.items()) {
+      if (!std::get_if<GraphPtr>(&value)) continue;
+      const Graph body = fresh.attrs.graph(name);
+      const Flags wanted = wanted_results(body, name, request);
+      Commute inside(body, replicas_);
+      inside.trace(wanted, given_arguments(body, layout, request));
+      fresh.attrs.set(name, std::make_shared<const Graph>(inside.run(wanted)));
+    }
+    Values inputs;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Value input = node.inputs[k];
+      inputs.push_back(request.operands[k] ? sum_[std::size_t(input)] : rewrite_(input));
+    }
+    const Values made = rewrite_.builder().apply(*node.op, inputs, fresh.attrs);
+    rewrite_.to().nodes.back().location = node.location;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const Value output = node.outputs[i];
+      rewrite_.replace(output, made[i]);
+      if (!summed_[std::size_t(output)]) continue;
+      sum_[std::size_t(output)] = request.results[i] ? made[i] : sum_of_leaf(output, node.location);
+    }
+  }
+
+  // A node that reads the history of a loop whose variables are sums now.
+  Node with_history(const Node& node) const {
+    if (!node.op->has(kControl) || node.inputs.empty()) return node;
+    const Node* loop = graph_.producer(node.inputs[0]);
+    if (!loop || !loop->op->has(kControl) || !node.attrs.find("body")) return node;
+    const auto found = requests_.find(std::int32_t(loop - graph_.nodes.data()));
+    if (found == requests_.end() || node.inputs[0] != loop->outputs.back()) return node;
+    Node fresh = node;
+    Graph body = node.attrs.graph("body");
+    for (std::size_t i = 0; i < Layout(*loop).carried; ++i) {
+      if (found->second.results[i]) replicate_argument(body, i);
+    }
+    fresh.attrs.set("body", std::make_shared<const Graph>(std::move(body)));
+    return fresh;
+  }
+
+  using GraphPtr = std::shared_ptr<const Graph>;
+
+  const Graph& graph_;
+  int replicas_;
+  Rewriter rewrite_;
+  Flags plain_;                               // needed as they are
+  Flags summed_;                              // whose sum over the replicas is needed
+  Flags typed_;                               // whose type is
+  Flags given_;                               // arguments that are sums already
+  Values sum_;                                // in the new graph
+  std::map<std::int32_t, Request> requests_;  // of control nodes
+  bool moved_ = false;
+};
+
+}  // namespace
+
+Graph commute_all_reduce(Graph graph) {
+  const Flags none(graph.outputs.size(), false);
+  Commute commute(graph, graph.replicas);
+  commute.trace(none, {});
+  return commute.moved() ? commute.run(none) : graph;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,12 @@
+// The rewrite that the bits of replicas stand on: no option switches it off.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace samegrad {
+
+// An all-reduce of a linear function of sums becomes the function of their all-reduces, in branches
+// and rounds too.
+Graph commute_all_reduce(Graph graph);
+
+}  // namespace samegrad
