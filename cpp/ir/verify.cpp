@@ -10,10 +10,6 @@
 namespace samegrad {
 namespace {
 
-bool differs(const ValueInfo& info) {
-  return info.placement != Placement::kReplicated;
-}
-
 class Verifier {
  public:
   explicit Verifier(const Graph& graph)

@@ -150,7 +150,7 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
       const State state = tree.at(first.trees[t], tree.whole());
       tree.kernel().finish({node.attrs, tree.state, state, {&result, 1}});
     }
-    if (call.check_finite) check_finite(plan.graph, node, result, first.replica);
+    if (call.check_finite) check_finite(call.locations, node, result, first.replica);
   }
 }
 
