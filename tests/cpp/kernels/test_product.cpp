@@ -22,7 +22,7 @@ std::vector<Sizes> all_sizes() {
   sizes.push_back({97, 385, 33});
   sizes.push_back({1, 1600, 64});
   for (const std::int64_t k : {4096, 4097, 8192, 8193, 13000, 20481}) {
-    sizes.push_back({any_of(1, 120), k, any_of(1, 40)});
+    sizes.push_back({any_of(1, 12), k, any_of(1, 40)});
   }
   return sizes;
 }
