@@ -6,7 +6,8 @@
 
 namespace samegrad {
 
-// Raised with every change below (or of how they are used) that changes bits; checkpoints record it.
+// Raised with every change below (or of how they are used) that changes bits; checkpoints record
+// it.
 inline constexpr int kOrderOfAddition = 2;
 
 // ---- over examples: the tree ----

@@ -14,7 +14,9 @@ void register_runtime(py::module_& m) {
   m.attr("__version__") = SAMEGRAD_VERSION;
   m.def(
       "isa", [] { return std::string(kernels().isa); }, "The instruction-set variant in use.");
-  m.attr("ORDER_OF_ADDITION") = kOrderOfAddition;
+  m.def(
+      "order_of_addition", [] { return kOrderOfAddition; },
+      "The number of the order in which everything is added.");
   m.def("isa_supported", &isa_variants_supported);
   m.def("thread_count", &thread_count);
   m.def("set_thread_count", &set_thread_count, py::arg("threads"));

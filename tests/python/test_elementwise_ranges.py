@@ -15,7 +15,8 @@ from samegrad import _core
 Wide = np.longdouble
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": np.negative, "abs": np.abs, "sign": lambda x: np.where(x == 0, x, np.sign(x)), "square": np.square, "sqrt": np.sqrt,
+    "neg": np.negative, "abs": np.abs, "sign": lambda x: np.where(x == 0, x, np.sign(x)),
+    "square": np.square, "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x, "exp": np.exp,
     "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sin": np.sin, "cos": np.cos,
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
@@ -96,9 +97,7 @@ def check(name: str, got: Any, exact: Any, units: float, where: Any) -> None:
         bad = ~(close | same | near_end)
         bad |= (rounded == 0) & (got == 0) & (exact == 0) & (np.signbit(got) != np.signbit(rounded))
     at = np.flatnonzero(bad)
-    assert at.size == 0, [
-        (name, *(w[i] for w in where), got[i], rounded[i]) for i in at[:6]
-    ]
+    assert at.size == 0, [(name, *(w[i] for w in where), got[i], rounded[i]) for i in at[:6]]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

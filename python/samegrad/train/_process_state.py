@@ -35,22 +35,18 @@ def _check_isa(written: str) -> None:
     )
 
 
-def _order_of_addition() -> int:
-    return int(_core.ORDER_OF_ADDITION)
-
-
 def _check_order(written: int) -> None:
-    if int(written) == _core.ORDER_OF_ADDITION:
+    if int(written) == _core.order_of_addition():
         return
     warnings.warn(
         f"[checkpoint] it was written under order of addition {written}: got "
-        f"{_core.ORDER_OF_ADDITION} here, so further steps agree with those of that version within "
-        "rounding, not to the bit; install it to have the same bits.",
+        f"{_core.order_of_addition()} here, so further steps agree with those of that version "
+        "within rounding, not to the bit; install it to have the same bits.",
         stacklevel=4,
     )
 
 
 register_provider("random_state", _random_state, _restore_random_state)
 register_provider("isa", _core.isa, _check_isa)
-register_provider("order_of_addition", _order_of_addition, _check_order, absent=1)
+register_provider("order_of_addition", _core.order_of_addition, _check_order, absent=1)
 register_provider("samegrad_version", lambda: _core.__version__)

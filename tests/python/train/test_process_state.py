@@ -102,10 +102,19 @@ def test_a_checkpoint_of_another_order_of_addition_is_restored_with_a_warning(
     tmp_path, monkeypatch
 ) -> None:
     checkpoint = tf.train.Checkpoint(w=np.ones(2))
-    monkeypatch.setattr(_core, "ORDER_OF_ADDITION", _core.ORDER_OF_ADDITION - 1)
     path = checkpoint.save(tmp_path / "ckpt")
-    monkeypatch.undo()
-    providers = _storage.load(path)[1]["providers"]
-    assert providers["order_of_addition"] == _core.ORDER_OF_ADDITION - 1
+    order = _core.order_of_addition()
+    assert _storage.load(path)[1]["providers"]["order_of_addition"] == order
+    monkeypatch.setattr(_core, "order_of_addition", lambda: order + 1)
     with pytest.warns(UserWarning, match="order of addition"):
+        checkpoint.restore(path)
+
+
+def test_a_checkpoint_that_names_no_order_of_addition_is_of_the_first(tmp_path) -> None:
+    checkpoint = tf.train.Checkpoint(w=np.ones(2))
+    providers = sys.modules["samegrad.train.checkpoint"]._providers  # type: ignore[attr-defined]
+    known = providers.pop("order_of_addition")
+    path = checkpoint.save(tmp_path / "ckpt")
+    providers["order_of_addition"] = known
+    with pytest.warns(UserWarning, match="order of addition 1"):
         checkpoint.restore(path)

@@ -1,0 +1,157 @@
+// What the tests of products share: operands, the chain of their contract, convolutions.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "base/order.h"
+#include "check.h"
+#include "kernels/dispatch.h"
+
+namespace samegrad {
+
+inline std::mt19937 generator(20240607);
+
+inline std::int64_t any_of(std::int64_t low, std::int64_t high) {
+  return std::uniform_int_distribution<std::int64_t>(low, high)(generator);
+}
+
+// A heap block of exactly this size, its data one element off any alignment.
+template <class T>
+struct Block {
+  std::vector<T> store;
+  explicit Block(std::int64_t n) : store(static_cast<std::size_t>(n) + 1) {
+    for (T& value : store) {
+      if constexpr (std::is_floating_point_v<T>) {
+        value = static_cast<T>(std::normal_distribution<double>()(generator));
+      } else {
+        value = static_cast<T>(generator() * 0x9E3779B97F4A7C15u);
+      }
+    }
+  }
+  T* data() { return store.data() + 1; }
+  const T* data() const { return store.data() + 1; }
+  T& operator[](std::int64_t i) { return data()[i]; }
+  const T& operator[](std::int64_t i) const { return data()[i]; }
+  std::int64_t size() const { return static_cast<std::int64_t>(store.size()) - 1; }
+};
+
+struct Scratch {
+  std::vector<std::byte> store;
+  explicit Scratch(std::size_t bytes) : store(bytes) {}
+  void* data() { return store.data(); }
+};
+
+template <class T>
+bool same_bits(const Block<T>& a, const Block<T>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(T)) == 0;
+}
+
+// One link of the chain, as the variant does it.
+struct Chain {
+  bool fused;
+  explicit Chain(const KernelTable& table) : fused(std::string_view(table.isa) > "x86-64-v2") {}
+
+  // Products `0 … count`, each a pair of factors, as one chain or several; `sum` is where it goes
+  // on.
+  template <class T, class Factors>
+  T contract(std::int64_t count, const Factors& factors, T sum = 0) const {
+    if (count > kContractionBlock) {
+      const T joined = join<T>(0, count, factors);
+      return goes_on(sum) ? sum + joined : joined;
+    }
+    for (std::int64_t i = 0; i < count; ++i) add(factors(i).first, factors(i).second, sum);
+    return sum;
+  }
+  template <class T>
+  static bool goes_on(T sum) {
+    return sum != T(0);
+  }
+  template <class T, class Factors>
+  T join(std::int64_t first, std::int64_t count, const Factors& factors) const {
+    if (count <= kContractionBlock) {
+      T sum = 0;
+      for (std::int64_t i = first; i < first + count; ++i) {
+        add(factors(i).first, factors(i).second, sum);
+      }
+      return sum;
+    }
+    const std::int64_t blocks = (count + kContractionBlock - 1) / kContractionBlock;
+    const std::int64_t half = tree_split(blocks) * kContractionBlock;
+    return join<T>(first, half, factors) + join<T>(first + half, count - half, factors);
+  }
+
+  template <class T>
+  void add(T a, T b, T& sum) const {
+    if (fused) {
+      sum = std::fma(a, b, sum);
+    } else {
+      const volatile T product = a * b;  // no contraction, whatever this file is compiled with
+      sum = product + sum;
+    }
+  }
+};
+
+template <class T>
+T finish(T sum, const Epilogue& epilogue, std::int64_t column) {
+  if (epilogue.bias != nullptr) sum = sum + static_cast<const T*>(epilogue.bias)[column];
+  if (epilogue.activation == Activation::kRelu && sum < 0) sum = 0;
+  return sum;
+}
+
+template <class F>
+void for_each_variant(F&& f) {
+  for (const std::string& name : isa_variants_supported()) f(load_kernels(name));
+}
+
+// f(table, kernels, a value of the type) for every variant and both floating types.
+template <class F>
+void for_each_kernel(F&& f) {
+  for_each_variant([&](const KernelTable& table) {
+    f(table, *table.product(DType::kFloat32), float());
+    f(table, *table.product(DType::kFloat64), double());
+  });
+}
+
+template <class T>
+Scratch packed(const ProductKernels& p, const T* b, std::int64_t k, std::int64_t n,
+               std::int64_t ldb, bool transposed = false) {
+  Scratch result(p.packed_bytes(k, n));
+  p.pack(b, k, n, ldb, transposed, result.data());
+  return result;
+}
+
+// visit(input pixel, output pixel, tap) for every pair that meets, in the order (output, tap).
+template <class F>
+void for_each_meeting(const WindowGeometry& g, const F& visit) {
+  for (std::int64_t o = 0; o < g.out_pixels(); ++o) {
+    for (std::int64_t tap = 0; tap < g.window_height * g.window_width; ++tap) {
+      const std::int64_t y = o / g.out_width * g.stride_height - g.pad_top + tap / g.window_width;
+      const std::int64_t x = o % g.out_width * g.stride_width - g.pad_left + tap % g.window_width;
+      if (y < 0 || y >= g.in_height || x < 0 || x >= g.in_width) continue;
+      visit(y * g.in_width + x, o, tap);
+    }
+  }
+}
+
+template <class T>
+Block<T> filled(std::int64_t n, T value) {
+  Block<T> block(n);
+  std::fill_n(block.data(), n, value);
+  return block;
+}
+
+template <class T>
+void run_conv2d(const ProductKernels& p, const WindowGeometry& g, const Block<T>& x,
+                const Block<T>& filter, const Epilogue& epilogue, Block<T>& y) {
+  Scratch form = packed(p, filter.data(), g.patch_size(), g.out_channels, g.out_channels);
+  Scratch scratch(p.conv2d_scratch_bytes(g));
+  p.conv2d(g, x.data(), form.data(), y.data(), &epilogue, scratch.data());
+}
+
+}  // namespace samegrad
