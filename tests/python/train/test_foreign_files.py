@@ -12,6 +12,7 @@ import crafting
 import numpy as np
 import pytest
 
+import samegrad as tf
 from samegrad.train import (
     Checkpoint,
     CheckpointManager,
@@ -227,6 +228,20 @@ def test_a_provider_that_cannot_take_its_value_changes_nothing(tmp_path, provide
     assert root.w.tolist() == [0, 0]
     assert root.save_counter == 1
     assert _core.random_state().seed == before
+
+
+@pytest.mark.parametrize("name", ["position", "epoch", "seed"])
+@pytest.mark.parametrize("value", [-1, 0.5, 2**63, 10**30])
+def test_a_place_in_the_data_that_cannot_be_changes_nothing(tmp_path, name, value):
+    iterator = iter(tf.data.Dataset.range(9))
+    next(iterator)
+    path = Path(Checkpoint(data=iterator).save(tmp_path / "ckpt"))
+    values = json.loads((path / "manifest.json").read_text())["values"]
+    change_manifest(path, values={**values, "values": {**values["values"], f"data/{name}": value}})
+    root = Checkpoint(data=iter(tf.data.Dataset.range(9)), w=np.zeros(1))
+    with pytest.raises(ValueError, match=rf"^\[checkpoint\] .*{name} must be a whole number"):
+        root.restore(path)
+    assert int(next(root.data)) == 0
 
 
 @pytest.mark.parametrize(("stored", "present"), [("3", 3), (3, "3"), (True, 3), (1.5, False)])
