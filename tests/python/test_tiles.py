@@ -59,7 +59,9 @@ def results(
     return [value.numpy() for value in tf.nest.flatten(function(*given))]
 
 
-def check(step: Callable[..., Any], operands: tuple[np.ndarray, ...], op: str, expected: Any) -> None:
+def check(
+    step: Callable[..., Any], operands: tuple[np.ndarray, ...], op: str, expected: Any
+) -> None:
     """Against NumPy (or eager code), and bit by bit without inner loops and in threads."""
     got = results(step, operands, op)
     for mine, theirs in zip(got, expected, strict=True):

@@ -121,7 +121,8 @@ void add_to(const Array& x, const Array& y) {
 
 TEST("a leaf too long for one chain adds products of single examples") {
   const std::int64_t rows = kContractionBlock / kLeafExamples + 1;
-  const Array a = filled(DType::kFloat64, {3 * rows, 5}), b = filled(DType::kFloat64, {3 * rows, 7});
+  const Array a = filled(DType::kFloat64, {3 * rows, 5}),
+              b = filled(DType::kFloat64, {3 * rows, 7});
   const Array x = filled(DType::kFloat64, {3 * rows, 3, 3, 2});
   const Array dy = filled(DType::kFloat64, {3 * rows, 2, 2, 4});
   const Operand like = fixed({2, 2, 2, 4}, DType::kFloat64);
