@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ Step = Callable[..., Any]
 
 def split(shares: tuple[int, ...]) -> list[np.ndarray]:
     bounds = np.cumsum([0, *shares])
-    return [DATA[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [DATA[a:b] for a, b in itertools.pairwise(bounds)]
 
 
 def distributed(strategy: Any, parts: list[np.ndarray]) -> Any:
