@@ -63,18 +63,17 @@ bool size_holds(const std::string& relation, std::int64_t a, std::int64_t b) {
 
 // Arithmetic on sizes of a trace: numbers, and symbols as shapes hold them.
 void register_sizes(py::module_& m) {
-  py::module_ sizes = m.def_submodule("sizes", "Arithmetic on sizes while a function is traced.");
-  sizes.def("known", [](std::int64_t dim) { return !is_symbolic(dim); });
-  sizes.def("add",
-            [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) + size(b)); });
-  sizes.def("sub",
-            [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) - size(b)); });
-  sizes.def("mul",
-            [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) * size(b)); });
-  sizes.def("floordiv", &size_quotient);
-  sizes.def("holds", &size_holds, py::arg("relation"), py::arg("a"), py::arg("b"));
+  m.def("size_known", [](std::int64_t dim) { return !is_symbolic(dim); });
+  m.def("size_add",
+        [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) + size(b)); });
+  m.def("size_sub",
+        [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) - size(b)); });
+  m.def("size_mul",
+        [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) * size(b)); });
+  m.def("size_floordiv", &size_quotient);
+  m.def("size_holds", &size_holds, py::arg("relation"), py::arg("a"), py::arg("b"));
   // The number at hand; the program is bound to it from now on.
-  sizes.def("bind", [](std::int64_t dim) { return bound_size(symbols(), "Dim", size(dim)); });
+  m.def("size_bind", [](std::int64_t dim) { return bound_size(symbols(), "Dim", size(dim)); });
 }
 
 }  // namespace

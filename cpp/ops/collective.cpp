@@ -12,41 +12,52 @@
 namespace samegrad {
 namespace {
 
+// The operand as one of the same shape on all replicas; `axis` may differ.
+ValueType equal_shapes(const InferArgs& args, int axis, const char* remedy) {
+  ValueType type = args.in[0];
+  const auto traced = traced_counts(args.symbols);
+  for (int i = 0; i < type.shape.rank(); ++i) {
+    if (i == axis) continue;
+    const Size size = size_along(args, type, i);
+    for (const auto& counts : traced) {
+      check_value(size.value(counts) == size.value(traced[0]), args.op.name,
+                  "replicas have different numbers of examples, which decide axis ", i, " (shape ",
+                  args.shape_of(0), " on replica 0): got ", size.value(traced[0]), " and ",
+                  size.value(counts), "; ", remedy);
+    }
+    type.shape[i] = fixed_size(args, size);
+    if (type.batch.axis == i) type.batch = {};
+  }
+  return type;
+}
+
 Inferred all_reduce_rule(const InferArgs& args) {
   const std::string& op = args.attrs.string("op");
   check_value(op == "sum" || op == "mean", args.op.name, "op must be 'sum' or 'mean': got '", op,
               "'.");
   check_dtype(args, 0, op == "mean" ? kFloats : kNumbers);
-  // Replicas may have different numbers of examples; elements are added only where they do not.
-  return {{fixed_type(args, args.in[0])}, Locality::kWhole};
+  const ValueType x = equal_shapes(args, -1, "reduce that axis first, or use all_gather.");
+  return {{x}, Locality::kWhole};
 }
 
 // Every replica's result is made of every replica's operand, so the adjoint is the same op.
 Values all_reduce_vjp(const VjpArgs& args) {
-  return cotangents(
-      call("all_reduce", Expr(args.b, args.ct[0]), {{"op", args.attrs.string("op")}}));
+  const Expr x(args.b, args.in[0]);
+  const Expr sum = call("all_reduce", Expr(args.b, args.ct[0]), {{"op", args.attrs.string("op")}});
+  return cotangents(sum.type() == x.type() ? sum : call("reshape_like", sum, x));
 }
 
 int gather_axis(const InferArgs& args, const ValueType& x) {
   const std::int64_t axis = args.attrs.integer("axis");
   check_value(axis >= 0 && axis < x.shape.rank(), args.op.name, "axis must lie in [0, ",
               x.shape.rank(), "): got ", axis, ".");
-  check_value(!x.batched() || x.batch.axis == int(axis), args.op.name, "examples lie along axis ",
-              x.batch.axis, " (shape ", args.shape_of(0),
-              "), and replicas may have different numbers of them: got axis ", axis,
-              "; gather along the examples.");
   return int(axis);
 }
 
 Inferred all_gather_rule(const InferArgs& args) {
-  ValueType y = args.in[0];
-  const int axis = gather_axis(args, y);
+  const int axis = gather_axis(args, args.in[0]);
+  ValueType y = equal_shapes(args, axis, "gather along the examples.");
   const std::int64_t replicas = args.attrs.integer("replicas");
-  for (int i = 0; i < y.shape.rank(); ++i) {
-    if (i != axis && is_symbolic(y.shape[i])) {
-      y.shape[i] = fixed_size(args, size_along(args, y, i));
-    }
-  }
   if (!y.batched() && !is_symbolic(y.shape[axis])) {
     y.shape[axis] *= replicas;
     return {{y}, Locality::kWhole};

@@ -218,7 +218,8 @@ CountTerms CountWalk::product(std::int32_t index, const std::vector<std::size_t>
   const double part = 1.0 / graph_.replicas;
   CountTerms result = one({});
   for (std::size_t k : scaled) {
-    const bool ambiguous = may_mean(node.inputs[k], part);
+    const Value factor = node.inputs[k];
+    const bool ambiguous = may_mean(factor, part) || may_mean(factor, graph_.replicas);
     CountTerms next;
     for (const CountTerm& a : result.terms) {
       for (const CountTerm& b : operand(index, k).terms) {

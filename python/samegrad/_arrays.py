@@ -230,7 +230,7 @@ def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int 
         )
     before = (slice(None),) * axis
     bounds = itertools.accumulate(sizes, initial=0)
-    return [x[(*before, slice(a, b))] for a, b in itertools.pairwise(bounds)]
+    return [x[before + (slice(a, b),)] for a, b in itertools.pairwise(bounds)]  # noqa: RUF005
 
 
 def _is_rest(size: int | Dim) -> bool:

@@ -104,7 +104,7 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     first, last = (0, start) if limit is None else (start, limit)
     sizes = [_size_or(n) for n in (first, last, delta)]
     if _sizes.dim_in(sizes) is not None:
-        return _range_of_sizes(*sizes, dtype)
+        return _range_of_sizes(sizes, dtype)
     numbers = [n.numpy() if isinstance(n, Tensor) else n for n in (first, last, delta)]
     if dtype is None:  # the widest of the bounds': the numbers may be none
         dtypes = {convert_to_tensor(n)._dtype for n in numbers}
@@ -118,7 +118,8 @@ def _size_or(number: Any) -> Any:
     return dims[0] if dims is not None and len(dims) == 1 else number
 
 
-def _range_of_sizes(first: Any, last: Any, delta: Any, dtype: DTypeLike | None) -> Tensor:
+def _range_of_sizes(bounds: list[Any], dtype: DTypeLike | None) -> Tensor:
+    first, last, delta = bounds
     if not isinstance(delta, int) or not all(isinstance(n, int | Dim) for n in (first, last)):
         raise TypeError(
             "[range] bounds that follow from the number of examples go with whole numbers: got "

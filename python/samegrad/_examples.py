@@ -62,7 +62,7 @@ def examples_axis(tensor: Tensor) -> int | None:
 
 
 def reshape_sizes(tensor: Tensor) -> list[int]:
-    """The sizes as the row `reshape` takes them: -2 for the axis of the examples, symbols for others.
+    """The sizes as the row `reshape` takes them: -2 for the axis of the examples.
 
     Example:
         >>> reshape_sizes(as_examples([[1.0, 2.0]]))

@@ -38,7 +38,7 @@ def _relative(tensor: Tensor, part: Any, parts: list[Any], place: int) -> Any:
 
 
 def _from_end(tensor: Tensor, bound: Any, axis: int, at_end: Any) -> Any:
-    """n - 1 of an axis of size n is -1; n itself is the end."""
+    """N - 1 of an axis of size n is -1; n itself is the end."""
     if isinstance(bound, Tensor) and bound._symbolic:
         dims = dims_of(bound)
         bound = dims[0] if dims and not bound._rank else bound

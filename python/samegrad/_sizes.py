@@ -14,7 +14,8 @@ from samegrad import _core
 from samegrad._tensor import Dim, Tensor, code_of, dims_of
 
 _ops = _core.ops
-Sizes = list["int | Dim"]
+# Numbers and dims.
+Sizes = list[Any]
 
 
 def sizes_of(shape: Any) -> Sizes:
@@ -30,7 +31,7 @@ def sizes_of(shape: Any) -> Sizes:
     return [size_of(entry) for entry in entries]
 
 
-def size_of(entry: Any) -> int | Dim:
+def size_of(entry: Any) -> Any:
     """One size: a number, a dim, or a tensor of one."""
     if isinstance(entry, Tensor):
         dims = dims_of(entry)

@@ -70,6 +70,4 @@ def test_rows_given_by_a_function_have_the_bits_of_a_dataset(replicas: int) -> N
 
     given = strategy.run(summed, (part(X), part(Y)))
     for a, b in zip(given, strategy.run(summed, batch), strict=True):
-        same_bits(
-            strategy.experimental_local_results(a), strategy.experimental_local_results(b)
-        )
+        same_bits(strategy.experimental_local_results(a), strategy.experimental_local_results(b))

@@ -174,9 +174,10 @@ def elements_of(x: Tensor, axes: tuple[int, ...], of_all_replicas: bool) -> Tens
     """
     place = examples_axis(x)
     if of_all_replicas and any(x._shape[a] is None and a != place for a in axes):
-        return all_reduce_sum(_ops.size_of(x, axes=axes))  # type: ignore[no-any-return]
+        total: Tensor = all_reduce_sum(_ops.size_of(x, axes=axes))
+        return total
     count = _ops.global_size_of if of_all_replicas else _ops.size_of
-    return count(x, axes=axes)  # type: ignore[no-any-return]
+    return count(x, axes=axes)
 
 
 def all_reduce_sum(value: Any) -> Any:
