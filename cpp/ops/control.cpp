@@ -52,7 +52,7 @@ Inferred cond_rule(const InferArgs& args) {
 }
 
 // Operands: the loop variables, then what condition and body read. Results: the variables after the
-// loop and a handle of what they were before each round, for the derivative.
+// loop and a handle of their history (what they were before each round), for the derivative.
 Inferred while_rule(const InferArgs& args) {
   const Graph& condition = args.attrs.graph("condition");
   const Graph& body = args.attrs.graph("body");
@@ -70,15 +70,56 @@ Inferred while_rule(const InferArgs& args) {
   return inferred;
 }
 
-// Operands: the handle, the cotangents of the variables, zeros for the operands' gradients, then
-// the operands after the variables. Results: gradients of variables, then of the operands.
-Inferred while_grad_rule(const InferArgs& args) {
+// Operands: histories, the variables, then what the body reads. Results: the variables after the
+// rounds, their history and those that the rounds make.
+Inferred replay_rule(const InferArgs& args) {
   const Graph& body = args.attrs.graph("body");
+  const auto count = std::size_t(args.attrs.integer("variables"));
   Inferred inferred{types_of(body, body.outputs)};
   for (Value output : body.outputs) {
     inferred.varying.push_back(args.attrs.flag("varying") || body.varying(output));
   }
+  inferred.types.resize(count);
+  inferred.varying.resize(count);
+  const std::size_t results = count + 1 + args.attrs.integers("yields").size();
+  inferred.types.resize(results, ValueType{DType::kInt64, {}, {}});
+  inferred.varying.resize(results, false);
   return inferred;
+}
+
+Inferred add_histories_rule(const InferArgs& args) {
+  return {{args.in[0]}, Locality::kWhole, {false}};
+}
+
+OpDef add_histories_row() {
+  OpDef op;
+  op.name = "add_histories";
+  op.doc = "The sum of two histories, round by round.";
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"x", "y"};
+  op.traits = kControl | kBackward | kKeepsRounds;
+  op.infer = add_histories_rule;
+  return op;
+}
+
+// Under an eager tape: what a compiled step gave on several replicas. The tape keeps its operands
+// and results; no graph is built with it.
+OpDef run_on_replicas_row() {
+  OpDef op;
+  op.name = "run_on_replicas";
+  op.doc = "The results of a step on several replicas.";
+  op.min_arity = 0;
+  op.max_arity = -1;
+  op.operands = {"xs"};
+  op.traits = kBackward;
+  op.infer = [](const InferArgs&) { return Inferred{}; };
+  op.vjp = [](const VjpArgs&) -> Values {
+    fail(ErrorKind::kNotImplemented, "GradientTape.gradient",
+         "the target comes from strategy.run on several replicas, and the tape is outside of it; "
+         "use the tape inside the function that strategy.run is given, or make tape and run part "
+         "of one samegrad.function.");
+  };
+  return op;
 }
 
 OpDef control_row(const char* name, const char* doc, std::vector<AttrSpec> attrs,
@@ -99,7 +140,7 @@ OpDef control_row(const char* name, const char* doc, std::vector<AttrSpec> attrs
 }  // namespace
 
 std::vector<OpDef> control_ops() {
-  return {
+  std::vector<OpDef> rows = {
       control_row("cond", "The results of one of two graphs.",
                   {{"true_branch", AttrKind::kGraph, "Run where the condition holds."},
                    {"false_branch", AttrKind::kGraph, "Run elsewhere."}},
@@ -110,8 +151,21 @@ std::vector<OpDef> control_ops() {
                    {"variables", AttrKind::kInteger, "How many operands are variables."},
                    {"maximum", AttrKind::kInteger, "Rounds at most; -1: any number."}},
                   while_rule),
-      control_row("while_loop_grad", "The rounds of a loop backwards.",
-                  {{"body", AttrKind::kGraph, "The derivative of one round."}}, while_grad_rule)};
+      control_row("replay", "The rounds of a loop once more, with what it kept of them.",
+                  {{"body", AttrKind::kGraph,
+                    "One round: entries, variables and operands to new "
+                    "variables and new entries."},
+                   {"variables", AttrKind::kInteger, "How many operands are variables."},
+                   {"entries", AttrKind::kIntegers, "Values in a round's entry, per history."},
+                   {"yields", AttrKind::kIntegers, "The same of the histories it makes."},
+                   {"forward", AttrKind::kFlag, "From the first round to the last."}},
+                  replay_rule)};
+  for (OpDef& row : rows) {
+    if (row.name != "cond") row.traits |= kKeepsRounds;
+  }
+  rows.push_back(add_histories_row());
+  rows.push_back(run_on_replicas_row());
+  return rows;
 }
 
 }  // namespace samegrad
