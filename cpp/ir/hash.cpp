@@ -34,6 +34,10 @@ bool same_value(const ValueInfo& a, const ValueInfo& b) {
          a.placement == b.placement;
 }
 
+bool same_state(const StateWrite& a, const StateWrite& b) {
+  return a.cell == b.cell && a.value == b.value;
+}
+
 using GraphPtr = std::shared_ptr<const Graph>;
 
 // Bodies of control flow are compared by what they compute.
@@ -87,13 +91,15 @@ std::uint64_t hash_of(const Graph& graph) {
 
 bool same_program(const Graph& a, const Graph& b) {
   return a.replicas == b.replicas && a.outputs == b.outputs && a.symbols == b.symbols &&
+         all_same(a.calls, b.calls,
+                  [](const CallRange& x, const CallRange& y) {
+                    return x.begin == y.begin && x.end == y.end;
+                  }) &&
          all_same(a.values, b.values, same_value) && all_same(a.nodes, b.nodes, same_node) &&
          all_same(a.constants, b.constants, same_constant) &&
          all_same(a.variables, b.variables,
                   [](const StateRead& x, const StateRead& y) { return x.cell == y.cell; }) &&
-         all_same(a.writes, b.writes, [](const StateWrite& x, const StateWrite& y) {
-           return x.cell == y.cell && x.value == y.value;
-         });
+         all_same(a.writes, b.writes, same_state) && all_same(a.rereads, b.rereads, same_state);
 }
 
 }  // namespace samegrad

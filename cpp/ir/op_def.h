@@ -28,6 +28,8 @@ enum Trait : std::uint32_t {
   kControl = 1u << 9,      // runs the graphs among its attributes
   kSpread = 1u << 10,      // one number everywhere: the operand, or the attribute "value"
   kScatters = 1u << 11,    // most of a big result is zeros: adding up parts costs more than itself
+  // Results after the first attribute("variables") are histories of rounds.
+  kKeepsRounds = 1u << 12,
 };
 
 enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType, kGraph };

@@ -5,6 +5,7 @@
 #include <list>
 
 #include "base/error.h"
+#include "passes/rewrite.h"
 #include "train/random_state.h"
 
 namespace samegrad {
@@ -99,14 +100,27 @@ std::vector<std::vector<Array>> Step::look(const std::vector<std::vector<Array>>
   return executable_.run(call);
 }
 
-std::vector<std::vector<Array>> Step::run(const std::vector<std::vector<Array>>& arguments,
-                                          bool check_finite) {
+std::vector<std::vector<Array>> Step::repeat(const std::vector<std::vector<Array>>& arguments,
+                                             bool check_finite, std::uint64_t number) {
+  Call call = call_of(arguments);
+  call.check_finite = check_finite;
+  call.step = number;
+  return executable(check_finite).run(call);
+}
+
+const Graph& Step::pure() {
+  std::call_once(pure_once_, [this] { pure_ = without_effects(program_); });
+  return pure_;
+}
+
+Step::Result Step::run_numbered(const std::vector<std::vector<Array>>& arguments,
+                                bool check_finite) {
   Call call = call_of(arguments);
   call.check_finite = check_finite;
   std::atomic_ref<std::uint64_t> counter(random_state().step);
   if (plan().has_random) call.step = counter.fetch_add(1);
   try {
-    return executable(check_finite).run(call);
+    return {executable(check_finite).run(call), call.step};
   } catch (...) {
     // A step that fails changes nothing: unless other threads went on, its number is used again.
     std::uint64_t next = call.step + 1;

@@ -121,12 +121,12 @@ Tensor Trace::tensor(Value value) {
     result.trace = shared_from_this();
     return result;
   }
-  auto known = arrays_.find(value);
-  if (known == arrays_.end()) {
-    const ValueInfo& info = graph_.values[std::size_t(value)];
-    known = arrays_.emplace(value, graph_.constants[std::size_t(info.index)]).first;
+  std::optional<Array> array = array_of(value);
+  if (!array) {
+    materialize({value});
+    array = array_of(value);
   }
-  result.array = known->second;
+  result.array = *std::move(array);
   result.type.shape = result.array.shape();
   result.recorded = weak_from_this();
   return result;
@@ -141,9 +141,9 @@ Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs)
   }
   Values outputs = Builder::apply(op, inputs, std::move(attrs));
   Node& node = graph_.nodes.back();
-  const bool at_once = mode_ == Mode::kEager;
-  if (locate && !node.derivative && (!at_once || check_numerics)) node.location = location();
-  if (at_once) execute(node);
+  const bool eager = mode_ == Mode::kEager;
+  if (locate && !node.derivative && (!eager || check_numerics)) node.location = location();
+  if (eager && deferred_ == 0 && !node.op->has(kControl)) execute(node);
   return outputs;
 }
 
@@ -180,7 +180,7 @@ void Trace::execute(const Node& node) {
 
 Value Trace::read(const std::shared_ptr<Variable>& variable) {
   const auto known = state_.find(variable.get());
-  if (known != state_.end()) {
+  if (known != state_.end() && is_current(*variable, known->second)) {
     std::vector<Value>& reads = reads_[variable.get()];
     if (!reads.empty() && reads.back() == known->second) return known->second;
     // The value of a written variable is a source of its own: no gradient flows into the write.
@@ -205,6 +205,11 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
   }
   reads_[variable.get()].push_back(value);
   return state_[variable.get()] = value;
+}
+
+// In eager code whoever writes gives the variable a new array, as this trace holds the old one.
+bool Trace::is_current(Variable& variable, Value value) const {
+  return mode_ == Mode::kGraph || arrays_.at(value).raw() == variable.components()[0].raw();
 }
 
 void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
@@ -244,7 +249,11 @@ Graph Trace::finish(std::vector<Value> outputs) {
   looked_.clear();
   graph_.outputs = std::move(outputs);
   for (const auto& [variable, written] : touched_) {
-    if (written) graph_.writes.push_back({variable, state_[variable.get()]});
+    if (!written) continue;
+    graph_.writes.push_back({variable, state_[variable.get()]});
+    for (Value read : reads_[variable.get()]) {
+      if (graph_.producer(read)) graph_.rereads.push_back({variable, read});
+    }
   }
   return std::move(graph_);
 }
