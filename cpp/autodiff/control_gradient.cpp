@@ -1,7 +1,10 @@
 #include "autodiff/control_gradient.h"
 
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
 #include "autodiff/gradient.h"
-#include "base/error.h"
 #include "ir/placement.h"
 
 namespace samegrad {
@@ -22,10 +25,12 @@ Value zeros_like(Builder& b, Value value) {
   return b("full_like", {value}, {{"value", 0.0}});
 }
 
-// Gradients of Σ targets · seeds for the sources inside a graph; zeros where nothing flows.
-Values dense_gradient(Builder& b, const Values& targets, const Values& seeds,
-                      const Values& sources) {
-  Values gradients = gradient(b, targets, seeds, sources, [](std::int32_t) { return true; });
+// Gradients of Σ targets · seeds for the sources inside a graph, added to their sums; zeros where
+// nothing flows.
+Values dense_gradient(Builder& b, const Values& targets, const Values& seeds, const Values& sources,
+                      const Values& sums) {
+  Values gradients = gradient(
+      b, targets, seeds, sources, [](std::int32_t) { return true; }, sums);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (gradients[i] == kNoValue) gradients[i] = zeros_like(b, sources[i]);
   }
@@ -38,22 +43,29 @@ Values pick(const Values& from, const std::vector<std::size_t>& places) {
   return picked;
 }
 
-// A branch of operands and cotangents to gradients of the operands `sources`.
+// A branch of operands, cotangents and sums (absent: none yet) to gradients of the operands
+// `sources`.
 GraphPtr branch_gradient(const Graph& branch, const std::vector<std::size_t>& targets,
                          const std::vector<Placement>& placements,
-                         const std::vector<std::size_t>& sources) {
+                         const std::vector<std::size_t>& sources,
+                         const std::vector<std::optional<ValueInfo>>& sums) {
   auto graph = std::make_shared<Graph>(branch);
   const Values outputs = pick(branch.outputs, targets);
   Values seeds;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     seeds.push_back(graph->add_argument(branch.type(outputs[i]), placements[i]));
   }
+  Values given;
+  for (const std::optional<ValueInfo>& sum : sums) {
+    given.push_back(sum ? graph->add_argument(sum->type, sum->placement) : kNoValue);
+  }
   Builder b(*graph);
-  graph->outputs = dense_gradient(b, outputs, seeds, pick(arguments_of(branch), sources));
+  graph->outputs = dense_gradient(b, outputs, seeds, pick(arguments_of(branch), sources), given);
   return graph;
 }
 
-Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted) {
+Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted,
+                     const Values& sums) {
   std::vector<std::size_t> targets, sources;
   std::vector<Placement> placements;
   Values inputs = node.inputs;
@@ -64,100 +76,299 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
     inputs.push_back(args.ct[i]);
   }
   // The condition comes first and is no operand of the branches.
+  std::vector<std::optional<ValueInfo>> infos;
   for (std::size_t k = 1; k < wanted.size(); ++k) {
-    if (wanted[k]) sources.push_back(k - 1);
+    if (!wanted[k]) continue;
+    sources.push_back(k - 1);
+    infos.emplace_back();
+    if (sums[k] == kNoValue) continue;
+    infos.back() = args.b.graph().values[std::size_t(sums[k])];
+    inputs.push_back(sums[k]);
   }
   Values result(node.inputs.size(), kNoValue);
   if (sources.empty()) return result;
-  const Values gradients = args.b.apply(
-      *node.op, inputs,
-      {{"true_branch",
-        branch_gradient(node.attrs.graph("true_branch"), targets, placements, sources)},
-       {"false_branch",
-        branch_gradient(node.attrs.graph("false_branch"), targets, placements, sources)},
-       {"varying", node.attrs.flag("varying")}});
+  const auto branch = [&](const char* name) {
+    return branch_gradient(node.attrs.graph(name), targets, placements, sources, infos);
+  };
+  const Values gradients = args.b.apply(*node.op, inputs,
+                                        {{"true_branch", branch("true_branch")},
+                                         {"false_branch", branch("false_branch")},
+                                         {"varying", node.attrs.flag("varying")}});
   for (std::size_t i = 0; i < sources.size(); ++i) result[sources[i] + 1] = gradients[i];
   return result;
 }
 
-// One round backwards. Arguments: the loop's variables and operands, the cotangents of the
-// differentiated variables, the sums so far of the wanted operands' gradients. Results: the last
-// two after the round. A cotangent or sum that starts equal on all replicas may differ after a
-// round: `placements` grow until they fit.
-GraphPtr round_gradient(const Graph& body, const std::vector<std::size_t>& variables,
-                        const std::vector<std::size_t>& operands,
-                        std::vector<Placement>& placements) {
-  while (true) {
-    auto graph = std::make_shared<Graph>(body);
-    const Values arguments = arguments_of(body);
-    std::vector<std::size_t> places = variables;
-    places.insert(places.end(), operands.begin(), operands.end());
-    const Values sources = pick(arguments, places);
-    Values given;
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      given.push_back(graph->add_argument(body.type(sources[i]), placements[i]));
-    }
-    Builder b(*graph);
-    const Values seeds(given.begin(), given.begin() + std::ptrdiff_t(variables.size()));
-    Values results = dense_gradient(b, pick(body.outputs, variables), seeds, sources);
-    for (std::size_t i = variables.size(); i < results.size(); ++i) {
-      results[i] = b("add", {given[i], results[i]});
-    }
-    graph->outputs = results;
-    bool fits = true;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const Placement either = joined(placements[i], graph->placement(results[i]));
-      fits = fits && either == placements[i];
-      placements[i] = either;
-    }
-    if (fits) return graph;
+// The rounds of a loop, or of its derivative of any order: a body of entries of histories, carried
+// values and operands; results: the carried values, then what goes into histories.
+struct Loop {
+  const Node& node;
+  const Graph& body = node.attrs.graph("body");
+  std::size_t carried = std::size_t(node.attrs.integer("variables"));
+  std::vector<std::int64_t> entries, yields;  // sizes of histories
+  bool replays = node.attrs.find("entries") != nullptr;
+
+  explicit Loop(const Node& n) : node(n) {
+    if (!replays) return;
+    entries = node.attrs.integers("entries");
+    yields = node.attrs.integers("yields");
   }
+  // Arguments of the body that come out of histories.
+  std::size_t entry_count() const {
+    return std::size_t(std::accumulate(entries.begin(), entries.end(), std::int64_t(0)));
+  }
+};
+
+// Of the arrays in a round's entry of a history.
+std::vector<Placement> entry_placements(const Graph& graph, Value history) {
+  const ValueInfo& info = graph.values[std::size_t(history)];
+  const Node& node = *graph.producer(history);
+  if (!node.attrs.find("body")) {  // a sum of histories
+    std::vector<Placement> either = entry_placements(graph, node.inputs[0]);
+    const std::vector<Placement> other = entry_placements(graph, node.inputs[1]);
+    for (std::size_t i = 0; i < either.size(); ++i) either[i] = joined(either[i], other[i]);
+    return either;
+  }
+  const Loop loop(node);
+  std::size_t begin = 0, end = loop.carried;
+  for (std::size_t group = loop.carried; std::int32_t(group) < info.result; ++group) {
+    begin = end;
+    end += std::size_t(loop.yields[group - loop.carried]);
+  }
+  std::vector<Placement> placements;
+  for (std::size_t i = begin; i < end; ++i) {
+    Placement placement = loop.body.placement(loop.body.outputs[i]);
+    if (i < loop.carried) {  // what it was before the first round, too
+      placement = joined(placement, loop.body.arguments[loop.entry_count() + i].placement);
+    }
+    placements.push_back(node.attrs.flag("varying") ? Placement::kOwn : placement);
+  }
+  return placements;
 }
 
-Values while_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted) {
-  Builder& b = args.b;
-  const Graph& body = node.attrs.graph("body");
-  const auto count = std::size_t(node.attrs.integer("variables"));
-  std::vector<std::size_t> variables, operands;
-  Values inputs = {node.outputs.back()};
-  std::vector<Placement> placements;
-  const auto start = [&](Value value) {
-    placements.push_back(node.attrs.flag("varying") ? Placement::kOwn : b.graph().placement(value));
-  };
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!is_floating(b.type(node.outputs[i]).dtype)) continue;
-    variables.push_back(i);
-    inputs.push_back(args.ct[i] == kNoValue ? zeros_like(b, node.outputs[i]) : args.ct[i]);
-    start(inputs.back());
+std::vector<std::size_t> floating(const Graph& graph, const Values& values, std::size_t begin,
+                                  std::size_t end) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (is_floating(graph.type(values[i]).dtype)) places.push_back(i);
   }
-  for (std::size_t k = count; k < node.inputs.size(); ++k) {
-    if (!wanted[k]) continue;
-    operands.push_back(k);
-    inputs.push_back(zeros_like(b, node.inputs[k]));
-    start(inputs.back());
-  }
-  inputs.insert(inputs.end(), node.inputs.begin() + std::ptrdiff_t(count), node.inputs.end());
-  GraphPtr round = round_gradient(body, variables, operands, placements);
-  const Values gradients =
-      b.apply(OpRegistry::instance().get("while_loop_grad"), inputs,
-              {{"body", std::move(round)}, {"varying", node.attrs.flag("varying")}});
-  Values result(node.inputs.size(), kNoValue);
-  for (std::size_t i = 0; i < variables.size(); ++i) result[variables[i]] = gradients[i];
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    result[operands[i]] = gradients[variables.size() + i];
-  }
-  return result;
+  return places;
 }
+
+// One round of the derivative. Arguments: the entries of the loop's histories, its carried values,
+// the cotangents of `histories` that it made (per result), then the cotangents of its carried
+// values and the sums so far of the operands' gradients, then the operands.
+class RoundGradient {
+ public:
+  RoundGradient(const Loop& loop, const VjpArgs& args, const std::vector<bool>& wanted,
+                const Values& sums)
+      : loop_(loop), args_(args), sums_(sums), arguments_(arguments_of(loop.body)) {
+    const std::size_t first = loop.entry_count(), heads = loop.entries.size();
+    carried_ = floating(loop.body, arguments_, first, first + loop.carried);
+    std::size_t begin = 0;
+    for (std::size_t h = 0; h < heads; ++h) {
+      const std::size_t end = begin + std::size_t(loop.entries[h]);
+      if (wanted[h]) {
+        differentiated_.push_back(h);
+        groups_.push_back(floating(loop.body, arguments_, begin, end));
+      }
+      begin = end;
+    }
+    for (std::size_t k = heads + loop.carried; k < wanted.size(); ++k) {
+      if (wanted[k]) operands_.push_back(k - heads + first);
+    }
+  }
+
+  // Gradients of the node's operands.
+  Values build() {
+    Builder& b = args_.b;
+    const std::size_t heads = loop_.entries.size(), first = loop_.entry_count();
+    const bool varies = loop_.node.attrs.flag("varying");
+    const auto& inputs = loop_.node.inputs;
+    Values histories(inputs.begin(), inputs.begin() + std::ptrdiff_t(heads)), starts;
+    histories.push_back(args_.out[loop_.carried]);
+    std::vector<std::int64_t> entries = loop_.entries, yields;
+    entries.push_back(std::int64_t(loop_.carried));
+    for (std::size_t r = loop_.carried; r < args_.ct.size(); ++r) {
+      if (args_.ct[r] == kNoValue) continue;
+      histories.push_back(args_.ct[r]);
+      given_.push_back(entry_placements(b.graph(), args_.ct[r]));
+      made_.push_back(r);
+      entries.push_back(std::int64_t(given_.back().size()));
+    }
+    for (std::size_t i : carried_) {
+      const std::size_t result = i - first;
+      starts.push_back(args_.ct[result] == kNoValue ? zeros_like(b, args_.out[result])
+                                                    : args_.ct[result]);
+      placements_.push_back(varies ? Placement::kOwn : b.graph().placement(starts.back()));
+    }
+    for (std::size_t place : operands_) {
+      const std::size_t k = place - first + heads;
+      starts.push_back(sums_[k] == kNoValue ? zeros_like(b, inputs[k]) : sums_[k]);
+      placements_.push_back(varies ? Placement::kOwn : b.graph().placement(starts.back()));
+    }
+    for (const auto& group : groups_) yields.push_back(std::int64_t(group.size()));
+    Values operands = histories;
+    operands.insert(operands.end(), starts.begin(), starts.end());
+    operands.insert(operands.end(), inputs.begin() + std::ptrdiff_t(heads + loop_.carried),
+                    inputs.end());
+    GraphPtr round = body();
+    const bool forward = loop_.replays && !loop_.node.attrs.flag("forward");
+    return place(b.apply(OpRegistry::instance().get("replay"), operands,
+                         {{"body", std::move(round)},
+                          {"variables", std::int64_t(starts.size())},
+                          {"entries", std::move(entries)},
+                          {"yields", std::move(yields)},
+                          {"forward", forward},
+                          {"varying", varies}}),
+                 starts.size());
+  }
+
+ private:
+  Values place(const Values& results, std::size_t carried) const {
+    const std::size_t heads = loop_.entries.size(), first = loop_.entry_count();
+    Values gradients(loop_.node.inputs.size(), kNoValue);
+    std::size_t next = 0;
+    for (std::size_t i : carried_) gradients[i - first + heads] = results[next++];
+    for (std::size_t i : operands_) gradients[i - first + heads] = results[next++];
+    for (std::size_t g = 0; g < differentiated_.size(); ++g) {
+      gradients[differentiated_[g]] = results[carried + 1 + g];
+    }
+    return gradients;
+  }
+
+  // A value carried that starts equal on all replicas may differ after a round: traced until it
+  // fits.
+  GraphPtr body() {
+    while (true) {
+      auto graph = std::make_shared<Graph>(loop_.body);
+      fill(*graph);
+      bool fits = true;
+      for (std::size_t i = 0; i < placements_.size(); ++i) {
+        const Placement either = joined(placements_[i], graph->placement(graph->outputs[i]));
+        fits = fits && either == placements_[i];
+        placements_[i] = either;
+      }
+      if (fits) return graph;
+    }
+  }
+
+  // New arguments like values of the round.
+  static Values arguments_like(Graph& graph, const Values& values,
+                               const std::vector<Placement>& placements) {
+    Values fresh;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      fresh.push_back(graph.add_argument(ValueType(graph.type(values[i])), placements[i]));
+    }
+    return fresh;
+  }
+
+  void fill(Graph& graph) {
+    const std::size_t first = loop_.entry_count(), kept = first + loop_.carried;
+    Values order(arguments_.begin(), arguments_.begin() + std::ptrdiff_t(kept));
+    Values targets, seeds, added;  // added: per carried value, the cotangent of its history
+    const Values results = floating_results();
+    for (std::size_t g = 0; g < made_.size(); ++g) {
+      const Values values = made_[g] == loop_.carried ? pick(arguments_, carried_)
+                                                      : yielded(made_[g] - loop_.carried - 1);
+      // Of the carried values only the floating ones have cotangents.
+      const Values fresh = arguments_like(graph, values, given_[g]);
+      order.insert(order.end(), fresh.begin(), fresh.end());
+      if (made_[g] == loop_.carried) {
+        added = fresh;
+      } else {
+        targets.insert(targets.end(), values.begin(), values.end());
+        seeds.insert(seeds.end(), fresh.begin(), fresh.end());
+      }
+    }
+    Values sources = pick(arguments_, carried_);
+    const Values operands = pick(arguments_, operands_);
+    sources.insert(sources.end(), operands.begin(), operands.end());
+    const Values given = arguments_like(graph, sources, placements_);
+    order.insert(order.end(), given.begin(), given.end());
+    order.insert(order.end(), arguments_.begin() + std::ptrdiff_t(kept), arguments_.end());
+    seeds.insert(seeds.begin(), given.begin(), given.begin() + std::ptrdiff_t(carried_.size()));
+    targets.insert(targets.begin(), results.begin(), results.end());
+    for (const auto& group : groups_) {
+      const Values more = pick(arguments_, group);
+      sources.insert(sources.end(), more.begin(), more.end());
+    }
+    Values sums(sources.size(), kNoValue);
+    std::copy(given.begin() + std::ptrdiff_t(carried_.size()), given.end(),
+              sums.begin() + std::ptrdiff_t(carried_.size()));
+    Builder b(graph);
+    Values gradients = dense_gradient(b, targets, seeds, sources, sums);
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      gradients[i] = b("add", {gradients[i], added[i]});
+    }
+    graph.outputs = std::move(gradients);
+    set_arguments(graph, order);
+  }
+
+  Values floating_results() const {
+    Values results;
+    for (std::size_t i : carried_) {
+      results.push_back(loop_.body.outputs[i - loop_.entry_count()]);
+    }
+    return results;
+  }
+
+  Values yielded(std::size_t group) const {
+    auto begin = loop_.body.outputs.begin() + std::ptrdiff_t(loop_.carried);
+    for (std::size_t g = 0; g < group; ++g) begin += loop_.yields[g];
+    return {begin, begin + loop_.yields[group]};
+  }
+
+  static void set_arguments(Graph& graph, const Values& order) {
+    std::vector<Argument> arguments;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      ValueInfo& info = graph.values[std::size_t(order[i])];
+      info.index = std::int32_t(i);
+      arguments.push_back({info.placement});
+    }
+    graph.arguments = std::move(arguments);
+  }
+
+  const Loop& loop_;
+  const VjpArgs& args_;
+  const Values& sums_;
+  Values arguments_;                              // of the loop's body
+  std::vector<std::size_t> carried_, operands_;   // arguments that are differentiated
+  std::vector<std::size_t> differentiated_;       // histories that are
+  std::vector<std::vector<std::size_t>> groups_;  // and the arguments that come out of them
+  std::vector<std::size_t> made_;                 // results: histories with cotangents
+  std::vector<std::vector<Placement>> given_;     // of those cotangents' arrays
+  std::vector<Placement> placements_;             // of cotangents and sums
+};
 
 }  // namespace
 
-Values control_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted) {
-  if (node.attrs.find("true_branch")) return cond_gradient(node, args, wanted);
-  if (node.attrs.find("condition")) return while_gradient(node, args, wanted);
-  fail(ErrorKind::kNotImplemented, "while_loop",
-       "has no second derivative: where the number of rounds is known, write a Python loop, which "
-       "is "
-       "unrolled.");
+bool is_history(const Graph& graph, Value value) {
+  const Node* node = graph.producer(value);
+  if (!node || !node->op->has(kKeepsRounds)) return false;
+  const AttrValue* carried = node->attrs.find("variables");
+  const std::int32_t result = graph.values[std::size_t(value)].result;
+  return result >= (carried ? std::get<std::int64_t>(*carried) : 0);
+}
+
+bool has_gradient(const Graph& graph, Value value) {
+  return is_floating(graph.type(value).dtype) || is_history(graph, value);
+}
+
+Value add_cotangents(Builder& b, Value x, Value y) {
+  return b(is_history(b.graph(), x) ? "add_histories" : "add", {x, y});
+}
+
+Values control_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted,
+                        Values& sums) {
+  if (node.attrs.find("true_branch")) return cond_gradient(node, args, wanted, sums);
+  if (!node.attrs.find("body")) {  // a sum of histories
+    sums.assign(sums.size(), kNoValue);
+    return {args.ct[0], args.ct[0]};
+  }
+  const Loop loop(node);
+  // What rounds carry is summed in each round.
+  std::fill_n(sums.begin(), loop.entries.size() + loop.carried, kNoValue);
+  return RoundGradient(loop, args, wanted, sums).build();
 }
 
 }  // namespace samegrad

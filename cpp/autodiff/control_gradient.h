@@ -7,9 +7,16 @@
 
 namespace samegrad {
 
-// The cotangents of a cond's or while_loop's operands, kNoValue where not wanted. A branch becomes
+// The cotangents of a control operation's operands, kNoValue where not wanted. A branch becomes
 // the branch with its derivative behind it; a loop becomes its rounds backwards, each computed
-// again from what the variables were before it.
-Values control_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted);
+// again from what the variables were before it. Those rounds keep histories as the loop does, so
+// that their derivative is a loop over rounds again. `sums`: the cotangents of operands so far, of
+// which those that bodies read from outside are continued, and the others set to kNoValue.
+Values control_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted,
+                        Values& sums);
+
+// Whether gradients flow through the value: floats, and what loops keep of their rounds.
+bool has_gradient(const Graph& graph, Value value);
+Value add_cotangents(Builder& b, Value x, Value y);
 
 }  // namespace samegrad

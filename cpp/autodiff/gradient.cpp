@@ -1,5 +1,7 @@
 #include "autodiff/gradient.h"
 
+#include <algorithm>
+
 #include "autodiff/control_gradient.h"
 #include "base/error.h"
 
@@ -12,36 +14,92 @@ class Walk {
       : b_(b), recorded_(recorded), nodes_(std::int32_t(b.graph().nodes.size())) {
     reached_.resize(b.graph().values.size(), false);
     ct_.resize(b.graph().values.size(), kNoValue);
+    for (const CallRange& call : b.graph().calls) {
+      if (call.end <= call.begin) continue;
+      if (recorded(call.begin) || recorded(call.end - 1)) calls_.push_back(call);
+    }
+    // As the walk comes to them: the last first, the outer one of two that end together first.
+    std::ranges::sort(calls_, [](const CallRange& x, const CallRange& y) {
+      return x.end != y.end ? x.end > y.end : x.begin < y.begin;
+    });
   }
 
+  ~Walk() {
+    for (; !open_.empty(); open_.pop_back()) b_.end_call();  // after an error
+  }
+  Walk(const Walk&) = delete;
+  Walk& operator=(const Walk&) = delete;
+
   void mark_sources(std::span<const Value> sources) {
+    sources_.assign(sources.begin(), sources.end());
     for (Value source : sources) reached_[std::size_t(source)] = true;
     for (std::int32_t i = 0; i < nodes_; ++i) {
       const Node& node = b_.graph().nodes[std::size_t(i)];
       if (!recorded_(i) || node.op->has(kNoGradient) || !takes_reached(node)) continue;
       for (Value output : node.outputs) {
-        if (is_floating(b_.type(output).dtype)) reached_[std::size_t(output)] = true;
+        if (has_gradient(b_.graph(), output)) reached_[std::size_t(output)] = true;
       }
     }
   }
 
   void add(Value value, Value ct) {
-    Value& sum = ct_[std::size_t(value)];
-    sum = sum == kNoValue ? ct : b_("add", {sum, ct});
+    Value& sum = sum_of(value);
+    sum = sum == kNoValue ? ct : add_cotangents(b_, sum, ct);
   }
 
   bool reached(Value value) const { return reached_[std::size_t(value)]; }
   Value ct(Value value) const { return ct_[std::size_t(value)]; }
 
   void run() {
+    std::size_t next = 0;
     for (std::int32_t i = nodes_ - 1; i >= 0; --i) {
+      for (; next < calls_.size() && calls_[next].end == i + 1; ++next) {
+        b_.begin_call(calls_[next].run);
+        open_.push_back({calls_[next], {}});
+      }
       // By value: building vjps grows the vector of nodes.
       const Node node = b_.graph().nodes[std::size_t(i)];
       if (recorded_(i) && !node.op->has(kNoGradient) && takes_reached(node)) visit(node);
+      while (!open_.empty() && open_.back().range.begin == i) leave_call();
     }
   }
 
  private:
+  // A call that the walk is inside of: the cotangents of values that it uses, summed.
+  struct Call {
+    CallRange range;
+    std::vector<std::pair<Value, Value>> sums;
+  };
+
+  std::int32_t maker_of(Value value) const {
+    const ValueInfo& info = b_.graph().values[std::size_t(value)];
+    return info.source == Source::kNode ? info.index : -1;
+  }
+
+  Value& sum_of(Value value) {
+    if (open_.empty() || maker_of(value) >= open_.back().range.begin) {
+      return ct_[std::size_t(value)];
+    }
+    auto& sums = open_.back().sums;
+    const auto known = std::ranges::find(sums, value, &std::pair<Value, Value>::first);
+    if (known != sums.end()) return known->second;
+    return sums.emplace_back(value, kNoValue).second;
+  }
+
+  void leave_call() {
+    const Call call = std::move(open_.back());
+    open_.pop_back();
+    Values leaving;
+    for (const auto& [value, sum] : call.sums) leaving.push_back(sum);
+    for (Value source : sources_) {
+      const std::int32_t maker = maker_of(source);
+      const bool inside = maker >= call.range.begin && maker < call.range.end;
+      if (inside && ct(source) != kNoValue) leaving.push_back(ct(source));
+    }
+    b_.end_call(leaving);
+    for (const auto& [value, sum] : call.sums) add(value, sum);
+  }
+
   bool takes_reached(const Node& node) const {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (node.op->reads(k) && reached_[std::size_t(node.inputs[k])]) return true;
@@ -69,12 +127,25 @@ class Walk {
     }
   }
 
+  // Branches and rounds add to the sums as the same operations would where the program has them
+  // one after the other.
   Values derive_control(const Node& node, const VjpArgs& args) {
     std::vector<bool> wanted;
-    for (Value input : node.inputs) {
-      wanted.push_back(reached(input) && is_floating(b_.type(input).dtype));
+    Values sums;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Value input = node.inputs[k];
+      wanted.push_back(reached(input) && has_gradient(b_.graph(), input));
+      const auto here = node.inputs.begin() + std::ptrdiff_t(k);
+      const bool first = std::find(node.inputs.begin(), here, input) == here;
+      sums.push_back(wanted[k] && first ? sum_of(input) : kNoValue);
     }
-    return control_gradient(node, args, wanted);
+    Values result = control_gradient(node, args, wanted, sums);
+    for (std::size_t k = 0; k < result.size(); ++k) {
+      if (result[k] == kNoValue || sums[k] == kNoValue) continue;
+      sum_of(node.inputs[k]) = result[k];
+      result[k] = kNoValue;
+    }
+    return result;
   }
 
   Values derive(const Node& node, const VjpArgs& args) {
@@ -95,6 +166,9 @@ class Walk {
   std::int32_t nodes_;
   std::vector<bool> reached_;
   Values ct_;
+  Values sources_;
+  std::vector<CallRange> calls_;
+  std::vector<Call> open_;
 };
 
 }  // namespace
@@ -117,9 +191,13 @@ Value sum_to_type(Builder& b, Value ct, const ValueType& operand_type, Value ope
 }
 
 Values gradient(Builder& b, std::span<const Value> targets, std::span<const Value> seeds,
-                std::span<const Value> sources, const std::function<bool(std::int32_t)>& recorded) {
+                std::span<const Value> sources, const std::function<bool(std::int32_t)>& recorded,
+                std::span<const Value> sums) {
   Walk walk(b, recorded);
   walk.mark_sources(sources);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i] != kNoValue) walk.add(sources[i], sums[i]);
+  }
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!walk.reached(targets[i])) continue;
     const bool given = i < seeds.size() && seeds[i] != kNoValue;

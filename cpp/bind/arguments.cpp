@@ -102,7 +102,13 @@ class Reader {
     if (same == counts_.end()) counts_.push_back(std::move(counts));
   }
 
-  void add(std::vector<Array> arrays, const ExampleAxis& batch) {
+  void add(std::vector<Array> arrays, const ExampleAxis& batch, std::vector<Tensor> tensors = {}) {
+    if (recorded_) {
+      if (tensors.empty()) {
+        for (const Array& array : arrays) tensors.push_back(make_tensor(array, batch));
+      }
+      result_.tensors.push_back(std::move(tensors));
+    }
     append_type(arrays[0], batch);
     if (batch.exists()) append_pattern(arrays, batch);
     for (const Array& array : arrays) append_sizes(array);
@@ -111,7 +117,7 @@ class Reader {
 
   void read_tensor(const py::handle& value) {
     const auto& tensor = py::cast<const Tensor&>(value);
-    add({concrete(tensor, "function")}, tensor.type.batch);
+    add({concrete(tensor, "function")}, tensor.type.batch, {tensor});
   }
 
   void read_numpy(const py::handle& value) {
@@ -122,6 +128,7 @@ class Reader {
 
   void read_parts(const py::object& parts) {
     std::vector<Array> arrays;
+    std::vector<Tensor> tensors;
     ExampleAxis batch;
     if (py::isinstance<RowParts>(parts)) {
       const auto& rows = py::cast<const RowParts&>(parts);
@@ -136,12 +143,13 @@ class Reader {
         const auto& tensor = py::cast<const Tensor&>(part);
         if (arrays.empty()) batch = tensor.type.batch;
         arrays.push_back(concrete(tensor, "function"));
+        tensors.push_back(tensor);
       }
     }
     check_value(!arrays.empty(), "PerReplica", "needs a part for each replica: got none.");
     append('P', arrays.size());
     result_.replicas = std::max(result_.replicas, int(arrays.size()));
-    add(std::move(arrays), batch);
+    add(std::move(arrays), batch, std::move(tensors));
   }
 
   void read_sequence(const py::handle& value) {
@@ -180,6 +188,12 @@ class Reader {
     objects_.append(py::cast(ByIdentity{py::reinterpret_borrow<py::object>(value)}));
   }
 
+  static bool has_eager_trace() {
+    const std::shared_ptr<Trace> trace = current_trace();
+    return trace && trace->mode() == Trace::Mode::kEager;
+  }
+
+  const bool recorded_ = has_eager_trace();
   Arguments result_;
   std::vector<ExampleCounts> counts_;
   std::string key_;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tensor/array.h"
+#include "train/trace.h"
 
 namespace samegrad {
 
@@ -14,7 +14,9 @@ namespace samegrad {
 // the leaves, and what decides which traced program fits.
 struct Arguments {
   std::vector<std::vector<Array>> arrays;  // each with one array, or one per replica
-  int replicas = 1;                        // of the PerReplica values
+  // The same as tensors, where an eager tape records.
+  std::vector<std::vector<Tensor>> tensors;
+  int replicas = 1;  // of the PerReplica values
   // Hashable and equal where the same program fits, whatever the number of examples.
   pybind11::object key;
   // Shapes with all counts, for programs that depend on them.

@@ -25,17 +25,52 @@ void show(Messages& messages) {
   for (const std::string& line : lines) stream.attr("write")(line);
 }
 
-py::list run_step(Step& step, const Arguments& arguments) {
-  std::vector<std::vector<Array>> outputs;
+// Calls f with the state of variables locked. Steps of other threads may hold it and need the GIL.
+template <class F>
+auto with_state(StateLock::Use use, const F& f) {
+  StateLock lock(use, StateLock::Patience::kTry);
+  if (!lock.held()) {
+    const py::gil_scoped_release release;
+    lock.wait();
+  }
+  return f();
+}
+
+Step::Result run_unlocked(Step& step, const Arguments& arguments) {
+  Step::Result result;
   Messages messages;
   try {
     const py::gil_scoped_release release;
-    outputs = step.run(arguments.arrays, check_numerics, &messages);
+    result = step.run_numbered(arguments.arrays, check_numerics, &messages);
   } catch (...) {
     show(messages);
     throw;
   }
   show(messages);
+  return result;
+}
+
+// Under an eager tape.
+py::list run_recorded(Trace& trace, Step& step, const Arguments& arguments,
+                      const py::list& constants) {
+  std::vector<Array> arrays;
+  for (const py::handle tensor : constants) arrays.push_back(py::cast<const Tensor&>(tensor).array);
+  const Trace::RunOperands operands = with_state(
+      StateLock::Use::kRead, [&] { return trace.hold(step, arguments.tensors, arrays); });
+  const Step::Result result = run_unlocked(step, arguments);
+  py::list results;
+  for (const auto& parts : trace.record(step, operands, result.outputs, result.number)) {
+    results.append(parts.size() == 1 ? py::cast(parts[0]) : py::cast(parts));
+  }
+  return results;
+}
+
+py::list run_step(Step& step, const Arguments& arguments, const py::list& constants) {
+  const std::shared_ptr<Trace> trace = current_trace();
+  if (trace && trace->mode() == Trace::Mode::kEager) {
+    return run_recorded(*trace, step, arguments, constants);
+  }
+  const std::vector<std::vector<Array>> outputs = run_unlocked(step, arguments).outputs;
   py::list results;
   const Graph& program = step.program();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -50,17 +85,6 @@ py::list run_step(Step& step, const Arguments& arguments) {
     results.append(parts);
   }
   return results;
-}
-
-// Calls f with the state of variables locked. Steps of other threads may hold it and need the GIL.
-template <class F>
-auto with_state(StateLock::Use use, const F& f) {
-  StateLock lock(use, StateLock::Patience::kTry);
-  if (!lock.held()) {
-    const py::gil_scoped_release release;
-    lock.wait();
-  }
-  return f();
 }
 
 // `with HeldState():` steps of other threads change no variables; this one may read them.
@@ -112,7 +136,6 @@ void register_variable(py::module_& m) {
         std::vector<Array> arrays;
         for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
         with_state(StateLock::Use::kWrite, [&] { v.set(std::move(arrays)); });
-        if (const auto trace = current_trace()) trace->forget(v);
       });
   m.def("read_variable", [](const std::shared_ptr<Variable>& v) {
     return with_state(StateLock::Use::kRead, [&] {
@@ -127,7 +150,6 @@ void register_variable(py::module_& m) {
     // The caller may write into memory that is its own.
     if (!array.buffer()->owns_memory()) array = array.copy();
     with_state(StateLock::Use::kWrite, [&] { v->set({array}); });
-    if (trace) trace->forget(*v);
   });
 }
 
@@ -180,6 +202,14 @@ void register_trace(py::module_& m) {
           "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
           py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
+      .def("begin_call", [](Trace& t) { t.begin_call(); })
+      .def("end_call", [](Trace& t) { t.end_call(); })
+      .def("constants",
+           [](const Trace& t) {
+             py::list arrays;
+             for (const Array& array : t.program().constants) arrays.append(make_tensor(array));
+             return arrays;
+           })
       .def("check_scaling", &check_scaling, py::arg("outputs"))
       .def(
           "finish",
@@ -232,7 +262,7 @@ void register_step(py::module_& m) {
 #undef SAMEGRAD_PASS
   py::class_<Step, std::shared_ptr<Step>>(m, "Step")
       .def_property_readonly("fixed", &Step::fixed)
-      .def("run", &run_step, py::arg("arguments"))
+      .def("run", &run_step, py::arg("arguments"), py::arg("constants"))
       .def("program", &Step::program_text)
       .def("explain", &Step::explanation)
       // Equal for steps that share what is compiled.
@@ -247,6 +277,10 @@ void register_tape(py::module_& m) {
       .def("start", &Tape::start)
       .def("stop", &Tape::stop)
       .def("watch", &Tape::watch)
+      .def("target",
+           [](Tape& tape, const std::shared_ptr<Variable>& variable) {
+             return with_state(StateLock::Use::kRead, [&] { return tape.target(variable); });
+           })
       .def_property_readonly("recording", &Tape::recording)
       .def_property_readonly("used", &Tape::used)
       .def_property("persistent", &Tape::persistent, &Tape::set_persistent)

@@ -92,6 +92,20 @@ Values Builder::many(std::string_view op, std::initializer_list<Value> inputs, A
   return apply(OpRegistry::instance().get(op), {inputs.begin(), inputs.size()}, std::move(attrs));
 }
 
+void Builder::begin_call(std::int32_t run) {
+  open_calls_.push_back(graph_.calls.size());
+  graph_.calls.push_back({std::int32_t(graph_.nodes.size()), -1, run});
+}
+
+void Builder::end_call(std::span<const Value>) {
+  CallRange& call = graph_.calls[open_calls_.back()];
+  call.end = std::int32_t(graph_.nodes.size());
+  if (call.begin == call.end && open_calls_.back() + 1 == graph_.calls.size()) {
+    graph_.calls.pop_back();
+  }
+  open_calls_.pop_back();
+}
+
 Value Builder::number(DType dtype, Number value) {
   const Value constant = graph_.add_constant(Array::number(dtype, value));
   graph_.values[std::size_t(constant)].counts = CountPowers{};  // the rules of rows have no counts

@@ -23,6 +23,10 @@ class Builder {
   // A 0-d constant of the dtype.
   virtual Value number(DType dtype, Number value);
 
+  // Nodes added in between are a call, see CallRange. `leaving`: values that are used outside.
+  virtual void begin_call(std::int32_t run = -1);
+  virtual void end_call(std::span<const Value> leaving = {});
+
   // While it lives, nodes are derivatives of one that the user's program wrote at `location`.
   class Deriving {
    public:
@@ -44,6 +48,7 @@ class Builder {
  private:
   Graph& graph_;
   std::optional<std::int32_t> deriving_;
+  std::vector<std::size_t> open_calls_;  // of graph().calls
 };
 
 // The attributes with fallbacks filled in, in schema order; TypeError/ValueError for unknown,

@@ -79,6 +79,15 @@ struct StateWrite {
   Value value = kNoValue;
 };
 
+// Nodes [begin, end) that a call of a function recorded: one node to gradients. What flows out of
+// it is summed inside first, then added to the other uses.
+struct CallRange {
+  std::int32_t begin = 0, end = -1;  // end -1: the call is not over
+  // Of a compiled program's run under an eager tape: which run. Its nodes have no arrays until a
+  // gradient needs them; -1: none.
+  std::int32_t run = -1;
+};
+
 struct Graph {
   std::vector<ValueInfo> values;
   std::vector<Node> nodes;  // operands come before results
@@ -89,6 +98,9 @@ struct Graph {
   std::vector<std::string> locations;
   std::vector<Value> outputs;
   std::vector<StateWrite> writes;
+  std::vector<CallRange> calls;
+  // Values read from variables that were written before: sources of gradients of their own.
+  std::vector<StateWrite> rereads;
   int replicas = 1;
 
   const ValueType& type(Value value) const { return values[std::size_t(value)].type; }

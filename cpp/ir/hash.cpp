@@ -52,6 +52,10 @@ bool same_value(const ValueInfo& a, const ValueInfo& b) {
          a.placement == b.placement;
 }
 
+bool same_state(const StateWrite& a, const StateWrite& b) {
+  return a.variable == b.variable && a.value == b.value;
+}
+
 using GraphPtr = std::shared_ptr<const Graph>;
 
 // Bodies of control flow are compared by what they compute.
@@ -124,15 +128,16 @@ std::uint64_t hash_of(const Graph& graph) {
 
 bool same_program(const Graph& a, const Graph& b, std::vector<std::size_t>& different) {
   return a.replicas == b.replicas && a.outputs == b.outputs && a.symbols == b.symbols &&
+         all_same(a.calls, b.calls,
+                  [](const CallRange& x, const CallRange& y) {
+                    return x.begin == y.begin && x.end == y.end;
+                  }) &&
          all_same(a.values, b.values, same_value) && all_same(a.nodes, b.nodes, same_node) &&
          all_same(a.variables, b.variables,
                   [](const VariableSlot& x, const VariableSlot& y) {
                     return x.components == y.components;
                   }) &&
-         all_same(a.writes, b.writes,
-                  [](const StateWrite& x, const StateWrite& y) {
-                    return x.variable == y.variable && x.value == y.value;
-                  }) &&
+         all_same(a.writes, b.writes, same_state) && all_same(a.rereads, b.rereads, same_state) &&
          same_constants(a, b, different);
 }
 

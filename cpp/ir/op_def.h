@@ -29,6 +29,8 @@ enum Trait : std::uint32_t {
   kSpread = 1u << 10,      // one number everywhere: the operand, or the attribute "value"
   kScatters = 1u << 11,    // most of a big result is zeros: adding up parts costs more than itself
   kMayRaise = 1u << 12,    // for some values; elementwise rows: of whole numbers only
+  // Results after the first attribute("variables") are histories of rounds.
+  kKeepsRounds = 1u << 13,
 };
 
 enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType, kGraph };

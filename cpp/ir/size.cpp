@@ -68,6 +68,17 @@ std::optional<int> Size::symbol() const {
   return factors[0];
 }
 
+Size Size::with_symbols(const std::function<int(int)>& map) const {
+  Size mapped;
+  for (const auto& [factors, coefficient] : terms_) {
+    Factors others;
+    for (int symbol : factors) others.push_back(map(symbol));
+    std::ranges::sort(others);
+    mapped.add(others, coefficient);
+  }
+  return mapped;
+}
+
 bool Size::never_negative() const {
   return std::ranges::all_of(terms_, [](const auto& term) { return term.second >= 0; });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ class Size {
   std::vector<int> symbols() const;
   // The symbol that this is, if it is nothing else.
   std::optional<int> symbol() const;
+
+  // The same in other symbols: each becomes map(symbol).
+  Size with_symbols(const std::function<int(int)>& map) const;
 
   // Whether it is 0 or more for all counts, as far as the signs show.
   bool never_negative() const;

@@ -1,4 +1,6 @@
 // Control flow: rows that run graphs. The runtime carries them out, for all replicas together.
+#include <numeric>
+
 #include "ir/placement.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -36,9 +38,10 @@ void check_collectives(const InferArgs& args, const Graph& body) {
 }
 
 // Of a body's results, which are its arguments from `first` on after a round.
-std::vector<Placement> after_rounds(const InferArgs& args, const Graph& body, std::size_t first) {
+std::vector<Placement> after_rounds(const InferArgs& args, const Graph& body, std::size_t first,
+                                    std::size_t count) {
   std::vector<Placement> placements;
-  for (std::size_t i = 0; i < body.outputs.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const Placement either =
         joined(body.arguments[first + i].placement, body.placement(body.outputs[i]));
     placements.push_back(args.attrs.flag("varying") ? Placement::kOwn : either);
@@ -64,7 +67,7 @@ Inferred cond_rule(const InferArgs& args) {
 }
 
 // Operands: the loop variables, then what condition and body read. Results: the variables after the
-// loop and a handle of what they were before each round, for the derivative.
+// loop and a handle of their history (what they were before each round), for the derivative.
 Inferred while_rule(const InferArgs& args) {
   const Graph& condition = args.attrs.graph("condition");
   const Graph& body = args.attrs.graph("body");
@@ -74,19 +77,61 @@ Inferred while_rule(const InferArgs& args) {
                    types_of(body, body.outputs));
   check_collectives(args, body);
   Inferred inferred{std::move(before)};
-  inferred.placements = after_rounds(args, body, 0);
+  inferred.placements = after_rounds(args, body, 0, body.outputs.size());
   inferred.types.push_back({DType::kInt64, {}, {}});
   inferred.placements.push_back(Placement::kReplicated);
   return inferred;
 }
 
-// Operands: the handle, the cotangents of the variables, zeros for the operands' gradients, then
-// the operands after the variables. Results: gradients of variables, then of the operands.
-Inferred while_grad_rule(const InferArgs& args) {
+// Operands: histories, the variables, then what the body reads. Results: the variables after the
+// rounds, their history and those that the rounds make.
+Inferred replay_rule(const InferArgs& args) {
   const Graph& body = args.attrs.graph("body");
+  const auto count = std::size_t(args.attrs.integer("variables"));
   Inferred inferred{types_of(body, body.outputs)};
-  inferred.placements = after_rounds(args, body, body.arguments.size() - body.outputs.size());
+  const std::vector<std::int64_t>& entries = args.attrs.integers("entries");
+  const auto first = std::accumulate(entries.begin(), entries.end(), std::int64_t(0));
+  inferred.placements = after_rounds(args, body, std::size_t(first), count);
+  inferred.types.resize(count);
+  const std::size_t results = count + 1 + args.attrs.integers("yields").size();
+  inferred.types.resize(results, ValueType{DType::kInt64, {}, {}});
+  inferred.placements.resize(results, Placement::kReplicated);
   return inferred;
+}
+
+Inferred add_histories_rule(const InferArgs& args) {
+  return {{args.in[0]}, Locality::kWhole, {Placement::kReplicated}};
+}
+
+OpDef add_histories_row() {
+  OpDef op;
+  op.name = "add_histories";
+  op.doc = "The sum of two histories, round by round.";
+  op.min_arity = op.max_arity = 2;
+  op.operands = {"x", "y"};
+  op.traits = kControl | kBackward | kKeepsRounds;
+  op.infer = add_histories_rule;
+  return op;
+}
+
+// Under an eager tape: what a compiled step gave on several replicas. The tape keeps its operands
+// and results; no graph is built with it.
+OpDef run_on_replicas_row() {
+  OpDef op;
+  op.name = "run_on_replicas";
+  op.doc = "The results of a step on several replicas.";
+  op.min_arity = 0;
+  op.max_arity = -1;
+  op.operands = {"xs"};
+  op.traits = kBackward;
+  op.infer = [](const InferArgs&) { return Inferred{}; };
+  op.vjp = [](const VjpArgs&) -> Values {
+    fail(ErrorKind::kNotImplemented, "GradientTape.gradient",
+         "the target comes from strategy.run on several replicas, and the tape is outside of it; "
+         "use the tape inside the function that strategy.run is given, or make tape and run part "
+         "of one samegrad.function.");
+  };
+  return op;
 }
 
 OpDef control_row(const char* name, const char* doc, std::vector<AttrSpec> attrs,
@@ -107,7 +152,7 @@ OpDef control_row(const char* name, const char* doc, std::vector<AttrSpec> attrs
 }  // namespace
 
 std::vector<OpDef> control_ops() {
-  return {
+  std::vector<OpDef> rows = {
       control_row("cond", "The results of one of two graphs.",
                   {{"true_branch", AttrKind::kGraph, "Run where the condition holds."},
                    {"false_branch", AttrKind::kGraph, "Run elsewhere."}},
@@ -118,8 +163,21 @@ std::vector<OpDef> control_ops() {
                    {"variables", AttrKind::kInteger, "How many operands are variables."},
                    {"maximum", AttrKind::kInteger, "Rounds at most; -1: any number."}},
                   while_rule),
-      control_row("while_loop_grad", "The rounds of a loop backwards.",
-                  {{"body", AttrKind::kGraph, "The derivative of one round."}}, while_grad_rule)};
+      control_row("replay", "The rounds of a loop once more, with what it kept of them.",
+                  {{"body", AttrKind::kGraph,
+                    "One round: entries, variables and operands to new "
+                    "variables and new entries."},
+                   {"variables", AttrKind::kInteger, "How many operands are variables."},
+                   {"entries", AttrKind::kIntegers, "Values in a round's entry, per history."},
+                   {"yields", AttrKind::kIntegers, "The same of the histories it makes."},
+                   {"forward", AttrKind::kFlag, "From the first round to the last."}},
+                  replay_rule)};
+  for (OpDef& row : rows) {
+    if (row.name != "cond") row.traits |= kKeepsRounds;
+  }
+  rows.push_back(add_histories_row());
+  rows.push_back(run_on_replicas_row());
+  return rows;
 }
 
 }  // namespace samegrad

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "ir/placement.h"
 #include "passes/passes.h"
@@ -45,13 +46,14 @@ struct Layout {
 
   explicit Layout(const Node& node) {
     if (const AttrValue* variables = node.attrs.find("variables")) {
-      carried = outer_argument = outer_operand = std::size_t(std::get<std::int64_t>(*variables));
-    } else if (node.attrs.find("body")) {
-      carried = node.outputs.size();
-      argument = node.attrs.graph("body").arguments.size() - carried;
-      operand = 1;
-      outer_operand = 1 + carried;
-      outer_argument = argument - (node.inputs.size() - outer_operand);
+      carried = std::size_t(std::get<std::int64_t>(*variables));
+      if (node.attrs.find("entries")) {
+        const std::vector<std::int64_t>& entries = node.attrs.integers("entries");
+        argument = std::accumulate(entries.begin(), entries.end(), std::size_t(0));
+        operand = entries.size();
+      }
+      outer_argument = argument + carried;
+      outer_operand = operand + carried;
     } else {  // branches
       outer_argument = 0;
       outer_operand = 1;
@@ -86,10 +88,14 @@ Values given_arguments(const Graph& body, const Layout& layout, const Request& r
 }
 
 // Of a body: the results that are to be sums.
-Flags wanted_results(const Graph& body, std::string_view name, const Request& request) {
-  if (name == "condition") return Flags(1, false);
-  return Flags(request.results.begin(),
-               request.results.begin() + std::ptrdiff_t(body.outputs.size()));
+Flags wanted_results(const Graph& body, std::string_view name, const Layout& layout,
+                     const Request& request) {
+  Flags wanted(body.outputs.size(), false);
+  if (name == "condition") return wanted;
+  // Behind what rounds carry come the entries of histories.
+  const std::size_t count = layout.carried ? layout.carried : wanted.size();
+  std::copy_n(request.results.begin(), count, wanted.begin());
+  return wanted;
 }
 
 bool is_read(const Graph& graph, Value value) {
@@ -225,7 +231,7 @@ class Commute {
       const auto* body = std::get_if<GraphPtr>(&value);
       if (!body) continue;
       Commute inside(**body, replicas_);
-      inside.trace(wanted_results(**body, name, met), given_arguments(**body, layout, met));
+      inside.trace(wanted_results(**body, name, layout, met), given_arguments(**body, layout, met));
       const Values arguments = arguments_of(**body);
       for (std::size_t i = 0; i < arguments.size(); ++i) {
         const std::size_t operand = layout.operand_of(i);
@@ -243,14 +249,25 @@ class Commute {
 
   // Whether the derivative of a loop reads what the variable was before each round.
   bool is_remembered(const Node& node, std::size_t variable) const {
-    if (!node.attrs.find("variables")) return false;
+    const Layout layout(node);
+    if (layout.carried == 0) return false;
     for (const Node& reader : graph_.nodes) {
-      if (!reader.op->has(kControl) || reader.inputs[0] != node.outputs.back()) continue;
-      // Of the round as it was, only what its derivative needs.
-      const Graph body = eliminate_dead(reader.attrs.graph("body"));
-      if (is_read(body, arguments_of(body)[variable])) return true;
+      for (std::size_t h = 0; h < reader.inputs.size(); ++h) {
+        if (reader.inputs[h] != node.outputs[layout.carried]) continue;
+        if (!reader.attrs.find("entries")) return true;
+        // Of the round as it was, only what its derivative needs.
+        const Graph body = eliminate_dead(reader.attrs.graph("body"));
+        if (is_read(body, arguments_of(body)[first_entry(reader, h) + variable])) return true;
+      }
     }
     return false;
+  }
+
+  // The argument of a body that an entry of its node's history begins at.
+  static std::size_t first_entry(const Node& node, std::size_t history) {
+    const std::vector<std::int64_t>& entries = node.attrs.integers("entries");
+    return std::accumulate(entries.begin(), entries.begin() + std::ptrdiff_t(history),
+                           std::size_t(0));
   }
 
   // ---- the new graph ----
@@ -311,7 +328,7 @@ class Commute {
     for (const auto& [name, value] : node.attrs.items()) {
       if (!std::get_if<GraphPtr>(&value)) continue;
       const Graph body = fresh.attrs.graph(name);
-      const Flags wanted = wanted_results(body, name, request);
+      const Flags wanted = wanted_results(body, name, layout, request);
       Commute inside(body, replicas_);
       inside.trace(wanted, given_arguments(body, layout, request));
       fresh.attrs.set(name, std::make_shared<const Graph>(inside.run(wanted)));
@@ -333,16 +350,18 @@ class Commute {
 
   // A node that reads the history of a loop whose variables are sums now.
   Node with_history(const Node& node) const {
-    if (!node.op->has(kControl) || node.inputs.empty()) return node;
-    const Node* loop = graph_.producer(node.inputs[0]);
-    if (!loop || !loop->op->has(kControl) || !node.attrs.find("body")) return node;
-    const auto found = requests_.find(std::int32_t(loop - graph_.nodes.data()));
-    if (found == requests_.end() || node.inputs[0] != loop->outputs.back()) return node;
-    Node fresh = node;
+    if (!node.op->has(kControl) || !node.attrs.find("entries")) return node;
     Graph body = node.attrs.graph("body");
-    for (std::size_t i = 0; i < Layout(*loop).carried; ++i) {
-      if (found->second.results[i]) replicate_argument(body, i);
+    for (std::size_t h = 0; h < node.attrs.integers("entries").size(); ++h) {
+      const Node* loop = graph_.producer(node.inputs[h]);
+      const auto found = requests_.find(std::int32_t(loop - graph_.nodes.data()));
+      const std::size_t carried = Layout(*loop).carried;
+      if (found == requests_.end() || node.inputs[h] != loop->outputs[carried]) continue;
+      for (std::size_t i = 0; i < carried; ++i) {
+        if (found->second.results[i]) replicate_argument(body, first_entry(node, h) + i);
+      }
     }
+    Node fresh = node;
     fresh.attrs.set("body", std::make_shared<const Graph>(std::move(body)));
     return fresh;
   }

@@ -31,6 +31,11 @@ class Rewriter {
   std::vector<Value> map_;
 };
 
+// The graph without what its outputs do not need: it writes no variable and shows nothing, in
+// bodies either.
+Graph without_effects(const Graph& graph);
+Node without_effects(const Node& node);
+
 // How often each value is read by nodes, outputs and writes.
 std::vector<int> count_uses(const Graph& graph);
 

@@ -93,6 +93,7 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
   for (std::size_t n = 0; n < plan.graph.nodes.size(); ++n) {
     const Node& node = plan.graph.nodes[n];
     if (!node.op->has(kControl)) continue;
+    plan.bodies[std::int32_t(n)];
     for (const auto& [name, value] : node.attrs.items()) {
       const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
       if (!body) continue;

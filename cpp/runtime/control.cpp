@@ -27,8 +27,10 @@ class ControlRun {
       run_cond();
     } else if (node_.attrs.find("condition")) {
       run_while();
+    } else if (node_.attrs.find("body")) {
+      run_replay();
     } else {
-      run_while_grad();
+      run_sum();
     }
   }
 
@@ -113,10 +115,33 @@ class ControlRun {
     }
   }
 
-  bool keeps_history() const {
-    return std::ranges::any_of(plan_.graph.nodes, [&](const Node& node) {
-      return std::ranges::find(node.inputs, node_.outputs.back()) != node.inputs.end();
+  // A new history for a result; null if nobody reads it.
+  History* keep(std::size_t output) const {
+    const Value value = node_.outputs[output];
+    History* history = nullptr;
+    const bool read = std::ranges::any_of(plan_.graph.nodes, [&](const Node& node) {
+      return std::ranges::find(node.inputs, value) != node.inputs.end();
     });
+    if (read) {
+      context_.histories.push_back(std::make_unique<History>());
+      history = context_.histories.back().get();
+    }
+    // The handle: valid until the run is over.
+    *reinterpret_cast<std::int64_t*>(context_.base(0, value)) =
+        reinterpret_cast<std::intptr_t>(history);
+    return history;
+  }
+
+  const History& history_of(std::size_t input) const {
+    const auto handle = *arrays_of(node_.inputs[input])[0].data<std::int64_t>();
+    return *reinterpret_cast<const History*>(std::intptr_t(handle));
+  }
+
+  // Operands that a history keeps: steps in between may write where they lie.
+  static void own(Arrays& state) {
+    for (auto& arrays : state) {
+      for (Array& array : arrays) array = array.copy();
+    }
   }
 
   void run_while() {
@@ -124,15 +149,8 @@ class ControlRun {
     const std::int64_t maximum = node_.attrs.integer("maximum");
     Arrays state = operands(0, count);
     const Arrays operands_ = operands(count, node_.inputs.size());
-    History* history = nullptr;
-    if (keeps_history()) {
-      // Steps in between may write where the first values lie.
-      for (auto& arrays : state) {
-        for (Array& array : arrays) array = array.copy();
-      }
-      context_.histories.push_back(std::make_unique<History>());
-      history = context_.histories.back().get();
-    }
+    History* history = keep(count);
+    if (history) own(state);
     std::vector<bool> active(replicas(), true);
     for (std::int64_t round = 0; maximum < 0 || round < maximum; ++round) {
       poll_interrupt();
@@ -151,30 +169,80 @@ class ControlRun {
       }
     }
     for (std::size_t i = 0; i < count; ++i) store(i, state[i]);
-    // The handle: valid until the run is over.
-    *reinterpret_cast<std::int64_t*>(context_.base(0, node_.outputs[count])) =
-        reinterpret_cast<std::intptr_t>(history);
   }
 
-  void run_while_grad() {
-    const auto handle = *arrays_of(node_.inputs[0])[0].data<std::int64_t>();
-    const auto* history = reinterpret_cast<const History*>(std::intptr_t(handle));
-    const std::size_t results = node_.outputs.size();
-    Arrays cotangents = operands(1, 1 + results);  // and the sums of operands' gradients
-    const Arrays operands_ = operands(1 + results, node_.inputs.size());
-    for (std::size_t k = history->rounds.size(); k-- > 0;) {
+  void run_replay() {
+    const auto count = std::size_t(node_.attrs.integer("variables"));
+    const std::vector<std::int64_t>& yields = node_.attrs.integers("yields");
+    std::vector<const History*> given;
+    for (std::size_t h = 0; h < node_.attrs.integers("entries").size(); ++h) {
+      given.push_back(&history_of(h));
+    }
+    Arrays state = operands(given.size(), given.size() + count);
+    const Arrays operands_ = operands(given.size() + count, node_.inputs.size());
+    History* history = keep(count);
+    if (history) own(state);
+    std::vector<History*> made;
+    for (std::size_t g = 0; g < yields.size(); ++g) made.push_back(keep(count + 1 + g));
+    const std::size_t rounds = given[0]->rounds.size();
+    for (History* target : made) {
+      if (target) target->rounds.resize(rounds);
+    }
+    if (history) history->rounds.resize(rounds);
+    for (std::size_t i = 0; i < rounds; ++i) {
       poll_interrupt();
-      const History::Round& round = history->rounds[k];
-      Arrays arguments = round.variables;
+      const std::size_t k = node_.attrs.flag("forward") ? i : rounds - 1 - i;
+      const std::vector<bool>& active = given[0]->rounds[k].active;
+      Arrays arguments;
+      for (const History* from : given) {
+        const Arrays& entry = from->rounds[k].variables;
+        arguments.insert(arguments.end(), entry.begin(), entry.end());
+      }
+      arguments.insert(arguments.end(), state.begin(), state.end());
       arguments.insert(arguments.end(), operands_.begin(), operands_.end());
-      arguments.insert(arguments.end(), cotangents.begin(), cotangents.end());
-      const bool all = std::ranges::find(round.active, false) == round.active.end();
+      if (history) history->rounds[k] = {state, active};
+      const bool all = std::ranges::find(active, false) == active.end();
       Arrays next = run_body(0, arguments, step_of_round(call_.step, std::int64_t(k)), all);
-      for (std::size_t i = 0; i < results; ++i) {
-        cotangents[i] = all ? std::move(next[i]) : mix(round.active, next[i], cotangents[i]);
+      auto entry = next.begin() + std::ptrdiff_t(count);
+      for (std::size_t g = 0; g < yields.size(); entry += yields[g++]) {
+        if (made[g]) made[g]->rounds[k] = {Arrays(entry, entry + yields[g]), active};
+      }
+      for (std::size_t v = 0; v < count; ++v) {
+        state[v] = all ? std::move(next[v]) : mix(active, next[v], state[v]);
       }
     }
-    for (std::size_t i = 0; i < results; ++i) store(i, cotangents[i]);
+    for (std::size_t v = 0; v < count; ++v) store(v, state[v]);
+  }
+
+  // a + b, each once for all replicas or once per replica.
+  static std::vector<Array> sum(const std::vector<Array>& a, const std::vector<Array>& b) {
+    std::vector<Array> sums;
+    for (std::size_t r = 0; r < std::max(a.size(), b.size()); ++r) {
+      const Array& x = a[a.size() == 1 ? 0 : r];
+      const Array& y = b[b.size() == 1 ? 0 : r];
+      sums.emplace_back(x.dtype(), x.shape());
+      for (std::int64_t i = 0; i < x.size(); ++i) {
+        if (x.dtype() == DType::kFloat32) {
+          sums.back().data<float>()[i] = x.data<float>()[i] + y.data<float>()[i];
+        } else {
+          sums.back().data<double>()[i] = x.data<double>()[i] + y.data<double>()[i];
+        }
+      }
+    }
+    return sums;
+  }
+
+  void run_sum() {
+    History* total = keep(0);
+    if (!total) return;
+    const History &a = history_of(0), &b = history_of(1);
+    for (std::size_t k = 0; k < a.rounds.size(); ++k) {
+      History::Round round{{}, a.rounds[k].active};
+      for (std::size_t i = 0; i < a.rounds[k].variables.size(); ++i) {
+        round.variables.push_back(sum(a.rounds[k].variables[i], b.rounds[k].variables[i]));
+      }
+      total->rounds.push_back(std::move(round));
+    }
   }
 
   const Plan& plan_;

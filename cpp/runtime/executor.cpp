@@ -40,6 +40,7 @@ class Memory {
 Executable::Executable(Plan plan) : plan_(std::move(plan)) {
   for (const Loop& loop : plan_.loops) layouts_.push_back(lay_out(plan_, loop));
   for (auto& [node, plans] : plan_.bodies) {
+    bodies_[node];
     for (Plan& body : plans) bodies_[node].push_back(std::make_unique<Executable>(std::move(body)));
   }
 }

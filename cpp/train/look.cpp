@@ -22,24 +22,10 @@ std::vector<bool> needed_nodes(const Graph& graph, const Values& outputs, const 
   return needed;
 }
 
-void copy_needed(Rewriter& rewrite, const std::vector<bool>& needed);
-
-// A body that shows nothing: what is looked at now is shown when the step runs.
-std::shared_ptr<const Graph> without_effects(const Graph& body) {
-  Rewriter rewrite(body);
-  copy_needed(rewrite, needed_nodes(body, body.outputs, {}));
-  return std::make_shared<const Graph>(rewrite.finish());
-}
-
+// Bodies show nothing: what is looked at now is shown when the step runs.
 void copy_needed(Rewriter& rewrite, const std::vector<bool>& needed) {
   for (std::size_t i = 0; i < needed.size(); ++i) {
-    if (!needed[i]) continue;
-    Node node = rewrite.from().nodes[i];
-    for (const auto& [name, value] : rewrite.from().nodes[i].attrs.items()) {
-      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-      if (body && contains(**body, kSideEffect)) node.attrs.set(name, without_effects(**body));
-    }
-    rewrite.copy(node);
+    if (needed[i]) rewrite.copy(without_effects(rewrite.from().nodes[i]));
   }
 }
 

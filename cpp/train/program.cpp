@@ -50,6 +50,7 @@ Binding take_binding(Program& program) {
   for (std::size_t c = 0; c < program.graph.constants.size(); ++c) {
     if (program.graph.constants[c].bytes() <= kLargeConstant) continue;
     binding.constants.push_back(take_constant(program.graph, c));
+    binding.taken.push_back(c);
   }
   return binding;
 }
@@ -156,7 +157,10 @@ BoundProgram compile_program(Program program, const PlanOptions& options, Sharin
   Indices open;
   bound.compiled =
       kept->find(std::move(program.graph), options, sharing == Sharing::kNumbers, open);
-  for (std::size_t c : open) bound.binding.constants.push_back(constants[c]);
+  for (std::size_t c : open) {
+    bound.binding.constants.push_back(constants[c]);
+    bound.binding.taken.push_back(c);
+  }
   return bound;
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "passes/rewrite.h"
 #include "train/random_state.h"
 
 namespace samegrad {
@@ -18,6 +19,21 @@ bool fits(const ValueType& type, const Array& array) {
              0;
 }
 
+// In bodies, too: lines are numbered across all of them.
+void set_locations(Graph& graph, const Locations& locations) {
+  graph.locations = locations;
+  for (Node& node : graph.nodes) {
+    const Attrs attrs = node.attrs;
+    for (const auto& [name, value] : attrs.items()) {
+      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+      if (!body) continue;
+      auto own = std::make_shared<Graph>(**body);
+      set_locations(*own, locations);
+      node.attrs.set(name, std::shared_ptr<const Graph>(std::move(own)));
+    }
+  }
+}
+
 }  // namespace
 
 Step::Step(Program program, const PlanOptions& options, Sharing sharing) {
@@ -28,11 +44,16 @@ Step::Step(Program program, const PlanOptions& options, Sharing sharing) {
 }
 
 Graph Step::labelled(Graph graph) const {
-  graph.locations = binding_.locations;
+  set_locations(graph, binding_.locations);
   for (std::size_t v = 0; v < graph.variables.size(); ++v) {
     graph.variables[v].name = binding_.names[v];
   }
   return graph;
+}
+
+const Graph& Step::pure() {
+  std::call_once(pure_once_, [this] { pure_ = labelled(without_effects(program())); });
+  return pure_;
 }
 
 std::string Step::program_text() const {
@@ -128,8 +149,17 @@ std::vector<std::vector<Array>> Step::look(const Arguments& arguments) {
   return compiled_->executable(false).run(call);
 }
 
-std::vector<std::vector<Array>> Step::run(const Arguments& arguments, bool check_finite,
-                                          Messages* messages) {
+std::vector<std::vector<Array>> Step::repeat(const Arguments& arguments, bool check_finite,
+                                             std::uint64_t number) {
+  Arguments storage;
+  Call call = call_of(arguments, storage);
+  call.check_finite = check_finite;
+  call.step = number;
+  return compiled_->executable(check_finite).run(call);
+}
+
+Step::Result Step::run_numbered(const Arguments& arguments, bool check_finite,
+                                Messages* messages) {
   Arguments storage;
   Call call = call_of(arguments, storage);
   call.check_finite = check_finite;
@@ -137,7 +167,7 @@ std::vector<std::vector<Array>> Step::run(const Arguments& arguments, bool check
   std::atomic<std::uint64_t>& counter = random_state().step;
   if (plan().has_random) call.step = counter.fetch_add(1);
   try {
-    return compiled_->executable(check_finite).run(call);
+    return {compiled_->executable(check_finite).run(call), call.step};
   } catch (...) {
     // A step that fails changes nothing: unless other threads went on, its number is used again.
     std::uint64_t next = call.step + 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "train/program.h"
@@ -14,7 +15,10 @@ class Step {
 
   const Graph& program() const { return compiled_->graph(); }
   const Plan& plan() const { return compiled_->plan(); }
-  const CompiledProgram& compiled() const { return *compiled_; }
+  CompiledProgram& compiled() const { return *compiled_; }
+  const Binding& binding() const { return binding_; }
+  // The program without writes and effects, for gradients of a run.
+  const Graph& pure();
   // The program looked at a count of examples: it is right for the traced counts only.
   bool fixed() const { return fixed_; }
   // For people, with the lines of this program and the names of its variables.
@@ -24,7 +28,18 @@ class Step {
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
   // What the step prints goes to `messages`, when it fails, too.
   std::vector<std::vector<Array>> run(const std::vector<std::vector<Array>>& arguments,
-                                      bool check_finite, Messages* messages = nullptr);
+                                      bool check_finite, Messages* messages = nullptr) {
+    return run_numbered(arguments, check_finite, messages).outputs;
+  }
+  // A step draws by its number; one that is repeated draws the same.
+  struct Result {
+    std::vector<std::vector<Array>> outputs;
+    std::uint64_t number = 0;
+  };
+  Result run_numbered(const std::vector<std::vector<Array>>& arguments, bool check_finite,
+                      Messages* messages = nullptr);
+  std::vector<std::vector<Array>> repeat(const std::vector<std::vector<Array>>& arguments,
+                                         bool check_finite, std::uint64_t number);
   // What run() would return next; nothing moves on, neither variables (there are no writes) nor the
   // random numbers.
   std::vector<std::vector<Array>> look(const std::vector<std::vector<Array>>& arguments);
@@ -43,6 +58,8 @@ class Step {
 
   std::shared_ptr<CompiledProgram> compiled_;
   Binding binding_;
+  std::once_flag pure_once_;
+  Graph pure_;
   bool fixed_ = false;
 };
 

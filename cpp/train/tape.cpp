@@ -11,6 +11,14 @@ void Tape::check_alive() const {
        "one call.");
 }
 
+void Tape::check_recorded() const {
+  if (!trace_)
+    fail(
+        ErrorKind::kRuntime, "GradientTape.gradient",
+        "nothing was recorded: compute the target inside `with samegrad.GradientTape() as tape:`.");
+  check_alive();
+}
+
 void Tape::start() {
   check_value(!recording_, "GradientTape", "is already recording.");
   check_alive();
@@ -48,6 +56,11 @@ void Tape::watch(Tensor& tensor) {
   tensor.value = value;
 }
 
+Tensor Tape::target(const std::shared_ptr<Variable>& variable) {
+  check_recorded();
+  return trace_->tensor(trace_->read(variable));
+}
+
 Values Tape::values_of(const Origin& source) {
   if (source.variable) return trace_->reads(*source.variable);
   const Value value = trace_->lift(*source.tensor);
@@ -75,11 +88,7 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<Tensor>& tar
     fail(ErrorKind::kRuntime, "GradientTape.gradient",
          "a tape that is not persistent gives gradients once; use GradientTape(persistent=True).");
   }
-  if (!trace_)
-    fail(
-        ErrorKind::kRuntime, "GradientTape.gradient",
-        "nothing was recorded: compute the target inside `with samegrad.GradientTape() as tape:`.");
-  check_alive();
+  check_recorded();
   used_ = true;
   const bool resume = current_trace() != trace_;
   if (resume) push_trace(trace_);

@@ -129,12 +129,12 @@ Tensor Trace::tensor(Value value) {
     result.trace = shared_from_this();
     return result;
   }
-  auto known = arrays_.find(value);
-  if (known == arrays_.end()) {
-    const ValueInfo& info = graph_.values[std::size_t(value)];
-    known = arrays_.emplace(value, graph_.constants[std::size_t(info.index)]).first;
+  std::optional<Array> array = array_of(value);
+  if (!array) {
+    materialize({value});
+    array = array_of(value);
   }
-  result.array = known->second;
+  result.array = *std::move(array);
   result.type.shape = result.array.shape();
   result.recorded = weak_from_this();
   return result;
@@ -149,9 +149,9 @@ Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs)
   }
   Values outputs = Builder::apply(op, inputs, std::move(attrs));
   Node& node = graph_.nodes.back();
-  const bool at_once = mode_ == Mode::kEager;
-  if (locate && !node.derivative && (!at_once || check_numerics)) node.location = location();
-  if (at_once) execute(node);
+  const bool eager = mode_ == Mode::kEager;
+  if (locate && !node.derivative && (!eager || check_numerics)) node.location = location();
+  if (eager && deferred_ == 0 && !node.op->has(kControl)) execute(node);
   return outputs;
 }
 
@@ -189,7 +189,7 @@ void Trace::execute(const Node& node) {
 
 Value Trace::read(const std::shared_ptr<Variable>& variable) {
   const auto known = state_.find(variable.get());
-  if (known != state_.end()) {
+  if (known != state_.end() && is_current(*variable, known->second)) {
     std::vector<Value>& reads = reads_[variable.get()];
     if (!reads.empty() && reads.back() == known->second) return known->second;
     // The value of a written variable is a source of its own: no gradient flows into the write.
@@ -221,6 +221,11 @@ std::int32_t Trace::slot_of(const std::shared_ptr<Variable>& variable) {
   // A body has what it reads and writes as arguments and results.
   if (!outer_) graph_.variables.push_back({variable->name(), variable->component_count()});
   return std::int32_t(touched_.size() - 1);
+}
+
+// In eager code whoever writes gives the variable a new array, as this trace holds the old one.
+bool Trace::is_current(Variable& variable, Value value) const {
+  return mode_ == Mode::kGraph || arrays_.at(value).raw() == variable.components()[0].raw();
 }
 
 void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
@@ -259,7 +264,11 @@ Program Trace::finish(std::vector<Value> outputs) {
   Program program;
   for (const auto& [variable, written] : touched_) {
     if (written) {
-      graph_.writes.push_back({std::int32_t(program.variables.size()), state_[variable.get()]});
+      const auto slot = std::int32_t(program.variables.size());
+      graph_.writes.push_back({slot, state_[variable.get()]});
+      for (Value read : reads_[variable.get()]) {
+        if (graph_.producer(read)) graph_.rereads.push_back({slot, read});
+      }
     }
     program.variables.push_back(variable);
   }

@@ -15,6 +15,7 @@
 
 namespace samegrad {
 
+class Step;
 class Trace;
 
 // What users hold: an array, or a value of a trace, or (under an eager tape) both.
@@ -43,6 +44,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void set_replicas(int replicas);
 
   Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {}) override;
+  void begin_call(std::int32_t run = -1) override;
+  void end_call(std::span<const Value> leaving = {}) override;
 
   // The tensor as a value of this trace; arrays from outside become constants (eager: operands).
   Value lift(const Tensor& tensor);
@@ -55,11 +58,24 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Value read(const std::shared_ptr<Variable>& variable);
   // RuntimeError if the variable is one for all replicas and the value may differ between them.
   void write(const std::shared_ptr<Variable>& variable, Value value);
-  void forget(const Variable& variable) { state_.erase(&variable); }
   const std::vector<Value>& reads(const Variable& variable) { return reads_[&variable]; }
 
   // Sizes that a body made of those outside are known outside too, and what it is bound to.
   void adopt_symbols(const Trace& body);
+  // Eager: what a run of a compiled step reads, as values of this trace; they keep what they are
+  // though variables change. `constants`: the arrays that the traced function found outside.
+  struct RunOperands {
+    std::vector<Values> arguments;
+    Values variables, constants;  // kNoValue: none of this trace
+  };
+  RunOperands hold(const Step& step, const std::vector<std::vector<Tensor>>& arguments,
+                   const std::vector<Array>& constants);
+  // Eager: makes the run one call of this trace. Its nodes are there for gradients and have no
+  // arrays; its gradients are programs that compute again what they need, by the step's number.
+  std::vector<std::vector<Tensor>> record(Step& step, const RunOperands& operands,
+                                          const std::vector<std::vector<Array>>& outputs,
+                                          std::uint64_t number);
+
 
   // Notes what the program does with a value, for check_scaling().
   void use(ValueUse::Kind kind, const Tensor& tensor);
@@ -115,6 +131,15 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // are appended to `arguments`.
   Graph part_for(Value value, std::vector<std::vector<Array>>& arguments) const;
   void execute(const Node& node);
+  bool is_current(Variable& variable, Value value) const;
+  // Eager: gives these values their arrays, in one program.
+  void materialize(const Values& values);
+  std::optional<Array> array_of(Value value) const;
+  std::vector<std::vector<Tensor>> record_replicas(const RunOperands& operands,
+                                                   const Graph& program,
+                                                   const std::vector<std::vector<Array>>& outputs);
+  Value argument_of(const Step& step, const RunOperands& operands, std::size_t index);
+  void copy_nodes(const Graph& from, Values& map, std::int32_t run);
   // Where the program is, as an index of the graph's locations.
   std::int32_t location();
 
@@ -128,7 +153,10 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<std::pair<Array, Value>> large_constants_;
   std::vector<std::pair<int, ExampleCounts>> counts_of_symbol_;  // of arguments
   std::vector<ValueUse> uses_;
-  std::map<std::int32_t, Array> arrays_;        // eager: of each value
+  std::map<std::int32_t, Array> arrays_;  // eager: of each value
+  std::vector<std::uint64_t> runs_;       // eager: the numbers of the recorded steps
+  std::vector<std::int32_t> open_runs_;
+  int deferred_ = 0;                            // how many of those are not -1
   std::map<std::string, std::int32_t> places_;  // location -> index
   std::optional<std::vector<std::vector<Array>>> actual_;
   std::map<Value, std::vector<Array>> looked_;
@@ -162,6 +190,8 @@ class Tape {
   bool persistent() const { return persistent_; }
   void set_persistent(bool persistent) { persistent_ = persistent; }
   void watch(Tensor& tensor);
+  // The variable as a target: what it was last read as.
+  Tensor target(const std::shared_ptr<Variable>& variable);
   // One gradient per source (a tensor or a variable), absent where it is not connected.
   // RuntimeError if a tape that is not persistent is used twice.
   struct Origin {
@@ -175,6 +205,7 @@ class Tape {
  private:
   // RuntimeError if the function it recorded in is no longer being traced.
   void check_alive() const;
+  void check_recorded() const;
   Values values_of(const Origin& source);
   bool is_watched(Value value);
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from samegrad import _context, _core
 from samegrad._data_use import CompiledRuns, ReadsData
-from samegrad._trace import TracedProgram
+from samegrad._trace import TracedProgram, one_call
 from samegrad._user_code import call_converted
 from samegrad.errors import OutOfRangeError
 
@@ -76,7 +76,7 @@ class Function:
         if _core.tracing():
             return self._traced(*args, **kwargs)
         if _context.settings.functions_run_eagerly:
-            with _context.converting(self._autograph):  # for what strategies trace in it
+            with _context.converting(self._autograph), one_call():  # for what strategies trace
                 return self._python(*args, **kwargs)
         arguments = _core.Arguments(args, kwargs)
         program = self._program(arguments, args, kwargs)
@@ -96,10 +96,11 @@ class Function:
                 ) from None
 
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
-        if self._autograph:
-            return call_converted(self._python, args, kwargs)
-        with _context.converting(False):
-            return self._python(*args, **kwargs)
+        with one_call():
+            if self._autograph:
+                return call_converted(self._python, args, kwargs)
+            with _context.converting(False):
+                return self._python(*args, **kwargs)
 
     def _program(self, arguments: Any, args: Any, kwargs: dict[str, Any]) -> TracedProgram | None:
         """What runs for these arguments; None: Python, as the function reads data."""
@@ -157,7 +158,8 @@ def function(
     """Makes a function that is traced once per signature and then run by the engine.
 
     Python's control flow becomes part of the step where it depends on tensors (see
-    `samegrad.autograph`). A function that reads data (a loop over a dataset, `next(iterator)`) is
+    `samegrad.autograph`). To a tape outside, a call is one node: its gradient is a compiled program
+    too, to any order. A function that reads data (a loop over a dataset, `next(iterator)`) is
     run by Python, and what it gives to `Strategy.run` is compiled once per signature.
 
     Args:

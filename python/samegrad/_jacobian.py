@@ -21,46 +21,66 @@ _ops = _core.ops
 def jacobian(tape: GradientTape, target: Tensor, sources: Any, unconnected: Any) -> Any:
     """See `GradientTape.jacobian`."""
     shape = _known(target._shape, "jacobian", "target")
+    flat = flatten(sources)
     count = math.prod(shape)
     unit = np.eye(count, dtype=target._dtype).reshape(count, *shape)
     seeds = [convert_to_tensor(row) for row in unit]
-    columns = _columns(tape, target, sources, seeds, unconnected)
+    if not seeds:  # no element: one walk says which sources are connected
+        (found,) = _rows(tape, target, flat, [None], unconnected)
+        empty = [None if g is None else _zeros(g, shape) for g in found]
+        return pack(sources, empty)
+    rows = _rows(tape, target, flat, seeds, unconnected)
     joined = [
         None if parts[0] is None else reshape(stack(parts), (*shape, *parts[0]._shape))
-        for parts in columns
+        for parts in zip(*rows, strict=True)
     ]
-    results = iter(joined)
-    return map_structure(lambda _: next(results), sources)
+    return pack(sources, joined)
 
 
-def batch_jacobian(tape: GradientTape, target: Tensor, source: Tensor, unconnected: Any) -> Any:
+def batch_jacobian(tape: GradientTape, target: Tensor, source: Any) -> Any:
     """See `GradientTape.batch_jacobian`."""
-    if not target._rank or not source._rank or target._shape[0] != source._shape[0]:
+    rows = convert_to_tensor(source)
+    if min(target._rank, rows._rank) < 2 or target._shape[0] != rows._shape[0]:
         raise ValueError(
-            "[batch_jacobian] target and source must have the same number of rows: got shapes "
-            f"{tuple(target._shape)} and {tuple(source._shape)}."
+            "[batch_jacobian] target and source must have the same number of rows, and more axes "
+            f"behind that one: got shapes {tuple(target._shape)} and {tuple(rows._shape)}."
         )
     shape = _known(target._shape[1:], "batch_jacobian", "target")
-    inner = _known(source._shape[1:], "batch_jacobian", "source")
+    inner = _known(rows._shape[1:], "batch_jacobian", "source")
     count = math.prod(shape)
     unit = np.eye(count, dtype=target._dtype).reshape(count, *shape)
     seeds = [_ops.broadcast_like(convert_to_tensor(row[None]), target) for row in unit]
-    (parts,) = _columns(tape, target, [source], seeds, unconnected)
+    parts = [found for (found,) in _rows(tape, target, [source], seeds, "none")]
     if not parts or parts[0] is None:
-        return None
+        return _zeros_of_rows(rows, shape, inner)
     return reshape(stack(parts, axis=1), (target.shape[0], *shape, *inner))
 
 
-def _columns(
-    tape: GradientTape, target: Tensor, sources: Any, seeds: list[Tensor], unconnected: Any
+def pack(sources: Any, gradients: list[Any]) -> Any:
+    """The gradients in the structure of the sources."""
+    results = iter(gradients)
+    return map_structure(lambda _: next(results), sources)
+
+
+def _zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Zeros of the shape, then of that of a gradient."""
+    return convert_to_tensor(np.zeros((*shape, *like._shape), dtype=like._dtype))
+
+
+def _zeros_of_rows(rows: Tensor, shape: tuple[int, ...], inner: tuple[int, ...]) -> Tensor:
+    """Zeros for each row: of the target's shape, then of the source's."""
+    narrow = reshape(_ops.full_like(rows, value=0.0), (rows.shape[0], *(1 for _ in shape), *inner))
+    wide = np.zeros((1, *shape, *(1 for _ in inner)), dtype=rows._dtype)
+    zeros: Tensor = _ops.add(narrow, convert_to_tensor(wide))
+    return zeros
+
+
+def _rows(
+    tape: GradientTape, target: Tensor, sources: list[Any], seeds: list[Any], unconnected: Any
 ) -> list[list[Any]]:
-    """Per source, its gradients for each of the seeds."""
-    found = []
+    """For each of the seeds, the gradients of the sources."""
     with tape._kept():
-        for seed in seeds:
-            gradients = tape.gradient(target, sources, seed, unconnected)
-            found.append(flatten(gradients))
-    return [list(parts) for parts in zip(*found, strict=True)]
+        return [list(tape.gradient(target, sources, seed, unconnected)) for seed in seeds]
 
 
 def _known(shape: Any, who: str, what: str) -> tuple[int, ...]:

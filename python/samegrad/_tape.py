@@ -96,7 +96,7 @@ class GradientTape:
             UserWarning: A target has no floats; nothing flows through it.
         """
         unconnected = _unconnected(unconnected_gradients)
-        targets = [convert_to_tensor(t) for t in flatten(target)]
+        targets = [self._target(t) for t in flatten(target)]
         for tensor in targets:
             _warn_unless_floating(tensor, "gradient", "target")
         seeds = _seeds(targets, output_gradients)
@@ -146,7 +146,7 @@ class GradientTape:
         """
         from samegrad._jacobian import jacobian
 
-        return jacobian(self, convert_to_tensor(target), sources, unconnected_gradients)
+        return jacobian(self, self._target(target), sources, unconnected_gradients)
 
     def batch_jacobian(
         self,
@@ -161,7 +161,7 @@ class GradientTape:
         Args:
             target: Shape (n, ...); row i must depend on row i of the source only.
             source: A tensor of shape (n, ...).
-            unconnected_gradients: As in `gradient`.
+            unconnected_gradients: Of no use here: what is not connected has zeros.
             parallel_iterations: Of no use here.
             experimental_use_pfor: Of no use here.
 
@@ -170,7 +170,7 @@ class GradientTape:
 
         Raises:
             RuntimeError: A second use of a tape that is not persistent.
-            ValueError: Target and source have other numbers of rows.
+            ValueError: Target and source have other numbers of rows, or fewer than two axes.
 
         Example:
             >>> x = convert_to_tensor([[1.0], [2.0]])
@@ -182,8 +182,13 @@ class GradientTape:
         """
         from samegrad._jacobian import batch_jacobian
 
-        target, source = convert_to_tensor(target), convert_to_tensor(source)
-        return batch_jacobian(self, target, source, unconnected_gradients)
+        return batch_jacobian(self, self._target(target), source)
+
+    def _target(self, target: Any) -> Tensor:
+        """What the tape knows the target as: a variable is what it was read as."""
+        if isinstance(target, Variable) and target._cell.component_count == 1:
+            return self._tape.target(target._cell)
+        return convert_to_tensor(target)
 
     @contextlib.contextmanager
     def _kept(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from samegrad import _context, _core
 from samegrad._counts import counts_of
 from samegrad._dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._dtypes import DType, DTypeLike, as_dtype
+from samegrad._reference import Reference
 
 Tensor = _core.Tensor
 TensorLike: TypeAlias = Any
@@ -342,6 +343,17 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return device(self)
 
 
+def _reference(self: Tensor) -> Reference:
+    """Stands for this tensor as a key: equal to no other's, whatever their values.
+
+    Example:
+        >>> x = constant(1.0)
+        >>> {x.ref(): 1}[x.ref()]
+        1
+    """
+    return Reference(self)
+
+
 def _install() -> None:
     """Gives the engine's class its Python face."""
     cls: Any = Tensor
@@ -380,6 +392,7 @@ def _install() -> None:
     cls.__dlpack__ = _dlpack
     cls.__dlpack_device__ = _dlpack_device
     cls.__array_priority__ = 100
+    cls.ref = _reference
     cls.__format__ = _format
     cls.numpy = _numpy
     cls.shape = property(_shape)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,20 @@ from samegrad._values import (
 )
 
 OPTIONS = _core.PlanOptions()
+
+
+@contextlib.contextmanager
+def one_call() -> Iterator[None]:
+    """What is recorded inside is one node to every tape: its gradient is summed inside first."""
+    trace = _core.current_trace()
+    if trace is None:
+        yield
+        return
+    trace.begin_call()
+    try:
+        yield
+    finally:
+        trace.end_call()
 
 
 def _as_argument(value: Any) -> Any:
@@ -88,6 +103,7 @@ class TracedProgram:
         for leaf, share in zip(leaves, check_trace(trace, outputs), strict=True):
             if isinstance(leaf, TracedValue):
                 leaf.share = share
+        self._constants = trace.constants()
         self._step = trace.finish(outputs + totals, OPTIONS, numbers_change)
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
@@ -98,7 +114,7 @@ class TracedProgram:
 
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""
-        outputs = self._step.run(arguments)
+        outputs = self._step.run(arguments, self._constants)
         if self._requirements:
             check_all(self._requirements)
         if isinstance(self._result, Tensor):

@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad import _context, _core
 from samegrad._dtypes import DType, DTypeLike, as_dtype
+from samegrad._reference import Reference
 from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor, TensorShape, convert_to_tensor, match
 
@@ -287,11 +288,23 @@ class Variable:
         tensor = self._as_tensor() if _context.settings.functions_run_eagerly else None
         return "traced" if tensor is None or not tensor._looks else repr(tensor)
 
-    def __hash__(self) -> int:
-        return id(self)
+    # NumPy's operators leave mixed expressions to ours, which are recorded.
+    __array_priority__ = 100
 
-    def __eq__(self, other: object) -> Any:
-        return self is other
+    def __hash__(self) -> int:
+        raise TypeError(
+            f"[{self.name}] a variable is no key, as == compares its elements; use variable.ref()."
+        )
+
+    def ref(self) -> Reference:
+        """Stands for this variable as a key: equal to no other's, whatever their values.
+
+        Example:
+            >>> v, w = Variable(1.0), Variable(1.0)
+            >>> v.ref() == v.ref(), v.ref() == w.ref(), v.ref().deref() is v
+            (True, False, True)
+        """
+        return Reference(self)
 
 
 def _forward(name: str) -> Any:
@@ -299,8 +312,10 @@ def _forward(name: str) -> Any:
 
 
 for _name in (
-    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod",
-    "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "float", "int",
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv",
+    "mod", "rmod",
+    "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "eq", "ne", "float",
+    "int",
     "bool", "getitem", "len",
 ):  # fmt: skip
     setattr(Variable, f"__{_name}__", _forward(f"__{_name}__"))

@@ -92,21 +92,6 @@ def test_loops_nest_with_derivatives():
     np.testing.assert_allclose(dx, [6 * 32])
 
 
-def test_the_second_derivative_of_a_loop_says_what_to_do():
-    @tf.function
-    def step(x):
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as inner:
-                inner.watch(x)
-                y = loop(lambda y: less(tf.reduce_sum(y), tf.constant(9.0)), lambda y: [y * x], [x])
-            first = inner.gradient(y[0], x)
-        return outer.gradient(first, x)
-
-    with pytest.raises(NotImplementedError, match="unrolled"):
-        step(np.float32([2.0]))
-
-
 def test_a_maximum_ends_a_loop():
     @tf.function
     def step():

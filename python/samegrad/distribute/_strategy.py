@@ -14,7 +14,7 @@ from samegrad._location import user_line
 from samegrad._nest import map_structure
 from samegrad._scaling_check import report
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._trace import TracedProgram, trace_and_run
+from samegrad._trace import TracedProgram, one_call, trace_and_run
 from samegrad._user_code import converted
 from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, captured, per_replica
 from samegrad.distribute._extended import StrategyExtended
@@ -161,7 +161,7 @@ class Strategy(abc.ABC):
             several = self.num_replicas_in_sync > 1
             return TracedPerReplica(value) if several and isinstance(value, Tensor) else value
 
-        with _context.entered(self, ReplicaContext(self)):
+        with _context.entered(self, ReplicaContext(self)), one_call():
             result = converted(fn)(*map_structure(unwrap, args), **map_structure(unwrap, kwargs))
             return map_structure(wrap, result)
 

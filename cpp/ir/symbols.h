@@ -1,0 +1,35 @@
+// Symbols of one graph in terms of another's.
+#pragma once
+
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace samegrad {
+
+// Carries types, and the graphs among attributes, from a graph over to one with other symbols.
+class SymbolMap {
+ public:
+  SymbolMap(const std::vector<Symbol>& from, std::vector<Symbol>& to)
+      : from_(from), to_(to), map_(from.size(), -1) {}
+
+  void bind(int from, int to);
+  // Whether the symbol was carried over.
+  bool knows(int from) const { return map_[std::size_t(from)] >= 0; }
+  // The symbol over there; a new one if there is none by the same rule.
+  int operator()(int from);
+  ValueType operator()(ValueType type);
+  // A size as shapes and attributes hold it.
+  std::int64_t dim(std::int64_t dim);
+  // Graphs begin with the symbols of the graph that their node is in.
+  Attrs operator()(const Attrs& attrs);
+
+ private:
+  Graph body(const Graph& graph);
+
+  const std::vector<Symbol>& from_;
+  std::vector<Symbol>& to_;
+  std::vector<int> map_;
+};
+
+}  // namespace samegrad

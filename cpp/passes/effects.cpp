@@ -1,0 +1,53 @@
+// Programs that run once more for their values only.
+#include "passes/rewrite.h"
+
+namespace samegrad {
+namespace {
+
+std::vector<bool> needed_nodes(const Graph& graph) {
+  std::vector<bool> wanted(graph.values.size(), false), needed(graph.nodes.size(), false);
+  for (Value output : graph.outputs) wanted[std::size_t(output)] = true;
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    for (Value output : graph.nodes[i].outputs) {
+      needed[i] = needed[i] || wanted[std::size_t(output)];
+    }
+    if (!needed[i]) continue;
+    for (Value input : graph.nodes[i].inputs) wanted[std::size_t(input)] = true;
+  }
+  return needed;
+}
+
+}  // namespace
+
+Node without_effects(const Node& node) {
+  Node pure = node;
+  for (const auto& [name, value] : node.attrs.items()) {
+    const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+    if (!body || !contains(**body, kSideEffect)) continue;
+    pure.attrs.set(name, std::make_shared<const Graph>(without_effects(**body)));
+  }
+  return pure;
+}
+
+Graph without_effects(const Graph& graph) {
+  const std::vector<bool> needed = needed_nodes(graph);
+  Rewriter rewrite(graph);
+  std::vector<std::int32_t> place = {0};  // of each node, and the end
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    if (needed[i]) rewrite.copy(without_effects(graph.nodes[i]));
+    place.push_back(std::int32_t(rewrite.to().nodes.size()));
+  }
+  Graph& pure = rewrite.to();
+  pure.outputs = rewrite(graph.outputs);
+  for (CallRange call : graph.calls) {
+    call.begin = place[std::size_t(call.begin)];
+    call.end = place[std::size_t(call.end)];
+    pure.calls.push_back(call);
+  }
+  for (const StateWrite& read : graph.rereads) {
+    if (rewrite(read.value) != kNoValue) pure.rereads.push_back({read.cell, rewrite(read.value)});
+  }
+  return std::move(pure);
+}
+
+}  // namespace samegrad

@@ -1,0 +1,294 @@
+// Runs of compiled steps under an eager tape.
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "ir/symbols.h"
+#include "train/check_numerics.h"
+#include "train/step.h"
+#include "train/trace.h"
+
+namespace samegrad {
+namespace {
+
+// The part of a graph that makes some values out of known ones, as a program of its own.
+class Part {
+ public:
+  Part(const Graph& from, const std::function<std::optional<Array>(Value)>& known)
+      : from_(from),
+        known_(known),
+        symbols_(from.symbols, program_.symbols),
+        map_(from.values.size(), kNoValue) {}
+
+  Graph make(const Values& wanted) {
+    std::vector<bool> needed(from_.nodes.size(), false), seen(from_.values.size(), false);
+    Values open = wanted;
+    while (!open.empty()) {
+      const Value value = open.back();
+      open.pop_back();
+      const Node* node = from_.producer(value);
+      if (seen[std::size_t(value)] || !node || known_(value)) continue;
+      seen[std::size_t(value)] = true;
+      needed[std::size_t(node - from_.nodes.data())] = true;
+      open.insert(open.end(), node->inputs.begin(), node->inputs.end());
+    }
+    for (std::size_t n = 0; n < needed.size(); ++n) {
+      if (needed[n]) copy(n);
+    }
+    for (Value value : wanted) program_.outputs.push_back(operand(value));
+    give_counts();
+    return std::move(program_);
+  }
+
+  std::vector<std::vector<Array>> arguments;
+  std::int32_t first_node = -1;
+
+ private:
+  Value operand(Value value) {
+    Value& mapped = map_[std::size_t(value)];
+    if (mapped != kNoValue) return mapped;
+    const ValueInfo& info = from_.values[std::size_t(value)];
+    if (info.source == Source::kConstant) {
+      mapped = program_.add_constant(from_.constants[std::size_t(info.index)]);
+    } else {
+      mapped = argument(value);
+    }
+    return mapped;
+  }
+
+  // Counts that only others are made of need an argument that has them.
+  void give_counts() {
+    for (std::size_t s = 0; s < from_.symbols.size(); ++s) {
+      const bool input = from_.symbols[s].kind == Symbol::Kind::kInput;
+      if (!input || !symbols_.knows(int(s)) || given_.count(int(s))) continue;
+      for (std::size_t v = 0; v < from_.values.size() && !given_.count(int(s)); ++v) {
+        const ValueType& type = from_.values[v].type;
+        const bool has = type.batched() && type.batch.symbol == int(s);
+        if (has && known_(Value(v))) (void)argument(Value(v));
+      }
+    }
+  }
+
+  Value argument(Value value) {
+    const ValueType& type = from_.type(value);
+    if (type.batched()) given_.insert(type.batch.symbol);
+    arguments.push_back({*known_(value)});
+    return program_.add_argument(symbols_(type));
+  }
+
+  void copy(std::size_t index) {
+    if (first_node < 0) first_node = std::int32_t(index);
+    Node node = from_.nodes[index];
+    node.attrs = symbols_(node.attrs);
+    for (Value& input : node.inputs) input = operand(input);
+    for (Value& output : node.outputs) {
+      ValueInfo info = from_.values[std::size_t(output)];
+      info.type = symbols_(info.type);
+      info.index = std::int32_t(program_.nodes.size());
+      program_.values.push_back(std::move(info));
+      // A result that is known stays what it is for whoever reads it.
+      Value& mapped = map_[std::size_t(output)];
+      const auto fresh = Value(program_.values.size() - 1);
+      if (mapped == kNoValue) mapped = fresh;
+      output = fresh;
+    }
+    if (node.location >= 0) {
+      program_.locations.push_back(from_.locations[std::size_t(node.location)]);
+      node.location = std::int32_t(program_.locations.size() - 1);
+    }
+    program_.nodes.push_back(std::move(node));
+  }
+
+  const Graph& from_;
+  const std::function<std::optional<Array>(Value)>& known_;
+  Graph program_;
+  SymbolMap symbols_;
+  Values map_;
+  std::set<int> given_;  // symbols that an argument has
+};
+
+}  // namespace
+
+void Trace::begin_call(std::int32_t run) {
+  Builder::begin_call(run);
+  open_runs_.push_back(run);
+  if (run >= 0) ++deferred_;
+}
+
+void Trace::end_call(std::span<const Value> leaving) {
+  Builder::end_call(leaving);
+  const bool was_deferred = open_runs_.back() >= 0;
+  open_runs_.pop_back();
+  if (!was_deferred || --deferred_ > 0) return;
+  Values values;
+  for (Value value : leaving) {
+    const Node* node = graph_.producer(value);
+    if (!array_of(value) && !(node && node->op->has(kKeepsRounds))) values.push_back(value);
+  }
+  if (!values.empty()) materialize(values);
+}
+
+std::optional<Array> Trace::array_of(Value value) const {
+  const auto known = arrays_.find(value);
+  if (known != arrays_.end()) return known->second;
+  const ValueInfo& info = graph_.values[std::size_t(value)];
+  if (info.source != Source::kConstant) return std::nullopt;
+  return graph_.constants[std::size_t(info.index)];
+}
+
+void Trace::materialize(const Values& values) {
+  const std::function<std::optional<Array>(Value)> known = [this](Value v) { return array_of(v); };
+  Part part(graph_, known);
+  Graph program = part.make(values);
+  std::uint64_t number = 0;
+  for (const CallRange& call : graph_.calls) {
+    const bool inside = call.begin <= part.first_node && part.first_node < call.end;
+    if (inside && call.run >= 0) number = runs_[std::size_t(call.run)];
+  }
+  Step step({std::move(program), {}}, PlanOptions(), Sharing::kNumbers);
+  std::vector<std::vector<Array>> outputs;
+  const auto run = [&] { outputs = step.repeat(part.arguments, check_numerics, number); };
+  unlocked ? unlocked(run) : run();
+  for (std::size_t i = 0; i < values.size(); ++i) arrays_[values[i]] = outputs[i][0];
+}
+
+Trace::RunOperands Trace::hold(const Step& step,
+                               const std::vector<std::vector<Tensor>>& arguments,
+                               const std::vector<Array>& constants) {
+  RunOperands operands;
+  for (const std::vector<Tensor>& parts : arguments) {
+    Values values;
+    for (const Tensor& part : parts) values.push_back(lift(part));
+    operands.arguments.push_back(std::move(values));
+  }
+  for (const std::shared_ptr<StateCell>& cell : step.binding().variables) {
+    operands.variables.push_back(read(std::dynamic_pointer_cast<Variable>(cell)));
+  }
+  if (constants.empty()) return operands;
+  std::unordered_map<const std::byte*, Value> by_memory;
+  for (const auto& [value, array] : arrays_) by_memory[array.raw()] = value;
+  for (const Array& constant : constants) {
+    const auto found = by_memory.find(constant.raw());
+    const bool same = found != by_memory.end() && constant.bytes() > 0 &&
+                      arrays_[found->second].dtype() == constant.dtype() &&
+                      arrays_[found->second].shape() == constant.shape();
+    operands.constants.push_back(same ? found->second : kNoValue);
+  }
+  return operands;
+}
+
+void Trace::copy_nodes(const Graph& from, Values& map, std::int32_t run) {
+  SymbolMap symbols(from.symbols, graph_.symbols);
+  for (std::size_t v = 0; v < from.values.size(); ++v) {
+    const ValueType& type = from.values[v].type;
+    if (map[v] == kNoValue || !type.batched() || !graph_.type(map[v]).batched()) continue;
+    symbols.bind(type.batch.symbol, graph_.type(map[v]).batch.symbol);
+  }
+  const auto base = std::int32_t(graph_.nodes.size());
+  for (const Node& original : from.nodes) {
+    Node node = original;
+    node.attrs = symbols(node.attrs);
+    for (Value& input : node.inputs) input = map[std::size_t(input)];
+    for (Value& output : node.outputs) {
+      ValueInfo info = from.values[std::size_t(output)];
+      info.type = symbols(info.type);
+      info.index = std::int32_t(graph_.nodes.size());
+      map[std::size_t(output)] = Value(graph_.values.size());
+      output = map[std::size_t(output)];
+      graph_.values.push_back(std::move(info));
+    }
+    if (node.location >= 0) {
+      const std::string& line = from.locations[std::size_t(node.location)];
+      const auto [at, fresh] = places_.try_emplace(line, std::int32_t(graph_.locations.size()));
+      if (fresh) graph_.locations.push_back(line);
+      node.location = at->second;
+    }
+    graph_.nodes.push_back(std::move(node));
+  }
+  for (const CallRange& call : from.calls) {
+    if (call.end >= 0) graph_.calls.push_back({base + call.begin, base + call.end, run});
+  }
+}
+
+// Of the caller, or a constant of the program that its compiled form takes as an argument.
+Value Trace::argument_of(const Step& step, const RunOperands& operands, std::size_t index) {
+  if (index < operands.arguments.size()) return operands.arguments[index][0];
+  const std::size_t own = index - operands.arguments.size();
+  const Value known = operands.constants[step.binding().taken[own]];
+  return known != kNoValue ? known : graph_.add_constant(step.binding().constants[own]);
+}
+
+std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& operands,
+                                               const std::vector<std::vector<Array>>& outputs,
+                                               std::uint64_t number) {
+  if (step.program().replicas > 1) return record_replicas(operands, step.program(), outputs);
+  const Graph& from = step.pure();
+  Values map(from.values.size(), kNoValue);
+  for (std::size_t v = 0; v < map.size(); ++v) {
+    const ValueInfo& info = from.values[v];
+    const auto index = std::size_t(info.index);
+    if (info.source == Source::kArgument) map[v] = argument_of(step, operands, index);
+    if (info.source == Source::kVariable) map[v] = operands.variables[index];
+    if (info.source != Source::kConstant) continue;
+    map[v] = operands.constants[index];
+    if (map[v] == kNoValue) map[v] = graph_.add_constant(from.constants[index]);
+  }
+  const auto run = std::int32_t(runs_.size());
+  runs_.push_back(number);
+  Builder::begin_call(run);
+  copy_nodes(from, map, run);
+  Builder::end_call();
+  for (const StateWrite& read : from.rereads) {
+    const StateCell* variable = step.binding().variables[std::size_t(read.variable)].get();
+    reads_[variable].push_back(map[std::size_t(read.value)]);
+  }
+  std::vector<std::vector<Tensor>> results;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Value value = map[std::size_t(from.outputs[i])];
+    if (!array_of(value)) arrays_[value] = outputs[i][0];
+    results.push_back({tensor(value)});
+  }
+  return results;
+}
+
+// Gradients do not flow through a run on several replicas: its node says so if they should.
+std::vector<std::vector<Tensor>> Trace::record_replicas(
+    const RunOperands& operands, const Graph& program,
+    const std::vector<std::vector<Array>>& outputs) {
+  Node node;
+  node.op = &OpRegistry::instance().get("run_on_replicas");
+  for (const Values& parts : operands.arguments) {
+    node.inputs.insert(node.inputs.end(), parts.begin(), parts.end());
+  }
+  for (const Values* values : {&operands.variables, &operands.constants}) {
+    for (Value value : *values) {
+      if (value != kNoValue) node.inputs.push_back(value);
+    }
+  }
+  std::vector<std::vector<Tensor>> results;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ExampleAxis batch = program.type(program.outputs[i]).batch;
+    for (const Array& array : outputs[i]) {
+      const Value value = argument({array}, batch);
+      arrays_[value] = array;
+      node.outputs.push_back(value);
+    }
+  }
+  const auto index = std::int32_t(graph_.nodes.size());
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    ValueInfo& info = graph_.values[std::size_t(node.outputs[i])];
+    info.source = Source::kNode;
+    info.index = index;
+    info.result = std::int32_t(i);
+  }
+  graph_.nodes.push_back(node);
+  auto value = node.outputs.begin();
+  for (const std::vector<Array>& parts : outputs) {
+    results.emplace_back();
+    for (std::size_t r = 0; r < parts.size(); ++r) results.back().push_back(tensor(*value++));
+  }
+  return results;
+}
+
+}  // namespace samegrad
