@@ -161,7 +161,8 @@ struct TreeProduct {
   Multiplication c;
   std::int64_t rows_per_example;
   bool by_example;               // a leaf is too long for one chain
-  const std::int64_t* matrices;  // of a and of b, for every matrix of the result
+  std::int64_t count;            // of matrices of the result
+  const std::int64_t* matrices;  // of a and of b, for each
   DType dtype;
 };
 
@@ -251,12 +252,13 @@ const void* open_product(const KernelArgs& args) {
                   });
   const std::int64_t rows = c.k / args.examples;
   return new (args.scratch.take(sizeof(TreeProduct)))
-      TreeProduct{c, rows, is_long(rows), of, y.dtype};
+      TreeProduct{c, rows, is_long(rows), matrices(y), of, y.dtype};
 }
 
 void product_leaf(const LeafArgs& args) {
   const TreeProduct& p = *static_cast<const TreeProduct*>(args.operands);
   const Block& all = args.block;
+  if (p.count == 1) return multiply_leaf(p, args, all, 0, args.state.data[0]);
   if (all.size() == 0) return;
   if (all.row / p.c.m == (all.row + all.rows - 1) / p.c.m) {
     const std::int64_t matrix = all.row / p.c.m;

@@ -94,11 +94,11 @@ void TreeReduction::neutral(const Block& block, const State& state) const {
 TreeAccumulator::TreeAccumulator(const TreeReduction& reduction, const Block& extent,
                                  std::int64_t begin, std::int64_t end, const State& target,
                                  std::byte* partials)
-    : reduction_(reduction),
-      extent_(extent),
-      target_(target),
-      partials_(partials),
-      state_bytes_(reduction.bytes(extent)) {
+    : reduction_(reduction), extent_(extent), target_(target), partials_(partials) {
+  for (std::size_t i = 0; i < std::size_t(reduction.state.buffers); ++i) {
+    buffer_offset_[i] = state_bytes_;
+    state_bytes_ += aligned(extent.size() * reduction.state.item[i]);
+  }
   if (begin == end) {
     reduction.neutral(extent, target);
     return;
@@ -118,13 +118,30 @@ std::int64_t TreeAccumulator::partial_bytes(const TreeReduction& reduction, cons
 
 // The states of a leaf's further members lie before those of the levels.
 State TreeAccumulator::level(int depth, const Block& block) const {
-  if (depth == 0) return reduction_.part(target_, extent_, block);
-  return partial(std::int64_t(reduction_.members.size()) - 1 + depth - 1, block);
+  if (depth > 0) return partial(std::int64_t(reduction_.members.size()) - 2 + depth, block);
+  State state = target_;
+  move_to(block, state);
+  return state;
 }
 
 State TreeAccumulator::partial(std::int64_t index, const Block& block) const {
-  const State state = reduction_.at(partials_ + index * state_bytes_, extent_);
-  return reduction_.part(state, extent_, block);
+  State state{{}, extent_.columns};
+  std::byte* memory = partials_ + index * state_bytes_;
+  for (std::size_t i = 0; i < std::size_t(reduction_.state.buffers); ++i) {
+    state.data[i] = memory + buffer_offset_[i];
+  }
+  move_to(block, state);
+  return state;
+}
+
+// From the start of the extent to a block of it.
+void TreeAccumulator::move_to(const Block& block, State& state) const {
+  const std::int64_t first =
+      (block.row - extent_.row) * state.stride + block.column - extent_.column;
+  if (first == 0) return;
+  for (std::size_t i = 0; i < std::size_t(reduction_.state.buffers); ++i) {
+    state.data[i] += first * reduction_.state.item[i];
+  }
 }
 
 void TreeAccumulator::feed(std::span<const void* const> operands, std::int64_t first,

@@ -79,12 +79,14 @@ class TreeAccumulator {
   void complete(const Block& block, int joins);
   State level(int depth, const Block& block) const;
   State partial(std::int64_t index, const Block& block) const;
+  void move_to(const Block& block, State& state) const;
 
   const TreeReduction& reduction_;
   Block extent_;
   State target_;
   std::byte* partials_;
-  std::int64_t state_bytes_;
+  std::array<std::int64_t, kMostStateBuffers> buffer_offset_ = {};
+  std::int64_t state_bytes_ = 0;
   std::vector<Block> blocks_;  // empty: not cut
   Cursor cursor_;
 };
