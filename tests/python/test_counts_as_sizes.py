@@ -47,6 +47,10 @@ def count(v: Any) -> Any:
     return tf.shape(v)[0]
 
 
+def cast(x: Any) -> Any:
+    return tf.cast(x, "float32")
+
+
 CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
     "gram": (lambda v: v @ tf.transpose(v), lambda v: v @ v.T),
     "sum of the gram": (
@@ -133,6 +137,14 @@ CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
         lambda v: tf.concat([v @ tf.transpose(v), v], axis=1),
         lambda v: np.concatenate([v @ v.T, v], axis=1),
     ),
+    "above the diagonal": (
+        lambda v: v @ tf.transpose(v) * cast(tf.range(count(v))[:, None] < tf.range(count(v))),
+        lambda v: np.triu(v @ v.T, 1),
+    ),
+    "gathered": (
+        lambda v: tf.gather(v, tf.range(count(v) - count(v) // 2)) - v[: count(v) - count(v) // 2],
+        lambda v: np.zeros_like(v[: len(v) - len(v) // 2]),
+    ),
     "a while loop": (
         lambda v: tf.while_loop(
             lambda i, g: i < 3, lambda i, g: (i + 1, g * 0.5), (0, v @ tf.transpose(v))
@@ -177,6 +189,28 @@ def test_a_replica_has_the_bits_of_one_device_with_its_share(
         alone = strategy.run(step, (tf.constant(part)._as_examples(0, 1),))
         assert len(part) == size
         np.testing.assert_array_equal(got, alone.numpy())
+
+
+@both_ways
+def test_a_variable_is_cut_to_the_count_of_each_replica(traced: bool) -> None:
+    w = tf.Variable(DATA[:9, :2])
+
+    def step(v: Any) -> Any:
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(w[1 : count(v) + 1] * v[:, :2])
+        return tape.gradient(total, w)
+
+    for part, got in zip(split((4, 3)), run(step, (4, 3), traced), strict=True):
+        expected = np.zeros((9, 2), np.float32)
+        expected[1 : len(part) + 1] = part[:, :2]
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_rows_drawn_by_replicas_are_all_different() -> None:
+    drawn = run(lambda v: tf.random.normal([count(v) * 2 + 1, 3]), (4, 3), True)
+    rows = np.concatenate(drawn)
+    assert rows.shape == (16, 3)
+    assert len(np.unique(rows[:, 0])) == 16
 
 
 def contrastive(v: Any, w: Any) -> Any:
