@@ -298,9 +298,10 @@ def test_gradients_are_those_of_each_replica(name: str, shares: tuple[int, ...])
             np.testing.assert_allclose(got.reshape(-1), expected, rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3])
-def test_a_short_last_batch_of_a_dataset_has_its_own_sizes(replicas: int) -> None:
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+@pytest.mark.parametrize("way", ["chunks", "balanced"])
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4])
+def test_a_short_last_batch_of_a_dataset_has_its_own_sizes(replicas: int, way: str) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas, split=way)
     dataset = tf.data.Dataset.from_tensor_slices(DATA[:13]).batch(5)
     traces = []
 
@@ -321,6 +322,33 @@ def test_a_short_last_batch_of_a_dataset_has_its_own_sizes(replicas: int) -> Non
             at += len(part)
     assert at == 13
     assert len(traces) == 1
+
+
+def test_a_contrastive_loss_trains_on_unequal_shares() -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with strategy.scope():
+        w = tf.Variable(W)
+        optimizer = tf.keras.optimizers.SGD(0.5)
+
+    def step(v: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = contrastive(tf.cast(v, "float64"), w)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return loss
+
+    train = tf.function(lambda v: strategy.run(step, (v,)))
+    expected = W.copy()
+    for shares in ((4, 3), (7, 2), (2, 9)):
+        losses = strategy.experimental_local_results(train(distributed(strategy, split(shares))))
+        parts = [part.astype(np.float64) for part in split(shares)]
+        for loss, v in zip(losses, parts, strict=True):
+            np.testing.assert_allclose(float(loss), reference_loss(v, expected), rtol=1e-6)
+        slopes = [
+            difference(lambda u: reference_loss(v, u), expected, 1e-5)  # noqa: B023
+            for v in parts
+        ]
+        expected = expected - 0.5 * sum(slopes).reshape(W.shape)
+        np.testing.assert_allclose(w.numpy(), expected, rtol=1e-5, atol=1e-7)
 
 
 @both_ways
