@@ -81,6 +81,7 @@ void symbol_kernel(const KernelArgs& args) {
 OpDef symbol_row() {
   OpDef op;
   op.name = "size_value";
+  op.scaling = Scaling::kCount;
   op.doc = "A size (int64) that follows from the examples of other values, on this replica.";
   op.max_arity = 8;
   op.operands = {"likes"};

@@ -108,6 +108,8 @@ CountTerms CountWalk::of_node(std::int32_t index) {
   std::vector<std::size_t> scaled;
   std::int32_t nonlinear = -1;
   bool known = !node.op->exchange && !node.op->has(kControl), rows = false;
+  // Examples that all replicas share follow no rule, nor do sums along other axes that count them.
+  known = known && output.type.batched() <= output.varying && !output.type.shape.symbolic();
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (!node.op->reads(k)) continue;
     const CountTerms& operand = of(node.inputs[k]);
@@ -121,6 +123,7 @@ CountTerms CountWalk::of_node(std::int32_t index) {
     if (!guard) nonlinear = nonlinear_of(operand, nonlinear);
     known &= operand.known || condition;
     rows |= graph_.type(node.inputs[k]).batched();
+    known &= !graph_.type(node.inputs[k]).shape.symbolic();
     if (!parameter) scaled.push_back(k);
   }
   if (!known) return unknown(nonlinear);
@@ -281,6 +284,7 @@ CountTerms CountWalk::count(const Node& node) const {
   const ValueInfo& x = graph_.values[std::size_t(node.inputs[0])];
   if (x.type.batched() && x.placement == Placement::kReplicated) return unknown();
   const AttrValue* axes = node.attrs.find("axes");
+  if (!axes && graph_.type(node.outputs[0]).shape.rank() == 0) return unknown();
   if (!axes) {
     CountTerms sizes = one(term);
     sizes.sizes_of_axis = std::int8_t(x.type.batched() ? x.type.batch.axis : -1);

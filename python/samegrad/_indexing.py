@@ -51,8 +51,11 @@ def _from_end(tensor: Tensor, bound: Any, axis: int, at_end: Any) -> Any:
 
 
 def _counted(part: Any) -> bool:
-    bounds = (part.start, part.stop) if isinstance(part, slice) else (part,)
-    return any(isinstance(bound, Dim) for bound in bounds)
+    if isinstance(part, slice):
+        return isinstance(part.start, Dim) or isinstance(part.stop, Dim)
+    return isinstance(part, Dim) or (
+        isinstance(part, Tensor) and part._symbolic and not part._looks and not part._rank
+    )
 
 
 def _gathered(tensor: Tensor, parts: list[Any], place: int) -> Tensor:

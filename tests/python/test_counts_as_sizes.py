@@ -47,6 +47,10 @@ def count(v: Any) -> Any:
     return tf.shape(v)[0]
 
 
+def cast(x: Any) -> Any:
+    return tf.cast(x, "float32")
+
+
 CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
     "gram": (lambda v: v @ tf.transpose(v), lambda v: v @ v.T),
     "sum of the gram": (
@@ -133,6 +137,14 @@ CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
         lambda v: tf.concat([v @ tf.transpose(v), v], axis=1),
         lambda v: np.concatenate([v @ v.T, v], axis=1),
     ),
+    "above the diagonal": (
+        lambda v: v @ tf.transpose(v) * cast(tf.range(count(v))[:, None] < tf.range(count(v))),
+        lambda v: np.triu(v @ v.T, 1),
+    ),
+    "gathered": (
+        lambda v: tf.gather(v, tf.range(count(v) - count(v) // 2)) - v[: count(v) - count(v) // 2],
+        lambda v: np.zeros_like(v[: len(v) - len(v) // 2]),
+    ),
     "a while loop": (
         lambda v: tf.while_loop(
             lambda i, g: i < 3, lambda i, g: (i + 1, g * 0.5), (0, v @ tf.transpose(v))
@@ -177,6 +189,28 @@ def test_a_replica_has_the_bits_of_one_device_with_its_share(
         alone = strategy.run(step, (tf.constant(part)._as_examples(0, 1),))
         assert len(part) == size
         np.testing.assert_array_equal(got, alone.numpy())
+
+
+@both_ways
+def test_a_variable_is_cut_to_the_count_of_each_replica(traced: bool) -> None:
+    w = tf.Variable(DATA[:9, :2])
+
+    def step(v: Any) -> Any:
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(w[1 : count(v) + 1] * v[:, :2])
+        return tape.gradient(total, w)
+
+    for part, got in zip(split((4, 3)), run(step, (4, 3), traced), strict=True):
+        expected = np.zeros((9, 2), np.float32)
+        expected[1 : len(part) + 1] = part[:, :2]
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_rows_drawn_by_replicas_are_all_different() -> None:
+    drawn = run(lambda v: tf.random.normal([count(v) * 2 + 1, 3]), (4, 3), True)
+    rows = np.concatenate(drawn)
+    assert rows.shape == (16, 3)
+    assert len(np.unique(rows[:, 0])) == 16
 
 
 def contrastive(v: Any, w: Any) -> Any:
@@ -264,9 +298,10 @@ def test_gradients_are_those_of_each_replica(name: str, shares: tuple[int, ...])
             np.testing.assert_allclose(got.reshape(-1), expected, rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3])
-def test_a_short_last_batch_of_a_dataset_has_its_own_sizes(replicas: int) -> None:
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+@pytest.mark.parametrize("way", ["chunks", "balanced"])
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4])
+def test_a_short_last_batch_of_a_dataset_has_its_own_sizes(replicas: int, way: str) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas, split=way)
     dataset = tf.data.Dataset.from_tensor_slices(DATA[:13]).batch(5)
     traces = []
 
@@ -287,6 +322,33 @@ def test_a_short_last_batch_of_a_dataset_has_its_own_sizes(replicas: int) -> Non
             at += len(part)
     assert at == 13
     assert len(traces) == 1
+
+
+def test_a_contrastive_loss_trains_on_unequal_shares() -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with strategy.scope():
+        w = tf.Variable(W)
+        optimizer = tf.keras.optimizers.SGD(0.5)
+
+    def step(v: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = contrastive(tf.cast(v, "float64"), w)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return loss
+
+    train = tf.function(lambda v: strategy.run(step, (v,)))
+    expected = W.copy()
+    for shares in ((4, 3), (7, 2), (2, 9)):
+        losses = strategy.experimental_local_results(train(distributed(strategy, split(shares))))
+        parts = [part.astype(np.float64) for part in split(shares)]
+        for loss, v in zip(losses, parts, strict=True):
+            np.testing.assert_allclose(float(loss), reference_loss(v, expected), rtol=1e-6)
+        slopes = [
+            difference(lambda u: reference_loss(v, u), expected, 1e-5)  # noqa: B023
+            for v in parts
+        ]
+        expected = expected - 0.5 * sum(slopes).reshape(W.shape)
+        np.testing.assert_allclose(w.numpy(), expected, rtol=1e-5, atol=1e-7)
 
 
 @both_ways

@@ -75,7 +75,23 @@ class Range(Sequence):
         return self._start + cast(index, self._start._dtype) * self._delta
 
     def _as_tensor(self) -> Tensor:
-        return range_(*self._given)  # says why this cannot be
+        return range_(*self._given)  # says why this cannot be, unless sizes of the trace are given
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._as_tensor(), name)
+
+
+def _of_tensor(name: str) -> Any:
+    return lambda self, *operands: getattr(self._as_tensor(), name)(*operands)
+
+
+for _name in (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv",
+    "mod", "rmod", "pow", "neg", "lt", "le", "gt", "ge", "eq", "ne", "getitem",
+):  # fmt: skip
+    setattr(Range, f"__{_name}__", _of_tensor(f"__{_name}__"))
 
 
 class Enumerated(Sequence):

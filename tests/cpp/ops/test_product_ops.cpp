@@ -70,7 +70,7 @@ TEST("matmul knows where the examples go") {
   CHECK_EQ(columns.type().batch.axis, 1);
   const OpRun pairs("matmul", {batched({6, 3}), batched({6, 3})}, turns(false, true));
   CHECK(!pairs.symbol_fixed() && pairs.inferred().locality == Locality::kWhole);
-  CHECK(pairs.type().shape == Shape({kRows, 6}));
+  CHECK(pairs.type().shape == Shape({kRows, kSymbols}));
   const OpRun heads("matmul", {batched({5, 2, 4, 3}), fixed({2, 3, 4})});
   CHECK(heads.inferred().locality == Locality::kExample && !heads.symbol_fixed());
 }
