@@ -249,18 +249,19 @@ def build_tree(leaves: Mapping[str, Leaf], aliases: Mapping[str, str]) -> Node:
     return root
 
 
-def restore_tree(root: Trackable, tree: Node, undo: Undo) -> None:
+def restore_tree(root: Trackable, tree: Node, undo: Undo | None = None) -> None:
     """Gives the values of a checkpoint to the objects that exist, and keeps the rest for later.
 
     Args:
         root: What the checkpoint is restored into.
         tree: The checkpoint.
-        undo: Learns how to take all of it back.
+        undo: Learns how to take all of it back, where more is to be restored after it.
 
     Raises:
-        ValueError: A stored value does not fit its object.
+        ValueError: A stored value does not fit its object. Nothing has been changed then.
     """
-    _give(root, tree, undo)
+    with Undo() as own:
+        _give(root, tree, undo or own)
 
 
 def restore_pending(owner: Trackable) -> None:

@@ -21,7 +21,7 @@ import killing
 import numpy as np
 
 import samegrad as tf
-from samegrad.train import _state_file
+from samegrad.train import _files, _state_file
 
 STEPS = 6
 X = np.random.default_rng(0).normal(size=(22, 5)).astype(np.float32)
@@ -144,6 +144,7 @@ def run(count: int, seed: int) -> int:
             while not lived(folder, Random(random.random())):
                 own += 1
             assert state(folder) == whole, f"seed {seed}, number {number}"
+            _files.remove_leftovers(folder)  # a training that is done saves no more
             kept, obsolete = _state_file._read_state(folder)
             names = {path.name for path in folder.iterdir()}
             assert names <= {"checkpoint", *kept, *obsolete}, names
