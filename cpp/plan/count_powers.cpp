@@ -126,8 +126,8 @@ CountTerms CountWalk::of_node(std::int32_t index) {
     if (!parameter) scaled.push_back(k);
   }
   if (!known) return unknown(nonlinear);
-  if (node.op->has(kCollective)) return all_reduced(index);
   if (rows && node.locality == Locality::kWhole) return unknown(nonlinear);
+  if (node.op->has(kCollective)) return all_reduced(index);
   if (scaled.empty() && output.varying) {  // random numbers, or which replica it is
     CountTerm term;
     term.varying = output.type.batched();
