@@ -45,7 +45,8 @@ Graph without_effects(const Graph& graph) {
     pure.calls.push_back(call);
   }
   for (const StateWrite& read : graph.rereads) {
-    if (rewrite(read.value) != kNoValue) pure.rereads.push_back({read.cell, rewrite(read.value)});
+    const Value value = rewrite(read.value);
+    if (value != kNoValue) pure.rereads.push_back({read.variable, value});
   }
   return std::move(pure);
 }

@@ -109,7 +109,8 @@ CountTerms CountWalk::of_node(std::int32_t index) {
   std::int32_t nonlinear = -1;
   bool known = !node.op->exchange && !node.op->has(kControl), rows = false;
   // Examples that all replicas share follow no rule, nor do sums along other axes that count them.
-  known = known && output.type.batched() <= output.varying && !output.type.shape.symbolic();
+  const bool alike = output.type.batched() && !graph_.varying(node.outputs[0]);
+  known = known && !alike && !output.type.shape.symbolic();
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (!node.op->reads(k)) continue;
     const CountTerms& operand = of(node.inputs[k]);
@@ -127,15 +128,15 @@ CountTerms CountWalk::of_node(std::int32_t index) {
     if (!parameter) scaled.push_back(k);
   }
   if (!known) return unknown(nonlinear);
-  if (node.op->has(kCollective)) return all_reduced(index);
   if (rows && node.locality == Locality::kWhole) return unknown(nonlinear);
+  if (node.op->has(kCollective)) return all_reduced(index);
   if (scaled.empty() &&
       graph_.varying(node.outputs[0])) {  // random numbers, or which replica it is
     CountTerm term;
     term.varying = output.type.batched();
     if (term.varying) return one(term);
-    const bool alike = node.op->type_only && !node.op->has(kRandomOp);  // full_like
-    return alike ? one({}) : unknown();
+    const bool filled = node.op->type_only && !node.op->has(kRandomOp);  // full_like
+    return filled ? one({}) : unknown();
   }
   CountTerms result = by_rule(index, scaled);
   result.nonlinear = nonlinear_of(result, nonlinear);
