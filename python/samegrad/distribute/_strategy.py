@@ -198,8 +198,9 @@ class Strategy(abc.ABC):
                 value.tensor if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
             )
             return self._reduce_tensor(op, tensor, axis)
-        if op == "sum" and axis is None and getattr(value, "total", None) is not None:
-            return value.total
+        total = value.total if isinstance(value, PerReplica) else None
+        if op == "sum" and axis is None and total is not None:
+            return total
         if op == "mean" and getattr(value, "share", False):
             report([("share_then_mean", user_line())])
         parts_of = value if parts else PerReplica((value,) * self.num_replicas_in_sync)
