@@ -230,7 +230,9 @@ def _size_operator(name: str, operation: Callable[[Any, Any], Any]) -> None:
             return result
         if not all(isinstance(x, int | Dim) for x in (*own, *more)):
             return result
-        return with_dims(result, (operation(own[0], more[0]),))
+        with contextlib.suppress(ZeroDivisionError):  # the step says so when it divides
+            return with_dims(result, (operation(own[0], more[0]),))
+        return result
 
     setattr(Tensor, f"__{name}__", method)
 
