@@ -60,7 +60,7 @@ class Program {
 
   Value argument(double number) {
     numbers_.push_back(number);
-    return graph.add_argument({DType::kFloat64, {}, {}}, false);
+    return graph.add_argument({DType::kFloat64, {}, {}});
   }
   Values derive(const Values& targets, const Values& sources, const Values& seeds = {}) {
     return gradient(b, targets, seeds, sources, [](std::int32_t) { return true; });
@@ -71,7 +71,7 @@ class Program {
     if (info.source == Source::kArgument) return numbers_[std::size_t(info.index)];
     const Node& node = graph.nodes[std::size_t(info.index)];
     const std::string& op = node.op->name;
-    if (op == "full_like") return node.attrs.number("value");
+    if (op == "full_like") return node.attrs.number("value").as<double>();
     const double x = run(node.inputs[0]);
     if (op == "add") return x + run(node.inputs[1]);
     if (op == "mul") return x * run(node.inputs[1]);

@@ -1,7 +1,6 @@
 // Rows that do nothing but have types.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "ir/builder.h"
@@ -31,17 +30,6 @@ inline OpDef row_with_attributes() {
   return op;
 }
 
-class FakeCell final : public StateCell {
- public:
-  explicit FakeCell(std::string name) : name_(std::move(name)) {}
-  const std::string& name() const override { return name_; }
-  std::vector<Array>& components() override { return components_; }
-
- private:
-  std::string name_;
-  std::vector<Array> components_;
-};
-
 inline ValueType vector_type(std::int64_t size, DType dtype = DType::kFloat32) {
   return {dtype, Shape{size}, {}};
 }
@@ -49,6 +37,12 @@ inline ValueType vector_type(std::int64_t size, DType dtype = DType::kFloat32) {
 // Examples of symbol 0 on axis 0.
 inline ValueType batched_type(std::int64_t columns) {
   return {DType::kFloat32, Shape{kRows, columns}, {0, 1, 0}};
+}
+
+// A variable "weight" that all replicas share, as it is when the program starts.
+inline Value add_weight(Graph& graph, std::int64_t size) {
+  graph.variables.push_back({"weight", 1});
+  return graph.add_read(std::int32_t(graph.variables.size() - 1), vector_type(size));
 }
 
 }  // namespace samegrad::testing

@@ -9,7 +9,7 @@ namespace {
 std::string message_of(const OpDef& op, std::size_t operands, Attrs attrs = {}) {
   Graph graph;
   Builder b(graph);
-  const Values inputs(operands, graph.add_argument(vector_type(3), false));
+  const Values inputs(operands, graph.add_argument(vector_type(3)));
   try {
     b.apply(op, inputs, std::move(attrs));
   } catch (const Error& error) {
@@ -32,12 +32,12 @@ TEST("attributes are filled in, in the order of the row") {
   Graph graph;
   Builder b(graph);
   const OpDef op = row_with_attributes();
-  const Value x = graph.add_argument(vector_type(3), false);
+  const Value x = graph.add_argument(vector_type(3));
   b.apply(op, Values{x}, {{"rate", std::int64_t(2)}, {"size", std::int64_t(7)}});
   const auto& items = graph.nodes[0].attrs.items();
   CHECK_EQ(items.size(), std::size_t(3));
   CHECK(items[0].first == "size" && items[1].first == "rate" && items[2].first == "name");
-  CHECK_EQ(graph.nodes[0].attrs.number("rate"), 2.0);
+  CHECK_EQ(graph.nodes[0].attrs.number("rate").as<double>(), 2.0);
   CHECK_EQ(graph.nodes[0].attrs.string("name"), "none");
 }
 
@@ -61,7 +61,8 @@ TEST("what differs between replicas follows from operands and traits") {
     Graph graph;
     Builder b(graph);
     const OpDef op = fake_row("row", 1, c.traits);
-    const Value x = graph.add_argument(vector_type(3), c.operand);
+    const Value x =
+        graph.add_argument(vector_type(3), c.operand ? Placement::kOwn : Placement::kReplicated);
     CHECK_EQ(graph.varying(b.apply(op, Values{x})[0]), c.result);
   }
 }
@@ -70,7 +71,7 @@ TEST("derivatives carry the line of what they are derivatives of") {
   Graph graph;
   Builder b(graph);
   const OpDef op = fake_row("row", 1);
-  const Value x = graph.add_argument(vector_type(3), false);
+  const Value x = graph.add_argument(vector_type(3));
   {
     const Builder::Deriving outer(b, 4);
     const Builder::Deriving inner(b, 9);

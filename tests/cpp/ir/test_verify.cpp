@@ -24,13 +24,12 @@ Graph correct() {
   Graph graph;
   graph.add_symbol({});
   Builder b(graph);
-  const auto cell = std::make_shared<FakeCell>("weight");
-  const Value x = graph.add_argument(batched_type(3), true);
-  const Value w = graph.add_variable(cell, vector_type(3), false);
+  const Value x = graph.add_argument(batched_type(3), Placement::kRows);
+  const Value w = add_weight(graph, 3);
   const Value y = b.apply(unary(), Values{x})[0];
   const Value v = b.apply(configured(), Values{w}, {{"size", std::int64_t(1)}})[0];
   graph.outputs = {y};
-  graph.writes.push_back({cell, v});
+  graph.writes.push_back({0, v});
   return graph;
 }
 
@@ -86,17 +85,17 @@ TEST("verify finds results that are said to come from elsewhere") {
 }
 
 TEST("verify finds values that may differ between replicas and are called equal") {
-  const auto equal = [](Graph& g) { g.values[2].varying = false; };
+  const auto equal = [](Graph& g) { g.values[2].placement = Placement::kReplicated; };
   CHECK(has(after(equal), "may differ between replicas, but is said to be equal"), after(equal));
   // A pass may have found an operand to be equal: to stay careful is no mistake.
-  CHECK_EQ(after([](Graph& g) { g.values[0].varying = false; }), "");
+  CHECK_EQ(after([](Graph& g) { g.values[0].placement = Placement::kReplicated; }), "");
 }
 
 TEST("verify finds attributes that are missing or of another kind") {
   const auto none = [](Graph& g) { g.nodes[1].attrs = {{"size", std::int64_t(1)}}; };
   CHECK(has(after(none), "[configured] attributes must be complete"), after(none));
   const auto kind = [](Graph& g) { g.nodes[1].attrs.set("rate", std::string("fast")); };
-  CHECK(has(after(kind), "[configured] attribute 'rate' must be a float"), after(kind));
+  CHECK(has(after(kind), "[configured] attribute 'rate' must be a number"), after(kind));
   // NaN is no missing number.
   CHECK_EQ(after([](Graph& g) { g.nodes[1].attrs.set("rate", std::nan("")); }), "");
 }
@@ -104,12 +103,12 @@ TEST("verify finds attributes that are missing or of another kind") {
 TEST("verify finds writes that a variable cannot take") {
   const auto twice = [](Graph& g) { g.writes.push_back(g.writes[0]); };
   CHECK(has(after(twice), "[weight] is written twice"), after(twice));
-  const auto differs = [](Graph& g) { g.values[3].varying = true; };
+  const auto differs = [](Graph& g) { g.values[3].placement = Placement::kOwn; };
   CHECK(has(after(differs), "[weight] is equal on all replicas and is assigned %3"),
         after(differs));
   const auto shape = [](Graph& g) { g.writes[0].value = 0; };
   CHECK(has(after(shape), "[weight] is a variable of float32 (3,)"), after(shape));
-  const auto nobody = [](Graph& g) { g.writes[0].cell = nullptr; };
+  const auto nobody = [](Graph& g) { g.writes[0].variable = kNoValue; };
   CHECK(has(after(nobody), "a write has no variable"), after(nobody));
 }
 

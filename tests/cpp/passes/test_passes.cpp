@@ -21,11 +21,11 @@ class Program {
     shape.insert(0, kExamples);
     type_shape.insert(0, kRows);
     arguments.push_back(filled(dtype, shape, -2 - double(arguments.size()), 2));
-    return graph.add_argument({dtype, type_shape, {0, 1, 0}}, false);
+    return graph.add_argument({dtype, type_shape, {0, 1, 0}});
   }
   Value plain(const Shape& shape) {
     arguments.push_back(filled(DType::kFloat32, shape, -1 - double(arguments.size()), 1));
-    return graph.add_argument({DType::kFloat32, shape, {}}, false);
+    return graph.add_argument({DType::kFloat32, shape, {}});
   }
   Value number(double value) { return b.number(DType::kFloat32, value); }
 

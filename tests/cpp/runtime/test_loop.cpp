@@ -46,7 +46,8 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
   Graph graph;
   graph.replicas = int(parts.size());
   graph.symbols.push_back({});
-  const Value x = graph.add_argument(kBatch, parts.size() > 1);
+  const Value x =
+      graph.add_argument(kBatch, parts.size() > 1 ? Placement::kRows : Placement::kReplicated);
   Builder builder(graph);
   graph.outputs = builder.apply(variance(), {{x}});
   Plan plan = compile(std::move(graph));

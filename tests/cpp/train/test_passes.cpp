@@ -17,7 +17,7 @@ namespace {
 
 struct Program {
   Program() { register_all_ops(); }
-  Value argument() { return graph.add_argument({DType::kFloat64, Shape({3}), {}}, false); }
+  Value argument() { return graph.add_argument({DType::kFloat64, Shape({3}), {}}); }
   Graph graph;
   Builder b{graph};
 };
@@ -89,7 +89,7 @@ TEST("what would raise stays in the graph: it may be in a branch that never runs
 TEST("only whole numbers make a division that may raise, and it is not fused") {
   Program p;
   const Value x = p.argument();
-  const Value n = p.graph.add_argument({DType::kInt64, Shape({3}), {}}, false);
+  const Value n = p.graph.add_argument({DType::kInt64, Shape({3}), {}});
   p.graph.outputs = {p.b("add", {p.b("floor_div", {x, x}), x}),
                      p.b("add", {p.b("floor_div", {n, n}), n})};
   CHECK(!may_raise(p.graph, p.graph.nodes[0]) && may_raise(p.graph, p.graph.nodes[2]));
