@@ -213,7 +213,7 @@ Inferred pad_rule(const InferArgs& args) {
     x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) + added(axis));
   }
   Inferred inferred = examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
-  inferred.linear = args.attrs.number("value") == 0;
+  inferred.linear = args.attrs.number("value").as<double>() == 0;
   return inferred;
 }
 

@@ -219,16 +219,13 @@ void reduction_leaf(const LeafArgs& args) {
   const Reduction& r = *static_cast<const Reduction*>(args.operands);
   const Scratch::Frame frame(args.scratch);
   std::byte* y = args.state.data[0];
-  if (r.number) {
-    const char* each = number_of_each(r, args.begin, args.end, args.scratch);
-    r.column_reduce(each, y, args.end - args.begin, 1, !args.first);
+  const char* each = r.number ? number_of_each(r, args.begin, args.end, args.scratch)
+                              : reduce_each(r, args.begin, args.end, args.scratch);
+  if (args.first && args.block.columns == r.columns) {
+    r.column_reduce(each, y, args.end - args.begin, r.columns, false);
     return;
   }
-  const char* each = reduce_each(r, args.begin, args.end, args.scratch);
-  if (args.block.columns == r.columns) {
-    r.column_reduce(each, y, args.end - args.begin, r.columns, !args.first);
-    return;
-  }
+  // Rows that are handed over together would be joined before the sum so far is added.
   for (std::int64_t i = 0; i < args.end - args.begin; ++i) {
     r.column_reduce(each + (i * r.columns + args.block.column) * r.item(), y, 1, args.block.columns,
                     i > 0 || !args.first);

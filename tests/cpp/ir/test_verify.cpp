@@ -106,7 +106,9 @@ TEST("verify finds writes that a variable cannot take") {
   const auto differs = [](Graph& g) { g.values[3].placement = Placement::kOwn; };
   CHECK(has(after(differs), "[weight] is equal on all replicas and is assigned %3"),
         after(differs));
-  const auto shape = [](Graph& g) { g.writes[0].value = 0; };
+  const auto shape = [](Graph& g) {
+    g.writes[0].value = g.add_constant(Array::number(DType::kFloat32, 1));
+  };
   CHECK(has(after(shape), "[weight] is a variable of float32 (3,)"), after(shape));
   const auto nobody = [](Graph& g) { g.writes[0].variable = kNoValue; };
   CHECK(has(after(nobody), "a write has no variable"), after(nobody));
