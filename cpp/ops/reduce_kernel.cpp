@@ -130,8 +130,10 @@ std::uint32_t axes_mask(std::string_view who, const std::vector<std::int64_t>& a
   std::uint32_t mask = 0;
   for (std::int64_t axis : axes) {
     const std::uint32_t bit = 1u << normalize_axis(axis, rank, who);
-    check_value(!(mask & bit), who, "axis ", axis, " is named twice in ",
-                to_string(AttrValue(axes)), "; name each axis once.");
+    if (mask & bit) {
+      fail(ErrorKind::kValue, who, "axis ", axis, " is named twice in ", to_string(AttrValue(axes)),
+           "; name each axis once.");
+    }
     mask |= bit;
   }
   return mask;

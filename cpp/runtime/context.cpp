@@ -29,6 +29,7 @@ void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int thr
   threads_ = threads;
   arena_bytes_ = 0;
   pending_.clear();
+  placed_ = nullptr;
   bases_.assign(std::size_t(replicas_) * values_, nullptr);
   nodes_.assign(plan_.graph.nodes.size(), {});
   set_facts();
@@ -42,6 +43,8 @@ void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int thr
 
 void Context::take_memory() {
   arena_ = Leased(std::size_t(arena_bytes_));
+  if (arena_.data() == placed_) return;  // the pool gives the same one again
+  placed_ = arena_.data();
   for (const auto& [where, offset] : pending_) *where = arena_.data() + offset;
 }
 
@@ -148,8 +151,13 @@ void Context::make_chunks(std::size_t index) {
     walk_tree(
         0, facts_[std::size_t(r)].local_examples[symbol], binding.chunk_examples, 0,
         [&](std::int64_t begin, std::int64_t end, int) {
-          binding.chunks.push_back({r, begin, end, {}});
-          binding.chunks.back().trees.resize(loop.trees.size());
+          binding.chunks.push_back({r, begin, end, {}, {}, 0});
+          Chunk& chunk = binding.chunks.back();
+          chunk.trees.resize(loop.trees.size());
+          for (const TreeReduction& tree : layout.trees) {
+            chunk.partials.push_back(chunk.partial_bytes);
+            chunk.partial_bytes += TreeAccumulator::partial_bytes(tree, tree.whole(), end - begin);
+          }
         },
         [](int) {});
   }

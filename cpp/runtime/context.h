@@ -16,6 +16,9 @@ struct Chunk {
   int replica = 0;
   std::int64_t begin = 0, end = 0;
   std::vector<std::byte*> trees;  // where its tree results go, per Loop::trees
+  // Where the states of unfinished subtrees lie in the task's scratch, per Loop::trees.
+  std::vector<std::int64_t> partials;
+  std::int64_t partial_bytes = 0;
 };
 
 // The chunks of a loop, those of a replica next to each other in order of examples.
@@ -39,6 +42,7 @@ struct NodeBinding {
 struct Task {
   Scratch scratch;
   std::vector<std::vector<View>> loop_views;  // per loop: those of its layout
+  std::vector<TreeAccumulator> trees;         // of the chunk it is at
 };
 
 // What the variables of a loop were before each of its rounds.
@@ -114,6 +118,7 @@ class Context {
   std::size_t values_;
   std::vector<std::vector<std::int64_t>> counts_;
   Leased arena_;
+  const std::byte* placed_ = nullptr;  // the arena that pending_ was set for
   std::int64_t arena_bytes_ = 0;
   std::vector<std::byte*> bases_;
   std::vector<std::byte*> prepared_;

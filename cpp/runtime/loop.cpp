@@ -15,24 +15,24 @@ namespace {
 class ChunkRun {
  public:
   ChunkRun(const Plan& plan, const Loop& loop, const LoopLayout& layout, const Call& call,
-           Context& context, const Chunk& chunk, Scratch& scratch, std::vector<View>& views)
+           Context& context, const Chunk& chunk, Task& task, std::vector<View>& views)
       : plan_(plan),
         loop_(loop),
         layout_(layout),
         call_(call),
         context_(context),
         chunk_(chunk),
-        scratch_(scratch),
-        views_(views) {
-    tile_ = static_cast<std::byte*>(scratch.take(std::size_t(layout.tile_bytes)));
-    trees_.reserve(layout.trees.size());
+        scratch_(task.scratch),
+        views_(views),
+        trees_(task.trees) {
+    tile_ = static_cast<std::byte*>(scratch_.take(std::size_t(layout.tile_bytes)));
+    auto* partials = static_cast<std::byte*>(scratch_.take(std::size_t(chunk.partial_bytes)));
+    trees_.clear();
     for (std::size_t t = 0; t < layout.trees.size(); ++t) {
       const TreeReduction& tree = layout.trees[t];
       const Block whole = tree.whole();
-      const std::int64_t bytes =
-          TreeAccumulator::partial_bytes(tree, whole, chunk.end - chunk.begin);
       trees_.emplace_back(tree, whole, chunk.begin, chunk.end, tree.at(chunk.trees[t], whole),
-                          static_cast<std::byte*>(scratch.take(std::size_t(bytes))));
+                          partials + chunk.partials[t]);
     }
   }
 
@@ -115,7 +115,7 @@ class ChunkRun {
   Scratch& scratch_;
   std::vector<View>& views_;
   std::byte* tile_;
-  std::vector<TreeAccumulator> trees_;  // per Loop::trees
+  std::vector<TreeAccumulator>& trees_;  // per Loop::trees
 };
 
 // Joins the chunks of one replica in the order of the tree above them.
@@ -143,6 +143,7 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
                   const Chunk& first, Context& context) {
   for (std::size_t t = 0; t < layout.trees.size(); ++t) {
     const TreeReduction& tree = layout.trees[t];
+    if (!tree.kernel().finish && !call.check_finite) continue;
     const ValueType& type = plan.graph.type(loop.trees[t]);
     const View result = view_of(type, type.shape, context.base(first.replica, loop.trees[t]));
     const Node& node = *plan.graph.producer(loop.trees[t]);
@@ -178,7 +179,7 @@ void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, co
   const LoopBinding& binding = context.loop(index);
   const auto run_chunk = [&](std::int64_t i, Task& task) {
     const Scratch::Frame frame(task.scratch);
-    ChunkRun(plan, loop, layout, call, context, binding.chunks[std::size_t(i)], task.scratch,
+    ChunkRun(plan, loop, layout, call, context, binding.chunks[std::size_t(i)], task,
              task.loop_views[std::size_t(index)])
         .run();
   };

@@ -105,8 +105,8 @@ TreeAccumulator::TreeAccumulator(const TreeReduction& reduction, const Block& ex
   }
   cursor_.pending[0] = {begin, end, 0};
   cursor_.count = 1;
-  const bool cuts = extent.size() * reduction.state.element_bytes() > thresholds().tree_block_bytes;
-  if (cuts && end - begin > reduction.leaf) blocks_ = reduction.blocks(extent);
+  const bool cuts = end - begin > reduction.leaf && state_bytes_ > thresholds().tree_block_bytes;
+  if (cuts) blocks_ = reduction.blocks(extent);
 }
 
 std::int64_t TreeAccumulator::partial_bytes(const TreeReduction& reduction, const Block& extent,
@@ -160,32 +160,40 @@ void TreeAccumulator::feed(std::span<const void* const> operands, std::int64_t f
 }
 
 void TreeAccumulator::feed_block(const Piece& piece) {
-  const bool subtrees = reduction_.state.subtrees && reduction_.members.size() == 1;
   for (std::int64_t at = piece.begin; at < piece.end;) {
-    if (!cursor_.inside) {
-      enter(subtrees ? piece.end : at);
-      const Range& range = cursor_.leaf;
-      if (subtrees && range.end <= piece.end) {
-        const State state = level(cursor_.depth, piece.block);
-        reduction_.kernel().subtree({piece.operands[0], range.begin - piece.first,
-                                     range.end - piece.first, piece.block, state, true,
-                                     piece.scratch});
-        at = range.end;
-        complete(piece.block, range.joins);
-        continue;
-      }
+    if (!cursor_.inside) enter(piece.end);
+    const Range range = cursor_.range;
+    const State state = level(cursor_.depth, piece.block);
+    if (at == range.begin && range.end <= piece.end) {
+      fold_subtree(piece, range.begin, range.end, cursor_.depth, state);
+    } else {
+      fold(piece, at, std::min(range.end, piece.end), at == range.begin, state);
+      if (range.end <= piece.end) add_members(piece.block, state);
     }
-    const std::int64_t stop = std::min(cursor_.leaf.end, piece.end);
-    fold(piece, at, stop);
-    at = stop;
-    if (stop == cursor_.leaf.end) {
-      add_members(piece.block);
-      complete(piece.block, cursor_.leaf.joins);
-    }
+    at = std::min(range.end, piece.end);
+    if (at == range.end) complete(piece.block, range.joins);
   }
 }
 
-// Goes to the next leaf, or to the next subtree that ends at `end` or before.
+// Examples that the piece holds all of.
+void TreeAccumulator::fold_subtree(const Piece& piece, std::int64_t begin, std::int64_t end,
+                                   int depth, const State& state) {
+  if (reduction_.state.subtrees && reduction_.members.size() == 1) {
+    return reduction_.kernel().subtree({piece.operands[0], begin - piece.first, end - piece.first,
+                                        piece.block, state, true, piece.scratch});
+  }
+  if (end - begin <= reduction_.leaf) {
+    fold(piece, begin, end, true, state);
+    return add_members(piece.block, state);
+  }
+  const std::int64_t middle = begin + tree_split(end - begin);
+  fold_subtree(piece, begin, middle, depth, state);
+  const State right = level(depth + 1, piece.block);
+  fold_subtree(piece, middle, end, depth + 1, right);
+  reduction_.combine(piece.block, state, right);
+}
+
+// Goes to the largest subtree that begins here and ends at `end` or before, else to the next leaf.
 void TreeAccumulator::enter(std::int64_t end) {
   Range range = cursor_.pending[std::size_t(--cursor_.count)];
   while (range.end - range.begin > reduction_.leaf && range.end > end) {
@@ -193,23 +201,26 @@ void TreeAccumulator::enter(std::int64_t end) {
     cursor_.pending[std::size_t(cursor_.count++)] = {middle, range.end, range.joins + 1};
     range = {range.begin, middle, 0};
   }
-  cursor_.leaf = range;
+  cursor_.range = range;
   cursor_.inside = true;
 }
 
-void TreeAccumulator::fold(const Piece& piece, std::int64_t begin, std::int64_t end) {
-  const bool first = begin == cursor_.leaf.begin;
-  for (std::size_t m = 0; m < reduction_.members.size(); ++m) {
-    const State state =
-        m == 0 ? level(cursor_.depth, piece.block) : partial(std::int64_t(m) - 1, piece.block);
-    reduction_.members[m].kernel->leaf({piece.operands[m], begin - piece.first, end - piece.first,
-                                        piece.block, state, first, piece.scratch});
+// Examples of one leaf.
+void TreeAccumulator::fold(const Piece& piece, std::int64_t begin, std::int64_t end, bool first,
+                           const State& state) {
+  begin -= piece.first, end -= piece.first;
+  reduction_.kernel().leaf(
+      {piece.operands[0], begin, end, piece.block, state, first, piece.scratch});
+  for (std::size_t m = 1; m < reduction_.members.size(); ++m) {
+    const State own = partial(std::int64_t(m) - 1, piece.block);
+    reduction_.members[m].kernel->leaf(
+        {piece.operands[m], begin, end, piece.block, own, first, piece.scratch});
   }
 }
 
-void TreeAccumulator::add_members(const Block& block) {
+void TreeAccumulator::add_members(const Block& block, const State& state) {
   for (std::size_t m = 1; m < reduction_.members.size(); ++m) {
-    reduction_.combine(block, level(cursor_.depth, block), partial(std::int64_t(m) - 1, block));
+    reduction_.combine(block, state, partial(std::int64_t(m) - 1, block));
   }
 }
 

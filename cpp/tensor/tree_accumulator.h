@@ -63,7 +63,7 @@ class TreeAccumulator {
     int count = 0;
     int depth = 0;  // complete states that wait for their right halves
     bool inside = false;
-    Range leaf = {};
+    Range range = {};  // where it is inside: a leaf, or a subtree that one piece holds
   };
   struct Piece {
     std::span<const void* const> operands;
@@ -74,8 +74,11 @@ class TreeAccumulator {
 
   void feed_block(const Piece& piece);
   void enter(std::int64_t end);
-  void fold(const Piece& piece, std::int64_t begin, std::int64_t end);
-  void add_members(const Block& block);
+  void fold_subtree(const Piece& piece, std::int64_t begin, std::int64_t end, int depth,
+                    const State& state);
+  void fold(const Piece& piece, std::int64_t begin, std::int64_t end, bool first,
+            const State& state);
+  void add_members(const Block& block, const State& state);
   void complete(const Block& block, int joins);
   State level(int depth, const Block& block) const;
   State partial(std::int64_t index, const Block& block) const;
