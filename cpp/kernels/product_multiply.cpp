@@ -146,6 +146,12 @@ class Multiplication {
 
 namespace {
 
+// A chain or a part of one. The one place where tiles are laid out, so that all of it is inlined.
+template <class T>
+[[gnu::noinline]] void multiply_tiles(const Product<T>& product) {
+  Multiplication<T>(product).run();
+}
+
 // Products at a time, so that a panel of B stays in the first cache.
 constexpr std::int64_t kPieceDepth = 384;
 
@@ -188,7 +194,7 @@ void multiply_chain(const Product<T>& whole, std::int64_t first, std::int64_t co
     first += narrow(piece, whole.walk, first, end - first, &a_offset);
     piece.b_first_row += whole.b_first_row;
     for (std::int64_t r = 0; r < whole.rows; ++r) a[r] = whole.a[r] + a_offset;
-    Multiplication<T>(piece).run();
+    multiply_tiles(piece);
   }
 }
 
@@ -223,7 +229,7 @@ void multiply(const Product<T>& product) {
   const std::int64_t products = product.walk.outer * product.walk.inner * product.walk.length;
   if (products > kContractionBlock) [[unlikely]]
     return multiply_long(product, products);
-  Multiplication<T>(product).run();
+  multiply_tiles(product);
 }
 
 template void multiply(const Product<float>&);

@@ -54,7 +54,7 @@ struct Reduction {
   std::int64_t example_size;      // elements
   std::int64_t rows_per_example;  // that are added to each other
   std::int64_t columns;           // of the result
-  AxisGroups row;                 // what makes a row of it
+  AxisGroups row;                 // the groups behind the examples, which make a row of it
   bool row_is_reduced;
   ColumnReduceKernel column_reduce;
 
@@ -77,13 +77,6 @@ View with_examples_first(const View& x, std::uint32_t& mask, Scratch& scratch) {
   const std::uint32_t before = mask & ((1u << axis) - 1);
   mask = mask >> (axis + 1) << (axis + 1) | before << 1 | 1u;
   return front;
-}
-
-// The groups behind the first one, which holds the examples.
-AxisGroups groups_of_row(const AxisGroups& groups) {
-  AxisGroups row;
-  for (int i = 1; i < groups.count; ++i) row.push(groups.size[i], groups.reduced[i]);
-  return row;
 }
 
 // One result of every example: [examples][columns].
@@ -199,22 +192,23 @@ const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
   std::uint32_t mask = axes_mask("reduce", args.attrs.integers("axes"), args.in[0].shape.rank());
   const View x = with_examples_first(args.in[0], mask, args.scratch);
   const AxisGroups groups(x.shape, mask);
-  const AxisGroups row = groups_of_row(groups);
-  Reduction r{.fn = fn,
-              .dtype = x.dtype,
-              .join = join,
-              .number = args.out[0].size() == 1,
-              .x = x.as<const char>(),
-              .example_size = x.size() / args.examples,
-              .rows_per_example = groups.size[0] / args.examples,
-              .columns = 1,
-              .row = row,
-              .row_is_reduced = any_reduced(row),
-              .column_reduce = kernels().column_reduce(fn, x.dtype)};
-  for (int i = 0; i < row.count; ++i) {
-    if (!row.reduced[i]) r.columns *= row.size[i];
+  // Made where it stays: a copy would wait for each of the small stores.
+  auto* r = new (args.scratch.take(sizeof(Reduction))) Reduction{};
+  r->fn = fn;
+  r->dtype = x.dtype;
+  r->join = join;
+  r->number = args.out[0].size() == 1;
+  r->x = x.as<const char>();
+  r->example_size = x.size() / args.examples;
+  r->rows_per_example = groups.size[0] / args.examples;
+  r->columns = 1;
+  for (int i = 1; i < groups.count; ++i) {
+    r->row.push(groups.size[i], groups.reduced[i]);
+    if (!groups.reduced[i]) r->columns *= groups.size[i];
   }
-  return new (args.scratch.take(sizeof(Reduction))) Reduction(r);
+  r->row_is_reduced = any_reduced(r->row);
+  r->column_reduce = kernels().column_reduce(fn, x.dtype);
+  return r;
 }
 
 void reduction_leaf(const LeafArgs& args) {
