@@ -297,6 +297,8 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
     switches = features.EQUAL_BITS
     if {x, y} & {"v3", "v4"} and x != y and not switches["variants"]:
         return ""
+    if not program.examples and m.distributes() != k.distributes():
+        return ""  # a plain array is one value, and what is distributed has examples: two programs
     single = len(m.shares) == 1 and len(k.shares) == 1
     plain = {m.kind, k.kind} & {"eager", "function"}
     if m.shares == k.shares and (m.kind == k.kind or not plain):

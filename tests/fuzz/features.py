@@ -19,10 +19,10 @@ DRAWN = {
 EQUAL_BITS = {
     # 1, 2 and 4 replicas with equal shares, where explain() promises them.
     "replicas": True,
-    # The same where the inputs do not say which axis counts examples.
-    "replicas_of_plain_arrays": False,
+    # The same where the arrays that were distributed did not say which axis counts examples.
+    "replicas_of_plain_arrays": True,
     # The same where explain() does not, though no example depends on another one.
-    "replicas_without_promise": False,
+    "replicas_without_promise": True,
     # Operations one at a time beside a traced function, with plain arrays and no strategy.
     "eager_and_function": True,
     # A traced function beside run on one replica.
