@@ -25,6 +25,13 @@ EQUAL_BITS = {
     "replicas_without_promise": True,
     # Operations one at a time beside a traced function, with plain arrays and no strategy.
     "eager_and_function": True,
+    # The same of second derivatives through branches and rounds. A traced branch is one operation,
+    # whose derivative makes again what the branch had made: what flows back into that is added
+    # after a product and not before it.
+    "eager_second_of_control_flow": False,
+    # The same where a size is the number of examples. Eagerly it is a number like others, and what
+    # is made of it has no examples: it is summed as a plain array.
+    "eager_counts_as_sizes": False,
     # A traced function beside run on one replica.
     "function_and_run": True,
     # Kernel variants with fused multiply-add.
