@@ -316,7 +316,8 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
         return ""
     if any(len(set(mode.shares)) > 1 or mode.shares[0] < 3 for mode in (m, k)):
         return ""
-    if not switches["replicas_without_promise"]:
+    flow = any(s.op in ("cond", "while") for s in program.body)
+    if not switches["replicas_without_promise" + ("_of_control_flow" if flow else "")]:
         plans = [done[key].plan for key in (a, b)]
         if any("bits: may differ" in plan or not plan for plan in plans):
             return ""

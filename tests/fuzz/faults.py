@@ -246,7 +246,8 @@ struct CallHash {
         "constants are known by six digits",
         "cpp/passes/eliminate.cpp",
         "return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());",
-        "if (array.dtype() == DType::kFloat64) return key + std::to_string(*array.data<double>());\n"
+        "if (array.dtype() == DType::kFloat64) {\n"
+        "    return key + std::to_string(*array.data<double>());\n  }\n"
         "  return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());",
     ),
 ]

@@ -23,6 +23,9 @@ EQUAL_BITS = {
     "replicas_of_plain_arrays": True,
     # The same where explain() does not, though no example depends on another one.
     "replicas_without_promise": True,
+    # That once more where there are branches or rounds. If their results are parts that leave the
+    # step and are summed as well, the sum is taken of the results; explain() says so.
+    "replicas_without_promise_of_control_flow": False,
     # Operations one at a time beside a traced function, with plain arrays and no strategy.
     "eager_and_function": True,
     # The same of second derivatives through branches and rounds. A traced branch is one operation,
