@@ -27,7 +27,18 @@ Operands operands_of(const Graph& graph, const Node& node) {
   return found;
 }
 
-Placement of_rows(const Node& node, const Inferred& inferred, const ValueType& type) {
+// Whether an example has more or less of it on another replica: an n by n matrix.
+bool has_own_sizes(const std::vector<Symbol>& symbols, const ValueType& type) {
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    const bool counts = type.batched() && axis == type.batch.axis;
+    if (!counts && differs_between_replicas(symbols, type.shape[axis])) return true;
+  }
+  return false;
+}
+
+Placement of_rows(const Graph& graph, const Node& node, const Inferred& inferred,
+                  const ValueType& type) {
+  if (has_own_sizes(graph.symbols, type)) return Placement::kOwn;
   if (inferred.of_rows) return *inferred.of_rows;
   if (node.locality == Locality::kTree) {
     const bool sum = node.op->scaling == Scaling::kSum || node.op->scaling == Scaling::kProduct;
@@ -72,7 +83,7 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
         !operands.rows && !type.batched() && inferred.linear && is_linear_in_partial(graph, node);
     return linear ? Placement::kPartial : Placement::kOwn;
   }
-  return operands.rows ? of_rows(node, inferred, type) : Placement::kReplicated;
+  return operands.rows ? of_rows(graph, node, inferred, type) : Placement::kReplicated;
 }
 
 bool takes_parts(const Graph& graph, const Node& node) {

@@ -65,6 +65,10 @@ bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol) {
                      [&](int part) { return joins_replicas(symbols, std::size_t(part)); });
 }
 
+bool differs_between_replicas(const std::vector<Symbol>& symbols, std::int64_t size) {
+  return is_symbolic(size) && !joins_replicas(symbols, std::size_t(size - kSymbols));
+}
+
 std::vector<std::vector<std::int64_t>> traced_counts(const std::vector<Symbol>& symbols) {
   std::size_t replicas = 1;
   for (const Symbol& symbol : symbols) replicas = std::max(replicas, symbol.traced_counts.size());

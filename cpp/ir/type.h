@@ -60,6 +60,8 @@ void complete_counts(const std::vector<Symbol>& symbols,
 void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_t>& counts);
 // Whether the count is equal on all replicas because it joins them.
 bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol);
+// Whether the size of an axis follows from what each replica has of its own.
+bool differs_between_replicas(const std::vector<Symbol>& symbols, std::int64_t size);
 
 // The counts of all symbols while tracing, one entry, or one per replica where they differ.
 std::vector<std::vector<std::int64_t>> traced_counts(const std::vector<Symbol>& symbols);

@@ -11,6 +11,7 @@ import numpy as np
 
 from fuzz import features
 from fuzz.interpret import Optimizer, Share, interpret, update
+from fuzz.ops import OPS
 from fuzz.processes import Workers
 from fuzz.program import Program, direction, input_data, variable_data
 from fuzz.worker import Mode, Outcome
@@ -297,6 +298,10 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
     switches = features.EQUAL_BITS
     if {x, y} & {"v3", "v4"} and x != y and not switches["variants"]:
         return ""
+    if not program.examples and m.distributes() != k.distributes():
+        return ""  # a plain array is one value, and what is distributed has examples: two programs
+    if m.kind != k.kind and "eager" in (m.kind, k.kind) and not _as_eagerly(program):
+        return ""
     single = len(m.shares) == 1 and len(k.shares) == 1
     plain = {m.kind, k.kind} & {"eager", "function"}
     if m.shares == k.shares and (m.kind == k.kind or not plain):
@@ -311,11 +316,22 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
         return ""
     if any(len(set(mode.shares)) > 1 or mode.shares[0] < 3 for mode in (m, k)):
         return ""
-    if not switches["replicas_without_promise"]:
+    flow = any(s.op in ("cond", "while") for s in program.body)
+    if not switches["replicas_without_promise" + ("_of_control_flow" if flow else "")]:
         plans = [done[key].plan for key in (a, b)]
         if any("bits: may differ" in plan or not plan for plan in plans):
             return ""
     return "joined"
+
+
+def _as_eagerly(program: Program) -> bool:
+    """Whether a traced program has the bits of its operations one at a time."""
+    switches, drawn = features.EQUAL_BITS, {s.op for s in program.body}
+    counted = any(OPS[name].feature == "counts_as_sizes" for name in drawn)
+    return (switches["eager_counts_as_sizes"] or not (counted and program.examples)) and (
+        switches["eager_second_of_control_flow"]
+        or not (program.second and drawn & {"cond", "while"})
+    )
 
 
 def _unequal(program: Program, a: Outcome, b: Outcome, across: str) -> str:

@@ -200,7 +200,7 @@ def _erf(x: np.ndarray) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(0.5 * x))
+    return 1 / (1 + np.exp(-x))  # precise where it is small, too
 
 
 def _f(name: str) -> Callable[[Number], Number]:

@@ -30,8 +30,8 @@ FAULTS = [
     Fault(
         "a use is dropped in a gradient",
         "cpp/autodiff/gradient.cpp",
-        'sum == kNoValue ? ct : b_("add", {sum, ct})',
-        "ct",
+        "sum = sum == kNoValue ? ct : add_cotangents(b_, sum, ct);",
+        "sum = ct;",
     ),
     Fault(
         "the gradient of a broadcast operand is summed over too few axes",
@@ -83,15 +83,25 @@ FAULTS = [
     ),
     Fault(
         "a variable is written before its last reader",
-        "cpp/plan/compile.cpp",
-        "if (reads_old && n != at && position[n] >= position[at]) direct = false;",
-        "(void)reads_old;",
+        "cpp/plan/buffers.cpp",
+        "return last_read_[std::size_t(old)] <= at && read_at_end_[std::size_t(old)] == 0;",
+        "return read_at_end_[std::size_t(old)] == 0;",
     ),
     Fault(
         "attributes do not count when equal nodes are merged",
         "cpp/passes/eliminate.cpp",
-        'key += " " + name + "=" + to_string(value)',
-        'key += " " + name',
+        """*attrs == *other.attrs;
+  }
+};
+struct CallHash {
+  std::size_t operator()(const Call& call) const {
+    std::size_t hash = std::hash<const OpDef*>()(call.op) ^ hash_of(*call.attrs);""",
+        """true;
+  }
+};
+struct CallHash {
+  std::size_t operator()(const Call& call) const {
+    std::size_t hash = std::hash<const OpDef*>()(call.op);""",
     ),
     Fault(
         "operands change places in a fused loop",
@@ -145,8 +155,8 @@ FAULTS = [
     Fault(
         "rounds of a loop are differentiated forwards",
         "cpp/runtime/control.cpp",
-        "const History::Round& round = history->rounds[k];",
-        "const History::Round& round = history->rounds[history->rounds.size() - 1 - k];",
+        'const std::size_t k = node_.attrs.flag("forward") ? i : rounds - 1 - i;',
+        "const std::size_t k = i;",
     ),
     Fault(
         "rounds run on replicas that are done",
@@ -157,8 +167,8 @@ FAULTS = [
     Fault(
         "a local mean for the mean over all replicas",
         "python/samegrad/nn/_loss_scaling.py",
-        "_inverse(_ops.global_size_of(losses, axes=(0,)), losses)",
-        "_inverse(_ops.size_of(losses, axes=(0,)), losses)",
+        "count = _ops.global_size_of if of_all_replicas else _ops.size_of",
+        "count = _ops.size_of",
     ),
     Fault(
         "Adam's second moment takes the gradient itself",
@@ -213,5 +223,31 @@ FAULTS = [
         "cpp/runtime/node.cpp",
         "+ begin * rows * row_bytes",
         "+ begin * row_bytes",
+    ),
+    Fault(
+        "a view of a value of an inner loop begins with the tile",
+        "cpp/plan/inner_loops.cpp",
+        "if (plan.inner_value[std::size_t(plan.root[v])]) plan.inner_value[v] = true;",
+        "",
+    ),
+    Fault(
+        "replica 0's count is a size of every replica",
+        "cpp/ops/fact.cpp",
+        "inferred.of_rows = Placement::kOwn;",
+        "inferred.of_rows = Placement::kReplicated;",
+    ),
+    Fault(
+        "values are made in the sizes of replica 0",
+        "cpp/runtime/context.cpp",
+        "views.push_back(view_of(type, concrete_shape(type, counts_[r])));",
+        "views.push_back(view_of(type, concrete_shape(type, counts_[0])));",
+    ),
+    Fault(
+        "constants are known by six digits",
+        "cpp/passes/eliminate.cpp",
+        "return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());",
+        "if (array.dtype() == DType::kFloat64) {\n"
+        "    return key + std::to_string(*array.data<double>());\n  }\n"
+        "  return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());",
     ),
 ]

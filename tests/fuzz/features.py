@@ -19,12 +19,22 @@ DRAWN = {
 EQUAL_BITS = {
     # 1, 2 and 4 replicas with equal shares, where explain() promises them.
     "replicas": True,
-    # The same where the inputs do not say which axis counts examples.
-    "replicas_of_plain_arrays": False,
+    # The same where the arrays that were distributed did not say which axis counts examples.
+    "replicas_of_plain_arrays": True,
     # The same where explain() does not, though no example depends on another one.
-    "replicas_without_promise": False,
+    "replicas_without_promise": True,
+    # That once more where there are branches or rounds. If their results are parts that leave the
+    # step and are summed as well, the sum is taken of the results; explain() says so.
+    "replicas_without_promise_of_control_flow": False,
     # Operations one at a time beside a traced function, with plain arrays and no strategy.
     "eager_and_function": True,
+    # The same of second derivatives through branches and rounds. A traced branch is one operation,
+    # whose derivative makes again what the branch had made: what flows back into that is added
+    # after a product and not before it.
+    "eager_second_of_control_flow": False,
+    # The same where a size is the number of examples. Eagerly it is a number like others, and what
+    # is made of it has no examples: it is summed as a plain array.
+    "eager_counts_as_sizes": False,
     # A traced function beside run on one replica.
     "function_and_run": True,
     # Kernel variants with fused multiply-add.

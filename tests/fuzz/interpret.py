@@ -14,6 +14,8 @@ from fuzz.ops import OPS
 from fuzz.ops.table import Env
 from fuzz.program import Program, concrete
 
+# A learning rate is a variable of float32, whatever weights are.
+RATES = {"SGD": float(np.float32(0.1)), "Adam": float(np.float32(0.01))}
 Arrays = list[np.ndarray]
 Given = dict[str, np.ndarray]  # what was drawn at random
 
@@ -106,16 +108,16 @@ class Optimizer:
             if self.text.startswith("Adam"):
                 weights[i] = weights[i] - self._adam(i, g)
             elif "momentum" in self.text:
-                self.slots[i] = 0.9 * self.slots.get(i, 0.0) - 0.1 * g
+                self.slots[i] = 0.9 * self.slots.get(i, 0.0) - RATES["SGD"] * g
                 weights[i] = weights[i] + self.slots[i]
             else:
-                weights[i] = weights[i] - 0.1 * g
+                weights[i] = weights[i] - RATES["SGD"] * g
 
     def _adam(self, i: int, g: np.ndarray) -> np.ndarray:
         m, v = self.slots.get(i, (0.0, 0.0))
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         self.slots[i] = (m, v)
-        rate = 0.01 * np.sqrt(1 - 0.999**self.step) / (1 - 0.9**self.step)
+        rate = RATES["Adam"] * np.sqrt(1 - 0.999**self.step) / (1 - 0.9**self.step)
         change: np.ndarray = rate * m / (np.sqrt(v) + 1e-7)
         return change
 

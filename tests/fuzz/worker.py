@@ -35,6 +35,15 @@ class Mode:
     threads: int = 2
     cover: bool = False
 
+    def distributes(self) -> bool:
+        """Whether arguments are what a strategy distributed, whose axis 0 counts examples.
+
+        One replica in a function is given the arrays themselves.
+        """
+        if self.kind == "run in function":
+            return len(self.shares) > 1
+        return self.kind == "run"
+
     def __str__(self) -> str:
         said = f"{self.kind} {self.shares}, {self.threads} threads"
         return said + (f", without {self.off}" if self.off else "")
@@ -166,7 +175,7 @@ class Runner:
             made = self.tf.constant(part)
             return made._as_examples(0, 1) if examples else made
 
-        if strategy is None:
+        if strategy is None or not mode.distributes():
             return tensor(x)
         ends = np.cumsum(mode.shares)
         parts = [x[end - n : end] for end, n in zip(ends, mode.shares, strict=True)]

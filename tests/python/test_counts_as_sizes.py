@@ -122,6 +122,14 @@ CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
         lambda v: tf.reduce_sum(tf.square(v[:, None] - v[None]), -1),
         lambda v: np.square(v[:, None] - v[None]).sum(-1),
     ),
+    "means of products": (
+        lambda v: tf.reduce_mean(tf.reduce_mean(v[:, None] * v[None], axis=1), axis=1),
+        lambda v: (v[:, None] * v[None]).sum(1).mean(1) / np.float32(len(v)),
+    ),
+    "means of a product's elements": (
+        lambda v: tf.reduce_sum(v, axis=1) * tf.reduce_mean(v @ tf.transpose(v), axis=[0, 1]),
+        lambda v: v.sum(1) * ((v @ v.T).sum() / np.float32(len(v) ** 2)),
+    ),
     "all but one": (lambda v: v[: count(v) - 1] * 2.0, lambda v: v[:-1] * 2),
     "differences": (lambda v: v[1:] - v[:-1], lambda v: v[1:] - v[:-1]),
     "off the diagonal": (

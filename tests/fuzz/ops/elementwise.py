@@ -192,7 +192,22 @@ def _draw_mask(g: Draw) -> Drawn | None:
     return None if x is None else ((x,), {}, g.types[x])
 
 
+def _draw_close(g: Draw) -> Drawn | None:
+    """Two numbers that print alike, and are two."""
+    x = g.pick(lambda t: t.kind == "f")
+    if x is None or g.dtype != "float64":
+        return None
+    return (x,), {"number": g.rng.choice([0.3, 0.75])}, g.types[x]
+
+
 ROWS = [
+    Op(
+        "close",
+        _draw_close,
+        line("({0} * ({number} + 4e-7) - {0} * {number}) * 2.5e6"),
+        lambda v, a, _: mul(v[0], ((a["number"] + 4e-7) - a["number"]) * 2.5e6),
+        weight=0.7,
+    ),
     Op(
         "unary",
         _draw_unary,

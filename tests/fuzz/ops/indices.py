@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fuzz import dual
 from fuzz.dual import Number, linear, mul, value_of
-from fuzz.ops.table import Drawn, Op, line
+from fuzz.ops.table import Attrs, Drawn, Op, line
 from fuzz.program import N, Type
 
 if TYPE_CHECKING:
@@ -150,7 +151,56 @@ def _eye(x: Number) -> Number:
     return dual.matmul(2.0 * np.eye(n) + 0.5 * np.ones((n, n)), x, False, False)
 
 
+# What mixes the examples of a replica by sizes made of their number: text and meaning.
+COUNTED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "places": (
+        "{0} * tf.reshape(tf.cast(tf.range(rows), FLOAT), [-1{ones}])",
+        lambda x: x * np.arange(len(x)).reshape([-1] + [1] * (x.ndim - 1)),
+    ),
+    "first": ("0.5 * {0} + tf.tile({0}[:1], [rows{ones}])", lambda x: 0.5 * x + x[:1]),
+    "last": ("{0} - 0.5 * {0}[rows - 1]", lambda x: x - 0.5 * x[len(x) - 1]),
+    "flat": (
+        "tf.reshape(tf.reshape({0}, [rows * {size}])[::-1], tf.shape({0}))",
+        lambda x: x.reshape(-1)[::-1].reshape(x.shape),
+    ),
+    "others": (
+        "{0} - tf.reduce_sum({0}, axis=0) / tf.cast(rows + 1, FLOAT)",
+        lambda x: x - x.sum(0) / (len(x) + 1),
+    ),
+    "twice": (
+        "tf.concat([{0}, {0} * 0.5], axis=0)[rows // 2 : rows // 2 + rows]",
+        lambda x: np.concatenate([x, x * 0.5])[len(x) // 2 : len(x) // 2 + len(x)],
+    ),
+}
+
+
+def _draw_counted(g: Draw) -> Drawn | None:
+    x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and 0 not in t.shape)
+    if x is None or not g.across_examples() or g.least_examples() == 0:
+        return None
+    t = g.types[x]
+    attrs = {
+        "form": g.rng.choice(sorted(COUNTED)),
+        "ones": ", 1" * (len(t.shape) - 1),
+        "size": t.per_example(),
+    }
+    return (x,), attrs, Type(t.shape, local=False)
+
+
+def _counted_text(out: str, i: list[str], a: Attrs) -> list[str]:
+    form = COUNTED[a["form"]][0].format(*i, **a)
+    return [f"rows = tf.shape({i[0]})[0]", f"{out} = {form}"]
+
+
 ROWS = [
+    Op(
+        "counted",
+        _draw_counted,
+        _counted_text,
+        lambda v, a, _: linear(COUNTED[a["form"]][1], v[0]),
+        weight=2.5,
+        feature="counts_as_sizes",
+    ),
     Op(
         "embedding",
         _draw_embedding,

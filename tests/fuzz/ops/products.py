@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fuzz import dual
 from fuzz.dual import mul
 from fuzz.ops.table import Drawn, Op, line
@@ -114,6 +116,19 @@ def _pairwise(v: list[dual.Number]) -> dual.Number:
     return dual.logsumexp(scores, (1,), False)
 
 
+def _draw_outer(g: Draw) -> Drawn | None:
+    """A value with an axis of the number of examples beside that of the examples."""
+    x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and 0 not in t.shape)
+    if x is None or not g.across_examples() or g.least_examples() == 0:
+        return None
+    return (x,), {"axis": g.rng.choice([0, 1])}, Type(g.types[x].shape, local=False)
+
+
+def _outer(x: dual.Number) -> dual.Number:
+    rows, columns = (dual.linear(lambda v, a=a: np.expand_dims(v, a), x) for a in (1, 0))
+    return dual.unary("tanh", mul(rows, columns))
+
+
 def _image(t: Type) -> bool:
     return t.kind == "f" and len(t.shape) == 4 and t.shape[0] == N() and _fixed(t, 1, 2, 3)
 
@@ -192,6 +207,14 @@ ROWS = [
         line("tf.reduce_logsumexp(0.25 * tf.matmul({0}, {0}, transpose_b=True), axis=1)"),
         lambda v, a, _: _pairwise(v),
         weight=0.4,
+        feature="counts_as_sizes",
+    ),
+    Op(
+        "outer",
+        _draw_outer,
+        line("tf.reduce_mean(tf.tanh({0}[:, None] * {0}[None, :]), axis={axis})"),
+        lambda v, a, _: dual.reduce_mean(_outer(v[0]), (a["axis"],)),
+        weight=0.7,
         feature="counts_as_sizes",
     ),
     Op(
