@@ -15,7 +15,8 @@ Operands operands_of(const Graph& graph, const Node& node) {
     const Placement placement = graph.placement(node.inputs[k]);
     // A draw in the shape of what each replica has of its own is each one's own.
     if (!node.op->reads(k) && !node.op->has(kRandomOp)) {
-      const bool counted = graph.type(node.inputs[k]).batched();
+      const ValueType& type = graph.type(node.inputs[k]);
+      const bool counted = type.batched() || type.shape.symbolic();
       found.rows |= counted && placement != Placement::kReplicated;
       continue;
     }

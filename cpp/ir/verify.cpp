@@ -106,8 +106,7 @@ class Verifier {
       check_made(write.value, slot.name, "assigned value");
       check_value(written.insert(write.variable).second, slot.name, "is written twice.");
       check_value(slot.components > 1 || !graph_.varying(write.value), slot.name,
-                  "is equal on all replicas and is assigned %", write.value,
-                  ", which may differ.");
+                  "is equal on all replicas and is assigned %", write.value, ", which may differ.");
       check_written(write, slot.name);
     }
   }

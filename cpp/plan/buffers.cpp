@@ -103,8 +103,7 @@ bool is_safe(const Plan& plan, const PlanStep& step) {
   if (step.kind == PlanStep::Kind::kAllReduce) return true;
   if (step.kind != PlanStep::Kind::kNode) return false;
   const Node& node = plan.graph.nodes[std::size_t(step.nodes[0])];
-  return node.op->has(kAliases) ||
-         (node.op->has(kElementwise) && !may_raise(plan.graph, node));
+  return node.op->has(kAliases) || (node.op->has(kElementwise) && !may_raise(plan.graph, node));
 }
 
 std::vector<Store> decide_stores(const Plan& plan, bool in_place) {

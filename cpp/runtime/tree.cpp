@@ -62,6 +62,7 @@ void for_tasks(std::int64_t count, bool parallel, const ParallelFor& loops, Scra
 
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch) {
   const TreeReduction& reduction = whole.reduction;
+  if (reduction.whole().size() == 0) return;  // a result without elements
   const std::vector<Block> blocks = reduction.blocks(reduction.whole());
   const auto block_count = std::int64_t(blocks.size());
   const std::int64_t most = subtree_examples(whole, block_count, loops.threads());

@@ -153,8 +153,7 @@ void Trace::materialize(const Values& values) {
   for (std::size_t i = 0; i < values.size(); ++i) arrays_[values[i]] = outputs[i][0];
 }
 
-Trace::RunOperands Trace::hold(const Step& step,
-                               const std::vector<std::vector<Tensor>>& arguments,
+Trace::RunOperands Trace::hold(const Step& step, const std::vector<std::vector<Tensor>>& arguments,
                                const std::vector<Array>& constants) {
   RunOperands operands;
   for (const std::vector<Tensor>& parts : arguments) {

@@ -158,8 +158,7 @@ std::vector<std::vector<Array>> Step::repeat(const Arguments& arguments, bool ch
   return compiled_->executable(check_finite).run(call);
 }
 
-Step::Result Step::run_numbered(const Arguments& arguments, bool check_finite,
-                                Messages* messages) {
+Step::Result Step::run_numbered(const Arguments& arguments, bool check_finite, Messages* messages) {
   Arguments storage;
   Call call = call_of(arguments, storage);
   call.check_finite = check_finite;

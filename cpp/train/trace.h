@@ -76,7 +76,6 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
                                           const std::vector<std::vector<Array>>& outputs,
                                           std::uint64_t number);
 
-
   // Notes what the program does with a value, for check_scaling().
   void use(ValueUse::Kind kind, const Tensor& tensor);
   // What is wrong with the counts that the program divides by; `outputs` are its results.

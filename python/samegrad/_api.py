@@ -6,14 +6,11 @@ from samegrad import _core, config, debugging, distribute, errors, math, nest, r
 from samegrad._arrays import (
     broadcast_to,
     cast,
-    clip_by_norm,
-    clip_by_value,
     concat,
     expand_dims,
     gather,
     identity,
     matmul,
-    norm,
     one_hot,
     pad,
     rank,
@@ -39,6 +36,7 @@ from samegrad._creation import range_ as range
 from samegrad._dtypes import DType, as_dtype, float32, float64, int32, int64, uint8
 from samegrad._dtypes import bool_ as bool
 from samegrad._function import function
+from samegrad._norms import clip_by_norm, clip_by_value, norm
 from samegrad._print import print_ as print
 from samegrad._sysconfig import sysconfig
 from samegrad._tape import GradientTape, UnconnectedGradients

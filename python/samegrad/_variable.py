@@ -235,10 +235,10 @@ class Variable:
 
     def _change(self, delta: Any, who: str) -> Tensor:
         """What all replicas together add to the value."""
-        given = match(delta, self._as_tensor())._shape
-        if tuple(given) != tuple(self._cell._shape):
+        given = tuple(int(size) for size in match(delta, self._as_tensor()).shape)
+        if given != tuple(self._cell._shape):
             raise _core.InvalidArgumentError(
-                f"[{self._cell.name}] {who} needs the variable's shape: got {tuple(given)} and "
+                f"[{self._cell.name}] {who} needs the variable's shape: got {given} and "
                 f"{tuple(self._cell._shape)}; use assign with the sum, which broadcasts."
             )
         if self._cell.component_count > 1 and not _inside_run():
