@@ -56,7 +56,8 @@ class Dim:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Operators with NumPy's numbers compute sizes; what else NumPy does wants a number."""
         name = _OPERATORS.get(ufunc.__name__)
-        plain = [value.item() if isinstance(value, np.generic) else value for value in inputs]
+        plain = [value if isinstance(value, Dim) or np.ndim(value) else np.asarray(value).item()
+                 for value in inputs]  # fmt: skip
         if name and method == "__call__" and all(isinstance(v, int | float | Dim) for v in plain):
             return getattr(operator, name)(*plain)
         known = [np.asarray(value) if isinstance(value, Dim) else value for value in inputs]
