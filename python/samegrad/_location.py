@@ -8,7 +8,9 @@ import sys
 import numpy as np
 
 # NumPy asks for numbers on the user's behalf.
-_PACKAGES = tuple(os.path.dirname(os.path.abspath(file)) + os.sep for file in (__file__, np.__file__))
+_PACKAGES = tuple(
+    os.path.dirname(os.path.abspath(file)) + os.sep for file in (__file__, np.__file__)
+)
 
 
 def user_line() -> str:
