@@ -61,6 +61,12 @@ bool size_holds(const std::string& relation, std::int64_t a, std::int64_t b) {
   return ask([](std::int64_t n) { return n >= 0; });
 }
 
+std::vector<std::int64_t> size_traced(std::int64_t dim) {
+  std::vector<std::int64_t> values;
+  for (const auto& counts : traced_counts(symbols())) values.push_back(size(dim).value(counts));
+  return values;
+}
+
 // Arithmetic on sizes of a trace: numbers, and symbols as shapes hold them.
 void register_sizes(py::module_& m) {
   m.def("size_known", [](std::int64_t dim) { return !is_symbolic(dim); });
@@ -72,6 +78,8 @@ void register_sizes(py::module_& m) {
         [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) * size(b)); });
   m.def("size_floordiv", &size_quotient);
   m.def("size_holds", &size_holds, py::arg("relation"), py::arg("a"), py::arg("b"));
+  // What it is on the replicas while tracing: one number, or one per replica if counts differ.
+  m.def("size_traced", &size_traced, py::arg("dim"));
   // The number at hand; the program is bound to it from now on.
   m.def("size_bind", [](std::int64_t dim) { return bound_size(symbols(), "Dim", size(dim)); });
 }

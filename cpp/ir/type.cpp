@@ -152,11 +152,10 @@ std::vector<std::int64_t> traced_values(const std::vector<Symbol>& symbols, cons
                               const std::vector<std::int64_t>& values) {
   std::string listed;
   for (std::int64_t value : values) listed += text(listed.empty() ? "" : ", ", value);
-  fail(
-      ErrorKind::kValue, who, what,
-      " the number of examples, which differs between the replicas: here it is ", listed,
-      "; write sizes as tf.shape(x)[0] without making them numbers of Python, or give all replicas "
-      "equally many examples.");
+  fail(ErrorKind::kValue, who, what,
+       " the number of examples, which differs between the replicas: here it is ", listed,
+       "; write the size as samegrad.shape(x)[0], which each replica has of its own, or give all "
+       "replicas equally many examples (padding, drop_remainder=True).");
 }
 
 }  // namespace

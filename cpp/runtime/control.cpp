@@ -1,5 +1,5 @@
 // Branches and loops: their graphs run as plans of their own. Where the condition differs between
-// replicas, a graph runs on all of them and each takes what is its.
+// replicas, a graph runs on those that go its way, and each takes what is its.
 #include <algorithm>
 #include <cstring>
 
@@ -66,14 +66,14 @@ class ControlRun {
   }
 
   Arrays run_body(std::size_t body, const Arrays& arguments, std::uint64_t step,
-                  bool everywhere) const {
+                  const std::vector<bool>& active) const {
     Executable& executable = *bodies_[body];
     Call call;
     call.arguments = arguments;
     call.seed = call_.seed;
     call.step = step;
-    // A replica that does not go this way may hold numbers that are not finite.
-    call.check_finite = call_.check_finite && everywhere;
+    call.check_finite = call_.check_finite;
+    call.active = active;
     call.locations = call_.locations;
     call.messages = call_.messages;
     const std::vector<Symbol>& symbols = executable.plan().graph.symbols;
@@ -82,13 +82,20 @@ class ControlRun {
     return executable.run(call);
   }
 
-  // Per replica.
-  std::vector<bool> conditions(const std::vector<Array>& arrays) const {
-    std::vector<bool> holds;
+  // The replicas that came here.
+  std::vector<bool> here() const {
+    return call_.active.empty() ? std::vector<bool>(replicas(), true) : call_.active;
+  }
+  static bool any(const std::vector<bool>& of) { return std::ranges::find(of, true) != of.end(); }
+
+  // Those of them for which the condition is as wanted; the others have none.
+  std::vector<bool> choose(std::vector<bool> active, const std::vector<Array>& arrays,
+                           bool wanted = true) const {
     for (std::size_t r = 0; r < replicas(); ++r) {
-      holds.push_back(*arrays[arrays.size() == 1 ? 0 : r].data<bool>());
+      const Array& condition = arrays[arrays.size() == 1 ? 0 : r];
+      if (active[r]) active[r] = *condition.data<bool>() == wanted;
     }
-    return holds;
+    return active;
   }
 
   // a where chosen, b elsewhere.
@@ -102,16 +109,22 @@ class ControlRun {
     return mixed;
   }
 
+  // A loop variable after a round: what it became where the round ran.
+  std::vector<Array> after(const std::vector<bool>& active, const std::vector<Array>& next,
+                           const std::vector<Array>& state) const {
+    return active == here() ? next : mix(active, next, state);
+  }
+
   void run_cond() {
-    const std::vector<bool> holds = conditions(arrays_of(node_.inputs[0]));
+    const std::vector<Array> condition = arrays_of(node_.inputs[0]);
+    const std::vector<bool> holds = choose(here(), condition);
+    const std::vector<bool> fails = choose(here(), condition, false);
     const Arrays arguments = operands(1, node_.inputs.size());
-    const bool any = std::ranges::find(holds, true) != holds.end();
-    const bool all = std::ranges::find(holds, false) == holds.end();
     Arrays yes, no;
-    if (any) yes = run_body(0, arguments, call_.step, all);
-    if (!all) no = run_body(1, arguments, call_.step, !any);
+    if (any(holds)) yes = run_body(0, arguments, call_.step, holds);
+    if (any(fails)) no = run_body(1, arguments, call_.step, fails);
     for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
-      store(i, all ? yes[i] : any ? mix(holds, yes[i], no[i]) : no[i]);
+      store(i, no.empty() ? yes[i] : yes.empty() ? no[i] : mix(holds, yes[i], no[i]));
     }
   }
 
@@ -151,22 +164,17 @@ class ControlRun {
     const Arrays operands_ = operands(count, node_.inputs.size());
     History* history = keep(count);
     if (history) own(state);
-    std::vector<bool> active(replicas(), true);
+    std::vector<bool> active = here();
     for (std::int64_t round = 0; maximum < 0 || round < maximum; ++round) {
       poll_interrupt();
       Arrays arguments = state;
       arguments.insert(arguments.end(), operands_.begin(), operands_.end());
       const std::uint64_t step = step_of_round(call_.step, round);
-      const bool everywhere = std::ranges::find(active, false) == active.end();
-      const std::vector<bool> holds = conditions(run_body(0, arguments, step, everywhere)[0]);
-      for (std::size_t r = 0; r < active.size(); ++r) active[r] = active[r] && holds[r];
-      if (std::ranges::find(active, true) == active.end()) break;
+      active = choose(active, run_body(0, arguments, step, active)[0]);
+      if (!any(active)) break;
       if (history) history->rounds.push_back({state, active});
-      const bool all = std::ranges::find(active, false) == active.end();
-      Arrays next = run_body(1, arguments, step, all);
-      for (std::size_t i = 0; i < count; ++i) {
-        state[i] = all ? std::move(next[i]) : mix(active, next[i], state[i]);
-      }
+      Arrays next = run_body(1, arguments, step, active);
+      for (std::size_t i = 0; i < count; ++i) state[i] = after(active, next[i], state[i]);
     }
     for (std::size_t i = 0; i < count; ++i) store(i, state[i]);
   }
@@ -201,15 +209,12 @@ class ControlRun {
       arguments.insert(arguments.end(), state.begin(), state.end());
       arguments.insert(arguments.end(), operands_.begin(), operands_.end());
       if (history) history->rounds[k] = {state, active};
-      const bool all = std::ranges::find(active, false) == active.end();
-      Arrays next = run_body(0, arguments, step_of_round(call_.step, std::int64_t(k)), all);
+      Arrays next = run_body(0, arguments, step_of_round(call_.step, std::int64_t(k)), active);
       auto entry = next.begin() + std::ptrdiff_t(count);
       for (std::size_t g = 0; g < yields.size(); entry += yields[g++]) {
         if (made[g]) made[g]->rounds[k] = {Arrays(entry, entry + yields[g]), active};
       }
-      for (std::size_t v = 0; v < count; ++v) {
-        state[v] = all ? std::move(next[v]) : mix(active, next[v], state[v]);
-      }
+      for (std::size_t v = 0; v < count; ++v) state[v] = after(active, next[v], state[v]);
     }
     for (std::size_t v = 0; v < count; ++v) store(v, state[v]);
   }

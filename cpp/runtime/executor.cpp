@@ -189,7 +189,7 @@ void Executable::commit_state(const Call& call, Context& context,
 }
 
 void Executable::run_step(const PlanStep& step, const Call& call, Context& context) {
-  prepare_operands(plan_, step, context);
+  prepare_operands(plan_, step, call, context);
   switch (step.kind) {
     case PlanStep::Kind::kLoop:
       return run_loop(plan_, step.loop, layouts_[std::size_t(step.loop)], call, context);

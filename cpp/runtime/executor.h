@@ -34,6 +34,11 @@ struct Call {
   bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
   const Locations* locations = nullptr;
   Messages* messages = nullptr;
+  // Of a branch or round: the replicas that go this way; empty: all. What differs between replicas
+  // is not computed for the others: it might be an error there.
+  std::vector<bool> active = {};
+
+  bool runs(int replica) const { return active.empty() || active[std::size_t(replica)]; }
 };
 
 class Executable;
@@ -69,7 +74,7 @@ class Executable {
 };
 
 // The parts of a step.
-void prepare_operands(const Plan& plan, const PlanStep& step, Context& context);
+void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context);
 void run_loop(const Plan& plan, std::int32_t loop, const LoopLayout& layout, const Call& call,
               Context& context);
 // A branch or a loop, for all replicas together.

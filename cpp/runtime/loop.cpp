@@ -157,12 +157,13 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
 
 }  // namespace
 
-void prepare_operands(const Plan& plan, const PlanStep& step, Context& context) {
+void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
   const Graph& graph = plan.graph;
   for (const Prepared& prepared : step.prepare) {
     const Node& node = graph.nodes[std::size_t(prepared.node)];
     const int copies = graph.varying(prepared.operand) ? context.replicas() : 1;
     for (int r = 0; r < copies; ++r) {
+      if (copies > 1 && !call.runs(r)) continue;
       std::vector<View> in;
       for (Value value : node.inputs) {
         in.push_back(
@@ -177,14 +178,17 @@ void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, co
               Context& context) {
   const Loop& loop = plan.loops[std::size_t(index)];
   const LoopBinding& binding = context.loop(index);
+  const auto runs = [&](int replica) { return !loop.varying || call.runs(replica); };
   const auto run_chunk = [&](std::int64_t i, Task& task) {
+    const Chunk& chunk = binding.chunks[std::size_t(i)];
+    if (!runs(chunk.replica)) return;
     const Scratch::Frame frame(task.scratch);
-    ChunkRun(plan, loop, layout, call, context, binding.chunks[std::size_t(i)], task,
-             task.loop_views[std::size_t(index)])
+    ChunkRun(plan, loop, layout, call, context, chunk, task, task.loop_views[std::size_t(index)])
         .run();
   };
   const auto chunks = std::int64_t(binding.chunks.size());
   const auto finish = [&](std::int64_t r) {
+    if (!runs(int(r))) return;
     const auto first = std::size_t(binding.first_chunk[std::size_t(r)]);
     join_chunks(layout, binding, first, std::size_t(binding.first_chunk[std::size_t(r) + 1]));
     finish_trees(plan, loop, layout, call, binding.chunks[first], context);

@@ -106,7 +106,9 @@ void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& c
   const NodeBinding& binding = context.node(index);
   const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
   const ParallelFor& loops = big ? parallel_loops() : serial_loops();
+  const auto copies = std::int64_t(binding.views.size());
   const auto run_copy = [&](std::int64_t r, Task& task) {
+    if (copies > 1 && !call.runs(int(r))) return;
     const std::vector<View>& views = binding.views[std::size_t(r)];
     const Scratch::Frame frame(task.scratch);
     const Whole whole{node,
@@ -122,7 +124,6 @@ void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& c
       check_finite(call.locations, node, views[k], int(r));
     }
   };
-  const auto copies = std::int64_t(binding.views.size());
   if (!big || copies == 1) {
     for (std::int64_t r = 0; r < copies; ++r) run_copy(r, context.main_task());
     return;

@@ -7,7 +7,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from samegrad import _core
+from samegrad._location import user_line
 
 Tensor = _core.Tensor
 _ops = _core.ops
@@ -36,20 +39,48 @@ class Dim:
         self.place = place
 
     def __int__(self) -> int:
-        return int(_core.size_bind(self.code))
+        return self._bound("int", _LOOP)
 
-    __index__ = __int__
+    def __index__(self) -> int:
+        return self._bound("range, len or index", _LOOP)
 
     def __bool__(self) -> bool:
-        return self != 0
+        return _holds("ne", self, 0)
 
     def __float__(self) -> float:
-        return float(int(self))
+        return float(self._bound("float", _COMPUTE))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self._bound("NumPy", _COMPUTE), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Operators with NumPy's numbers compute sizes; what else NumPy does wants a number."""
+        name = _OPERATORS.get(ufunc.__name__)
+        plain = [value if isinstance(value, Dim) or np.ndim(value) else np.asarray(value).item()
+                 for value in inputs]  # fmt: skip
+        if name and method == "__call__" and all(isinstance(v, int | float | Dim) for v in plain):
+            return getattr(operator, name)(*plain)
+        known = [np.asarray(value) if isinstance(value, Dim) else value for value in inputs]
+        return getattr(ufunc, method)(*known, **options)
+
+    def _bound(self, who: str, instead: str) -> int:
+        """The number at hand, which binds the program to it."""
+        values = _core.size_traced(self.code)
+        if any(value != values[0] for value in values):
+            raise ValueError(
+                f"[{who}] Python needs one number ({user_line()}), but the number of examples "
+                f"differs between the replicas: here it is {_listed(values)}; {instead}, "
+                f"{_EQUAL_SHARES}"
+            )
+        return int(_core.size_bind(self.code))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | Dim):
             return NotImplemented
-        return bool(_core.size_holds("eq", self.code, code_of(other)))
+        return _holds("eq", self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return _holds("ne", self, other) if isinstance(other, int | Dim) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.code)
@@ -90,6 +121,45 @@ class Dim:
         def __floordiv__(self, other: Any) -> Any: ...
         def __lt__(self, other: Any) -> Any: ...
         def __gt__(self, other: Any) -> Any: ...
+
+
+_LOOP = (
+    "compute with samegrad.shape(x)[0] as a tensor, loop with `for i in "
+    "samegrad.range(samegrad.shape(x)[0])` in a samegrad.function"
+)
+_COMPUTE = (
+    "compute with samegrad.cast(samegrad.shape(x)[0], ...) and samegrad's functions, which give "
+    "each replica its own"
+)
+_DECIDE = (
+    "decide with samegrad.cond(samegrad.equal(samegrad.shape(x)[0], n), ...) or samegrad.where, "
+    "where each replica has its own answer"
+)
+_EQUAL_SHARES = "or give all replicas equally many examples (padding, drop_remainder=True)."
+_SHOWN = 8  # replicas
+
+
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(map(str, values[:_SHOWN])) + (", ..." if len(values) > _SHOWN else "")
+
+
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _holds(name: str, size: Dim, other: int | Dim) -> bool:
+    """Whether a comparison holds, which binds the program to the answer's sizes."""
+    a, b = _core.size_traced(size.code), _core.size_traced(code_of(other))
+    answers = [bool(getattr(operator, name)(x, y)) for x, y in zip(a, b, strict=True)]
+    if any(answer != answers[0] for answer in answers):
+        sides = (f"{x} {_SIGNS[name]} {y}" for x, y in zip(a, b, strict=True))
+        raise ValueError(
+            f"[{_SIGNS[name]}] Python needs one answer ({user_line()}), but the number of examples "
+            f"differs between the replicas: here it is {_listed(list(sides))}; {_DECIDE}, "
+            f"{_EQUAL_SHARES}"
+        )
+    if name == "ne":
+        return not _core.size_holds("eq", size.code, code_of(other))
+    return bool(_core.size_holds(name, size.code, code_of(other)))
 
 
 def code_of(size: int | Dim) -> int:
@@ -140,12 +210,19 @@ def _remainder(self: Dim, other: Any) -> Any:
 def _comparison(name: str) -> Callable[[Any, Any], Any]:
     def method(self: Dim, other: Any) -> Any:
         if isinstance(other, int | Dim):
-            return bool(_core.size_holds(name, self.code, code_of(other)))
+            return _holds(name, self, other)
         return NotImplemented if is_plain(other) else getattr(operator, name)(int(self), other)
 
     return method
 
 
+# NumPy's ufuncs that are operators.
+_OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "floor_divide": "floordiv",
+    "divide": "truediv", "true_divide": "truediv", "remainder": "mod", "power": "pow",
+    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
+    "greater_equal": "ge",
+}  # fmt: skip
 for _name in ("add", "sub", "mul", "floordiv"):
     setattr(Dim, f"__{_name}__", _arithmetic(_name, False))
     setattr(Dim, f"__r{_name}__", _arithmetic(_name, True))

@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import sys
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+import numpy as np
+
+# NumPy asks for numbers on the user's behalf.
+_PACKAGES = tuple(
+    os.path.dirname(os.path.abspath(file)) + os.sep for file in (__file__, np.__file__)
+)
 
 
 def user_line() -> str:
-    """The innermost line outside this package, e.g. ``"train.py:31"``.
+    """The innermost line outside this package and NumPy, e.g. ``"train.py:31"``.
 
     Example:
         >>> user_line().endswith(":1")
         True
     """
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGES):
         if frame.f_back is None:
             break
         frame = frame.f_back

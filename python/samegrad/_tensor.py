@@ -298,6 +298,12 @@ def _format(self: Tensor, spec: str) -> str:
     return format(self._item(), spec) if spec else _str(self)
 
 
+def _number(self: Tensor) -> Any:
+    """The element; of a size (`tf.shape(x)[0]`) while tracing, what it is for Python."""
+    dims = getattr(self, "_dims", None) if self._symbolic and not self._looks else None
+    return dims[0] if dims and self._rank == 0 else self._item()
+
+
 def _truth(self: Tensor) -> bool:
     if self._symbolic and not self._looks:
         from samegrad.autograph._convert import why_unchanged
@@ -381,10 +387,10 @@ def _install() -> None:
     cls.__abs__ = lambda self: _ops.abs(self)
     cls.__invert__ = lambda self: _ops.logical_not(self)
     cls.__hash__ = object.__hash__
-    cls.__float__ = lambda self: float(self._item())
-    cls.__int__ = lambda self: int(self._item())
+    cls.__float__ = lambda self: float(_number(self))
+    cls.__int__ = lambda self: int(_number(self))
     cls.__bool__ = _truth
-    cls.__index__ = lambda self: int(self._item())
+    cls.__index__ = lambda self: int(_number(self))
     cls.__len__ = _length
     cls.__iter__ = _iterate
     cls.__getitem__ = _getitem
