@@ -159,10 +159,10 @@ struct CallHash {
         "const std::size_t k = i;",
     ),
     Fault(
-        "rounds run on replicas that are done",
+        "replicas that are done take what further rounds make",
         "cpp/runtime/control.cpp",
-        "run_body(0, arguments, step, everywhere)",
-        "run_body(0, arguments, step, true)",
+        "state[i] = after(active, next[i], state[i]);",
+        "state[i] = next[i];",
     ),
     Fault(
         "a local mean for the mean over all replicas",
