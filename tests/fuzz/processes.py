@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import pathlib
 import select
@@ -15,7 +16,10 @@ from fuzz.program import Program
 from fuzz.worker import Mode, Outcome, read, write
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-PACKAGE = TESTS.parent / "python"
+# Of the samegrad that is imported here: the checkout's, or an installed one.
+_found = importlib.util.find_spec("samegrad")
+assert _found is not None and _found.origin is not None
+PACKAGE = pathlib.Path(_found.origin).parents[1]
 EVERYWHERE = (
     "parallel_loop_work=1,parallel_operation_bytes=1,parallel_replica_bytes=1,"
     "parallel_fused_elements=1,parallel_product_work=1,parallel_tree_work=1,"
