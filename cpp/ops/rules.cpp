@@ -98,22 +98,23 @@ class Broadcast {
     }
   }
 
+  // Two batches, or parts of one, meet as the rows that they have.
   void join_examples(MergedAxis& merged, const MergedAxis& next) {
-    if (merged.batch.symbol != next.batch.symbol) {
-      if (!may_meet(merged, next) || !same_size(args_, rows_of(merged), rows_of(next))) {
-        fail(ErrorKind::kValue, args_.op.name, "shapes ", shapes_of_operands(args_),
-             " belong to different batches, whose sizes may differ at another step: take both "
-             "from one dataset (Dataset.zip).");
-      }
-      // Of two batches the given one is the batch, not a number of rows that it happens to have.
-      if (rows_of(merged).number()) merged.batch.symbol = next.batch.symbol;
+    if (merged.batch.symbol == next.batch.symbol) {
+      if (merged.batch.rows_per_example != next.batch.rows_per_example) fail_sizes(merged, next);
+    } else if (is_single_row(next)) {
+      merged.mixed = true;
+    } else if (is_single_row(merged)) {
+      merged = next;
+      merged.mixed = true;
+    } else if (same_size(args_, rows_of(merged), rows_of(next))) {
+      // The given one is the batch, not a number of rows that it happens to have.
+      const bool number = rows_of(merged).number() || rows_of(next).number();
+      if (rows_of(merged).number()) merged.batch = next.batch;
+      merged.mixed |= !number;
+    } else {
+      fail_sizes(merged, next);
     }
-    if (merged.batch.rows_per_example != next.batch.rows_per_example) fail_sizes(merged, next);
-  }
-
-  // Batches that have nothing to do with each other do not meet; one of a known number of rows may.
-  bool may_meet(const MergedAxis& a, const MergedAxis& b) const {
-    return rows_of(a) == rows_of(b) || rows_of(a).number() || rows_of(b).number();
   }
 
   void join_sizes(MergedAxis& merged, const MergedAxis& next) {
@@ -137,6 +138,14 @@ class Broadcast {
       fail_sizes(merged, next);
     }
     merged.mixed = true;
+  }
+
+  // One row on each replica; nothing but that is then taken for granted.
+  bool is_single_row(const MergedAxis& axis) const {
+    const Size size = rows_of(axis);
+    const auto counts = traced_counts(args_.symbols);
+    return std::ranges::all_of(counts, [&](const auto& c) { return size.value(c) == 1; }) &&
+           same_size(args_, size, 1);
   }
 
   // Asked where sizes differ, so the program is bound to the counts already.

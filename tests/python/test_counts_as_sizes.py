@@ -75,6 +75,16 @@ CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
         lambda v: tf.one_hot([0, 2], count(v)),
         lambda v: np.float32([np.arange(len(v)) == 0, np.arange(len(v)) == 2]),
     ),
+    "minus the first row": (lambda v: v - v[:1], lambda v: v - v[:1]),
+    "the first row minus all": (lambda v: v[:1] - v, lambda v: v[:1] - v),
+    "even and odd rows": (
+        lambda v: v[::2][: count(v) // 2] - v[1::2] * 3.0,
+        lambda v: v[::2][: len(v) // 2] - v[1::2] * np.float32(3),
+    ),
+    "squares of all minus the first": (
+        lambda v: tf.reduce_sum(tf.square(v - v[:1]), axis=1),
+        lambda v: np.square(v - v[:1]).sum(1),
+    ),
     "tile": (lambda v: tf.tile(v, [2, 1]), lambda v: np.tile(v, (2, 1))),
     "tile by n": (
         lambda v: tf.tile(v[:, :2], [1, count(v)]),
@@ -173,10 +183,16 @@ def logsumexp(x: np.ndarray) -> np.ndarray:
     return (top + np.log(np.exp(x - top).sum(-1, keepdims=True)))[:, 0]
 
 
+# Rules of shapes that one trace cannot answer alike for a replica without examples.
+DECIDED = ("minus the first row", "the first row minus all", "squares of all minus the first")
+
+
 @both_ways
 @of_shares
 @pytest.mark.parametrize("name", CASES)
 def test_each_replica_has_its_own_sizes(name: str, shares: tuple[int, ...], traced: bool) -> None:
+    if name in DECIDED and 0 in shares:
+        pytest.skip("needs a trace for each count")
     step, reference = CASES[name]
     with np.errstate(all="ignore"):
         for part, got in zip(split(shares), run(step, shares, traced), strict=True):
@@ -288,6 +304,8 @@ GRADIENTS = [name for name in CASES if name not in (
 @pytest.mark.parametrize("shares", [(4, 3), (1, 9), (3, 0), (2, 1, 1)], ids=str)
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_are_those_of_each_replica(name: str, shares: tuple[int, ...]) -> None:
+    if name in DECIDED and 0 in shares:
+        pytest.skip("needs a trace for each count")
     fn, reference = CASES[name]
 
     def step(v: Any) -> Any:

@@ -158,6 +158,7 @@ COUNTED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
         lambda x: x * np.arange(len(x)).reshape([-1] + [1] * (x.ndim - 1)),
     ),
     "first": ("0.5 * {0} + tf.tile({0}[:1], [rows{ones}])", lambda x: 0.5 * x + x[:1]),
+    "against the first": ("{0} - 0.5 * {0}[:1]", lambda x: x - 0.5 * x[:1]),
     "last": ("{0} - 0.5 * {0}[rows - 1]", lambda x: x - 0.5 * x[len(x) - 1]),
     "flat": (
         "tf.reshape(tf.reshape({0}, [rows * {size}])[::-1], tf.shape({0}))",
@@ -166,6 +167,10 @@ COUNTED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "others": (
         "{0} - tf.reduce_sum({0}, axis=0) / tf.cast(rows + 1, FLOAT)",
         lambda x: x - x.sum(0) / (len(x) + 1),
+    ),
+    "neighbours": (
+        "{0} + tf.reduce_sum({0}[::2][: rows // 2] - 0.5 * {0}[1::2], axis=0)",
+        lambda x: x + (x[::2][: len(x) // 2] - 0.5 * x[1::2]).sum(0),
     ),
     "twice": (
         "tf.concat([{0}, {0} * 0.5], axis=0)[rows // 2 : rows // 2 + rows]",
