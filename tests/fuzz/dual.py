@@ -133,7 +133,11 @@ def logsumexp(x: Number, axes: tuple[int, ...], keep: bool) -> Number:
 
 
 def log_softmax(x: Number, axis: int) -> Number:
-    return sub(x, logsumexp(x, (axis,), True))
+    """By its own rule: that of log(sum(exp)) subtracts squares where one number is large."""
+    if not isinstance(x, Dual):
+        return sub(x, logsumexp(x, (axis,), True))
+    flow = reduce_sum(mul(softmax(x.primal, axis), x.tangent), (axis,), True)
+    return Dual(log_softmax(x.primal, axis), sub(x.tangent, flow), x.level)
 
 
 def softmax(x: Number, axis: int) -> Number:

@@ -36,7 +36,13 @@ class Share:
 
 
 def forward(
-    program: Program, xs: Arrays, weights: list[Number], total: int, replicas: int, given: Given
+    program: Program,
+    xs: Arrays,
+    weights: list[Number],
+    total: int,
+    replicas: int,
+    given: Given,
+    noise: float,
 ) -> tuple[dict[str, Number], Number]:
     """All values and the loss of one replica."""
     levels = itertools.count(10)
@@ -44,11 +50,15 @@ def forward(
     values |= {f"w{i}": w for i, w in enumerate(weights)}
     n = len(xs[0])
     env = Env(n, values, lambda: next(levels), given)
+    rng = np.random.default_rng(program.seed)
     for s in program.body:
         values[s.out] = OPS[s.op].meaning([values[name] for name in s.inputs], s.attrs, env)
         shape = concrete(s.type.shape, n)
         found = value_of(values[s.out]).shape
         assert found == shape, f"{s.out} ({s.op}) has the shape {found}, drawn as {shape}"
+        # One factor for all elements: what is equal within a value stays equal.
+        if noise and s.type.kind == "f" and s.op != "random":
+            values[s.out] = mul(1 + noise * rng.normal(), values[s.out])
     loss: Number = np.zeros(())
     for kind, name in program.losses:
         loss = add(loss, _loss(kind, values[name], total, replicas))
@@ -74,13 +84,18 @@ def interpret(
     total: int,
     replicas: int,
     given: Given,
+    noise: float = 0.0,
 ) -> Share:
-    """One replica's step, up to the derivatives of its loss."""
+    """One replica's step, up to the derivatives of its loss.
+
+    Args:
+        noise: By how much what statements make is moved, to see how far rounding can carry.
+    """
     duals: list[Number] = [Dual(w, d, 1) for w, d in zip(weights, directions[0], strict=True)]
     if program.second:
         duals = [Dual(w, d, 2) for w, d in zip(duals, directions[1], strict=True)]
     with np.errstate(all="ignore"):
-        values, loss = forward(program, xs, duals, total, replicas, given)
+        values, loss = forward(program, xs, duals, total, replicas, given, noise)
     found = {name: value_of(values[name]) for name in program.outputs}
     found["loss"] = value_of(loss)
     once = loss.primal if isinstance(loss, Dual) and loss.level == 2 else loss

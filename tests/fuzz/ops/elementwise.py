@@ -204,8 +204,8 @@ ROWS = [
     Op(
         "close",
         _draw_close,
-        line("({0} * ({number} + 4e-7) - {0} * {number}) * 2.5e6"),
-        lambda v, a, _: mul(v[0], ((a["number"] + 4e-7) - a["number"]) * 2.5e6),
+        line("({0} * ({number} + 4e-7) - {0} * {number}) * 1.7e6"),
+        lambda v, a, _: mul(v[0], ((a["number"] + 4e-7) - a["number"]) * 1.7e6),
         weight=0.7,
     ),
     Op(
