@@ -203,7 +203,10 @@ class RoundGradient {
     }
     for (std::size_t place : operands_) {
       const std::size_t k = place - first + heads;
-      starts.push_back(sums_[k] == kNoValue ? zeros_like(b, inputs[k]) : sums_[k]);
+      // x + -0.0 is x for every x, 0.0 and -0.0 too: the sum over the rounds has the bits of adding
+      // them one after the other.
+      starts.push_back(sums_[k] != kNoValue ? sums_[k]
+                                            : b("full_like", {inputs[k]}, {{"value", -0.0}}));
       placements_.push_back(varies ? Placement::kOwn : b.graph().placement(starts.back()));
     }
     for (const auto& group : groups_) yields.push_back(std::int64_t(group.size()));

@@ -186,7 +186,7 @@ bool is_one(const std::vector<Symbol>& symbols, const ValueType& type, int axis)
   if (const auto number = size.number()) return *number == 1;
   const auto made_of = size.symbols();
   return std::ranges::all_of(made_of, [&](int s) { return symbols[std::size_t(s)].fixed; }) &&
-         size.value(traced_counts(symbols)[0]) == 1;
+         std::ranges::all_of(traced_values(symbols, size), [](auto n) { return n == 1; });
 }
 
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts) {

@@ -11,7 +11,7 @@ import pytest
 
 import samegrad as tf
 
-SHARES = [(4, 3), (1, 300), (3, 0), (2, 1, 1), (1, 0), (5,)]
+SHARES = [(4, 3), (1, 2), (1, 300), (3, 0), (2, 1, 1), (1, 0), (5,)]
 RNG = np.random.default_rng(5)
 DATA = RNG.normal(size=(301, 6)).astype(np.float32)
 Step = Callable[..., Any]
@@ -77,6 +77,10 @@ CASES: dict[str, tuple[Step, Callable[[np.ndarray], np.ndarray]]] = {
     ),
     "minus the first row": (lambda v: v - v[:1], lambda v: v - v[:1]),
     "the first row minus all": (lambda v: v[:1] - v, lambda v: v[:1] - v),
+    "plus the first row for each": (
+        lambda v: 0.5 * v + tf.tile(v[:1], [count(v), 1]),
+        lambda v: 0.5 * v + np.tile(v[:1], (len(v), 1)),
+    ),
     "even and odd rows": (
         lambda v: v[::2][: count(v) // 2] - v[1::2] * 3.0,
         lambda v: v[::2][: len(v) // 2] - v[1::2] * np.float32(3),
@@ -301,7 +305,7 @@ GRADIENTS = [name for name in CASES if name not in (
 )]  # fmt: skip
 
 
-@pytest.mark.parametrize("shares", [(4, 3), (1, 9), (3, 0), (2, 1, 1)], ids=str)
+@pytest.mark.parametrize("shares", [(4, 3), (1, 2), (1, 9), (3, 0), (2, 1, 1)], ids=str)
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_are_those_of_each_replica(name: str, shares: tuple[int, ...]) -> None:
     if name in DECIDED and 0 in shares:
