@@ -127,7 +127,7 @@ def reduce_prod(x: Number, axis: int, keep: bool) -> Number:
 
 
 def logsumexp(x: Number, axes: tuple[int, ...], keep: bool) -> Number:
-    most = np.max(value_of(x), axis=axes, keepdims=True)
+    most = np.max(value_of(x), axis=axes, keepdims=True, initial=-np.inf)
     total = unary("log", reduce_sum(unary("exp", sub(x, most)), axes, keep))
     return add(total, most if keep else np.squeeze(most, axes))
 

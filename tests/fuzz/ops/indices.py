@@ -133,7 +133,7 @@ def _dense_labels(v: list[Number]) -> Number:
 
 def _draw_per_count(g: Draw) -> Drawn | None:
     x = g.pick(lambda t: t.kind == "f" and t.axis == 0 and t.shape[0] == N())
-    if x is None or not g.across_examples() or g.least_examples() == 0:
+    if x is None or not g.across_examples():
         return None
     t = g.types[x]
     return (x,), {}, Type(t.shape, local=False)
@@ -141,7 +141,7 @@ def _draw_per_count(g: Draw) -> Drawn | None:
 
 def _draw_eye(g: Draw) -> Drawn | None:
     x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2)
-    if x is None or not g.across_examples() or g.least_examples() == 0:
+    if x is None or not g.across_examples():
         return None
     return (x,), {}, Type(g.types[x].shape, local=False)
 
@@ -177,15 +177,18 @@ COUNTED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
         lambda x: np.concatenate([x, x * 0.5])[len(x) // 2 : len(x) // 2 + len(x)],
     ),
 }
+# Those that need an example.
+OF_SOME = {"against the first", "first", "last"}
 
 
 def _draw_counted(g: Draw) -> Drawn | None:
     x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and 0 not in t.shape)
-    if x is None or not g.across_examples() or g.least_examples() == 0:
+    if x is None or not g.across_examples():
         return None
     t = g.types[x]
+    forms = sorted(COUNTED if g.least_examples() else COUNTED.keys() - OF_SOME)
     attrs = {
-        "form": g.rng.choice(sorted(COUNTED)),
+        "form": g.rng.choice(forms),
         "ones": ", 1" * (len(t.shape) - 1),
         "size": t.per_example(),
     }

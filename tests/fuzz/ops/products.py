@@ -106,7 +106,7 @@ def _draw_pairwise(g: Draw) -> Drawn | None:
     x = g.pick(
         lambda t: t.kind == "f" and t.shape[:1] == (N(),) and len(t.shape) == 2 and _fixed(t, -1)
     )
-    if x is None or not g.across_examples() or g.least_examples() == 0:
+    if x is None or not g.across_examples():
         return None
     return (x,), {}, Type((N(),), local=False)
 
@@ -119,7 +119,7 @@ def _pairwise(v: list[dual.Number]) -> dual.Number:
 def _draw_outer(g: Draw) -> Drawn | None:
     """A value with an axis of the number of examples beside that of the examples."""
     x = g.pick(lambda t: t.kind == "f" and t.shape[:1] == (N(),) and 0 not in t.shape)
-    if x is None or not g.across_examples() or g.least_examples() == 0:
+    if x is None or not g.across_examples():
         return None
     return (x,), {"axis": g.rng.choice([0, 1])}, Type(g.types[x].shape, local=False)
 
