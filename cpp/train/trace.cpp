@@ -105,6 +105,8 @@ Value Trace::lift(const Tensor& tensor) {
 }
 
 Value Trace::constant(const Tensor& tensor) {
+  // Numbers come from outside into branches and rounds, where they can be arguments of a program.
+  if (outer_ && tensor.array.shape().rank() == 0) return capture(outer_->lift(tensor));
   if (tensor.array.bytes() <= kLargeConstant) {
     const Value value = graph_.add_constant(tensor.array);
     graph_.values[std::size_t(value)].counts = tensor.counts;

@@ -238,7 +238,7 @@ def _room(program: Program, share: Share, moved: list[Share], name: str) -> np.n
     # What other numbers would have no room for may overflow.
     huge = np.where(np.abs(value) > HUGE[program.dtype], np.inf, 0.0)
     far: np.ndarray = np.max([np.abs(m.values[name] - value) for m in moved], axis=0)
-    return part * (size + 1e-3) + 1000 * far + huge
+    return part * (size + 1e-2) + 1000 * far + huge
 
 
 def _compare(found: np.ndarray, expected: np.ndarray, room: np.ndarray) -> str:
@@ -276,7 +276,7 @@ def _derivative(
         size += float(np.abs(terms).sum())
     expected = getattr(share, order)
     far = np.max([abs(getattr(m, order) - expected) for m in moved])
-    room = ROUNDING[program.dtype][0] * (size + 1e-3) + 1000 * far
+    room = ROUNDING[program.dtype][0] * (size + 1e-2) + 1000 * far
     if not abs(expected) < HUGE[program.dtype] or (not np.isfinite(room) and np.isfinite(total)):
         return ""
     if abs(total - expected) <= room:

@@ -150,6 +150,24 @@ def test_a_number_that_changes_compiles_once_more_and_then_never():
     assert list(seen.values()) == [[0], list(range(1, 20))]
 
 
+def test_a_number_that_changes_in_branches_and_rounds_compiles_once_more_and_then_never():
+    x = tf.constant([1.0, 3.0, 5.0])
+    seen = {}
+    for k in range(6):
+        rate = 0.1 * k + 0.3
+
+        def fn(x, rate=rate):
+            y = tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * rate, lambda: x - rate)
+            return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * rate + 1.0), (0, y))
+
+        changing, alone = programs(fn, (x,), numbers_change=True), programs(fn, (x,))
+        seen.setdefault(changing._step.compiled, []).append(k)
+        arguments = _core.Arguments((x,), {})
+        results = [np.asarray(program.run(arguments)[1]) for program in (changing, alone)]
+        assert results[0].tobytes() == results[1].tobytes()
+    assert list(seen.values()) == [[0], list(range(1, 6))]
+
+
 def test_a_learning_rate_that_changes_keeps_the_program_of_a_run(any_scale):
     strategy = tf.distribute.MirroredStrategy(replicas=2)
     with strategy.scope():

@@ -37,6 +37,11 @@ def _plain(name: str) -> Callable[[Number], Number]:
     return lambda x: unary(name, x)
 
 
+def _mod(a: Number, b: Number) -> Number:
+    divisor = add(0.5, unary("softplus", b))
+    return sub(a, mul(np.floor(value_of(a) / value_of(divisor)), divisor))
+
+
 # Name: text, meaning; all are tame on all numbers of moderate size.
 UNARY: dict[str, tuple[str, Callable[[Number], Number]]] = {
     "tanh": ("tf.tanh({0})", _plain("tanh")),
@@ -51,6 +56,14 @@ UNARY: dict[str, tuple[str, Callable[[Number], Number]]] = {
     "atan": ("tf.atan({0})", _plain("atan")),
     "asinh": ("tf.asinh({0})", _plain("asinh")),
     "erf": ("tf.math.erf({0})", _plain("erf")),
+    "acos": ("tf.acos(0.5 * tf.sin({0}))", lambda x: unary("acos", mul(0.5, unary("sin", x)))),
+    "asin": ("tf.asin(0.5 * tf.sin({0}))", lambda x: unary("asin", mul(0.5, unary("sin", x)))),
+    "atanh": ("tf.atanh(0.5 * tf.sin({0}))", lambda x: unary("atanh", mul(0.5, unary("sin", x)))),
+    "acosh": (
+        "tf.acosh(tf.square({0}) + 1.5)",
+        lambda x: unary("acosh", add(1.5, unary("square", x))),
+    ),
+    "tan": ("tf.tan(0.5 * tf.tanh({0}))", lambda x: unary("tan", mul(0.5, unary("tanh", x)))),
     "exp": ("tf.exp(-tf.abs({0}))", lambda x: unary("exp", mul(-1.0, unary("abs", x)))),
     "sinh": ("tf.sinh(0.25 * {0})", lambda x: unary("sinh", mul(0.25, x))),
     "cosh": ("tf.cosh(0.25 * {0})", lambda x: unary("cosh", mul(0.25, x))),
@@ -106,12 +119,27 @@ BINARY: dict[str, tuple[str, Callable[[Number, Number], Number]]] = {
         "tf.pow(tf.abs({0}) + 0.5, tf.tanh({1}))",
         lambda a, b: unary("exp", mul(unary("tanh", b), unary("log", add(0.5, unary("abs", a))))),
     ),
+    "atan2": (
+        "tf.atan2({0}, tf.square({1}) + 0.5)",
+        lambda a, b: unary("atan", div(a, add(0.5, unary("square", b)))),
+    ),
+    "mod": ("tf.math.floormod({0}, tf.nn.softplus({1}) + 0.5)", _mod),
     "xlogy": (
         "tf.math.xlogy({0}, tf.abs({1}) + 0.5)",
         lambda a, b: mul(a, unary("log", add(0.5, unary("abs", b)))),
     ),
 }
 
+# Conditions on one number, and on two.
+MASKS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "greater": ("{0} > 0.25", lambda x: x > 0.25),
+    "and": ("tf.logical_and({0} > -1.0, {0} < 0.5)", lambda x: (x > -1) & (x < 0.5)),
+    "or": ("tf.logical_or({0} < -0.5, {0} >= 0.75)", lambda x: (x < -0.5) | (x >= 0.75)),
+    "not": ("tf.logical_not({0} <= 0.25)", lambda x: ~(x <= 0.25)),
+    "xor": ("tf.math.logical_xor({0} > -0.5, {0} > 0.5)", lambda x: (x > -0.5) ^ (x > 0.5)),
+    "is_nan": ("tf.math.is_nan(tf.sqrt({0} - 0.25))", lambda x: x < 0.25),
+    "is_inf": ("tf.math.is_inf(1.0 / tf.nn.relu({0} - 0.25))", lambda x: x <= 0.25),
+}
 COMPARE = {"less": np.less, "greater_equal": np.greater_equal, "not_equal": np.not_equal}
 
 
@@ -189,7 +217,11 @@ def _where(values: list[Number], attrs: dict[str, str]) -> Number:
 
 def _draw_mask(g: Draw) -> Drawn | None:
     x = g.pick(lambda t: t.kind == "f")
-    return None if x is None else ((x,), {}, g.types[x])
+    return None if x is None else ((x,), {"mask": g.rng.choice(list(MASKS))}, g.types[x])
+
+
+def _mask_text(out: str, i: list[str], a: dict[str, str]) -> list[str]:
+    return [f"{out} = {i[0]} * tf.cast({MASKS[a['mask']][0].format(*i)}, {i[0]}.dtype)"]
 
 
 def _draw_close(g: Draw) -> Drawn | None:
@@ -232,7 +264,8 @@ ROWS = [
     Op(
         "mask",
         _draw_mask,
-        line("{0} * tf.cast({0} > 0.25, {0}.dtype)"),
-        lambda v, a, _: mul(v[0], (value_of(v[0]) > 0.25).astype(float)),
+        _mask_text,
+        lambda v, a, _: mul(v[0], MASKS[a["mask"]][1](value_of(v[0])).astype(float)),
+        weight=1.5,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 from fuzz import dual
 from fuzz.dual import Dual, Number, add, mul, unary, value_of
 from fuzz.ops.elementwise import UNARY
-from fuzz.ops.table import Attrs, Drawn, Env, Op, line
+from fuzz.ops.table import Attrs, Drawn, Env, Op
 from fuzz.program import N, Type
 
 if TYPE_CHECKING:
@@ -164,16 +165,31 @@ def _draw_power(g: Draw) -> Drawn | None:
 
 def _draw_random(g: Draw) -> Drawn | None:
     x = g.pick(lambda t: t.kind == "f" and t.axis == 0 and t.shape[0] == N() and 0 not in t.shape)
-    return (
-        None
-        if x is None
-        else ((x,), {"name": g.next_name(), "fn": g.rng.choice(RANDOM)}, g.types[x])
-    )
+    if x is None:
+        return None
+    t = g.types[x]
+    attrs = {"name": g.next_name(), "fn": g.rng.choice(RANDOM), "shape": "tf.shape"}
+    if g.rng.random() < 0.3:  # of no examples
+        t = Type((g.size(8), g.size(8)), local=False)
+        attrs["shape"] = str(list(t.shape))
+    attrs["dtype"] = "dtype=FLOAT"
+    if g.rng.random() < 0.2:
+        attrs |= {"fn": "uniform", "dtype": "maxval=7, dtype=tf.int32"}
+        t = Type(t.shape, "i", 7, t.local)
+    return (x,), attrs, t
 
 
 def _random(v: list[Number], a: Attrs, env: Env) -> Number:
     """What the engine drew; its bits are compared, and that they change."""
-    return env.given.get(a["name"], np.zeros(value_of(v[0]).shape))
+    if a["name"] in env.given:
+        return env.given[a["name"]]
+    shape = value_of(v[0]).shape if a["shape"].startswith("tf") else ast.literal_eval(a["shape"])
+    return np.zeros(shape, float if "FLOAT" in a["dtype"] else np.int32)
+
+
+def _random_text(out: str, i: list[str], a: Attrs) -> list[str]:
+    shape = f"tf.shape({i[0]})" if a["shape"].startswith("tf") else a["shape"]
+    return [f"{out} = tf.random.{a['fn']}({shape}, {a['dtype']})"]
 
 
 RANDOM = ["normal", "uniform", "truncated_normal"]
@@ -182,9 +198,9 @@ ROWS = [
     Op(
         "random",
         _draw_random,
-        line("tf.random.{fn}(tf.shape({0}), dtype=FLOAT)"),
+        _random_text,
         _random,
-        weight=0.5,
+        weight=0.8,
         feature="random",
     ),
     Op(

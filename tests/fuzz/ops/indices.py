@@ -77,7 +77,8 @@ def _draw_argmax(g: Draw) -> Drawn | None:
     t = g.types[x]
     high = t.shape[-1]
     assert isinstance(high, int)
-    return (x,), {}, Type(t.shape[:-1], kind="i", high=high, local=t.local)
+    fn = g.rng.choice(["argmax", "argmin"])
+    return (x,), {"fn": fn}, Type(t.shape[:-1], kind="i", high=high, local=t.local)
 
 
 def _draw_sparse(g: Draw) -> Drawn | None:
@@ -232,8 +233,8 @@ ROWS = [
     Op(
         "argmax",
         _draw_argmax,
-        line("tf.cast(tf.argmax({0}, axis=-1), tf.int32)"),
-        lambda v, a, _: np.argmax(value_of(v[0]), -1),
+        line("tf.cast(tf.{fn}({0}, axis=-1), tf.int32)"),
+        lambda v, a, _: getattr(np, a["fn"])(value_of(v[0]), -1),
         weight=0.7,
     ),
     Op(
@@ -253,7 +254,7 @@ ROWS = [
         "per_count",
         _draw_per_count,
         line("{0} / tf.cast(tf.shape({0})[0], {0}.dtype)"),
-        lambda v, a, _: mul(v[0], 1 / value_of(v[0]).shape[0]),
+        lambda v, a, _: mul(v[0], 1 / max(value_of(v[0]).shape[0], 1)),
         weight=0.5,
         feature="counts_as_sizes",
     ),

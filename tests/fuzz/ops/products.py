@@ -45,16 +45,11 @@ def _draw_dense(g: Draw) -> Drawn | None:
 
 def _dense_text(out: str, i: list[str], attrs: dict) -> list[str]:  # type: ignore[type-arg]
     product = f"tf.matmul({i[0]}, {i[1]}, transpose_b={attrs['t']})"
-    if attrs["fused"]:
-        product = f"tf.nn.bias_add({product}, {i[2]})"
-    return [f"{out} = " + (f"tf.nn.relu({product})" if "relu" in attrs["fused"] else product)]
+    return [f"{out} = " + _fused_text(product, i, attrs["fused"])]
 
 
 def _dense(v: list[dual.Number], attrs: dict) -> dual.Number:  # type: ignore[type-arg]
-    y = dual.matmul(v[0], v[1], False, attrs["t"])
-    if attrs["fused"]:
-        y = dual.add(y, v[2])
-    return dual.unary("relu", y) if "relu" in attrs["fused"] else y
+    return _fused(dual.matmul(v[0], v[1], False, attrs["t"]), v, attrs["fused"])
 
 
 def _draw_batched(g: Draw) -> Drawn | None:
@@ -152,12 +147,34 @@ def _draw_conv(g: Draw) -> Drawn | None:
     )
     if g.too_big(shape) or shape[1] < 1 or shape[2] < 1:
         return None
-    f = g.variable((kh, kw, c, filters))
-    return (
-        (x, f),
-        {"stride": stride, "same": same, "padding": "SAME" if same else "VALID"},
-        Type(shape, local=g.types[x].local),
-    )
+    inputs = [x, g.variable((kh, kw, c, filters))]
+    fused = g.rng.choice(["", "bias", "bias relu"])
+    if fused:
+        inputs.append(g.variable((filters,)))
+    attrs = {
+        "stride": stride,
+        "same": same,
+        "padding": "SAME" if same else "VALID",
+        "fused": fused,
+    }
+    return tuple(inputs), attrs, Type(shape, local=g.types[x].local)
+
+
+def _conv_text(out: str, i: list[str], a: dict) -> list[str]:  # type: ignore[type-arg]
+    product = f"tf.nn.conv2d({i[0]}, {i[1]}, strides={a['stride']}, padding='{a['padding']}')"
+    return [f"{out} = " + _fused_text(product, i, a["fused"])]
+
+
+def _fused_text(product: str, i: list[str], fused: str) -> str:
+    if fused:
+        product = f"tf.nn.bias_add({product}, {i[2]})"
+    return f"tf.nn.relu({product})" if "relu" in fused else product
+
+
+def _fused(y: dual.Number, v: list[dual.Number], fused: str) -> dual.Number:
+    if fused:
+        y = dual.add(y, v[2])
+    return dual.unary("relu", y) if "relu" in fused else y
 
 
 def _draw_pool(g: Draw) -> Drawn | None:
@@ -174,7 +191,7 @@ def _draw_pool(g: Draw) -> Drawn | None:
         dual.paddings(w, size, stride, same)[0],
         c,
     )
-    fn = g.rng.choice(["max_pool2d", "avg_pool2d"])
+    fn = g.rng.choice(["max_pool2d", "max_pool2d", "avg_pool2d"])
     attrs = {
         "size": size,
         "stride": stride,
@@ -220,8 +237,8 @@ ROWS = [
     Op(
         "conv2d",
         _draw_conv,
-        line("tf.nn.conv2d({0}, {1}, strides={stride}, padding='{padding}')"),
-        lambda v, a, _: dual.conv2d(v[0], v[1], a["stride"], a["same"]),
+        _conv_text,
+        lambda v, a, _: _fused(dual.conv2d(v[0], v[1], a["stride"], a["same"]), v, a["fused"]),
         weight=3,
     ),
     Op(
@@ -229,6 +246,6 @@ ROWS = [
         _draw_pool,
         line("tf.nn.{fn}({0}, {size}, {stride}, '{padding}')"),
         lambda v, a, _: dual.pool(v[0], a["size"], a["stride"], a["same"], a["fn"] == "max_pool2d"),
-        weight=1.5,
+        weight=3,
     ),
 ]

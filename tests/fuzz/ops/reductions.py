@@ -93,6 +93,20 @@ def _draw_last(g: Draw) -> Drawn | None:
     return (x,), {"axis": axis}, t
 
 
+def _draw_any(g: Draw) -> Drawn | None:
+    drawn = _draw_last(g)
+    if drawn is None:
+        return None
+    fn, bound = g.rng.choice([("reduce_any", 1.0), ("reduce_all", -1.0)])
+    return drawn[0], drawn[1] | {"fn": fn, "bound": bound}, drawn[2]
+
+
+def _any(x: np.ndarray, attrs: dict) -> np.ndarray:  # type: ignore[type-arg]
+    reduce = np.any if attrs["fn"] == "reduce_any" else np.all
+    hit: np.ndarray = reduce(x > attrs["bound"], axis=attrs["axis"], keepdims=True)
+    return hit.astype(float)
+
+
 def _normalized(x: Number) -> Number:
     """Layer normalization without weights."""
     centered = sub(x, dual.reduce_mean(x, (-1,), True))
@@ -154,11 +168,9 @@ ROWS = [
     ),
     Op(
         "any",
-        _draw_last,
-        line("{0} * tf.cast(tf.reduce_any({0} > 1.0, axis={axis}, keepdims=True), {0}.dtype)"),
-        lambda v, a, _: mul(
-            v[0], np.any(value_of(v[0]) > 1, axis=a["axis"], keepdims=True).astype(float)
-        ),
-        weight=0.3,
+        _draw_any,
+        line("{0} * tf.cast(tf.{fn}({0} > {bound}, axis={axis}, keepdims=True), {0}.dtype)"),
+        lambda v, a, _: mul(v[0], _any(value_of(v[0]), a)),
+        weight=0.8,
     ),
 ]
