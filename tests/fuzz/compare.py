@@ -176,13 +176,22 @@ def _step(
     place: str,
 ) -> list[Difference]:
     ends = np.cumsum(mode.shares)
+    drawn = {
+        name: [_wide(part) for part in parts]
+        for name, parts in zip(program.outputs, step["values"], strict=False)
+        if name in program.draws()
+    }
+    types = program.types()
+    everyone = (
+        _all_wide(xs),
+        {
+            name: np.concatenate(parts, types[name].axis) if types[name].axis >= 0 else parts[0]
+            for name, parts in drawn.items()
+        },
+    )
     for r, (end, n) in enumerate(zip(ends, mode.shares, strict=True)):
         rows = [_wide(x[end - n : end]) for x in xs]
-        given = {
-            name: _wide(parts[r] if len(parts) > 1 else parts[0])
-            for name, parts in zip(program.outputs, step["values"], strict=False)
-            if name in program.draws()
-        }
+        given = {name: parts[r if len(parts) > 1 else 0] for name, parts in drawn.items()}
         share, *moved = (
             interpret(
                 program,
@@ -192,6 +201,7 @@ def _step(
                 len(mode.shares),
                 given,
                 by,
+                everyone,
             )
             # Both ways: of two numbers that are equal, each is the larger one once.
             for by in (0.0, ROUNDING[program.dtype][1], -ROUNDING[program.dtype][1])

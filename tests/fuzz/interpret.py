@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from typing import Any
 
@@ -39,19 +40,31 @@ def forward(
     program: Program,
     xs: Arrays,
     weights: list[Number],
-    total: int,
-    replicas: int,
     given: Given,
-    noise: float,
-) -> tuple[dict[str, Number], Number]:
-    """All values and the loss of one replica."""
+    noise: float = 0.0,
+    everyone: tuple[Arrays, Given] | None = None,
+) -> dict[str, Number]:
+    """All values of one replica.
+
+    Args:
+        everyone: Inputs and draws of all replicas together, for what is gathered.
+    """
     levels = itertools.count(10)
     values: dict[str, Number] = {f"x{i}": x for i, x in enumerate(xs)}
     values |= {f"w{i}": w for i, w in enumerate(weights)}
     n = len(xs[0])
     env = Env(n, values, lambda: next(levels), given)
+
+    @functools.cache
+    def of_all() -> dict[str, Number]:
+        if everyone is None:
+            return values
+        return forward(program, everyone[0], [value_of(w) for w in weights], everyone[1])
+
+    env.whole = lambda name: value_of(of_all()[name])
     rng = np.random.default_rng(program.seed)
     for s in program.body:
+        env.inputs = s.inputs
         values[s.out] = OPS[s.op].meaning([values[name] for name in s.inputs], s.attrs, env)
         shape = concrete(s.type.shape, n)
         found = value_of(values[s.out]).shape
@@ -59,10 +72,15 @@ def forward(
         # One factor for all elements: what is equal within a value stays equal.
         if noise and s.type.kind == "f" and s.op != "random":
             values[s.out] = mul(1 + noise * rng.normal(), values[s.out])
+    return values
+
+
+def loss_of(program: Program, values: dict[str, Number], total: int, replicas: int) -> Number:
+    """Of one replica: its share of the mean over all examples."""
     loss: Number = np.zeros(())
     for kind, name in program.losses:
         loss = add(loss, _loss(kind, values[name], total, replicas))
-    return values, loss
+    return loss
 
 
 def _loss(kind: str, x: Number, total: int, replicas: int) -> Number:
@@ -85,6 +103,7 @@ def interpret(
     replicas: int,
     given: Given,
     noise: float = 0.0,
+    everyone: tuple[Arrays, Given] | None = None,
 ) -> Share:
     """One replica's step, up to the derivatives of its loss.
 
@@ -95,7 +114,8 @@ def interpret(
     if program.second:
         duals = [Dual(w, d, 2) for w, d in zip(duals, directions[1], strict=True)]
     with np.errstate(all="ignore"):
-        values, loss = forward(program, xs, duals, total, replicas, given, noise)
+        values = forward(program, xs, duals, given, noise, everyone)
+        loss = loss_of(program, values, total, replicas)
     found = {name: value_of(values[name]) for name in program.outputs}
     found["loss"] = value_of(loss)
     once = loss.primal if isinstance(loss, Dual) and loss.level == 2 else loss

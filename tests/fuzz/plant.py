@@ -36,10 +36,8 @@ class Scratch:
     def __init__(self, folder: pathlib.Path, isa: str) -> None:
         self.folder, self.isa = folder, isa
         self.environment = {
-            k: v
-            for k, v in os.environ.items()
-            if k not in ("SAMEGRAD_KERNEL_DIR", "PYTHONPATH", "SAMEGRAD_ISA")
-        } | {"CCACHE_BASEDIR": str(folder)}
+            k: v for k, v in os.environ.items() if k not in ("SAMEGRAD_KERNEL_DIR", "SAMEGRAD_ISA")
+        } | {"CCACHE_BASEDIR": str(folder), "PYTHONPATH": str(folder / "python")}
 
     def copy(self) -> None:
         """Brings the working tree's sources; unchanged files keep their time."""
@@ -126,7 +124,9 @@ def one(scratch: Scratch, fault: Fault, seconds: float, known: list[str]) -> str
         if not found:
             return f"NOT FOUND in {took:.0f} s"
         first = re.search(r"^==== (seed .*)$", output, flags=re.MULTILINE)
-        return f"found after {took:.0f} s, {first[1] if first else output[-300:]}"
+        if first is None:
+            return f"the fuzzer failed: {output[-300:]}"
+        return f"found after {took:.0f} s, {first[1]}"
     finally:
         scratch.copy()
 
@@ -146,6 +146,9 @@ def main() -> int:
         print(said)
         return 2
     _, output = scratch.fuzz("--programs", str(options.before), "--time", "3600", "--shrink", "0")
+    if f"{options.before} programs\n" not in output:
+        print(f"the fuzzer failed: {output[-2000:]}")
+        return 2
     known = seeds_that_fail(output)
     print(f"without a fault: {len(known)} of {options.before} programs differ {' '.join(known)}")
     missed = 0

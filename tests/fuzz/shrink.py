@@ -100,9 +100,10 @@ def _shapes(program: Program, n: int) -> dict[str, tuple[int, ...]]:
         )
     for i, w in enumerate(program.variables):
         values[f"w{i}"] = rng.normal(size=w)
-    env = Env(n, values, lambda: 9)
+    env = Env(n, values, lambda: 9, whole=lambda name: value_of(values[name]))
     with np.errstate(all="ignore"):
         for s in program.body:
+            env.inputs = s.inputs
             values[s.out] = OPS[s.op].meaning([values[name] for name in s.inputs], s.attrs, env)
     return {name: value_of(v).shape for name, v in values.items()}
 

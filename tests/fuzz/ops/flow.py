@@ -187,6 +187,31 @@ def _random(v: list[Number], a: Attrs, env: Env) -> Number:
     return np.zeros(shape, float if "FLOAT" in a["dtype"] else np.int32)
 
 
+def _draw_gathered(g: Draw) -> Drawn | None:
+    """A statistic of the examples of all replicas."""
+    x = g.pick(
+        lambda t: (
+            t.kind == "f" and t.shape[:1] == (N(),) and t.local and len(t.shape) > 1
+            and 0 not in t.shape
+        )
+    )  # fmt: skip
+    if x is None or not g.across_examples():
+        return None
+    return (x,), {}, Type(g.types[x].shape, local=False)
+
+
+def _gathered_text(out: str, i: list[str], a: Attrs) -> list[str]:
+    return [
+        f"everyone = tf.distribute.get_replica_context().all_gather({i[0]}, axis=0)",
+        f"{out} = {i[0]} - tf.reduce_mean(tf.stop_gradient(everyone), axis=0)",
+    ]
+
+
+def _gathered(v: list[Number], a: Attrs, env: Env) -> Number:
+    assert env.whole is not None
+    return dual.sub(v[0], env.whole(env.inputs[0]).mean(0))
+
+
 def _random_text(out: str, i: list[str], a: Attrs) -> list[str]:
     shape = f"tf.shape({i[0]})" if a["shape"].startswith("tf") else a["shape"]
     return [f"{out} = tf.random.{a['fn']}({shape}, {a['dtype']})"]
@@ -203,6 +228,7 @@ ROWS = [
         weight=0.8,
         feature="random",
     ),
+    Op("gathered", _draw_gathered, _gathered_text, _gathered, 0.5),
     Op(
         "call",
         _draw_call,

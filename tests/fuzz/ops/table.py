@@ -27,12 +27,16 @@ class Env:
         weights: Values of the variables.
         fresh: A level for one more derivative.
         given: What was drawn at random, by name: nobody but the engine knows it.
+        whole: The value of a name over the examples of all replicas, if it is local.
+        inputs: The names of the operands.
     """
 
     n: int
     weights: dict[str, Number]
     fresh: Callable[[], int]
     given: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    whole: Callable[[str], np.ndarray] | None = None
+    inputs: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass
