@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _context
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.autograph import experimental
 from samegrad.autograph._convert import convert
@@ -85,3 +86,4 @@ def to_code(
 __all__ = ["experimental", "to_code", "to_graph"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -1,6 +1,7 @@
 """Threads of the engine; results never depend on their number."""
 
 from samegrad import _core
+from samegrad._boundary import guard
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
@@ -11,3 +12,6 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
 def get_intra_op_parallelism_threads() -> int:
     """How many threads the engine uses."""
     return int(_core.thread_count())
+
+
+guard(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from samegrad._boundary import guard
 from samegrad.data._nodes import INFINITE, UNKNOWN
 
 AUTOTUNE = -1
@@ -27,3 +28,5 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy"]
+
+guard(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 
 
@@ -32,3 +33,4 @@ class TPUClusterResolver:
 __all__ = ["TPUClusterResolver"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core, nn
+from samegrad._boundary import guard
 from samegrad._examples import LOGITS
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.keras._registry import find
@@ -182,3 +183,6 @@ def serialize(activation: Activation) -> str | Activation:
 
 def _maker(function: Activation) -> Callable[[], Activation]:
     return lambda: function
+
+
+guard(__name__)

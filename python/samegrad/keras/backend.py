@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from samegrad._boundary import guard
 from samegrad._dtypes import as_dtype
 from samegrad.keras import _names
 
@@ -70,3 +71,6 @@ def clear_session() -> None:
         >>> clear_session()
     """
     _names.reset()
+
+
+guard(__name__)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._boundary import guard
 from samegrad._context import init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor, convert_to_tensor
@@ -405,3 +406,6 @@ def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) ->
             return drawn
     finally:
         _core.pop_random_state()
+
+
+guard(__name__)

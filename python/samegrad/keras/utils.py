@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samegrad._boundary import guard
+
 
 def set_random_seed(seed: int) -> None:
     """Seeds Python's, NumPy's and samegrad's random numbers.
@@ -59,3 +61,6 @@ def to_categorical(
             f"{labels.max()}; give a larger num_classes."
         )
     return np.eye(classes, dtype=dtype)[labels]
+
+
+guard(__name__)

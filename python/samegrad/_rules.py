@@ -1,0 +1,183 @@
+"""Which rule an argument breaks: looked for when a call has failed, by what parameters take."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+Rule = tuple[Callable[[Any], bool], str, str]
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return False
+    if not hasattr(value, "__index__") or _is_array(value):
+        return False
+    if isinstance(value, int | np.integer):
+        return _LEAST <= int(value) <= _MOST
+    return getattr(value, "ndim", 0) == 0
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and (value.ndim > 0 or value.dtype.kind not in "iu")
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool | int | float | np.number | np.bool_):
+        return not isinstance(value, int) or abs(value) < 10**300
+    return hasattr(value, "_as_tensor") or hasattr(value, "_dtype") or callable(value)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
+def _are_whole(value: Any) -> bool:
+    if _is_whole(value):
+        return True
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        return False
+    if hasattr(value, "_dtype"):
+        return "int" in value._dtype and value._rank < 2
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "iu" and value.ndim < 2
+    return isinstance(value, list | tuple | range) and all(map(_is_whole, value))
+
+
+def _are_sizes(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(size is None or _is_whole(size) for size in value)
+    return _are_whole(value)
+
+
+def _is_tensor(value: Any) -> bool:
+    from samegrad._tensor import convert_to_tensor
+
+    try:
+        convert_to_tensor(value)
+    except Exception:
+        return False
+    return True
+
+
+def _is_dtype(value: Any) -> bool:
+    from samegrad._dtypes import as_dtype
+
+    try:
+        as_dtype(value)
+    except Exception:
+        return False
+    return True
+
+
+_WHOLE: Rule = (_is_whole, "a whole number of 64 bits", "pass an int")
+_NUMBER: Rule = (_is_number, "a number", "pass a float or an int")
+_NUMBERS: Rule = (_is_tensor, "a number, a list of numbers, an array or a tensor", "convert it")
+_SEQUENCE: Rule = (_is_sequence, "a list or another sequence", "put it into a list")
+_MAPPING: Rule = (lambda value: isinstance(value, Mapping), "a dict", "pass a dict")
+_CALLABLE: Rule = (callable, "a function", "pass something that can be called")
+_SIZES: Rule = (_are_sizes, "whole numbers of 64 bits", "pass a tuple of ints")
+_AXES: Rule = (lambda v: v is None or _are_whole(v), "whole numbers", "pass an int or several")
+
+# By what a parameter is annotated as.
+_BY_ANNOTATION: dict[str, Rule] = {
+    "None": (lambda value: value is None, "None", "leave it out"),
+    "int": _WHOLE,
+    "float": _NUMBER,
+    "bool": (lambda v: isinstance(v, bool | np.bool_), "True or False", "pass a bool"),
+    "str": (lambda value: isinstance(value, str), "a string", "pass a str"),
+    "os.PathLike[str]": (lambda v: hasattr(v, "__fspath__"), "a path", "pass a str or a Path"),
+    "TensorLike": _NUMBERS,
+    "npt.ArrayLike": _NUMBERS,
+    "DTypeLike": (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype"),
+    "Mapping": _MAPPING,
+    "dict": _MAPPING,
+    "Callable": _CALLABLE,
+    "Sequence[int]": _SIZES,
+    "Sequence[int | None]": _SIZES,
+    "Iterable[int | None]": _SIZES,
+    "Shape": _SIZES,
+    "Sizes": _SIZES,
+    "Sequence": _SEQUENCE,
+    "Iterable": _SEQUENCE,
+    "tuple": _SEQUENCE,
+}
+# By its name, where any type may be right.
+_BY_NAME: dict[str, Rule] = {
+    "shape": _SIZES, "input_shape": _SIZES, "dims": _SIZES, "perm": _AXES, "axis": _AXES,
+    "axes": _AXES, "num": _WHOLE, "config": _MAPPING, "values": _SEQUENCE,
+    "variables": _SEQUENCE, "weights": _SEQUENCE, "args": _SEQUENCE,
+}  # fmt: skip
+
+
+def _alternatives(annotation: str) -> list[str]:
+    """The parts of "int | Sequence[int | None]" at the top."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(annotation):
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and depth == 0:
+            parts.append(annotation[start:place])
+            start = place + 1
+    return [part.strip() for part in (*parts, annotation[start:])]
+
+
+def _rule(part: str) -> Rule | None:
+    for name in (part, part.partition("[")[0]):
+        if name in _BY_ANNOTATION:
+            return _BY_ANNOTATION[name]
+    name = part.rpartition(".")[2]
+    if not re.fullmatch(r"[A-Z]\w+", name) or name == "Any":
+        return None
+    article = "an" if name[0] in "AEIO" else "a"
+    return (
+        lambda value: any(cls.__name__ == name for cls in type(value).__mro__),
+        f"{article} {name}", f"make {article} {name}",
+    )  # fmt: skip
+
+
+def _rules(parameter: inspect.Parameter) -> list[Rule]:
+    """What the parameter takes, one or the other; none where anything may be right."""
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty or annotation in ("Any", Any):
+        named = _BY_NAME.get(parameter.name)
+        return [named] if named else []
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
+    rules = [_rule(part) for part in _alternatives(text)]
+    return [] if None in rules else [rule for rule in rules if rule is not None]
+
+
+def broken_rule(
+    signature: inspect.Signature, arguments: Mapping[str, Any]
+) -> tuple[str, Any, str] | None:
+    """The first argument that is not what its parameter takes: rule, value and remedy.
+
+    Example:
+        >>> def f(axis: int) -> None: ...
+        >>> broken_rule(inspect.signature(f), {"axis": "x"})
+        ('axis must be a whole number of 64 bits', 'x', 'pass an int')
+    """
+    for name, value in arguments.items():
+        parameter = signature.parameters[name]
+        rules = _rules(parameter)
+        several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD or not rules:
+            continue
+        if not several and value is parameter.default:
+            continue
+        for one in value if several else (value,):
+            if not any(_fits(rule, one) for rule in rules):
+                wanted = " or ".join(words for _, words, _ in rules)
+                return f"{name} must be {wanted}", one, rules[0][2]
+    return None
+
+
+def _fits(rule: Rule, value: Any) -> bool:
+    try:
+        return rule[0](value)
+    except Exception:
+        return False
