@@ -7,6 +7,7 @@ wrong is looked for only then, so that a right call pays for nothing but the way
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import os
@@ -32,10 +33,16 @@ _NEUTRAL = tuple(
 _OURS = re.compile(r"\[([^\[\]]+)\] ")
 # Who asks for them is told in their place.
 _CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
+# What Python says of a call.
+_CALL = re.compile(
+    r"(?:[\w<>]+\.)*(?P<name>\w+)\(\) (?P<rule>(?:missing|got an unexpected|got multiple|takes|got some"
+    r"|argument after|keywords must).*)",
+    re.DOTALL,
+)
 _WRAPPED = "__samegrad_boundary__"
 # Methods that Python calls, of which users meet mistakes.
 _SPECIAL = frozenset({
-    "__init__", "__call__", "__getitem__", "__setitem__", "__iter__", "__len__", "__contains__",
+    "__init__", "__new__", "__call__", "__getitem__", "__setitem__", "__iter__", "__len__", "__contains__",
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__",
     "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__", "__rpow__",
     "__matmul__", "__rmatmul__", "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__",
@@ -84,7 +91,8 @@ def _refusal(
     if caller.startswith(_PACKAGE) or _is_the_programs(error):
         return None
     kind = next((ours for raw, ours in _KINDS if isinstance(error, raw)), None)
-    text, who = str(error), name.removesuffix(".__init__")
+    text, who = str(error), _name_of(name, args)
+    given = _listed(args[name.startswith(".") :], options)
     ours = _OURS.match(text)
     if ours and ours[1] in _CONVERSIONS and ours[1] != who and type(error) is kind:
         return kind(f"[{who}] {text[ours.end() :]}")
@@ -94,29 +102,38 @@ def _refusal(
         signature = inspect.signature(function)
         bound = signature.bind(*args, **options)
     except TypeError as mismatch:
-        return TypeError(
-            f"[{who}] {mismatch}: got {_listed(args, options)}; the call is {_call(who, function)}."
-        )
+        return TypeError(f"[{who}] {mismatch}: got {given}; the call is {_call(who, function)}.")
     if isinstance(error, MemoryError):
         return MemoryError(
-            f"[{who}] there is no memory for the result: got {_listed(args, options)}; use smaller "
-            "sizes."
+            f"[{who}] there is no memory for the result: got {given}; use smaller sizes."
         )
     if isinstance(error, RecursionError):
         return ValueError(
             f"[{who}] an argument is nested too deep, or contains itself: got "
-            f"{_listed(args, options)}; make it flat."
+            f"{given}; make it flat."
         )
     if isinstance(error, OSError):
-        return _like(error, f"[{who}] {text}: got {_listed(args, options)}.")
+        return _like(error, f"[{who}] {text}: got {given}.")
     broken = broken_rule(signature, bound.arguments)
     if broken is not None:
         rule, value, remedy = broken
         return kind(f"[{who}] {rule}: got {shown(value)}; {remedy}.")
+    call = _CALL.match(text)
+    if call and isinstance(error, TypeError):
+        inner = call["name"].replace("__init__", "the constructor")
+        return kind(f"[{who}] {inner} {call['rule']}: got {given}; see help(samegrad.{who}).")
     return kind(
         f"[{who}] the arguments do not go together ({' '.join(text.split())[:200]}): got "
-        f"{_listed(args, options)}; see help(samegrad.{who})."
+        f"{given}; see help(samegrad.{who})."
     )
+
+
+def _name_of(name: str, args: tuple[Any, ...]) -> str:
+    """The function's name, or the method's with the class that it was called of."""
+    if not name.startswith("."):
+        return name
+    owner = args[0] if args and isinstance(args[0], type) else type(args[0]) if args else object
+    return f"{owner.__name__}{name}".removesuffix(".__init__").removesuffix(".__new__")
 
 
 def _call(who: str, function: Callable[..., Any]) -> str:
@@ -125,7 +142,7 @@ def _call(who: str, function: Callable[..., Any]) -> str:
     parameters = [
         parameter.replace(annotation=inspect.Parameter.empty)
         for name, parameter in signature.parameters.items()
-        if name != "self"
+        if name not in ("self", "cls")
     ]
     plain = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
     return f"{who}{plain}"
@@ -138,8 +155,6 @@ def _like(error: OSError, text: str) -> Exception:
 
 
 def _listed(args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
-    if args and hasattr(type(args[0]), _WRAPPED):
-        args = args[1:]
     each = [*(shown(a, 60) for a in args), *(f"{k}={shown(v, 60)}" for k, v in options.items())]
     return ", ".join(each[:6]) + (", ..." if len(each) > 6 else "") if each else "no arguments"
 
@@ -160,19 +175,43 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _guard_class(cls: type) -> None:
+    if issubclass(cls, enum.Enum):  # Python makes its members
+        return
+    for part in cls.__mro__:
+        if part.__module__.partition(".")[0] == "samegrad":
+            _guard_own(part)
+
+
+def _guard_own(cls: type) -> None:
     if _WRAPPED in vars(cls):
         return
     setattr(cls, _WRAPPED, True)
     for name, part in list(vars(cls).items()):
         if name.startswith("_") and name not in _SPECIAL:
             continue
-        kind = type(part) if isinstance(part, staticmethod | classmethod) else None
+        kind: Any = type(part) if isinstance(part, staticmethod | classmethod) else None
         function = part.__func__ if kind else part
         if isinstance(function, types.FunctionType) and not hasattr(function, _WRAPPED):
             if getattr(function, "__isabstractmethod__", False):
                 continue
-            made = _guarded(f"{cls.__qualname__}.{name}", function)
+            made = _guarded(f".{name}", function)
             setattr(cls, name, kind(made) if kind else made)
+
+
+def guarded(name: str, thing: Any) -> Any:
+    """A public function or class of samegrad that refuses in samegrad's own words."""
+    home = getattr(thing, "__module__", None) or ""
+    if home.partition(".")[0] != "samegrad":
+        return thing
+    if isinstance(thing, type):
+        _guard_class(thing)
+    elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
+        made = _guarded(name, thing)
+        defined_in = vars(sys.modules[home])
+        if defined_in.get(thing.__name__) is thing:  # one function under one name
+            defined_in[thing.__name__] = made
+        return made
+    return thing
 
 
 def guard(module: str) -> None:
@@ -182,14 +221,5 @@ def guard(module: str) -> None:
     """
     space = vars(sys.modules[module])
     for name in space.get("__all__") or [n for n in space if not n.startswith("_")]:
-        thing = space.get(name)
-        home = getattr(thing, "__module__", None) or ""
-        if home.partition(".")[0] != "samegrad":
-            continue
-        if isinstance(thing, type):
-            _guard_class(thing)
-        elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
-            space[name] = made = _guarded(name, thing)
-            defined_in = vars(sys.modules[home])
-            if defined_in.get(thing.__name__) is thing:  # one function under one name
-                defined_in[thing.__name__] = made
+        if name in space:
+            space[name] = guarded(name, space[name])

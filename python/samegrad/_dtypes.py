@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from samegrad._shown import shown
+
 
 class DType:
     """The type of a tensor's elements.
@@ -110,7 +112,7 @@ def as_dtype(value: DTypeLike) -> DType:
         name = str(value)
     if name not in _BY_NAME:
         raise TypeError(
-            f"[dtype] samegrad has {', '.join(_BY_NAME)}: got {value!r}; convert the data first, "
-            "e.g. array.astype('float32')."
+            f"[dtype] samegrad has {', '.join(_BY_NAME)}: got {shown(value)}; convert the data "
+            "first, e.g. array.astype('float32')."
         )
     return _BY_NAME[name]

@@ -55,6 +55,24 @@ def _are_sizes(value: Any) -> bool:
     return _are_whole(value)
 
 
+def _is_shape(value: Any) -> bool:
+    if not isinstance(value, list | tuple | np.ndarray):
+        return False
+    return all(size is None or (_is_whole(size) and _not_negative(size)) for size in value)
+
+
+def _not_negative(size: Any) -> bool:
+    return not isinstance(size, int | np.integer) or size >= 0
+
+
+def _are_pairs(value: Any) -> bool:
+    if not _is_sequence(value):
+        return False
+    return not isinstance(value, list | tuple) or all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in value
+    )
+
+
 def _is_tensor(value: Any) -> bool:
     from samegrad._tensor import convert_to_tensor
 
@@ -82,6 +100,8 @@ _SEQUENCE: Rule = (_is_sequence, "a list or another sequence", "put it into a li
 _MAPPING: Rule = (lambda value: isinstance(value, Mapping), "a dict", "pass a dict")
 _CALLABLE: Rule = (callable, "a function", "pass something that can be called")
 _SIZES: Rule = (_are_sizes, "whole numbers of 64 bits", "pass a tuple of ints")
+_SHAPE: Rule = (_is_shape, "a tuple of sizes, which are whole and not negative", "pass one")
+_PAIRS: Rule = (_are_pairs, "pairs of a gradient and a variable", "zip the two lists")
 _AXES: Rule = (lambda v: v is None or _are_whole(v), "whole numbers", "pass an int or several")
 
 # By what a parameter is annotated as.
@@ -98,10 +118,10 @@ _BY_ANNOTATION: dict[str, Rule] = {
     "Mapping": _MAPPING,
     "dict": _MAPPING,
     "Callable": _CALLABLE,
-    "Sequence[int]": _SIZES,
-    "Sequence[int | None]": _SIZES,
-    "Iterable[int | None]": _SIZES,
-    "Shape": _SIZES,
+    "Sequence[int]": _SHAPE,
+    "Sequence[int | None]": _SHAPE,
+    "Iterable[int | None]": _SHAPE,
+    "Shape": _SHAPE,
     "Sizes": _SIZES,
     "Sequence": _SEQUENCE,
     "Iterable": _SEQUENCE,
@@ -111,6 +131,9 @@ _BY_ANNOTATION: dict[str, Rule] = {
 _BY_NAME: dict[str, Rule] = {
     "shape": _SIZES, "input_shape": _SIZES, "dims": _SIZES, "perm": _AXES, "axis": _AXES,
     "axes": _AXES, "num": _WHOLE, "config": _MAPPING, "values": _SEQUENCE,
+    "grads_and_vars": _PAIRS, "begin": _SIZES, "size": _SIZES, "multiples": _SIZES,
+    "num_rows": _WHOLE, "paddings": _SEQUENCE, "fn": _CALLABLE, "repeats": _WHOLE,
+    "depth": _WHOLE, "start": _NUMBER, "limit": _NUMBER, "delta": _NUMBER,
     "variables": _SEQUENCE, "weights": _SEQUENCE, "args": _SEQUENCE,
 }  # fmt: skip
 
@@ -126,10 +149,28 @@ def _alternatives(annotation: str) -> list[str]:
     return [part.strip() for part in (*parts, annotation[start:])]
 
 
+def _each(rule: Rule) -> Rule:
+    """A list whose parts keep a rule; what cannot be looked through twice is not looked through."""
+
+    def holds(value: Any) -> bool:
+        if not _is_sequence(value):
+            return False
+        return not isinstance(value, list | tuple | np.ndarray) or all(map(rule[0], value))
+
+    return holds, f"a sequence, each {rule[1]}", rule[2]
+
+
 def _rule(part: str) -> Rule | None:
-    for name in (part, part.partition("[")[0]):
-        if name in _BY_ANNOTATION:
-            return _BY_ANNOTATION[name]
+    if part.startswith("Iterable[tuple["):
+        return _PAIRS
+    if part in _BY_ANNOTATION:
+        return _BY_ANNOTATION[part]
+    listed = re.fullmatch(r"(?:Sequence|Iterable|list)\[(\w+)\]", part)
+    if listed:
+        rule = _rule(listed[1])
+        return _SEQUENCE if rule is None else _each(rule)
+    if part.partition("[")[0] in _BY_ANNOTATION:
+        return _BY_ANNOTATION[part.partition("[")[0]]
     name = part.rpartition(".")[2]
     if not re.fullmatch(r"[A-Z]\w+", name) or name == "Any":
         return None

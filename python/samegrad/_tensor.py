@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,9 +15,11 @@ from samegrad._counts import counts_of
 from samegrad._dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._dtypes import DType, DTypeLike, as_dtype
 from samegrad._reference import Reference
+from samegrad._shown import shown
 
 Tensor = _core.Tensor
 TensorLike: TypeAlias = Any
+Shape: TypeAlias = Iterable[Any]
 _ops = _core.ops
 
 
@@ -30,6 +32,9 @@ class TensorShape(tuple):  # type: ignore[type-arg]
     """
 
     __slots__ = ()
+
+    def __new__(cls, dims: Shape = ()) -> TensorShape:
+        return super().__new__(cls, dims)
 
     @property
     def rank(self) -> int:
@@ -73,7 +78,7 @@ def _numbers(value: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except ValueError as error:
         raise ValueError(
-            f"[convert_to_tensor] the parts of a list must have one shape: got {value!r:.80} "
+            f"[convert_to_tensor] the parts of a list must have one shape: got {shown(value)} "
             f"({error}); pad the shorter ones."
         ) from error
     if array.dtype.kind not in "fiub":
@@ -362,9 +367,26 @@ def _reference(self: Tensor) -> Reference:
     return Reference(self)
 
 
+_make = Tensor.__init__
+
+
+def _init(
+    self: Tensor, array: Any, copy: bool = True, example_axis: int | None = None,
+    rows_per_example: int = 1,
+) -> None:  # fmt: skip
+    if not isinstance(array, np.ndarray):
+        raise TypeError(
+            f"[Tensor] an array is needed: got {type(array).__name__} {shown(array)}; make tensors "
+            "with samegrad.constant."
+        )
+    _make(self, array, copy, example_axis, rows_per_example)
+
+
 def _install() -> None:
     """Gives the engine's class its Python face."""
     cls: Any = Tensor
+    cls.__module__ = "samegrad"
+    cls.__init__ = _init
     for symbol, name in {
         "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div", "mod": "mod",
         "pow": "pow", "and": "logical_and", "or": "logical_or", "xor": "logical_xor",

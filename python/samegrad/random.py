@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _context, _core, _sizes
-from samegrad._boundary import guard
+from samegrad._boundary import guard as _guard
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor
 
@@ -71,4 +71,4 @@ def uniform(shape: Any, minval: float = 0, maxval: float | None = None,
     return _draw("random_uniform", shape, dtype, seed) * (top - minval) + minval
 
 
-guard(__name__)
+_guard(__name__)

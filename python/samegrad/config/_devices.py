@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from samegrad._shown import shown
+
 
 @dataclass(frozen=True)
 class _Device:
@@ -112,11 +114,11 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     """
     listed = devices if isinstance(devices, Sequence) else [devices]
     if device_type in (None, "CPU") and _CPU not in listed:
-        raise ValueError(f"[set_visible_devices] the CPU must stay visible: got {devices!r}.")
+        raise ValueError(f"[set_visible_devices] the CPU must stay visible: got {shown(devices)}.")
 
 
 def _check(who: str, device: PhysicalDevice) -> None:
     if device != _CPU:
         raise ValueError(
-            f"[{who}] the one device is list_physical_devices('CPU')[0]: got {device!r}."
+            f"[{who}] the one device is list_physical_devices('CPU')[0]: got {shown(device)}."
         )

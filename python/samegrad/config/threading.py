@@ -1,7 +1,7 @@
 """Threads of the engine; results never depend on their number."""
 
 from samegrad import _core
-from samegrad._boundary import guard
+from samegrad._boundary import guard as _guard
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
@@ -14,4 +14,4 @@ def get_intra_op_parallelism_threads() -> int:
     return int(_core.thread_count())
 
 
-guard(__name__)
+_guard(__name__)

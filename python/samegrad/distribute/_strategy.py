@@ -13,6 +13,7 @@ from samegrad._counts import counted, questions
 from samegrad._location import user_line
 from samegrad._nest import map_structure
 from samegrad._scaling_check import report
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, one_call, trace_and_run
 from samegrad._user_code import converted
@@ -309,7 +310,7 @@ def check_device(who: str, name: str) -> int:
     parts = _DEVICE.fullmatch(str(name))
     if parts is None or parts["kind"].upper() != "CPU":
         raise ValueError(
-            f"[{who}] devices are logical CPUs such as 'CPU:0': got {name!r}; or say how many "
+            f"[{who}] devices are logical CPUs such as 'CPU:0': got {shown(name)}; or say how many "
             "replicas: MirroredStrategy(replicas=8)."
         )
     return int(parts["number"])
@@ -366,7 +367,9 @@ class MirroredStrategy(Strategy):
                 f"replicas={count}; larger batches need no more replicas."
             )
         if split not in ("chunks", "balanced"):
-            raise ValueError(f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}.")
+            raise ValueError(
+                f"[MirroredStrategy] split is 'chunks' or 'balanced': got {shown(split)}."
+            )
         if devices is not None:
             _check_devices(devices)
         self._replicas = counted(count, replicas=1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core, nn
-from samegrad._boundary import guard
+from samegrad._boundary import guard as _guard
 from samegrad._examples import LOGITS
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.keras._registry import find
@@ -185,4 +185,4 @@ def _maker(function: Activation) -> Callable[[], Activation]:
     return lambda: function
 
 
-guard(__name__)
+_guard(__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from samegrad._boundary import guard
+from samegrad._boundary import guard as _guard
 from samegrad._dtypes import as_dtype
+from samegrad._shown import shown
 from samegrad.keras import _names
 
 
@@ -36,7 +37,7 @@ def set_floatx(value: str) -> None:
     """
     dtype = as_dtype(value)
     if not dtype.is_floating:
-        raise ValueError(f"[set_floatx] the type must be float32 or float64: got {value!r}.")
+        raise ValueError(f"[set_floatx] the type must be float32 or float64: got {shown(value)}.")
     _Settings.floatx = dtype.name
 
 
@@ -73,4 +74,4 @@ def clear_session() -> None:
     _names.reset()
 
 
-guard(__name__)
+_guard(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._boundary import guard
+from samegrad._boundary import guard as _guard
 from samegrad._context import init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor, convert_to_tensor
@@ -408,4 +408,4 @@ def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) ->
         _core.pop_random_state()
 
 
-guard(__name__)
+_guard(__name__)

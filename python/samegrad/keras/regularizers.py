@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core
-from samegrad._boundary import guard
+from samegrad._boundary import guard as _guard
 from samegrad._tensor import Tensor
 from samegrad.keras._registry import find
 
@@ -162,4 +162,4 @@ def _factor(name: str, value: float) -> float:
     return number
 
 
-guard(__name__)
+_guard(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samegrad._boundary import guard
+from samegrad._boundary import guard as _guard
 
 
 def set_random_seed(seed: int) -> None:
@@ -63,4 +63,4 @@ def to_categorical(
     return np.eye(classes, dtype=dtype)[labels]
 
 
-guard(__name__)
+_guard(__name__)

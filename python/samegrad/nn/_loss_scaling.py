@@ -18,6 +18,7 @@ from samegrad._dtypes import as_dtype
 from samegrad._examples import as_examples, examples_axis
 from samegrad._location import user_line
 from samegrad._scaling_check import report
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
 
 _ops = _core.ops
@@ -215,11 +216,13 @@ def _inverse_batch_size(who: str, size: int | Tensor, losses: Tensor) -> Tensor 
     if is_tensor(size):
         return _inverse_tensor(who, convert_to_tensor(size), losses)
     if isinstance(size, list | tuple) or getattr(size, "ndim", 0) > 0:
-        raise ValueError(f"[{who}] global_batch_size must be one number: got {size!r}.")
+        raise ValueError(f"[{who}] global_batch_size must be one number: got {shown(size)}.")
     try:
         number = size.__index__()
     except AttributeError:
-        raise TypeError(f"[{who}] global_batch_size must be an integer: got {size!r}.") from None
+        raise TypeError(
+            f"[{who}] global_batch_size must be an integer: got {shown(size)}."
+        ) from None
     counts_of(size)  # it has arrived
     if number < 0:
         raise ValueError(f"[{who}] global_batch_size must not be negative: got {number}.")

@@ -32,7 +32,10 @@ MEMORY = 6 << 30  # address space, of which threads and libraries take the first
 def arguments(parameters: Any, random: Random) -> tuple[list[Any], dict[str, Any]]:
     """Arguments of a call: mostly right with one wrong, all wrong, or too many and unknown ones."""
     from hostile import right, wrong
+    from surface import LOOK
 
+    if parameters is LOOK:
+        return [], {}
     if parameters is None:
         return [wrong(random) for _ in range(random.randrange(4))], {}
     mode = random.random()
@@ -193,6 +196,8 @@ class Run:
                 ended, at = self.child(first, last, folder)
             if ended == 0:
                 return
+            if at < first:
+                raise RuntimeError(f"no call was made: the process ended with {ended}")
             self.faulty.append({
                 "index": at, "target": "?", "fault": f"process ended: {ended}", "call": "",
                 "error": "", "at": "?",
@@ -202,7 +207,7 @@ class Run:
 
     def child(self, first: int, last: int, folder: str) -> tuple[Any, int]:
         progress = os.path.join(folder, "progress")
-        Path(progress).write_bytes(b"%12d" % first)
+        Path(progress).write_bytes(b"%12d" % -1)
         command = [sys.executable, __file__, "--work", str(first), str(last), progress]
         output = Path(folder) / "output"
         with output.open("wb") as out:

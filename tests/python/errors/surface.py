@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator
@@ -116,6 +117,7 @@ def signature_of(thing: Any, bound: bool = False) -> list[inspect.Parameter] | N
     return parameters[1:] if bound else parameters
 
 
+LOOK: list[inspect.Parameter] = []  # a property: no call
 # Members of an Enum are had by their values; the rest of its call makes new classes.
 VALUE = [inspect.Parameter("value", inspect.Parameter.POSITIONAL_ONLY)]
 
@@ -141,16 +143,23 @@ def methods(path: str, cls: type, made: dict[type, Callable[[], Any]]) -> list[T
     for name in dir(cls):
         part = inspect.getattr_static(cls, name)
         if name in OPERATORS or not name.startswith("_"):
-            if name in OPERATORS and getattr(part, "__objclass__", None) in (object, type):
+            if not is_defined_here(cls, name):
                 continue
             if isinstance(part, staticmethod | classmethod):
                 unbound = getattr(cls, name)
                 found.append(Target(f"{path}.{name}", lambda f=unbound: f, signature_of(unbound)))
             elif callable(part) or isinstance(part, property):
                 make = made.get(cls, cls)
-                signature = [] if isinstance(part, property) else signature_of(part, True)
+                if issubclass(cls, enum.Enum):
+                    make = functools.partial(getattr, cls, next(iter(cls)).name)
+                signature = LOOK if isinstance(part, property) else signature_of(part, True)
                 found.append(Target(f"{path}.{name}", bound(make, name, part), signature))
     return found
+
+
+def is_defined_here(cls: type, name: str) -> bool:
+    """Not inherited from a class of Python, which speaks for itself."""
+    return any(name in vars(part) for part in cls.__mro__ if part.__module__.startswith("samegrad"))
 
 
 def bound(make: Callable[[], Any], name: str, part: Any) -> Callable[[], Any]:

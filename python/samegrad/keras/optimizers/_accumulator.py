@@ -8,6 +8,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._context import init_scope
 from samegrad._control_flow import cond
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 from samegrad.keras.initializers import Zeros
@@ -52,7 +53,7 @@ class GradientAccumulator:
     def __init__(self, optimizer: Optimizer, steps: int) -> None:
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise ValueError(
-                f"[GradientAccumulator] steps must be a whole number above 0: got {steps!r}."
+                f"[GradientAccumulator] steps must be a whole number above 0: got {shown(steps)}."
             )
         self.optimizer = optimizer
         self.steps = steps

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from samegrad import _core
-from samegrad._boundary import guard
+from samegrad._boundary import guard as _guard
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.keras.backend import floatx
 
@@ -88,4 +88,4 @@ class ExponentialDecay(LearningRateSchedule):
         return _ops.cast(factor * self.initial_learning_rate, dtype=floatx())
 
 
-guard(__name__)
+_guard(__name__)
