@@ -294,7 +294,7 @@ def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None
     """
     if batch_dims:
         raise NotImplementedError(
-            f"[gather] batch_dims must be 0: got {batch_dims}; use reshape and one gather."
+            f"[gather] batch_dims must be 0: got {shown(batch_dims)}; use reshape and one gather."
         )
     return _ops.gather(convert_to_tensor(params), convert_to_tensor(indices), axis=axis)
 

@@ -35,14 +35,15 @@ _OURS = re.compile(r"\[([^\[\]]+)\] ")
 _CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
 # What Python says of a call.
 _CALL = re.compile(
-    r"(?:[\w<>]+\.)*(?P<name>\w+)\(\) (?P<rule>(?:missing|got an unexpected|got multiple|takes|got some"
-    r"|argument after|keywords must).*)",
+    r"(?:[\w<>]+\.)*(?P<name>\w+)\(\) (?P<rule>(?:missing|got an unexpected|got multiple|takes|"
+    r"got some|argument after|keywords must).*)",
     re.DOTALL,
 )
 _WRAPPED = "__samegrad_boundary__"
 # Methods that Python calls, of which users meet mistakes.
 _SPECIAL = frozenset({
-    "__init__", "__new__", "__call__", "__getitem__", "__setitem__", "__iter__", "__len__", "__contains__",
+    "__init__", "__new__", "__call__", "__getitem__", "__setitem__", "__iter__", "__len__",
+    "__contains__",
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__",
     "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__", "__rpow__",
     "__matmul__", "__rmatmul__", "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__",
@@ -94,13 +95,14 @@ def _refusal(
     text, who = str(error), _name_of(name, args)
     given = _listed(args[name.startswith(".") :], options)
     ours = _OURS.match(text)
+    if ours and ours[1] == "Tensor" and (broken := _broken(function, args, options)):
+        return TypeError(f"[{who}] {broken}")
     if ours and ours[1] in _CONVERSIONS and ours[1] != who and type(error) is kind:
         return kind(f"[{who}] {text[ours.end() :]}")
     if kind is None or ours or type(error).__module__.startswith("samegrad"):
         return None
     try:
-        signature = inspect.signature(function)
-        bound = signature.bind(*args, **options)
+        inspect.signature(function).bind(*args, **options)
     except TypeError as mismatch:
         return TypeError(f"[{who}] {mismatch}: got {given}; the call is {_call(who, function)}.")
     if isinstance(error, MemoryError):
@@ -114,18 +116,32 @@ def _refusal(
         )
     if isinstance(error, OSError):
         return _like(error, f"[{who}] {text}: got {given}.")
-    broken = broken_rule(signature, bound.arguments)
-    if broken is not None:
-        rule, value, remedy = broken
-        return kind(f"[{who}] {rule}: got {shown(value)}; {remedy}.")
+    broken = _broken(function, args, options)
+    if broken:
+        return kind(f"[{who}] {broken}")
     call = _CALL.match(text)
     if call and isinstance(error, TypeError):
         inner = call["name"].replace("__init__", "the constructor")
         return kind(f"[{who}] {inner} {call['rule']}: got {given}; see help(samegrad.{who}).")
+    if any(callable(value) for value in (*args[name.startswith(".") :], *options.values())):
+        rule = "the function must go with what it is called with"
+    else:
+        rule = "the arguments do not go together"
     return kind(
-        f"[{who}] the arguments do not go together ({' '.join(text.split())[:200]}): got "
-        f"{given}; see help(samegrad.{who})."
+        f"[{who}] {rule} ({' '.join(text.split())[:200]}): got {given}; see help(samegrad.{who})."
     )
+
+
+def _broken(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+) -> str | None:
+    """The rule that the first wrong argument breaks, its value and the remedy."""
+    try:
+        signature = inspect.signature(function)
+        found = broken_rule(signature, signature.bind(*args, **options).arguments)
+    except TypeError:
+        return None
+    return found and f"{found[0]}: got {shown(found[1])}; {found[2]}."
 
 
 def _name_of(name: str, args: tuple[Any, ...]) -> str:

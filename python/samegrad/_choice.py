@@ -9,15 +9,17 @@ from samegrad._shown import shown
 
 
 class _ChoiceType(enum.EnumMeta):
-    def __call__(cls, value: Any, *args: Any, **options: Any) -> Any:
-        if args or options:  # Python makes a class
-            return super().__call__(value, *args, **options)
-        for member in cls:
+    def __call__(cls, *values: Any, **options: Any) -> Any:
+        if not cls.__members__:  # Python makes a class
+            return super().__call__(*values, **options)
+        for member in cls if len(values) == 1 and not options else ():
             own: Any = member.value  # type: ignore[attr-defined]
-            if value is member or (isinstance(value, type(own)) and value == own):
+            if values[0] is member or (isinstance(values[0], type(own)) and values[0] == own):
                 return member
-        names = ", ".join(cls.__members__)
-        raise ValueError(f"[{cls.__name__}] there are {names}: got {shown(value)}; name one.")
+        names, given = ", ".join(cls.__members__), ", ".join(map(shown, [*values, *options]))
+        raise ValueError(
+            f"[{cls.__name__}] one of {names} is needed: got {given or 'nothing'}; name one."
+        )
 
 
 class Choice(enum.Enum, metaclass=_ChoiceType):

@@ -64,8 +64,10 @@ class DType:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
             return self.name == other.name
+        if not isinstance(other, str | type | np.dtype):
+            return False
         try:
-            return self._numpy == np.dtype(other)  # type: ignore[call-overload, no-any-return]
+            return bool(self._numpy == np.dtype(other))
         except TypeError:
             return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ Rule = tuple[Callable[[Any], bool], str, str]
 def _is_whole(value: Any) -> bool:
     if isinstance(value, bool | np.bool_):
         return False
-    if not hasattr(value, "__index__") or _is_array(value):
+    if not hasattr(type(value), "__index__") or _is_array(value):
         return False
     if isinstance(value, int | np.integer):
         return _LEAST <= int(value) <= _MOST
@@ -30,7 +31,11 @@ def _is_array(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool | int | float | np.number | np.bool_):
         return not isinstance(value, int) or abs(value) < 10**300
-    return hasattr(value, "_as_tensor") or hasattr(value, "_dtype") or callable(value)
+    if hasattr(value, "_dtype"):
+        return bool(value._rank == 0)
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "fiub"
+    return hasattr(value, "_as_tensor") and not getattr(value, "_is_per_replica", False)
 
 
 def _is_sequence(value: Any) -> bool:
@@ -65,12 +70,35 @@ def _not_negative(size: Any) -> bool:
     return not isinstance(size, int | np.integer) or size >= 0
 
 
-def _are_pairs(value: Any) -> bool:
-    if not _is_sequence(value):
+def _are_shapes(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_are_shapes, value.values()))
+    if not isinstance(value, list | tuple):
         return False
-    return not isinstance(value, list | tuple) or all(
-        isinstance(pair, list | tuple) and len(pair) == 2 for pair in value
+    return _is_shape(value) or all(map(_are_shapes, value))
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    """What there is to look at; what is gone after one look is not looked at."""
+    if hasattr(value, "_dtype"):
+        return [value]
+    whole = isinstance(value, list | tuple | set | frozenset | Mapping | np.ndarray)
+    return list(value) if whole else []
+
+
+def _are_pairs(value: Any) -> bool:
+    return _is_sequence(value) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in _parts_of(value)
     )
+
+
+def _are_options(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _is_path(value: Any) -> bool:
+    text = os.fspath(value)
+    return isinstance(text, str) and "\0" not in text and len(os.fsencode(text)) < 4096
 
 
 def _is_tensor(value: Any) -> bool:
@@ -100,6 +128,9 @@ _SEQUENCE: Rule = (_is_sequence, "a list or another sequence", "put it into a li
 _MAPPING: Rule = (lambda value: isinstance(value, Mapping), "a dict", "pass a dict")
 _CALLABLE: Rule = (callable, "a function", "pass something that can be called")
 _SIZES: Rule = (_are_sizes, "whole numbers of 64 bits", "pass a tuple of ints")
+_PATH: Rule = (_is_path, "a path that the system can have", "pass a str or a Path")
+_SHAPES: Rule = (_are_shapes, "a shape, or a list or dict of shapes", "pass a tuple of sizes")
+_CONFIG: Rule = (_are_options, "a dict whose keys are strings", "see get_config")
 _SHAPE: Rule = (_is_shape, "a tuple of sizes, which are whole and not negative", "pass one")
 _PAIRS: Rule = (_are_pairs, "pairs of a gradient and a variable", "zip the two lists")
 _AXES: Rule = (lambda v: v is None or _are_whole(v), "whole numbers", "pass an int or several")
@@ -111,10 +142,13 @@ _BY_ANNOTATION: dict[str, Rule] = {
     "float": _NUMBER,
     "bool": (lambda v: isinstance(v, bool | np.bool_), "True or False", "pass a bool"),
     "str": (lambda value: isinstance(value, str), "a string", "pass a str"),
-    "os.PathLike[str]": (lambda v: hasattr(v, "__fspath__"), "a path", "pass a str or a Path"),
+    "os.PathLike[str]": (lambda v: hasattr(v, "__fspath__"), "a path", "pass a Path"),
+    "str | os.PathLike[str]": _PATH,
     "TensorLike": _NUMBERS,
     "npt.ArrayLike": _NUMBERS,
     "DTypeLike": (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype"),
+    "dict[str, Any]": _CONFIG,
+    "Mapping[str, Any]": _CONFIG,
     "Mapping": _MAPPING,
     "dict": _MAPPING,
     "Callable": _CALLABLE,
@@ -129,11 +163,15 @@ _BY_ANNOTATION: dict[str, Rule] = {
 }
 # By its name, where any type may be right.
 _BY_NAME: dict[str, Rule] = {
-    "shape": _SIZES, "input_shape": _SIZES, "dims": _SIZES, "perm": _AXES, "axis": _AXES,
-    "axes": _AXES, "num": _WHOLE, "config": _MAPPING, "values": _SEQUENCE,
+    "shape": _SIZES, "input_shape": _SHAPES, "dims": _SIZES, "perm": _AXES, "axis": _AXES,
+    "axes": _AXES, "num": _WHOLE, "config": _CONFIG, "values": _SEQUENCE,
     "grads_and_vars": _PAIRS, "begin": _SIZES, "size": _SIZES, "multiples": _SIZES,
     "num_rows": _WHOLE, "paddings": _SEQUENCE, "fn": _CALLABLE, "repeats": _WHOLE,
-    "depth": _WHOLE, "start": _NUMBER, "limit": _NUMBER, "delta": _NUMBER,
+    "depth": _WHOLE, "value_destination_pairs": _PAIRS, "branch_fns": _SEQUENCE,
+    "tape": (lambda v: hasattr(v, "gradient"), "a GradientTape", "use the one of the loss"),
+    "output_stream": (lambda v: hasattr(v, "write"), "a stream", "pass sys.stdout"),
+    "dtype": (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype"),
+    "start": _NUMBER, "limit": _NUMBER, "delta": _NUMBER,
     "variables": _SEQUENCE, "weights": _SEQUENCE, "args": _SEQUENCE,
 }  # fmt: skip
 
@@ -150,12 +188,10 @@ def _alternatives(annotation: str) -> list[str]:
 
 
 def _each(rule: Rule) -> Rule:
-    """A list whose parts keep a rule; what cannot be looked through twice is not looked through."""
+    """A list whose parts keep a rule."""
 
     def holds(value: Any) -> bool:
-        if not _is_sequence(value):
-            return False
-        return not isinstance(value, list | tuple | np.ndarray) or all(map(rule[0], value))
+        return _is_sequence(value) and all(map(rule[0], _parts_of(value)))
 
     return holds, f"a sequence, each {rule[1]}", rule[2]
 
@@ -165,7 +201,7 @@ def _rule(part: str) -> Rule | None:
         return _PAIRS
     if part in _BY_ANNOTATION:
         return _BY_ANNOTATION[part]
-    listed = re.fullmatch(r"(?:Sequence|Iterable|list)\[(\w+)\]", part)
+    listed = re.fullmatch(r"(?:Sequence|Iterable|list)\[([\w.]+)\]", part)
     if listed:
         rule = _rule(listed[1])
         return _SEQUENCE if rule is None else _each(rule)
@@ -188,6 +224,8 @@ def _rules(parameter: inspect.Parameter) -> list[Rule]:
         named = _BY_NAME.get(parameter.name)
         return [named] if named else []
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
+    if text in _BY_ANNOTATION:
+        return [_BY_ANNOTATION[text]]
     rules = [_rule(part) for part in _alternatives(text)]
     return [] if None in rules else [rule for rule in rules if rule is not None]
 

@@ -58,7 +58,14 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         return product
 
     def __getitem__(self, key: Any) -> Any:
-        item = super().__getitem__(key)
+        try:
+            item = super().__getitem__(key)
+        except (IndexError, TypeError) as error:
+            kind = IndexError if isinstance(error, IndexError) else TypeError
+            raise kind(
+                f"[TensorShape] a place is a whole number in [{-len(self)}, {len(self)}), or a "
+                f"slice: got {shown(key)}."
+            ) from error
         return TensorShape(item) if isinstance(key, slice) else item
 
 
@@ -324,7 +331,9 @@ def _truth(self: Tensor) -> bool:
 
 def _length(self: Tensor) -> int:
     if self._rank == 0:
-        raise TypeError("[Tensor] a tensor without axes has no length.")
+        raise TypeError(
+            f"[Tensor] a tensor without axes has no length, and is no list: got {_repr(self)[:80]}."
+        )
     return int(_shape(self)[0])
 
 
@@ -335,7 +344,9 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
 
 def _as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = self._numpy()
-    return array if dtype is None else array.astype(dtype)
+    if dtype is None:
+        return array
+    return array.astype(dtype.as_numpy_dtype if isinstance(dtype, DType) else dtype)
 
 
 def _getitem(self: Tensor, key: Any) -> Tensor:

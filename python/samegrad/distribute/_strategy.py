@@ -141,6 +141,8 @@ class Strategy(abc.ABC):
             RuntimeError: It is one of another number of replicas.
         """
         trace = _core.current_trace()
+        if trace is None:
+            raise RuntimeError("[join_trace] call it while a function is traced: got no trace.")
         if trace.replicas == 1:
             trace.replicas = self.num_replicas_in_sync
         elif trace.replicas != self.num_replicas_in_sync:
@@ -204,7 +206,9 @@ class Strategy(abc.ABC):
             return total
         if op == "mean" and getattr(value, "share", False):
             report([("share_then_mean", user_line())])
-        parts_of = value if parts else PerReplica((value,) * self.num_replicas_in_sync)
+        parts_of = (
+            value if parts else PerReplica((convert_to_tensor(value),) * self.num_replicas_in_sync)
+        )
         reduced: Tensor = trace_and_run(
             lambda v: self._reduce_one(op, v, axis), (parts_of,), {}, self.num_replicas_in_sync
         )

@@ -23,8 +23,12 @@ def set_random_seed(seed: int) -> None:
     Example:
         >>> set_random_seed(7)
     """
+    from samegrad._sizes import whole
     from samegrad.random import set_seed
 
+    seed = whole(seed, "a seed is a whole number")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"[set_random_seed] a seed is from 0 to 2**32 - 1: got {seed}.")
     np.random.seed(seed)
     random.seed(seed)
     set_seed(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import types
 from collections.abc import Callable
 from random import Random
@@ -110,11 +111,24 @@ def fails(*args: Any, **options: Any) -> Any:
 
 
 def functions(random: Random) -> Any:
-    return random.choice((
+    function = random.choice((
         fails, len, print, lambda: 1.0, lambda *a: None, lambda *a: a, lambda x: x, lambda x, y: x,
         lambda *a: "text", lambda *a: tf.ones((2, 3)), int, np.mean, tf.abs, lambda *a: a[5],
         lambda *a: {}["x"], lambda *a: 1 // 0,
     ))  # fmt: skip
+    return limited(function) if isinstance(function, types.LambdaType) else function
+
+
+def limited(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which ends a loop without end."""
+    calls = itertools.count()
+
+    def call(*args: Any) -> Any:
+        if next(calls) > 50:
+            raise OwnError("called too often")
+        return function(*args)
+
+    return call
 
 
 def generator(random: Random) -> Any:
@@ -233,7 +247,7 @@ def right(parameter: inspect.Parameter, random: Random) -> Any:
         return BY_NAME[parameter.name](random)
     kind = str(parameter.annotation)
     if "Callable" in kind or parameter.name in ("fn", "func", "function", "body", "cond"):
-        return random.choice((lambda *a: a[0] if a else 1.0, lambda *a: 1.0))
+        return limited(random.choice((lambda *a: a[0] if a else 1.0, lambda *a: 1.0)))
     for name, choices in (
         ("bool", (True, False)), ("int", (0, 1, 2, 3, -1)), ("float", (0.5, 1.0, 0.0, 1e-3)),
         ("str", ("relu", "same", "SUM", "x")), ("DType", ("float32", tf.int32)),

@@ -11,6 +11,7 @@ CALL = re.compile(
     r"values for|takes \d+ positional|takes from \d+ to \d+ positional|got some positional-only|"
     r"takes no arguments|argument after)"
 )
+ABSTRACT = re.compile(r"Can't instantiate abstract class [A-Z]\w+ ")
 # Texts of the binding, of NumPy's and Python's inner life: never shown, whoever says them.
 INNER = (
     "incompatible function arguments", "Unable to cast", "Unable to convert", "samegrad::",
@@ -36,6 +37,8 @@ def fault_of(error: BaseException) -> str | None:
     inner = next((part for part in INNER if part in text), None)
     if inner:
         return f"shows {inner!r}"
+    if ABSTRACT.match(text):
+        return None
     call = CALL.match(text)
     if isinstance(error, TypeError) and call:
         return None if is_public(call["name"]) else "names an inner function"
@@ -48,8 +51,9 @@ def fault_of(error: BaseException) -> str | None:
     return None
 
 
-VALUES = re.compile(r"got |\d|'[^']*'")
+VALUES = re.compile(r"got |\d|'[^']*'|: /\S+")
 # Refusals of a moment, not of an argument: no value is wrong.
 NOTHING_GIVEN = re.compile(
-    r"call (it|the layer|the model|this)|define |compute the target|compile it|has no value yet"
+    r"call (it|the layer|the model|this)|define |compute the target|compile it|has no value yet|"
+    r"is no key|needs the tape|outside strategy.run"
 )

@@ -32,7 +32,7 @@ MEMORY = 6 << 30  # address space, of which threads and libraries take the first
 def arguments(parameters: Any, random: Random) -> tuple[list[Any], dict[str, Any]]:
     """Arguments of a call: mostly right with one wrong, all wrong, or too many and unknown ones."""
     from hostile import right, wrong
-    from surface import LOOK
+    from surface import LOOK, SPEC
 
     if parameters is LOOK:
         return [], {}
@@ -63,6 +63,8 @@ def arguments(parameters: Any, random: Random) -> tuple[list[Any], dict[str, Any
         else:
             options[sorted(options)[place - len(args)]] = wrong(random)
     extra = random.random()
+    if parameters is SPEC:
+        return [str(args[0]) if isinstance(args[0], str) else "x"], {}
     if extra < 0.04:
         options["unknown_option"] = 1
     elif extra < 0.07 and args:

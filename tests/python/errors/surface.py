@@ -77,6 +77,12 @@ def receivers() -> dict[type, Callable[[], Any]]:
         tf.train.CheckpointManager: lambda: tf.train.CheckpointManager(
             tf.train.Checkpoint(v=tf.Variable(1.0)), "checkpoints", 2
         ),
+        tf.keras.optimizers.Optimizer: lambda: tf.keras.optimizers.Adam(0.1),
+        tf.config.PhysicalDevice: lambda: tf.config.list_physical_devices()[0],
+        tf.config.LogicalDevice: lambda: tf.config.list_logical_devices()[0],
+        tf.testing.Layout: lambda: tf.testing.layout([2, 3]),
+        tf.testing.Mistake: lambda: tf.testing.CATALOGUE[0],
+        tf.keras.initializers.Initializer: tf.keras.initializers.Zeros,
         type(tf.function(abs)): lambda: tf.function(lambda *a, **k: a),
     }
     for name in tf.keras.layers.__all__:
@@ -118,6 +124,12 @@ def signature_of(thing: Any, bound: bool = False) -> list[inspect.Parameter] | N
 
 
 LOOK: list[inspect.Parameter] = []  # a property: no call
+SPEC = [inspect.Parameter("spec", inspect.Parameter.POSITIONAL_ONLY, annotation="str")]
+# Python asks, without arguments.
+ASKED = (
+    "__abs__", "__bool__", "__dlpack_device__", "__enter__", "__float__", "__hash__", "__index__", "__int__",
+    "__invert__", "__iter__", "__len__", "__neg__", "__next__", "__repr__", "__str__",
+)  # fmt: skip
 # Members of an Enum are had by their values; the rest of its call makes new classes.
 VALUE = [inspect.Parameter("value", inspect.Parameter.POSITIONAL_ONLY)]
 
@@ -143,6 +155,8 @@ def methods(path: str, cls: type, made: dict[type, Callable[[], Any]]) -> list[T
     for name in dir(cls):
         part = inspect.getattr_static(cls, name)
         if name in OPERATORS or not name.startswith("_"):
+            if issubclass(cls, enum.Enum) and name in OPERATORS:  # Python's
+                continue
             if not is_defined_here(cls, name):
                 continue
             if isinstance(part, staticmethod | classmethod):
@@ -152,7 +166,11 @@ def methods(path: str, cls: type, made: dict[type, Callable[[], Any]]) -> list[T
                 make = made.get(cls, cls)
                 if issubclass(cls, enum.Enum):
                     make = functools.partial(getattr, cls, next(iter(cls)).name)
-                signature = LOOK if isinstance(part, property) else signature_of(part, True)
+                signature = LOOK
+                if name == "__format__":
+                    signature = SPEC
+                elif name not in ASKED and not isinstance(part, property):
+                    signature = signature_of(part, True)
                 found.append(Target(f"{path}.{name}", bound(make, name, part), signature))
     return found
 

@@ -301,8 +301,8 @@ def _checked_scale(scale: Any) -> float:
         number = float("nan")
     if not 1.0 <= number <= float(np.finfo(np.float32).max):
         raise ValueError(
-            f"[LossScaleOptimizer] initial_scale must be a float32 of at least 1: got {shown(scale)}"
-            "; powers of two change no bits, e.g. 2**15."
+            f"[LossScaleOptimizer] initial_scale must be a float32 of at least 1: got "
+            f"{shown(scale)}; powers of two change no bits, e.g. 2**15."
         )
     return number
 

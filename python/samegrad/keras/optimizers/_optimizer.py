@@ -9,6 +9,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._context import get_replica_context, init_scope
 from samegrad._scaling_check import note_use
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._variable import Variable
 from samegrad.keras._names import snake_case
@@ -267,6 +268,11 @@ class Optimizer:
                 "function."
             )
         variables = var_list() if callable(var_list) else var_list
+        if not isinstance(variables, Iterable):
+            raise TypeError(
+                f"[{self.name}] minimize needs a list of variables: got {shown(variables)}; pass "
+                "model.trainable_variables."
+            )
         gradients = self._differentiate(tape, loss, list(variables))
         self.apply_gradients(zip(gradients, variables, strict=True))
 
