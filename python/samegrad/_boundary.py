@@ -35,10 +35,13 @@ _OURS = re.compile(r"\[([^\[\]]+)\] ")
 _CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
 # What Python says of a call.
 _CALL = re.compile(
-    r"(?:[\w<>]+\.)*(?P<name>\w+)\(\) (?P<rule>(?:missing|got an unexpected|got multiple|takes|"
+    r"(?:[\w<>]+\.)*(?P<name>[\w<>]+)\(\) (?P<rule>(?:missing|got an unexpected|got multiple|takes|"
     r"got some|argument after|keywords must).*)",
     re.DOTALL,
 )
+_TOO_BIG = re.compile("array is too big|Maximum allowed (size|dimension) exceeded")
+_INNER_NAMES = {"__init__": "the constructor", "<lambda>": "the function"}
+_MOST_LETTERS = 1000
 _WRAPPED = "__samegrad_boundary__"
 # Methods that Python calls, of which users meet mistakes.
 _SPECIAL = frozenset({
@@ -62,7 +65,6 @@ _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (StopIteration, ValueError),
     (UnicodeError, ValueError),
     (NotImplementedError, NotImplementedError),
-    (AssertionError, RuntimeError),
     (OSError, OSError),
     (TypeError, TypeError),
     (ValueError, ValueError),
@@ -99,13 +101,15 @@ def _refusal(
         return TypeError(f"[{who}] {broken}")
     if ours and ours[1] in _CONVERSIONS and ours[1] != who and type(error) is kind:
         return kind(f"[{who}] {text[ours.end() :]}")
+    if ours and len(text) > _MOST_LETTERS and type(error) is kind:
+        return kind(f"{text[: _MOST_LETTERS - 300]} ... {text[-200:]}")
     if kind is None or ours or type(error).__module__.startswith("samegrad"):
         return None
     try:
         inspect.signature(function).bind(*args, **options)
     except TypeError as mismatch:
         return TypeError(f"[{who}] {mismatch}: got {given}; the call is {_call(who, function)}.")
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or _TOO_BIG.search(text):
         return MemoryError(
             f"[{who}] there is no memory for the result: got {given}; use smaller sizes."
         )
@@ -121,7 +125,7 @@ def _refusal(
         return kind(f"[{who}] {broken}")
     call = _CALL.match(text)
     if call and isinstance(error, TypeError):
-        inner = call["name"].replace("__init__", "the constructor")
+        inner = _INNER_NAMES.get(call["name"], call["name"])
         return kind(f"[{who}] {inner} {call['rule']}: got {given}; see help(samegrad.{who}).")
     if any(callable(value) for value in (*args[name.startswith(".") :], *options.values())):
         rule = "the function must go with what it is called with"
@@ -137,8 +141,7 @@ def _broken(
 ) -> str | None:
     """The rule that the first wrong argument breaks, its value and the remedy."""
     try:
-        signature = inspect.signature(function)
-        found = broken_rule(signature, signature.bind(*args, **options).arguments)
+        found = broken_rule(function, inspect.signature(function).bind(*args, **options).arguments)
     except TypeError:
         return None
     return found and f"{found[0]}: got {shown(found[1])}; {found[2]}."
@@ -216,16 +219,16 @@ def _guard_own(cls: type) -> None:
 
 def guarded(name: str, thing: Any) -> Any:
     """A public function or class of samegrad that refuses in samegrad's own words."""
-    home = getattr(thing, "__module__", None) or ""
+    home: str = getattr(thing, "__module__", None) or ""
     if home.partition(".")[0] != "samegrad":
         return thing
     if isinstance(thing, type):
         _guard_class(thing)
     elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
         made = _guarded(name, thing)
-        defined_in = vars(sys.modules[home])
-        if defined_in.get(thing.__name__) is thing:  # one function under one name
-            defined_in[thing.__name__] = made
+        defined_in, own = vars(sys.modules[home]), made.__name__
+        if defined_in.get(own) is thing:  # one function under one name
+            defined_in[own] = made
         return made
     return thing
 

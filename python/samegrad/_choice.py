@@ -12,8 +12,9 @@ class _ChoiceType(enum.EnumMeta):
     def __call__(cls, *values: Any, **options: Any) -> Any:
         if not cls.__members__:  # Python makes a class
             return super().__call__(*values, **options)
-        for member in cls if len(values) == 1 and not options else ():
-            own: Any = member.value  # type: ignore[attr-defined]
+        members: list[Any] = list(cls.__members__.values())
+        for member in members if len(values) == 1 and not options else ():
+            own = member.value
             if values[0] is member or (isinstance(values[0], type(own)) and values[0] == own):
                 return member
         names, given = ", ".join(cls.__members__), ", ".join(map(shown, [*values, *options]))

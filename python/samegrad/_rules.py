@@ -48,7 +48,7 @@ def _are_whole(value: Any) -> bool:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         return False
     if hasattr(value, "_dtype"):
-        return "int" in value._dtype and value._rank < 2
+        return "int" in str(value._dtype) and bool(value._rank < 2)  # type: ignore[attr-defined]
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "iu" and value.ndim < 2
     return isinstance(value, list | tuple | range) and all(map(_is_whole, value))
@@ -67,7 +67,7 @@ def _is_shape(value: Any) -> bool:
 
 
 def _not_negative(size: Any) -> bool:
-    return not isinstance(size, int | np.integer) or size >= 0
+    return not isinstance(size, int | np.integer) or bool(size >= 0)
 
 
 def _are_shapes(value: Any) -> bool:
@@ -94,6 +94,10 @@ def _are_pairs(value: Any) -> bool:
 
 def _are_options(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.encode() or True)
 
 
 def _is_path(value: Any) -> bool:
@@ -141,7 +145,7 @@ _BY_ANNOTATION: dict[str, Rule] = {
     "int": _WHOLE,
     "float": _NUMBER,
     "bool": (lambda v: isinstance(v, bool | np.bool_), "True or False", "pass a bool"),
-    "str": (lambda value: isinstance(value, str), "a string", "pass a str"),
+    "str": (_is_text, "a string of Unicode characters", "pass a str"),
     "os.PathLike[str]": (lambda v: hasattr(v, "__fspath__"), "a path", "pass a Path"),
     "str | os.PathLike[str]": _PATH,
     "TensorLike": _NUMBERS,
@@ -172,7 +176,8 @@ _BY_NAME: dict[str, Rule] = {
     "output_stream": (lambda v: hasattr(v, "write"), "a stream", "pass sys.stdout"),
     "dtype": (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype"),
     "start": _NUMBER, "limit": _NUMBER, "delta": _NUMBER,
-    "variables": _SEQUENCE, "weights": _SEQUENCE, "args": _SEQUENCE,
+    "devices": _SEQUENCE, "pred_fn_pairs": _SEQUENCE, "variables": _SEQUENCE,
+    "weights": _SEQUENCE, "args": _SEQUENCE,
 }  # fmt: skip
 
 
@@ -196,19 +201,23 @@ def _each(rule: Rule) -> Rule:
     return holds, f"a sequence, each {rule[1]}", rule[2]
 
 
-def _rule(part: str) -> Rule | None:
+# Classes that modules import for their types alone.
+_CLASSES = frozenset({"Dataset", "Optimizer", "Strategy", "Tensor", "Variable"})
+
+
+def _rule(part: str, names: Mapping[str, Any]) -> Rule | None:
     if part.startswith("Iterable[tuple["):
         return _PAIRS
     if part in _BY_ANNOTATION:
         return _BY_ANNOTATION[part]
     listed = re.fullmatch(r"(?:Sequence|Iterable|list)\[([\w.]+)\]", part)
     if listed:
-        rule = _rule(listed[1])
+        rule = _rule(listed[1], names)
         return _SEQUENCE if rule is None else _each(rule)
     if part.partition("[")[0] in _BY_ANNOTATION:
         return _BY_ANNOTATION[part.partition("[")[0]]
     name = part.rpartition(".")[2]
-    if not re.fullmatch(r"[A-Z]\w+", name) or name == "Any":
+    if name not in _CLASSES and not isinstance(names.get(name), type):
         return None
     article = "an" if name[0] in "AEIO" else "a"
     return (
@@ -217,32 +226,36 @@ def _rule(part: str) -> Rule | None:
     )  # fmt: skip
 
 
-def _rules(parameter: inspect.Parameter) -> list[Rule]:
+def _rules(parameter: inspect.Parameter, names: Mapping[str, Any]) -> list[Rule]:
     """What the parameter takes, one or the other; none where anything may be right."""
     annotation = parameter.annotation
-    if annotation is inspect.Parameter.empty or annotation in ("Any", Any):
-        named = _BY_NAME.get(parameter.name)
-        return [named] if named else []
+    named = _BY_NAME.get(parameter.name)
+    if named and (annotation in (inspect.Parameter.empty, Any) or "Any" in str(annotation)):
+        return [named]
+    if annotation in (inspect.Parameter.empty, Any, "Any"):
+        return []
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
     if text in _BY_ANNOTATION:
         return [_BY_ANNOTATION[text]]
-    rules = [_rule(part) for part in _alternatives(text)]
+    rules = [_rule(part, names) for part in _alternatives(text)]
     return [] if None in rules else [rule for rule in rules if rule is not None]
 
 
 def broken_rule(
-    signature: inspect.Signature, arguments: Mapping[str, Any]
+    function: Callable[..., Any], arguments: Mapping[str, Any]
 ) -> tuple[str, Any, str] | None:
     """The first argument that is not what its parameter takes: rule, value and remedy.
 
     Example:
         >>> def f(axis: int) -> None: ...
-        >>> broken_rule(inspect.signature(f), {"axis": "x"})
+        >>> broken_rule(f, {"axis": "x"})
         ('axis must be a whole number of 64 bits', 'x', 'pass an int')
     """
+    signature = inspect.signature(function)
+    names = getattr(inspect.unwrap(function), "__globals__", {})
     for name, value in arguments.items():
         parameter = signature.parameters[name]
-        rules = _rules(parameter)
+        rules = _rules(parameter, names)
         several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
         if parameter.kind is inspect.Parameter.VAR_KEYWORD or not rules:
             continue

@@ -31,7 +31,7 @@ def sizes_of(shape: Any) -> Sizes:
     if isinstance(entries, int | Dim) or (isinstance(entries, Tensor) and not entries._rank):
         entries = [entries]
     if isinstance(entries, str | bytes | Mapping | Set) or not isinstance(entries, Iterable):
-        whole(entries, "a shape is whole numbers", "pass a tuple of ints")
+        entries = [whole(entries, "a shape is whole numbers", "pass a tuple of ints")]
     return [size_of(entry) for entry in entries]
 
 
@@ -51,7 +51,7 @@ def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pas
         ValueError: It has more bits.
 
     Example:
-        >>> whole(np.int64(3))
+        >>> whole(True + 2)
         3
     """
     try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from samegrad import _core
 from samegrad._choice import Choice
 from samegrad._dtypes import as_dtype
+from samegrad._location import warn
 from samegrad._nest import flatten, map_structure
 from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor, match
@@ -210,10 +210,9 @@ class GradientTape:
 
 def _warn_unless_floating(tensor: Tensor, method: str, what: str) -> None:
     if not as_dtype(tensor._dtype).is_floating:
-        warnings.warn(
+        warn(
             f"[GradientTape.{method}] only floats have gradients: got a {what} of {tensor._dtype}; "
-            "use samegrad.cast before.",
-            stacklevel=3,
+            "use samegrad.cast before."
         )
 
 

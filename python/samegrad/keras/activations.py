@@ -9,7 +9,7 @@ from samegrad import _core, nn
 from samegrad._boundary import guard as _guard
 from samegrad._examples import LOGITS
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.keras._registry import find
+from samegrad.keras._registry import find as _find
 
 _ops = _core.ops
 Activation = Callable[[Tensor], Tensor]
@@ -165,7 +165,7 @@ def get(identifier: Any) -> Activation:
     if identifier is None:
         return linear
     makers = {name: _maker(function) for name, function in _ACTIVATIONS.items()}
-    return find("activation", makers, identifier)
+    return _find("activation", makers, identifier)
 
 
 def serialize(activation: Activation) -> str | Activation:

@@ -8,7 +8,6 @@ loss has the same bits for any number of replicas.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from samegrad import _core
@@ -16,7 +15,7 @@ from samegrad._context import get_replica_context, get_strategy
 from samegrad._counts import counted, counts_of
 from samegrad._dtypes import as_dtype
 from samegrad._examples import as_examples, examples_axis
-from samegrad._location import user_line
+from samegrad._location import user_line, warn
 from samegrad._scaling_check import report
 from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
@@ -59,10 +58,9 @@ def compute_average_loss(
         _check_not_cross_replica(who, "or give global_batch_size")
     losses = _loss_tensor(who, per_example_loss)
     if losses._rank > 1:
-        warnings.warn(
+        warn(
             f"[{who}] the loss has {losses._rank} axes and is divided by the number of examples "
-            "only: average the inner axes first, or use compute_weighted_mean_loss.",
-            stacklevel=2,
+            "only: average the inner axes first, or use compute_weighted_mean_loss."
         )
     if sample_weight is not None:
         losses = losses * expand_weights(who, sample_weight, losses)

@@ -31,7 +31,7 @@ def is_public(name: str) -> bool:
 
 def fault_of(error: BaseException) -> str | None:
     """What is wrong with a refusal, or None."""
-    text = str(error)
+    text = re.sub(r"^\[Errno \d+\] ", "", str(error))
     if len(text) > MOST_LETTERS:
         return "too long"
     inner = next((part for part in INNER if part in text), None)
@@ -51,7 +51,7 @@ def fault_of(error: BaseException) -> str | None:
     return None
 
 
-VALUES = re.compile(r"got |\d|'[^']*'|: /\S+")
+VALUES = re.compile(r"got |\d|'[^']*'|: /\S+|cannot (read|write) \S+")
 # Refusals of a moment, not of an argument: no value is wrong.
 NOTHING_GIVEN = re.compile(
     r"call (it|the layer|the model|this)|define |compute the target|compile it|has no value yet|"

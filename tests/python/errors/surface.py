@@ -24,8 +24,8 @@ OPERATORS = (
     "__ror__", "__rpow__", "__rsub__", "__rtruediv__", "__rxor__", "__setitem__", "__str__",
     "__sub__", "__truediv__", "__xor__", "__array__", "__dlpack__", "__dlpack_device__",
 )  # fmt: skip
-# Their own commands: they ask for files of the network, or end the process.
-LEFT_OUT = ("load_data",)
+# It asks for files of the network; a field that holds a function.
+LEFT_OUT = ("load_data", "predict")
 
 
 def layer(name: str) -> Any:
@@ -81,6 +81,7 @@ def receivers() -> dict[type, Callable[[], Any]]:
         tf.config.PhysicalDevice: lambda: tf.config.list_physical_devices()[0],
         tf.config.LogicalDevice: lambda: tf.config.list_logical_devices()[0],
         tf.testing.Layout: lambda: tf.testing.layout([2, 3]),
+        tf.testing.Situation: lambda: tf.testing.Situation(tf.testing.layout([2, 3]), np.ones(5)),
         tf.testing.Mistake: lambda: tf.testing.CATALOGUE[0],
         tf.keras.initializers.Initializer: tf.keras.initializers.Zeros,
         type(tf.function(abs)): lambda: tf.function(lambda *a, **k: a),
@@ -127,7 +128,8 @@ LOOK: list[inspect.Parameter] = []  # a property: no call
 SPEC = [inspect.Parameter("spec", inspect.Parameter.POSITIONAL_ONLY, annotation="str")]
 # Python asks, without arguments.
 ASKED = (
-    "__abs__", "__bool__", "__dlpack_device__", "__enter__", "__float__", "__hash__", "__index__", "__int__",
+    "__abs__", "__bool__", "__dlpack_device__", "__enter__", "__float__", "__hash__",
+    "__index__", "__int__",
     "__invert__", "__iter__", "__len__", "__neg__", "__next__", "__repr__", "__str__",
 )  # fmt: skip
 # Members of an Enum are had by their values; the rest of its call makes new classes.
@@ -157,7 +159,7 @@ def methods(path: str, cls: type, made: dict[type, Callable[[], Any]]) -> list[T
         if name in OPERATORS or not name.startswith("_"):
             if issubclass(cls, enum.Enum) and name in OPERATORS:  # Python's
                 continue
-            if not is_defined_here(cls, name):
+            if name in LEFT_OUT or not is_defined_here(cls, name):
                 continue
             if isinstance(part, staticmethod | classmethod):
                 unbound = getattr(cls, name)

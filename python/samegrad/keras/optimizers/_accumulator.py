@@ -12,7 +12,7 @@ from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 from samegrad.keras.initializers import Zeros
-from samegrad.keras.optimizers._optimizer import Optimizer, check_on_replica, not_among
+from samegrad.keras.optimizers._optimizer import Optimizer, check_on_replica, not_among, pairs_of
 from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending
 
@@ -108,7 +108,7 @@ class GradientAccumulator:
                 no scalar.
         """
         check_on_replica("GradientAccumulator", "apply_gradients needs a replica's sums")
-        pairs = self.optimizer._connected(list(grads_and_vars))
+        pairs = self.optimizer._connected(pairs_of(grads_and_vars))
         self.build([variable for _, variable in pairs])
         number = convert_to_tensor(count)
         if number._rank:
