@@ -42,6 +42,7 @@ _CALL = re.compile(
 _TOO_BIG = re.compile("array is too big|Maximum allowed (size|dimension) exceeded")
 _INNER_NAMES = {"__init__": "the constructor", "<lambda>": "the function"}
 _MOST_LETTERS = 1000
+_OUTSIDE = "__samegrad_outside__"
 _WRAPPED = "__samegrad_boundary__"
 # Methods that Python calls, of which users meet mistakes.
 _SPECIAL = frozenset({
@@ -225,7 +226,10 @@ def guarded(name: str, thing: Any) -> Any:
     if isinstance(thing, type):
         _guard_class(thing)
     elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
-        made = _guarded(name, thing)
+        if hasattr(thing, _OUTSIDE):  # under another name
+            return getattr(thing, _OUTSIDE)
+        made = _guarded(name if thing.__name__.endswith("_") else thing.__name__, thing)
+        setattr(thing, _OUTSIDE, made)
         defined_in, own = vars(sys.modules[home]), made.__name__
         if defined_in.get(own) is thing:  # one function under one name
             defined_in[own] = made

@@ -123,29 +123,6 @@ def _with_logits(function: Callable[[Tensor], Tensor], x: TensorLike) -> Tensor:
     return result
 
 
-_ACTIVATIONS: dict[str, Activation] = {
-    "elu": elu,
-    "exponential": exponential,
-    "gelu": nn.gelu,
-    "hard_sigmoid": hard_sigmoid,
-    "leaky_relu": leaky_relu,
-    "linear": linear,
-    "relu": relu,
-    "selu": nn.selu,
-    "sigmoid": sigmoid,
-    "silu": nn.silu,
-    "softmax": softmax,
-    "softplus": nn.softplus,
-    "softsign": nn.softsign,
-    "swish": nn.silu,
-    "tanh": nn.tanh,
-}
-gelu, selu, silu, softplus, softsign, swish, tanh = (
-    _ACTIVATIONS[_name]
-    for _name in ("gelu", "selu", "silu", "softplus", "softsign", "swish", "tanh")
-)
-
-
 def get(identifier: Any) -> Activation:
     """The activation that an argument asks for.
 
@@ -186,3 +163,25 @@ def _maker(function: Activation) -> Callable[[], Activation]:
 
 
 _guard(__name__)
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "elu": elu,
+    "exponential": exponential,
+    "gelu": nn.gelu,
+    "hard_sigmoid": hard_sigmoid,
+    "leaky_relu": leaky_relu,
+    "linear": linear,
+    "relu": relu,
+    "selu": nn.selu,
+    "sigmoid": sigmoid,
+    "silu": nn.silu,
+    "softmax": softmax,
+    "softplus": nn.softplus,
+    "softsign": nn.softsign,
+    "swish": nn.silu,
+    "tanh": nn.tanh,
+}
+gelu, selu, silu, softplus, softsign, swish, tanh = (
+    _ACTIVATIONS[_name]
+    for _name in ("gelu", "selu", "silu", "softplus", "softsign", "swish", "tanh")
+)
