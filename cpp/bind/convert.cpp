@@ -95,7 +95,32 @@ Number number_from_python(const py::handle& value) {
   }
   return py::cast<double>(value);
 }
+
+const char* wanted(AttrKind kind) {
+  switch (kind) {
+    case AttrKind::kFlag:
+      return "True or False";
+    case AttrKind::kInteger:
+      return "a whole number of 64 bits";
+    case AttrKind::kNumber:
+      return "a number";
+    case AttrKind::kString:
+      return "a string";
+    case AttrKind::kDType:
+      return "the name of a dtype";
+    case AttrKind::kIntegers:
+      return "whole numbers of 64 bits";
+    case AttrKind::kGraph:
+      break;
+  }
+  return "left out";
+}
 }  // namespace
+
+std::string shown(const py::handle& value) {
+  static constinit Imported shown("samegrad._shown", "shown");
+  return py::cast<std::string>(shown.get()(value));
+}
 
 AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::handle& value) {
   try {
@@ -120,10 +145,11 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
       }
     }
   } catch (const py::cast_error&) {
-  } catch (const py::error_already_set&) {
+  } catch (const py::error_already_set& error) {
+    if (error.trace()) throw;  // Python code of the value's class has raised it
   }
-  fail(ErrorKind::kType, op.name, "attribute '", spec.name, "' (", spec.doc, ") got ",
-       std::string(py::repr(value)), ".");
+  fail(ErrorKind::kType, op.name, spec.name, " must be ", wanted(spec.kind), ": got ", shown(value),
+       "; it says: ", spec.doc);
 }
 
 py::object python_from_attr(const AttrValue& value) {

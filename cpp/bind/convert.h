@@ -38,6 +38,9 @@ pybind11::array numpy_from_array(const Array& array);
 pybind11::array numpy_view(const Array& array);
 pybind11::dtype numpy_dtype(DType dtype);
 
+// The value as a message shows it: short, whatever its class says of itself.
+std::string shown(const pybind11::handle& value);
+
 AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const pybind11::handle& value);
 pybind11::object python_from_attr(const AttrValue& value);
 

@@ -97,7 +97,7 @@ def signature(name: str, doc: str, *, method: bool) -> str:
 
 def operator(name: str, value: Any) -> Iterator[str]:
     """The lines of what the Python side gave the class."""
-    result = RESULTS.get(name, "Tensor")
+    result = "None" if name == "__init__" else RESULTS.get(name, "Tensor")
     if isinstance(value, property):
         yield "@property"
         yield f"def {name}(self) -> {result}: ..."

@@ -29,6 +29,7 @@ from samegrad._arrays import (
     where,
 )  # fmt: skip
 from samegrad._arrays import slice_ as slice
+from samegrad._boundary import guard
 from samegrad._context import init_scope
 from samegrad._control_flow import case, cond, switch_case, while_loop
 from samegrad._creation import eye, fill, linspace, ones, ones_like, zeros, zeros_like
@@ -119,3 +120,4 @@ __all__ = [  # packages are loaded by samegrad itself
 ]  # fmt: skip
 
 __getattr__ = getattr_of("samegrad")
+guard("samegrad._api")

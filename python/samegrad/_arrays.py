@@ -10,6 +10,7 @@ import numpy as np
 
 from samegrad import _core, _sizes
 from samegrad._dtypes import DTypeLike, as_dtype
+from samegrad._shown import shown
 from samegrad._tensor import (
     Dim,
     Tensor,
@@ -20,9 +21,10 @@ from samegrad._tensor import (
     pair,
     with_dims,
 )
-from samegrad.math._reductions import axes_of
+from samegrad.math._reductions import axes_of, axis_of
 
 _ops = _core.ops
+_MOST_EMPTY_PARTS = 1 << 20
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
@@ -196,7 +198,8 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0,
         [1.0, 2.0]
     """
     x = convert_to_tensor(value)
-    parts = split(x, int(x.shape[axis]) if num is None else num, axis)
+    axis = axis_of(x, axis)
+    parts = split(x, int(x.shape[axis]) if num is None else _sizes.whole(num), axis)
     return [_ops.squeeze(part, axes=[axis]) for part in parts]
 
 
@@ -212,11 +215,13 @@ def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int 
         [[1.0], [2.0, 3.0]]
     """
     x = convert_to_tensor(value)
-    axis = axis % x._rank if x._rank else axis
+    axis = axis_of(x, axis)
     total = dim_of(x, axis)
     sizes: list[Any]
     if isinstance(num_or_size_splits, int):
-        parts = num_or_size_splits
+        parts = _sizes.whole(num_or_size_splits)
+        if isinstance(total, int) and parts > max(total, _MOST_EMPTY_PARTS):
+            parts = 0  # they do not add up
         sizes = [total // parts] * parts if parts > 0 else []
     else:
         sizes = _sizes.sizes_of(num_or_size_splits)
@@ -289,15 +294,20 @@ def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None
     """
     if batch_dims:
         raise NotImplementedError(
-            f"[gather] batch_dims must be 0: got {batch_dims}; use reshape and one gather."
+            f"[gather] batch_dims must be 0: got {shown(batch_dims)}; use reshape and one gather."
         )
     return _ops.gather(convert_to_tensor(params), convert_to_tensor(indices), axis=axis)
 
 
 def _python_number(value: TensorLike) -> float:
     """The number as Python has it: whole numbers stay exact."""
-    number: float = convert_to_tensor(value).numpy().item() if isinstance(value, Tensor) else value
-    return number
+    if isinstance(value, int | float):
+        return value
+    number = convert_to_tensor(value)
+    if any(size != 1 for size in number._shape):
+        raise ValueError(f"[convert_to_tensor] one number is needed: got shape {number._shape}.")
+    plain: float = number._item()
+    return plain
 
 
 def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLike | None) -> str:
@@ -365,7 +375,7 @@ def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_valu
         array([0., 1., 0., 0.], dtype=float32)
     """
     if mode.upper() != "CONSTANT":
-        raise NotImplementedError(f"[pad] the mode is CONSTANT: got {mode!r}.")
+        raise NotImplementedError(f"[pad] the mode is CONSTANT: got {shown(mode)}.")
     x = convert_to_tensor(tensor)
     spans = paddings if isinstance(paddings, list | tuple) else convert_to_tensor(paddings).numpy()
     pairs = [_sizes.sizes_of(span) for span in spans]
@@ -422,7 +432,7 @@ def repeat(input: TensorLike, repeats: Any, axis: int | None = None,
         x, axis = _ops.reshape(x, shape=[-1]), 0
     count = _sizes.size_of(repeats)
     if isinstance(count, Dim):
-        axis = axis % x._rank
+        axis = axis_of(x, axis)
         return _copies(x, count, axis, axis + 1)
     return _ops.repeat(x, repeats=count, axis=axis)
 

@@ -181,6 +181,13 @@ def describe(value: Any) -> str:
     return "nothing" if value is UNBOUND else f"{value!r:.60}"
 
 
+def holds(who: str, value: Any) -> bool:
+    """Whether a value that is known is not zero."""
+    if isinstance(value, bool | int | float):
+        return bool(value)
+    return bool(as_predicate(who, value))
+
+
 def as_predicate(who: str, value: Any) -> Tensor:
     """One bool: whether the only element of a tensor is not zero.
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from samegrad import _context, _core
-from samegrad._carried import describe, same_structure
+from samegrad._carried import describe, holds, same_structure
 from samegrad._graph_flow import graph_branch, graph_loop
 from samegrad._nest import map_structure
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._user_code import converted
 from samegrad._values import TracedPerReplica
@@ -66,11 +67,11 @@ def cond(
     """
     for which, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
-            raise TypeError(f"[cond] {which} must be a function: got {function!r}.")
+            raise TypeError(f"[cond] {which} must be a function: got {shown(function)}.")
     assert true_fn is not None and false_fn is not None
     true_fn, false_fn = converted(true_fn), converted(false_fn)
     if not is_traced(pred):
-        return true_fn() if pred else false_fn()
+        return true_fn() if holds("cond", pred) else false_fn()
     (result,) = graph_branch(
         "cond", pred, lambda: (true_fn(),), lambda: (false_fn(),), ("the result",)
     )
@@ -121,7 +122,7 @@ def while_loop(
     """
     for which, function in (("cond", cond), ("body", body)):
         if not callable(function):
-            raise TypeError(f"[while_loop] {which} must be a function: got {function!r}.")
+            raise TypeError(f"[while_loop] {which} must be a function: got {shown(function)}.")
     cond, body = converted(cond), converted(body)
     variables = list(loop_vars) if isinstance(loop_vars, list | tuple) else [loop_vars]
     if not variables:
@@ -210,7 +211,7 @@ def case(
     """
     pairs = _pairs(pred_fn_pairs, "case")
     if default is not None and not callable(default):
-        raise TypeError(f"[case] default must be a function: got {default!r}.")
+        raise TypeError(f"[case] default must be a function: got {shown(default)}.")
     if exclusive:
         _check_exclusive([pred for pred, _ in pairs])
     if default is None:
@@ -224,7 +225,7 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Callable[[], Any]]]:
         raise ValueError(f"[{who}] at least one function is needed: got none.")
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not callable(pair[1]):
-            raise TypeError(f"[{who}] pairs end with a function: got {pair!r:.80}.")
+            raise TypeError(f"[{who}] pairs end with a function: got {shown(pair)}.")
     return pairs
 
 

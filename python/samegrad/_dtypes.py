@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from samegrad._shown import shown
+
 
 class DType:
     """The type of a tensor's elements.
@@ -62,8 +64,10 @@ class DType:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
             return self.name == other.name
+        if not isinstance(other, str | type | np.dtype):
+            return False
         try:
-            return self._numpy == np.dtype(other)  # type: ignore[call-overload, no-any-return]
+            return bool(self._numpy == np.dtype(other))
         except TypeError:
             return False
 
@@ -110,7 +114,7 @@ def as_dtype(value: DTypeLike) -> DType:
         name = str(value)
     if name not in _BY_NAME:
         raise TypeError(
-            f"[dtype] samegrad has {', '.join(_BY_NAME)}: got {value!r}; convert the data first, "
-            "e.g. array.astype('float32')."
+            f"[dtype] samegrad has {', '.join(_BY_NAME)}: got {shown(value)}; convert the data "
+            "first, e.g. array.astype('float32')."
         )
     return _BY_NAME[name]

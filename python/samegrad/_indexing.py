@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._sizes import iota
+from samegrad._sizes import iota, whole
 from samegrad._tensor import Dim, Tensor, convert_to_tensor, dim_of, dims_of, with_dims
 
+_INDEX = "an index is a whole number, a slice, ... or None"
+_BOUND = "the bounds and the step of a slice are whole numbers"
 _LAST = 2**63 - 1
 _FIRST = -(2**63)
 
@@ -88,6 +90,13 @@ def _positive(bound: Any, size: Any, default: Any) -> Any:
     return size + bound if isinstance(bound, int) and bound < 0 else bound
 
 
+def _bound(value: Any) -> int:
+    """A bound of a slice; beyond 64 bits it is as far away as the end, as in Python."""
+    if isinstance(value, int):
+        return min(max(value, _FIRST), _LAST)
+    return whole(value, _BOUND)
+
+
 def _part(tensor: Tensor, key: Any) -> Tensor:
     parts = list(key) if isinstance(key, tuple) else [key]
     given = sum(part is not None and part is not Ellipsis for part in parts)
@@ -109,14 +118,16 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
             position += 1
             continue
         if isinstance(part, slice):
-            step = 1 if part.step is None else int(part.step)
+            step = 1 if part.step is None else whole(part.step, _BOUND)
+            if step == 0:
+                raise ValueError("[Tensor] the step of a slice is not 0: got 0; leave it out.")
             default = (0, _LAST) if step > 0 else (_LAST, _FIRST)
-            begin.append(default[0] if part.start is None else int(part.start))
-            end.append(default[1] if part.stop is None else int(part.stop))
+            begin.append(default[0] if part.start is None else _bound(part.start))
+            end.append(default[1] if part.stop is None else _bound(part.stop))
             strides.append(step)
             position += 1
         else:
-            index = int(part)
+            index = whole(part, _INDEX, "see samegrad.gather for several")
             size = tensor._shape[axis]
             if size is not None and not -size <= index < size:
                 raise IndexError(

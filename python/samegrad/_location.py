@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 import numpy as np
 
@@ -26,3 +27,11 @@ def user_line() -> str:
             break
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the innermost line outside this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGES[0]):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

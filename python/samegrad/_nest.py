@@ -5,10 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from samegrad._shown import shown
+
 
 def is_nested(value: Any) -> bool:
     """Whether the value is a structure rather than a leaf."""
     return isinstance(value, list | tuple | Mapping) and not getattr(value, "_is_leaf", False)
+
+
+def sorted_keys(structure: Mapping[Any, Any]) -> list[Any]:
+    """The keys of a dict in their order.
+
+    Raises:
+        TypeError: They have none.
+    """
+    try:
+        return sorted(structure)
+    except TypeError as error:
+        raise TypeError(
+            f"[nest] the keys of a dict must have an order: got {shown(list(structure))}; use keys "
+            "of one type."
+        ) from error
 
 
 def flatten(structure: Any) -> list[Any]:
@@ -21,7 +38,7 @@ def flatten(structure: Any) -> list[Any]:
     if not is_nested(structure):
         return [structure]
     if isinstance(structure, Mapping):
-        parts = [structure[key] for key in sorted(structure)]
+        parts = [structure[key] for key in sorted_keys(structure)]
     else:
         parts = list(structure)
     return [leaf for part in parts for leaf in flatten(part)]
@@ -39,7 +56,7 @@ def map_structure(function: Callable[..., Any], structure: Any, *others: Any) ->
     if isinstance(structure, Mapping):
         done = {
             key: map_structure(function, structure[key], *(other[key] for other in others))
-            for key in sorted(structure)
+            for key in sorted_keys(structure)
         }
         return {key: done[key] for key in structure}
     parts = [map_structure(function, *group) for group in zip(structure, *others, strict=True)]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, pair
 from samegrad.math._reductions import axes_of
 
@@ -29,7 +30,7 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
         return _ops.reduce_sum(_ops.abs(x), axes=axes, keepdims=keepdims)
     if ord == np.inf:
         return _ops.reduce_max(_ops.abs(x), axes=axes, keepdims=keepdims)
-    raise ValueError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {ord!r}.")
+    raise ValueError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {shown(ord)}.")
 
 
 def clip_by_value(t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike,

@@ -47,7 +47,7 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
         return
     for tensor in tensors:
         text = text.replace(_PLACE, _shown(tensor, summarize), 1)
-    print(text, end="", file=output_stream or sys.stderr)
+    print(text, end="", file=sys.stderr if output_stream is None else output_stream)
 
 
 class _Raw(str):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from samegrad import _core
 from samegrad._counts import questions
+from samegrad._shown import shown
 from samegrad.errors import LossScalingError, LossScalingWarning
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def set_loss_scaling_check(mode: str) -> None:
     global _mode
     if mode not in _MODES:
         raise ValueError(
-            f"[set_loss_scaling_check] mode is one of {', '.join(map(repr, _MODES))}: got {mode!r}."
+            f"[set_loss_scaling_check] mode is one of {', '.join(map(repr, _MODES))}: got "
+            f"{shown(mode)}."
         )
     _mode = mode
 

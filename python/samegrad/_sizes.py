@@ -7,11 +7,13 @@ replica.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from samegrad import _core
-from samegrad._tensor import Dim, Tensor, code_of, dims_of
+from samegrad._shown import shown
+from samegrad._tensor import Dim, Tensor, code_of, dims_of, is_tensor
 
 _ops = _core.ops
 # Numbers and dims.
@@ -28,6 +30,8 @@ def sizes_of(shape: Any) -> Sizes:
     entries = shape if dims is None else dims
     if isinstance(entries, int | Dim) or (isinstance(entries, Tensor) and not entries._rank):
         entries = [entries]
+    if isinstance(entries, str | bytes | Mapping | Set) or not isinstance(entries, Iterable):
+        entries = [whole(entries, "a shape is whole numbers", "pass a tuple of ints")]
     return [size_of(entry) for entry in entries]
 
 
@@ -36,7 +40,31 @@ def size_of(entry: Any) -> Any:
     if isinstance(entry, Tensor):
         dims = dims_of(entry)
         entry = dims[0] if dims else entry
-    return entry if isinstance(entry, Dim) else int(entry)
+    return entry if isinstance(entry, Dim) else whole(entry)
+
+
+def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pass an int") -> int:
+    """The value as a whole number of 64 bits.
+
+    Raises:
+        TypeError: It is none.
+        ValueError: It has more bits.
+
+    Example:
+        >>> whole(True + 2)
+        3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        if is_tensor(value) and str(error).startswith("["):
+            raise
+        raise TypeError(
+            f"[shape] {rule}: got {type(value).__name__} {shown(value)}; {remedy}."
+        ) from error
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"[shape] {rule} of 64 bits: got {shown(number)}; {remedy}.")
+    return number
 
 
 def dim_in(sizes: Iterable[Any]) -> Dim | None:

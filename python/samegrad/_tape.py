@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import enum
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from samegrad import _core
+from samegrad._choice import Choice
 from samegrad._dtypes import as_dtype
+from samegrad._location import warn
 from samegrad._nest import flatten, map_structure
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor, match
 from samegrad._variable import Variable
 
 
-class UnconnectedGradients(enum.Enum):
+class UnconnectedGradients(Choice):
     """What a gradient is where target and source are not connected."""
 
     NONE = "none"
@@ -209,10 +210,9 @@ class GradientTape:
 
 def _warn_unless_floating(tensor: Tensor, method: str, what: str) -> None:
     if not as_dtype(tensor._dtype).is_floating:
-        warnings.warn(
+        warn(
             f"[GradientTape.{method}] only floats have gradients: got a {what} of {tensor._dtype}; "
-            "use samegrad.cast before.",
-            stacklevel=3,
+            "use samegrad.cast before."
         )
 
 
@@ -222,7 +222,7 @@ def _unconnected(given: Any) -> UnconnectedGradients:
     except ValueError:
         raise ValueError(
             "[GradientTape.gradient] unconnected_gradients must be UnconnectedGradients.NONE or "
-            f"ZERO: got {given!r}."
+            f"ZERO: got {shown(given)}."
         ) from None
 
 

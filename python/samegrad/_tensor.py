@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,9 +15,11 @@ from samegrad._counts import counts_of
 from samegrad._dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._dtypes import DType, DTypeLike, as_dtype
 from samegrad._reference import Reference
+from samegrad._shown import shown
 
 Tensor = _core.Tensor
 TensorLike: TypeAlias = Any
+Shape: TypeAlias = Iterable[Any]
 _ops = _core.ops
 
 
@@ -30,6 +32,9 @@ class TensorShape(tuple):  # type: ignore[type-arg]
     """
 
     __slots__ = ()
+
+    def __new__(cls, dims: Shape = ()) -> TensorShape:
+        return super().__new__(cls, dims)
 
     @property
     def rank(self) -> int:
@@ -53,7 +58,14 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         return product
 
     def __getitem__(self, key: Any) -> Any:
-        item = super().__getitem__(key)
+        try:
+            item = super().__getitem__(key)
+        except (IndexError, TypeError) as error:
+            kind = IndexError if isinstance(error, IndexError) else TypeError
+            raise kind(
+                f"[TensorShape] a place is a whole number in [{-len(self)}, {len(self)}), or a "
+                f"slice: got {shown(key)}."
+            ) from error
         return TensorShape(item) if isinstance(key, slice) else item
 
 
@@ -73,7 +85,7 @@ def _numbers(value: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except ValueError as error:
         raise ValueError(
-            f"[convert_to_tensor] the parts of a list must have one shape: got {value!r:.80} "
+            f"[convert_to_tensor] the parts of a list must have one shape: got {shown(value)} "
             f"({error}); pad the shorter ones."
         ) from error
     if array.dtype.kind not in "fiub":
@@ -319,7 +331,9 @@ def _truth(self: Tensor) -> bool:
 
 def _length(self: Tensor) -> int:
     if self._rank == 0:
-        raise TypeError("[Tensor] a tensor without axes has no length.")
+        raise TypeError(
+            f"[Tensor] a tensor without axes has no length, and is no list: got {_repr(self)[:80]}."
+        )
     return int(_shape(self)[0])
 
 
@@ -330,7 +344,9 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
 
 def _as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = self._numpy()
-    return array if dtype is None else array.astype(dtype)
+    if dtype is None:
+        return array
+    return array.astype(dtype.as_numpy_dtype if isinstance(dtype, DType) else dtype)
 
 
 def _getitem(self: Tensor, key: Any) -> Tensor:
@@ -362,9 +378,26 @@ def _reference(self: Tensor) -> Reference:
     return Reference(self)
 
 
+_make = Tensor.__init__
+
+
+def _init(
+    self: Tensor, array: Any, copy: bool = True, example_axis: int | None = None,
+    rows_per_example: int = 1,
+) -> None:  # fmt: skip
+    if not isinstance(array, np.ndarray):
+        raise TypeError(
+            f"[Tensor] an array is needed: got {type(array).__name__} {shown(array)}; make tensors "
+            "with samegrad.constant."
+        )
+    _make(self, array, copy, example_axis, rows_per_example)
+
+
 def _install() -> None:
     """Gives the engine's class its Python face."""
     cls: Any = Tensor
+    cls.__module__ = "samegrad"
+    cls.__init__ = _init
     for symbol, name in {
         "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div", "mod": "mod",
         "pow": "pow", "and": "logical_and", "or": "logical_or", "xor": "logical_xor",

@@ -14,6 +14,8 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from samegrad._boundary import guarded
+
 NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
@@ -271,7 +273,7 @@ def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[
 
     def missing(name: str) -> Any:
         if later and name in later:
-            value = getattr(importlib.import_module(later[name]), name)
+            value = guarded(name, getattr(importlib.import_module(later[name]), name))
             setattr(sys.modules[module], name, value)
             return value
         if has_submodule(module, name):

@@ -7,6 +7,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._core import Tensor
+from samegrad._shown import shown
 
 
 class PerReplica:
@@ -113,6 +114,12 @@ def check_parts(parts: Sequence[Tensor]) -> None:
     Raises:
         ValueError: They differ otherwise.
     """
+    other = next((part for part in parts if not isinstance(part, Tensor)), None)
+    if other is not None:
+        raise TypeError(
+            f"[PerReplica] the parts must be tensors to enter a step: got {type(other).__name__} "
+            f"{shown(other)}; use samegrad.constant(...)."
+        )
     axis = (parts[0]._example_axis or (-1,))[0]
     shapes = [tuple(part._shape) for part in parts]
     sizes = {tuple(n for i, n in enumerate(shape) if i != axis) for shape in shapes}

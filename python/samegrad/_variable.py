@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
 import numpy as np
 
 from samegrad import _context, _core
+from samegrad._choice import Choice
 from samegrad._dtypes import DType, DTypeLike, as_dtype
 from samegrad._reference import Reference
 from samegrad._scaling_check import note_use
@@ -16,7 +16,7 @@ from samegrad._tensor import Tensor, TensorShape, convert_to_tensor, match
 _ops = _core.ops
 
 
-class VariableSynchronization(enum.Enum):
+class VariableSynchronization(Choice):
     """When the copies of a variable are made equal."""
 
     AUTO = 0
@@ -25,7 +25,7 @@ class VariableSynchronization(enum.Enum):
     ON_READ = 3
 
 
-class VariableAggregation(enum.Enum):
+class VariableAggregation(Choice):
     """How what the replicas assign becomes one value."""
 
     NONE = 0
@@ -308,14 +308,21 @@ class Variable:
 
 
 def _forward(name: str) -> Any:
-    return lambda self, *others: getattr(Tensor, name)(self._as_tensor(), *others)
+    operation = getattr(Tensor, name)
+
+    def unary(self: Any) -> Any:
+        return operation(self._as_tensor())
+
+    def binary(self: Any, other: Any) -> Any:
+        return operation(self._as_tensor(), other)
+
+    return unary if name in _UNARY else binary
 
 
+_UNARY = ("__neg__", "__abs__", "__float__", "__int__", "__bool__", "__len__")
 for _name in (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv",
-    "mod", "rmod",
-    "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "eq", "ne", "float",
-    "int",
-    "bool", "getitem", "len",
+    "mod", "rmod", "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "eq",
+    "ne", "float", "int", "bool", "getitem", "len",
 ):  # fmt: skip
     setattr(Variable, f"__{_name}__", _forward(f"__{_name}__"))

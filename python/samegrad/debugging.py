@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samegrad import _core
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 
 
@@ -40,3 +41,4 @@ def disable_check_numerics() -> None:
 __all__ = ["disable_check_numerics", "enable_check_numerics"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

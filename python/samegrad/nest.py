@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from samegrad._boundary import guard
 from samegrad._nest import flatten, is_nested
 from samegrad._nest import map_structure as _map
 from samegrad._unknown import getattr_of
@@ -84,3 +85,4 @@ __all__ = [
 ]  # fmt: skip
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _context, _core, _sizes
+from samegrad._boundary import guard as _guard
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor
 
@@ -68,3 +69,6 @@ def uniform(shape: Any, minval: float = 0, maxval: float | None = None,
         return _draw("random_integers", shape, dtype, seed, low=int(minval), high=high)
     top = 1.0 if maxval is None else maxval
     return _draw("random_uniform", shape, dtype, seed) * (top - minval) + minval
+
+
+_guard(__name__)

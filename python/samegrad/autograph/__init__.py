@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _context
+from samegrad._boundary import guard
+from samegrad._shown import shown
 from samegrad._unknown import getattr_of
 from samegrad.autograph import experimental
 from samegrad.autograph._convert import convert
@@ -73,6 +75,8 @@ def to_code(
     """
     function: Any = getattr(entity, "__wrapped__", entity)
     function = getattr(function, "__func__", function)
+    if not hasattr(function, "__code__"):
+        raise ValueError(f"[to_code] a Python function is needed: got {shown(entity)}.")
     try:
         factory: Any = rewrite(function).body[0]
     except (NoSourceError, AttributeError) as error:
@@ -85,3 +89,4 @@ def to_code(
 __all__ = ["experimental", "to_code", "to_graph"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _context
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 
 
@@ -70,3 +71,4 @@ def set_loop_options(
 __all__ = ["do_not_convert", "set_loop_options"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

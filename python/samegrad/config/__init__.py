@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from samegrad._boundary import guard
 from samegrad._function import functions_run_eagerly, run_functions_eagerly
 from samegrad._scaling_check import get_loss_scaling_check, set_loss_scaling_check
 from samegrad._unknown import getattr_of
@@ -41,3 +42,4 @@ __all__ = [
 __getattr__ = getattr_of(
     __name__, {name: "samegrad.config._devices" for name in __all__ if name not in globals()}
 )
+guard(__name__)

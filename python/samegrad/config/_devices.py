@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from samegrad._shown import shown
+
 
 @dataclass(frozen=True)
 class _Device:
@@ -111,12 +113,14 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         ValueError: The CPU is left out.
     """
     listed = devices if isinstance(devices, Sequence) else [devices]
-    if device_type in (None, "CPU") and _CPU not in listed:
-        raise ValueError(f"[set_visible_devices] the CPU must stay visible: got {devices!r}.")
+    if device_type in (None, "CPU") and not any(
+        isinstance(device, PhysicalDevice) and device == _CPU for device in listed
+    ):
+        raise ValueError(f"[set_visible_devices] the CPU must stay visible: got {shown(devices)}.")
 
 
 def _check(who: str, device: PhysicalDevice) -> None:
-    if device != _CPU:
+    if not isinstance(device, PhysicalDevice) or device != _CPU:
         raise ValueError(
-            f"[{who}] the one device is list_physical_devices('CPU')[0]: got {device!r}."
+            f"[{who}] the one device is list_physical_devices('CPU')[0]: got {shown(device)}."
         )

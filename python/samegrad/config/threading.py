@@ -1,13 +1,19 @@
 """Threads of the engine; results never depend on their number."""
 
 from samegrad import _core
+from samegrad._boundary import guard as _guard
+from samegrad._sizes import whole
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
     """How many threads the engine uses; 0 stands for all cores."""
-    _core.set_thread_count(num_threads)
+    number = whole(num_threads, "a number of threads is a whole number")
+    _core.set_thread_count(min(max(number, -1), 2**31 - 1))  # the engine says what is wrong
 
 
 def get_intra_op_parallelism_threads() -> int:
     """How many threads the engine uses."""
     return int(_core.thread_count())
+
+
+_guard(__name__)

@@ -1,5 +1,6 @@
 """`tf.data`: datasets whose batches are gathered while a step runs."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.data import experimental
 from samegrad.data._dataset import (
@@ -17,3 +18,4 @@ __all__ = [
 ]  # fmt: skip
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -12,6 +12,7 @@ import numpy as np
 
 from samegrad._arrays import cast
 from samegrad._dtypes import DTypeLike, as_dtype
+from samegrad._sizes import whole
 from samegrad._tensor import Tensor, constant, convert_to_tensor
 from samegrad._tensor_spec import TensorSpec
 from samegrad.data import _function_nodes as functions
@@ -112,7 +113,12 @@ class Dataset(Ordering):
             >>> [int(n) for n in tf.data.Dataset.range(1, 8, 3)]
             [1, 4, 7]
         """
-        numbers = range(*(operator.index(arg) for arg in args))
+        if not 1 <= len(args) <= 3:
+            raise TypeError(
+                f"[Dataset.range] one to three whole numbers are needed: got {len(args)}; the "
+                "call is Dataset.range(start, stop, step)."
+            )
+        numbers = range(*(whole(arg, "the bounds are whole numbers") for arg in args))
         counted = Dataset(nodes.RangeNode(numbers.start, numbers.step, len(numbers)))
         wanted = as_dtype(output_type)
         return counted if wanted.name == "int64" else counted.map(lambda n: cast(n, wanted))

@@ -7,6 +7,7 @@ from typing import Any
 
 from samegrad._core import tracing
 from samegrad._data_use import note_read
+from samegrad._shown import shown
 from samegrad.data._cursor import Cursor, FeedCursor
 from samegrad.data._nodes import Node, Run
 from samegrad.data._random import mix, process_seed
@@ -97,7 +98,7 @@ class ResumableIterator(Iterator[Structure]):
         for name, value in values.items():
             if type(value) is not int or not 0 <= value < 2**63:
                 raise ValueError(
-                    f"{name} must be a whole number from 0 to 2^63-1: got {value!r:.40}"
+                    f"{name} must be a whole number from 0 to 2^63-1: got {shown(value)}"
                 )
         self._epoch = int(values.get("epoch", self._epoch))
         self._seed = int(values.get("seed", self._seed))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import enum
-
+from samegrad._boundary import guard
+from samegrad._choice import IntChoice
 from samegrad.data._nodes import INFINITE, UNKNOWN
 
 AUTOTUNE = -1
@@ -11,7 +11,7 @@ INFINITE_CARDINALITY = INFINITE
 UNKNOWN_CARDINALITY = UNKNOWN
 
 
-class AutoShardPolicy(enum.IntEnum):
+class AutoShardPolicy(IntChoice):
     """How TensorFlow deals out files between workers; accepted and not used.
 
     Example:
@@ -27,3 +27,5 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy"]
+
+guard(__name__)

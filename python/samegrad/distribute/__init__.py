@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from samegrad._boundary import guard
 from samegrad._context import (
     get_replica_context,
     get_strategy,
@@ -71,3 +72,4 @@ __getattr__ = getattr_of(
         "RunOptions": _OPTIONS,
     },
 )
+guard(__name__)

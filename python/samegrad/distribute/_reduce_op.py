@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import enum
+from samegrad._choice import Choice
+from samegrad._shown import shown
 
 
-class ReduceOp(enum.Enum):
+class ReduceOp(Choice):
     """The reductions over replicas."""
 
     SUM = "SUM"
@@ -20,5 +21,5 @@ def reduce_name(op: ReduceOp | str) -> str:
     """
     name = op.value if isinstance(op, ReduceOp) else str(op)
     if name.upper() not in ReduceOp.__members__:
-        raise ValueError(f"[reduce] the reductions are SUM and MEAN: got {op!r}.")
+        raise ValueError(f"[reduce] the reductions are SUM and MEAN: got {shown(op)}.")
     return name.lower()

@@ -13,6 +13,7 @@ from samegrad._counts import counted, questions
 from samegrad._location import user_line
 from samegrad._nest import map_structure
 from samegrad._scaling_check import report
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._trace import TracedProgram, one_call, trace_and_run
 from samegrad._user_code import converted
@@ -140,6 +141,8 @@ class Strategy(abc.ABC):
             RuntimeError: It is one of another number of replicas.
         """
         trace = _core.current_trace()
+        if trace is None:
+            raise RuntimeError("[join_trace] call it while a function is traced: got no trace.")
         if trace.replicas == 1:
             trace.replicas = self.num_replicas_in_sync
         elif trace.replicas != self.num_replicas_in_sync:
@@ -203,7 +206,9 @@ class Strategy(abc.ABC):
             return total
         if op == "mean" and getattr(value, "share", False):
             report([("share_then_mean", user_line())])
-        parts_of = value if parts else PerReplica((value,) * self.num_replicas_in_sync)
+        parts_of = (
+            value if parts else PerReplica((convert_to_tensor(value),) * self.num_replicas_in_sync)
+        )
         reduced: Tensor = trace_and_run(
             lambda v: self._reduce_one(op, v, axis), (parts_of,), {}, self.num_replicas_in_sync
         )
@@ -309,7 +314,7 @@ def check_device(who: str, name: str) -> int:
     parts = _DEVICE.fullmatch(str(name))
     if parts is None or parts["kind"].upper() != "CPU":
         raise ValueError(
-            f"[{who}] devices are logical CPUs such as 'CPU:0': got {name!r}; or say how many "
+            f"[{who}] devices are logical CPUs such as 'CPU:0': got {shown(name)}; or say how many "
             "replicas: MirroredStrategy(replicas=8)."
         )
     return int(parts["number"])
@@ -366,7 +371,9 @@ class MirroredStrategy(Strategy):
                 f"replicas={count}; larger batches need no more replicas."
             )
         if split not in ("chunks", "balanced"):
-            raise ValueError(f"[MirroredStrategy] split is 'chunks' or 'balanced': got {split!r}.")
+            raise ValueError(
+                f"[MirroredStrategy] split is 'chunks' or 'balanced': got {shown(split)}."
+            )
         if devices is not None:
             _check_devices(devices)
         self._replicas = counted(count, replicas=1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from samegrad._boundary import guard
+from samegrad._shown import shown
 from samegrad._unknown import getattr_of
 
 
@@ -24,7 +26,7 @@ class TPUClusterResolver:
 
     def __init__(self, tpu: str | None = None, *more: Any, **named: Any) -> None:
         raise ValueError(
-            f"[TPUClusterResolver] there is no TPU here: got {tpu!r}; use "
+            f"[TPUClusterResolver] there is no TPU here: got {shown(tpu)}; use "
             "samegrad.distribute.MirroredStrategy(replicas=8)."
         )
 
@@ -32,3 +34,4 @@ class TPUClusterResolver:
 __all__ = ["TPUClusterResolver"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -1,5 +1,6 @@
 """Names that tf.distribute.experimental has."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.distribute._options import CommunicationOptions
 
@@ -8,3 +9,4 @@ __all__ = [
 ]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -1,5 +1,6 @@
 """Layers, models, losses, metrics and optimizers, under the names of tf.keras."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.keras import (
     activations,
@@ -37,3 +38,4 @@ __all__ = [
 ]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

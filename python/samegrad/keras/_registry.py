@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from samegrad._shown import shown
+
 T = TypeVar("T")
 
 
@@ -34,14 +36,14 @@ def find(kind: str, names: Mapping[str, Callable[..., T]], identifier: object) -
     if callable(made):
         return made  # type: ignore[no-any-return]
     raise ValueError(
-        f"[{kind}] a name, a configuration or a function is needed: got {identifier!r}; names are "
-        f"{', '.join(sorted(names))}."
+        f"[{kind}] a name, a configuration or a function is needed: got {shown(identifier)}; names "
+        f"are {', '.join(sorted(names))}."
     )
 
 
 def _named(kind: str, names: Mapping[str, Callable[..., T]], name: str) -> Callable[..., T]:
     if name not in names:
         raise ValueError(
-            f"[{kind}] no such name: got {name!r}; there are {', '.join(sorted(names))}."
+            f"[{kind}] no such name: got {shown(name)}; there are {', '.join(sorted(names))}."
         )
     return names[name]

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core, nn
+from samegrad._boundary import guard as _guard
 from samegrad._examples import LOGITS
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.keras._registry import find
+from samegrad.keras._registry import find as _find
 
 _ops = _core.ops
 Activation = Callable[[Tensor], Tensor]
@@ -122,6 +123,47 @@ def _with_logits(function: Callable[[Tensor], Tensor], x: TensorLike) -> Tensor:
     return result
 
 
+def get(identifier: Any) -> Activation:
+    """The activation that an argument asks for.
+
+    Args:
+        identifier: A name, a function, or None for `linear`.
+
+    Returns:
+        The function.
+
+    Raises:
+        ValueError: There is no such name.
+
+    Example:
+        >>> get("relu") is relu
+        True
+    """
+    if identifier is None:
+        return linear
+    makers = {name: _maker(function) for name, function in _ACTIVATIONS.items()}
+    return _find("activation", makers, identifier)
+
+
+def serialize(activation: Activation) -> str | Activation:
+    """The name of an activation; a function without one stays itself.
+
+    Example:
+        >>> serialize(relu)
+        'relu'
+    """
+    for name, function in _ACTIVATIONS.items():
+        if function is activation:
+            return name
+    return activation
+
+
+def _maker(function: Activation) -> Callable[[], Activation]:
+    return lambda: function
+
+
+_guard(__name__)
+
 _ACTIVATIONS: dict[str, Activation] = {
     "elu": elu,
     "exponential": exponential,
@@ -143,42 +185,3 @@ gelu, selu, silu, softplus, softsign, swish, tanh = (
     _ACTIVATIONS[_name]
     for _name in ("gelu", "selu", "silu", "softplus", "softsign", "swish", "tanh")
 )
-
-
-def get(identifier: Any) -> Activation:
-    """The activation that an argument asks for.
-
-    Args:
-        identifier: A name, a function, or None for `linear`.
-
-    Returns:
-        The function.
-
-    Raises:
-        ValueError: There is no such name.
-
-    Example:
-        >>> get("relu") is relu
-        True
-    """
-    if identifier is None:
-        return linear
-    makers = {name: _maker(function) for name, function in _ACTIVATIONS.items()}
-    return find("activation", makers, identifier)
-
-
-def serialize(activation: Activation) -> str | Activation:
-    """The name of an activation; a function without one stays itself.
-
-    Example:
-        >>> serialize(relu)
-        'relu'
-    """
-    for name, function in _ACTIVATIONS.items():
-        if function is activation:
-            return name
-    return activation
-
-
-def _maker(function: Activation) -> Callable[[], Activation]:
-    return lambda: function

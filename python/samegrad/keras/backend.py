@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from samegrad._boundary import guard as _guard
 from samegrad._dtypes import as_dtype
+from samegrad._shown import shown
 from samegrad.keras import _names
 
 
@@ -35,7 +37,7 @@ def set_floatx(value: str) -> None:
     """
     dtype = as_dtype(value)
     if not dtype.is_floating:
-        raise ValueError(f"[set_floatx] the type must be float32 or float64: got {value!r}.")
+        raise ValueError(f"[set_floatx] the type must be float32 or float64: got {shown(value)}.")
     _Settings.floatx = dtype.name
 
 
@@ -70,3 +72,6 @@ def clear_session() -> None:
         >>> clear_session()
     """
     _names.reset()
+
+
+_guard(__name__)

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._boundary import guard as _guard
 from samegrad._context import init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
+from samegrad._shown import shown
+from samegrad._sizes import sizes_of
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad.keras._registry import find
 from samegrad.keras.backend import floatx
@@ -220,8 +223,8 @@ class VarianceScaling(Initializer):
         if not scale > 0 or mode not in self._MODES or distribution not in self._DISTRIBUTIONS:
             raise ValueError(
                 f"[VarianceScaling] scale must be positive, mode one of {self._MODES} and "
-                f"distribution one of {self._DISTRIBUTIONS}: got {scale}, {mode!r} and "
-                f"{distribution!r}."
+                f"distribution one of {self._DISTRIBUTIONS}: got {shown(scale)}, {shown(mode)} "
+                f"and {shown(distribution)}."
             )
         self.scale, self.mode, self.distribution, self.seed = scale, mode, distribution, seed
 
@@ -322,6 +325,7 @@ def compute_fans(shape: Shape) -> tuple[float, float]:
         >>> compute_fans((3, 3, 16, 32))
         (144, 288)
     """
+    shape = sizes_of(shape)
     if len(shape) < 2:
         size = float(shape[0]) if shape else 1.0
         return size, size
@@ -405,3 +409,6 @@ def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) ->
             return drawn
     finally:
         _core.pop_random_state()
+
+
+_guard(__name__)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core
+from samegrad._boundary import guard as _guard
 from samegrad._tensor import Tensor
 from samegrad.keras._registry import find
 
@@ -159,3 +160,6 @@ def _factor(name: str, value: float) -> float:
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"[regularizer] {name} must be a number of at least 0: got {value}.")
     return number
+
+
+_guard(__name__)

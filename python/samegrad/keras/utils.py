@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from samegrad._boundary import guard as _guard
+
 
 def set_random_seed(seed: int) -> None:
     """Seeds Python's, NumPy's and samegrad's random numbers.
@@ -21,8 +23,12 @@ def set_random_seed(seed: int) -> None:
     Example:
         >>> set_random_seed(7)
     """
+    from samegrad._sizes import whole
     from samegrad.random import set_seed
 
+    seed = whole(seed, "a seed is a whole number")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"[set_random_seed] a seed is from 0 to 2**32 - 1: got {seed}.")
     np.random.seed(seed)
     random.seed(seed)
     set_seed(seed)
@@ -59,3 +65,6 @@ def to_categorical(
             f"{labels.max()}; give a larger num_classes."
         )
     return np.eye(classes, dtype=dtype)[labels]
+
+
+_guard(__name__)

@@ -5,6 +5,7 @@ dtype of the tensor it meets. All are differentiable to any order unless they re
 numbers.
 """
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.math._binary import (
     add,
@@ -100,3 +101,4 @@ __all__ = [
 ]  # fmt: skip
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -1,5 +1,6 @@
 """Functions of neural networks: activations, convolutions, cross-entropies, loss scaling."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.math import sigmoid, softplus, tanh
 from samegrad.nn._activations import (
@@ -61,3 +62,4 @@ __all__ = [
 ]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samegrad import _core
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
 from samegrad.nn._window import (
     Padding,
@@ -48,7 +49,7 @@ def conv2d(
     who = "conv2d"
     check_channels_last(who, data_format)
     if dilations is not None and rows_and_columns(who, "dilations", dilations) != (1, 1):
-        raise ValueError(f"[{who}] dilations must be 1: got {dilations!r}.")
+        raise ValueError(f"[{who}] dilations must be 1: got {shown(dilations)}.")
     x = images_of(who, input)
     kernel = match(filters, x)
     if kernel._rank != 4:

@@ -8,7 +8,6 @@ loss has the same bits for any number of replicas.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from samegrad import _core
@@ -16,8 +15,9 @@ from samegrad._context import get_replica_context, get_strategy
 from samegrad._counts import counted, counts_of
 from samegrad._dtypes import as_dtype
 from samegrad._examples import as_examples, examples_axis
-from samegrad._location import user_line
+from samegrad._location import user_line, warn
 from samegrad._scaling_check import report
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
 
 _ops = _core.ops
@@ -58,10 +58,9 @@ def compute_average_loss(
         _check_not_cross_replica(who, "or give global_batch_size")
     losses = _loss_tensor(who, per_example_loss)
     if losses._rank > 1:
-        warnings.warn(
+        warn(
             f"[{who}] the loss has {losses._rank} axes and is divided by the number of examples "
-            "only: average the inner axes first, or use compute_weighted_mean_loss.",
-            stacklevel=2,
+            "only: average the inner axes first, or use compute_weighted_mean_loss."
         )
     if sample_weight is not None:
         losses = losses * expand_weights(who, sample_weight, losses)
@@ -215,11 +214,13 @@ def _inverse_batch_size(who: str, size: int | Tensor, losses: Tensor) -> Tensor 
     if is_tensor(size):
         return _inverse_tensor(who, convert_to_tensor(size), losses)
     if isinstance(size, list | tuple) or getattr(size, "ndim", 0) > 0:
-        raise ValueError(f"[{who}] global_batch_size must be one number: got {size!r}.")
+        raise ValueError(f"[{who}] global_batch_size must be one number: got {shown(size)}.")
     try:
         number = size.__index__()
     except AttributeError:
-        raise TypeError(f"[{who}] global_batch_size must be an integer: got {size!r}.") from None
+        raise TypeError(
+            f"[{who}] global_batch_size must be an integer: got {shown(size)}."
+        ) from None
     counts_of(size)  # it has arrived
     if number < 0:
         raise ValueError(f"[{who}] global_batch_size must not be negative: got {number}.")

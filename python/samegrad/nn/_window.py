@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from samegrad._shown import shown
+
 Sizes: TypeAlias = "int | Sequence[int]"
 Padding: TypeAlias = "str | Sequence[Sequence[int]]"
 
@@ -26,7 +28,8 @@ def rows_and_columns(who: str, name: str, value: Sizes) -> tuple[int, int]:
         sizes *= 2
     if len(sizes) != 2 or any(not isinstance(size, int) or size < 1 for size in sizes):
         raise ValueError(
-            f"[{who}] {name} must be one or two positive integers (rows, columns): got {value!r}."
+            f"[{who}] {name} must be one or two positive integers (rows, columns): got "
+            f"{shown(value)}."
         )
     return sizes[0], sizes[1]
 
@@ -79,7 +82,7 @@ def window_padding(
         return _explicit_padding(who, padding)
     kind = padding.lower()
     if kind not in ("valid", "same"):
-        raise ValueError(f"[{who}] padding must be 'valid' or 'same': got {padding!r}.")
+        raise ValueError(f"[{who}] padding must be 'valid' or 'same': got {shown(padding)}.")
     if kind == "valid":
         if any(w > s for w, s in zip(window, sizes, strict=True)):
             raise ValueError(
@@ -104,6 +107,6 @@ def _explicit_padding(who: str, padding: Sequence[Sequence[int]]) -> tuple[int, 
     ):
         raise ValueError(
             f"[{who}] explicit padding must be [[0, 0], [top, bottom], [left, right], [0, 0]]: "
-            f"got {padding!r}."
+            f"got {shown(padding)}."
         )
     return (*pads[1], *pads[2])  # type: ignore[return-value]

@@ -8,6 +8,7 @@
 Needs NumPy only: neither the engine nor a framework is imported.
 """
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.testing._batches import StepError
 from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
@@ -32,3 +33,4 @@ __all__ = [
 ]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

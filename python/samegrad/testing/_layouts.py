@@ -60,6 +60,9 @@ def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
     return Layout(tuple(parts))
 
 
+_MOST_REPLICAS = 1 << 16
+
+
 def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
     """Sizes that differ from each other as far as the examples allow, in a turned order.
 
@@ -67,6 +70,11 @@ def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
         >>> uneven_sizes(10, 3), uneven_sizes(10, 3, turn=1)
         ([2, 3, 5], [3, 5, 2])
     """
+    if examples < 0 or not 1 <= replicas <= _MOST_REPLICAS:
+        raise ValueError(
+            f"[uneven_sizes] examples must be at least 0 and replicas from 1 to {_MOST_REPLICAS}: "
+            f"got {examples} and {replicas}."
+        )
     weights = np.array([2, 3, 5, 7, 11, 13, 17, 19][:replicas], dtype=float)
     if replicas > len(weights):
         weights = 2.0 + np.arange(replicas)

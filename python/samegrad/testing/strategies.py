@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from samegrad._boundary import guard
 from samegrad.testing._batches import rows_of, take
 from samegrad.testing._layouts import layout
 
@@ -62,3 +63,5 @@ def masks(examples: int, length: int) -> st.SearchStrategy[np.ndarray[Any, Any]]
 
 
 __all__ = ["masks", "share_sizes", "splits"]
+
+guard(__name__)

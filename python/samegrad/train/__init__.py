@@ -1,5 +1,6 @@
 """Checkpoints: saving and restoring the state of a training."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.train import _process_state as _process_state
 from samegrad.train._state_file import latest_checkpoint
@@ -10,3 +11,4 @@ from samegrad.train.checkpoint_manager import CheckpointManager
 __all__ = ["Checkpoint", "CheckpointManager", "CorruptCheckpointError", "latest_checkpoint"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

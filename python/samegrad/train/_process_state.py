@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 from samegrad import _core
+from samegrad._location import warn
 from samegrad.train._storage import Json
 from samegrad.train.checkpoint import register_provider
 
@@ -27,22 +27,20 @@ def _check_isa(written: str) -> None:
     if written == _core.isa():
         return
     variant = written.removeprefix("x86-64-")
-    warnings.warn(
+    warn(
         f"[checkpoint] it was written with the kernels for {written}: got {_core.isa()} here, so "
         "further steps agree with those of that machine within rounding, not to the bit; set "
-        f"SAMEGRAD_ISA={variant} before the first step to have the same kernels.",
-        stacklevel=4,
+        f"SAMEGRAD_ISA={variant} before the first step to have the same kernels."
     )
 
 
 def _check_order(written: int) -> None:
     if int(written) == _core.order_of_addition():
         return
-    warnings.warn(
+    warn(
         f"[checkpoint] it was written under order of addition {written}: got "
         f"{_core.order_of_addition()} here, so further steps agree with those of that version "
-        "within rounding, not to the bit; install it to have the same bits.",
-        stacklevel=4,
+        "within rounding, not to the bit; install it to have the same bits."
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from samegrad import _core
+from samegrad._shown import shown
 from samegrad.train import _state_file, _storage
 from samegrad.train._storage import Json, corrupt
 from samegrad.train._trackable import (
@@ -94,8 +95,8 @@ class Checkpoint:
     def __setattr__(self, name: str, item: Any) -> None:
         if hasattr(type(self), name):
             raise ValueError(
-                f"[checkpoint] names must not hide what a Checkpoint offers: got {name!r}. Choose "
-                "another name."
+                f"[checkpoint] names must not hide what a Checkpoint offers: got {shown(name)}. "
+                "Choose another name."
             )
         collect(_Named({name: item}))  # refuses now what could not be saved later
         self._objects[name] = item
@@ -247,7 +248,7 @@ class Checkpoint:
         for name, value in values.items():
             if name == "save_counter":
                 if type(value) is not int or value < 0:
-                    raise ValueError(f"it must be a count of saves: got {value!r:.40}")
+                    raise ValueError(f"it must be a count of saves: got {shown(value)}")
                 object.__setattr__(self, "_save_count", value)
             else:
                 self._objects[name] = value

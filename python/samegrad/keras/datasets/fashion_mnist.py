@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from samegrad._boundary import guard
 from samegrad.keras.datasets import _locate
 from samegrad.keras.datasets._idx import IdxFile
 
@@ -87,3 +88,6 @@ def load_data(path: str | os.PathLike[str] | None = None) -> _locate.Arrays:
         'Ankle boot'
     """
     return _locate.load(_DATASET, path)
+
+
+guard(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from samegrad._boundary import guard
 from samegrad.keras.datasets import _locate
 from samegrad.keras.datasets._idx import IdxFile
 
@@ -68,3 +69,6 @@ def load_data(path: str | os.PathLike[str] | None = None) -> _locate.Arrays:
         (60000, 28, 28)
     """
     return _locate.load(_DATASET, path)
+
+
+guard(__name__)

@@ -1,5 +1,6 @@
 """Layers: functions with weights."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.keras.layers._activations import ELU, Activation, LeakyReLU, ReLU, Softmax
 from samegrad.keras.layers._convolution import Conv2D
@@ -49,3 +50,4 @@ __all__ = [
 ]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import nn
+from samegrad._shown import shown
 from samegrad._tensor import Tensor
 from samegrad.keras.layers._affine import AffineLayer, positive
 from samegrad.nn._window import Sizes, check_channels_last, rows_and_columns
@@ -113,5 +114,5 @@ def check_padding(who: str, padding: str) -> str:
         'same'
     """
     if str(padding).lower() not in ("valid", "same"):
-        raise ValueError(f"[{who}] padding must be 'valid' or 'same': got {padding!r}.")
+        raise ValueError(f"[{who}] padding must be 'valid' or 'same': got {shown(padding)}.")
     return str(padding).lower()

@@ -1,5 +1,6 @@
 """Losses: one value per example, and what is made of them."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.keras.losses._functions import (
     binary_crossentropy,
@@ -41,3 +42,4 @@ __all__ = [
 ]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 from samegrad import _core, nn
 from samegrad._dtypes import as_dtype
 from samegrad._examples import LOGITS, examples_axis
+from samegrad._location import warn
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.keras.backend import epsilon
 
@@ -75,6 +74,10 @@ def sparse_categorical_crossentropy(
     who = "sparse_categorical_crossentropy"
     guess = _floats(convert_to_tensor(y_pred))
     labels = convert_to_tensor(y_true)
+    if guess._rank == 0:
+        raise ValueError(
+            "[sparse_categorical_crossentropy] predictions need an axis of classes: got shape ()."
+        )
     if labels._rank == guess._rank and labels._shape[-1] == 1:
         labels = _ops.squeeze(labels, axes=(-1,))
     if not as_dtype(labels._dtype).is_integer:
@@ -206,10 +209,9 @@ def _logits_of(who: str, given: TensorLike, guess: Tensor, from_logits: bool) ->
     behind = getattr(given, LOGITS, None)
     if behind is not None:
         if from_logits:
-            warnings.warn(
+            warn(
                 f"[{who}] from_logits=True, but the predictions come from a softmax or sigmoid: "
-                "its logits are used; leave out one of the two.",
-                stacklevel=3,
+                "its logits are used; leave out one of the two."
             )
         return behind  # type: ignore[no-any-return]
     return guess if from_logits else None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from samegrad import _core
+from samegrad._choice import TextChoice
 from samegrad._context import has_strategy, in_cross_replica_context
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike
 from samegrad.nn._loss_scaling import expand_weights, inverse_count
 
 _ops = _core.ops
 
 
-class Reduction(str, Enum):
+class Reduction(TextChoice):
     """What a loss object makes of the values of the examples.
 
     Attributes:
@@ -50,7 +50,7 @@ def as_reduction(who: str, value: Reduction | str) -> Reduction:
         return Reduction(value.lower() if isinstance(value, str) else value)
     except ValueError:
         names = ", ".join(repr(reduction.value) for reduction in Reduction)
-        raise ValueError(f"[{who}] reduction must be one of {names}: got {value!r}.") from None
+        raise ValueError(f"[{who}] reduction must be one of {names}: got {shown(value)}.") from None
 
 
 def reduce_losses(

@@ -1,5 +1,6 @@
 """Metrics: figures collected over many batches."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.keras.metrics._functions import (
     accuracy,
@@ -39,3 +40,4 @@ __all__ = [
 ]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -61,6 +61,10 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tenso
         array([1.], dtype=float32)
     """
     truth, guess = convert_to_tensor(y_true), convert_to_tensor(y_pred)
+    if guess._rank == 0:
+        raise ValueError(
+            "[sparse_categorical_accuracy] predictions need an axis of classes: got shape ()."
+        )
     if truth._rank == guess._rank and truth._shape[-1] == 1:
         truth = _ops.squeeze(truth, axes=(-1,))
     return _hits(truth, _ops.arg_max(guess, axis=-1))

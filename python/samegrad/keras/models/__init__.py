@@ -1,5 +1,6 @@
 """Models: layers made of layers."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.keras.models._model import Model
 from samegrad.keras.models._sequential import Sequential
@@ -7,3 +8,4 @@ from samegrad.keras.models._sequential import Sequential
 __all__ = ["Model", "Sequential"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -86,7 +87,7 @@ class Model(Layer):
         self.built = True
 
     def _ensure_built(self, inputs: Any) -> None:
-        if type(self).build in _DEFAULT_BUILDS:
+        if inspect.unwrap(type(self).build) in _DEFAULT_BUILDS:
             self.built = True  # the inner layers build themselves
             return
         super()._ensure_built(inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from samegrad._shown import shown
 from samegrad._variable import Variable
 from samegrad.keras.layers._calls import placeholder, shape_of
 from samegrad.keras.layers._input import InputLayer
@@ -56,8 +57,8 @@ class Sequential(Model):
         """
         if not isinstance(layer, Layer):
             raise TypeError(
-                f"[{self.name}] elements must be layers: got {type(layer).__name__} {layer!r}; "
-                "wrap a function in samegrad.keras.layers.Lambda."
+                f"[{self.name}] elements must be layers: got {type(layer).__name__} {shown(layer)}"
+                "; wrap a function in samegrad.keras.layers.Lambda."
             )
         first = not self._layers
         if first and layer._batch_input_shape is not None:

@@ -1,5 +1,6 @@
 """Optimizers: how gradients change variables."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.keras.optimizers import schedules
 from samegrad.keras.optimizers._accumulator import GradientAccumulator
@@ -11,3 +12,4 @@ from samegrad.keras.optimizers._sgd import SGD
 __all__ = ["SGD", "Adam", "GradientAccumulator", "LossScaleOptimizer", "Optimizer", "schedules"]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)

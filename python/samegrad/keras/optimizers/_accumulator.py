@@ -8,10 +8,11 @@ from typing import Any
 from samegrad import _core
 from samegrad._context import init_scope
 from samegrad._control_flow import cond
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
 from samegrad.keras.initializers import Zeros
-from samegrad.keras.optimizers._optimizer import Optimizer, check_on_replica, not_among
+from samegrad.keras.optimizers._optimizer import Optimizer, check_on_replica, not_among, pairs_of
 from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending
 
@@ -52,7 +53,7 @@ class GradientAccumulator:
     def __init__(self, optimizer: Optimizer, steps: int) -> None:
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise ValueError(
-                f"[GradientAccumulator] steps must be a whole number above 0: got {steps!r}."
+                f"[GradientAccumulator] steps must be a whole number above 0: got {shown(steps)}."
             )
         self.optimizer = optimizer
         self.steps = steps
@@ -107,7 +108,7 @@ class GradientAccumulator:
                 no scalar.
         """
         check_on_replica("GradientAccumulator", "apply_gradients needs a replica's sums")
-        pairs = self.optimizer._connected(list(grads_and_vars))
+        pairs = self.optimizer._connected(pairs_of(grads_and_vars))
         self.build([variable for _, variable in pairs])
         number = convert_to_tensor(count)
         if number._rank:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad._context import init_scope
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor, is_tensor
 from samegrad._user_code import converted
 from samegrad._variable import Variable
@@ -93,6 +94,6 @@ def _number(value: Any) -> float:
         number = math.nan
     if not math.isfinite(number) or number < 0:
         raise ValueError(
-            f"[Optimizer] learning_rate must be a number of at least 0: got {value!r}."
+            f"[Optimizer] learning_rate must be a number of at least 0: got {shown(value)}."
         )
     return number

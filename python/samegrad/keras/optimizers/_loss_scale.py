@@ -11,6 +11,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._context import get_replica_context, init_scope
 from samegrad._nest import flatten
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad._variable import Variable
 from samegrad.keras._registry import find
@@ -279,7 +280,7 @@ def _checked_inner(inner: object) -> Optimizer:
     if not isinstance(inner, Optimizer) or isinstance(inner, LossScaleOptimizer):
         raise TypeError(
             "[LossScaleOptimizer] inner_optimizer must be an optimizer that does not scale losses "
-            f"itself: got {inner!r}; give e.g. samegrad.keras.optimizers.Adam()."
+            f"itself: got {shown(inner)}; give e.g. samegrad.keras.optimizers.Adam()."
         )
     return inner
 
@@ -287,8 +288,8 @@ def _checked_inner(inner: object) -> Optimizer:
 def _is_true(dynamic: object) -> bool:
     if not isinstance(dynamic, bool | np.bool_):
         raise TypeError(
-            f"[LossScaleOptimizer] dynamic must be True or False: got {dynamic!r}; for a fixed "
-            "scale give dynamic=False, initial_scale=1024."
+            f"[LossScaleOptimizer] dynamic must be True or False: got {shown(dynamic)}; for a "
+            "fixed scale give dynamic=False, initial_scale=1024."
         )
     return bool(dynamic)
 
@@ -300,8 +301,8 @@ def _checked_scale(scale: Any) -> float:
         number = float("nan")
     if not 1.0 <= number <= float(np.finfo(np.float32).max):
         raise ValueError(
-            f"[LossScaleOptimizer] initial_scale must be a float32 of at least 1: got {scale!r}; "
-            "powers of two change no bits, e.g. 2**15."
+            f"[LossScaleOptimizer] initial_scale must be a float32 of at least 1: got "
+            f"{shown(scale)}; powers of two change no bits, e.g. 2**15."
         )
     return number
 

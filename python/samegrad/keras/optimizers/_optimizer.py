@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from samegrad import _core
 from samegrad._context import get_replica_context, init_scope
+from samegrad._location import warn
 from samegrad._scaling_check import note_use
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._variable import Variable
 from samegrad.keras._names import snake_case
@@ -31,6 +32,34 @@ class VariableList(list):  # type: ignore[type-arg]
 
     def __call__(self) -> VariableList:
         return self
+
+
+def pairs_of(grads_and_vars: Iterable[Any]) -> list[tuple[Any, Variable]]:
+    """The gradients with their variables.
+
+    Raises:
+        TypeError: There is something else among them.
+    """
+    pairs = list(grads_and_vars) if isinstance(grads_and_vars, Iterable) else [grads_and_vars]
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise TypeError(
+                "[apply_gradients] pairs of a gradient and a variable are needed: got "
+                f"{shown(pair)}; pass zip(gradients, variables)."
+            )
+    _variables([variable for _, variable in pairs])
+    return pairs
+
+
+def _variables(given: Iterable[Any]) -> list[Variable]:
+    variables = list(given) if isinstance(given, Iterable) else [given]
+    for variable in variables:
+        if not getattr(variable, "_is_variable", False):
+            raise TypeError(
+                f"[optimizer] variables are needed: got {type(variable).__name__} "
+                f"{shown(variable)}; pass model.trainable_variables."
+            )
+    return variables
 
 
 def not_among(known: Iterable[Variable], variables: Iterable[Variable]) -> list[Variable]:
@@ -197,7 +226,7 @@ class Optimizer:
         Args:
             var_list: The variables.
         """
-        new = not_among(self._trained, var_list)
+        new = not_among(self._trained, _variables(var_list))
         if not new:
             return
         with init_scope():
@@ -230,7 +259,7 @@ class Optimizer:
             ValueError: All gradients are None, or one has not its variable's shape.
         """
         aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
-        pairs = self._connected(list(grads_and_vars))
+        pairs = self._connected(pairs_of(grads_and_vars))
         self._assign_updates(*self._reduced(pairs, aggregate))
 
     def minimize(
@@ -267,6 +296,11 @@ class Optimizer:
                 "function."
             )
         variables = var_list() if callable(var_list) else var_list
+        if not isinstance(variables, Iterable):
+            raise TypeError(
+                f"[{self.name}] minimize needs a list of variables: got {shown(variables)}; pass "
+                "model.trainable_variables."
+            )
         gradients = self._differentiate(tape, loss, list(variables))
         self.apply_gradients(zip(gradients, variables, strict=True))
 
@@ -296,10 +330,8 @@ class Optimizer:
                 " is the loss computed from the variables, inside the tape?"
             )
         if missing:
-            warnings.warn(
-                f"[{self.name}] the loss does not depend on {', '.join(missing)}: left as they "
-                "are.",
-                stacklevel=3,
+            warn(
+                f"[{self.name}] the loss does not depend on {', '.join(missing)}: left as they are."
             )
         return found
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from samegrad import _core
+from samegrad._boundary import guard as _guard
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.keras.backend import floatx
 
@@ -85,3 +86,6 @@ class ExponentialDecay(LearningRateSchedule):
             periods = _ops.floor(periods)
         factor = _ops.pow(convert_to_tensor(self.decay_rate, "float64"), periods)
         return _ops.cast(factor * self.initial_learning_rate, dtype=floatx())
+
+
+_guard(__name__)

@@ -15,7 +15,7 @@ from samegrad.testing._updates import Vector
 Indices = npt.NDArray[np.intp]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one answer to ==
 class Situation:
     """A layout, and the weights of the examples.
 

@@ -1,5 +1,6 @@
 """Steps of frameworks in the form that `diagnose` takes. Each imports its framework when called."""
 
+from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.testing.adapters._ddp import ddp_step, ddp_workers
 from samegrad.testing.adapters._jax import jax_devices_step, jax_step
@@ -18,3 +19,4 @@ __all__ = [
 ]
 
 __getattr__ = getattr_of(__name__)
+guard(__name__)
