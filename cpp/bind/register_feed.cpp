@@ -1,7 +1,6 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
-#include <deque>
 
 #include "base/error.h"
 #include "bind/bind.h"
@@ -125,21 +124,6 @@ py::object stack_rows(const py::sequence& tensors) {
   return to_python(result, kRowsAreExamples);
 }
 
-// The states that nested functions of this thread draw from, the innermost last.
-std::deque<RandomState>& own_states() {
-  static thread_local std::deque<RandomState> states;
-  return states;
-}
-
-void push_random_state(std::uint64_t seed, std::uint64_t step) {
-  use_random_state(&own_states().emplace_back(seed, step));
-}
-
-void pop_random_state() {
-  own_states().pop_back();
-  use_random_state(own_states().empty() ? nullptr : &own_states().back());
-}
-
 void register_row_parts(py::module_& m) {
   py::class_<RowParts>(m, "RowParts")
       .def("__len__", &RowParts::size)
@@ -213,8 +197,6 @@ void register_feed(py::module_& m) {
     return tuple_of({concrete(tensor, "split_rows"), bounds});
   });
   m.def("stack_rows", &stack_rows, py::arg("tensors"));
-  m.def("push_random_state", &push_random_state, py::arg("seed"), py::arg("step"));
-  m.def("pop_random_state", &pop_random_state);
   // Threads must not work on while the process takes itself apart.
   py::module_::import("atexit").attr("register")(py::cpp_function(&Feed::stop_all));
 }

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad import _core
-from samegrad._context import init_scope
+from samegrad._context import current, init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._examples import as_examples
 from samegrad._nest import flatten, map_structure
@@ -21,7 +21,7 @@ from samegrad._variable import Variable
 from samegrad.keras import initializers, regularizers
 from samegrad.keras._names import snake_case, unique_name
 from samegrad.keras.backend import floatx
-from samegrad.keras.layers._calls import calls, entered, placeholder, shape_of
+from samegrad.keras.layers._calls import entered, shape_of, traced_on
 from samegrad.keras.layers._weights import HasWeights
 from samegrad.train._trackable import restore_pending
 
@@ -210,8 +210,7 @@ class Layer(HasWeights):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape that the layer makes of an input's shape (None for the examples)."""
-        with placeholder(self.name, input_shape, self.dtype) as x:
-            return shape_of(self(x))
+        return traced_on(self.name, input_shape, self.dtype, lambda x: shape_of(self(x)))
 
     def count_params(self) -> int:
         """How many numbers the weights hold.
@@ -271,7 +270,7 @@ class Layer(HasWeights):
                 f"[{type(self).__name__}] its __init__ must call super().__init__() first."
             )
         inputs, args = self._first_argument(args, kwargs)
-        outermost = calls.depth == 0
+        outermost = not current().in_layer
         if _is_array(inputs):
             inputs = self._prepare(inputs, outermost)
         else:
@@ -325,11 +324,11 @@ class Layer(HasWeights):
         if "training" not in names:  # not for itself, but for the layers inside
             takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
             given = kwargs.get("training") if takes_all else kwargs.pop("training", None)
-            return calls.training if given is None else bool(given)
+            return current().training if given is None else bool(given)
         place = names.index("training") - 1
         given = args[place] if place < len(args) else kwargs.get("training")
         if given is None:
-            given = calls.training
+            given = current().training
         if given is None:
             default = parameters[place + 1].default
             given = default if default not in (None, inspect.Parameter.empty) else False

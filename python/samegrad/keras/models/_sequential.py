@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from samegrad._variable import Variable
-from samegrad.keras.layers._calls import placeholder, shape_of
+from samegrad.keras.layers._calls import shape_of, traced_on
 from samegrad.keras.layers._input import InputLayer
 from samegrad.keras.layers._layer import Layer
 from samegrad.keras.models._model import Model
@@ -65,8 +65,8 @@ class Sequential(Model):
         shape = None
         if self._known_shape is not None:
             dtype = layer.dtype if first else self.dtype
-            with placeholder(self.name, self._known_shape, dtype) as inputs:
-                shape = shape_of(layer(inputs))
+            known = self._known_shape
+            shape = traced_on(self.name, known, dtype, lambda x: shape_of(layer(x)))
         self._layers.append(layer)
         self._known_shape = shape
         self.built = shape is not None

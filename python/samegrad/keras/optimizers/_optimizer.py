@@ -259,7 +259,8 @@ class Optimizer:
         from samegrad import GradientTape
 
         if callable(loss):
-            with tape or GradientTape() as tape:
+            tape = tape or GradientTape()
+            with _core.recording(tape):
                 loss = loss()
         elif tape is None:
             raise ValueError(
