@@ -1,6 +1,8 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "bind/bind.h"
@@ -47,11 +49,16 @@ class FeedIterator {
         per_replica_(std::move(per_replica)),
         lazy_(lazy) {}
 
-  std::int64_t position() const { return feed_.position(); }
+  std::int64_t position() const { return feed_.position() - (kept_ ? kept_->consumed : 0); }
 
   py::object next() {
     FeedElement element;
-    Feed::Status status = feed_.next(element, std::chrono::milliseconds(0));
+    Feed::Status status = Feed::Status::kReady;
+    if (kept_) {
+      element = *std::exchange(kept_, std::nullopt);
+    } else {
+      status = feed_.next(element, std::chrono::milliseconds(0));
+    }
     while (status == Feed::Status::kPending) {
       {
         const py::gil_scoped_release release;
@@ -61,6 +68,16 @@ class FeedIterator {
       if (interrupted) throw py::error_already_set();
     }
     if (status == Feed::Status::kEnd) throw py::stop_iteration();
+    try {
+      return packed(element);
+    } catch (...) {  // the next call gives what this one could not
+      kept_ = std::move(element);
+      throw;
+    }
+  }
+
+ private:
+  py::object packed(const FeedElement& element) const {
     if (pack_.is_none()) return leaf(element, 0);
     py::tuple leaves(element.arrays.size());
     for (std::size_t i = 0; i < element.arrays.size(); ++i) leaves[i] = leaf(element, i);
@@ -68,7 +85,6 @@ class FeedIterator {
     return pack_(leaves);
   }
 
- private:
   // (tensor or None, column, first, step) each
   static std::vector<FeedSource> sources_of(const py::sequence& given) {
     std::vector<FeedSource> sources;
@@ -90,6 +106,7 @@ class FeedIterator {
   }
 
   Feed feed_;
+  std::optional<FeedElement> kept_;
   ExampleAxis batch_;
   py::object pack_, per_replica_;
   bool lazy_;

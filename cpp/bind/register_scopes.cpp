@@ -92,6 +92,25 @@ struct Paused {
   Tape::Pause pause;
 };
 
+// A lock of Python's.
+class Holding {
+ public:
+  explicit Holding(py::object lock) : lock_(std::move(lock)) { lock_.attr("acquire")(); }
+  ~Holding() {
+    const py::error_scope kept;
+    try {
+      lock_.attr("release")();
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("samegrad");
+    }
+  }
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+
+ private:
+  py::object lock_;
+};
+
 Guard guard_of(Guard::Make make, py::object value = py::none()) {
   return {std::move(make), std::move(value)};
 }
@@ -146,6 +165,12 @@ void register_scopes(py::module_& m) {
         return guard_of([trace, changes] { return scope_with(with_trace(trace), changes); });
       },
       py::arg("trace"), py::arg("changes") = py::dict());
+  m.def(
+      "holding",
+      [](const py::object& lock) {
+        return guard_of([lock] { return std::make_shared<Holding>(lock); });
+      },
+      py::arg("lock"));
   m.def(
       "recording",
       [](const py::object& tape) {

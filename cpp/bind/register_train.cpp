@@ -6,7 +6,7 @@
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
-#include "runtime/state_lock.h"
+#include "bind/state.h"
 #include "train/check_numerics.h"
 #include "train/random_state.h"
 #include "train/step.h"
@@ -23,17 +23,6 @@ void show(Messages& messages) {
   if (lines.empty()) return;
   const py::object stream = py::module_::import("sys").attr("stderr");
   for (const std::string& line : lines) stream.attr("write")(line);
-}
-
-// Calls f with the state of variables locked. Steps of other threads may hold it and need the GIL.
-template <class F>
-auto with_state(StateLock::Use use, const F& f) {
-  StateLock lock(use, StateLock::Patience::kTry);
-  if (!lock.held()) {
-    const py::gil_scoped_release release;
-    lock.wait();
-  }
-  return f();
 }
 
 Step::Result run_unlocked(Step& step, const Arguments& arguments) {
@@ -311,8 +300,7 @@ void register_random_state(py::module_& m) {
         name, [field](const RandomState& s) { return (s.*field).load(); },
         [field](RandomState& s, std::uint64_t value) { s.*field = value; });
   }
-  state.def("take_ordinal", [](RandomState& s) { return s.ordinal++; })
-      .def("take_created", [](RandomState& s) { return s.created++; });
+  state.def("take_ordinal", [](RandomState& s) { return s.ordinal++; });
 }
 
 // The user's line: the innermost frame outside the package.

@@ -113,7 +113,9 @@ class Function:
         key = (arguments.key, replicas)
         known = self._known(key, arguments.sizes)
         if known is None:
-            with self._tracing:  # threads that come to it at the same time trace it once
+            with _core.holding(
+                self._tracing
+            ):  # threads that come to it at the same time trace it once
                 known = self._known(key, arguments.sizes)
                 if known is None:
                     known = self._trace(args, kwargs, most)

@@ -48,6 +48,22 @@ def _check_shape(value: Tensor, shape: Any) -> None:
         )
 
 
+def step_of(*variables: Variable) -> _core.AllOrNothing:
+    """Inside, eager code changes several variables: all of them, or after an exception none.
+
+    Example:
+        >>> v = Variable(1.0)
+        >>> import contextlib
+        >>> with contextlib.suppress(KeyboardInterrupt), step_of(v):
+        ...     _ = v.assign(2.0)
+        ...     raise KeyboardInterrupt
+        >>> float(v)
+        1.0
+    """
+    eager = not _core.tracing()  # what is traced becomes one step of the engine
+    return _core.all_or_nothing(variables=[v._cell for v in variables] if eager else [])
+
+
 class Variable:
     """A tensor that changes: one copy per process, shared by all replicas.
 

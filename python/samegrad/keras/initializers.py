@@ -388,7 +388,7 @@ def serialize(initializer: Any) -> Any:
 def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) -> Tensor:
     """Random numbers that depend on (global seed, variables created) or on an own seed alone."""
     state = _core.random_state()
-    created = state.take_created()
+    created = _core.take_created()
     number = created if seed is None else 0
     # A state of this thread's own: what others draw meanwhile stays as it is.
     with _core.data_function(state.seed if seed is None else 0, 0):

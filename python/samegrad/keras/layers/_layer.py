@@ -154,13 +154,13 @@ class Layer(HasWeights):
         if trainable is not None or not kind.is_floating:
             kwargs["trainable"] = bool(trainable)
         label = name or f"weight_{len(self._weights)}"
+        regularize = regularizers.get(regularizer)
         with init_scope():
             value = make(tuple(int(size) for size in shape or ()), dtype=kind)
             variable = Variable(value, name=f"{self.name}/{label}", **kwargs)
-        self._weights.append(variable)
-        regularize = regularizers.get(regularizer)
+        self._weights = [*self._weights, variable]
         if regularize is not None:
-            self._regularized.append((regularize, variable))
+            self._regularized = [*self._regularized, (regularize, variable)]
         return variable
 
     def add_loss(self, losses: Any, **kwargs: Any) -> None:
@@ -248,7 +248,7 @@ class Layer(HasWeights):
                     f"[{self.name}] the array of {variable.name} must have its shape "
                     f"{tuple(variable.shape)}: got {array.shape}."
                 )
-        with init_scope():
+        with init_scope(), _core.all_or_nothing(variables=[v._cell for v in own]):
             for variable, array in zip(own, arrays, strict=True):
                 variable.assign(array.astype(variable.dtype.as_numpy_dtype))
 
@@ -301,21 +301,16 @@ class Layer(HasWeights):
     def _ensure_built(self, inputs: Any) -> None:
         if self.built:
             return
-        with _building:  # threads that call it at the same time build it once
+        with _core.holding(_building):  # threads that call it at the same time build it once
             if not self.built:
                 self._build_now(inputs)
 
     def _build_now(self, inputs: Any) -> None:
-        weights, regularized = len(self._weights), len(self._regularized)
-        try:
+        with _core.all_or_nothing(self):
             with init_scope():
                 self.build(shape_of(inputs))
-        except BaseException:
-            del self._weights[weights:], self._regularized[regularized:]
-            self.built = False
-            raise
-        self.built = True
-        restore_pending(self)
+            restore_pending(self)
+            self.built = True
 
     def _resolve_training(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
         """The value of `training` for this call; put into the arguments of `call`."""
