@@ -74,12 +74,13 @@ def count_instructions(function: Callable[[], object]) -> int:
 
 
 def run_signalled(function: Callable[[], object], delay: float) -> BaseException | None:
-    """Calls the function again and again until a signal comes, `delay` seconds from now."""
+    """Calls the function, and waits until a signal comes, `delay` seconds from now."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, delay)
+        function()
         while True:
-            function()
+            signal.pause()
     except BaseException as caught:
         return caught
     finally:
