@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import samegrad
@@ -86,3 +89,29 @@ def run_signalled(function: Callable[[], object], delay: float) -> BaseException
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def build_starver(folder: Path) -> Path:
+    """A library which, preloaded, lets chosen allocations of the engine fail."""
+    library = folder / "starve.so"
+    source = Path(__file__).with_name("starve.cpp")
+    command = ["c++", "-std=c++20", "-O1", "-shared", "-fPIC", source, "-o", library, "-ldl"]
+    subprocess.run([str(part) for part in command], check=True)
+    return library
+
+
+def run_starved(function: Callable[[], object], at: int) -> tuple[int, bool, BaseException | None]:
+    """Calls the function; its allocation number `at` fails, in whatever thread; 0 for none.
+
+    Returns:
+        How many allocations there were, whether one failed, and what the call raised.
+    """
+    library = ctypes.CDLL(None)
+    library.starve_arm(ctypes.c_long(at))
+    raised: BaseException | None = None
+    try:
+        function()
+    except BaseException as caught:
+        raised = caught
+    seen = library.starve_disarm()
+    return seen, bool(library.starve_failed()), raised

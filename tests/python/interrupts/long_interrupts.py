@@ -11,8 +11,10 @@ program that nobody interrupted.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from inject import count_instructions, run_injected, run_signalled
+from inject import build_starver, count_instructions, run_injected, run_signalled, run_starved
 from program import STEPS, Program, what_is_left_on
 
 import samegrad as tf
@@ -33,13 +35,13 @@ ERRORS = (KeyboardInterrupt, MemoryError, SystemExit)
 Interrupt = Callable[[Callable[[], object]], object]
 
 
-class Broken(AssertionError):
+class BrokenError(AssertionError):
     """What an interrupt must not leave behind."""
 
 
 def _expect(condition: object, what: str) -> None:
     if not condition:
-        raise Broken(what)
+        raise BrokenError(what)
 
 
 def _random_numbers() -> tuple[int, ...]:
@@ -248,20 +250,22 @@ def injections(check: Any, prepare: Any, count: int, seed: int) -> tuple[int, li
     broken, done = [], 0
     for i, at in enumerate(places(total, count, seed)):
         error = ERRORS[i % len(ERRORS)]
-        seen = []
+        seen: list[Any] = []
 
-        def by(call: Any, at: int = at, error: type[BaseException] = error) -> None:
+        def by(
+            call: Any, at: int = at, error: type[BaseException] = error, seen: list[Any] = seen
+        ) -> None:
             injector, raised = run_injected(call, at, error)
-            seen.append((injector, raised))
+            seen.append(injector)
             swallowed = injector.raised and type(raised) is not error
             _expect(not swallowed, f"the exception came as {raised!r:.200}")
 
         try:
             check(by)
         except BaseException as found:
-            where = seen[0][0].where if seen else ""
+            where = seen[0].where if seen else ""
             broken.append(f"{error.__name__} at {at} ({where}): {type(found).__name__}: {found}")
-        done += bool(seen and seen[0][0].raised)
+        done += bool(seen and seen[0].raised)
     return done, broken
 
 
@@ -287,14 +291,41 @@ def signals(check: Any, prepare: Any, count: int, seed: int) -> tuple[int, list[
     return count, broken
 
 
+def starvations(check: Any, prepare: Any, count: int, seed: int) -> tuple[int, list[str]]:
+    """Allocations of the engine that fail. Returns how many, and what was broken."""
+    total, _, raised = run_starved(prepare(), 0)
+    _expect(raised is None, repr(raised))
+    broken, done = [], 0
+    for at in places(total, min(count, total), seed):
+        print(f"allocation {at} of {total}", file=sys.stderr, end="\r", flush=True)
+
+        def by(call: Any, at: int = at) -> None:
+            nonlocal done
+            _, failed, raised = run_starved(call, at)
+            done += failed
+            fits = raised is None or isinstance(raised, MemoryError)
+            _expect(fits, f"the lack of memory came as {raised!r:.200}")
+
+        try:
+            check(by)
+        except BaseException as found:
+            broken.append(f"allocation {at}: {type(found).__name__}: {found}")
+    return done, broken
+
+
 def main() -> int:
     """Returns how many cases broke something."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="of each kind; 0: everywhere")
     parser.add_argument("--kinds", nargs="*", help="which calls are interrupted; all of them")
-    parser.add_argument("--ways", nargs="*", default=["bytecode", "signal"])
+    parser.add_argument("--ways", nargs="*", default=["bytecode", "signal", "allocation"])
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    if "allocation" in options.ways and "starve" not in os.environ.get("LD_PRELOAD", ""):
+        with tempfile.TemporaryDirectory() as folder:
+            preload = {"LD_PRELOAD": str(build_starver(Path(folder)))}
+            command = [sys.executable, *sys.argv]
+            return subprocess.run(command, env={**os.environ, **preload}, check=False).returncode
     warnings.simplefilter("ignore")
     worst = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -302,10 +333,8 @@ def main() -> int:
             if options.kinds and name not in options.kinds:
                 continue
             check, prepare = make()
-            for way, run in (("bytecode", injections), ("signal", signals)):
-                if way not in options.ways or (
-                    way == "signal" and "train" not in TIMED.get(name, "")
-                ):
+            for way, run in WAYS.items():
+                if way not in options.ways or (way == "signal" and name not in SIGNALLED):
                     continue
                 began = time.perf_counter()
                 done, broken = run(check, prepare, options.count, options.seed)
@@ -318,8 +347,8 @@ def main() -> int:
     return min(worst, 125)
 
 
-# Those that a signal can be sent into as often as one likes: they may be called again.
-TIMED = {"first trace": "train", "step": "train", "first run": "train", "first eager step": "train"}
+WAYS = {"bytecode": injections, "signal": signals, "allocation": starvations}
+SIGNALLED = ("first trace", "step", "first run", "first eager step", "save", "restore")
 
 
 if __name__ == "__main__":
