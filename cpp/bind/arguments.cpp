@@ -184,6 +184,7 @@ class Reader {
       objects_.append(value);
       return;
     }
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
     PyErr_Clear();
     objects_.append(py::cast(ByIdentity{py::reinterpret_borrow<py::object>(value)}));
   }

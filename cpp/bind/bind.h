@@ -12,6 +12,8 @@ void register_control(pybind11::module_& m);
 void register_arguments(pybind11::module_& m);
 void register_train(pybind11::module_& m);
 void register_feed(pybind11::module_& m);
+void register_scopes(pybind11::module_& m);
+void register_all_or_nothing(pybind11::module_& m);
 void register_runtime(pybind11::module_& m);
 
 }  // namespace samegrad

@@ -93,7 +93,35 @@ Number number_from_python(const py::handle& value) {
     const long long exact = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
     if (overflow == 0) return exact;
   }
-  return py::cast<double>(value);
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (number == -1.0 && PyErr_Occurred()) throw py::error_already_set();
+  return number;
+}
+
+// As pybind11 casts, which would forget what an __int__ raises.
+std::int64_t integer_from_python(const py::handle& value) {
+  PyObject* const p = value.ptr();
+  if (PyFloat_Check(p) || !PyNumber_Check(p)) throw py::cast_error("no integer");
+  PyObject* const number = PyIndex_Check(p) ? PyNumber_Index(p) : PyNumber_Long(p);
+  const auto whole = py::reinterpret_steal<py::object>(number);
+  if (!whole) throw py::error_already_set();
+  const long long integer = PyLong_AsLongLong(whole.ptr());
+  if (integer == -1 && PyErr_Occurred()) throw py::error_already_set();
+  return integer;
+}
+
+bool flag_from_python(const py::handle& value) {
+  const PyNumberMethods* const number = Py_TYPE(value.ptr())->tp_as_number;
+  if (!value.is_none() && !(number && number->nb_bool)) throw py::cast_error("no bool");
+  const int flag = PyObject_IsTrue(value.ptr());
+  if (flag < 0) throw py::error_already_set();
+  return flag != 0;
+}
+
+// What an object answers that is not of the kind that was asked for.
+bool refuses(const py::error_already_set& error) {
+  return error.matches(PyExc_TypeError) || error.matches(PyExc_ValueError) ||
+         error.matches(PyExc_OverflowError);
 }
 
 const char* wanted(AttrKind kind) {
@@ -126,9 +154,9 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
   try {
     switch (spec.kind) {
       case AttrKind::kFlag:
-        return py::cast<bool>(value);
+        return flag_from_python(value);
       case AttrKind::kInteger:
-        return py::cast<std::int64_t>(value);
+        return integer_from_python(value);
       case AttrKind::kNumber:
         return number_from_python(value);
       case AttrKind::kString:
@@ -139,14 +167,14 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
         break;  // Python has no graphs: cond and while_loop make them
       case AttrKind::kIntegers: {
         std::vector<std::int64_t> numbers;
-        for (const py::handle item : py::iter(value))
-          numbers.push_back(py::cast<std::int64_t>(item));
+        for (const py::handle item : py::iter(value)) numbers.push_back(integer_from_python(item));
         return numbers;
       }
     }
   } catch (const py::cast_error&) {
   } catch (const py::error_already_set& error) {
-    if (error.trace()) throw;  // Python code of the value's class has raised it
+    // What Python code of the value's class has raised, an interrupt, or no memory.
+    if (error.trace() || !refuses(error)) throw;
   }
   fail(ErrorKind::kType, op.name, spec.name, " must be ", wanted(spec.kind), ": got ", shown(value),
        "; it says: ", spec.doc);

@@ -1,7 +1,8 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
-#include <deque>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "bind/bind.h"
@@ -48,11 +49,16 @@ class FeedIterator {
         per_replica_(std::move(per_replica)),
         lazy_(lazy) {}
 
-  std::int64_t position() const { return feed_.position(); }
+  std::int64_t position() const { return feed_.position() - (kept_ ? kept_->consumed : 0); }
 
   py::object next() {
     FeedElement element;
-    Feed::Status status = feed_.next(element, std::chrono::milliseconds(0));
+    Feed::Status status = Feed::Status::kReady;
+    if (kept_) {
+      element = *std::exchange(kept_, std::nullopt);
+    } else {
+      status = feed_.next(element, std::chrono::milliseconds(0));
+    }
     while (status == Feed::Status::kPending) {
       {
         const py::gil_scoped_release release;
@@ -62,6 +68,16 @@ class FeedIterator {
       if (interrupted) throw py::error_already_set();
     }
     if (status == Feed::Status::kEnd) throw py::stop_iteration();
+    try {
+      return packed(element);
+    } catch (...) {  // the next call gives what this one could not
+      kept_ = std::move(element);
+      throw;
+    }
+  }
+
+ private:
+  py::object packed(const FeedElement& element) const {
     if (pack_.is_none()) return leaf(element, 0);
     py::tuple leaves(element.arrays.size());
     for (std::size_t i = 0; i < element.arrays.size(); ++i) leaves[i] = leaf(element, i);
@@ -69,7 +85,6 @@ class FeedIterator {
     return pack_(leaves);
   }
 
- private:
   // (tensor or None, column, first, step) each
   static std::vector<FeedSource> sources_of(const py::sequence& given) {
     std::vector<FeedSource> sources;
@@ -91,6 +106,7 @@ class FeedIterator {
   }
 
   Feed feed_;
+  std::optional<FeedElement> kept_;
   ExampleAxis batch_;
   py::object pack_, per_replica_;
   bool lazy_;
@@ -123,21 +139,6 @@ py::object stack_rows(const py::sequence& tensors) {
     to += array.bytes();
   }
   return to_python(result, kRowsAreExamples);
-}
-
-// The states that nested functions of this thread draw from, the innermost last.
-std::deque<RandomState>& own_states() {
-  static thread_local std::deque<RandomState> states;
-  return states;
-}
-
-void push_random_state(std::uint64_t seed, std::uint64_t step) {
-  use_random_state(&own_states().emplace_back(seed, step));
-}
-
-void pop_random_state() {
-  own_states().pop_back();
-  use_random_state(own_states().empty() ? nullptr : &own_states().back());
 }
 
 void register_row_parts(py::module_& m) {
@@ -213,8 +214,6 @@ void register_feed(py::module_& m) {
     return tuple_of({concrete(tensor, "split_rows"), bounds});
   });
   m.def("stack_rows", &stack_rows, py::arg("tensors"));
-  m.def("push_random_state", &push_random_state, py::arg("seed"), py::arg("step"));
-  m.def("pop_random_state", &pop_random_state);
   // Threads must not work on while the process takes itself apart.
   py::module_::import("atexit").attr("register")(py::cpp_function(&Feed::stop_all));
 }

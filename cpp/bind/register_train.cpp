@@ -6,7 +6,7 @@
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
-#include "runtime/state_lock.h"
+#include "bind/state.h"
 #include "train/check_numerics.h"
 #include "train/random_state.h"
 #include "train/step.h"
@@ -23,17 +23,6 @@ void show(Messages& messages) {
   if (lines.empty()) return;
   const py::object stream = py::module_::import("sys").attr("stderr");
   for (const std::string& line : lines) stream.attr("write")(line);
-}
-
-// Calls f with the state of variables locked. Steps of other threads may hold it and need the GIL.
-template <class F>
-auto with_state(StateLock::Use use, const F& f) {
-  StateLock lock(use, StateLock::Patience::kTry);
-  if (!lock.held()) {
-    const py::gil_scoped_release release;
-    lock.wait();
-  }
-  return f();
 }
 
 Step::Result run_unlocked(Step& step, const Arguments& arguments) {
@@ -188,8 +177,6 @@ void register_trace(py::module_& m) {
            }),
            py::arg("replicas") = 1)
       .def_property("replicas", &Trace::replicas, &Trace::set_replicas)
-      .def("enter", [](const std::shared_ptr<Trace>& t) { push_trace(t); })
-      .def("exit", [](const std::shared_ptr<Trace>&) { pop_trace(); })
       .def(
           "argument",
           [](Trace& t, const std::vector<Tensor>& parts) {
@@ -202,8 +189,6 @@ void register_trace(py::module_& m) {
           "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
           py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
-      .def("begin_call", [](Trace& t) { t.begin_call(); })
-      .def("end_call", [](Trace& t) { t.end_call(); })
       .def("constants",
            [](const Trace& t) {
              py::list arrays;
@@ -230,9 +215,6 @@ void register_trace(py::module_& m) {
     return trace && trace->mode() == Trace::Mode::kGraph;
   });
   m.def("current_trace", [] { return current_trace(); });
-  // Until pop_trace(), operations run at once.
-  m.def("push_no_trace", [] { push_trace(nullptr); });
-  m.def("pop_trace", &pop_trace);
   m.def("next_ordinal", [] {
     if (const auto trace = current_trace()) return trace->next_ordinal();
     // Draws outside any step have ordinals of their own.
@@ -274,29 +256,36 @@ void register_step(py::module_& m) {
 void register_tape(py::module_& m) {
   py::class_<Tape>(m, "Tape")
       .def(py::init<bool, bool>(), py::arg("persistent"), py::arg("watch_variables"))
-      .def("start", &Tape::start)
-      .def("stop", &Tape::stop)
-      .def("watch", &Tape::watch)
-      .def("target",
+      // Of the engine, whole: an interrupt cannot come between a call and what it does.
+      .def("__enter__",
+           [](const py::object& self) {
+             py::cast<Tape&>(self).start();
+             return self;
+           })
+      .def("__exit__", [](Tape& tape, const py::object& /*kind*/, const py::object& /*error*/,
+                          const py::object& /*traceback*/) { tape.stop(); })
+      .def("_reset", &Tape::reset)
+      .def("_watch", &Tape::watch)
+      .def("_value_of",
            [](Tape& tape, const std::shared_ptr<Variable>& variable) {
              return with_state(StateLock::Use::kRead, [&] { return tape.target(variable); });
            })
-      .def_property_readonly("recording", &Tape::recording)
-      .def_property_readonly("used", &Tape::used)
-      .def_property("persistent", &Tape::persistent, &Tape::set_persistent)
-      .def("gradient",
-           [](Tape& tape, const std::vector<Tensor>& targets,
-              const std::vector<std::optional<Tensor>>& seeds, const py::sequence& sources) {
-             std::vector<Tape::Origin> origins;
-             for (const py::handle source : sources) {
-               if (py::isinstance<Tensor>(source)) {
-                 origins.push_back({py::cast<Tensor>(source), nullptr});
-               } else {
-                 origins.push_back({std::nullopt, py::cast<std::shared_ptr<Variable>>(source)});
-               }
-             }
-             return tape.gradient(targets, seeds, origins);
-           });
+      .def(
+          "_gradient",
+          [](Tape& tape, const std::vector<Tensor>& targets,
+             const std::vector<std::optional<Tensor>>& seeds, const py::sequence& sources,
+             bool again) {
+            std::vector<Tape::Origin> origins;
+            for (const py::handle source : sources) {
+              if (py::isinstance<Tensor>(source)) {
+                origins.push_back({py::cast<Tensor>(source), nullptr});
+              } else {
+                origins.push_back({std::nullopt, py::cast<std::shared_ptr<Variable>>(source)});
+              }
+            }
+            return tape.gradient(targets, seeds, origins, again);
+          },
+          py::arg("targets"), py::arg("seeds"), py::arg("sources"), py::arg("again") = false);
 }
 
 void register_random_state(py::module_& m) {
@@ -311,8 +300,7 @@ void register_random_state(py::module_& m) {
         name, [field](const RandomState& s) { return (s.*field).load(); },
         [field](RandomState& s, std::uint64_t value) { s.*field = value; });
   }
-  state.def("take_ordinal", [](RandomState& s) { return s.ordinal++; })
-      .def("take_created", [](RandomState& s) { return s.created++; });
+  state.def("take_ordinal", [](RandomState& s) { return s.ordinal++; });
 }
 
 // The user's line: the innermost frame outside the package.

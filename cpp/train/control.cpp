@@ -14,14 +14,6 @@ struct Body {
   std::vector<Value> outputs;
 };
 
-class Current {
- public:
-  explicit Current(std::shared_ptr<Trace> trace) { push_trace(std::move(trace)); }
-  ~Current() { pop_trace(); }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-};
-
 std::shared_ptr<Trace> current_graph(const char* who) {
   std::shared_ptr<Trace> trace = current_trace();
   if (!trace || trace->mode() != Trace::Mode::kGraph) {
@@ -32,7 +24,7 @@ std::shared_ptr<Trace> current_graph(const char* who) {
 
 void call(Trace& outer, Body& body, const TensorFunction& function,
           const std::vector<Tensor>& arguments) {
-  const Current current(body.trace);
+  const Scope scope(with_trace(body.trace));
   for (const Tensor& result : function(arguments)) {
     body.outputs.push_back(body.trace->lift(result));
   }

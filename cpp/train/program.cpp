@@ -105,8 +105,10 @@ class Kept {
       opened = std::make_shared<const Graph>(std::move(copy));
     }
     auto compiled = std::make_shared<CompiledProgram>(std::move(opened), options);
-    entries_.push_front({hash, options, std::move(graph), open, compiled});
-    by_hash_.emplace(hash, entries_.begin());
+    std::list<Entry> made;
+    made.push_front({hash, options, std::move(graph), open, compiled});
+    by_hash_.emplace(hash, made.begin());  // of the two, only this one may fail now
+    entries_.splice(entries_.begin(), made);
     if (entries_.size() > kKeptPrograms) remove(std::prev(entries_.end()));
     return compiled;
   }

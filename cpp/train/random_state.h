@@ -17,10 +17,9 @@ struct RandomState {
   std::atomic<std::uint64_t> created{0};  // variables initialised so far
 };
 
-// The state that this thread draws from: the process's, or one of its own.
+// The state that this thread draws from: the process's, or one of its own. Functions that prepare
+// data have one (`Current::random`), so that what they draw depends on their element alone,
+// whatever the rest of the process draws meanwhile.
 RandomState& random_state();
-// Functions that prepare data draw from a state of their own, so that what they draw depends on
-// their element alone, whatever the rest of the process draws meanwhile. Null: the process's again.
-void use_random_state(RandomState* own);
 
 }  // namespace samegrad

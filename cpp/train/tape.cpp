@@ -19,30 +19,62 @@ void Tape::check_recorded() const {
   check_alive();
 }
 
-void Tape::start() {
-  check_value(!recording_, "GradientTape", "is already recording.");
-  check_alive();
-  std::shared_ptr<Trace> current = current_trace();
-  if (!current) {
-    current = trace_ ? trace_ : std::make_shared<Trace>(Trace::Mode::kEager, 1);
-    push_trace(current);
-    pushed_ = true;
-  }
-  if (trace_ && trace_ != current) {
-    fail(ErrorKind::kRuntime, "GradientTape",
-         "a tape records within one step or function; make a new one here.");
-  }
-  trace_ = current;
-  recording_ = true;
+void Tape::open_window() {
   windows_.emplace_back(std::int32_t(trace_->program().nodes.size()), -1);
+  recording_ = true;
 }
 
-void Tape::stop() {
+void Tape::close_window() noexcept {
   if (!recording_) return;
   windows_.back().second = std::int32_t(trace_->program().nodes.size());
   recording_ = false;
-  if (pushed_) pop_trace();
-  pushed_ = false;
+}
+
+void Tape::start() {
+  check_value(!recording_, "GradientTape", "is already recording.");
+  check_alive();
+  std::shared_ptr<Trace> found = current_trace();
+  const bool own = !found;
+  if (own) found = trace_ ? trace_ : std::make_shared<Trace>(Trace::Mode::kEager, 1);
+  if (trace_ && trace_ != found) {
+    fail(ErrorKind::kRuntime, "GradientTape",
+         "a tape records within one step or function; make a new one here.");
+  }
+  trace_ = found;
+  open_window();
+  if (own) scope_.emplace(with_trace(trace_));
+}
+
+void Tape::stop() {
+  close_window();
+  scope_.reset();
+}
+
+void Tape::reset() {
+  used_ = false;
+  watched_.clear();
+  windows_.clear();
+  if (!recording_) {
+    trace_.reset();
+    return;
+  }
+  if (scope_) {
+    auto fresh = std::make_shared<Trace>(Trace::Mode::kEager, 1);
+    replace_current(trace_, fresh);
+    trace_ = std::move(fresh);
+  }
+  open_window();
+}
+
+Tape::Pause::Pause(Tape& tape) : tape_(tape), was_recording_(tape.recording_) {
+  tape.windows_.reserve(tape.windows_.size() + 1);  // the end of the pause may not fail
+  if (tape.scope_) quiet_.emplace(with_trace(nullptr));
+  tape.close_window();
+}
+
+Tape::Pause::~Pause() {
+  quiet_.reset();
+  if (was_recording_ && !tape_.recording_) tape_.open_window();
 }
 
 void Tape::watch(Tensor& tensor) {
@@ -83,54 +115,46 @@ bool Tape::is_watched(Value value) {
 
 std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<Tensor>& targets,
                                                   const std::vector<std::optional<Tensor>>& seeds,
-                                                  const std::vector<Origin>& sources) {
-  if (used_ && !persistent_) {
+                                                  const std::vector<Origin>& sources, bool again) {
+  if (used_ && !persistent_ && !again) {
     fail(ErrorKind::kRuntime, "GradientTape.gradient",
          "a tape that is not persistent gives gradients once; use GradientTape(persistent=True).");
   }
   check_recorded();
-  used_ = true;
-  const bool resume = current_trace() != trace_;
-  if (resume) push_trace(trace_);
+  const Scope scope(with_trace(trace_));
   std::vector<std::optional<Tensor>> results;
-  try {
-    Values target_values, seed_values, source_values;
-    for (const Tensor& target : targets) target_values.push_back(trace_->lift(target));
-    bool any_seed = false;
-    for (const auto& seed : seeds) any_seed = any_seed || seed.has_value();
-    for (std::size_t i = 0; any_seed && i < seeds.size(); ++i) {
-      seed_values.push_back(seeds[i]
-                                ? trace_->lift(*seeds[i])
-                                : (*trace_)("full_like", {target_values[i]}, {{"value", 1.0}}));
-    }
-    std::vector<Values> grouped;
-    for (const Origin& source : sources) {
-      grouped.push_back(values_of(source));
-      source_values.insert(source_values.end(), grouped.back().begin(), grouped.back().end());
-    }
-    const auto now = std::int32_t(trace_->program().nodes.size());
-    const Values gradients =
-        samegrad::gradient(*trace_, target_values, seed_values, source_values, [&](std::int32_t i) {
-          for (const auto& [begin, end] : windows_) {
-            if (i >= begin && i < (end < 0 ? now : end)) return true;
-          }
-          return false;
-        });
-    std::size_t next = 0;
-    for (const Values& group : grouped) {
-      Value sum = kNoValue;
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        const Value part = gradients[next++];
-        if (part == kNoValue) continue;
-        sum = sum == kNoValue ? part : (*trace_)("add", {sum, part});
-      }
-      results.push_back(sum == kNoValue ? std::nullopt : std::optional(trace_->tensor(sum)));
-    }
-  } catch (...) {
-    if (resume) pop_trace();
-    throw;
+  Values target_values, seed_values, source_values;
+  for (const Tensor& target : targets) target_values.push_back(trace_->lift(target));
+  bool any_seed = false;
+  for (const auto& seed : seeds) any_seed = any_seed || seed.has_value();
+  for (std::size_t i = 0; any_seed && i < seeds.size(); ++i) {
+    seed_values.push_back(seeds[i] ? trace_->lift(*seeds[i])
+                                   : (*trace_)("full_like", {target_values[i]}, {{"value", 1.0}}));
   }
-  if (resume) pop_trace();
+  std::vector<Values> grouped;
+  for (const Origin& source : sources) {
+    grouped.push_back(values_of(source));
+    source_values.insert(source_values.end(), grouped.back().begin(), grouped.back().end());
+  }
+  const auto now = std::int32_t(trace_->program().nodes.size());
+  const Values gradients =
+      samegrad::gradient(*trace_, target_values, seed_values, source_values, [&](std::int32_t i) {
+        for (const auto& [begin, end] : windows_) {
+          if (i >= begin && i < (end < 0 ? now : end)) return true;
+        }
+        return false;
+      });
+  std::size_t next = 0;
+  for (const Values& group : grouped) {
+    Value sum = kNoValue;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const Value part = gradients[next++];
+      if (part == kNoValue) continue;
+      sum = sum == kNoValue ? part : (*trace_)("add", {sum, part});
+    }
+    results.push_back(sum == kNoValue ? std::nullopt : std::optional(trace_->tensor(sum)));
+  }
+  used_ = true;
   return results;
 }
 

@@ -11,8 +11,6 @@
 namespace samegrad {
 namespace {
 
-thread_local std::vector<std::shared_ptr<Trace>> stack;
-
 // The symbolic type of an array in a trace, given the symbol of its count of examples.
 ValueType type_in_trace(const Array& array, ExampleAxis batch, int symbol) {
   ValueType type{array.dtype(), array.shape(), batch};
@@ -28,31 +26,9 @@ ValueType type_in_trace(const Array& array, ExampleAxis batch, int symbol) {
 std::function<std::string()> Trace::locate;
 std::function<void(const std::function<void()>&)> Trace::unlocked;
 
-namespace {
-thread_local RandomState* own_random_state = nullptr;
-}
-
-RandomState& random_state() {
-  static RandomState state;
-  return own_random_state ? *own_random_state : state;
-}
-void use_random_state(RandomState* own) {
-  own_random_state = own;
-}
-
 Messages& Trace::messages() {
   static thread_local Messages of_this_thread;
   return of_this_thread;
-}
-
-std::shared_ptr<Trace> current_trace() {
-  return stack.empty() ? nullptr : stack.back();
-}
-void push_trace(std::shared_ptr<Trace> trace) {
-  stack.push_back(std::move(trace));
-}
-void pop_trace() {
-  stack.pop_back();
 }
 
 Tensor make_tensor(const Array& array, const ExampleAxis& batch) {

@@ -10,6 +10,7 @@
 
 #include "ir/builder.h"
 #include "plan/scaling.h"
+#include "train/current.h"
 #include "train/program.h"
 #include "train/variable.h"
 
@@ -46,6 +47,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {}) override;
   void begin_call(std::int32_t run = -1) override;
   void end_call(std::span<const Value> leaving = {}) override;
+  std::size_t open_calls() const { return open_runs_.size(); }
 
   // The tensor as a value of this trace; arrays from outside become constants (eager: operands).
   Value lift(const Tensor& tensor);
@@ -165,11 +167,6 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   bool finished_ = false;
 };
 
-// The trace that operations of this thread go to, or null.
-std::shared_ptr<Trace> current_trace();
-void push_trace(std::shared_ptr<Trace> trace);
-void pop_trace();
-
 // An operation on whatever is current.
 std::vector<Tensor> apply(const OpDef& op, const std::vector<Tensor>& inputs, Attrs attrs);
 
@@ -184,27 +181,43 @@ class Tape {
 
   void start();
   void stop();
+  // Forgets what it has recorded; it goes on recording if it does.
+  void reset();
   bool recording() const { return recording_; }
-  bool used() const { return used_; }
-  bool persistent() const { return persistent_; }
-  void set_persistent(bool persistent) { persistent_ = persistent; }
+  // Nothing is recorded while one lives.
+  class Pause {
+   public:
+    explicit Pause(Tape& tape);
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Tape& tape_;
+    bool was_recording_;
+    std::optional<Scope> quiet_;
+  };
   void watch(Tensor& tensor);
   // The variable as a target: what it was last read as.
   Tensor target(const std::shared_ptr<Variable>& variable);
   // One gradient per source (a tensor or a variable), absent where it is not connected.
-  // RuntimeError if a tape that is not persistent is used twice.
+  // RuntimeError if a tape that is not persistent is used twice, unless `again`: for the rows of a
+  // jacobian, which are one use.
   struct Origin {
     std::optional<Tensor> tensor;
     std::shared_ptr<Variable> variable;
   };
   std::vector<std::optional<Tensor>> gradient(const std::vector<Tensor>& targets,
                                               const std::vector<std::optional<Tensor>>& seeds,
-                                              const std::vector<Origin>& sources);
+                                              const std::vector<Origin>& sources,
+                                              bool again = false);
 
  private:
   // RuntimeError if the function it recorded in is no longer being traced.
   void check_alive() const;
   void check_recorded() const;
+  void open_window();
+  void close_window() noexcept;
   Values values_of(const Origin& source);
   bool is_watched(Value value);
 
@@ -212,8 +225,8 @@ class Tape {
   bool watch_variables_;
   bool recording_ = false;
   bool used_ = false;
-  bool pushed_ = false;  // this tape made the eager trace current
   std::shared_ptr<Trace> trace_;
+  std::optional<Scope> scope_;  // while this tape makes its eager trace current
   std::vector<std::pair<std::int32_t, std::int32_t>> windows_;  // node indices, end -1: open
   std::set<Value> watched_;
 };

@@ -67,12 +67,12 @@ class Zeros:
     def can_be_made(self) -> bool:
         """Whether there is something to take the number of examples from."""
         counted = self._shape.count(None)
-        return not counted or bool(counted == 1 and self._rows and _context.state.batches)
+        return not counted or bool(counted == 1 and self._rows and _context.current().batches)
 
     def _as_tensor(self) -> Tensor:
         zeros: Tensor
         if self._rows:
-            batch = _context.state.batches[0]
+            batch = _context.current().batches[0]
             axis, rows = batch._example_axis
             size = dim_of(batch, axis) // rows * self._rows
             sizes = [size if own is None else own for own in self._shape]

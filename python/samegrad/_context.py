@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samegrad import _core
 
@@ -16,22 +13,32 @@ if TYPE_CHECKING:
     from samegrad.distribute._strategy import Strategy
 
 
-class _State(threading.local):
-    def __init__(self) -> None:
-        self.strategies: list[Strategy] = []
-        self.replica_contexts: list[ReplicaContext | None] = []
-        # Of the program that is being traced, by line and message.
-        self.requirements: dict[tuple[str, str], Requirement] = {}
-        # The arguments of that program that count examples.
-        self.batches: list[_core.Tensor] = []
-        # Whether Python's control flow is rewritten in functions that are called now.
-        self.converting = False
-        # How many functions are being traced, one in the other.
-        self.tracing_functions = 0
-        # Whether text is made that is shown later: what has no value yet is named by its type.
-        self.describing = False
-        # Inside a function that reads data: the compiled forms of what it runs.
-        self.compiled_runs: CompiledRuns | None = None
+class Context(NamedTuple):
+    """What a thread is in. It is replaced as a whole and never changed.
+
+    The engine keeps the present one, and gives a `with` block another one (`changed`), which ends
+    with the block however that is left: there is nothing to be counted down or taken off a stack.
+    """
+
+    # Of the program that is being traced, by line and message.
+    requirements: dict[tuple[str, str], Requirement]
+    # The arguments of that program that count examples.
+    batches: list[_core.Tensor]
+    # Of the innermost scope or run; None outside.
+    strategy: Strategy | None = None
+    # None in cross-replica context, and outside.
+    replica_context: ReplicaContext | None = None
+    # Whether Python's control flow is rewritten in functions that are called now.
+    converting: bool = False
+    # Whether a function is being traced.
+    tracing_function: bool = False
+    # Whether text is made that is shown later: what has no value yet is named by its type.
+    describing: bool = False
+    # Inside a function that reads data: the compiled forms of what it runs.
+    compiled_runs: CompiledRuns | None = None
+    # Whether a layer is being called, and what layers inside take over as `training`.
+    in_layer: bool = False
+    training: bool | None = None
 
 
 class _Settings:
@@ -40,8 +47,19 @@ class _Settings:
     functions_run_eagerly = False
 
 
-state = _State()
 settings = _Settings()
+_core.set_default_context(Context(requirements={}, batches=[]))
+
+
+def current() -> Context:
+    """The context of this thread."""
+    context: Context = _core.current_context()
+    return context
+
+
+def changed(**changes: Any) -> _core.Guard:
+    """Inside, the context has other values of these fields."""
+    return _core.changed_context(changes)
 
 
 def has_strategy() -> bool:
@@ -51,13 +69,14 @@ def has_strategy() -> bool:
         >>> has_strategy()
         False
     """
-    return bool(state.strategies)
+    return current().strategy is not None
 
 
 def get_strategy() -> Strategy:
     """The strategy of the innermost scope, or the default one (one replica)."""
-    if state.strategies:
-        return state.strategies[-1]
+    strategy = current().strategy
+    if strategy is not None:
+        return strategy
     from samegrad.distribute._strategy import default_strategy
 
     return default_strategy()
@@ -68,10 +87,9 @@ def get_replica_context() -> ReplicaContext | None:
 
     Outside any strategy it is the default context of one replica.
     """
-    if state.replica_contexts:
-        return state.replica_contexts[-1]
-    if state.strategies:
-        return None
+    now = current()
+    if now.strategy is not None:
+        return now.replica_context
     from samegrad.distribute._replica_context import default_replica_context
 
     return default_replica_context()
@@ -82,75 +100,27 @@ def in_cross_replica_context() -> bool:
     return get_replica_context() is None
 
 
-@contextlib.contextmanager
-def entered(strategy: Strategy, context: ReplicaContext | None) -> Iterator[None]:
+def inside_run() -> bool:
+    """Whether the program is inside a strategy's `run`."""
+    return current().replica_context is not None
+
+
+def entered(strategy: Strategy, context: ReplicaContext | None) -> _core.Guard:
     """Inside, `strategy` is current, in this replica context (None: cross-replica)."""
-    state.strategies.append(strategy)
-    state.replica_contexts.append(context)
-    try:
-        yield
-    finally:
-        state.strategies.pop()
-        state.replica_contexts.pop()
+    return _core.changed_context({"strategy": strategy, "replica_context": context}, strategy)
 
 
-@contextlib.contextmanager
-def converting(wanted: bool) -> Iterator[None]:
-    """Inside, Python's control flow is rewritten in functions that are traced, or is not."""
-    before, state.converting = state.converting, wanted
-    try:
-        yield
-    finally:
-        state.converting = before
-
-
-@contextlib.contextmanager
-def init_scope() -> Iterator[None]:
+def init_scope() -> _core.Guard:
     """Inside, operations run at once, whatever is being traced: for creating variables.
 
     Example:
         >>> with init_scope():
         ...     pass
     """
-    _core.push_no_trace()
-    try:
-        yield
-    finally:
-        _core.pop_trace()
-
-
-@contextlib.contextmanager
-def tracing_function() -> Iterator[None]:
-    """Inside, a function is being traced."""
-    state.tracing_functions += 1
-    try:
-        yield
-    finally:
-        state.tracing_functions -= 1
-
-
-@contextlib.contextmanager
-def running_with(compiled: CompiledRuns) -> Iterator[None]:
-    """Inside, Python runs a function that reads data."""
-    outer = state.compiled_runs
-    state.compiled_runs = compiled
-    try:
-        yield
-    finally:
-        state.compiled_runs = outer
+    return _core.no_trace()
 
 
 def printing_needs_values() -> bool:
     """Whether a tensor that is printed now must have a value: inside `run`."""
-    contexts = state.replica_contexts
-    return bool(contexts) and contexts[-1] is not None and not state.describing
-
-
-@contextlib.contextmanager
-def describing() -> Iterator[None]:
-    """Inside, tensors without a value may be printed: messages of steps that did not run yet."""
-    before, state.describing = state.describing, True
-    try:
-        yield
-    finally:
-        state.describing = before
+    now = current()
+    return now.replica_context is not None and not now.describing

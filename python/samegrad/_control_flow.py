@@ -265,7 +265,7 @@ def require(
     if is_traced(condition):
         from samegrad._requirements import add_requirement
 
-        with _context.describing():
+        with _context.changed(describing=True):
             text = str(message())
         add_requirement(condition, text, error or InvalidArgumentError)
     elif not condition:

@@ -26,8 +26,7 @@ def note_read(who: str) -> None:
     """
     if not _core.tracing():
         return
-    contexts = _context.state.replica_contexts
-    if _context.state.tracing_functions and not (contexts and contexts[-1] is not None):
+    if _context.current().tracing_function and not _context.inside_run():
         raise ReadsData
     raise RuntimeError(
         f"[{who}] data is read outside strategy.run, once for all replicas: get the batch there "

@@ -9,7 +9,7 @@ from typing import Any
 
 from samegrad import _context, _core
 from samegrad._data_use import CompiledRuns, ReadsData
-from samegrad._trace import TracedProgram, one_call
+from samegrad._trace import TracedProgram
 from samegrad._user_code import call_converted
 from samegrad.errors import OutOfRangeError
 
@@ -76,7 +76,7 @@ class Function:
         if _core.tracing():
             return self._traced(*args, **kwargs)
         if _context.settings.functions_run_eagerly:
-            with _context.converting(self._autograph), one_call():  # for what strategies trace
+            with _context.changed(converting=self._autograph), _core.one_call():
                 return self._python(*args, **kwargs)
         arguments = _core.Arguments(args, kwargs)
         program = self._program(arguments, args, kwargs)
@@ -86,7 +86,7 @@ class Function:
 
     def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Runs a function that reads data: its loop is Python's, its steps are compiled."""
-        with _context.running_with(self._runs), _context.converting(self._autograph):
+        with _context.changed(compiled_runs=self._runs, converting=self._autograph):
             try:
                 return self._python(*args, **kwargs)
             except StopIteration:
@@ -96,16 +96,16 @@ class Function:
                 ) from None
 
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
-        with one_call():
+        with _core.one_call():
             if self._autograph:
                 return call_converted(self._python, args, kwargs)
-            with _context.converting(False):
+            with _context.changed(converting=False):
                 return self._python(*args, **kwargs)
 
     def _program(self, arguments: Any, args: Any, kwargs: dict[str, Any]) -> TracedProgram | None:
         """What runs for these arguments; None: Python, as the function reads data."""
-        strategies = _context.state.strategies
-        replicas = strategies[-1].num_replicas_in_sync if strategies else 1
+        strategy = _context.current().strategy
+        replicas = 1 if strategy is None else strategy.num_replicas_in_sync
         most = max(replicas, arguments.replicas)
         if _context.settings.functions_run_eagerly:  # to explain it; it may depend on values
             fresh = self._trace(args, kwargs, most, look=True)
@@ -113,7 +113,9 @@ class Function:
         key = (arguments.key, replicas)
         known = self._known(key, arguments.sizes)
         if known is None:
-            with self._tracing:  # threads that come to it at the same time trace it once
+            with _core.holding(
+                self._tracing
+            ):  # threads that come to it at the same time trace it once
                 known = self._known(key, arguments.sizes)
                 if known is None:
                     known = self._trace(args, kwargs, most)
@@ -132,7 +134,7 @@ class Function:
         self, args: Any, kwargs: dict[str, Any], replicas: int, look: bool = False
     ) -> TracedProgram | ReadsData:
         try:
-            with _context.tracing_function():
+            with _context.changed(tracing_function=True):
                 return TracedProgram(
                     self._traced, args, kwargs, replicas, look, self._numbers_change
                 )

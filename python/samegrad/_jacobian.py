@@ -79,8 +79,10 @@ def _rows(
     tape: GradientTape, target: Tensor, sources: list[Any], seeds: list[Any], unconnected: Any
 ) -> list[list[Any]]:
     """For each of the seeds, the gradients of the sources."""
-    with tape._kept():
-        return [list(tape.gradient(target, sources, seed, unconnected)) for seed in seeds]
+    return [
+        list(tape._gradients(target, sources, seed, unconnected, again=i > 0))
+        for i, seed in enumerate(seeds)
+    ]
 
 
 def _known(shape: Any, who: str, what: str) -> tuple[int, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -48,7 +46,7 @@ class Requirement:
 
 def add_requirement(condition: Any, message: str, error: type[Exception]) -> None:
     """Every step of the program that is being traced must meet the condition."""
-    requirements = _context.state.requirements
+    requirements = _context.current().requirements
     key = (user_line(), message)  # the body of a loop is traced more than once
     if key not in requirements:
         requirements[key] = Requirement(message, error, _core.current_trace().replicas)
@@ -60,17 +58,3 @@ def check_all(requirements: list[Requirement]) -> None:
     errors = [error for r in requirements if (error := r.take_error()) is not None]
     if errors:
         raise errors[0]
-
-
-@contextlib.contextmanager
-def collected() -> Iterator[list[Requirement]]:
-    """What is traced inside is a program of its own; the list holds its requirements then."""
-    found: list[Requirement] = []
-    state = _context.state
-    before = state.requirements, state.batches
-    state.requirements, state.batches = {}, []
-    try:
-        yield found
-        found += state.requirements.values()
-    finally:
-        state.requirements, state.batches = before

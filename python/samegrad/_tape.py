@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import enum
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +25,7 @@ class UnconnectedGradients(Choice):
     ZERO = "zero"
 
 
-class GradientTape:
+class GradientTape(_core.Tape):
     """Records operations for differentiation; tapes nest, for derivatives of any order.
 
     Args:
@@ -40,16 +42,9 @@ class GradientTape:
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        self._tape = _core.Tape(persistent, watch_accessed_variables)
+        super().__init__(persistent, watch_accessed_variables)
         self._watch_variables = watch_accessed_variables
         self._watched: set[int] = set()
-
-    def __enter__(self) -> GradientTape:
-        self._tape.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._tape.stop()
 
     def watch(self, tensor: Any) -> None:
         """Makes a tensor (or a structure of them) a source of gradients."""
@@ -59,19 +54,16 @@ class GradientTape:
             else:
                 tensor = convert_to_tensor(part)
                 _warn_unless_floating(tensor, "watch", "tensor")
-                self._tape.watch(tensor)
+                self._watch(tensor)
 
-    def stop_recording(self) -> Any:
+    def stop_recording(self) -> _core.Guard:
         """A context in which nothing is recorded."""
-        return _Paused(self._tape)
+        return _core.paused(self)
 
     def reset(self) -> None:
         """Forgets everything recorded so far."""
-        recording = self._tape.recording
-        self._tape.stop()
-        self.__init__()  # type: ignore[misc]
-        if recording:
-            self._tape.start()
+        self._watched = set()
+        self._reset()
 
     def gradient(
         self,
@@ -96,6 +88,13 @@ class GradientTape:
         Warns:
             UserWarning: A target has no floats; nothing flows through it.
         """
+        return self._gradients(target, sources, output_gradients, unconnected_gradients)
+
+    def _gradients(
+        self, target: Any, sources: Any, output_gradients: Any, unconnected_gradients: Any,
+        again: bool = False,
+    ) -> Any:  # fmt: skip
+        """The gradients; `again`: as one more part of the last use of the tape."""
         unconnected = _unconnected(unconnected_gradients)
         targets = [self._target(t) for t in flatten(target)]
         for tensor in targets:
@@ -103,7 +102,7 @@ class GradientTape:
         seeds = _seeds(targets, output_gradients)
         flat = flatten(sources)
         origins = [s._cell if isinstance(s, Variable) else convert_to_tensor(s) for s in flat]
-        found = self._tape.gradient(targets, seeds, origins)
+        found = self._gradient(targets, seeds, origins, again)
         for i, source in enumerate(flat):
             if isinstance(source, Variable) and not self._watches(source):
                 found[i] = None
@@ -188,21 +187,8 @@ class GradientTape:
     def _target(self, target: Any) -> Tensor:
         """What the tape knows the target as: a variable is what it was read as."""
         if isinstance(target, Variable) and target._cell.component_count == 1:
-            return self._tape.target(target._cell)
+            return self._value_of(target._cell)
         return convert_to_tensor(target)
-
-    @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Inside, a tape that is used for the first time may be used several times."""
-        before = self._tape.persistent
-        if not before and self._tape.used:
-            yield
-            return
-        self._tape.persistent = True
-        try:
-            yield
-        finally:
-            self._tape.persistent = before
 
     def _watches(self, variable: Variable) -> bool:
         return (self._watch_variables and variable.trainable) or id(variable) in self._watched
@@ -251,14 +237,3 @@ def _seed(seed: Tensor, target: Tensor) -> Tensor:
             f"targets: got {seed._dtype} {seed._shape} for {target._dtype} {target._shape}."
         )
     return seed
-
-
-class _Paused:
-    def __init__(self, tape: Any) -> None:
-        self._tape = tape
-
-    def __enter__(self) -> None:
-        self._tape.stop()
-
-    def __exit__(self, *error: object) -> None:
-        self._tape.start()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from samegrad import _context, _core
 from samegrad._counts import questions
 from samegrad._nest import flatten, map_structure
-from samegrad._requirements import check_all, collected
+from samegrad._requirements import Requirement, check_all
 from samegrad._scaling_check import check_trace
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._values import (
@@ -23,20 +22,6 @@ from samegrad._values import (
 )
 
 OPTIONS = _core.PlanOptions()
-
-
-@contextlib.contextmanager
-def one_call() -> Iterator[None]:
-    """What is recorded inside is one node to every tape: its gradient is summed inside first."""
-    trace = _core.current_trace()
-    if trace is None:
-        yield
-        return
-    trace.begin_call()
-    try:
-        yield
-    finally:
-        trace.end_call()
 
 
 def _as_argument(value: Any) -> Any:
@@ -69,12 +54,14 @@ class TracedProgram:
         numbers_change: bool = False,
     ) -> None:
         trace = _core.Trace(replicas)
+        requirements: dict[tuple[str, str], Requirement] = {}
+        batches: list[Tensor] = []
 
         def enter(value: Any) -> Any:
             entered = argument(value)
             tensor = getattr(entered, "tensor", entered)
             if isinstance(tensor, Tensor) and None in tensor._shape:
-                _context.state.batches.append(tensor)
+                batches.append(tensor)
             return entered
 
         def argument(value: Any) -> Any:
@@ -87,19 +74,16 @@ class TracedProgram:
             return value
 
         questions.open.clear()
-        trace.enter()
-        try:
-            with collected() as self._requirements:
-                traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
-                if look:
-                    trace.let_look(_core.Arguments(args, kwargs))
-                self._result = fn(*traced_args, **traced_kwargs)
-                self._result = map_structure(_as_output, self._result)
-                leaves = [leaf for leaf in flatten(self._result) if _is_output(leaf)]
-                outputs = [_tensor_of(leaf) for leaf in leaves]
-                totals = _add_totals(leaves)
-        finally:
-            trace.exit()
+        with _core.tracing_into(trace, {"requirements": requirements, "batches": batches}):
+            traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+            if look:
+                trace.let_look(_core.Arguments(args, kwargs))
+            self._result = fn(*traced_args, **traced_kwargs)
+            self._result = map_structure(_as_output, self._result)
+            leaves = [leaf for leaf in flatten(self._result) if _is_output(leaf)]
+            outputs = [_tensor_of(leaf) for leaf in leaves]
+            totals = _add_totals(leaves)
+        self._requirements = list(requirements.values())
         for leaf, share in zip(leaves, check_trace(trace, outputs), strict=True):
             if isinstance(leaf, TracedValue):
                 leaf.share = share

@@ -15,7 +15,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
         >>> converted(len) is len
         True
     """
-    if not (_context.state.converting and _core.tracing()):
+    if not (_context.current().converting and _core.tracing()):
         return function
     from samegrad.autograph._convert import convert
 
@@ -25,5 +25,5 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def call_converted(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Calls the function with its control flow rewritten, and all that it calls likewise."""
-    with _context.converting(True):
+    with _context.changed(converting=True):
         return converted(function)(*args, **kwargs)

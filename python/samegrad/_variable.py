@@ -34,11 +34,6 @@ class VariableAggregation(Choice):
     ONLY_FIRST_REPLICA = 3
 
 
-def _inside_run() -> bool:
-    contexts = _context.state.replica_contexts
-    return bool(contexts) and contexts[-1] is not None
-
-
 def _check_shape(value: Tensor, shape: Any) -> None:
     if shape is None:
         return
@@ -51,6 +46,22 @@ def _check_shape(value: Tensor, shape: Any) -> None:
             f"[Variable] the initial value must have the shape asked for: got "
             f"{tuple(value._shape)} and shape={tuple(sizes)}."
         )
+
+
+def step_of(*variables: Variable) -> _core.AllOrNothing:
+    """Inside, eager code changes several variables: all of them, or after an exception none.
+
+    Example:
+        >>> v = Variable(1.0)
+        >>> import contextlib
+        >>> with contextlib.suppress(KeyboardInterrupt), step_of(v):
+        ...     _ = v.assign(2.0)
+        ...     raise KeyboardInterrupt
+        >>> float(v)
+        1.0
+    """
+    eager = not _core.tracing()  # what is traced becomes one step of the engine
+    return _core.all_or_nothing(variables=[v._cell for v in variables] if eager else [])
 
 
 class Variable:
@@ -88,7 +99,7 @@ class Variable:
         self.trainable = (not on_read) if trainable is None else trainable
         self.aggregation = aggregation
         self.synchronization = synchronization
-        self._strategy = _context.state.strategies[-1] if _context.state.strategies else None
+        self._strategy = _context.current().strategy
         with _context.init_scope():
             value = initial_value() if callable(initial_value) else initial_value
             if isinstance(value, Tensor) and value._symbolic:
@@ -127,14 +138,14 @@ class Variable:
 
     def _as_tensor(self) -> Tensor:
         self._check_strategy()
-        if self._cell.component_count > 1 and not _inside_run():
+        if self._cell.component_count > 1 and not _context.inside_run():
             return self._read_all()
         return _core.read_variable(self._cell)
 
     def _check_strategy(self) -> None:
         """Replicas of one strategy do not train the variables of another."""
-        context = _context.state.replica_contexts
-        running = context[-1].strategy if context and context[-1] is not None else None
+        context = _context.current().replica_context
+        running = None if context is None else context.strategy
         if running is None or self._strategy is None or running is self._strategy:
             return
         raise RuntimeError(
@@ -197,7 +208,7 @@ class Variable:
         """
         tensor = self._aggregated(value)
         self._note(tensor)
-        if self._cell.component_count > 1 and not _inside_run():
+        if self._cell.component_count > 1 and not _context.inside_run():
             count = self._cell.component_count
             if self.aggregation is VariableAggregation.SUM:
                 tensor = tensor / float(count)
@@ -241,7 +252,7 @@ class Variable:
                 f"[{self._cell.name}] {who} needs the variable's shape: got {given} and "
                 f"{tuple(self._cell._shape)}; use assign with the sum, which broadcasts."
             )
-        if self._cell.component_count > 1 and not _inside_run():
+        if self._cell.component_count > 1 and not _context.inside_run():
             raise ValueError(
                 f"[{self._cell.name}] an ON_READ variable of {self._cell.component_count} replicas "
                 "is changed by its replicas: got a change outside strategy.run; use assign, or "

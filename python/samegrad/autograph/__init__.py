@@ -45,7 +45,7 @@ def to_graph(
 
     @functools.wraps(entity)
     def graph(*args: Any, **kwargs: Any) -> Any:
-        with _context.converting(recursive):
+        with _context.changed(converting=recursive):
             return converted(*args, **kwargs)
 
     return graph

@@ -162,7 +162,7 @@ def _with_code(function: types.FunctionType, code: types.CodeType) -> types.Func
 
 def call(value: Any) -> Any:
     """What a rewritten function calls where its text says `value(…)`."""
-    return convert(value) if _context.state.converting else value
+    return convert(value) if _context.current().converting else value
 
 
 def why_unchanged() -> str:
@@ -173,7 +173,7 @@ def why_unchanged() -> str:
     if frame is None:
         return "there is no function around it"
     code = frame.f_code
-    if not _context.state.converting:
+    if not _context.current().converting:
         return (
             "it becomes part of the step inside samegrad.function only (without autograph=False "
             "and do_not_convert), not in a bare strategy.run"

@@ -34,7 +34,7 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
 
     @functools.wraps(func)
     def unconverted(*args: Any, **kwargs: Any) -> Any:
-        with _context.converting(False):
+        with _context.changed(converting=False):
             return func(*args, **kwargs)
 
     return unconverted

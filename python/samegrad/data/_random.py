@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 from samegrad import _core
 
 _MASK = (1 << 64) - 1
@@ -35,16 +32,9 @@ def process_seed() -> int:
     return int(_core.random_state().seed)
 
 
-@contextlib.contextmanager
-def data_function(seed: int, position: int) -> Iterator[None]:
+def data_function(seed: int, position: int) -> _core.Guard:
     """Around a user's function: what it draws depends on seed and position only.
 
     It runs at once, whatever is being traced or watched.
     """
-    _core.push_no_trace()
-    _core.push_random_state(seed, position << 20)
-    try:
-        yield
-    finally:
-        _core.pop_random_state()
-        _core.pop_trace()
+    return _core.data_function(seed, position << 20)

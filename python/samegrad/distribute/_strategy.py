@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from samegrad import _context, _core
@@ -15,7 +14,7 @@ from samegrad._nest import map_structure
 from samegrad._scaling_check import report
 from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._trace import TracedProgram, one_call, trace_and_run
+from samegrad._trace import TracedProgram, trace_and_run
 from samegrad._user_code import converted
 from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, captured, per_replica
 from samegrad.distribute._extended import StrategyExtended
@@ -54,18 +53,16 @@ class Strategy(abc.ABC):
         """Methods that libraries use."""
         return StrategyExtended(self)
 
-    @contextlib.contextmanager
-    def scope(self) -> Iterator[Strategy]:
+    def scope(self) -> _core.Guard:
         """Inside, variables belong to this strategy.
 
         Raises:
             RuntimeError: Inside another strategy's scope, or inside `run`.
         """
-        current = _context.state.strategies[-1] if _context.state.strategies else None
+        current = _context.current().strategy
         if current is not None and current is not self:
             raise RuntimeError("[Strategy.scope] another strategy's scope is open; leave it first.")
-        with _context.entered(self, None):
-            yield self
+        return _context.entered(self, None)
 
     def run(
         self,
@@ -90,15 +87,14 @@ class Strategy(abc.ABC):
             >>> float(strategy.reduce("SUM", values, axis=None))
             2.0
         """
-        inside = _context.state.replica_contexts
-        if inside and inside[-1] is not None:
+        if _context.inside_run():
             raise RuntimeError(
                 "[Strategy.run] called inside run: replica context; call it from the loop outside."
             )
         kwargs = kwargs or {}
         if _core.tracing():
             return self._run_in_trace(fn, tuple(args), kwargs)
-        compiled = _context.state.compiled_runs
+        compiled = _context.current().compiled_runs
         if compiled is not None and not _context.settings.functions_run_eagerly:
             return compiled.of(self, fn, lambda: self._compiled(fn))(*args, **kwargs)
         return trace_and_run(
@@ -164,7 +160,7 @@ class Strategy(abc.ABC):
             several = self.num_replicas_in_sync > 1
             return TracedPerReplica(value) if several and isinstance(value, Tensor) else value
 
-        with _context.entered(self, ReplicaContext(self)), one_call():
+        with _context.entered(self, ReplicaContext(self)), _core.one_call():
             result = converted(fn)(*map_structure(unwrap, args), **map_structure(unwrap, kwargs))
             return map_structure(wrap, result)
 
@@ -178,7 +174,7 @@ class Strategy(abc.ABC):
             RuntimeError: Inside `run`.
         """
         op = reduce_name(reduce_op)
-        if _context.state.replica_contexts and _context.state.replica_contexts[-1] is not None:
+        if _context.inside_run():
             raise RuntimeError(
                 "[Strategy.reduce] called inside run; use "
                 "samegrad.distribute.get_replica_context().all_reduce there."
@@ -249,8 +245,7 @@ class Strategy(abc.ABC):
             >>> strategy.gather(ids, axis=0).numpy()
             array([0, 1], dtype=int32)
         """
-        inside = _context.state.replica_contexts
-        if inside and inside[-1] is not None:
+        if _context.inside_run():
             raise RuntimeError(
                 "[Strategy.gather] called inside run; use "
                 "samegrad.distribute.get_replica_context().all_gather there."

@@ -15,7 +15,6 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._boundary import guard as _guard
-from samegrad._context import init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._shown import shown
 from samegrad._sizes import sizes_of
@@ -393,22 +392,18 @@ def serialize(initializer: Any) -> Any:
 def _draw(kind: str, shape: Shape, dtype: DTypeLike | None, seed: int | None) -> Tensor:
     """Random numbers that depend on (global seed, variables created) or on an own seed alone."""
     state = _core.random_state()
-    created = state.take_created()
+    created = _core.take_created()
     number = created if seed is None else 0
     # A state of this thread's own: what others draw meanwhile stays as it is.
-    _core.push_random_state(state.seed if seed is None else 0, 0)
-    try:
-        with init_scope():
-            drawn: Tensor = getattr(_core.ops, f"random_{kind}")(
-                convert_to_tensor(0, "int64"),
-                shape=tuple(shape),
-                dtype=as_dtype(dtype or floatx()).name,
-                seed=seed or 0,
-                ordinal=_FIRST_ORDINAL + number,
-            )
-            return drawn
-    finally:
-        _core.pop_random_state()
+    with _core.data_function(state.seed if seed is None else 0, 0):
+        drawn: Tensor = getattr(_core.ops, f"random_{kind}")(
+            convert_to_tensor(0, "int64"),
+            shape=tuple(shape),
+            dtype=as_dtype(dtype or floatx()).name,
+            seed=seed or 0,
+            ordinal=_FIRST_ORDINAL + number,
+        )
+        return drawn
 
 
 _guard(__name__)

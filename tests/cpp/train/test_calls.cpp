@@ -15,7 +15,7 @@ namespace {
 float gradient_of_three_uses(bool call) {
   register_all_ops();
   const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
-  const Current current(trace);
+  const Scope scope(with_trace(trace));
   const auto v =
       std::make_shared<Variable>("v", std::vector<Array>{Array::number(DType::kFloat32, 1)});
   Tape tape(false, true);
@@ -43,7 +43,7 @@ TEST("the gradient of a call is summed inside, then added to the uses outside") 
 TEST("the nodes of a call's derivative are a call, and empty calls are none") {
   register_all_ops();
   const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
-  const Current current(trace);
+  const Scope scope(with_trace(trace));
   Tape tape(false, true);
   tape.start();
   Tensor x = make_tensor(Array::scalar(2.0));
@@ -66,7 +66,7 @@ TEST("programs that differ in their calls are not the same") {
   register_all_ops();
   const auto make = [](bool call) {
     const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
-    const Current current(trace);
+    const Scope scope(with_trace(trace));
     const Tensor x = trace->tensor(trace->argument({Array::scalar(2.0)}, {}));
     if (call) trace->begin_call();
     const Tensor y = op("mul", {x, x});
@@ -82,12 +82,12 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
   register_all_ops();
   const auto v = std::make_shared<Variable>("v", std::vector<Array>{Array::scalar(3.0)});
   const auto graph = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
-  push_trace(graph);
+  std::optional<Scope> scope(with_trace(graph));
   const Tensor inside = graph->tensor(graph->argument({Array::scalar(5.0)}, {}));
   const Tensor old = graph->tensor(graph->read(v));
   const Tensor product = op("mul", {op("mul", {old, old}), inside});
   graph->write(v, op("add", {old, inside}).value);
-  pop_trace();
+  scope.reset();
   Step step(graph->finish({product.value}), PlanOptions());
 
   Tape tape(true, true);
@@ -110,7 +110,7 @@ TEST("a run under an eager tape is differentiated by a program that reads what t
 TEST("a graph without effects keeps its values, calls and order") {
   register_all_ops();
   const auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
-  const Current current(trace);
+  const Scope scope(with_trace(trace));
   const auto v = std::make_shared<Variable>("v", std::vector<Array>{Array::scalar(3.0)});
   const Tensor x = trace->tensor(trace->argument({Array::scalar(2.0)}, {}));
   op("print", {x}, {{"text", std::string("x")}, {"edge", std::int64_t(3)}});

@@ -23,7 +23,7 @@ Array rows_from(std::int64_t first, std::int64_t count) {
 std::unique_ptr<Step> gather_step(int replicas) {
   register_all_ops();
   auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
-  const Current current(trace);
+  const Scope scope(with_trace(trace));
   Tensor x = trace->tensor(
       trace->argument(std::vector<Array>(std::size_t(replicas), rows_from(0, 2)), {0, 1, 0}));
   Tape tape(false, true);

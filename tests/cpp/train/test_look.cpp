@@ -26,7 +26,7 @@ struct Traced {
     trace->let_look({{one, three}});
   }
   std::shared_ptr<Trace> trace = std::make_shared<Trace>(Trace::Mode::kGraph, 2);
-  Current current{trace};
+  Scope scope{with_trace(trace)};
   Tensor x;
 };
 

@@ -45,7 +45,7 @@ class Network {
   explicit Network(int replicas) : replicas_(replicas) {
     register_all_ops();
     auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
-    const Current current(trace);
+    const Scope scope(with_trace(trace));
     const auto of_each = [replicas](const Array& array) {
       return std::vector<Array>(std::size_t(replicas), array);
     };
@@ -154,7 +154,7 @@ TEST("a step that fails leaves the variables as they were") {
 TEST("a loop in the graph runs until its condition is false") {
   register_all_ops();
   auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, 1);
-  const Current current(trace);
+  const Scope scope(with_trace(trace));
   const Tensor limit = trace->tensor(trace->argument({Array::scalar<std::int64_t>(3)}, {}));
   const auto one = make_tensor(Array::scalar<std::int64_t>(1));
   const std::vector<Tensor> results = traced_while(

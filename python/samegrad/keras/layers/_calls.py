@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from samegrad import _core
+from samegrad._context import changed
 from samegrad._examples import static_shape
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor, TensorShape, constant
 
 
-class _Calls(threading.local):
-    depth = 0
-    training: bool | None = None
-
-
-calls = _Calls()
-
-
-@contextlib.contextmanager
-def entered(training: bool | None) -> Iterator[None]:
+def entered(training: bool | None) -> _core.Guard:
     """Inside, layers that are called take `training` over.
 
     Example:
+        >>> from samegrad._context import current
         >>> with entered(True):
-        ...     calls.training
+        ...     current().training
         True
     """
-    outer = calls.training
-    calls.depth += 1
-    calls.training = training
-    try:
-        yield
-    finally:
-        calls.depth -= 1
-        calls.training = outer
+    return changed(in_layer=True, training=training)
 
 
 def shape_of(value: Any) -> Any:
@@ -64,32 +48,29 @@ def is_shape(value: Any) -> bool:
     )
 
 
-@contextlib.contextmanager
-def placeholder(who: str, shape: Any, dtype: str) -> Iterator[Any]:
-    """Tensors of given shapes in a trace that is thrown away: calls on them compute nothing.
+def traced_on(who: str, shape: Any, dtype: str, function: Callable[[Any], Any]) -> Any:
+    """Calls a function on tensors of given shapes in a trace that is thrown away.
 
     Args:
         who: Who wants them, for messages.
         shape: (None, sizes...) or a nested structure of such shapes.
         dtype: Of the tensors.
+        function: Gets a tensor for each shape, with examples on axis 0. Operations on them compute
+            nothing.
 
-    Yields:
-        A tensor for each shape, with examples on axis 0.
+    Returns:
+        What the function returns.
 
     Raises:
         ValueError: A size other than the first is unknown.
 
     Example:
-        >>> with placeholder("doc", (None, 3), "float32") as x:
-        ...     static_shape(x)
+        >>> traced_on("doc", (None, 3), "float32", static_shape)
         (None, 3)
     """
     trace = _core.Trace(1)
-    trace.enter()
-    try:
-        yield _make(who, trace, shape, dtype)
-    finally:
-        trace.exit()
+    with _core.tracing_into(trace, {"requirements": {}, "batches": []}):
+        return function(_make(who, trace, shape, dtype))
 
 
 def _make(who: str, trace: Any, shape: Any, dtype: str) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad import _core
-from samegrad._context import init_scope
+from samegrad._context import current, init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._examples import as_examples
 from samegrad._nest import flatten, map_structure
@@ -21,7 +21,7 @@ from samegrad._variable import Variable
 from samegrad.keras import initializers, regularizers
 from samegrad.keras._names import snake_case, unique_name
 from samegrad.keras.backend import floatx
-from samegrad.keras.layers._calls import calls, entered, placeholder, shape_of
+from samegrad.keras.layers._calls import entered, shape_of, traced_on
 from samegrad.keras.layers._weights import HasWeights
 from samegrad.train._trackable import restore_pending
 
@@ -154,13 +154,13 @@ class Layer(HasWeights):
         if trainable is not None or not kind.is_floating:
             kwargs["trainable"] = bool(trainable)
         label = name or f"weight_{len(self._weights)}"
+        regularize = regularizers.get(regularizer)
         with init_scope():
             value = make(tuple(int(size) for size in shape or ()), dtype=kind)
             variable = Variable(value, name=f"{self.name}/{label}", **kwargs)
-        self._weights.append(variable)
-        regularize = regularizers.get(regularizer)
+        self._weights = [*self._weights, variable]
         if regularize is not None:
-            self._regularized.append((regularize, variable))
+            self._regularized = [*self._regularized, (regularize, variable)]
         return variable
 
     def add_loss(self, losses: Any, **kwargs: Any) -> None:
@@ -210,8 +210,7 @@ class Layer(HasWeights):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape that the layer makes of an input's shape (None for the examples)."""
-        with placeholder(self.name, input_shape, self.dtype) as x:
-            return shape_of(self(x))
+        return traced_on(self.name, input_shape, self.dtype, lambda x: shape_of(self(x)))
 
     def count_params(self) -> int:
         """How many numbers the weights hold.
@@ -249,7 +248,7 @@ class Layer(HasWeights):
                     f"[{self.name}] the array of {variable.name} must have its shape "
                     f"{tuple(variable.shape)}: got {array.shape}."
                 )
-        with init_scope():
+        with init_scope(), _core.all_or_nothing(variables=[v._cell for v in own]):
             for variable, array in zip(own, arrays, strict=True):
                 variable.assign(array.astype(variable.dtype.as_numpy_dtype))
 
@@ -271,7 +270,7 @@ class Layer(HasWeights):
                 f"[{type(self).__name__}] its __init__ must call super().__init__() first."
             )
         inputs, args = self._first_argument(args, kwargs)
-        outermost = calls.depth == 0
+        outermost = not current().in_layer
         if _is_array(inputs):
             inputs = self._prepare(inputs, outermost)
         else:
@@ -302,21 +301,16 @@ class Layer(HasWeights):
     def _ensure_built(self, inputs: Any) -> None:
         if self.built:
             return
-        with _building:  # threads that call it at the same time build it once
+        with _core.holding(_building):  # threads that call it at the same time build it once
             if not self.built:
                 self._build_now(inputs)
 
     def _build_now(self, inputs: Any) -> None:
-        weights, regularized = len(self._weights), len(self._regularized)
-        try:
+        with _core.all_or_nothing(self):
             with init_scope():
                 self.build(shape_of(inputs))
-        except BaseException:
-            del self._weights[weights:], self._regularized[regularized:]
-            self.built = False
-            raise
-        self.built = True
-        restore_pending(self)
+            restore_pending(self)
+            self.built = True
 
     def _resolve_training(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
         """The value of `training` for this call; put into the arguments of `call`."""
@@ -325,11 +319,11 @@ class Layer(HasWeights):
         if "training" not in names:  # not for itself, but for the layers inside
             takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
             given = kwargs.get("training") if takes_all else kwargs.pop("training", None)
-            return calls.training if given is None else bool(given)
+            return current().training if given is None else bool(given)
         place = names.index("training") - 1
         given = args[place] if place < len(args) else kwargs.get("training")
         if given is None:
-            given = calls.training
+            given = current().training
         if given is None:
             default = parameters[place + 1].default
             given = default if default not in (None, inspect.Parameter.empty) else False

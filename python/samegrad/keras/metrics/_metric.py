@@ -11,7 +11,7 @@ from samegrad._context import init_scope
 from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._tensor import Tensor
 from samegrad._user_code import converted
-from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
+from samegrad._variable import Variable, VariableAggregation, VariableSynchronization, step_of
 from samegrad.keras import initializers
 from samegrad.keras._names import snake_case, unique_name
 from samegrad.keras.backend import floatx
@@ -106,8 +106,9 @@ class Metric:
 
     def reset_state(self) -> None:
         """Begins anew: sets all variables to 0."""
-        for variable in self.variables:
-            variable.assign(np.zeros(tuple(variable.shape), variable.dtype.as_numpy_dtype))
+        with step_of(*self.variables):
+            for variable in self.variables:
+                variable.assign(np.zeros(tuple(variable.shape), variable.dtype.as_numpy_dtype))
 
     def reset_states(self) -> None:
         """Begins anew, as `reset_state`."""
@@ -115,7 +116,8 @@ class Metric:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
         """Collects the values of a batch and returns the figure so far."""
-        converted(self.update_state)(*args, **kwargs)
+        with step_of(*self.variables):
+            converted(self.update_state)(*args, **kwargs)
         figure: Tensor = converted(self.result)()
         return figure
 

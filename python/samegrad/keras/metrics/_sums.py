@@ -8,7 +8,7 @@ from samegrad._dtypes import DTypeLike
 from samegrad._examples import as_examples
 from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
+from samegrad._variable import Variable, VariableAggregation, VariableSynchronization, step_of
 from samegrad.keras.metrics._metric import Metric
 from samegrad.math._reductions import reduce_mean
 from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, expand_weights
@@ -49,12 +49,18 @@ class _SumMetric(Metric):
             known: The sums over all replicas, as far as they are known without a reduction.
         """
         if not self._inside_run():
-            return self._assign(self._global, local)
+            with self._step():
+                self._assign(self._global, local)
+            return
         totals = dict(known or {})
         names = [name for name in local if name not in totals]
         totals.update(zip(names, all_reduce_sum([local[name] for name in names]), strict=True))
-        self._assign(self._global, totals)
-        return self._assign(self._local, local)
+        with self._step():
+            self._assign(self._global, totals)
+            self._assign(self._local, local)
+
+    def _step(self) -> _core.AllOrNothing:
+        return step_of(*self._global.values(), *self._local.values())
 
     def _assign(self, variables: dict[str, Variable], sums: dict[str, Tensor]) -> None:
         for name, value in sums.items():
@@ -78,9 +84,10 @@ class _SumMetric(Metric):
         return True
 
     def reset_state(self) -> None:
-        super().reset_state()
-        for variable in self._local.values():
-            variable.assign(0.0)
+        with self._step():
+            super().reset_state()
+            for variable in self._local.values():
+                variable.assign(0.0)
 
     def _values(self, values: TensorLike) -> Tensor:
         tensor = as_examples(values)

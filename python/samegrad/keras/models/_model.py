@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from samegrad.keras.layers._calls import placeholder, shape_of
+from samegrad.keras.layers._calls import shape_of, traced_on
 from samegrad.keras.layers._layer import Layer
 
 
@@ -81,8 +81,7 @@ class Model(Layer):
             >>> model.count_params()
             8
         """
-        with placeholder(self.name, input_shape, self.dtype) as inputs:
-            self._note_output(self(inputs))
+        traced_on(self.name, input_shape, self.dtype, lambda x: self._note_output(self(x)))
         self._forget_added_losses()
         self.built = True
 
@@ -126,8 +125,7 @@ class Model(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape that the model makes of an input's shape (None for the examples)."""
-        with placeholder(self.name, input_shape, self.dtype) as inputs:
-            return shape_of(self(inputs))
+        return traced_on(self.name, input_shape, self.dtype, lambda x: shape_of(self(x)))
 
 
 _DEFAULT_BUILDS = {Model.build}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from samegrad import _core
 from samegrad._shown import shown
 from samegrad._variable import Variable
-from samegrad.keras.layers._calls import placeholder, shape_of
+from samegrad.keras.layers._calls import shape_of, traced_on
 from samegrad.keras.layers._input import InputLayer
 from samegrad.keras.layers._layer import Layer
 from samegrad.keras.models._model import Model
@@ -66,12 +67,13 @@ class Sequential(Model):
         shape = None
         if self._known_shape is not None:
             dtype = layer.dtype if first else self.dtype
-            with placeholder(self.name, self._known_shape, dtype) as inputs:
-                shape = shape_of(layer(inputs))
-        self._layers.append(layer)
-        self._known_shape = shape
-        self.built = shape is not None
-        restore_pending(self)
+            known = self._known_shape
+            shape = traced_on(self.name, known, dtype, lambda x: shape_of(layer(x)))
+        with _core.all_or_nothing(self):
+            self._layers = [*self._layers, layer]
+            self._known_shape = shape
+            self.built = shape is not None
+            restore_pending(self)
 
     def pop(self) -> None:
         """Takes the last layer away.
@@ -81,10 +83,11 @@ class Sequential(Model):
         """
         if not self.layers:
             raise TypeError(f"[{self.name}] there are no layers to pop.")
-        self._layers.pop()
-        last = self._layers[-1] if self._layers else None
-        self._known_shape = last._output_shape if last is not None and self.built else None
-        self.built = self._known_shape is not None
+        with _core.all_or_nothing(self):
+            self._layers = self._layers[:-1]
+            last = self._layers[-1] if self._layers else None
+            self._known_shape = last._output_shape if last is not None and self.built else None
+            self.built = self._known_shape is not None
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights, by a call on an input of that shape which computes nothing.

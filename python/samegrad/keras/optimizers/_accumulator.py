@@ -10,7 +10,7 @@ from samegrad._context import init_scope
 from samegrad._control_flow import cond
 from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
+from samegrad._variable import Variable, VariableAggregation, VariableSynchronization, step_of
 from samegrad.keras.initializers import Zeros
 from samegrad.keras.optimizers._optimizer import Optimizer, check_on_replica, not_among, pairs_of
 from samegrad.nn._loss_scaling import all_reduce_sum
@@ -84,13 +84,13 @@ class GradientAccumulator:
         if not new:
             return
         self.optimizer.build(new)
-        with init_scope():
+        with init_scope(), _core.all_or_nothing(self):
             for variable in new:
                 zeros = Zeros()(tuple(variable.shape), dtype=variable.dtype)
                 name = f"{variable.name.partition(':')[0]}/sum"
-                self._sums.append(self._per_replica(zeros, name))
-                self._trained.append(variable)
-        restore_pending(self)
+                self._sums = [*self._sums, self._per_replica(zeros, name)]
+            self._trained = [*self._trained, *new]
+            restore_pending(self)
 
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[Tensor | None, Variable]], count: TensorLike
@@ -117,12 +117,13 @@ class GradientAccumulator:
                 f"examples: got shape {tuple(number._shape)}."
             )
         sums = {id(v): total for v, total in zip(self._trained, self._sums, strict=True)}
-        for gradient, variable in pairs:
-            sums[id(variable)].assign_add(self.optimizer._checked(gradient, variable))
-        self._count.assign_add(_ops.cast(number, dtype="float64"))
-        self.pending._add_for_all(convert_to_tensor(1, "int64"))
-        full = convert_to_tensor(self.pending) >= self.steps
-        cond(full, self._update, lambda: None)
+        with self._step():
+            for gradient, variable in pairs:
+                sums[id(variable)].assign_add(self.optimizer._checked(gradient, variable))
+            self._count.assign_add(_ops.cast(number, dtype="float64"))
+            self.pending._add_for_all(convert_to_tensor(1, "int64"))
+            full = convert_to_tensor(self.pending) >= self.steps
+            cond(full, self._update, lambda: None)
 
     def flush(self) -> None:
         """Makes the update of a window that is not full, with its true count; none if it is empty.
@@ -133,7 +134,12 @@ class GradientAccumulator:
             RuntimeError: Called in cross-replica context.
         """
         check_on_replica("GradientAccumulator", "flush needs a replica's sums")
-        cond(convert_to_tensor(self.pending) > 0, self._update, lambda: None)
+        with self._step():
+            cond(convert_to_tensor(self.pending) > 0, self._update, lambda: None)
+
+    def _step(self) -> _core.AllOrNothing:
+        own = (*self._sums, self._count, self.pending)
+        return step_of(*own, *self._trained, *self.optimizer.variables)
 
     def _update(self) -> None:
         local = [convert_to_tensor(total) for total in self._sums]

@@ -11,7 +11,7 @@ from samegrad._location import warn
 from samegrad._scaling_check import note_use
 from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._variable import Variable
+from samegrad._variable import Variable, step_of
 from samegrad.keras._names import snake_case
 from samegrad.keras.initializers import Zeros
 from samegrad.keras.optimizers._clipping import Clipping
@@ -81,6 +81,12 @@ def check_on_replica(who: str, needs: str) -> None:
             f"[{who}] {needs}: got called in cross-replica context; call it in the function given "
             "to strategy.run."
         )
+
+
+def _slot(variable: Variable, name: str) -> Variable:
+    zeros = Zeros()(tuple(variable.shape), dtype=variable.dtype)
+    label = f"{variable.name.partition(':')[0]}/{name}"
+    return Variable(zeros, trainable=False, name=label)
 
 
 class Optimizer:
@@ -229,14 +235,13 @@ class Optimizer:
         new = not_among(self._trained, _variables(var_list))
         if not new:
             return
-        with init_scope():
-            for variable in new:
-                for name, slots in self._slots.items():
-                    zeros = Zeros()(tuple(variable.shape), dtype=variable.dtype)
-                    label = f"{variable.name.partition(':')[0]}/{name}"
-                    slots.append(Variable(zeros, trainable=False, name=label))
-                self._trained.append(variable)
-        restore_pending(self)
+        with init_scope(), _core.all_or_nothing(self):
+            self._slots = {
+                name: [*slots, *(_slot(variable, name) for variable in new)]
+                for name, slots in self._slots.items()
+            }
+            self._trained = [*self._trained, *new]
+            restore_pending(self)
 
     def apply_gradients(
         self,
@@ -260,7 +265,9 @@ class Optimizer:
         """
         aggregate = experimental_aggregate_gradients and not skip_gradients_aggregation
         pairs = self._connected(pairs_of(grads_and_vars))
-        self._assign_updates(*self._reduced(pairs, aggregate))
+        gradients, variables = self._reduced(pairs, aggregate)
+        with step_of(*variables, *self.variables):
+            self._assign_updates(gradients, variables)
 
     def minimize(
         self,
@@ -288,7 +295,8 @@ class Optimizer:
         from samegrad import GradientTape
 
         if callable(loss):
-            with tape or GradientTape() as tape:
+            tape = tape or GradientTape()
+            with _core.recording(tape):
                 loss = loss()
         elif tape is None:
             raise ValueError(

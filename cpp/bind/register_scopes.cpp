@@ -1,0 +1,188 @@
+// What Python makes current for a while: traces, random states, and the record of _context.py.
+#include <functional>
+
+#include "base/error.h"
+#include "bind/bind.h"
+#include "train/trace.h"
+
+namespace py = pybind11;
+
+namespace samegrad {
+namespace {
+
+// A `with` block: what it holds is made on entry, and destroyed on exit or with the Guard. Both are
+// the engine's, so that an interrupt can come before or after them but not inside; and where it
+// comes between the block and its exit, the frame lets go of the Guard, which nobody else holds.
+class Guard {
+ public:
+  using Make = std::function<std::shared_ptr<void>()>;
+  Guard(Make make, py::object value) : make_(std::move(make)), value_(std::move(value)) {}
+
+  py::object enter() {
+    check_value(!held_, "with", "one block at a time: this context is entered already.");
+    held_ = make_();
+    return value_;
+  }
+  void exit() { held_.reset(); }
+
+ private:
+  Make make_;
+  py::object value_;
+  std::shared_ptr<void> held_;
+};
+
+// The end of a thread comes after that of what Python had in it, that of the process after
+// Python's.
+std::shared_ptr<void> shared(const py::object& object) {
+  return {py::object(object).release().ptr(), [](void* p) {
+            if (!Py_IsInitialized()) return;
+            const py::gil_scoped_acquire gil;
+            Py_DECREF(static_cast<PyObject*>(p));
+          }};
+}
+
+PyObject* default_context = nullptr;
+
+PyObject* current_context(PyObject* /*module*/ = nullptr, PyObject* /*none*/ = nullptr) {
+  auto* own = static_cast<PyObject*>(current().context.get());
+  return Py_NewRef(own ? own : default_context);
+}
+
+// What is current now, with some fields of the record changed.
+std::shared_ptr<Scope> scope_with(Current next, const py::dict& changes) {
+  if (!changes.empty()) {
+    const auto record = py::reinterpret_steal<py::object>(current_context());
+    next.context = shared(record.attr("_replace")(**changes));
+  }
+  return std::make_shared<Scope>(std::move(next));
+}
+
+// What a trace records while one lives is one node to every tape.
+class OneCall {
+ public:
+  explicit OneCall(std::shared_ptr<Trace> trace)
+      : trace_(std::move(trace)), before_(trace_->open_calls()) {
+    trace_->begin_call();
+  }
+  ~OneCall() {
+    while (!trace_->finished() && trace_->open_calls() > before_) trace_->end_call();
+  }
+  OneCall(const OneCall&) = delete;
+  OneCall& operator=(const OneCall&) = delete;
+
+ private:
+  std::shared_ptr<Trace> trace_;
+  std::size_t before_;
+};
+
+class Recording {
+ public:
+  explicit Recording(py::object tape) : tape_(std::move(tape)) { py::cast<Tape&>(tape_).start(); }
+  ~Recording() { py::cast<Tape&>(tape_).stop(); }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  py::object tape_;
+};
+
+struct Paused {
+  explicit Paused(py::object tape) : owner(std::move(tape)), pause(py::cast<Tape&>(owner)) {}
+  py::object owner;
+  Tape::Pause pause;
+};
+
+// A lock of Python's.
+class Holding {
+ public:
+  explicit Holding(py::object lock) : lock_(std::move(lock)) { lock_.attr("acquire")(); }
+  ~Holding() {
+    const py::error_scope kept;
+    try {
+      lock_.attr("release")();
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("samegrad");
+    }
+  }
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+
+ private:
+  py::object lock_;
+};
+
+Guard guard_of(Guard::Make make, py::object value = py::none()) {
+  return {std::move(make), std::move(value)};
+}
+
+void register_guard(py::module_& m) {
+  py::class_<Guard>(m, "Guard")
+      .def("__enter__", &Guard::enter)
+      .def("__exit__", [](Guard& guard, const py::object& /*kind*/, const py::object& /*error*/,
+                          const py::object& /*traceback*/) { guard.exit(); });
+}
+
+void register_contexts(py::module_& m) {
+  m.def("set_default_context", [](const py::object& record) {
+    default_context = py::object(record).release().ptr();  // kept for ever
+  });
+  static PyMethodDef read = {"current_context", current_context, METH_NOARGS,
+                             "current_context() -> object"};
+  m.add_object("current_context", PyCFunction_New(&read, nullptr));
+  m.def(
+      "changed_context",
+      [](const py::dict& changes, const py::object& value) {
+        return guard_of([changes] { return scope_with(current(), changes); }, value);
+      },
+      py::arg("changes"), py::arg("value") = py::none());
+  m.def("no_trace",
+        [] { return guard_of([] { return std::make_shared<Scope>(with_trace(nullptr)); }); });
+  m.def(
+      "data_function",
+      [](std::uint64_t seed, std::uint64_t step) {
+        return guard_of([seed, step] {
+          auto random = std::make_shared<RandomState>(seed, step);
+          return std::make_shared<Scope>(Current{nullptr, std::move(random), current().context});
+        });
+      },
+      py::arg("seed"), py::arg("step"));
+  m.def("one_call", [] {
+    return guard_of([]() -> std::shared_ptr<void> {
+      const std::shared_ptr<Trace> trace = current_trace();
+      return trace ? std::make_shared<OneCall>(trace) : nullptr;
+    });
+  });
+}
+
+}  // namespace
+
+void register_scopes(py::module_& m) {
+  register_guard(m);
+  register_contexts(m);
+  m.def(
+      "tracing_into",
+      [](const std::shared_ptr<Trace>& trace, const py::dict& changes) {
+        return guard_of([trace, changes] { return scope_with(with_trace(trace), changes); });
+      },
+      py::arg("trace"), py::arg("changes") = py::dict());
+  m.def(
+      "holding",
+      [](const py::object& lock) {
+        return guard_of([lock] { return std::make_shared<Holding>(lock); });
+      },
+      py::arg("lock"));
+  m.def(
+      "recording",
+      [](const py::object& tape) {
+        return guard_of([tape] { return std::make_shared<Recording>(tape); }, tape);
+      },
+      py::arg("tape"));
+  m.def(
+      "paused",
+      [](const py::object& tape) {
+        return guard_of([tape] { return std::make_shared<Paused>(tape); });
+      },
+      py::arg("tape"));
+}
+
+}  // namespace samegrad

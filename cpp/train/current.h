@@ -1,0 +1,41 @@
+// What is current in a thread: where its operations go, and what they draw from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "train/random_state.h"
+
+namespace samegrad {
+
+class Trace;
+
+struct Current {
+  std::shared_ptr<Trace> trace;         // null: operations run at once
+  std::shared_ptr<RandomState> random;  // null: that of the process
+  std::shared_ptr<void> context;        // what the bindings keep; null: their default
+};
+
+const Current& current();
+// The trace that operations of this thread go to, or null.
+std::shared_ptr<Trace> current_trace();
+// The present state, with another trace.
+Current with_trace(std::shared_ptr<Trace> trace);
+// Wherever the one trace is current, or will be again, the other one is.
+void replace_current(const std::shared_ptr<Trace>& old, const std::shared_ptr<Trace>& fresh);
+
+// Something else is current while a Scope lives. Its end makes current again what was before it,
+// whatever was entered since and not left: an exception can come between any two instructions of
+// Python, so that nothing may depend on the second one. In another thread the end does nothing.
+class Scope {
+ public:
+  explicit Scope(Current next);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  std::uint64_t number_;
+};
+
+}  // namespace samegrad

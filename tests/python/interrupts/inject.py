@@ -1,0 +1,117 @@
+"""Exceptions at chosen bytecodes of the package, and signals at random times."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import samegrad
+
+_PACKAGE = os.path.dirname(samegrad.__file__)
+
+
+class _Injector:
+    """Counts the instructions that run in the package; raises before one of them."""
+
+    def __init__(self, at: int, error: type[BaseException]) -> None:
+        self.count, self.raised = 0, False
+        self._at, self._error = at, error
+        self.where = ""
+
+    def of_call(self, frame: Any, event: str, argument: Any) -> Any:
+        """What sys.settrace wants."""
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        return self._of_frame
+
+    def _of_frame(self, frame: Any, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            self.count += 1
+            if self.count == self._at:
+                self.raised = True
+                code = frame.f_code
+                self.where = f"{os.path.relpath(code.co_filename, _PACKAGE)}:{frame.f_lineno}"
+                raise self._error("injected")
+        return self._of_frame
+
+
+def run_injected(
+    function: Callable[[], object], at: int, error: type[BaseException] = KeyboardInterrupt
+) -> tuple[_Injector, BaseException | None]:
+    """Calls the function, with an exception before its instruction number `at` in the package.
+
+    Args:
+        function: What is called.
+        at: From 1; 0 for no exception.
+        error: Which.
+
+    Returns:
+        What was counted, and what the call raised.
+    """
+    injector = _Injector(at, error)
+    raised: BaseException | None = None
+    sys.settrace(injector.of_call)
+    try:
+        function()
+    except BaseException as caught:  # whatever arrives is looked at
+        raised = caught
+    finally:
+        sys.settrace(None)
+    return injector, raised
+
+
+def count_instructions(function: Callable[[], object]) -> int:
+    """How many instructions of the package the call runs."""
+    injector, raised = run_injected(function, 0)
+    if raised is not None:
+        raise raised
+    return injector.count
+
+
+def run_signalled(function: Callable[[], object], delay: float) -> BaseException | None:
+    """Calls the function, and waits until a signal comes, `delay` seconds from now."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, delay)
+        function()
+        while True:
+            signal.pause()
+    except BaseException as caught:
+        return caught
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def build_starver(folder: Path) -> Path:
+    """A library which, preloaded, lets chosen allocations of the engine fail."""
+    library = folder / "starve.so"
+    source = Path(__file__).with_name("starve.cpp")
+    command = ["c++", "-std=c++20", "-O1", "-shared", "-fPIC", source, "-o", library, "-ldl"]
+    subprocess.run([str(part) for part in command], check=True)
+    return library
+
+
+def run_starved(function: Callable[[], object], at: int) -> tuple[int, bool, BaseException | None]:
+    """Calls the function; its allocation number `at` fails, in whatever thread; 0 for none.
+
+    Returns:
+        How many allocations there were, whether one failed, and what the call raised.
+    """
+    library = ctypes.CDLL(None)
+    library.starve_arm(ctypes.c_long(at))
+    raised: BaseException | None = None
+    try:
+        function()
+    except BaseException as caught:
+        raised = caught
+    seen = library.starve_disarm()
+    return seen, bool(library.starve_failed()), raised

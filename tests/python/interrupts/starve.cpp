@@ -1,0 +1,64 @@
+// Preloaded: lets one allocation of the process fail, the n-th since arm(n).
+#include <atomic>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <new>
+
+namespace {
+std::atomic<long> seen{0}, wanted{0};
+std::atomic<bool> armed{false}, failed{false};
+
+bool fails() {
+  if (!armed) return false;
+  if (++seen != wanted) return false;
+  failed = true;
+  return true;
+}
+
+void* take(std::size_t bytes) {
+  if (void* memory = fails() ? nullptr : std::malloc(bytes ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+void* real_aligned(std::size_t alignment, std::size_t bytes) {
+  static auto* real = reinterpret_cast<void* (*)(std::size_t, std::size_t)>(
+      dlsym(RTLD_NEXT, "aligned_alloc"));
+  return real(alignment, bytes);
+}
+
+void* take(std::size_t bytes, std::align_val_t alignment) {
+  const auto a = std::size_t(alignment);
+  if (void* memory = fails() ? nullptr : real_aligned(a, (bytes + a - 1) / a * a)) return memory;
+  throw std::bad_alloc();
+}
+}  // namespace
+
+extern "C" {
+void starve_arm(long n) {
+  seen = 0;
+  failed = false;
+  wanted = n;
+  armed = true;
+}
+long starve_disarm() {
+  armed = false;
+  return seen;
+}
+int starve_failed() { return failed; }
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  return fails() ? nullptr : real_aligned(alignment, bytes);
+}
+}
+
+void* operator new(std::size_t bytes) { return take(bytes); }
+void* operator new[](std::size_t bytes) { return take(bytes); }
+void* operator new(std::size_t bytes, std::align_val_t a) { return take(bytes, a); }
+void* operator new[](std::size_t bytes, std::align_val_t a) { return take(bytes, a); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
