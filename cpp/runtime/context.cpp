@@ -156,7 +156,7 @@ void Context::make_chunks(std::size_t index) {
           chunk.trees.resize(loop.trees.size());
           for (const TreeReduction& tree : layout.trees) {
             chunk.partials.push_back(chunk.partial_bytes);
-            chunk.partial_bytes += TreeAccumulator::partial_bytes(tree, tree.whole(), end - begin);
+            chunk.partial_bytes += TreeAccumulator::partial_bytes(tree, tree.whole, end - begin);
           }
         },
         [](int) {});
@@ -166,10 +166,10 @@ void Context::make_chunks(std::size_t index) {
   for (Chunk& chunk : binding.chunks) {
     for (std::size_t t = 0; t < chunk.trees.size(); ++t) {
       const TreeReduction& tree = layout.trees[t];
-      if (chunk.begin == 0 && !tree.kernel().finish) {
+      if (chunk.begin == 0 && !tree.kernel->finish) {
         tree_places_.emplace_back(&chunk.trees[t], &base(chunk.replica, loop.trees[t]));
       } else {
-        pending_.emplace_back(&chunk.trees[t], reserve(tree.bytes(tree.whole())));
+        pending_.emplace_back(&chunk.trees[t], reserve(tree.whole.bytes));
       }
     }
   }

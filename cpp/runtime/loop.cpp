@@ -30,8 +30,7 @@ class ChunkRun {
     trees_.clear();
     for (std::size_t t = 0; t < layout.trees.size(); ++t) {
       const TreeReduction& tree = layout.trees[t];
-      const Block whole = tree.whole();
-      trees_.emplace_back(tree, whole, chunk.begin, chunk.end, tree.at(chunk.trees[t], whole),
+      trees_.emplace_back(tree, tree.whole, chunk.begin, chunk.end, tree.whole.at(chunk.trees[t]),
                           partials + chunk.partials[t]);
     }
   }
@@ -96,7 +95,7 @@ class ChunkRun {
                           .scratch = scratch_};
     if (code.tree >= 0) {
       const void* operands = code.node->op->tree.open(args);
-      trees_[std::size_t(code.tree)].feed({&operands, 1}, begin, begin, end, scratch_);
+      trees_[std::size_t(code.tree)].feed(operands, begin, begin, end, scratch_);
       return;
     }
     code.node->op->kernel(args);
@@ -132,8 +131,8 @@ void join_chunks(const LoopLayout& layout, const LoopBinding& binding, std::size
         const Chunk& right = binding.chunks[at[std::size_t(level) + 1]];
         for (std::size_t t = 0; t < layout.trees.size(); ++t) {
           const TreeReduction& tree = layout.trees[t];
-          const Block whole = tree.whole();
-          tree.combine(whole, tree.at(left.trees[t], whole), tree.at(right.trees[t], whole));
+          const Extent& whole = tree.whole;
+          tree.combine(whole.block, whole.at(left.trees[t]), whole.at(right.trees[t]));
         }
       });
 }
@@ -143,13 +142,13 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
                   const Chunk& first, Context& context) {
   for (std::size_t t = 0; t < layout.trees.size(); ++t) {
     const TreeReduction& tree = layout.trees[t];
-    if (!tree.kernel().finish && !call.check_finite) continue;
+    if (!tree.kernel->finish && !call.check_finite) continue;
     const ValueType& type = plan.graph.type(loop.trees[t]);
     const View result = view_of(type, type.shape, context.base(first.replica, loop.trees[t]));
     const Node& node = *plan.graph.producer(loop.trees[t]);
-    if (tree.kernel().finish) {
-      const State state = tree.at(first.trees[t], tree.whole());
-      tree.kernel().finish({node.attrs, tree.state, state, {&result, 1}});
+    if (tree.kernel->finish) {
+      const State state = tree.whole.at(first.trees[t]);
+      tree.kernel->finish({node.attrs, tree.state, state, {&result, 1}});
     }
     if (call.check_finite) check_finite(call.locations, node, result, first.replica);
   }
