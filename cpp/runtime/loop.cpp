@@ -21,6 +21,8 @@ class ChunkRun {
         layout_(layout),
         call_(call),
         context_(context),
+        facts_(context.facts(chunk.replica)),
+        bases_(context.bases(chunk.replica)),
         chunk_(chunk),
         scratch_(task.scratch),
         views_(views),
@@ -67,7 +69,7 @@ class ChunkRun {
       const std::int64_t first = operand.inner ? 0 : begin - tile_begin;
       return tile_ + operand.tile_offset + first * operand.stride;
     }
-    return context_.base(chunk_.replica, operand.root) + begin * operand.stride;
+    return bases_[operand.root] + begin * operand.stride;
   }
 
   void run_node(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin,
@@ -90,7 +92,7 @@ class ChunkRun {
                           .examples = end - begin,
                           .first_example = begin,
                           .symbol = loop_.symbol,
-                          .facts = context_.facts(chunk_.replica),
+                          .facts = facts_,
                           .prepared = prepared,
                           .scratch = scratch_};
     if (code.tree >= 0) {
@@ -109,7 +111,9 @@ class ChunkRun {
   const Loop& loop_;
   const LoopLayout& layout_;
   const Call& call_;
-  Context& context_;
+  const Context& context_;
+  const StepFacts& facts_;
+  std::byte* const* const bases_;
   const Chunk& chunk_;
   Scratch& scratch_;
   std::vector<View>& views_;
@@ -157,18 +161,12 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
 }  // namespace
 
 void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
-  const Graph& graph = plan.graph;
   for (const Prepared& prepared : step.prepare) {
-    const Node& node = graph.nodes[std::size_t(prepared.node)];
-    const int copies = graph.varying(prepared.operand) ? context.replicas() : 1;
-    for (int r = 0; r < copies; ++r) {
-      if (copies > 1 && !call.runs(r)) continue;
-      std::vector<View> in;
-      for (Value value : node.inputs) {
-        in.push_back(
-            view_of_example(graph.type(value), context.base(r, plan.root[std::size_t(value)])));
-      }
-      node.op->prepare(in, node.attrs, context.prepared(prepared.slot, r));
+    const Node& node = plan.graph.nodes[std::size_t(prepared.node)];
+    const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
+    for (std::size_t r = 0; r < sources.size(); ++r) {
+      if (sources.size() > 1 && !call.runs(int(r))) continue;
+      node.op->prepare(sources[r], node.attrs, context.prepared(prepared.slot, int(r)));
     }
   }
 }
