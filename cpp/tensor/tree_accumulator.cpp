@@ -25,8 +25,8 @@ std::int64_t parts_of(std::int64_t all, std::int64_t part) {
 }  // namespace
 
 Extent::Extent(const StateShape& shape, const Block& extent)
-    : block(extent), buffers(shape.buffers), item(shape.item), cut_columns_(extent.columns) {
-  for (std::size_t i = 0; i < std::size_t(buffers); ++i) {
+    : block(extent), item(shape.item), cut_columns_(extent.columns) {
+  for (std::size_t i = 0; i < std::size_t(shape.buffers); ++i) {
     offset[i] = bytes;
     bytes += aligned(block.size() * item[i]);
   }
@@ -56,22 +56,6 @@ TreeReduction::TreeReduction(const TreeKernel& of, const Attrs& its_attrs, std::
       whole(state, {0, 0, state.rows, state.columns}),
       dtype(result.dtype) {
   if (of.leaf_examples) leaf = of.leaf_examples(result.shape);
-}
-
-TreeAccumulator::TreeAccumulator(const TreeReduction& reduction, const Extent& extent,
-                                 std::int64_t begin, std::int64_t end, const State& target,
-                                 std::byte* partials)
-    : reduction_(reduction),
-      extent_(extent),
-      target_(target),
-      partials_(partials),
-      cuts_(end - begin > reduction.leaf && extent.bytes > thresholds().tree_block_bytes) {
-  if (begin == end) {
-    reduction.neutral(extent.block, target);
-    return;
-  }
-  cursor_.pending[0] = {begin, end, 0};
-  cursor_.count = 1;
 }
 
 std::int64_t TreeAccumulator::partial_bytes(const TreeReduction& reduction, const Extent& extent,

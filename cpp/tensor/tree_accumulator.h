@@ -10,22 +10,22 @@ struct Extent {
   Extent(const StateShape& shape, const Block& block);
 
   Block block;
-  int buffers;
   std::array<std::int64_t, kMostStateBuffers> item;  // bytes of an element, per buffer
   // In one piece of memory: where the buffers begin, and the bytes of all of them.
   std::array<std::int64_t, kMostStateBuffers> offset = {};
   std::int64_t bytes = 0;
 
-  // The state in a piece of memory.
+  // The state in a piece of memory. For all buffers that there may be, so that it stays in
+  // registers: a state that is written and copied at once makes the copy wait.
   State at(std::byte* memory) const {
     State state{{}, block.columns};
-    for (std::size_t i = 0; i < std::size_t(buffers); ++i) state.data[i] = memory + offset[i];
+    for (std::size_t i = 0; i < kMostStateBuffers; ++i) state.data[i] = memory + offset[i];
     return state;
   }
   // A block of it, in a state of the extent.
   State part(State state, const Block& of) const {
     const std::int64_t first = (of.row - block.row) * state.stride + of.column - block.column;
-    for (std::size_t i = 0; i < std::size_t(buffers); ++i) state.data[i] += first * item[i];
+    for (std::size_t i = 0; i < kMostStateBuffers; ++i) state.data[i] += first * item[i];
     return state;
   }
   // It is cut into blocks whose states stay in the first cache through all levels of the tree.
@@ -61,7 +61,16 @@ class TreeAccumulator {
  public:
   // Of the examples [begin, end), for a block of the state: the result goes to target.
   TreeAccumulator(const TreeReduction& reduction, const Extent& extent, std::int64_t begin,
-                  std::int64_t end, const State& target, std::byte* partials);
+                  std::int64_t end, const State& target, std::byte* partials)
+      : reduction_(reduction),
+        extent_(extent),
+        target_(target),
+        partials_(partials),
+        cuts_(end - begin > reduction.leaf && extent.cuts() > 1) {
+    cursor_.pending[0] = {begin, end, 0};
+    cursor_.count = 1;
+    if (begin == end) reduction.neutral(extent.block, target);
+  }
   // Memory for the states of unfinished subtrees.
   static std::int64_t partial_bytes(const TreeReduction& reduction, const Extent& extent,
                                     std::int64_t examples);
