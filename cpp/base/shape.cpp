@@ -13,12 +13,6 @@ Shape::Shape(std::span<const std::int64_t> dims) {
   for (std::int64_t dim : dims) push_back(dim);
 }
 
-std::int64_t Shape::size(int first, int last) const {
-  std::int64_t product = 1;
-  for (int axis = first; axis < last; ++axis) product *= dims_[axis];
-  return product;
-}
-
 bool Shape::symbolic() const {
   return std::any_of(begin(), end(), is_symbolic);
 }

@@ -37,7 +37,11 @@ class Shape {
   // The number of elements; kRows and symbols must have been replaced.
   std::int64_t size() const { return size(0, rank_); }
   // The product of the axes first … last (not included).
-  std::int64_t size(int first, int last) const;
+  std::int64_t size(int first, int last) const {
+    std::int64_t product = 1;
+    for (int axis = first; axis < last; ++axis) product *= dims_[axis];
+    return product;
+  }
   void push_back(std::int64_t dim);
   void insert(int axis, std::int64_t dim);
   void erase(int axis);

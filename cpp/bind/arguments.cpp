@@ -102,28 +102,28 @@ class Reader {
     if (same == counts_.end()) counts_.push_back(std::move(counts));
   }
 
-  void add(std::vector<Array> arrays, const ExampleAxis& batch, std::vector<Tensor> tensors = {}) {
-    if (recorded_) {
-      if (tensors.empty()) {
-        for (const Array& array : arrays) tensors.push_back(make_tensor(array, batch));
-      }
-      result_.tensors.push_back(std::move(tensors));
-    }
+  void add(std::vector<Array> arrays, const ExampleAxis& batch) {
     append_type(arrays[0], batch);
     if (batch.exists()) append_pattern(arrays, batch);
     for (const Array& array : arrays) append_sizes(array);
     result_.arrays.push_back(std::move(arrays));
   }
 
+  // Of the argument that is added next, where an eager tape records.
+  void keep(std::vector<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
+
   void read_tensor(const py::handle& value) {
     const auto& tensor = py::cast<const Tensor&>(value);
-    add({concrete(tensor, "function")}, tensor.type.batch, {tensor});
+    if (recorded_) keep({tensor});
+    add({concrete(tensor, "function")}, tensor.type.batch);
   }
 
   void read_numpy(const py::handle& value) {
     const py::array array = py::array::ensure(value);
     // The step only reads it, and copies what it returns.
-    add({array_from_numpy(array, false)}, {});
+    const Array read = array_from_numpy(array, false);
+    if (recorded_) keep({make_tensor(read)});
+    add({read}, {});
   }
 
   void read_parts(const py::object& parts) {
@@ -134,6 +134,9 @@ class Reader {
       const auto& rows = py::cast<const RowParts&>(parts);
       for (std::size_t r = 0; r < rows.size(); ++r) arrays.push_back(rows.part(r));
       batch = {0, 1, 0};
+      for (const Array& array : arrays) {
+        if (recorded_) tensors.push_back(make_tensor(array, batch));
+      }
     } else {
       for (const py::handle part : parts) {
         check_type(py::isinstance<Tensor>(part), "PerReplica",
@@ -143,13 +146,14 @@ class Reader {
         const auto& tensor = py::cast<const Tensor&>(part);
         if (arrays.empty()) batch = tensor.type.batch;
         arrays.push_back(concrete(tensor, "function"));
-        tensors.push_back(tensor);
+        if (recorded_) tensors.push_back(tensor);
       }
     }
     check_value(!arrays.empty(), "PerReplica", "needs a part for each replica: got none.");
     append('P', arrays.size());
     result_.replicas = std::max(result_.replicas, int(arrays.size()));
-    add(std::move(arrays), batch, std::move(tensors));
+    if (recorded_) keep(std::move(tensors));
+    add(std::move(arrays), batch);
   }
 
   void read_sequence(const py::handle& value) {

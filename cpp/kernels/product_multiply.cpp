@@ -11,7 +11,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
 template <class T>
-using TileFn = void (*)(Tile<T>, std::int64_t, const Product<T>&);
+using TileFn = void (*)(const Tile<T>&, std::int64_t, const Product<T>&);
 
 // Entry r - 1 multiplies r rows.
 template <class T, int kPanels, int kVectors, int... kRow>

@@ -24,19 +24,21 @@ template <class T, int kRows, int kPanels, int kVectors>
 class TileProduct {
  public:
   // `tiles` of them, one below the other.
-  static void run(Tile<T> tile, std::int64_t tiles, const Product<T>& product) {
+  static void run(const Tile<T>& tile, std::int64_t tiles, const Product<T>& product) {
     const Steps steps(tile, product.walk);
-    for (; tiles > 0; --tiles, tile.a += kRows, tile.y += kRows) {
+    const T* const* a = tile.a;
+    T* const* y = tile.y;
+    for (; tiles > 0; --tiles, a += kRows, y += kRows) {
       TileProduct t;
       if (product.accumulate) {
-        t.load(tile);
+        t.load(y, tile.first_column);
       } else {
         t.clear();
       }
-      t.contract(tile, steps);
+      t.contract(a, tile.b, steps);
       if (tile.bias != nullptr) t.add_bias(tile.bias);
       if (product.activation == Activation::kRelu) t.relu();
-      t.store(tile);
+      t.store(y, tile.first_column);
     }
   }
 
@@ -53,23 +55,23 @@ class TileProduct {
     }
   }
 
-  SAMEGRAD_INLINE void load(const Tile<T>& tile) {
+  SAMEGRAD_INLINE void load(T* const* y, std::int64_t first_column) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const T* y = tile.y[r] + tile.first_column;
+      const T* row = y[r] + first_column;
 #pragma GCC unroll 16
       for (int j = 0; j < kWidth; ++j) {
-        sum_[r][j] = Vec<T>::load(y + j * kSize);
+        sum_[r][j] = Vec<T>::load(row + j * kSize);
       }
     }
   }
 
-  SAMEGRAD_INLINE void store(const Tile<T>& tile) const {
+  SAMEGRAD_INLINE void store(T* const* y, std::int64_t first_column) const {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      T* y = tile.y[r] + tile.first_column;
+      T* row = y[r] + first_column;
 #pragma GCC unroll 16
-      for (int j = 0; j < kWidth; ++j) sum_[r][j].store(y + j * kSize);
+      for (int j = 0; j < kWidth; ++j) sum_[r][j].store(row + j * kSize);
     }
   }
 
@@ -111,11 +113,10 @@ class TileProduct {
     std::int64_t a_inner, b_inner, a_outer, b_outer;
   };
 
-  SAMEGRAD_INLINE void contract(const Tile<T>& tile, const Steps& steps) {
+  SAMEGRAD_INLINE void contract(const T* const* rows, const T* b, const Steps& steps) {
     const T* a[kRows];
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) a[r] = tile.a[r];
-    const T* b = tile.b;
+    for (int r = 0; r < kRows; ++r) a[r] = rows[r];
     std::int64_t at = 0;
     for (std::int64_t o = steps.outer; o > 0; --o) {
       for (std::int64_t i = steps.inner; i > 0; --i) {

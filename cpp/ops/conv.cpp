@@ -222,11 +222,10 @@ void filter_grad_kernel(const KernelArgs& args) {
   const std::int64_t images = args.in[0].shape[0];
   const Scratch::Frame frame(args.scratch);
   const TreeReduction reduction(kFilterTree, args.attrs, args.in, sum);
-  const Block whole = reduction.whole();
+  const Extent& whole = reduction.whole;
   auto* partials = static_cast<std::byte*>(
       args.scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, whole, images))));
-  const State target{{sum.as<std::byte>()}, whole.columns};
-  TreeAccumulator accumulator(reduction, whole, 0, images, target, partials);
+  TreeAccumulator accumulator(reduction, whole, 0, images, whole.at(sum.as<std::byte>()), partials);
   if (images == 0) return;
   const void* operands = open_filter_grad({.attrs = args.attrs,
                                            .in = args.in,
@@ -234,7 +233,7 @@ void filter_grad_kernel(const KernelArgs& args) {
                                            .examples = images,
                                            .facts = args.facts,
                                            .scratch = args.scratch});
-  accumulator.feed({&operands, 1}, 0, 0, images, args.scratch);
+  accumulator.feed(operands, 0, 0, images, args.scratch);
 }
 
 // ---- gradients ----

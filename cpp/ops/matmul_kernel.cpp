@@ -159,11 +159,11 @@ void multiply(const KernelArgs& args, const Multiplication& c, const Epilogue* e
 // result.
 struct TreeProduct {
   Multiplication c;
-  std::int64_t rows_per_example;
-  bool by_example;               // a leaf is too long for one chain
-  std::int64_t count;            // of matrices of the result
-  const std::int64_t* matrices;  // of a and of b, for each
   DType dtype;
+  std::int64_t rows_per_example = 0;
+  bool by_example = false;                 // a leaf is too long for one chain
+  std::int64_t count = 0;                  // of matrices of the result
+  const std::int64_t* matrices = nullptr;  // of a and of b, for each
 };
 
 // A leaf is one chain over its rows unless that gets too long: then it is one for each example.
@@ -239,7 +239,10 @@ StateShape product_state(std::span<const View>, const Attrs&, const View& result
 
 const void* open_product(const KernelArgs& args) {
   const View& y = args.out[0];
-  Multiplication c = multiplication_of(args.in, args.attrs);
+  // Made where it stays: a copy would wait for each of the small stores.
+  auto* p = new (args.scratch.take(sizeof(TreeProduct)))
+      TreeProduct{multiplication_of(args.in, args.attrs), y.dtype};
+  Multiplication& c = p->c;
   const auto matrices = [](const View& x) { return x.shape.size(0, x.shape.rank() - 2); };
   if (!c.transpose_a) c.a = turned(c.a, matrices(args.in[0]), c.m, c.k, c.item, args.scratch);
   if (c.transpose_b) c.b = turned(c.b, matrices(args.in[1]), c.n, c.k, c.item, args.scratch);
@@ -250,9 +253,11 @@ const void* open_product(const KernelArgs& args) {
                     of[2 * r] = i;
                     of[2 * r + 1] = j;
                   });
-  const std::int64_t rows = c.k / args.examples;
-  return new (args.scratch.take(sizeof(TreeProduct)))
-      TreeProduct{c, rows, is_long(rows), matrices(y), of, y.dtype};
+  p->rows_per_example = c.k / args.examples;
+  p->by_example = is_long(p->rows_per_example);
+  p->count = matrices(y);
+  p->matrices = of;
+  return p;
 }
 
 void product_leaf(const LeafArgs& args) {

@@ -191,7 +191,9 @@ StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const V
 const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
   std::uint32_t mask = axes_mask("reduce", args.attrs.integers("axes"), args.in[0].shape.rank());
   const View x = with_examples_first(args.in[0], mask, args.scratch);
-  const AxisGroups groups(x.shape, mask);
+  Shape example = x.shape;
+  example[0] = x.rows_per_example;
+  const AxisGroups groups(example, mask);
   // Made where it stays: a copy would wait for each of the small stores.
   auto* r = new (args.scratch.take(sizeof(Reduction))) Reduction{};
   r->fn = fn;
@@ -199,8 +201,8 @@ const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
   r->join = join;
   r->number = args.out[0].size() == 1;
   r->x = x.as<const char>();
-  r->example_size = x.size() / args.examples;
-  r->rows_per_example = groups.size[0] / args.examples;
+  r->example_size = example.size();
+  r->rows_per_example = groups.size[0];
   r->columns = 1;
   for (int i = 1; i < groups.count; ++i) {
     r->row.push(groups.size[i], groups.reduced[i]);

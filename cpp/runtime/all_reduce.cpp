@@ -18,23 +18,24 @@ struct Piece {
   std::int64_t begin, end;
 };
 
-void run_piece(const Plan& plan, const Piece& piece, Context& context) {
+void run_piece(const Plan& plan, const Piece& piece, Context& context, Scratch& memory) {
   const Graph& graph = plan.graph;
   const Value input = plan.root[std::size_t(piece.node->inputs[0])];
   const DType dtype = graph.type(input).dtype;
   const auto width = std::int64_t(size_of(dtype));
   const std::int64_t n = piece.end - piece.begin;
-  std::vector<const std::byte*> x;
-  for (int r = 0; r < context.replicas(); ++r)
-    x.push_back(context.base(r, input) + piece.begin * width);
+  const Scratch::Frame frame(memory);
+  const auto replicas = std::size_t(context.replicas());
+  auto* x = static_cast<const std::byte**>(memory.take(replicas * sizeof(std::byte*)));
+  for (std::size_t r = 0; r < replicas; ++r) {
+    x[r] = context.base(int(r), input) + piece.begin * width;
+  }
   std::byte* out = context.base(0, piece.node->outputs[0]) + piece.begin * width;
-  const Context::Lease lease(context);
-  const Scratch::Frame frame((*lease).scratch);
   auto* scratch = static_cast<std::byte*>(
-      (*lease).scratch.take(std::size_t(aligned(n * width) * tree_levels(context.replicas(), 1))));
+      memory.take(std::size_t(aligned(n * width) * tree_levels(std::int64_t(replicas), 1))));
   const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
   sum_along_tree(
-      x, out, n * width, scratch, aligned(n * width),
+      {x, replicas}, out, n * width, scratch, aligned(n * width),
       [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
   if (piece.node->attrs.string("op") == "mean") {
     const Array count = Array::number(dtype, context.replicas());
@@ -81,10 +82,14 @@ void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Contex
     }
     total += n * context.replicas();
   }
-  const ParallelFor& loops =
-      total > thresholds().parallel_all_reduce_elements ? parallel_loops() : serial_loops();
-  loops.run(std::int64_t(pieces.size()),
-            [&](std::int64_t i) { run_piece(plan, pieces[std::size_t(i)], context); });
+  if (total <= thresholds().parallel_all_reduce_elements) {
+    for (const Piece& piece : pieces) run_piece(plan, piece, context, context.main_task().scratch);
+    return;
+  }
+  parallel_loops().run(std::int64_t(pieces.size()), [&](std::int64_t i) {
+    const Context::Lease lease(context);
+    run_piece(plan, pieces[std::size_t(i)], context, (*lease).scratch);
+  });
 }
 
 }  // namespace samegrad

@@ -108,22 +108,32 @@ void Context::place_values() {
 }
 
 void Context::place_prepared() {
-  const Graph& graph = plan_.graph;
   prepared_.assign(std::size_t(plan_.prepared_slots) * std::size_t(replicas_), nullptr);
+  sources_.assign(std::size_t(plan_.prepared_slots), {});
   for (const PlanStep& step : plan_.steps) {
-    for (const Prepared& prepared : step.prepare) {
-      const Node& node = graph.nodes[std::size_t(prepared.node)];
-      std::vector<View> in;
-      for (Value value : node.inputs) in.push_back(view_of_example(graph.type(value)));
-      const auto bytes = std::int64_t(node.op->prepared_bytes(in, node.attrs));
-      const bool varying = graph.varying(prepared.operand);
-      std::int64_t offset = 0;
-      for (int r = 0; r < replicas_; ++r) {
-        if (r == 0 || varying) offset = reserve(bytes);
-        const auto at = std::size_t(prepared.slot) * std::size_t(replicas_) + std::size_t(r);
-        pending_.emplace_back(&prepared_[at], offset);
+    for (const Prepared& prepared : step.prepare) place_prepared(prepared);
+  }
+}
+
+void Context::place_prepared(const Prepared& prepared) {
+  const Graph& graph = plan_.graph;
+  const Node& node = graph.nodes[std::size_t(prepared.node)];
+  std::vector<View> in;
+  for (Value value : node.inputs) in.push_back(view_of_example(graph.type(value)));
+  const auto bytes = std::int64_t(node.op->prepared_bytes(in, node.attrs));
+  auto& sources = sources_[std::size_t(prepared.slot)];
+  sources.assign(graph.varying(prepared.operand) ? std::size_t(replicas_) : 1, in);
+  std::int64_t offset = 0;
+  for (std::size_t r = 0; r < std::size_t(replicas_); ++r) {
+    const auto at = std::size_t(prepared.slot) * std::size_t(replicas_) + r;
+    if (r < sources.size()) {
+      offset = reserve(bytes);
+      for (std::size_t k = 0; k < in.size(); ++k) {
+        const Value root = plan_.root[std::size_t(node.inputs[k])];
+        node_places_.emplace_back(&sources[r][k].data, &base(int(r), root));
       }
     }
+    pending_.emplace_back(&prepared_[at], offset);
   }
 }
 
@@ -156,7 +166,7 @@ void Context::make_chunks(std::size_t index) {
           chunk.trees.resize(loop.trees.size());
           for (const TreeReduction& tree : layout.trees) {
             chunk.partials.push_back(chunk.partial_bytes);
-            chunk.partial_bytes += TreeAccumulator::partial_bytes(tree, tree.whole(), end - begin);
+            chunk.partial_bytes += TreeAccumulator::partial_bytes(tree, tree.whole, end - begin);
           }
         },
         [](int) {});
@@ -166,10 +176,10 @@ void Context::make_chunks(std::size_t index) {
   for (Chunk& chunk : binding.chunks) {
     for (std::size_t t = 0; t < chunk.trees.size(); ++t) {
       const TreeReduction& tree = layout.trees[t];
-      if (chunk.begin == 0 && !tree.kernel().finish) {
+      if (chunk.begin == 0 && !tree.kernel->finish) {
         tree_places_.emplace_back(&chunk.trees[t], &base(chunk.replica, loop.trees[t]));
       } else {
-        pending_.emplace_back(&chunk.trees[t], reserve(tree.bytes(tree.whole())));
+        pending_.emplace_back(&chunk.trees[t], reserve(tree.whole.bytes));
       }
     }
   }

@@ -70,6 +70,10 @@ class Context {
   std::byte*& base(int replica, Value value) {
     return bases_[std::size_t(replica) * values_ + std::size_t(value)];
   }
+  // Of all values.
+  std::byte* const* bases(int replica) const {
+    return bases_.data() + std::size_t(replica) * values_;
+  }
   StepFacts& facts(int replica) { return facts_[std::size_t(replica)]; }
   // Between runs a context has neither arena nor scratch: they are the pool's.
   void take_memory();
@@ -82,6 +86,10 @@ class Context {
   const NodeBinding& node(std::int32_t index) const { return nodes_[std::size_t(index)]; }
   std::byte* prepared(std::int32_t slot, int replica) const {
     return prepared_[std::size_t(slot) * std::size_t(replicas_) + std::size_t(replica)];
+  }
+  // What it is made of: operands of one example, once or once per replica.
+  const std::vector<std::vector<View>>& sources(std::int32_t slot) const {
+    return sources_[std::size_t(slot)];
   }
 
   // The task of the thread that runs the plan.
@@ -104,6 +112,7 @@ class Context {
   void set_facts();
   void place_values();
   void place_prepared();
+  void place_prepared(const Prepared& prepared);
   void place_loops();
   void make_chunks(std::size_t loop);
   void bind_nodes();
@@ -122,6 +131,7 @@ class Context {
   std::int64_t arena_bytes_ = 0;
   std::vector<std::byte*> bases_;
   std::vector<std::byte*> prepared_;
+  std::vector<std::vector<std::vector<View>>> sources_;  // per slot and copy
   std::vector<StepFacts> facts_;
   std::vector<LoopBinding> loops_;
   std::vector<NodeBinding> nodes_;

@@ -42,6 +42,9 @@ class Memory {
 }  // namespace
 
 Executable::Executable(Plan plan) : plan_(std::move(plan)) {
+  for (std::size_t v = 0; v < plan_.graph.values.size(); ++v) {
+    if (plan_.graph.values[v].source != Source::kNode) external_.push_back(Value(v));
+  }
   for (const Loop& loop : plan_.loops) layouts_.push_back(lay_out(plan_, loop));
   for (auto& [node, plans] : plan_.bodies) {
     bodies_[node];
@@ -86,9 +89,8 @@ std::unique_ptr<Context> Executable::lease(const Call& call) {
 
 void Executable::set_arguments(const Call& call, Context& context) {
   const Graph& graph = plan_.graph;
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kNode) continue;
+  for (const Value value : external_) {
+    const ValueInfo& info = graph.values[std::size_t(value)];
     const std::vector<Array>* arrays = nullptr;
     if (info.source == Source::kArgument) arrays = &call.arguments[std::size_t(info.index)];
     if (info.source == Source::kVariable) {
@@ -96,8 +98,8 @@ void Executable::set_arguments(const Call& call, Context& context) {
     }
     for (int r = 0; r < context.replicas(); ++r) {
       const auto at = std::size_t(r);
-      context.base(r, Value(v)) = !arrays ? graph.constants[std::size_t(info.index)].raw()
-                                          : (*arrays)[arrays->size() == 1 ? 0 : at].raw();
+      context.base(r, value) = !arrays ? graph.constants[std::size_t(info.index)].raw()
+                                       : (*arrays)[arrays->size() == 1 ? 0 : at].raw();
     }
   }
 }
@@ -150,45 +152,49 @@ void Executable::copy_outputs(std::vector<std::vector<Array>>& outputs, Context&
 }
 
 // The arrays that the variables will have: their own where these may be written into, else new
-// ones; the old ones stay readable until the step is over. Nothing is allocated after this.
-std::vector<std::vector<Array>> Executable::make_state(const Call& call, Context& context) {
+// ones; the old ones stay readable until the step is over. Those of one write come after those of
+// another. Nothing is allocated after this.
+std::vector<Array> Executable::make_state(const Call& call, Context& context) {
   const Graph& graph = plan_.graph;
-  std::vector<std::vector<Array>> fresh;
+  std::vector<Array> fresh;
+  fresh.reserve(graph.writes.size());
   bool in_place = false;
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
     const StateWrite& write = graph.writes[w];
     const Store store = plan_.stores[w];
-    std::vector<Array> arrays;
+    const std::size_t first = fresh.size();
     for (const Array& old : call.variables[std::size_t(write.variable)]->components()) {
       const bool keeps = store == Store::kNothing || (store != Store::kReplace && holds_alone(old));
-      arrays.push_back(keeps ? old : Array(old.dtype(), old.shape()));
+      fresh.push_back(keeps ? old : Array(old.dtype(), old.shape()));
     }
     if (store == Store::kInPlace) {
       in_place = true;
       const Value root = plan_.root[std::size_t(write.value)];
-      for (int r = 0; r < context.replicas(); ++r) context.base(r, root) = arrays[0].raw();
+      for (int r = 0; r < context.replicas(); ++r) context.base(r, root) = fresh[first].raw();
     }
-    fresh.push_back(std::move(arrays));
   }
   if (in_place) context.reserve_scratch();
   return fresh;
 }
 
-void Executable::commit_state(const Call& call, Context& context,
-                              std::vector<std::vector<Array>>& fresh) {
+void Executable::commit_state(const Call& call, Context& context, std::vector<Array>& fresh) {
   const Graph& graph = plan_.graph;
+  const auto components = [&](std::size_t w) -> std::vector<Array>& {
+    return call.variables[std::size_t(graph.writes[w].variable)]->components();
+  };
+  auto next = fresh.begin();
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    if (plan_.stores[w] == Store::kNothing || plan_.stores[w] == Store::kInPlace) continue;
     const Value root = plan_.root[std::size_t(graph.writes[w].value)];
-    for (std::size_t c = 0; c < fresh[w].size(); ++c) {
-      const Array& to = fresh[w][c];
+    const bool copies = plan_.stores[w] == Store::kCopy || plan_.stores[w] == Store::kReplace;
+    for (std::size_t c = 0; c < components(w).size(); ++c) {
+      const Array& to = *next++;
       const std::byte* from = context.base(std::min(int(c), context.replicas() - 1), root);
-      if (to.bytes()) std::memcpy(to.raw(), from, to.bytes());
+      if (copies && to.bytes()) std::memcpy(to.raw(), from, to.bytes());
     }
   }
+  next = fresh.begin();
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    std::ranges::move(fresh[w],
-                      call.variables[std::size_t(graph.writes[w].variable)]->components().begin());
+    for (Array& component : components(w)) component = std::move(*next++);
   }
 }
 
@@ -215,7 +221,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   const Memory memory(context);
   set_arguments(call, context);
   std::vector<std::vector<Array>> outputs = make_outputs(call, context);
-  std::vector<std::vector<Array>> fresh = make_state(call, context);
+  std::vector<Array> fresh = make_state(call, context);
   context.refresh();
   for (const PlanStep& step : plan_.steps) run_step(step, call, context);
   copy_outputs(outputs, context);

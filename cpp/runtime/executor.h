@@ -59,11 +59,12 @@ class Executable {
   void set_arguments(const Call& call, Context& context);
   std::vector<std::vector<Array>> make_outputs(const Call& call, Context& context);
   void copy_outputs(std::vector<std::vector<Array>>& outputs, Context& context);
-  std::vector<std::vector<Array>> make_state(const Call& call, Context& context);
-  void commit_state(const Call& call, Context& context, std::vector<std::vector<Array>>& fresh);
+  std::vector<Array> make_state(const Call& call, Context& context);
+  void commit_state(const Call& call, Context& context, std::vector<Array>& fresh);
   void run_step(const PlanStep& step, const Call& call, Context& context);
 
   Plan plan_;
+  std::vector<Value> external_;  // arguments, variables and constants
   std::vector<LoopLayout> layouts_;
   std::map<std::int32_t, Bodies> bodies_;  // of control nodes
   struct Contexts {

@@ -21,6 +21,8 @@ class ChunkRun {
         layout_(layout),
         call_(call),
         context_(context),
+        facts_(context.facts(chunk.replica)),
+        bases_(context.bases(chunk.replica)),
         chunk_(chunk),
         scratch_(task.scratch),
         views_(views),
@@ -30,8 +32,7 @@ class ChunkRun {
     trees_.clear();
     for (std::size_t t = 0; t < layout.trees.size(); ++t) {
       const TreeReduction& tree = layout.trees[t];
-      const Block whole = tree.whole();
-      trees_.emplace_back(tree, whole, chunk.begin, chunk.end, tree.at(chunk.trees[t], whole),
+      trees_.emplace_back(tree, tree.whole, chunk.begin, chunk.end, tree.whole.at(chunk.trees[t]),
                           partials + chunk.partials[t]);
     }
   }
@@ -68,7 +69,7 @@ class ChunkRun {
       const std::int64_t first = operand.inner ? 0 : begin - tile_begin;
       return tile_ + operand.tile_offset + first * operand.stride;
     }
-    return context_.base(chunk_.replica, operand.root) + begin * operand.stride;
+    return bases_[operand.root] + begin * operand.stride;
   }
 
   void run_node(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin,
@@ -91,12 +92,12 @@ class ChunkRun {
                           .examples = end - begin,
                           .first_example = begin,
                           .symbol = loop_.symbol,
-                          .facts = context_.facts(chunk_.replica),
+                          .facts = facts_,
                           .prepared = prepared,
                           .scratch = scratch_};
     if (code.tree >= 0) {
       const void* operands = code.node->op->tree.open(args);
-      trees_[std::size_t(code.tree)].feed({&operands, 1}, begin, begin, end, scratch_);
+      trees_[std::size_t(code.tree)].feed(operands, begin, begin, end, scratch_);
       return;
     }
     code.node->op->kernel(args);
@@ -110,7 +111,9 @@ class ChunkRun {
   const Loop& loop_;
   const LoopLayout& layout_;
   const Call& call_;
-  Context& context_;
+  const Context& context_;
+  const StepFacts& facts_;
+  std::byte* const* const bases_;
   const Chunk& chunk_;
   Scratch& scratch_;
   std::vector<View>& views_;
@@ -132,8 +135,8 @@ void join_chunks(const LoopLayout& layout, const LoopBinding& binding, std::size
         const Chunk& right = binding.chunks[at[std::size_t(level) + 1]];
         for (std::size_t t = 0; t < layout.trees.size(); ++t) {
           const TreeReduction& tree = layout.trees[t];
-          const Block whole = tree.whole();
-          tree.combine(whole, tree.at(left.trees[t], whole), tree.at(right.trees[t], whole));
+          const Extent& whole = tree.whole;
+          tree.combine(whole.block, whole.at(left.trees[t]), whole.at(right.trees[t]));
         }
       });
 }
@@ -143,13 +146,13 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
                   const Chunk& first, Context& context) {
   for (std::size_t t = 0; t < layout.trees.size(); ++t) {
     const TreeReduction& tree = layout.trees[t];
-    if (!tree.kernel().finish && !call.check_finite) continue;
+    if (!tree.kernel->finish && !call.check_finite) continue;
     const ValueType& type = plan.graph.type(loop.trees[t]);
     const View result = view_of(type, type.shape, context.base(first.replica, loop.trees[t]));
     const Node& node = *plan.graph.producer(loop.trees[t]);
-    if (tree.kernel().finish) {
-      const State state = tree.at(first.trees[t], tree.whole());
-      tree.kernel().finish({node.attrs, tree.state, state, {&result, 1}});
+    if (tree.kernel->finish) {
+      const State state = tree.whole.at(first.trees[t]);
+      tree.kernel->finish({node.attrs, tree.state, state, {&result, 1}});
     }
     if (call.check_finite) check_finite(call.locations, node, result, first.replica);
   }
@@ -158,18 +161,12 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
 }  // namespace
 
 void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
-  const Graph& graph = plan.graph;
   for (const Prepared& prepared : step.prepare) {
-    const Node& node = graph.nodes[std::size_t(prepared.node)];
-    const int copies = graph.varying(prepared.operand) ? context.replicas() : 1;
-    for (int r = 0; r < copies; ++r) {
-      if (copies > 1 && !call.runs(r)) continue;
-      std::vector<View> in;
-      for (Value value : node.inputs) {
-        in.push_back(
-            view_of_example(graph.type(value), context.base(r, plan.root[std::size_t(value)])));
-      }
-      node.op->prepare(in, node.attrs, context.prepared(prepared.slot, r));
+    const Node& node = plan.graph.nodes[std::size_t(prepared.node)];
+    const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
+    for (std::size_t r = 0; r < sources.size(); ++r) {
+      if (sources.size() > 1 && !call.runs(int(r))) continue;
+      node.op->prepare(sources[r], node.attrs, context.prepared(prepared.slot, int(r)));
     }
   }
 }

@@ -66,16 +66,15 @@ struct Whole {
     const KernelArgs all = args(views, examples, 0, scratch);
     const TreeKernel& tree = node.op->tree;
     const TreeReduction reduction(tree, node.attrs, all.in, all.out[0]);
-    const Block whole = reduction.whole();
-    State state{{all.out[0].as<std::byte>()}, whole.columns};
+    auto* memory = all.out[0].as<std::byte>();
     if (tree.finish) {
-      const auto bytes = std::size_t(reduction.bytes(whole));
-      state = reduction.at(static_cast<std::byte*>(scratch.take(bytes)), whole);
+      memory = static_cast<std::byte*>(scratch.take(std::size_t(reduction.whole.bytes)));
     }
+    const State state = reduction.whole.at(memory);
     const void* operands = examples > 0 ? tree.open(all) : nullptr;
-    const std::int64_t work = bytes() / 4 + whole.size() * examples;
+    const std::int64_t work = bytes() / 4 + reduction.whole.block.size() * examples;
     const bool splits = !node.op->has(kScatters);
-    reduce_whole({reduction, {&operands, 1}, examples, state, splits, work}, loops, scratch);
+    reduce_whole({reduction, operands, examples, state, splits, work}, loops, scratch);
     if (tree.finish) tree.finish({node.attrs, reduction.state, state, all.out});
   }
 

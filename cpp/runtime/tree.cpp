@@ -22,8 +22,7 @@ std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks, 
                                  ? thresholds().parts_per_thread * threads
                                  : 1;
   if (!whole.splits_examples || blocks >= tasks) return whole.examples;
-  const std::int64_t bytes =
-      std::max<std::int64_t>(1, whole.reduction.bytes(whole.reduction.whole()));
+  const std::int64_t bytes = std::max<std::int64_t>(1, whole.reduction.whole.bytes);
   const std::int64_t most = std::max<std::int64_t>(1, kMostStateBytes / bytes);
   const std::int64_t parts =
       std::min((tasks + blocks - 1) / std::max<std::int64_t>(blocks, 1), most);
@@ -34,11 +33,12 @@ void run_block(const WholeReduction& whole, const Subtree& subtree, const Block&
                Scratch& scratch) {
   const TreeReduction& reduction = whole.reduction;
   const Scratch::Frame frame(scratch);
+  const Extent extent(reduction.state, block);
   const std::int64_t examples = subtree.end - subtree.begin;
   auto* partials = static_cast<std::byte*>(
-      scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, block, examples))));
-  TreeAccumulator accumulator(reduction, block, subtree.begin, subtree.end,
-                              reduction.part(subtree.state, reduction.whole(), block), partials);
+      scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, extent, examples))));
+  TreeAccumulator accumulator(reduction, extent, subtree.begin, subtree.end,
+                              reduction.whole.part(subtree.state, block), partials);
   accumulator.feed(whole.operands, 0, subtree.begin, subtree.end, scratch);
 }
 
@@ -62,9 +62,8 @@ void for_tasks(std::int64_t count, bool parallel, const ParallelFor& loops, Scra
 
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch) {
   const TreeReduction& reduction = whole.reduction;
-  if (reduction.whole().size() == 0) return;  // a result without elements
-  const std::vector<Block> blocks = reduction.blocks(reduction.whole());
-  const auto block_count = std::int64_t(blocks.size());
+  const std::int64_t block_count = reduction.whole.cuts();
+  if (block_count == 0) return;  // a result without elements
   const std::int64_t most = subtree_examples(whole, block_count, loops.threads());
   const Scratch::Frame frame(scratch);
   std::vector<Subtree> subtrees;
@@ -73,8 +72,8 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
       [&](std::int64_t begin, std::int64_t end, int) {
         State state = whole.target;
         if (begin > 0) {
-          const auto bytes = std::size_t(reduction.bytes(reduction.whole()));
-          state = reduction.at(static_cast<std::byte*>(scratch.take(bytes)), reduction.whole());
+          const auto bytes = std::size_t(reduction.whole.bytes);
+          state = reduction.whole.at(static_cast<std::byte*>(scratch.take(bytes)));
         }
         subtrees.push_back({begin, end, state});
       },
@@ -83,17 +82,17 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
   for_tasks(block_count * std::int64_t(subtrees.size()), parallel, loops, scratch,
             [&](std::int64_t i, Scratch& own) {
               run_block(whole, subtrees[std::size_t(i / block_count)],
-                        blocks[std::size_t(i % block_count)], own);
+                        reduction.whole.cut(i % block_count), own);
             });
   if (subtrees.size() < 2) return;
   for_tasks(block_count, parallel, loops, scratch, [&](std::int64_t i, Scratch&) {
-    const Block& block = blocks[std::size_t(i)];
+    const Block block = reduction.whole.cut(i);
     std::vector<State> at(subtrees.size());
     std::size_t next = 0;
     walk_tree(
         0, whole.examples, most, 0,
         [&](std::int64_t, std::int64_t, int level) {
-          at[std::size_t(level)] = reduction.part(subtrees[next++].state, reduction.whole(), block);
+          at[std::size_t(level)] = reduction.whole.part(subtrees[next++].state, block);
         },
         [&](int level) {
           reduction.combine(block, at[std::size_t(level)], at[std::size_t(level) + 1]);

@@ -8,7 +8,7 @@ namespace samegrad {
 
 struct WholeReduction {
   const TreeReduction& reduction;
-  std::span<const void* const> operands;  // per member, as opened
+  const void* operands;  // as opened; null if there are no examples
   std::int64_t examples;
   State target;
   // Whether subtrees may have states of their own: no where most of them would be zeros.

@@ -14,13 +14,6 @@ void Attrs::set(std::string_view name, AttrValue value) {
   items_.emplace_back(std::string(name), std::move(value));
 }
 
-const AttrValue* Attrs::find(std::string_view name) const {
-  for (const auto& item : items_) {
-    if (item.first == name) return &item.second;
-  }
-  return nullptr;
-}
-
 namespace {
 struct Printer {
   std::string operator()(bool value) const { return value ? "True" : "False"; }

@@ -26,7 +26,16 @@ class Attrs {
       : items_(items.begin(), items.end()) {}
 
   void set(std::string_view name, AttrValue value);
-  const AttrValue* find(std::string_view name) const;
+  // Inline, as kernels ask by names that the compiler knows: it then compares a word or two.
+  [[gnu::always_inline]] const AttrValue* find(std::string_view name) const {
+    for (const auto& item : items_) {
+      if (item.first.size() == name.size() &&
+          __builtin_memcmp(item.first.data(), name.data(), name.size()) == 0) {
+        return &item.second;
+      }
+    }
+    return nullptr;
+  }
 
   // The attribute must exist with this type; anything else is a bug of the engine.
   bool flag(std::string_view name) const { return get<bool>(name); }

@@ -4,20 +4,12 @@
 
 namespace samegrad {
 
-void* Scratch::take(std::size_t bytes) {
-  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  // Blocks never move, so earlier pieces stay valid; a piece that does not fit opens the next one.
-  while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size()) {
-    ++block_;
-    used_ = 0;
-  }
-  if (block_ == blocks_.size()) {
-    blocks_.emplace_back(std::max(bytes, kBlockBytes));
-    used_ = 0;
-  }
-  void* piece = blocks_[block_].data() + used_;
-  used_ += bytes;
-  return piece;
+void Scratch::open_block(std::size_t bytes) {
+  while (open_ < blocks_.size() && bytes > blocks_[open_].size()) ++open_;
+  if (open_ == blocks_.size()) blocks_.emplace_back(std::max(bytes, kBlockBytes));
+  next_ = blocks_[open_].data();
+  end_ = next_ + blocks_[open_].size();
+  ++open_;
 }
 
 std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/messages.h"
@@ -38,31 +39,44 @@ class Scratch {
   static constexpr std::size_t kBlockBytes = std::size_t(1) << 18;  // of a block, at least
 
   // 64-byte aligned, uninitialised; valid until the Frame around it ends.
-  void* take(std::size_t bytes);
+  void* take(std::size_t bytes) {
+    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (bytes > std::size_t(end_ - next_) || next_ == nullptr) [[unlikely]]
+      open_block(bytes);
+    return std::exchange(next_, next_ + bytes);
+  }
   // Gives all memory back; no Frame is open.
-  void release() { blocks_.clear(); }
+  void release() {
+    blocks_.clear();
+    open_ = 0;
+    next_ = end_ = nullptr;
+  }
 
   class Frame {
    public:
     explicit Frame(Scratch& scratch)
-        : scratch_(scratch), block_(scratch.block_), used_(scratch.used_) {}
+        : scratch_(scratch), open_(scratch.open_), next_(scratch.next_), end_(scratch.end_) {}
     ~Frame() {
-      scratch_.block_ = block_;
-      scratch_.used_ = used_;
+      scratch_.open_ = open_;
+      scratch_.next_ = next_;
+      scratch_.end_ = end_;
     }
     Frame(const Frame&) = delete;
     Frame& operator=(const Frame&) = delete;
 
    private:
     Scratch& scratch_;
-    std::size_t block_;
-    std::size_t used_;
+    std::size_t open_;
+    std::byte *next_, *end_;
   };
 
  private:
+  // Goes to the next block that has so much; blocks never move, so earlier pieces stay valid.
+  void open_block(std::size_t bytes);
+
   std::vector<Leased> blocks_;
-  std::size_t block_ = 0;
-  std::size_t used_ = 0;
+  std::size_t open_ = 0;                        // blocks up to the one that pieces are taken of
+  std::byte *next_ = nullptr, *end_ = nullptr;  // what is left of it
 };
 
 // Runs body(i) for i in [0, count), possibly in parallel; returns when all are done.

@@ -1,57 +1,84 @@
 // Folds examples into a state in the order of the tree, in whatever pieces they come.
 #pragma once
 
-#include <vector>
-
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
 
-// One reduction: rows of the table that add to the same state (several: at the end of each leaf,
-// in this order), and the state.
-struct TreeReduction {
-  struct Member {
-    const TreeKernel* kernel;
-    const Attrs* attrs;
-  };
-  std::vector<Member> members;
-  StateShape state;
-  std::int64_t leaf = kLeafExamples;
-  DType dtype = DType::kFloat32;
+// A block of a state that is folded by itself, and where things lie in it.
+struct Extent {
+  Extent(const StateShape& shape, const Block& block);
 
-  TreeReduction() = default;
+  Block block;
+  std::array<std::int64_t, kMostStateBuffers> item;  // bytes of an element, per buffer
+  // In one piece of memory: where the buffers begin, and the bytes of all of them.
+  std::array<std::int64_t, kMostStateBuffers> offset = {};
+  std::int64_t bytes = 0;
+
+  // The state in a piece of memory. For all buffers that there may be, so that it stays in
+  // registers: a state that is written and copied at once makes the copy wait.
+  State at(std::byte* memory) const {
+    State state{{}, block.columns};
+    for (std::size_t i = 0; i < kMostStateBuffers; ++i) state.data[i] = memory + offset[i];
+    return state;
+  }
+  // A block of it, in a state of the extent.
+  State part(State state, const Block& of) const {
+    const std::int64_t first = (of.row - block.row) * state.stride + of.column - block.column;
+    for (std::size_t i = 0; i < kMostStateBuffers; ++i) state.data[i] += first * item[i];
+    return state;
+  }
+  // It is cut into blocks whose states stay in the first cache through all levels of the tree.
+  std::int64_t cuts() const { return cuts_down_ * cuts_across_; }
+  Block cut(std::int64_t i) const;
+
+ private:
+  std::int64_t cut_rows_, cut_columns_;
+  std::int64_t cuts_down_, cuts_across_;
+};
+
+// A row of the table that adds to a state, and all about it that does not depend on the examples.
+struct TreeReduction {
+  const TreeKernel* kernel;
+  const Attrs* attrs;
+  StateShape state;
+  Extent whole;
+  std::int64_t leaf = kLeafExamples;
+  DType dtype;
+
   TreeReduction(const TreeKernel& kernel, const Attrs& attrs, std::span<const View> in,
                 const View& result);
-  // The reduction of several rows whose states are alike; it is cut where each of them may be.
-  void add(const TreeReduction& other);
 
-  const TreeKernel& kernel() const { return *members[0].kernel; }
-  Block whole() const { return {0, 0, state.rows, state.columns}; }
-  // Bytes of a state in one piece of memory, and the state there.
-  std::int64_t bytes(const Block& block) const;
-  State at(std::byte* memory, const Block& block) const;
-  // A block of the state of `extent`.
-  State part(const State& state, const Block& extent, const Block& block) const;
-  // Blocks of the extent whose states stay in the first cache through all levels of the tree.
-  std::vector<Block> blocks(const Block& extent) const;
-
-  void combine(const Block& block, const State& left, const State& right) const;
-  void neutral(const Block& block, const State& state) const;
+  void combine(const Block& block, const State& left, const State& right) const {
+    kernel->combine({*attrs, dtype, block, left, right});
+  }
+  void neutral(const Block& block, const State& at) const {
+    kernel->neutral({*attrs, dtype, block, at});
+  }
 };
 
 class TreeAccumulator {
  public:
   // Of the examples [begin, end), for a block of the state: the result goes to target.
-  TreeAccumulator(const TreeReduction& reduction, const Block& extent, std::int64_t begin,
-                  std::int64_t end, const State& target, std::byte* partials);
+  TreeAccumulator(const TreeReduction& reduction, const Extent& extent, std::int64_t begin,
+                  std::int64_t end, const State& target, std::byte* partials)
+      : reduction_(reduction),
+        extent_(extent),
+        target_(target),
+        partials_(partials),
+        cuts_(end - begin > reduction.leaf && extent.cuts() > 1) {
+    cursor_.pending[0] = {begin, end, 0};
+    cursor_.count = 1;
+    if (begin == end) reduction.neutral(extent.block, target);
+  }
   // Memory for the states of unfinished subtrees.
-  static std::int64_t partial_bytes(const TreeReduction& reduction, const Block& extent,
+  static std::int64_t partial_bytes(const TreeReduction& reduction, const Extent& extent,
                                     std::int64_t examples);
 
-  // The examples [begin, end) are the next ones. Per member: its operands as opened, of which
-  // example 0 is number `first`.
-  void feed(std::span<const void* const> operands, std::int64_t first, std::int64_t begin,
-            std::int64_t end, Scratch& scratch);
+  // The examples [begin, end) are the next ones; example 0 of the operands, as opened, is number
+  // `first`.
+  void feed(const void* operands, std::int64_t first, std::int64_t begin, std::int64_t end,
+            Scratch& scratch);
 
  private:
   struct Range {
@@ -66,7 +93,7 @@ class TreeAccumulator {
     Range range = {};  // where it is inside: a leaf, or a subtree that one piece holds
   };
   struct Piece {
-    std::span<const void* const> operands;
+    const void* operands;
     std::int64_t first, begin, end;
     const Block& block;
     Scratch& scratch;
@@ -75,22 +102,19 @@ class TreeAccumulator {
   void feed_block(const Piece& piece);
   void enter(std::int64_t end);
   void fold_subtree(const Piece& piece, std::int64_t begin, std::int64_t end, int depth,
-                    const State& state);
-  void fold(const Piece& piece, std::int64_t begin, std::int64_t end, bool first,
-            const State& state);
-  void add_members(const Block& block, const State& state);
+                    const State& state) const;
   void complete(const Block& block, int joins);
-  State level(int depth, const Block& block) const;
-  State partial(std::int64_t index, const Block& block) const;
-  void move_to(const Block& block, State& state) const;
+  // The state at a level of the tree, of a block of the extent.
+  State level(int depth, const Block& block) const {
+    const State state = depth == 0 ? target_ : extent_.at(partials_ + (depth - 1) * extent_.bytes);
+    return extent_.part(state, block);
+  }
 
   const TreeReduction& reduction_;
-  Block extent_;
+  const Extent& extent_;
   State target_;
   std::byte* partials_;
-  std::array<std::int64_t, kMostStateBuffers> buffer_offset_ = {};
-  std::int64_t state_bytes_ = 0;
-  std::vector<Block> blocks_;  // empty: not cut
+  bool cuts_;  // pieces longer than a leaf are folded block by block
   Cursor cursor_;
 };
 

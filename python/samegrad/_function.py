@@ -106,19 +106,19 @@ class Function:
         """What runs for these arguments; None: Python, as the function reads data."""
         strategy = _context.current().strategy
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
-        most = max(replicas, arguments.replicas)
         if _context.settings.functions_run_eagerly:  # to explain it; it may depend on values
+            most = max(replicas, arguments.replicas)
             fresh = self._trace(args, kwargs, most, look=True)
             return fresh if isinstance(fresh, TracedProgram) else None
         key = (arguments.key, replicas)
-        known = self._known(key, arguments.sizes)
+        known = self._known(key, arguments)
         if known is None:
             with _core.holding(
                 self._tracing
             ):  # threads that come to it at the same time trace it once
-                known = self._known(key, arguments.sizes)
+                known = self._known(key, arguments)
                 if known is None:
-                    known = self._trace(args, kwargs, most)
+                    known = self._trace(args, kwargs, max(replicas, arguments.replicas))
                     self._programs.setdefault(key, known)
                     if known.fixed:
                         self._programs[key, arguments.sizes] = known
@@ -126,9 +126,9 @@ class Function:
                         self._programs.pop(next(iter(self._programs)))
         return known if isinstance(known, TracedProgram) else None
 
-    def _known(self, key: Any, sizes: bytes) -> TracedProgram | ReadsData | None:
+    def _known(self, key: Any, arguments: Any) -> TracedProgram | ReadsData | None:
         program = self._programs.get(key)
-        return self._programs.get((key, sizes)) if program and program.fixed else program
+        return self._programs.get((key, arguments.sizes)) if program and program.fixed else program
 
     def _trace(
         self, args: Any, kwargs: dict[str, Any], replicas: int, look: bool = False

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import enum
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 from samegrad import _core

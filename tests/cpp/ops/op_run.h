@@ -52,24 +52,24 @@ inline void fold_examples(const TreeKernel& tree, const KernelArgs& args, Foldin
   TreeReduction reduction(tree, args.attrs, args.in, args.out[0]);
   if (!how.subtrees) reduction.state.subtrees = false;
   if (how.leaf) reduction.leaf = how.leaf;
-  const Block whole = reduction.whole();
-  State state{{args.out[0].as<std::byte>()}, whole.columns};
+  const Extent& whole = reduction.whole;
+  auto* memory = args.out[0].as<std::byte>();
   if (tree.finish) {
-    const auto bytes = std::size_t(reduction.bytes(whole));
-    state = reduction.at(static_cast<std::byte*>(args.scratch.take(bytes)), whole);
+    memory = static_cast<std::byte*>(args.scratch.take(std::size_t(whole.bytes)));
   }
+  const State state = whole.at(memory);
   const void* operands = args.examples ? tree.open(args) : nullptr;
   const std::int64_t piece = how.piece ? how.piece : args.examples;
   const std::vector<Block> blocks =
-      how.small_blocks ? smallest_blocks(reduction.state) : std::vector<Block>{whole};
+      how.small_blocks ? smallest_blocks(reduction.state) : std::vector<Block>{whole.block};
   for (const Block& block : blocks) {
+    const Extent extent(reduction.state, block);
     void* partials = args.scratch.take(
-        std::size_t(TreeAccumulator::partial_bytes(reduction, block, args.examples)));
-    TreeAccumulator accumulator(reduction, block, 0, args.examples,
-                                reduction.part(state, whole, block),
+        std::size_t(TreeAccumulator::partial_bytes(reduction, extent, args.examples)));
+    TreeAccumulator accumulator(reduction, extent, 0, args.examples, whole.part(state, block),
                                 static_cast<std::byte*>(partials));
     for (std::int64_t i = 0; i < args.examples; i += piece) {
-      accumulator.feed({&operands, 1}, 0, i, std::min(i + piece, args.examples), args.scratch);
+      accumulator.feed(operands, 0, i, std::min(i + piece, args.examples), args.scratch);
     }
   }
   if (tree.finish) tree.finish({args.attrs, reduction.state, state, args.out});

@@ -55,16 +55,17 @@ Folded folded(const TreeReduction& reduction, const State& state) {
 }
 
 // Blocks of `width` columns, each fed the examples in pieces.
-Folded in_pieces(const TreeReduction& reduction, std::span<const void* const> operands,
-                 std::int64_t examples, std::int64_t piece, std::int64_t width) {
-  Memory memory(reduction.bytes(reduction.whole()));
-  const State state = reduction.at(memory.data(), reduction.whole());
+Folded in_pieces(const TreeReduction& reduction, const void* operands, std::int64_t examples,
+                 std::int64_t piece, std::int64_t width) {
+  Memory memory(reduction.whole.bytes);
+  const State state = reduction.whole.at(memory.data());
   Scratch scratch;
   for (std::int64_t column = 0; column < reduction.state.columns; column += width) {
     const Block block{0, column, 1, std::min(width, reduction.state.columns - column)};
-    Memory partials(TreeAccumulator::partial_bytes(reduction, block, examples));
-    TreeAccumulator accumulator(reduction, block, 0, examples,
-                                reduction.part(state, reduction.whole(), block), partials.data());
+    const Extent extent(reduction.state, block);
+    Memory partials(TreeAccumulator::partial_bytes(reduction, extent, examples));
+    TreeAccumulator accumulator(reduction, extent, 0, examples, reduction.whole.part(state, block),
+                                partials.data());
     for (std::int64_t i = 0; i < examples; i += piece) {
       accumulator.feed(operands, 0, i, std::min(i + piece, examples), scratch);
     }
@@ -74,21 +75,22 @@ Folded in_pieces(const TreeReduction& reduction, std::span<const void* const> op
 
 // The definition: a leaf at once, then the tree over the leaves.
 Folded by_definition(const TreeReduction& reduction, const Table& table, std::int64_t examples) {
-  const Block whole = reduction.whole();
+  const Extent& whole = reduction.whole;
   std::vector<std::unique_ptr<Memory>> memory;
   std::vector<State> level;
   for (int i = 0; i < 16; ++i) {
-    memory.push_back(std::make_unique<Memory>(reduction.bytes(whole)));
-    level.push_back(reduction.at(memory.back()->data(), whole));
+    memory.push_back(std::make_unique<Memory>(whole.bytes));
+    level.push_back(whole.at(memory.back()->data()));
   }
   Scratch scratch;
   walk_tree(
       0, examples, reduction.leaf, 0,
       [&](std::int64_t begin, std::int64_t end, int at) {
-        reduction.kernel().leaf({&table, begin, end, whole, level[std::size_t(at)], true, scratch});
+        reduction.kernel->leaf(
+            {&table, begin, end, whole.block, level[std::size_t(at)], true, scratch});
       },
       [&](int at) {
-        reduction.combine(whole, level[std::size_t(at)], level[std::size_t(at) + 1]);
+        reduction.combine(whole.block, level[std::size_t(at)], level[std::size_t(at) + 1]);
       });
   return folded(reduction, level[0]);
 }
@@ -100,13 +102,12 @@ TEST("a state of several buffers has the same bits in any pieces and blocks") {
     for (const std::int64_t n : {1, 2, 3, 4, 5, 6, 7, 12, 100, 1023}) {
       const std::vector<double> x = numbers(n * columns, 7);
       const Table table{x.data(), columns};
-      const void* operands = &table;
       const Folded expected = by_definition(reduction, table, n);
       for (const std::int64_t piece : {std::int64_t(1), std::int64_t(2), std::int64_t(3),
                                        std::int64_t(5), std::int64_t(64), n}) {
         for (const std::int64_t width : {std::int64_t(8), columns}) {
-          CHECK(in_pieces(reduction, {&operands, 1}, n, piece, width) == expected, n, " ", piece,
-                " ", width);
+          CHECK(in_pieces(reduction, &table, n, piece, width) == expected, n, " ", piece, " ",
+                width);
         }
       }
     }
@@ -117,9 +118,8 @@ TEST("joined moments are those of all examples") {
   const std::int64_t n = 777;
   const std::vector<double> x = numbers(n, 3);
   const Table table{x.data(), 1};
-  const void* operands = &table;
   const TreeReduction reduction = reduction_of(kMoments, 1);
-  const Folded got = in_pieces(reduction, {&operands, 1}, n, 10, 1);
+  const Folded got = in_pieces(reduction, &table, n, 10, 1);
   double mean = 0, deviations = 0;
   for (const double value : x) mean += value / double(n);
   for (const double value : x) deviations += (value - mean) * (value - mean);
@@ -133,48 +133,13 @@ TEST("joined moments are those of all examples") {
 TEST("no examples leave the neutral state, without a leaf") {
   for (const TreeKernel* kernel : {&kMoments, &kSum}) {
     const TreeReduction reduction = reduction_of(*kernel, 5);
-    const Folded none = in_pieces(reduction, {}, 0, 1, 5);
+    const Folded none = in_pieces(reduction, nullptr, 0, 1, 5);
     for (const double element : none.elements) CHECK_EQ(element, 0.0);
-    Memory memory(reduction.bytes(reduction.whole()));
-    const State state = reduction.at(memory.data(), reduction.whole());
+    Memory memory(reduction.whole.bytes);
+    const State state = reduction.whole.at(memory.data());
     Scratch scratch;
-    reduce_whole({reduction, {}, 0, state}, serial_loops(), scratch);
+    reduce_whole({reduction, nullptr, 0, state}, serial_loops(), scratch);
     CHECK(folded(reduction, state) == none);
-  }
-}
-
-TEST("several rows add to one state at the end of each leaf, in their order") {
-  const std::int64_t columns = 9;
-  for (const std::int64_t n : {1, 3, 4, 7, 50}) {
-    const std::vector<double> x = numbers(n * columns, 1), y = numbers(n * columns, 2),
-                              z = numbers(n * columns, 3);
-    const Table tables[] = {{x.data(), columns}, {y.data(), columns}, {z.data(), columns}};
-    const void* const operands[] = {&tables[0], &tables[1], &tables[2]};
-    TreeReduction reduction = reduction_of(kSum, columns);
-    reduction.add(reduction_of(kSum, columns));
-    reduction.add(reduction_of(kSum, columns));
-    std::vector<double> level(16);
-    for (std::int64_t c = 0; c < columns; ++c) {
-      const auto leaf_of = [&](const Table& table, std::int64_t begin, std::int64_t end) {
-        double sum = table.x[begin * columns + c];
-        for (std::int64_t i = begin + 1; i < end; ++i) sum += table.x[i * columns + c];
-        return sum;
-      };
-      walk_tree(
-          0, n, 3, 0,
-          [&](std::int64_t begin, std::int64_t end, int at) {
-            level[std::size_t(at)] =
-                (leaf_of(tables[0], begin, end) + leaf_of(tables[1], begin, end)) +
-                leaf_of(tables[2], begin, end);
-          },
-          [&](int at) { level[std::size_t(at)] += level[std::size_t(at) + 1]; });
-      for (const std::int64_t piece : {std::int64_t(1), std::int64_t(2), n}) {
-        for (const std::int64_t width : {std::int64_t(4), columns}) {
-          const Folded got = in_pieces(reduction, operands, n, piece, width);
-          CHECK_EQ(got.elements[std::size_t(c)], level[0]);
-        }
-      }
-    }
   }
 }
 
@@ -194,18 +159,17 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
   for (const std::int64_t columns : {1, 13, 3000, 9001}) {
     for (const TreeKernel* kernel : {&kMoments, &kSum}) {
       const TreeReduction reduction = reduction_of(*kernel, columns);
-      const std::size_t blocks = reduction.blocks(reduction.whole()).size();
+      const std::int64_t blocks = reduction.whole.cuts();
       for (const std::int64_t n : {1, 5, 61}) {
         const std::vector<double> x = numbers(n * columns, 5);
         const Table table{x.data(), columns};
-        const void* operands = &table;
         const Folded expected = by_definition(reduction, table, n);
         for (const bool splits : {false, true}) {
-          Memory memory(reduction.bytes(reduction.whole()));
-          const State state = reduction.at(memory.data(), reduction.whole());
+          Memory memory(reduction.whole.bytes);
+          const State state = reduction.whole.at(memory.data());
           Scratch scratch;
           const CountingLoops loops;
-          reduce_whole({reduction, {&operands, 1}, n, state, splits, std::int64_t(1) << 40}, loops,
+          reduce_whole({reduction, &table, n, state, splits, std::int64_t(1) << 40}, loops,
                        scratch);
           CHECK(folded(reduction, state) == expected, columns, " ", n, " ", splits);
           const bool many = blocks > 1 || (splits && n > reduction.leaf);
@@ -218,14 +182,15 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
 }
 
 TEST("a big state is cut at its grains alone, and each element lies in one block") {
-  TreeReduction reduction = reduction_of(kSum, 1);
   for (const std::int64_t rows : {1, 23, 24, 25, 1600}) {
     for (const std::int64_t columns : {1, 64, 131, 4096}) {
       for (const std::int64_t grain : {0, 7}) {
-        reduction.state = {
+        const StateShape shape{
             .rows = rows, .columns = columns, .row_grain = 24, .column_grain = grain, .item = {8}};
+        const Extent extent(shape, {0, 0, rows, columns});
         std::int64_t elements = 0;
-        for (const Block& block : reduction.blocks(reduction.whole())) {
+        for (std::int64_t i = 0; i < extent.cuts(); ++i) {
+          const Block block = extent.cut(i);
           CHECK(block.row % 24 == 0 && (grain ? block.column % grain == 0 : block.column == 0));
           elements += block.size();
         }
