@@ -21,8 +21,10 @@ Values arguments_of(const Graph& graph) {
   return values;
 }
 
+// x + -0.0 is x for every x, 0.0 and -0.0 too: what flows through branches and rounds has the bits
+// of what flows without them.
 Value zeros_like(Builder& b, Value value) {
-  return b("full_like", {value}, {{"value", 0.0}});
+  return b("full_like", {value}, {{"value", -0.0}});
 }
 
 // Gradients of Σ targets · seeds for the sources inside a graph, added to their sums; zeros where
@@ -203,10 +205,7 @@ class RoundGradient {
     }
     for (std::size_t place : operands_) {
       const std::size_t k = place - first + heads;
-      // x + -0.0 is x for every x, 0.0 and -0.0 too: the sum over the rounds has the bits of adding
-      // them one after the other.
-      starts.push_back(sums_[k] != kNoValue ? sums_[k]
-                                            : b("full_like", {inputs[k]}, {{"value", -0.0}}));
+      starts.push_back(sums_[k] == kNoValue ? zeros_like(b, inputs[k]) : sums_[k]);
       placements_.push_back(varies ? Placement::kOwn : b.graph().placement(starts.back()));
     }
     for (const auto& group : groups_) yields.push_back(std::int64_t(group.size()));

@@ -29,7 +29,7 @@ PASSES = [
 ]
 # By dtype: the part of a size that may be lost to rounding, and how much numbers are moved to
 # see how far rounding can carry.
-ROUNDING = {"float64": (1e-9, 1e-12), "float32": (2e-4, 2e-7)}
+ROUNDING = {"float64": (1e-9, 1e-12), "float32": (2e-4, 1e-6)}
 # From which size on what is made of a number need not be finite.
 HUGE = {"float64": 1e150, "float32": 1e18}
 

@@ -48,8 +48,8 @@ FAULTS = [
     Fault(
         "replicas are summed in another order",
         "cpp/runtime/all_reduce.cpp",
-        "context.base(r, input) + piece.begin",
-        "context.base((r + 1) % context.replicas(), input) + piece.begin",
+        "context.base(int(r), input) + piece.begin",
+        "context.base(int((r + 1) % replicas), input) + piece.begin",
     ),
     Fault(
         "the last block of an all-reduce is left out",

@@ -17,6 +17,8 @@ from fuzz.program import Program, concrete
 
 # A learning rate is a variable of float32, whatever weights are.
 RATES = {"SGD": float(np.float32(0.1)), "Adam": float(np.float32(0.01))}
+# Operations with sums inside.
+SUMS = {"dense", "matmul", "gram", "conv2d", "normalize", "center", "softmax", "log_softmax"}
 Arrays = list[np.ndarray]
 Given = dict[str, np.ndarray]  # what was drawn at random
 
@@ -69,9 +71,11 @@ def forward(
         shape = concrete(s.type.shape, n)
         found = value_of(values[s.out]).shape
         assert found == shape, f"{s.out} ({s.op}) has the shape {found}, drawn as {shape}"
-        # One factor for all elements: what is equal within a value stays equal.
         if noise and s.type.kind == "f" and s.op != "random":
-            values[s.out] = mul(1 + noise * rng.normal(), values[s.out])
+            # One factor for all elements, so that what is equal within a value stays equal; but
+            # for sums, which are rounded each in its own way.
+            each = concrete(s.type.shape, n) if s.op in SUMS else ()
+            values[s.out] = mul(1 + noise * rng.normal(size=each), values[s.out])
     return values
 
 
