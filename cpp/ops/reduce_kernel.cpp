@@ -214,7 +214,8 @@ StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const V
 const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
   std::uint32_t mask = axes_mask("reduce", args.attrs.integers("axes"), args.in[0].shape.rank());
   if (args.in[0].example_axis <= 0) return open_rows(fn, join, args.in[0], mask, args);
-  return open_rows(fn, join, with_examples_first(args.in[0], mask, args.scratch), mask, args);
+  const View front = with_examples_first(args.in[0], mask, args.scratch);
+  return open_rows(fn, join, front, mask, args);
 }
 
 void reduction_leaf(const LeafArgs& args) {
