@@ -39,17 +39,31 @@ bool is_mapping(const py::handle& value) {
   return PyDict_Check(value.ptr()) || py::isinstance(value, mapping.get());
 }
 
+// The tensor that a Python object is, or null. The type is looked up once: there may be many.
+const Tensor* tensor_in(const py::handle& value) {
+  static const py::detail::type_info* const type = py::detail::get_type_info(typeid(Tensor));
+  if (!PyObject_TypeCheck(value.ptr(), type->type)) return nullptr;
+  py::detail::type_caster_generic caster(type);
+  return caster.load(value, false) ? static_cast<const Tensor*>(caster.value) : nullptr;
+}
+
+// PerReplica's. Python finds attributes fast by names that it keeps itself.
+py::object parts_of(const py::handle& value) {
+  static PyObject* const name = PyUnicode_InternFromString("_parts");
+  return value.attr(py::handle(name));
+}
+
 class Reader {
  public:
   void read(const py::handle& value) {
     PyObject* const p = value.ptr();
-    if (py::isinstance<Tensor>(value)) return read_tensor(value);
+    if (const Tensor* tensor = tensor_in(value)) return read_tensor(*tensor);
     if (PyTuple_Check(p) || PyList_Check(p)) return read_sequence(value);
     if (p == Py_None) return mark('n');
     if (PyBool_Check(p)) return mark(p == Py_True ? '1' : '0');
     if (PyFloat_CheckExact(p)) return append('f', PyFloat_AS_DOUBLE(p));
     if (Py_TYPE(p) == reinterpret_cast<PyTypeObject*>(per_replica_type().ptr())) {
-      return read_parts(value.attr("_parts"));
+      return read_parts(parts_of(value));
     }
     if (PyDict_CheckExact(p)) return read_mapping(value);
     if (py::isinstance<py::array>(value) || is_numpy_number(value)) return read_numpy(value);
@@ -112,8 +126,7 @@ class Reader {
   // Of the argument that is added next, where an eager tape records.
   void keep(std::vector<Tensor> tensors) { result_.tensors.push_back(std::move(tensors)); }
 
-  void read_tensor(const py::handle& value) {
-    const auto& tensor = py::cast<const Tensor&>(value);
+  void read_tensor(const Tensor& tensor) {
     if (recorded_) keep({tensor});
     add({concrete(tensor, "function")}, tensor.type.batch);
   }
@@ -139,14 +152,15 @@ class Reader {
       }
     } else {
       for (const py::handle part : parts) {
-        check_type(py::isinstance<Tensor>(part), "PerReplica",
-                   "the parts must be tensors to enter a step: got ",
-                   std::string(py::str(py::type::of(part).attr("__name__"))),
-                   "; use samegrad.constant(...).");
-        const auto& tensor = py::cast<const Tensor&>(part);
-        if (arrays.empty()) batch = tensor.type.batch;
-        arrays.push_back(concrete(tensor, "function"));
-        if (recorded_) tensors.push_back(tensor);
+        const Tensor* tensor = tensor_in(part);
+        if (!tensor) {
+          fail(ErrorKind::kType, "PerReplica", "the parts must be tensors to enter a step: got ",
+               std::string(py::str(py::type::of(part).attr("__name__"))),
+               "; use samegrad.constant(...).");
+        }
+        if (arrays.empty()) batch = tensor->type.batch;
+        arrays.push_back(concrete(*tensor, "function"));
+        if (recorded_) tensors.push_back(*tensor);
       }
     }
     check_value(!arrays.empty(), "PerReplica", "needs a part for each replica: got none.");

@@ -65,7 +65,6 @@ struct Reduction {
 // Examples that lie on another axis are brought to the front: the same tree for the same examples.
 View with_examples_first(const View& x, std::uint32_t& mask, Scratch& scratch) {
   const int axis = x.example_axis;
-  if (axis <= 0) return x;
   View front = x;
   front.data = scratch.take(std::size_t(x.size()) * size_of(x.dtype));
   const std::int64_t rows = x.shape[axis];
@@ -77,6 +76,30 @@ View with_examples_first(const View& x, std::uint32_t& mask, Scratch& scratch) {
   const std::uint32_t before = mask & ((1u << axis) - 1);
   mask = mask >> (axis + 1) << (axis + 1) | before << 1 | 1u;
   return front;
+}
+
+// Made where it stays: a copy would wait for each of the small stores.
+const Reduction* open_rows(ReduceFn fn, BinaryFn join, const View& x, std::uint32_t mask,
+                           const KernelArgs& args) {
+  AxisGroups groups;  // of one example
+  groups.push(x.rows_per_example, mask & 1u);
+  for (int axis = 1; axis < x.shape.rank(); ++axis) groups.push(x.shape[axis], mask >> axis & 1u);
+  auto* r = new (args.scratch.take(sizeof(Reduction))) Reduction;
+  r->fn = fn;
+  r->dtype = x.dtype;
+  r->join = join;
+  r->number = args.out[0].size() == 1;
+  r->x = x.as<const char>();
+  r->example_size = x.rows_per_example * x.shape.size(1, x.shape.rank());
+  r->rows_per_example = groups.size[0];
+  r->columns = 1;
+  for (int i = 1; i < groups.count; ++i) {
+    r->row.push(groups.size[i], groups.reduced[i]);
+    if (!groups.reduced[i]) r->columns *= groups.size[i];
+  }
+  r->row_is_reduced = any_reduced(r->row);
+  r->column_reduce = kernels().column_reduce(fn, x.dtype);
+  return r;
 }
 
 // One result of every example: [examples][columns].
@@ -190,27 +213,9 @@ StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const V
 
 const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
   std::uint32_t mask = axes_mask("reduce", args.attrs.integers("axes"), args.in[0].shape.rank());
-  const View x = with_examples_first(args.in[0], mask, args.scratch);
-  Shape example = x.shape;
-  example[0] = x.rows_per_example;
-  const AxisGroups groups(example, mask);
-  // Made where it stays: a copy would wait for each of the small stores.
-  auto* r = new (args.scratch.take(sizeof(Reduction))) Reduction{};
-  r->fn = fn;
-  r->dtype = x.dtype;
-  r->join = join;
-  r->number = args.out[0].size() == 1;
-  r->x = x.as<const char>();
-  r->example_size = example.size();
-  r->rows_per_example = groups.size[0];
-  r->columns = 1;
-  for (int i = 1; i < groups.count; ++i) {
-    r->row.push(groups.size[i], groups.reduced[i]);
-    if (!groups.reduced[i]) r->columns *= groups.size[i];
-  }
-  r->row_is_reduced = any_reduced(r->row);
-  r->column_reduce = kernels().column_reduce(fn, x.dtype);
-  return r;
+  if (args.in[0].example_axis <= 0) return open_rows(fn, join, args.in[0], mask, args);
+  const View front = with_examples_first(args.in[0], mask, args.scratch);
+  return open_rows(fn, join, front, mask, args);
 }
 
 void reduction_leaf(const LeafArgs& args) {
