@@ -54,8 +54,8 @@ FAULTS = [
     Fault(
         "facts of replica 0 in the loop of every replica",
         "cpp/runtime/loop.cpp",
-        ".facts = context_.facts(chunk_.replica)",
-        ".facts = context_.facts(0)",
+        "facts_(context.facts(chunk.replica)),",
+        "facts_(context.facts(0)),",
     ),
     Fault(
         "two chunks are not joined",
