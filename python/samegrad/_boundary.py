@@ -180,18 +180,46 @@ def _listed(args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
+    refusal_of = functools.partial(_refusal, name, function)
+
     def call(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
         except Exception as error:
-            refusal = _refusal(name, function, args, options, error)
-            if refusal is None:
+            if (refusal := refusal_of(args, options, error)) is None:
                 raise
             raise refusal from error
 
-    setattr(call, _WRAPPED, True)
-    return call
+    def unary(self: Any) -> Any:
+        try:
+            return function(self)
+        except Exception as error:
+            if (refusal := refusal_of((self,), {}, error)) is None:
+                raise
+            raise refusal from error
+
+    def binary(self: Any, other: Any) -> Any:
+        try:
+            return function(self, other)
+        except Exception as error:
+            if (refusal := refusal_of((self, other), {}, error)) is None:
+                raise
+            raise refusal from error
+
+    forms: dict[int, Callable[..., Any]] = {1: unary, 2: binary}
+    form = forms.get(_arity(name, function), call)
+    made = functools.wraps(function)(form)
+    setattr(made, _WRAPPED, True)
+    return made
+
+
+def _arity(name: str, function: Any) -> int:
+    """How many operands an operator has, self included; 0 for other functions."""
+    code = function.__code__
+    free = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if not name.startswith(".__") or function.__defaults__ or free:
+        return 0
+    return int(code.co_argcount)
 
 
 def _guard_class(cls: type) -> None:
@@ -214,12 +242,16 @@ def _guard_own(cls: type) -> None:
         if isinstance(function, types.FunctionType) and not hasattr(function, _WRAPPED):
             if getattr(function, "__isabstractmethod__", False):
                 continue
-            made = _guarded(f".{name}", function)
+            made: Any = _guarded(f".{name}", function)
+            made.__qualname__ = f"{cls.__name__}.{name}"
             setattr(cls, name, kind(made) if kind else made)
 
 
-def guarded(name: str, thing: Any) -> Any:
-    """A public function or class of samegrad that refuses in samegrad's own words."""
+def guarded(module: str, name: str, thing: Any) -> Any:
+    """A public name of a module: a function or class that refuses in samegrad's own words.
+
+    The module's own functions call each other as ever.
+    """
     home: str = getattr(thing, "__module__", None) or ""
     if home.partition(".")[0] != "samegrad":
         return thing
@@ -228,13 +260,24 @@ def guarded(name: str, thing: Any) -> Any:
     elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
         if hasattr(thing, _OUTSIDE):  # under another name
             return getattr(thing, _OUTSIDE)
-        made = _guarded(name if thing.__name__.endswith("_") else thing.__name__, thing)
+        made: Any = _guarded(name if thing.__name__.endswith("_") else thing.__name__, thing)
+        # Where it is found, by pickle too.
+        made.__module__ = module.removesuffix("._api")
+        made.__name__ = made.__qualname__ = name
         setattr(thing, _OUTSIDE, made)
-        defined_in, own = vars(sys.modules[home]), made.__name__
-        if defined_in.get(own) is thing:  # one function under one name
-            defined_in[own] = made
         return made
     return thing
+
+
+def inside(function: Any) -> Any:
+    """What a public function is for samegrad itself.
+
+    Example:
+        >>> import samegrad
+        >>> inside(samegrad.range).__name__
+        'range_'
+    """
+    return function.__wrapped__ if hasattr(function, _WRAPPED) else function
 
 
 def guard(module: str) -> None:
@@ -245,4 +288,4 @@ def guard(module: str) -> None:
     space = vars(sys.modules[module])
     for name in space.get("__all__") or [n for n in space if not n.startswith("_")]:
         if name in space:
-            space[name] = guarded(name, space[name])
+            space[name] = guarded(module, name, space[name])
