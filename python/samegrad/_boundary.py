@@ -100,7 +100,8 @@ def _refusal(
     ours = _OURS.match(text)
     if ours and ours[1] == "Tensor" and (broken := _broken(function, args, options)):
         return TypeError(f"[{who}] {broken}")
-    if ours and ours[1] in _CONVERSIONS and ours[1] != who and type(error) is kind:
+    renamed = ours and ours[1] in _CONVERSIONS and not who.startswith(f"{ours[1]}.")
+    if ours and renamed and ours[1] != who and type(error) is kind:
         return kind(f"[{who}] {text[ours.end() :]}")
     if ours and len(text) > _MOST_LETTERS and type(error) is kind:
         return kind(f"{text[: _MOST_LETTERS - 300]} ... {text[-200:]}")
