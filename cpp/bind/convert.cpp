@@ -84,6 +84,16 @@ py::tuple shape_tuple(const Shape& shape) {
 }
 
 namespace {
+// Not pybind11's cast, which forgets what the value's class raises.
+std::int64_t whole_from_python(const py::handle& value) {
+  const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+  if (!whole) throw py::error_already_set();
+  int overflow = 0;
+  const long long exact = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
+  if (overflow != 0) throw py::cast_error();
+  return exact;
+}
+
 // Whole numbers beyond 64 bits are rounded to a double, as NumPy does.
 Number number_from_python(const py::handle& value) {
   if (PyIndex_Check(value.ptr())) {
@@ -128,7 +138,7 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
       case AttrKind::kFlag:
         return py::cast<bool>(value);
       case AttrKind::kInteger:
-        return py::cast<std::int64_t>(value);
+        return whole_from_python(value);
       case AttrKind::kNumber:
         return number_from_python(value);
       case AttrKind::kString:
@@ -139,8 +149,7 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
         break;  // Python has no graphs: cond and while_loop make them
       case AttrKind::kIntegers: {
         std::vector<std::int64_t> numbers;
-        for (const py::handle item : py::iter(value))
-          numbers.push_back(py::cast<std::int64_t>(item));
+        for (const py::handle item : py::iter(value)) numbers.push_back(whole_from_python(item));
         return numbers;
       }
     }

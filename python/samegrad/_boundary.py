@@ -228,10 +228,10 @@ def _guard_class(cls: type) -> None:
         return
     for part in cls.__mro__:
         if part.__module__.partition(".")[0] == "samegrad":
-            _guard_own(part)
+            _guard_own(part, cls.__name__ if part.__name__.startswith("_") else part.__name__)
 
 
-def _guard_own(cls: type) -> None:
+def _guard_own(cls: type, public: str) -> None:
     if _WRAPPED in vars(cls):
         return
     setattr(cls, _WRAPPED, True)
@@ -244,7 +244,7 @@ def _guard_own(cls: type) -> None:
             if getattr(function, "__isabstractmethod__", False):
                 continue
             made: Any = _guarded(f".{name}", function)
-            made.__qualname__ = f"{cls.__name__}.{name}"
+            made.__qualname__ = f"{public}.{name}"
             setattr(cls, name, kind(made) if kind else made)
 
 
