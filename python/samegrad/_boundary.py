@@ -30,7 +30,7 @@ _NEUTRAL = tuple(
         *site.getsitepackages(),
     )
 )
-_OURS = re.compile(r"\[([^\[\]]+)\] ")
+_OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")
 # Who asks for them is told in their place.
 _CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
 # What Python says of a call.
@@ -91,22 +91,44 @@ def _refusal(
     error: Exception,
 ) -> Exception | None:  # fmt: skip
     """The error that the program sees instead, or None where it is to see this one."""
-    caller = sys._getframe(2).f_code.co_filename
-    if caller.startswith(_PACKAGE) or _is_the_programs(error):
+    caller = sys._getframe(2)
+    if caller.f_code.co_filename.startswith(_PACKAGE) or _is_the_programs(error):
         return None
     kind = next((ours for raw, ours in _KINDS if isinstance(error, raw)), None)
-    text, who = str(error), _name_of(name, args)
-    given = _listed(args[name.startswith(".") :], options)
-    ours = _OURS.match(text)
-    if ours and ours[1] == "Tensor" and (broken := _broken(function, args, options)):
-        return TypeError(f"[{who}] {broken}")
-    renamed = ours and ours[1] in _CONVERSIONS and not who.startswith(f"{ours[1]}.")
-    if ours and renamed and ours[1] != who and type(error) is kind:
-        return kind(f"[{who}] {text[ours.end() :]}")
-    if ours and len(text) > _MOST_LETTERS and type(error) is kind:
-        return kind(f"{text[: _MOST_LETTERS - 300]} ... {text[-200:]}")
-    if kind is None or ours or type(error).__module__.startswith("samegrad"):
+    if kind is None or type(error).__module__.startswith("samegrad"):
         return None
+    if isinstance(error, RecursionError) and _is_deep(caller):
+        return None
+    text, who = str(error), _name_of(name, args)
+    ours = _OURS.match(text)
+    if ours is None:
+        return _explained(kind, who, function, (args, options, name.startswith(".")), error)
+    if ours[1] == "Tensor" and (broken := _broken(function, args, options)):
+        return TypeError(f"[{who}] {broken}")
+    if type(error) is not kind:
+        return None
+    if ours[1] in _CONVERSIONS and ours[1] != who and not who.startswith(f"{ours[1]}."):
+        return kind(f"[{who}] {text[ours.end() :]}")
+    if len(text) > _MOST_LETTERS:
+        return kind(f"{text[: _MOST_LETTERS - 300]} ... {text[-200:]}")
+    return None
+
+
+def _is_deep(frame: types.FrameType | None) -> bool:
+    """Whether the program itself is in a deep recursion."""
+    depth = 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth > sys.getrecursionlimit() // 2
+
+
+def _explained(
+    kind: type[Exception], who: str, function: Callable[..., Any],
+    call: tuple[tuple[Any, ...], Mapping[str, Any], bool], error: Exception,
+) -> Exception:  # fmt: skip
+    """What Python, NumPy or the binding said, in terms of the call."""
+    args, options, is_method = call
+    text, given = str(error), _listed(args[is_method:], options)
     try:
         inspect.signature(function).bind(*args, **options)
     except TypeError as mismatch:
@@ -116,20 +138,20 @@ def _refusal(
             f"[{who}] there is no memory for the result: got {given}; use smaller sizes."
         )
     if isinstance(error, RecursionError):
-        return ValueError(
-            f"[{who}] an argument is nested too deep, or contains itself: got "
-            f"{given}; make it flat."
+        return kind(
+            f"[{who}] an argument is nested too deep, or contains itself: got {given}; make it "
+            "flat."
         )
     if isinstance(error, OSError):
         return _like(error, f"[{who}] {text}: got {given}.")
     broken = _broken(function, args, options)
     if broken:
         return kind(f"[{who}] {broken}")
-    call = _CALL.match(text)
-    if call and isinstance(error, TypeError):
-        inner = _INNER_NAMES.get(call["name"], call["name"])
-        return kind(f"[{who}] {inner} {call['rule']}: got {given}; see help(samegrad.{who}).")
-    if any(callable(value) for value in (*args[name.startswith(".") :], *options.values())):
+    wrong_call = _CALL.match(text)
+    if wrong_call and isinstance(error, TypeError):
+        inner = _INNER_NAMES.get(wrong_call["name"], wrong_call["name"])
+        return kind(f"[{who}] {inner} {wrong_call['rule']}: got {given}; see help(samegrad.{who}).")
+    if any(callable(value) for value in (*args[is_method:], *options.values())):
         rule = "the function must go with what it is called with"
     else:
         rule = "the arguments do not go together"

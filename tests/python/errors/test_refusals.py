@@ -233,3 +233,31 @@ def test_a_batch_that_no_memory_holds_is_refused_before_it_takes_any():
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 64 << 10  # KiB
+
+
+def test_an_array_of_more_rows_than_memory_is_refused_before_its_rows_are_taken():
+    rows = np.broadcast_to(np.float32(1), (2**20, 2**24))
+    for call in (lambda: tf.stack(rows), lambda: tf.concat(rows, 0)):
+        with pytest.raises(MemoryError, match="got"):
+            call()
+
+
+def test_arguments_of_a_compiled_function_are_refused_where_they_cannot_be_read():
+    function = tf.function(lambda *a: 1.0)
+    for value, kind, words in (
+        (looped(), ValueError, r"\[function\] an argument is nested too deep"),
+        ({1: 2.0, "a": 3.0}, TypeError, r"\[function\] the keys of a dict must have an order"),
+    ):
+        with pytest.raises(kind, match=words):
+            function(value)
+        with pytest.raises(kind, match=words):
+            function.explain(value)
+    assert float(function(1.0)) == 1.0
+
+
+def test_a_recursion_of_the_program_stays_a_recursion_error():
+    def deeper(x):
+        return deeper(tf.identity(x))
+
+    with pytest.raises(RecursionError):
+        deeper(tf.constant(1.0))
