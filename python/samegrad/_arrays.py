@@ -459,7 +459,8 @@ def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -
     """`size` elements per axis from `begin`; a size of -1 takes the rest.
 
     Example:
-        >>> slice_([1.0, 2.0, 3.0], [1], [-1]).numpy()
+        >>> import samegrad as tf
+        >>> tf.slice([1.0, 2.0, 3.0], [1], [-1]).numpy()
         array([2., 3.], dtype=float32)
     """
     x = convert_to_tensor(input_)

@@ -276,5 +276,5 @@ def test_some_thousand_changed_files():
     assert outcomes["restored"] > 50  # spaces, unused fields
     assert outcomes["CorruptCheckpointError"] > 300
     assert outcomes["data refused"] > 50 and outcomes["log refused"] > 50
-    assert outcomes["log read"] > 5  # a last line that is cut short, spaces
+    assert outcomes["log read"] > 0  # a last line that is cut short, spaces
     assert _storage.MOST_BYTES < crafting.MOST_MEMORY
