@@ -261,3 +261,15 @@ def test_a_recursion_of_the_program_stays_a_recursion_error():
 
     with pytest.raises(RecursionError):
         deeper(tf.constant(1.0))
+
+
+def test_class_numbers_take_the_memory_of_their_rows_alone():
+    rows = tf.keras.utils.to_categorical([2**22, 5, 0])
+    assert rows.shape == (3, 2**22 + 1) and rows.sum() == 3 and rows[0, -1] == rows[1, 5] == 1
+    with pytest.raises(TypeError, match=r"\[to_categorical\] class numbers are needed"):
+        tf.keras.utils.to_categorical(np.array(["2026-01-01"], "datetime64[D]"))
+
+
+def test_flatten_needs_an_axis_of_examples():
+    with pytest.raises(ValueError, match="an axis of examples is needed"):
+        tf.keras.layers.Flatten().call(tf.constant(1.0))
