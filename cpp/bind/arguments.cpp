@@ -186,11 +186,21 @@ class Reader {
     const Depth depth;
     if (!PyDict_CheckExact(value.ptr())) read_object(py::type::of(value));
     const py::list keys(value.attr("keys")());
-    if (keys.size() > 1) keys.attr("sort")();
+    if (keys.size() > 1) sort(keys);
     append('d', keys.size());
     for (const py::handle key : keys) {
       read_object(key);
       read(value[key]);
+    }
+  }
+
+  static void sort(const py::list& keys) {
+    try {
+      keys.attr("sort")();
+    } catch (const py::error_already_set& error) {
+      if (error.trace()) throw;  // of the keys' own class
+      fail(ErrorKind::kType, "function", "the keys of a dict must have an order: got ", shown(keys),
+           "; use keys of one type.");
     }
   }
 
@@ -222,10 +232,16 @@ class Reader {
 }  // namespace
 
 Arguments read_arguments(const py::handle& args, const py::handle& kwargs) {
-  Reader reader;
-  reader.read(args);
-  if (PyDict_Size(kwargs.ptr()) > 0) reader.read(kwargs);
-  return reader.finish();
+  try {
+    Reader reader;
+    reader.read(args);
+    if (PyDict_Size(kwargs.ptr()) > 0) reader.read(kwargs);
+    return reader.finish();
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_RecursionError)) throw;
+  }
+  fail(ErrorKind::kValue, "function", "an argument is nested too deep, or contains itself: got ",
+       shown(args), "; make it flat.");
 }
 
 void register_arguments(py::module_& m) {

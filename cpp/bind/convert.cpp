@@ -84,6 +84,16 @@ py::tuple shape_tuple(const Shape& shape) {
 }
 
 namespace {
+// Not pybind11's cast, which forgets what the value's class raises.
+std::int64_t whole_from_python(const py::handle& value) {
+  const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+  if (!whole) throw py::error_already_set();
+  int overflow = 0;
+  const long long exact = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
+  if (overflow != 0) throw py::cast_error();
+  return exact;
+}
+
 // Whole numbers beyond 64 bits are rounded to a double, as NumPy does.
 Number number_from_python(const py::handle& value) {
   if (PyIndex_Check(value.ptr())) {
@@ -96,18 +106,6 @@ Number number_from_python(const py::handle& value) {
   const double number = PyFloat_AsDouble(value.ptr());
   if (number == -1.0 && PyErr_Occurred()) throw py::error_already_set();
   return number;
-}
-
-// As pybind11 casts, which would forget what an __int__ raises.
-std::int64_t integer_from_python(const py::handle& value) {
-  PyObject* const p = value.ptr();
-  if (PyFloat_Check(p) || !PyNumber_Check(p)) throw py::cast_error("no integer");
-  PyObject* const number = PyIndex_Check(p) ? PyNumber_Index(p) : PyNumber_Long(p);
-  const auto whole = py::reinterpret_steal<py::object>(number);
-  if (!whole) throw py::error_already_set();
-  const long long integer = PyLong_AsLongLong(whole.ptr());
-  if (integer == -1 && PyErr_Occurred()) throw py::error_already_set();
-  return integer;
 }
 
 bool flag_from_python(const py::handle& value) {
@@ -156,7 +154,7 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
       case AttrKind::kFlag:
         return flag_from_python(value);
       case AttrKind::kInteger:
-        return integer_from_python(value);
+        return whole_from_python(value);
       case AttrKind::kNumber:
         return number_from_python(value);
       case AttrKind::kString:
@@ -167,7 +165,7 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
         break;  // Python has no graphs: cond and while_loop make them
       case AttrKind::kIntegers: {
         std::vector<std::int64_t> numbers;
-        for (const py::handle item : py::iter(value)) numbers.push_back(integer_from_python(item));
+        for (const py::handle item : py::iter(value)) numbers.push_back(whole_from_python(item));
         return numbers;
       }
     }

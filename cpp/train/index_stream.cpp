@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "base/error.h"
 
@@ -40,6 +41,20 @@ void check_unbatched(const IndexPlan& input, const char* who) {
   check_value(!input.batched(), who, "needs single elements: got batches; call it before batch().");
 }
 
+// Asks for the memory of very many numbers before it is filled: what cannot be had takes none.
+void make_room(std::vector<std::int64_t>& numbers, std::int64_t more) {
+  constexpr std::int64_t kMany = std::int64_t(1) << 20;
+  if (more < kMany) return;
+  const std::size_t wanted = numbers.size() + std::size_t(more);
+  try {
+    if (wanted <= numbers.max_size()) return numbers.reserve(wanted);
+  } catch (const std::bad_alloc&) {
+  }
+  fail(ErrorKind::kMemory, "Dataset",
+       "there is no memory for the positions of one batch or shuffle ", "buffer: got ", more,
+       " elements; use a smaller one.");
+}
+
 class RowsStream final : public IndexStream {
  public:
   explicit RowsStream(std::int64_t count) : count_(count) {}
@@ -47,6 +62,7 @@ class RowsStream final : public IndexStream {
   std::int64_t read(std::int64_t count, RowIndices& to) override {
     const std::int64_t begin = next_;
     const std::int64_t got = skip(count);
+    make_room(to.numbers, got);
     for (std::int64_t i = 0; i < got; ++i) to.numbers.push_back(begin + i);
     return got;
   }

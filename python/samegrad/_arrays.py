@@ -160,6 +160,13 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
     return _ops.squeeze(x, axes=ones if axis is None else axes_of(x, axis))
 
 
+def _tensors(values: Any) -> list[Tensor]:
+    """The tensors of a list; an array is copied as a whole, before its parts are."""
+    if isinstance(values, np.ndarray):
+        values = convert_to_tensor(values)
+    return [convert_to_tensor(value) for value in values]
+
+
 def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
     """The tensors one after the other along an axis.
 
@@ -167,7 +174,7 @@ def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
         >>> concat([[1.0], [2.0, 3.0]], 0).numpy()
         array([1., 2., 3.], dtype=float32)
     """
-    tensors = [convert_to_tensor(v) for v in values]
+    tensors = _tensors(values)
     joined: Tensor = _ops.concat(*tensors, axis=axis)
     if any(hasattr(t, "_dims") for t in tensors):
         parts = [dims_of(t) for t in tensors]
@@ -184,7 +191,7 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
         array([[1.],
                [2.]], dtype=float32)
     """
-    tensors = [convert_to_tensor(v) for v in values]
+    tensors = _tensors(values)
     rows = [with_dims(expand_dims(t, axis), getattr(t, "_dims", None)) for t in tensors]
     return concat(rows, axis)
 
@@ -452,7 +459,8 @@ def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -
     """`size` elements per axis from `begin`; a size of -1 takes the rest.
 
     Example:
-        >>> slice_([1.0, 2.0, 3.0], [1], [-1]).numpy()
+        >>> import samegrad as tf
+        >>> tf.slice([1.0, 2.0, 3.0], [1], [-1]).numpy()
         array([2., 3.], dtype=float32)
     """
     x = convert_to_tensor(input_)

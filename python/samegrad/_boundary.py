@@ -30,7 +30,7 @@ _NEUTRAL = tuple(
         *site.getsitepackages(),
     )
 )
-_OURS = re.compile(r"\[([^\[\]]+)\] ")
+_OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")
 # Who asks for them is told in their place.
 _CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
 # What Python says of a call.
@@ -91,21 +91,44 @@ def _refusal(
     error: Exception,
 ) -> Exception | None:  # fmt: skip
     """The error that the program sees instead, or None where it is to see this one."""
-    caller = sys._getframe(2).f_code.co_filename
-    if caller.startswith(_PACKAGE) or _is_the_programs(error):
+    caller = sys._getframe(2)
+    if caller.f_code.co_filename.startswith(_PACKAGE) or _is_the_programs(error):
         return None
     kind = next((ours for raw, ours in _KINDS if isinstance(error, raw)), None)
-    text, who = str(error), _name_of(name, args)
-    given = _listed(args[name.startswith(".") :], options)
-    ours = _OURS.match(text)
-    if ours and ours[1] == "Tensor" and (broken := _broken(function, args, options)):
-        return TypeError(f"[{who}] {broken}")
-    if ours and ours[1] in _CONVERSIONS and ours[1] != who and type(error) is kind:
-        return kind(f"[{who}] {text[ours.end() :]}")
-    if ours and len(text) > _MOST_LETTERS and type(error) is kind:
-        return kind(f"{text[: _MOST_LETTERS - 300]} ... {text[-200:]}")
-    if kind is None or ours or type(error).__module__.startswith("samegrad"):
+    if kind is None or type(error).__module__.startswith("samegrad"):
         return None
+    if isinstance(error, RecursionError) and _is_deep(caller):
+        return None
+    text, who = str(error), _name_of(name, args)
+    ours = _OURS.match(text)
+    if ours is None:
+        return _explained(kind, who, function, (args, options, name.startswith(".")), error)
+    if ours[1] == "Tensor" and (broken := _broken(function, args, options)):
+        return TypeError(f"[{who}] {broken}")
+    if type(error) is not kind:
+        return None
+    if ours[1] in _CONVERSIONS and ours[1] != who and not who.startswith(f"{ours[1]}."):
+        return kind(f"[{who}] {text[ours.end() :]}")
+    if len(text) > _MOST_LETTERS:
+        return kind(f"{text[: _MOST_LETTERS - 300]} ... {text[-200:]}")
+    return None
+
+
+def _is_deep(frame: types.FrameType | None) -> bool:
+    """Whether the program itself is in a deep recursion."""
+    depth = 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth > sys.getrecursionlimit() // 2
+
+
+def _explained(
+    kind: type[Exception], who: str, function: Callable[..., Any],
+    call: tuple[tuple[Any, ...], Mapping[str, Any], bool], error: Exception,
+) -> Exception:  # fmt: skip
+    """What Python, NumPy or the binding said, in terms of the call."""
+    args, options, is_method = call
+    text, given = str(error), _listed(args[is_method:], options)
     try:
         inspect.signature(function).bind(*args, **options)
     except TypeError as mismatch:
@@ -115,20 +138,20 @@ def _refusal(
             f"[{who}] there is no memory for the result: got {given}; use smaller sizes."
         )
     if isinstance(error, RecursionError):
-        return ValueError(
-            f"[{who}] an argument is nested too deep, or contains itself: got "
-            f"{given}; make it flat."
+        return kind(
+            f"[{who}] an argument is nested too deep, or contains itself: got {given}; make it "
+            "flat."
         )
     if isinstance(error, OSError):
         return _like(error, f"[{who}] {text}: got {given}.")
     broken = _broken(function, args, options)
     if broken:
         return kind(f"[{who}] {broken}")
-    call = _CALL.match(text)
-    if call and isinstance(error, TypeError):
-        inner = _INNER_NAMES.get(call["name"], call["name"])
-        return kind(f"[{who}] {inner} {call['rule']}: got {given}; see help(samegrad.{who}).")
-    if any(callable(value) for value in (*args[name.startswith(".") :], *options.values())):
+    wrong_call = _CALL.match(text)
+    if wrong_call and isinstance(error, TypeError):
+        inner = _INNER_NAMES.get(wrong_call["name"], wrong_call["name"])
+        return kind(f"[{who}] {inner} {wrong_call['rule']}: got {given}; see help(samegrad.{who}).")
+    if any(callable(value) for value in (*args[is_method:], *options.values())):
         rule = "the function must go with what it is called with"
     else:
         rule = "the arguments do not go together"
@@ -180,18 +203,46 @@ def _listed(args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
+    refusal_of = functools.partial(_refusal, name, function)
+
     def call(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
         except Exception as error:
-            refusal = _refusal(name, function, args, options, error)
-            if refusal is None:
+            if (refusal := refusal_of(args, options, error)) is None:
                 raise
             raise refusal from error
 
-    setattr(call, _WRAPPED, True)
-    return call
+    def unary(self: Any) -> Any:
+        try:
+            return function(self)
+        except Exception as error:
+            if (refusal := refusal_of((self,), {}, error)) is None:
+                raise
+            raise refusal from error
+
+    def binary(self: Any, other: Any) -> Any:
+        try:
+            return function(self, other)
+        except Exception as error:
+            if (refusal := refusal_of((self, other), {}, error)) is None:
+                raise
+            raise refusal from error
+
+    forms: dict[int, Callable[..., Any]] = {1: unary, 2: binary}
+    form = forms.get(_arity(name, function), call)
+    made = functools.wraps(function)(form)
+    setattr(made, _WRAPPED, True)
+    return made
+
+
+def _arity(name: str, function: Any) -> int:
+    """How many operands an operator has, self included; 0 for other functions."""
+    code = function.__code__
+    free = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if not name.startswith(".__") or function.__defaults__ or free:
+        return 0
+    return int(code.co_argcount)
 
 
 def _guard_class(cls: type) -> None:
@@ -199,10 +250,10 @@ def _guard_class(cls: type) -> None:
         return
     for part in cls.__mro__:
         if part.__module__.partition(".")[0] == "samegrad":
-            _guard_own(part)
+            _guard_own(part, cls.__name__ if part.__name__.startswith("_") else part.__name__)
 
 
-def _guard_own(cls: type) -> None:
+def _guard_own(cls: type, public: str) -> None:
     if _WRAPPED in vars(cls):
         return
     setattr(cls, _WRAPPED, True)
@@ -214,12 +265,16 @@ def _guard_own(cls: type) -> None:
         if isinstance(function, types.FunctionType) and not hasattr(function, _WRAPPED):
             if getattr(function, "__isabstractmethod__", False):
                 continue
-            made = _guarded(f".{name}", function)
+            made: Any = _guarded(f".{name}", function)
+            made.__qualname__ = f"{public}.{name}"
             setattr(cls, name, kind(made) if kind else made)
 
 
-def guarded(name: str, thing: Any) -> Any:
-    """A public function or class of samegrad that refuses in samegrad's own words."""
+def guarded(module: str, name: str, thing: Any) -> Any:
+    """A public name of a module: a function or class that refuses in samegrad's own words.
+
+    The module's own functions call each other as ever.
+    """
     home: str = getattr(thing, "__module__", None) or ""
     if home.partition(".")[0] != "samegrad":
         return thing
@@ -228,13 +283,24 @@ def guarded(name: str, thing: Any) -> Any:
     elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
         if hasattr(thing, _OUTSIDE):  # under another name
             return getattr(thing, _OUTSIDE)
-        made = _guarded(name if thing.__name__.endswith("_") else thing.__name__, thing)
+        made: Any = _guarded(name if thing.__name__.endswith("_") else thing.__name__, thing)
+        # Where it is found, by pickle too.
+        made.__module__ = module.removesuffix("._api")
+        made.__name__ = made.__qualname__ = name
         setattr(thing, _OUTSIDE, made)
-        defined_in, own = vars(sys.modules[home]), made.__name__
-        if defined_in.get(own) is thing:  # one function under one name
-            defined_in[own] = made
         return made
     return thing
+
+
+def inside(function: Any) -> Any:
+    """What a public function is for samegrad itself.
+
+    Example:
+        >>> import samegrad
+        >>> inside(samegrad.range).__name__
+        'range_'
+    """
+    return function.__wrapped__ if hasattr(function, _WRAPPED) else function
 
 
 def guard(module: str) -> None:
@@ -245,4 +311,4 @@ def guard(module: str) -> None:
     space = vars(sys.modules[module])
     for name in space.get("__all__") or [n for n in space if not n.startswith("_")]:
         if name in space:
-            space[name] = guarded(name, space[name])
+            space[name] = guarded(module, name, space[name])

@@ -98,7 +98,8 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
             known.
 
     Example:
-        >>> range_(3).numpy()
+        >>> import samegrad as tf
+        >>> tf.range(3).numpy()
         array([0, 1, 2], dtype=int32)
     """
     first, last = (0, start) if limit is None else (start, limit)

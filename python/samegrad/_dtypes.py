@@ -8,6 +8,15 @@ import numpy as np
 
 from samegrad._shown import shown
 
+_NAMES = ("float32", "float64", "int32", "int64", "uint8", "bool")
+
+
+def _unknown(value: object) -> TypeError:
+    return TypeError(
+        f"[dtype] samegrad has {', '.join(_NAMES)}: got {shown(value)}; convert the data first, "
+        "e.g. array.astype('float32')."
+    )
+
 
 class DType:
     """The type of a tensor's elements.
@@ -23,6 +32,8 @@ class DType:
     __slots__ = ("_numpy", "name")
 
     def __init__(self, name: str) -> None:
+        if name not in _NAMES:
+            raise _unknown(name)
         self.name = name
         self._numpy = np.dtype(name)
 
@@ -113,8 +124,5 @@ def as_dtype(value: DTypeLike) -> DType:
     except TypeError:
         name = str(value)
     if name not in _BY_NAME:
-        raise TypeError(
-            f"[dtype] samegrad has {', '.join(_BY_NAME)}: got {shown(value)}; convert the data "
-            "first, e.g. array.astype('float32')."
-        )
+        raise _unknown(value)
     return _BY_NAME[name]

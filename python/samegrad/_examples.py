@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from samegrad import _core
 from samegrad._dtypes import DTypeLike
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 
 # The attribute of a softmax that holds the logits behind it.
@@ -57,6 +58,11 @@ def examples_axis(tensor: Tensor) -> int | None:
         >>> examples_axis(as_examples([1.0])), examples_axis(convert_to_tensor([1.0]))
         (0, None)
     """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"[tensor] one tensor is needed: got {type(tensor).__name__} {shown(tensor)}; give the "
+            "parts of a structure one by one."
+        )
     place = tensor._example_axis
     return None if place is None else int(place[0])
 

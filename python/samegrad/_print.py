@@ -29,7 +29,8 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
 
     Example:
         >>> import sys
-        >>> print_("loss", convert_to_tensor(2.5), output_stream=sys.stdout)
+        >>> import samegrad as tf
+        >>> tf.print("loss", tf.constant(2.5), output_stream=sys.stdout)
         loss 2.5
     """
     tensors: list[Tensor] = []

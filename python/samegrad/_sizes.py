@@ -30,6 +30,8 @@ def sizes_of(shape: Any) -> Sizes:
     entries = shape if dims is None else dims
     if isinstance(entries, int | Dim) or (isinstance(entries, Tensor) and not entries._rank):
         entries = [entries]
+    if isinstance(entries, list | tuple):
+        return [size_of(entry) for entry in entries]
     if isinstance(entries, str | bytes | Mapping | Set) or not isinstance(entries, Iterable):
         entries = [whole(entries, "a shape is whole numbers", "pass a tuple of ints")]
     return [size_of(entry) for entry in entries]
@@ -37,6 +39,8 @@ def sizes_of(shape: Any) -> Sizes:
 
 def size_of(entry: Any) -> Any:
     """One size: a number, a dim, or a tensor of one."""
+    if type(entry) is int and -(2**63) <= entry < 2**63:
+        return entry
     if isinstance(entry, Tensor):
         dims = dims_of(entry)
         entry = dims[0] if dims else entry

@@ -277,9 +277,10 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _shape(self: Tensor) -> TensorShape:
-    return TensorShape(
-        dim_of(self, axis) if size is None else size for axis, size in enumerate(self._shape)
-    )
+    sizes = self._shape
+    if None in sizes:
+        sizes = tuple(dim_of(self, i) if size is None else size for i, size in enumerate(sizes))
+    return tuple.__new__(TensorShape, sizes)
 
 
 def _repr(self: Tensor) -> str:

@@ -273,7 +273,7 @@ def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[
 
     def missing(name: str) -> Any:
         if later and name in later:
-            value = guarded(name, getattr(importlib.import_module(later[name]), name))
+            value = guarded(module, name, getattr(importlib.import_module(later[name]), name))
             setattr(sys.modules[module], name, value)
             return value
         if has_submodule(module, name):

@@ -14,6 +14,7 @@ import types
 from typing import Any
 
 from samegrad import _context
+from samegrad._boundary import inside
 from samegrad.autograph._builtins import REPLACED
 from samegrad.autograph._expressions import RUNTIME
 from samegrad.autograph._rewrite import FACTORY, FUNCTION, rewrite
@@ -55,7 +56,7 @@ def convert(value: Any) -> Any:
         True
     """
     if isinstance(value, types.FunctionType):
-        return REPLACED.get(value) or _convert_function(value)
+        return REPLACED.get(inside(value)) or _convert_function(value)
     if isinstance(value, types.MethodType):
         return _convert_method(value)
     if isinstance(value, functools.partial):

@@ -168,6 +168,21 @@ def _check_complete(path: Path, records: list[Record], last_step: int, last_epoc
                 f"step {last_step} of epoch {last_epoch + 1}, each once: got {told}. Resume with "
                 "another --log file, which then begins there, or give the log of this run."
             )
+    _check_order(path, records, first_epoch)
+
+
+def _check_order(path: Path, records: list[Record], epoch: int) -> None:
+    """CommandError unless each epoch comes after its last step, and each step in its epoch."""
+    step = records[0]["step"] if records else 0
+    for number, record in enumerate(records, 1):
+        ends = "test_loss" in record
+        if record["epoch"] != epoch or (ends and number > 1 and record["step"] != step):
+            raise CommandError(
+                f"[fashion-mnist] {path} must hold the steps of epoch {epoch} and then its end: "
+                f"got step {record['step']} of epoch {record['epoch']} in record {number}. Resume "
+                "with another --log file, or give the log of this run."
+            )
+        epoch, step = epoch + ends, record["step"]
 
 
 def check_unused(path: Path) -> None:

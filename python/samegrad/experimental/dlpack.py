@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _dlpack
+from samegrad._boundary import guard
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
 
 
@@ -49,3 +50,4 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
 
 
 __all__ = ["from_dlpack", "to_dlpack"]
+guard(__name__)

@@ -19,7 +19,7 @@ from samegrad._dtypes import DTypeLike, as_dtype
 from samegrad._shown import shown
 from samegrad._sizes import sizes_of
 from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad.keras._registry import find
+from samegrad.keras._registry import find as _find
 from samegrad.keras.backend import floatx
 
 Shape = Sequence[int]
@@ -374,7 +374,7 @@ def get(identifier: Any) -> Any:
         >>> type(get("glorot_uniform")).__name__
         'GlorotUniform'
     """
-    return None if identifier is None else find("initializer", _NAMES, identifier)
+    return None if identifier is None else _find("initializer", _NAMES, identifier)
 
 
 def serialize(initializer: Any) -> Any:

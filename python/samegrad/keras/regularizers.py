@@ -9,7 +9,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._boundary import guard as _guard
 from samegrad._tensor import Tensor
-from samegrad.keras._registry import find
+from samegrad.keras._registry import find as _find
 
 _ops = _core.ops
 
@@ -140,7 +140,7 @@ def get(identifier: Any) -> Any:
         >>> get("l2").get_config()
         {'l2': 0.01}
     """
-    return None if identifier is None else find("regularizer", _NAMES, identifier)
+    return None if identifier is None else _find("regularizer", _NAMES, identifier)
 
 
 def serialize(regularizer: Any) -> Any:

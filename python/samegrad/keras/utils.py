@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad._boundary import guard as _guard
+from samegrad._shown import shown
 
 
 def set_random_seed(seed: int) -> None:
@@ -55,7 +56,10 @@ def to_categorical(
         array([[1., 0., 0.],
                [0., 0., 1.]], dtype=float32)
     """
-    labels = np.asarray(y, dtype=np.int64)
+    given = np.asarray(y)
+    if given.dtype.kind not in "iufb":
+        raise TypeError(f"[to_categorical] class numbers are needed: got {shown(y)}.")
+    labels = given.astype(np.int64)
     if labels.ndim > 1 and labels.shape[-1] == 1:
         labels = labels[..., 0]
     classes = num_classes or (int(labels.max()) + 1 if labels.size else 0)
@@ -64,7 +68,9 @@ def to_categorical(
             f"[to_categorical] labels must be in [0, {classes}): got {labels.min()} to "
             f"{labels.max()}; give a larger num_classes."
         )
-    return np.eye(classes, dtype=dtype)[labels]
+    rows = np.zeros((labels.size, classes), dtype)  # not a square of all classes
+    rows[np.arange(labels.size), labels.reshape(-1)] = 1
+    return rows.reshape(*labels.shape, classes)
 
 
 _guard(__name__)

@@ -234,7 +234,8 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
         >>> float(add_n([1.0, 2.0, 3.0]))
         6.0
     """
-    if len(inputs) == 0:
+    inputs = list(inputs)
+    if not inputs:
         raise ValueError("[add_n] at least one tensor is needed: got none.")
     total = convert_to_tensor(inputs[0])
     for value in inputs[1:]:

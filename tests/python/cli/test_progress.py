@@ -89,6 +89,23 @@ def test_a_resumed_log_becomes_that_of_the_uninterrupted_run(tmp_path, resumed, 
     assert log.records == RECORDS
 
 
+@pytest.mark.parametrize(
+    "records",
+    [
+        [*RECORDS[:3], step(3, 1), *RECORDS[4:]],
+        [*RECORDS[:2], step(3, 2), RECORDS[2], *RECORDS[4:]],
+        [*RECORDS[:2], epoch_end(1, 1), *RECORDS[3:]],
+    ],
+)
+def test_a_log_whose_steps_lie_in_another_epoch_is_refused_as_it_is(tmp_path, records):
+    path = tmp_path / "log.jsonl"
+    write(path, records)
+    content = path.read_bytes()
+    with pytest.raises(CommandError, match=r"steps of epoch \d and then its end: got step \d"):
+        RunLog(path, (4, 2))
+    assert path.read_bytes() == content
+
+
 def test_a_new_run_begins_a_new_log(tmp_path):
     path = tmp_path / "log.jsonl"
     write(path, RECORDS)

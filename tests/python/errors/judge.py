@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # "[reshape] …: got …". What Python says of a call itself names the function and the rule.
-WHO = re.compile(r"\[[A-Za-z_<>=!][^\[\]]*\] ")
+WHO = re.compile(r"\[[^\W\d][^\[\]'\",]*\] |\[[<>=!]+\] ")
 CALL = re.compile(
     r"(?P<name>[A-Za-z_][\w.]*)\(\) (missing \d+ required|got an unexpected keyword|got multiple "
     r"values for|takes \d+ positional|takes from \d+ to \d+ positional|got some positional-only|"

@@ -1,4 +1,4 @@
-"""Changed checkpoints, as foreign programs and failing disks make them.
+"""Changed checkpoints, data files and logs, as foreign programs and failing disks make them.
 
 Run as a command it makes any number of them: `python crafting.py --count 100000 --seed 0`.
 """
@@ -6,6 +6,8 @@ Run as a command it makes any number of them: `python crafting.py --count 100000
 from __future__ import annotations
 
 import argparse
+import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -20,6 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from samegrad.cli._errors import CommandError
+from samegrad.cli._progress import RunLog, check_plotted
+from samegrad.keras.datasets._idx import IdxError, IdxFile, read_idx
 from samegrad.train import Checkpoint, _state_file, _storage
 
 MOST_MEMORY = 64 << 20
@@ -136,6 +141,73 @@ def use(folder: Path, expected: dict[str, Any] | None) -> str:
     return "restored" if refusal is None else type(refusal).__name__
 
 
+PIXELS = np.random.default_rng(0).integers(0, 256, (37, 5, 3), np.uint8)
+HEADER = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in PIXELS.shape)
+IDX = IdxFile("images", PIXELS.shape, hashlib.sha256(HEADER + PIXELS.tobytes()).hexdigest(), "")
+LOG = [
+    record
+    for epoch in (1, 2)
+    for record in (
+        *({"epoch": epoch, "step": 3 * epoch + n - 3, "loss": 2.5 / (epoch + n), "examples": 7}
+          for n in (1, 2, 3)),
+        {"epoch": epoch, "step": 3 * epoch, "loss": 1.5, "accuracy": 50.0, "test_loss": 1.25,
+         "test_accuracy": 62.5},
+    )
+]  # fmt: skip
+
+
+def use_data(folder: Path, random: Random) -> str:
+    """Reads a changed IDX file, plain or compressed: nobody gets other pixels."""
+    whole, packed = HEADER + PIXELS.tobytes(), random.random() < 0.5
+    if packed and random.random() < 0.5:  # a sound gzip file of something else
+        content = gzip.compress(change_bytes(whole, random), mtime=0)
+    else:
+        content = change_bytes(gzip.compress(whole, mtime=0) if packed else whole, random)
+    path = folder / ("images.gz" if packed else "images")
+    path.write_bytes(content)
+    pixels, refusal = attempt(lambda: read_idx(path, IDX), IdxError)
+    if refusal is None:
+        np.testing.assert_array_equal(pixels, PIXELS)
+        return "data read"
+    assert refusal.startswith("[datasets] ")
+    return "data refused"
+
+
+def attempt(action: Callable[[], Any], ours: type[Exception]) -> tuple[Any, str | None]:
+    """What it gives, or what its refusal says."""
+    try:
+        return action(), None
+    except ours as refusal:
+        text = str(refusal)
+    assert "got" in text and len(text) < 3000, f"{text:.300}"
+    return None, text
+
+
+def use_log(folder: Path, random: Random) -> str:
+    """Resumes with a changed log: it is refused as it is, or has all steps and epochs."""
+    lines = [json.dumps(record).encode() + b"\n" for record in LOG]
+    if random.random() < 0.4:
+        place = random.randrange(len(LOG))
+        lines[place] = json.dumps(change_json(LOG[place], random)).encode() + b"\n"
+        content = b"".join(lines)
+    else:
+        content = change_bytes(b"".join(lines), random)
+    path = folder / "log.jsonl"
+    path.write_bytes(content)
+    log, refusal = attempt(lambda: RunLog(path, (6, 2)), CommandError)
+    if refusal is None:
+        log.close()
+        refusal = attempt(lambda: check_plotted(log.records, 6), CommandError)[1]
+    else:
+        assert path.read_bytes() == content
+    if refusal is not None:
+        assert refusal.startswith("[fashion-mnist] ")
+        return "log refused"
+    places = [(r["epoch"], r["step"], "test_loss" in r) for r in log.records]
+    assert places == [(r["epoch"], r["step"], "test_loss" in r) for r in LOG]
+    return "log read"
+
+
 def refusal_of(action: Callable[[], object]) -> Exception | None:
     try:
         action()
@@ -146,6 +218,17 @@ def refusal_of(action: Callable[[], object]) -> Exception | None:
 
 def same_values(root: Checkpoint, expected: dict[str, Any]) -> bool:
     return all(np.array_equal(root._objects[name], value) for name, value in expected.items())
+
+
+def use_one(folder: Path, random: Random, expected: dict[str, Any]) -> str:
+    """Changes one file, and reads it as its reader does; says how it ended."""
+    kind = random.random()
+    if kind < 0.15:
+        return use_data(folder, random)
+    if kind < 0.3:
+        return use_log(folder, random)
+    told_by_hashes = mutate(folder, random)
+    return use(folder, expected if told_by_hashes else None)
 
 
 def run(count: int, seed: int) -> Counter[str]:
@@ -167,9 +250,8 @@ def run(count: int, seed: int) -> Counter[str]:
             random = Random(f"{seed} {number}")
             folder = Path(parent, "changed")
             shutil.copytree(good, folder)
-            told_by_hashes = mutate(folder, random)
             try:
-                outcomes[use(folder, dict(root._objects) if told_by_hashes else None)] += 1
+                outcomes[use_one(folder, random, dict(root._objects))] += 1
             except BaseException:
                 print(f"seed {seed}, number {number}")
                 raise

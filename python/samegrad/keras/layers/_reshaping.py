@@ -36,6 +36,8 @@ class Flatten(Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         sizes = reshape_sizes(inputs)
+        if not sizes:
+            raise ValueError(f"[{self.name}] an axis of examples is needed: got shape ().")
         # The row keeps the examples itself; -1 would be ambiguous where there are none.
         return _ops.reshape(inputs, shape=(sizes[0], math.prod(sizes[1:])))
 

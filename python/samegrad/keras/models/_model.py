@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from samegrad._boundary import inside
 from samegrad.keras.layers._calls import shape_of, traced_on
 from samegrad.keras.layers._layer import Layer
 
@@ -86,7 +86,7 @@ class Model(Layer):
         self.built = True
 
     def _ensure_built(self, inputs: Any) -> None:
-        if inspect.unwrap(type(self).build) in _DEFAULT_BUILDS:
+        if inside(type(self).build) in _DEFAULT_BUILDS:
             self.built = True  # the inner layers build themselves
             return
         super()._ensure_built(inputs)
