@@ -1,4 +1,4 @@
-"""Exceptions at chosen bytecodes of the package, and signals at random times."""
+"""Exceptions at chosen bytecodes, and signals at random times."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from typing import Any
 import samegrad
 
 _PACKAGE = os.path.dirname(samegrad.__file__)
+_OURS = tuple(os.path.join(os.path.dirname(__file__), n) for n in ("inject.py", "long_interrupts"))
 
 
 class _Injector:
-    """Counts the instructions that run in the package; raises before one of them."""
+    """Counts the instructions that run, in the program and below; raises before one of them."""
 
     def __init__(self, at: int, error: type[BaseException]) -> None:
         self.count, self.raised = 0, False
@@ -26,7 +27,7 @@ class _Injector:
 
     def of_call(self, frame: Any, event: str, argument: Any) -> Any:
         """What sys.settrace wants."""
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
+        if frame.f_code.co_filename.startswith(_OURS):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
@@ -46,7 +47,7 @@ class _Injector:
 def run_injected(
     function: Callable[[], object], at: int, error: type[BaseException] = KeyboardInterrupt
 ) -> tuple[_Injector, BaseException | None]:
-    """Calls the function, with an exception before its instruction number `at` in the package.
+    """Calls the function, with an exception before its instruction number `at`, in whatever module.
 
     Args:
         function: What is called.
@@ -69,7 +70,7 @@ def run_injected(
 
 
 def count_instructions(function: Callable[[], object]) -> int:
-    """How many instructions of the package the call runs."""
+    """How many instructions the call runs."""
     injector, raised = run_injected(function, 0)
     if raised is not None:
         raise raised

@@ -15,8 +15,12 @@ bool fails() {
   return true;
 }
 
+// An entry of the table in which pybind11 finds instances: it ends the process without one.
+constexpr std::size_t kSizeOfEntry = 24;
+
 void* take(std::size_t bytes) {
-  if (void* memory = fails() ? nullptr : std::malloc(bytes ? bytes : 1)) return memory;
+  const bool refused = bytes != kSizeOfEntry && fails();
+  if (void* memory = refused ? nullptr : std::malloc(bytes ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
 
