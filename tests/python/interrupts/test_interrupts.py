@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -300,3 +301,38 @@ def test_a_tape_that_is_reset_goes_on_as_it_was_made() -> None:
     assert float(tape.gradient(y, x)) == 27.0
     assert float(tape.gradient(y, x)) == 27.0
     assert _core.current_trace() is None
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_step_that_is_stopped_in_a_loop_changes_nothing(replicas: int) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    with strategy.scope():
+        before, inside, after = (tf.Variable(np.zeros(9, np.float32)) for _ in range(3))
+
+    @tf.function
+    def step(rounds: Any) -> Any:
+        def replica_fn(rounds: Any) -> Any:
+            before.assign_add(tf.ones_like(before))
+            i = tf.constant(0)
+            while i < rounds:
+                inside.assign_add(tf.ones_like(inside))
+                i += 1
+            after.assign_add(tf.ones_like(after))
+            return tf.cast(i, "float32")
+
+        return strategy.run(replica_fn, args=(rounds,))
+
+    step(tf.constant(0))
+    values = [v.numpy().tolist() for v in (before, inside, after)]
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            step(tf.constant(2**31 - 1))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert [v.numpy().tolist() for v in (before, inside, after)] == values
+    assert _core.current_trace() is None
+    step(tf.constant(2))
+    assert float(inside.numpy()[0]) == values[1][0] + 2.0
