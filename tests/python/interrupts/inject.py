@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,10 @@ def run_signalled(function: Callable[[], object], delay: float) -> BaseException
     try:
         signal.setitimer(signal.ITIMER_REAL, delay)
         function()
-        while True:
-            signal.pause()
+        end = time.monotonic() + delay + 5.0
+        while time.monotonic() < end:
+            time.sleep(0.0005)
+        raise AssertionError("the signal was lost")
     except BaseException as caught:
         return caught
     finally:
