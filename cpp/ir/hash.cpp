@@ -86,6 +86,7 @@ struct AttrHasher {
   void operator()(const Number& value) const { hash.number(value.bits()); }
   void operator()(DType value) const { hash.number(value); }
   void operator()(const std::string& value) const { hash.bytes(value.data(), value.size()); }
+  void operator()(const CanBeWithoutValue& /*value*/) const {}
   void operator()(const GraphPtr& body) const { hash.number(hash_of(*body)); }
   void operator()(const std::vector<std::int64_t>& values) const {
     hash.number(values.size());

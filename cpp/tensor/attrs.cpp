@@ -26,6 +26,7 @@ struct Printer {
   std::string operator()(const std::shared_ptr<const Graph>& graph) const {
     return text("graph at ", static_cast<const void*>(graph.get()));
   }
+  std::string operator()(const CanBeWithoutValue& /*value*/) const { return {}; }
   std::string operator()(const std::vector<std::int64_t>& values) const {
     std::string out = "(";
     for (std::size_t i = 0; i < values.size(); ++i) {

@@ -16,8 +16,17 @@ namespace samegrad {
 
 struct Graph;  // ir/graph.h: the body of a branch or loop
 
+// Never held. libstdc++ takes a variant of the other types for one that is never without a value,
+// and where memory is missing for a copy it destroys what was not made.
+struct CanBeWithoutValue {
+  CanBeWithoutValue() = default;
+  CanBeWithoutValue(const CanBeWithoutValue& /*other*/) noexcept {}
+  CanBeWithoutValue& operator=(const CanBeWithoutValue& /*other*/) noexcept { return *this; }
+  bool operator==(const CanBeWithoutValue& /*other*/) const { return true; }
+};
+
 using AttrValue = std::variant<bool, std::int64_t, Number, std::string, std::vector<std::int64_t>,
-                               DType, std::shared_ptr<const Graph>>;
+                               DType, std::shared_ptr<const Graph>, CanBeWithoutValue>;
 
 class Attrs {
  public:

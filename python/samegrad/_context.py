@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samegrad import _core
@@ -51,10 +52,8 @@ settings = _Settings()
 _core.set_default_context(Context(requirements={}, batches=[]))
 
 
-def current() -> Context:
-    """The context of this thread."""
-    context: Context = _core.current_context()
-    return context
+# The context of this thread.
+current: Callable[[], Context] = _core.current_context
 
 
 def changed(**changes: Any) -> _core.Guard:

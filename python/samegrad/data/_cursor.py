@@ -7,8 +7,8 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 from samegrad import _core
@@ -119,30 +119,30 @@ class _Producer:
     def __init__(self, cursor: Cursor, depth: int) -> None:
         self.process = os.getpid()
         self._cursor = cursor
-        self._depth = depth
-        # Elements as (element, None); at last (None, what next() raised), which stays.
-        self._ready: deque[tuple[Structure, BaseException | None]] = deque()
-        self._changed = threading.Condition()
+        # Elements as (element, None); at last (None, what next() raised), which stays. Queues of C:
+        # an interrupt of the consumer comes before or after what it does with them.
+        self._ready: SimpleQueue[tuple[Structure, BaseException | None]] = SimpleQueue()
+        self._room: SimpleQueue[None] = SimpleQueue()
+        for _ in range(depth):
+            self._room.put(None)
+        self._end: BaseException | None = None
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="samegrad-data", daemon=True)
         _producers.add(self)
         self._thread.start()
 
     def take(self) -> Structure:
-        with self._changed:
-            while not self._ready:
-                self._changed.wait()
-            element, error = self._ready[0]
-            if error is not None:
-                raise error
-            self._ready.popleft()
-            self._changed.notify_all()
-        return element
+        if self._end is None:
+            element, error = self._ready.get()
+            if error is None:
+                self._room.put(None)
+                return element
+            self._end = error
+        raise self._end
 
     def stop(self) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
+        self._stopped = True
+        self._room.put(None)
 
     def join(self, timeout: float) -> None:
         self._thread.join(timeout)
@@ -155,13 +155,10 @@ class _Producer:
                 element = self._cursor.next()
             except BaseException as raised:  # next() of the consumer raises it
                 error = raised
-            with self._changed:
-                while len(self._ready) >= self._depth and not self._stopped:
-                    self._changed.wait()
-                if self._stopped:
-                    return
-                self._ready.append((element, error))
-                self._changed.notify_all()
+            self._room.get()
+            if self._stopped:
+                return
+            self._ready.put((element, error))
 
 
 _producers: weakref.WeakSet[_Producer] = weakref.WeakSet()

@@ -45,11 +45,11 @@ class ResumableIterator(Iterator[Structure]):
         self._epochs = epochs
         self._open_run = open_run
         self._epoch = epochs.next_epoch
-        epochs.next_epoch += 1
         ordinals = [node.ordinal for node in root.walk() if node.ordinal is not None]
         self._seed = mix(process_seed(), *ordinals[:1])
         self._consumed: Callable[[], int] | None = None
         self._rewind(0)
+        epochs.next_epoch = self._epoch + 1
 
     def __iter__(self) -> ResumableIterator:
         return self
@@ -81,8 +81,13 @@ class ResumableIterator(Iterator[Structure]):
 
         def counting_next() -> Structure:
             nonlocal consumed
-            element = cursor.next()
-            consumed += 1 if step is None else step()
+            try:
+                element = cursor.next()
+                consumed += 1 if step is None else step()
+            except BaseException as error:
+                if isinstance(error, MemoryError) or not isinstance(error, Exception):
+                    self._rewind(consumed)  # what it had in its hands is read again
+                raise
             return element
 
         self._consumed = lambda: consumed

@@ -1,4 +1,4 @@
-"""Exceptions at chosen bytecodes of the package, and signals at random times."""
+"""Exceptions at chosen bytecodes, and signals at random times."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from typing import Any
 import samegrad
 
 _PACKAGE = os.path.dirname(samegrad.__file__)
+_OURS = tuple(os.path.join(os.path.dirname(__file__), n) for n in ("inject.py", "long_interrupts"))
 
 
 class _Injector:
-    """Counts the instructions that run in the package; raises before one of them."""
+    """Counts the instructions that run, in the program and below; raises before one of them."""
 
     def __init__(self, at: int, error: type[BaseException]) -> None:
         self.count, self.raised = 0, False
@@ -26,7 +28,7 @@ class _Injector:
 
     def of_call(self, frame: Any, event: str, argument: Any) -> Any:
         """What sys.settrace wants."""
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
+        if frame.f_code.co_filename.startswith(_OURS):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
@@ -46,7 +48,7 @@ class _Injector:
 def run_injected(
     function: Callable[[], object], at: int, error: type[BaseException] = KeyboardInterrupt
 ) -> tuple[_Injector, BaseException | None]:
-    """Calls the function, with an exception before its instruction number `at` in the package.
+    """Calls the function, with an exception before its instruction number `at`, in whatever module.
 
     Args:
         function: What is called.
@@ -69,7 +71,7 @@ def run_injected(
 
 
 def count_instructions(function: Callable[[], object]) -> int:
-    """How many instructions of the package the call runs."""
+    """How many instructions the call runs."""
     injector, raised = run_injected(function, 0)
     if raised is not None:
         raise raised
@@ -82,8 +84,10 @@ def run_signalled(function: Callable[[], object], delay: float) -> BaseException
     try:
         signal.setitimer(signal.ITIMER_REAL, delay)
         function()
-        while True:
-            signal.pause()
+        end = time.monotonic() + delay + 5.0
+        while time.monotonic() < end:
+            time.sleep(0.0005)
+        raise AssertionError("the signal was lost")
     except BaseException as caught:
         return caught
     finally:

@@ -313,12 +313,29 @@ def starvations(check: Any, prepare: Any, count: int, seed: int) -> tuple[int, l
     return done, broken
 
 
+def _fresh(delay: float) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(Path(__file__).with_name("fresh_process.py")), repr(delay)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def first_uses(count: int, seed: int) -> tuple[int, list[str]]:
+    """Signals into the first use of the package by a process. Returns as the others."""
+    seconds, digest = _fresh(0.0).stdout.split()
+    broken, draw = [], random.Random(seed)
+    for _ in range(count):
+        delay = max(1e-6, draw.uniform(0, float(seconds)))
+        found = _fresh(delay)
+        if found.returncode != 0 or found.stdout.split()[1:] != [digest]:
+            broken.append(f"signal after {delay:.6f} s: {found.stdout}{found.stderr[-1500:]}")
+    return count, broken
+
+
 def main() -> int:
     """Returns how many cases broke something."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="of each kind; 0: everywhere")
     parser.add_argument("--kinds", nargs="*", help="which calls are interrupted; all of them")
-    parser.add_argument("--ways", nargs="*", default=["bytecode", "signal", "allocation"])
+    parser.add_argument("--ways", nargs="*", default=["bytecode", "signal"])
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if "allocation" in options.ways and "starve" not in os.environ.get("LD_PRELOAD", ""):
@@ -328,6 +345,10 @@ def main() -> int:
             return subprocess.run(command, env={**os.environ, **preload}, check=False).returncode
     warnings.simplefilter("ignore")
     worst = 0
+    if "process" in options.ways:
+        done, broken = first_uses(options.count, options.seed)
+        print(f"first use, process: {done} interrupts, {len(broken)} broken", *broken[:8], sep="\n")
+        worst += len(broken)
     with tempfile.TemporaryDirectory() as folder:
         for name, make in cases(Path(folder)).items():
             if options.kinds and name not in options.kinds:

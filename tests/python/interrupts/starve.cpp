@@ -1,7 +1,7 @@
 // Preloaded: lets one allocation of the process fail, the n-th since arm(n).
+#include <dlfcn.h>
 #include <atomic>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <new>
 
 namespace {
@@ -15,14 +15,18 @@ bool fails() {
   return true;
 }
 
+// An entry of the table in which pybind11 finds instances: it ends the process without one.
+constexpr std::size_t kSizeOfEntry = 24;
+
 void* take(std::size_t bytes) {
-  if (void* memory = fails() ? nullptr : std::malloc(bytes ? bytes : 1)) return memory;
+  const bool refused = bytes != kSizeOfEntry && fails();
+  if (void* memory = refused ? nullptr : std::malloc(bytes ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
 
 void* real_aligned(std::size_t alignment, std::size_t bytes) {
-  static auto* real = reinterpret_cast<void* (*)(std::size_t, std::size_t)>(
-      dlsym(RTLD_NEXT, "aligned_alloc"));
+  static auto* real =
+      reinterpret_cast<void* (*)(std::size_t, std::size_t)>(dlsym(RTLD_NEXT, "aligned_alloc"));
   return real(alignment, bytes);
 }
 
@@ -44,21 +48,47 @@ long starve_disarm() {
   armed = false;
   return seen;
 }
-int starve_failed() { return failed; }
+int starve_failed() {
+  return failed;
+}
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
   return fails() ? nullptr : real_aligned(alignment, bytes);
 }
 }
 
-void* operator new(std::size_t bytes) { return take(bytes); }
-void* operator new[](std::size_t bytes) { return take(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return take(bytes, a); }
-void* operator new[](std::size_t bytes, std::align_val_t a) { return take(bytes, a); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void* operator new(std::size_t bytes) {
+  return take(bytes);
+}
+void* operator new[](std::size_t bytes) {
+  return take(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t a) {
+  return take(bytes, a);
+}
+void* operator new[](std::size_t bytes, std::align_val_t a) {
+  return take(bytes, a);
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
