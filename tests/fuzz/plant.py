@@ -35,9 +35,11 @@ class Scratch:
 
     def __init__(self, folder: pathlib.Path, isa: str) -> None:
         self.folder, self.isa = folder, isa
-        self.environment = {
-            k: v for k, v in os.environ.items() if k not in ("SAMEGRAD_KERNEL_DIR", "SAMEGRAD_ISA")
-        } | {"CCACHE_BASEDIR": str(folder), "PYTHONPATH": str(folder / "python")}
+        self.environment = {k: v for k, v in os.environ.items() if k != "SAMEGRAD_KERNEL_DIR"} | {
+            "CCACHE_BASEDIR": str(folder),
+            "PYTHONPATH": str(folder / "python"),
+            "SAMEGRAD_ISA": isa,
+        }
 
     def copy(self) -> None:
         """Brings the working tree's sources; unchanged files keep their time."""
