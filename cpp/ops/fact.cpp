@@ -1,4 +1,6 @@
 // Facts of the running step: how many elements, which replica, which step.
+#include <algorithm>
+
 #include "ops/families.h"
 #include "ops/reduce_kernel.h"
 #include "ops/rules.h"
@@ -127,6 +129,26 @@ OpDef dimensions_row() {
   return op;
 }
 
+// Which of the replicas a trace was made for: see passes/join_counts.h.
+OpDef trace_row() {
+  OpDef op;
+  op.name = "trace_of_count";
+  op.doc = "Whether this replica is one of those whose number of examples a trace was made for.";
+  op.min_arity = op.max_arity = 0;
+  op.attrs = {{"replicas", AttrKind::kIntegers, "Those that it was made for."}};
+  op.traits = kReplicaFact | kNoGradient | kBackward;
+  op.infer = [](const InferArgs&) -> Inferred {
+    return {{{DType::kBool, {}, {}}}, Locality::kWhole};
+  };
+  op.kernel = [](const KernelArgs& args) {
+    const auto& replicas = args.attrs.integers("replicas");
+    *args.out[0].as<bool>() =
+        std::find(replicas.begin(), replicas.end(), args.facts.replica) != replicas.end();
+  };
+  op.samples = {{.shapes = {}, .attrs = {{"replicas", std::vector<std::int64_t>{0}}}}};
+  return op;
+}
+
 OpDef number_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel,
                  Scaling scaling = Scaling::kNone) {
   OpDef op;
@@ -150,6 +172,7 @@ std::vector<OpDef> fact_ops() {
                kGlobalFact, global_size_kernel),
       dimensions_row(),
       symbol_row(),
+      trace_row(),
       number_row("replica_id", "Which replica this is, from 0 (int64).", kReplicaFact,
                  [](const KernelArgs& args) { store(args, args.facts.replica); }),
       number_row(

@@ -45,18 +45,16 @@ def _as_argument(value: Any) -> Any:
     return convert_to_tensor(value) if is_array else value
 
 
-class TracedProgram:
-    """A compiled step with the structure of its results.
+class _Trace:
+    """A function traced once, for the replicas whose numbers of examples decide alike.
 
     Args:
         fn: Called once.
         args: Its arguments.
         kwargs: Its named arguments.
         replicas: How many run it.
-        look: Whether fn may look at values. What Python does with them makes the program right for
-            these arguments only: it must not be kept.
-        numbers_change: Whether programs that differ in Python's numbers alone share what is
-            compiled, as those of a function that is traced in each call.
+        look: Whether fn may look at values.
+        members: The replicas that it is traced for, all of them if there are none.
     """
 
     def __init__(
@@ -65,10 +63,11 @@ class TracedProgram:
         args: Any,
         kwargs: dict[str, Any],
         replicas: int,
-        look: bool = False,
-        numbers_change: bool = False,
+        look: bool,
+        members: list[int] | None = None,
     ) -> None:
-        trace = _core.Trace(replicas)
+        trace = self.trace = _core.Trace(replicas, members or [])
+        _context.state.batches = []
 
         def enter(value: Any) -> Any:
             entered = argument(value)
@@ -89,22 +88,54 @@ class TracedProgram:
         questions.open.clear()
         trace.enter()
         try:
-            with collected() as self._requirements:
-                traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
-                if look:
-                    trace.let_look(_core.Arguments(args, kwargs))
-                self._result = fn(*traced_args, **traced_kwargs)
-                self._result = map_structure(_as_output, self._result)
-                leaves = [leaf for leaf in flatten(self._result) if _is_output(leaf)]
-                outputs = [_tensor_of(leaf) for leaf in leaves]
-                totals = _add_totals(leaves)
+            traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+            if look:
+                trace.let_look(_core.Arguments(args, kwargs))
+            self.result = map_structure(_as_output, fn(*traced_args, **traced_kwargs))
+            leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]
+            self.outputs = [_tensor_of(leaf) for leaf in leaves]
+            # What replicas compute each in their own way has no other sum than that of the parts.
+            totals = [] if trace.members else _add_totals(leaves)
         finally:
             trace.exit()
-        for leaf, share in zip(leaves, check_trace(trace, outputs), strict=True):
+        for leaf, share in zip(leaves, check_trace(trace, self.outputs), strict=True):
             if isinstance(leaf, TracedValue):
                 leaf.share = share
-        self._constants = trace.constants()
-        self._step = trace.finish(outputs + totals, OPTIONS, numbers_change)
+        self.outputs += totals
+
+
+class TracedProgram:
+    """A compiled step with the structure of its results.
+
+    Args:
+        fn: Called once; where Python needs numbers of examples that differ between the replicas,
+            once for each.
+        args: Its arguments.
+        kwargs: Its named arguments.
+        replicas: How many run it.
+        look: Whether fn may look at values. What Python does with them makes the program right for
+            these arguments only: it must not be kept.
+        numbers_change: Whether programs that differ in Python's numbers alone share what is
+            compiled, as those of a function that is traced in each call.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        replicas: int,
+        look: bool = False,
+        numbers_change: bool = False,
+    ) -> None:
+        with collected() as self._requirements:
+            traces = [_Trace(fn, args, kwargs, replicas, look)]
+            while others := _without_trace(traces):
+                traces.append(_Trace(fn, args, kwargs, replicas, look, others))
+        self._result = _joined_results(traces)
+        self._step, self._constants = _core.compile_traces(
+            [one.trace for one in traces], [one.outputs for one in traces], OPTIONS, numbers_change
+        )
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
 
@@ -125,6 +156,71 @@ class TracedProgram:
             lambda leaf: _leave(leaf, next(values), outputs) if _is_output(leaf) else leaf,
             self._result,
         )
+
+
+def _without_trace(traces: list[_Trace]) -> list[int]:
+    """The replicas that none of the traces is for."""
+    traced = {replica for one in traces for replica in one.trace.members}
+    return [r for r in range(traces[0].trace.replicas) if r not in traced] if traced else []
+
+
+def _joined_results(traces: list[_Trace]) -> Any:
+    """The structure of the results of all traces; their outputs become those of its leaves.
+
+    Raises:
+        ValueError: The structures differ.
+    """
+    first = traces[0]
+    if len(traces) == 1:
+        return first.result
+    shapes = [map_structure(lambda _: None, one.result) for one in traces]
+    for one, shape in zip(traces, shapes, strict=True):
+        if shape != shapes[0]:
+            raise ValueError(
+                "[Strategy.run] the results of all replicas must have one structure: got "
+                f"{first.result!r} for replicas {first.trace.members} and {one.result!r} for "
+                f"replicas {one.trace.members}, which have other numbers of examples; stack what "
+                "is one result per example to one tensor."
+            )
+    outputs: list[list[Any]] = [[] for _ in traces]
+
+    def join(*leaves: Any) -> Any:
+        joined = _joined_leaf(traces, list(leaves))
+        if _is_output(joined):
+            for own, leaf in zip(outputs, leaves, strict=True):
+                own.append(_tensor_of(leaf) if _is_output(leaf) else _like(leaf, joined))
+        return joined
+
+    result = map_structure(join, *(one.result for one in traces))
+    for one, own in zip(traces, outputs, strict=True):
+        one.outputs = own
+    return result
+
+
+def _joined_leaf(traces: list[_Trace], leaves: list[Any]) -> Any:
+    """What stands for the results of all traces: a tensor of theirs if one is, or a plain value."""
+    tensors = [leaf for leaf in leaves if _is_output(leaf)]
+    for leaf in tensors:
+        if isinstance(leaf, TracedValue):
+            leaf.share = all(getattr(other, "share", False) for other in leaves)
+    if tensors:
+        return tensors[0]
+    if all(leaf is leaves[0] or _equal(leaf, leaves[0]) for leaf in leaves):
+        return leaves[0]
+    parts: dict[int, Any] = {}
+    for one, leaf in zip(traces, leaves, strict=True):
+        own = convert_to_tensor(leaf) if isinstance(leaf, bool | int | float) else leaf
+        parts |= dict.fromkeys(one.trace.members, own)
+    return PerReplica(tuple(parts[replica] for replica in sorted(parts)))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and isinstance(a, bool | int | float | str) and a == b
+
+
+def _like(value: Any, output: Any) -> Tensor:
+    """A number of Python where other traces have a tensor."""
+    return convert_to_tensor(value, _tensor_of(output)._dtype)
 
 
 def _add_totals(leaves: list[Any]) -> list[Tensor]:

@@ -8,8 +8,8 @@ namespace {
 
 const Size n = Size::of_symbol(0), m = Size::of_symbol(1);
 
-std::vector<Symbol> two_counts(std::vector<std::int64_t> of_n, std::int64_t of_m) {
-  std::vector<Symbol> symbols(2);
+Symbols two_counts(std::vector<std::int64_t> of_n, std::int64_t of_m) {
+  Symbols symbols(2);
   symbols[0].traced_count = of_n[0];
   if (of_n.size() > 1) symbols[0].traced_counts = std::move(of_n);
   symbols[1].traced_count = of_m;
@@ -50,7 +50,7 @@ TEST("only sizes without negative parts are never negative") {
 }
 
 TEST("shapes hold a size as one symbol wherever it stands") {
-  std::vector<Symbol> symbols = two_counts({4}, 9);
+  Symbols symbols = two_counts({4}, 9);
   const std::int64_t square = dim_of(symbols, n * n);
   CHECK(is_symbolic(square));
   CHECK_EQ(dim_of(symbols, (n + 1) * n - n), square);
@@ -63,7 +63,7 @@ TEST("shapes hold a size as one symbol wherever it stands") {
 }
 
 TEST("derived counts follow those of each replica") {
-  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
+  Symbols symbols = two_counts({4, 3}, 9);
   const std::int64_t dim = dim_of(symbols, n * n + m);
   CHECK(symbols[std::size_t(dim - kSymbols)].traced_counts == std::vector<std::int64_t>({25, 18}));
   Symbol half;
@@ -78,14 +78,14 @@ TEST("derived counts follow those of each replica") {
 }
 
 TEST("what polynomials decide binds a program to nothing") {
-  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
+  Symbols symbols = two_counts({4, 3}, 9);
   CHECK(!decide(symbols, "test", n - n - 1, [](std::int64_t d) { return d == 0; }));
   CHECK(!symbols[0].fixed && !symbols[1].fixed);
 }
 
 TEST("what the counts decide binds it, if they agree on all replicas") {
   const auto is_zero = [](std::int64_t d) { return d == 0; };
-  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
+  Symbols symbols = two_counts({4, 3}, 9);
   CHECK(!decide(symbols, "test", n - 5, is_zero));
   CHECK(symbols[0].fixed && !symbols[1].fixed);
   CHECK_EQ(message_of([&] { decide(symbols, "test", n - 4, is_zero); }).substr(0, 6), "[test]");

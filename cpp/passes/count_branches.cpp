@@ -1,0 +1,237 @@
+#include "passes/count_branches.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace samegrad {
+namespace {
+
+std::int32_t line_in(Graph& graph, const std::string& line) {
+  if (line.empty()) return -1;
+  const auto at = std::ranges::find(graph.locations, line);
+  const auto index = std::int32_t(at - graph.locations.begin());
+  if (at == graph.locations.end()) graph.locations.push_back(line);
+  return index;
+}
+
+// The size of an axis for the choice: what all traces say, or a count of its own on each replica.
+std::int64_t dim_of_choice(const ValueNumbers& numbers, const std::vector<ValueType>& types,
+                           int axis, Symbols& symbols) {
+  std::vector<Size> sizes;
+  for (const ValueType& type : types) sizes.push_back(size_of(symbols, type, axis));
+  if (std::ranges::count(sizes, sizes[0]) == std::ssize(sizes)) return dim_of(symbols, sizes[0]);
+  const auto counts = counts_of_all(symbols);
+  Symbol own;
+  own.traced_counts.resize(counts.size());
+  own.fixed = true;
+  for (std::size_t g = 0; g < types.size(); ++g) {
+    for (int s : sizes[g].symbols()) symbols[std::size_t(s)].fixed = true;
+    for (int r : numbers.graph(g).symbols.replicas) {
+      own.traced_counts[std::size_t(r)] = sizes[g].value(counts[std::size_t(r)]);
+    }
+  }
+  own.traced_count = own.traced_counts[0];
+  // Counts of arguments are told apart by their totals.
+  const auto known = std::ranges::find_if(symbols, [&](const Symbol& symbol) {
+    return symbol.kind == Symbol::Kind::kInput && symbol.traced_total < 0 &&
+           symbol.traced_counts == own.traced_counts;
+  });
+  if (known != symbols.end()) return kSymbols + (known - symbols.begin());
+  symbols.push_back(std::move(own));
+  return kSymbols + std::ssize(symbols) - 1;
+}
+
+class Branch {
+ public:
+  Branch(const ValueNumbers& numbers, const std::vector<Choice*>& choices, const std::string& line)
+      : numbers_(numbers), choices_(choices), line_(line), needed_(numbers.graphs()) {
+    for (std::size_t g = 0; g < numbers_.graphs(); ++g) find_needed(g);
+  }
+
+  void add_to(Builder& to, const std::function<Value(int)>& given) {
+    Values operands;
+    for (int number : captured_) operands.push_back(given(number));
+    const Values made = choose(to, 0, operands);
+    for (std::size_t i = 0; i < choices_.size(); ++i) choices_[i]->value = made[i];
+  }
+
+ private:
+  // Nodes of a trace that the choices need, and what they read of that which is common.
+  void find_needed(std::size_t g) {
+    const Graph& graph = numbers_.graph(g);
+    needed_[g].assign(graph.nodes.size(), false);
+    std::vector<bool> seen(graph.values.size(), false);
+    Values open;
+    const auto need = [&](int number) {
+      const Value value = numbers_.at(g, number);
+      if (numbers_.is_constant(number)) return;
+      if (numbers_.common(number) && !is_history(number)) {
+        if (std::ranges::find(captured_, number) == captured_.end()) captured_.push_back(number);
+      } else if (!seen[std::size_t(value)]) {
+        seen[std::size_t(value)] = true;
+        open.push_back(value);
+      }
+    };
+    for (const Choice* choice : choices_) need(choice->numbers[g]);
+    while (!open.empty()) {
+      const auto index = std::size_t(graph.values[std::size_t(open.back())].index);
+      open.pop_back();
+      needed_[g][index] = true;
+      for (Value input : graph.nodes[index].inputs) need(numbers_.of(g, input));
+    }
+  }
+
+  // What a loop keeps of its rounds stays in the graph of the loop.
+  bool is_history(int number) const {
+    const ValueInfo& info = numbers_.info(number);
+    if (info.source != Source::kNode) return false;
+    const Node& node = numbers_.graph(numbers_.home(number)).nodes[std::size_t(info.index)];
+    if (!node.op->has(kKeepsRounds)) return false;
+    const AttrValue* carried = node.attrs.find("variables");
+    const bool history = !carried || info.result >= std::get<std::int64_t>(*carried);
+    if (history && is_anchor(node)) {
+      fail(ErrorKind::kNotImplemented, node.op->name,
+           "the derivative of a loop with collectives is "
+           "taken in a way that differs with the number of examples (",
+           line_, "); give all replicas equally many examples (padding, drop_remainder=True).");
+    }
+    return history;
+  }
+
+  // The results for the traces from the first on.
+  Values choose(Builder& to, std::size_t first, const Values& operands) {
+    if (first + 1 == numbers_.graphs()) return compute(to, first, operands);
+    const auto yes = body(to.graph(), first, operands, [&](Builder& b, const Values& arguments) {
+      return compute(b, first, arguments);
+    });
+    const auto no = body(to.graph(), first + 1, operands, [&](Builder& b, const Values& arguments) {
+      return choose(b, first + 1, arguments);
+    });
+    const std::vector<int>& replicas = numbers_.graph(first).symbols.replicas;
+    const Value ours =
+        to("trace_of_count", {},
+           {{"replicas", std::vector<std::int64_t>(replicas.begin(), replicas.end())}});
+    to.graph().nodes.back().location = line_in(to.graph(), line_);
+    Values inputs = {ours};
+    inputs.insert(inputs.end(), operands.begin(), operands.end());
+    const Values results =
+        to.apply(OpRegistry::instance().get("cond"), inputs,
+                 {{"true_branch", yes}, {"false_branch", no}, {"varying", true}});
+    to.graph().nodes.back().location = line_in(to.graph(), line_);
+    return results;
+  }
+
+  template <class Fill>
+  std::shared_ptr<const Graph> body(Graph& outer, std::size_t first, const Values& operands,
+                                    Fill fill) {
+    auto graph = std::make_shared<Graph>();
+    graph->replicas = outer.replicas;
+    graph->symbols.assign(outer.symbols.begin(), outer.symbols.end());
+    const bool rest = first > 0 && first + 1 < numbers_.graphs();
+    for (std::size_t g = first; g < (rest ? numbers_.graphs() : first + 1); ++g) {
+      const std::vector<int>& own = numbers_.graph(g).symbols.replicas;
+      graph->symbols.replicas.insert(graph->symbols.replicas.end(), own.begin(), own.end());
+    }
+    std::ranges::sort(graph->symbols.replicas);
+    Values arguments;
+    for (Value operand : operands) {
+      arguments.push_back(graph->add_argument(outer.type(operand), outer.placement(operand)));
+    }
+    Builder b(*graph);
+    graph->outputs = fill(b, arguments);
+    adopt(outer, *graph);
+    return graph;
+  }
+
+  // Sizes that a body made, and counts that it is bound to, are known outside.
+  static void adopt(Graph& outer, const Graph& body) {
+    for (std::size_t s = 0; s < body.symbols.size(); ++s) {
+      if (s == outer.symbols.size()) outer.symbols.push_back(body.symbols[s]);
+      if (body.symbols[s].fixed) outer.symbols[s].fixed = true;
+    }
+  }
+
+  Values compute(Builder& to, std::size_t g, const Values& operands) {
+    const Graph& from = numbers_.graph(g);
+    std::map<int, Value> known;
+    for (std::size_t i = 0; i < operands.size(); ++i) known[captured_[i]] = operands[i];
+    const auto value_of = [&](int number) {
+      const auto at = known.find(number);
+      if (at != known.end()) return at->second;
+      const ValueInfo& info = numbers_.info(number);
+      const Graph& home = numbers_.graph(numbers_.home(number));
+      return known[number] =
+                 to.graph().add_constant(home.constants[std::size_t(info.index)], info.type.batch);
+    };
+    for (std::size_t n = 0; n < from.nodes.size(); ++n) {
+      if (!needed_[g][n]) continue;
+      const Node& node = from.nodes[n];
+      Values inputs;
+      for (Value input : node.inputs) inputs.push_back(value_of(numbers_.of(g, input)));
+      const Values made = append_node(to, from, node, numbers_.attrs(g, std::int32_t(n)), inputs);
+      for (std::size_t i = 0; i < made.size(); ++i)
+        known[numbers_.of(g, node.outputs[i])] = made[i];
+    }
+    Values results;
+    for (const Choice* choice : choices_) {
+      results.push_back(as_choice(to, value_of(choice->numbers[g]), choice->type));
+    }
+    return results;
+  }
+
+  // The value as one of the type that the choice has.
+  static Value as_choice(Builder& to, Value value, const ValueType& type) {
+    if (to.type(value) == type) return value;
+    if (to.type(value).batched()) value = to("as_rows", {value});
+    if (to.type(value) == type) return value;
+    return to("reshape", {value},
+              {{"shape", std::vector<std::int64_t>(type.shape.begin(), type.shape.end())}});
+  }
+
+  const ValueNumbers& numbers_;
+  const std::vector<Choice*>& choices_;
+  const std::string& line_;
+  std::vector<std::vector<bool>> needed_;
+  std::vector<int> captured_;
+};
+
+}  // namespace
+
+ValueType type_of_choice(const ValueNumbers& numbers, const std::vector<std::string>& who,
+                         const Choice& choice, Symbols& symbols) {
+  std::vector<ValueType> types;
+  for (int number : choice.numbers) types.push_back(numbers.type(number));
+  if (std::ranges::count(types, types[0]) == std::ssize(types)) return types[0];
+  for (std::size_t g = 1; g < types.size(); ++g) {
+    check_value(types[g].dtype == types[0].dtype && types[g].shape.rank() == types[0].shape.rank(),
+                "Strategy.run",
+                "what replicas compute for their own numbers of examples must have "
+                "one dtype and as many axes: got ",
+                to_string(types[0]), " on ", who[0], " and ", to_string(types[g]), " on ", who[g],
+                "; return what has the same dtype and number of axes for any number of examples.");
+  }
+  ValueType type{types[0].dtype, {}, {}};
+  for (int axis = 0; axis < types[0].shape.rank(); ++axis) {
+    type.shape.push_back(dim_of_choice(numbers, types, axis, symbols));
+  }
+  return type;
+}
+
+void add_count_branch(const ValueNumbers& numbers, std::vector<Choice*> choices, Builder& to,
+                      const std::function<Value(int)>& given, const std::string& line) {
+  Branch(numbers, choices, line).add_to(to, given);
+}
+
+Values append_node(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,
+                   const Values& inputs) {
+  Values made = to.apply(*node.op, inputs, attrs);
+  Node& fresh = to.graph().nodes.back();
+  fresh.derivative = node.derivative;
+  fresh.location =
+      node.location < 0 ? -1 : line_in(to.graph(), from.locations[std::size_t(node.location)]);
+  return made;
+}
+
+}  // namespace samegrad

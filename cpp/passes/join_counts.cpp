@@ -1,0 +1,325 @@
+#include "passes/join_counts.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "passes/count_branches.h"
+
+namespace samegrad {
+namespace {
+
+constexpr const char* kRemedy =
+    "; move it out of the branch or loop that Python runs by the number of examples, compute with "
+    "samegrad.shape(x)[0] as a tensor, or give all replicas equally many examples (padding, "
+    "drop_remainder=True).";
+
+std::string listed(const std::vector<std::int64_t>& numbers) {
+  std::string out;
+  for (std::int64_t number : numbers) out += text(out.empty() ? "" : ", ", number);
+  return out;
+}
+
+// "replica 1 (3 examples)"
+std::string name_of(const CountTrace& trace) {
+  const std::vector<int>& replicas = trace.graph.symbols.replicas;
+  const auto r = std::size_t(replicas[0]);
+  std::vector<std::int64_t> counts;
+  for (const Symbol& symbol : trace.graph.symbols) {
+    const bool tells = symbol.kind == Symbol::Kind::kInput && !symbol.traced_counts.empty();
+    if (tells) counts.push_back(symbol.traced_on(r));
+  }
+  return text(replicas.size() == 1 ? "replica " : "replicas ",
+              listed({replicas.begin(), replicas.end()}), " (", listed(counts), " examples)");
+}
+
+std::string name_of(const Graph& graph, const Node& node) {
+  const bool placed = node.location >= 0 && std::size_t(node.location) < graph.locations.size();
+  const std::string line = placed ? graph.locations[std::size_t(node.location)] : "";
+  return line.empty() ? node.op->name : text(node.op->name, " (", line, ")");
+}
+
+class Join {
+ public:
+  explicit Join(const std::vector<CountTrace>& traces) : traces_(traces) {
+    for (const CountTrace& trace : traces_) {
+      who_.push_back(name_of(trace));
+      if (line_.empty()) line_ = trace.split_at;
+    }
+  }
+
+  Graph run() {
+    check_order("collective or effect", [](const Node& node) { return is_anchor(node); });
+    check_order("random operation", [](const Node& node) { return node.op->has(kRandomOp); });
+    begin();
+    ValueNumbers numbers(graphs(), joined_.symbols);
+    numbers_ = &numbers;
+    find_choices();
+    for (int place = 0; place < anchors(); ++place) {
+      emit_common(place);
+      emit_anchor(place);
+    }
+    emit_common(anchors());
+    emit_choices(anchors());
+    finish();
+    return std::move(joined_);
+  }
+
+ private:
+  const Graph& graph(std::size_t g) const { return traces_[g].graph; }
+  int anchors() const { return int(numbers_->anchors(0).size()); }
+
+  std::vector<const Graph*> graphs() const {
+    std::vector<const Graph*> all;
+    for (const CountTrace& trace : traces_) all.push_back(&trace.graph);
+    return all;
+  }
+
+  [[noreturn]] void fail_other(const char* what, std::size_t g, const std::string& first,
+                               const std::string& other) const {
+    fail(ErrorKind::kRuntime, "Strategy.run", "replicas with different numbers of examples must ",
+         "run the same ", what, "s in the same order, and Python took another way by the number (",
+         line_, "): got ", first, " on ", who_[0], " and ", other, " on ", who_[g], kRemedy);
+  }
+
+  template <class Is>
+  void check_order(const char* what, Is is) const {
+    const auto of = [&](std::size_t g) {
+      std::vector<const Node*> nodes;
+      for (const Node& node : graph(g).nodes) {
+        if (is(node)) nodes.push_back(&node);
+      }
+      return nodes;
+    };
+    const std::vector<const Node*> first = of(0);
+    for (std::size_t g = 1; g < traces_.size(); ++g) {
+      const std::vector<const Node*> other = of(g);
+      for (std::size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
+        const Node* a = i < first.size() ? first[i] : nullptr;
+        const Node* b = i < other.size() ? other[i] : nullptr;
+        if (a && b && agree(*a, *b)) continue;
+        const auto name = [&](std::size_t of_graph, const Node* node) {
+          return node ? name_of(graph(of_graph), *node) : text("no further one after ", i);
+        };
+        fail_other(what, g, name(0, a), name(g, b));
+      }
+    }
+  }
+
+  // Draws are told apart by number and seed; attributes of others are compared with the operands.
+  static bool agree(const Node& a, const Node& b) {
+    if (a.op != b.op || a.inputs.size() != b.inputs.size()) return false;
+    if (!a.op->has(kRandomOp)) return true;
+    return a.attrs.integer("ordinal") == b.attrs.integer("ordinal") &&
+           a.attrs.integer("seed") == b.attrs.integer("seed") &&
+           a.attrs.dtype("dtype") == b.attrs.dtype("dtype");
+  }
+
+  void begin() {
+    const Graph& first = graph(0);
+    joined_.replicas = first.replicas;
+    joined_.arguments = first.arguments;
+    joined_.variables = first.variables;
+    for (const Symbol& symbol : first.symbols) {
+      if (symbol.kind != Symbol::Kind::kInput) break;
+      joined_.symbols.push_back(symbol);
+    }
+  }
+
+  // ---- what is not the same in all traces ----
+
+  Choice* choice_of(const std::vector<int>& numbers) {
+    const bool same = std::ranges::count(numbers, numbers[0]) == std::ssize(numbers);
+    if (same && (numbers_->common(numbers[0]) || numbers_->is_constant(numbers[0]))) return nullptr;
+    const auto [at, fresh] = choices_.try_emplace(numbers);
+    if (!fresh) return &at->second;
+    Choice& choice = at->second;
+    choice.numbers = numbers;
+    for (int number : numbers) choice.after = std::max(choice.after, numbers_->after(number));
+    choice.type = type_of_choice(*numbers_, who_, choice, joined_.symbols);
+    order_.push_back(&choice);
+    return &choice;
+  }
+
+  std::vector<int> numbers_of(const std::vector<Value>& values) const {
+    std::vector<int> numbers;
+    for (std::size_t g = 0; g < values.size(); ++g) numbers.push_back(numbers_->of(g, values[g]));
+    return numbers;
+  }
+
+  template <class Get>
+  std::vector<int> across(Get get) const {
+    Values values;
+    for (std::size_t g = 0; g < traces_.size(); ++g) values.push_back(get(g));
+    return numbers_of(values);
+  }
+
+  const Node& anchor(std::size_t g, int place) const {
+    return graph(g).nodes[std::size_t(numbers_->anchors(g)[std::size_t(place)])];
+  }
+  std::vector<int> operand(int place, std::size_t k) const {
+    return across([&](std::size_t g) { return anchor(g, place).inputs[k]; });
+  }
+  std::vector<int> output(std::size_t i) const {
+    return across([&](std::size_t g) { return graph(g).outputs[i]; });
+  }
+  std::vector<int> written(std::size_t w) const {
+    return across([&](std::size_t g) { return graph(g).writes[w].value; });
+  }
+
+  void find_choices() {
+    for (int place = 0; place < anchors(); ++place) {
+      for (std::size_t k = 0; k < anchor(0, place).inputs.size(); ++k) {
+        (void)choice_of(operand(place, k));
+      }
+    }
+    for (std::size_t g = 1; g < traces_.size(); ++g) {
+      check_value(graph(g).outputs.size() == graph(0).outputs.size(), "Strategy.run",
+                  "replicas must have as many results whatever their number of examples is: got ",
+                  graph(0).outputs.size(), " on ", who_[0], " and ", graph(g).outputs.size(),
+                  " on ", who_[g], "; stack them to one tensor.");
+    }
+    for (std::size_t i = 0; i < graph(0).outputs.size(); ++i) (void)choice_of(output(i));
+    for (std::size_t w = 0; w < graph(0).writes.size(); ++w)
+      check_written(w, choice_of(written(w)));
+  }
+
+  void check_written(std::size_t w, const Choice* choice) const {
+    const VariableSlot& slot = joined_.variables[std::size_t(graph(0).writes[w].variable)];
+    if (!choice || slot.components > 1) return;
+    fail(ErrorKind::kRuntime, slot.name,
+         "is one variable for all replicas, but what is assigned to it differs with the number of "
+         "examples, by which Python took another way (",
+         line_, ") on ", who_[0], " and ", who_[1],
+         "; reduce it first: replica_context.all_reduce(samegrad.distribute.ReduceOp.SUM, value).");
+  }
+
+  // ---- the joined graph ----
+
+  // What all traces have, in the joined graph.
+  Value given(int number) {
+    const auto at = values_.find(number);
+    if (at != values_.end()) return at->second;
+    const ValueInfo& info = numbers_->info(number);
+    const ValueType& type = numbers_->type(number);
+    const Graph& home = graph(numbers_->home(number));
+    Value made = kNoValue;
+    if (info.source == Source::kConstant) {
+      made = joined_.add_constant(home.constants[std::size_t(info.index)], type.batch);
+    } else if (info.source == Source::kVariable) {
+      made = joined_.add_read(info.index, type);
+    } else {
+      joined_.values.push_back({type, info.source, info.index, 0, info.placement});
+      made = Value(joined_.values.size() - 1);
+    }
+    return values_[number] = made;
+  }
+
+  void emit_common(int after) {
+    const Graph& first = graph(0);
+    for (std::size_t n = 0; n < first.nodes.size(); ++n) {
+      const Node& node = first.nodes[n];
+      const int number = numbers_->of(0, node.outputs[0]);
+      const bool now = !is_anchor(node) && numbers_->common(number) &&
+                       numbers_->after(number) == after && !values_.contains(number);
+      if (!now) continue;
+      Values inputs;
+      for (Value input : node.inputs) inputs.push_back(given(numbers_->of(0, input)));
+      keep(node, append_node(builder_, first, node, numbers_->attrs(0, std::int32_t(n)), inputs));
+    }
+  }
+
+  void keep(const Node& node, const Values& made) {
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      values_[numbers_->of(0, node.outputs[i])] = made[i];
+    }
+  }
+
+  // Makes all choices that can be made before the next anchor.
+  void emit_choices(int after) {
+    std::vector<Choice*> ready;
+    for (Choice* choice : order_) {
+      if (choice->value == kNoValue && choice->after <= after) ready.push_back(choice);
+    }
+    if (ready.empty()) return;
+    add_count_branch(
+        *numbers_, ready, builder_, [this](int number) { return given(number); }, line_);
+  }
+
+  Value value_of(const std::vector<int>& numbers) {
+    const Choice* choice = choice_of(numbers);
+    return choice ? choice->value : given(numbers[0]);
+  }
+
+  void emit_anchor(int place) {
+    const Node& node = anchor(0, place);
+    const Attrs& attrs = numbers_->attrs(0, numbers_->anchors(0)[std::size_t(place)]);
+    for (std::size_t g = 1; g < traces_.size(); ++g) {
+      const Attrs& other = numbers_->attrs(g, numbers_->anchors(g)[std::size_t(place)]);
+      if (same_attrs(attrs, other)) continue;
+      fail_other("collective or effect", g, name_of(graph(0), node),
+                 text("another ", name_of(graph(g), anchor(g, place))));
+    }
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Choice* choice = choice_of(operand(place, k));
+      if (choice && node.op->has(kControl)) fail_inside(node);
+      if (choice && choice->value == kNoValue) emit_choices(place);
+    }
+    Values inputs;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      inputs.push_back(value_of(operand(place, k)));
+    }
+    const Values made = append_node(builder_, graph(0), node, attrs, inputs);
+    check_results(place, made);
+    keep(node, made);
+  }
+
+  [[noreturn]] void fail_inside(const Node& node) const {
+    fail(ErrorKind::kNotImplemented, "Strategy.run", name_of(graph(0), node),
+         " contains collectives or effects and reads what Python computed in another way for each "
+         "number of examples (",
+         line_, "): got ", who_[0], " and ", who_[1], kRemedy);
+  }
+
+  // Each trace went on with what it took the result to be.
+  void check_results(int place, const Values& made) {
+    for (std::size_t g = 0; g < traces_.size(); ++g) {
+      const Node& node = anchor(g, place);
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        const ValueType type = numbers_->type_in(g, node.outputs[i]);
+        check_value(type == joined_.type(made[i]), "Strategy.run", name_of(graph(g), node),
+                    " joins sizes to which Python fixed the replicas' numbers of examples (", line_,
+                    "): it would be ", to_string(type), " by the count of ", who_[g], " and is ",
+                    to_string(joined_.type(made[i])), kRemedy);
+      }
+    }
+  }
+
+  void finish() {
+    for (std::size_t i = 0; i < graph(0).outputs.size(); ++i) {
+      joined_.outputs.push_back(value_of(output(i)));
+    }
+    for (std::size_t w = 0; w < graph(0).writes.size(); ++w) {
+      joined_.writes.push_back({graph(0).writes[w].variable, value_of(written(w))});
+    }
+  }
+
+  const std::vector<CountTrace>& traces_;
+  std::vector<std::string> who_;
+  std::string line_;
+  Graph joined_;
+  Builder builder_{joined_};
+  ValueNumbers* numbers_ = nullptr;
+  std::map<std::vector<int>, Choice> choices_;
+  std::vector<Choice*> order_;
+  std::map<int, Value> values_;  // of numbers that are common
+};
+
+}  // namespace
+
+Graph join_counts(const std::vector<CountTrace>& traces) {
+  return Join(traces).run();
+}
+
+}  // namespace samegrad
