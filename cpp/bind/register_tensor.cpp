@@ -162,9 +162,10 @@ void register_tensor(py::module_& m) {
           "_traced_examples",
           [](const Tensor& t) -> std::optional<std::pair<std::int64_t, std::int64_t>> {
             if (!t.symbolic() || !t.type.batched()) return std::nullopt;
-            const Symbol& symbol = t.trace->program().symbols[std::size_t(t.type.batch.symbol)];
-            if (symbol.traced_total < 0) return std::nullopt;
-            return std::pair(symbol.traced_count, symbol.traced_total);
+            const Symbols& symbols = t.trace->program().symbols;
+            const auto at = std::size_t(t.type.batch.symbol);
+            if (symbols[at].traced_total < 0) return std::nullopt;
+            return std::pair(traced_counts(symbols)[0][at], symbols[at].traced_total);
           })
       .def(
           "_of_counts",

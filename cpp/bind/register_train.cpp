@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -211,6 +212,13 @@ void register_trace(py::module_& m) {
              return trace;
            }),
            py::arg("replicas") = 1, py::arg("members") = std::vector<int>())
+      // Whether replicas have different numbers of examples.
+      .def_property_readonly("uneven",
+                             [](const Trace& t) {
+                               return std::ranges::any_of(
+                                   t.program().symbols,
+                                   [](const Symbol& s) { return !s.traced_counts.empty(); });
+                             })
       // Whose program it is: replicas whose numbers of examples decide alike; empty: of all.
       .def_property_readonly("members", [](const Trace& t) { return t.program().symbols.replicas; })
       .def_property("replicas", &Trace::replicas, &Trace::set_replicas)

@@ -153,8 +153,8 @@ std::vector<std::int64_t> traced_values(const Symbols& symbols, const Size& size
   return values;
 }
 
-// Leaves out the replicas that are not like the first one.
-void keep_like_first(Symbols& symbols, const std::vector<bool>& like) {
+// Leaves out the replicas that are not like the leader.
+void keep_alike(Symbols& symbols, const std::vector<bool>& like) {
   if (std::ranges::find(like, false) == like.end()) return;
   std::vector<int> kept;
   for (std::size_t i = 0; i < like.size(); ++i) {
@@ -165,24 +165,36 @@ void keep_like_first(Symbols& symbols, const std::vector<bool>& like) {
 
 }  // namespace
 
+std::size_t leader(const Symbols& symbols) {
+  const auto traced = traced_counts(symbols);
+  std::vector<std::int64_t> examples(traced.size(), 0);
+  for (std::size_t r = 0; r < traced.size(); ++r) {
+    for (std::size_t s = 0; s < symbols.size(); ++s) {
+      if (symbols[s].kind == Symbol::Kind::kInput) examples[r] += traced[r][s];
+    }
+  }
+  return std::size_t(std::ranges::max_element(examples) - examples.begin());
+}
+
 bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t)) {
   if (const auto number = size.number()) return holds(*number);
   const std::vector<std::int64_t> values = traced_values(symbols, size);
-  const bool answer = holds(values[0]);
+  const bool answer = holds(values[leader(symbols)]);
   std::vector<bool> like;
   for (std::int64_t value : values) like.push_back(holds(value) == answer);
-  keep_like_first(symbols, like);
+  keep_alike(symbols, like);
   bind_to_counts(symbols, size);
   return answer;
 }
 
 std::int64_t bound_size(Symbols& symbols, const Size& size) {
   const std::vector<std::int64_t> values = traced_values(symbols, size);
+  const std::int64_t number = values[leader(symbols)];
   std::vector<bool> like;
-  for (std::int64_t value : values) like.push_back(value == values[0]);
-  keep_like_first(symbols, like);
+  for (std::int64_t value : values) like.push_back(value == number);
+  keep_alike(symbols, like);
   bind_to_counts(symbols, size);
-  return values[0];
+  return number;
 }
 
 std::optional<std::int64_t> bound_count(const Symbols& symbols, int symbol) {

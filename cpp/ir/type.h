@@ -89,9 +89,12 @@ Size size_of(const std::vector<Symbol>& symbols, const ValueType& type, int axis
 std::int64_t dim_of(std::vector<Symbol>& symbols, const Size& size);
 // The value of such a size.
 std::int64_t concrete_size(std::int64_t dim, const std::vector<std::int64_t>& counts);
+// Which entry of those is the leader's: the replica with the most examples, so that its trace shows
+// what the others only lack.
+std::size_t leader(const Symbols& symbols);
 // Whether a condition holds for a size. Where that depends on the counts, those of the trace
-// decide, and the program is bound to them; replicas on which it is otherwise than on the first are
-// left out of it.
+// decide, and the program is bound to them; replicas on which it is otherwise than on the leader
+// are left out of it.
 bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t));
 // The size as a number, which binds the program to the counts of the trace; replicas on which it is
 // another one are left out of it.

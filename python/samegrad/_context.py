@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samegrad import _core
 
 if TYPE_CHECKING:
+    from samegrad._count_traces import Agreement
     from samegrad._data_use import CompiledRuns
     from samegrad._requirements import Requirement
     from samegrad.distribute._replica_context import ReplicaContext
@@ -24,6 +25,8 @@ class _State(threading.local):
         self.requirements: dict[tuple[str, str], Requirement] = {}
         # The arguments of that program that count examples.
         self.batches: list[_core.Tensor] = []
+        # Of the traces of a program whose replicas have different numbers of examples.
+        self.agreement: Agreement | None = None
         # Whether Python's control flow is rewritten in functions that are called now.
         self.converting = False
         # How many functions are being traced, one in the other.

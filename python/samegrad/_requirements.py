@@ -67,10 +67,10 @@ def collected() -> Iterator[list[Requirement]]:
     """What is traced inside is a program of its own; the list holds its requirements then."""
     found: list[Requirement] = []
     state = _context.state
-    before = state.requirements, state.batches
-    state.requirements, state.batches = {}, []
+    before = state.requirements, state.batches, state.agreement
+    state.requirements, state.batches, state.agreement = {}, [], None
     try:
         yield found
         found += state.requirements.values()
     finally:
-        state.requirements, state.batches = before
+        state.requirements, state.batches, state.agreement = before

@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from samegrad import _core
+from samegrad import _context, _core
+from samegrad._count_traces import zeros
 from samegrad._dtypes import as_dtype
 from samegrad._nest import flatten, map_structure
 from samegrad._tensor import Tensor, convert_to_tensor, match
@@ -107,10 +108,9 @@ class GradientTape:
             if isinstance(source, Variable) and not self._watches(source):
                 found[i] = None
         if unconnected is UnconnectedGradients.ZERO:
-            found = [
-                _core.ops.full_like(convert_to_tensor(s), value=0.0) if g is None else g
-                for g, s in zip(found, flat, strict=True)
-            ]
+            found = [zeros(s) if g is None else g for g, s in zip(found, flat, strict=True)]
+        if _context.state.agreement is not None:
+            found = _context.state.agreement.gradients(found, flat)
         gradients = iter(found)
         return map_structure(lambda _: next(gradients), sources)
 

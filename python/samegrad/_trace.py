@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _context, _core
+from samegrad._count_traces import Agreement
 from samegrad._counts import questions
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import check_all, collected
@@ -89,6 +90,9 @@ class _Trace:
         trace.enter()
         try:
             traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+            if trace.uneven:
+                _context.state.agreement = _context.state.agreement or Agreement()
+                _context.state.agreement.begin_trace()
             if look:
                 trace.let_look(_core.Arguments(args, kwargs))
             self.result = map_structure(_as_output, fn(*traced_args, **traced_kwargs))
