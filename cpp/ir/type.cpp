@@ -229,6 +229,17 @@ Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& cou
   return shape;
 }
 
+Shape shape_or_empty(const ValueType& type, const std::vector<std::int64_t>& counts) {
+  ValueType possible = type;
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    const std::int64_t dim = type.shape[axis];
+    if (is_symbolic(dim)) {
+      possible.shape[axis] = std::max<std::int64_t>(counts[std::size_t(dim - kSymbols)], 0);
+    }
+  }
+  return concrete_shape(possible, counts);
+}
+
 std::int64_t example_size(const ValueType& type) {
   Shape shape = type.shape;
   if (type.batched()) shape[type.batch.axis] = type.batch.rows_per_example;

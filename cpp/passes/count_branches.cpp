@@ -16,37 +16,14 @@ std::int32_t line_in(Graph& graph, const std::string& line) {
   return index;
 }
 
-// The size of an axis for the choice: what all traces say, or a count of its own on each replica.
-std::int64_t dim_of_choice(const ValueNumbers& numbers, const std::vector<ValueType>& types,
-                           int axis, Symbols& symbols) {
-  std::vector<Size> sizes;
-  for (const ValueType& type : types) sizes.push_back(size_of(symbols, type, axis));
-  if (std::ranges::count(sizes, sizes[0]) == std::ssize(sizes)) return dim_of(symbols, sizes[0]);
-  const auto counts = counts_of_all(symbols);
-  Symbol own;
-  own.traced_counts.resize(counts.size());
-  own.fixed = true;
-  for (std::size_t g = 0; g < types.size(); ++g) {
-    for (int s : sizes[g].symbols()) symbols[std::size_t(s)].fixed = true;
-    for (int r : numbers.graph(g).symbols.replicas) {
-      own.traced_counts[std::size_t(r)] = sizes[g].value(counts[std::size_t(r)]);
-    }
-  }
-  own.traced_count = own.traced_counts[0];
-  // Counts of arguments are told apart by their totals.
-  const auto known = std::ranges::find_if(symbols, [&](const Symbol& symbol) {
-    return symbol.kind == Symbol::Kind::kInput && symbol.traced_total < 0 &&
-           symbol.traced_counts == own.traced_counts;
-  });
-  if (known != symbols.end()) return kSymbols + (known - symbols.begin());
-  symbols.push_back(std::move(own));
-  return kSymbols + std::ssize(symbols) - 1;
-}
-
 class Branch {
  public:
-  Branch(const ValueNumbers& numbers, const std::vector<Choice*>& choices, const std::string& line)
-      : numbers_(numbers), choices_(choices), line_(line), needed_(numbers.graphs()) {
+  Branch(const CountBranches& branches, const std::vector<Choice*>& choices)
+      : branches_(branches),
+        numbers_(branches.numbers),
+        choices_(choices),
+        line_(branches.line),
+        needed_(numbers_.graphs()) {
     for (std::size_t g = 0; g < numbers_.graphs(); ++g) find_needed(g);
   }
 
@@ -170,7 +147,7 @@ class Branch {
       const Node& node = from.nodes[n];
       Values inputs;
       for (Value input : node.inputs) inputs.push_back(value_of(numbers_.of(g, input)));
-      const Values made = append_node(to, from, node, numbers_.attrs(g, std::int32_t(n)), inputs);
+      const Values made = append(to, g, std::int32_t(n), inputs);
       for (std::size_t i = 0; i < made.size(); ++i)
         known[numbers_.of(g, node.outputs[i])] = made[i];
     }
@@ -181,15 +158,38 @@ class Branch {
     return results;
   }
 
+  static Value own(Builder& to, Value value, std::vector<std::int64_t> shape) {
+    return to("of_trace", {value}, {{"shape", std::move(shape)}});
+  }
+
+  Values append(Builder& to, std::size_t g, std::int32_t index, const Values& inputs) const {
+    const Graph& from = numbers_.graph(g);
+    const Node& node = from.nodes[std::size_t(index)];
+    const Attrs& attrs = numbers_.attrs(g, index);
+    const auto rows = branches_.draws[g].find(index);
+    if (rows == branches_.draws[g].end()) return append_node(to, from, node, attrs, inputs);
+    // Rows of one stream, of which each replica draws those behind the ones of the replicas before.
+    const std::vector<std::int64_t>& shape = attrs.integers("shape");
+    Attrs like;
+    for (const auto& [name, value] : attrs.items()) {
+      if (name != "shape") like.set(name, value);
+    }
+    like.set("rows", rows->second);
+    Node drawn = node;
+    drawn.op = &OpRegistry::instance().get(node.op->name + "_like");
+    return append_node(to, from, drawn, like,
+                       {own(to, to("zeros", {}, {{"shape", shape}}), shape)});
+  }
+
   // The value as one of the type that the choice has.
   static Value as_choice(Builder& to, Value value, const ValueType& type) {
     if (to.type(value) == type) return value;
     if (to.type(value).batched()) value = to("as_rows", {value});
     if (to.type(value) == type) return value;
-    return to("reshape", {value},
-              {{"shape", std::vector<std::int64_t>(type.shape.begin(), type.shape.end())}});
+    return own(to, value, {type.shape.begin(), type.shape.end()});
   }
 
+  const CountBranches& branches_;
   const ValueNumbers& numbers_;
   const std::vector<Choice*>& choices_;
   const std::string& line_;
@@ -198,6 +198,29 @@ class Branch {
 };
 
 }  // namespace
+
+std::int64_t own_size(const ValueNumbers& numbers, const std::vector<Size>& sizes,
+                      Symbols& symbols) {
+  const auto counts = counts_of_all(symbols);
+  Symbol own;
+  own.traced_counts.resize(counts.size());
+  own.fixed = true;
+  for (std::size_t g = 0; g < sizes.size(); ++g) {
+    for (int s : sizes[g].symbols()) symbols[std::size_t(s)].fixed = true;
+    for (int r : numbers.graph(g).symbols.replicas) {
+      own.traced_counts[std::size_t(r)] = sizes[g].value(counts[std::size_t(r)]);
+    }
+  }
+  own.traced_count = own.traced_counts[0];
+  // Counts of arguments have totals.
+  const auto known = std::ranges::find_if(symbols, [&](const Symbol& symbol) {
+    return symbol.kind == Symbol::Kind::kInput && symbol.traced_total < 0 &&
+           symbol.traced_counts == own.traced_counts;
+  });
+  const std::int64_t index = known - symbols.begin();
+  if (known == symbols.end()) symbols.push_back(std::move(own));
+  return kSymbols + index;
+}
 
 ValueType type_of_choice(const ValueNumbers& numbers, const std::vector<std::string>& who,
                          const Choice& choice, Symbols& symbols) {
@@ -214,14 +237,17 @@ ValueType type_of_choice(const ValueNumbers& numbers, const std::vector<std::str
   }
   ValueType type{types[0].dtype, {}, {}};
   for (int axis = 0; axis < types[0].shape.rank(); ++axis) {
-    type.shape.push_back(dim_of_choice(numbers, types, axis, symbols));
+    std::vector<Size> sizes;
+    for (const ValueType& own : types) sizes.push_back(size_of(symbols, own, axis));
+    const bool same = std::ranges::count(sizes, sizes[0]) == std::ssize(sizes);
+    type.shape.push_back(same ? dim_of(symbols, sizes[0]) : own_size(numbers, sizes, symbols));
   }
   return type;
 }
 
-void add_count_branch(const ValueNumbers& numbers, std::vector<Choice*> choices, Builder& to,
-                      const std::function<Value(int)>& given, const std::string& line) {
-  Branch(numbers, choices, line).add_to(to, given);
+void add_count_branch(const CountBranches& branches, const std::vector<Choice*>& choices,
+                      Builder& to, const std::function<Value(int)>& given) {
+  Branch(branches, choices).add_to(to, given);
 }
 
 Values append_node(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,

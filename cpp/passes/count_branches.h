@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,22 @@ struct Choice {
 ValueType type_of_choice(const ValueNumbers& numbers, const std::vector<std::string>& who,
                          const Choice& choice, Symbols& symbols);
 
+// A size of each replica's own, where traces give it another one each.
+std::int64_t own_size(const ValueNumbers& numbers, const std::vector<Size>& sizes,
+                      Symbols& symbols);
+
+// What branches are made of.
+struct CountBranches {
+  const ValueNumbers& numbers;
+  std::string line;  // the user's, at which the traces part
+  // Of draws whose number of rows differs, per graph and node: that number.
+  std::vector<std::map<std::int32_t, std::int64_t>> draws;
+};
+
 // Adds the branch that makes the choices to the builder's graph. `given` finds or makes what all
-// traces have in common there, `line` is the user's.
-void add_count_branch(const ValueNumbers& numbers, std::vector<Choice*> choices, Builder& to,
-                      const std::function<Value(int)>& given, const std::string& line);
+// traces have in common there.
+void add_count_branch(const CountBranches& branches, const std::vector<Choice*>& choices,
+                      Builder& to, const std::function<Value(int)>& given);
 
 // Appends a node of one of the graphs, with its line.
 Values append_node(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,

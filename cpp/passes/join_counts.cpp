@@ -55,6 +55,11 @@ class Join {
     begin();
     ValueNumbers numbers(graphs(), joined_.symbols);
     numbers_ = &numbers;
+    CountBranches branches{numbers, line_, rows_of_draws()};
+    branches_ = &branches;
+    for (std::size_t v = 0; v < graph(0).values.size(); ++v) {  // those that nobody reads, too
+      if (graph(0).values[v].source == Source::kArgument) (void)given(numbers.of(0, Value(v)));
+    }
     find_choices();
     for (int place = 0; place < anchors(); ++place) {
       emit_common(place);
@@ -114,6 +119,36 @@ class Join {
     return a.attrs.integer("ordinal") == b.attrs.integer("ordinal") &&
            a.attrs.integer("seed") == b.attrs.integer("seed") &&
            a.attrs.dtype("dtype") == b.attrs.dtype("dtype");
+  }
+
+  std::vector<std::int32_t> draws_of(std::size_t g) const {
+    std::vector<std::int32_t> draws;
+    for (std::size_t n = 0; n < graph(g).nodes.size(); ++n) {
+      if (graph(g).nodes[n].op->has(kRandomOp)) draws.push_back(std::int32_t(n));
+    }
+    return draws;
+  }
+
+  // Of draws whose rows are a replica's own, and which have another number of them in each trace.
+  std::vector<std::map<std::int32_t, std::int64_t>> rows_of_draws() {
+    std::vector<std::map<std::int32_t, std::int64_t>> rows(traces_.size());
+    std::vector<std::vector<std::int32_t>> draws;
+    for (std::size_t g = 0; g < traces_.size(); ++g) draws.push_back(draws_of(g));
+    for (std::size_t i = 0; i < draws[0].size(); ++i) {
+      std::vector<Size> sizes;
+      for (std::size_t g = 0; g < traces_.size(); ++g) {
+        const Node& node = graph(g).nodes[std::size_t(draws[g][i])];
+        const Shape& shape = graph(g).type(node.outputs[0]).shape;
+        const Node* source = graph(g).producer(node.inputs[0]);
+        const bool own = node.op->reads(0) && source && source->op->has(kReplicaFact);
+        if (own && shape.rank() > 0) sizes.push_back(shape[0]);
+      }
+      if (sizes.size() < traces_.size()) continue;
+      if (std::ranges::count(sizes, sizes[0]) == std::ssize(sizes)) continue;
+      const std::int64_t size = own_size(*numbers_, sizes, joined_.symbols);
+      for (std::size_t g = 0; g < traces_.size(); ++g) rows[g][draws[g][i]] = size;
+    }
+    return rows;
   }
 
   void begin() {
@@ -243,8 +278,7 @@ class Join {
       if (choice->value == kNoValue && choice->after <= after) ready.push_back(choice);
     }
     if (ready.empty()) return;
-    add_count_branch(
-        *numbers_, ready, builder_, [this](int number) { return given(number); }, line_);
+    add_count_branch(*branches_, ready, builder_, [this](int number) { return given(number); });
   }
 
   Value value_of(const std::vector<int>& numbers) {
@@ -311,6 +345,7 @@ class Join {
   Graph joined_;
   Builder builder_{joined_};
   ValueNumbers* numbers_ = nullptr;
+  const CountBranches* branches_ = nullptr;
   std::map<std::vector<int>, Choice> choices_;
   std::vector<Choice*> order_;
   std::map<int, Value> values_;  // of numbers that are common
