@@ -215,9 +215,9 @@ void register_trace(py::module_& m) {
       // Whether replicas have different numbers of examples.
       .def_property_readonly("uneven",
                              [](const Trace& t) {
-                               return std::ranges::any_of(
-                                   t.program().symbols,
-                                   [](const Symbol& s) { return !s.traced_counts.empty(); });
+                               return std::ranges::any_of(t.program().symbols, [](const Symbol& s) {
+                                 return !s.traced_counts.empty();
+                               });
                              })
       // Whose program it is: replicas whose numbers of examples decide alike; empty: of all.
       .def_property_readonly("members", [](const Trace& t) { return t.program().symbols.replicas; })

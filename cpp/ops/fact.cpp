@@ -1,6 +1,7 @@
 // Facts of the running step: how many elements, which replica, which step.
 #include <algorithm>
 
+#include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/reduce_kernel.h"
 #include "ops/rules.h"
@@ -64,6 +65,11 @@ void global_size_kernel(const KernelArgs& args) {
   }
 }
 
+// Where sizes are each replica's own.
+Values add_up_sizes(const VjpArgs& args) {
+  return {call("all_reduce", call("size_of", Expr(args.b, args.in[0]), args.attrs)).value()};
+}
+
 OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel) {
   OpDef op;
   op.name = name;
@@ -100,6 +106,14 @@ OpDef symbol_row() {
   op.infer = int64_scalar;
   op.kernel = symbol_kernel;
   op.samples = {{.shapes = {{5}}, .attrs = {{"size", std::int64_t(4)}}}};
+  return op;
+}
+
+OpDef global_size_row() {
+  OpDef op =
+      size_row("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
+               kGlobalFact, global_size_kernel);
+  op.decompose = add_up_sizes;
   return op;
 }
 
@@ -168,8 +182,7 @@ OpDef number_row(const char* name, const char* doc, std::uint32_t traits, Kernel
 std::vector<OpDef> fact_ops() {
   return {
       size_row("size_of", "Number (int64) of elements along axes on this replica.", 0, size_kernel),
-      size_row("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
-               kGlobalFact, global_size_kernel),
+      global_size_row(),
       dimensions_row(),
       symbol_row(),
       trace_row(),

@@ -68,7 +68,7 @@ class Branch {
     if (!node.op->has(kKeepsRounds)) return false;
     const AttrValue* carried = node.attrs.find("variables");
     const bool history = !carried || info.result >= std::get<std::int64_t>(*carried);
-    if (history && is_anchor(node)) {
+    if (history && holds(node, kCollective | kSideEffect)) {
       fail(ErrorKind::kNotImplemented, node.op->name,
            "the derivative of a loop with collectives is "
            "taken in a way that differs with the number of examples (",
@@ -168,17 +168,28 @@ class Branch {
     const Attrs& attrs = numbers_.attrs(g, index);
     const auto rows = branches_.draws[g].find(index);
     if (rows == branches_.draws[g].end()) return append_node(to, from, node, attrs, inputs);
-    // Rows of one stream, of which each replica draws those behind the ones of the replicas before.
-    const std::vector<std::int64_t>& shape = attrs.integers("shape");
+    return {draw_rows(to, from, node, attrs, inputs[0], rows->second)};
+  }
+
+  // Rows of one stream, of which each replica draws those behind the ones of the replicas before.
+  static Value draw_rows(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,
+                         Value operand, std::int64_t rows) {
     Attrs like;
     for (const auto& [name, value] : attrs.items()) {
       if (name != "shape") like.set(name, value);
     }
-    like.set("rows", rows->second);
+    like.set("rows", rows);
     Node drawn = node;
-    drawn.op = &OpRegistry::instance().get(node.op->name + "_like");
-    return append_node(to, from, drawn, like,
-                       {own(to, to("zeros", {}, {{"shape", shape}}), shape)});
+    if (node.op->reads(0)) {
+      operand = to("zeros", {}, {{"shape", attrs.integers("shape")}});
+      drawn.op = &OpRegistry::instance().get(node.op->name + "_like");
+    }
+    const ValueType type = to.type(operand);
+    if (type.batched()) operand = to("as_rows", {operand});
+    const Shape& shape = to.type(operand).shape;
+    operand = own(to, operand, {shape.begin(), shape.end()});
+    const Value made = append_node(to, from, drawn, like, {operand})[0];
+    return type.batched() ? to("as_examples", {made}, {{"axis", std::int64_t(0)}}) : made;
   }
 
   // The value as one of the type that the choice has.

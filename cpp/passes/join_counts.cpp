@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "passes/count_branches.h"
@@ -50,11 +51,13 @@ class Join {
   }
 
   Graph run() {
-    check_order("collective or effect", [](const Node& node) { return is_anchor(node); });
-    check_order("random operation", [](const Node& node) { return node.op->has(kRandomOp); });
     begin();
     ValueNumbers numbers(graphs(), joined_.symbols);
     numbers_ = &numbers;
+    check_order("collective or effect",
+                [&](std::size_t g, const Node& node) { return numbers.is_anchor(g, node); });
+    check_order("random operation",
+                [](std::size_t, const Node& node) { return node.op->has(kRandomOp); });
     CountBranches branches{numbers, line_, rows_of_draws()};
     branches_ = &branches;
     for (std::size_t v = 0; v < graph(0).values.size(); ++v) {  // those that nobody reads, too
@@ -93,7 +96,7 @@ class Join {
     const auto of = [&](std::size_t g) {
       std::vector<const Node*> nodes;
       for (const Node& node : graph(g).nodes) {
-        if (is(node)) nodes.push_back(&node);
+        if (is(g, node)) nodes.push_back(&node);
       }
       return nodes;
     };
@@ -129,6 +132,18 @@ class Join {
     return draws;
   }
 
+  // How many rows are drawn where their number is plain.
+  static std::optional<std::int64_t> plain_rows(const Graph& graph, const Node& node) {
+    const ValueType& type = graph.type(node.outputs[0]);
+    if (type.shape.rank() == 0) return std::nullopt;
+    const bool counted =
+        type.batched() && (type.batch.axis != 0 || type.batch.rows_per_example != 1);
+    if (counted || (!node.op->reads(0) && is_symbolic(node.attrs.integer("rows")))) {
+      return std::nullopt;
+    }
+    return size_of(graph.symbols, type, 0).number();
+  }
+
   // Of draws whose rows are a replica's own, and which have another number of them in each trace.
   std::vector<std::map<std::int32_t, std::int64_t>> rows_of_draws() {
     std::vector<std::map<std::int32_t, std::int64_t>> rows(traces_.size());
@@ -136,14 +151,13 @@ class Join {
     for (std::size_t g = 0; g < traces_.size(); ++g) draws.push_back(draws_of(g));
     for (std::size_t i = 0; i < draws[0].size(); ++i) {
       std::vector<Size> sizes;
+      bool own = false;  // rather than one draw for all replicas
       for (std::size_t g = 0; g < traces_.size(); ++g) {
         const Node& node = graph(g).nodes[std::size_t(draws[g][i])];
-        const Shape& shape = graph(g).type(node.outputs[0]).shape;
-        const Node* source = graph(g).producer(node.inputs[0]);
-        const bool own = node.op->reads(0) && source && source->op->has(kReplicaFact);
-        if (own && shape.rank() > 0) sizes.push_back(shape[0]);
+        if (const auto plain = plain_rows(graph(g), node)) sizes.emplace_back(*plain);
+        own = own || graph(g).varying(node.outputs[0]);
       }
-      if (sizes.size() < traces_.size()) continue;
+      if (!own || sizes.size() < traces_.size()) continue;
       if (std::ranges::count(sizes, sizes[0]) == std::ssize(sizes)) continue;
       const std::int64_t size = own_size(*numbers_, sizes, joined_.symbols);
       for (std::size_t g = 0; g < traces_.size(); ++g) rows[g][draws[g][i]] = size;
@@ -256,7 +270,7 @@ class Join {
     for (std::size_t n = 0; n < first.nodes.size(); ++n) {
       const Node& node = first.nodes[n];
       const int number = numbers_->of(0, node.outputs[0]);
-      const bool now = !is_anchor(node) && numbers_->common(number) &&
+      const bool now = !numbers_->is_anchor(0, node) && numbers_->common(number) &&
                        numbers_->after(number) == after && !values_.contains(number);
       if (!now) continue;
       Values inputs;
@@ -289,12 +303,7 @@ class Join {
   void emit_anchor(int place) {
     const Node& node = anchor(0, place);
     const Attrs& attrs = numbers_->attrs(0, numbers_->anchors(0)[std::size_t(place)]);
-    for (std::size_t g = 1; g < traces_.size(); ++g) {
-      const Attrs& other = numbers_->attrs(g, numbers_->anchors(g)[std::size_t(place)]);
-      if (same_attrs(attrs, other)) continue;
-      fail_other("collective or effect", g, name_of(graph(0), node),
-                 text("another ", name_of(graph(g), anchor(g, place))));
-    }
+    check_attrs(place, attrs);
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Choice* choice = choice_of(operand(place, k));
       if (choice && node.op->has(kControl)) fail_inside(node);
@@ -304,16 +313,33 @@ class Join {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       inputs.push_back(value_of(operand(place, k)));
     }
-    const Values made = append_node(builder_, graph(0), node, attrs, inputs);
+    Values made;
+    if (node.op->has(kGlobalFact) && joined_.type(inputs[0]).shape.symbolic()) {
+      made = node.op->decompose({builder_, attrs, inputs, {}, {}});
+    } else {
+      made = append_node(builder_, graph(0), node, attrs, inputs);
+    }
     check_results(place, made);
     keep(node, made);
   }
 
+  void check_attrs(int place, const Attrs& attrs) const {
+    for (std::size_t g = 1; g < traces_.size(); ++g) {
+      const Attrs& other = numbers_->attrs(g, numbers_->anchors(g)[std::size_t(place)]);
+      if (same_attrs(attrs, other)) continue;
+      if (anchor(0, place).op->has(kControl)) fail_inside(anchor(0, place));
+      fail_other("collective or effect", g, name_of(graph(0), anchor(0, place)),
+                 text("another ", name_of(graph(g), anchor(g, place))));
+    }
+  }
+
   [[noreturn]] void fail_inside(const Node& node) const {
     fail(ErrorKind::kNotImplemented, "Strategy.run", name_of(graph(0), node),
-         " contains collectives or effects and reads what Python computed in another way for each "
-         "number of examples (",
-         line_, "): got ", who_[0], " and ", who_[1], kRemedy);
+         " is a branch or loop of the step with collectives or effects, and Python took another "
+         "way in it, or before it, by the number of examples (",
+         line_, "): got ", who_[0], " and ", who_[1],
+         "; let Python run it (range instead of samegrad.range), compute with samegrad.shape(x)[0] "
+         "as a tensor, or give all replicas equally many examples (padding, drop_remainder=True).");
   }
 
   // Each trace went on with what it took the result to be.

@@ -1,6 +1,7 @@
 #include "passes/value_numbers.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "ir/op_def.h"
@@ -32,10 +33,37 @@ std::shared_ptr<const Graph> as_everywhere(const std::shared_ptr<const Graph>& g
   return wide;
 }
 
+// Of a number of elements on all replicas, the sizes that it takes to be the same on each.
+std::vector<std::int64_t> plain_sizes(const Graph& graph, const Node& node) {
+  std::vector<std::int64_t> sizes;
+  if (!node.op->has(kGlobalFact) || node.inputs.empty()) return sizes;
+  const ValueType& type = graph.type(node.inputs[0]);
+  for (std::int64_t axis : node.attrs.integers("axes")) {
+    const Size size = size_of(graph.symbols, type, int(axis));
+    if (const auto number = size.number()) sizes.push_back(*number);
+  }
+  return sizes;
+}
+
 }  // namespace
 
-bool is_anchor(const Node& node) {
-  return holds(node, kCollective | kSideEffect);
+bool ValueNumbers::is_anchor(std::size_t g, const Node& node) const {
+  return holds(node, kCollective | kSideEffect) ||
+         (counts_differ_ && !plain_sizes(*graphs_[g], node).empty());
+}
+
+// A trace without any, as that of a replica without examples may be, says nothing.
+bool ValueNumbers::counts_differ() const {
+  std::set<std::set<std::vector<std::int64_t>>> found;
+  for (const Graph* graph : graphs_) {
+    std::set<std::vector<std::int64_t>> sizes;
+    for (const Node& node : graph->nodes) {
+      std::vector<std::int64_t> plain = plain_sizes(*graph, node);
+      if (!plain.empty()) sizes.insert(std::move(plain));
+    }
+    if (!sizes.empty()) found.insert(std::move(sizes));
+  }
+  return found.size() > 1;
 }
 
 ValueNumbers::ValueNumbers(std::vector<const Graph*> graphs, Symbols& symbols)
@@ -49,6 +77,7 @@ ValueNumbers::ValueNumbers(std::vector<const Graph*> graphs, Symbols& symbols)
     numbers_.emplace_back(graph->values.size(), -1);
   }
   for (std::size_t g = 0; g < count; ++g) map_symbols(g);
+  counts_differ_ = counts_differ();
   for (std::size_t g = 0; g < count; ++g) number_graph(g);
 }
 
@@ -169,7 +198,7 @@ const ValueNumbers::Known* ValueNumbers::find(std::uint64_t hash, const Known& w
 void ValueNumbers::number_node(std::size_t g, std::int32_t index) {
   const Node& node = graphs_[g]->nodes[std::size_t(index)];
   Attrs& attrs = attrs_[g][std::size_t(index)] = mapped_attrs(g, node);
-  if (is_anchor(node)) {
+  if (is_anchor(g, node)) {
     anchors_[g].push_back(index);
     const auto place = int(anchors_[g].size());
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {

@@ -10,14 +10,10 @@
 
 namespace samegrad {
 
-// Whether a node must run on all replicas together: collectives, and what shows or checks values.
-bool is_anchor(const Node& node);
-
 class ValueNumbers {
  public:
-  // The graphs have the same arguments and variable slots, and as many anchors: those with one
-  // place in the order have one number. `symbols`, which begin with the counts of the arguments,
-  // get all that the graphs know.
+  // The graphs have the same arguments and variable slots. `symbols`, which begin with the counts
+  // of the arguments, get all that the graphs know.
   ValueNumbers(std::vector<const Graph*> graphs, Symbols& symbols);
 
   std::size_t graphs() const { return graphs_.size(); }
@@ -40,7 +36,11 @@ class ValueNumbers {
   bool is_constant(int number) const;
   // How many anchors come before it at least.
   int after(int number) const { return all_[std::size_t(number)].after; }
+  // Nodes that run on all replicas together: collectives, what shows or checks values, and numbers
+  // of elements on all replicas where traces took them to be others. Those with one place in the
+  // order have one number.
   const std::vector<std::int32_t>& anchors(std::size_t g) const { return anchors_[g]; }
+  bool is_anchor(std::size_t g, const Node& node) const;
   ValueType type_in(std::size_t g, Value value) { return maps_[g](graphs_[g]->type(value)); }
 
  private:
@@ -62,6 +62,7 @@ class ValueNumbers {
   };
 
   void map_symbols(std::size_t g);
+  bool counts_differ() const;
   void number_graph(std::size_t g);
   int number_of_source(std::size_t g, Value value);
   void number_node(std::size_t g, std::int32_t index);
@@ -78,6 +79,7 @@ class ValueNumbers {
   std::vector<std::unordered_map<int, Value>> at_;
   std::vector<std::vector<Attrs>> attrs_;
   std::vector<std::vector<std::int32_t>> anchors_;
+  bool counts_differ_ = false;  // numbers of elements on all replicas are anchors
   std::vector<Number> all_;
   std::unordered_map<std::string, int> sources_;
   std::unordered_multimap<std::uint64_t, Known> nodes_;

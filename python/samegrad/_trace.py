@@ -21,6 +21,7 @@ from samegrad._values import (
     TracedPerReplica,
     TracedValue,
     check_parts,
+    per_replica,
 )
 
 OPTIONS = _core.PlanOptions()
@@ -207,6 +208,7 @@ def _joined_leaf(traces: list[_Trace], leaves: list[Any]) -> Any:
     for leaf in tensors:
         if isinstance(leaf, TracedValue):
             leaf.share = all(getattr(other, "share", False) for other in leaves)
+            leaf.own_sizes = True
     if tensors:
         return tensors[0]
     if all(leaf is leaves[0] or _equal(leaf, leaves[0]) for leaf in leaves):
@@ -244,6 +246,8 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
     parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
     if isinstance(leaf, TracedLocalResults):
         return tuple(parts)
+    if leaf.own_sizes and len({tuple(part._shape) for part in parts}) > 1:
+        return per_replica(parts)
     total = None if leaf.total_at is None else outputs[leaf.total_at]
     return PerReplica(tuple(parts), leaf.share, total)
 
