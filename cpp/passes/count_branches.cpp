@@ -118,16 +118,8 @@ class Branch {
     }
     Builder b(*graph);
     graph->outputs = fill(b, arguments);
-    adopt(outer, *graph);
+    adopt_symbols(outer, *graph);
     return graph;
-  }
-
-  // Sizes that a body made, and counts that it is bound to, are known outside.
-  static void adopt(Graph& outer, const Graph& body) {
-    for (std::size_t s = 0; s < body.symbols.size(); ++s) {
-      if (s == outer.symbols.size()) outer.symbols.push_back(body.symbols[s]);
-      if (body.symbols[s].fixed) outer.symbols[s].fixed = true;
-    }
   }
 
   Values compute(Builder& to, std::size_t g, const Values& operands) {
@@ -259,6 +251,13 @@ ValueType type_of_choice(const ValueNumbers& numbers, const std::vector<std::str
 void add_count_branch(const CountBranches& branches, const std::vector<Choice*>& choices,
                       Builder& to, const std::function<Value(int)>& given) {
   Branch(branches, choices).add_to(to, given);
+}
+
+void adopt_symbols(Graph& outer, const Graph& body) {
+  for (std::size_t s = 0; s < body.symbols.size(); ++s) {
+    if (s == outer.symbols.size()) outer.symbols.push_back(body.symbols[s]);
+    if (body.symbols[s].fixed) outer.symbols[s].fixed = true;
+  }
 }
 
 Values append_node(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,

@@ -42,6 +42,9 @@ struct CountBranches {
 void add_count_branch(const CountBranches& branches, const std::vector<Choice*>& choices,
                       Builder& to, const std::function<Value(int)>& given);
 
+// Sizes that a body made, and counts that it is bound to, are known outside.
+void adopt_symbols(Graph& outer, const Graph& body);
+
 // Appends a node of one of the graphs, with its line.
 Values append_node(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,
                    const Values& inputs);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "ir/placement.h"
 #include "passes/count_branches.h"
 
 namespace samegrad {
@@ -28,7 +29,8 @@ std::string name_of(const CountTrace& trace) {
   const auto r = std::size_t(replicas[0]);
   std::vector<std::int64_t> counts;
   for (const Symbol& symbol : trace.graph.symbols) {
-    const bool tells = symbol.kind == Symbol::Kind::kInput && !symbol.traced_counts.empty();
+    const bool given = symbol.kind == Symbol::Kind::kInput && symbol.traced_total >= 0;
+    const bool tells = given && !symbol.traced_counts.empty();
     if (tells) counts.push_back(symbol.traced_on(r));
   }
   return text(replicas.size() == 1 ? "replica " : "replicas ",
@@ -43,7 +45,9 @@ std::string name_of(const Graph& graph, const Node& node) {
 
 class Join {
  public:
-  explicit Join(const std::vector<CountTrace>& traces) : traces_(traces) {
+  // `outer`: of bodies, what is known around them.
+  Join(const std::vector<CountTrace>& traces, const Symbols* outer)
+      : traces_(traces), outer_(outer) {
     for (const CountTrace& trace : traces_) {
       who_.push_back(name_of(trace));
       if (line_.empty()) line_ = trace.split_at;
@@ -117,7 +121,8 @@ class Join {
 
   // Draws are told apart by number and seed; attributes of others are compared with the operands.
   static bool agree(const Node& a, const Node& b) {
-    if (a.op != b.op || a.inputs.size() != b.inputs.size()) return false;
+    if (a.op != b.op) return false;
+    if (a.inputs.size() != b.inputs.size() && !a.op->has(kControl)) return false;
     if (!a.op->has(kRandomOp)) return true;
     return a.attrs.integer("ordinal") == b.attrs.integer("ordinal") &&
            a.attrs.integer("seed") == b.attrs.integer("seed") &&
@@ -170,8 +175,9 @@ class Join {
     joined_.replicas = first.replicas;
     joined_.arguments = first.arguments;
     joined_.variables = first.variables;
+    if (outer_) joined_.symbols.assign(outer_->begin(), outer_->end());
     for (const Symbol& symbol : first.symbols) {
-      if (symbol.kind != Symbol::Kind::kInput) break;
+      if (outer_ || symbol.kind != Symbol::Kind::kInput) break;
       joined_.symbols.push_back(symbol);
     }
   }
@@ -219,7 +225,7 @@ class Join {
 
   void find_choices() {
     for (int place = 0; place < anchors(); ++place) {
-      for (std::size_t k = 0; k < anchor(0, place).inputs.size(); ++k) {
+      for (std::size_t k = 0; k < own_operands(anchor(0, place)); ++k) {
         (void)choice_of(operand(place, k));
       }
     }
@@ -231,12 +237,12 @@ class Join {
     }
     for (std::size_t i = 0; i < graph(0).outputs.size(); ++i) (void)choice_of(output(i));
     for (std::size_t w = 0; w < graph(0).writes.size(); ++w)
-      check_written(w, choice_of(written(w)));
+      check_written(w, choice_of(written(w)) != nullptr);
   }
 
-  void check_written(std::size_t w, const Choice* choice) const {
+  void check_written(std::size_t w, bool differs) const {
     const VariableSlot& slot = joined_.variables[std::size_t(graph(0).writes[w].variable)];
-    if (!choice || slot.components > 1) return;
+    if (!differs || slot.components > 1) return;
     fail(ErrorKind::kRuntime, slot.name,
          "is one variable for all replicas, but what is assigned to it differs with the number of "
          "examples, by which Python took another way (",
@@ -300,34 +306,120 @@ class Join {
     return choice ? choice->value : given(numbers[0]);
   }
 
+  // Of a branch or loop, without those that its bodies read from outside.
+  static std::size_t own_operands(const Node& node) {
+    if (!node.op->has(kControl)) return node.inputs.size();
+    const AttrValue* variables = node.attrs.find("variables");
+    return variables ? std::size_t(std::get<std::int64_t>(*variables)) : 1;
+  }
+
   void emit_anchor(int place) {
     const Node& node = anchor(0, place);
-    const Attrs& attrs = numbers_->attrs(0, numbers_->anchors(0)[std::size_t(place)]);
-    check_attrs(place, attrs);
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    for (std::size_t k = 0; k < own_operands(node); ++k) {
       const Choice* choice = choice_of(operand(place, k));
-      if (choice && node.op->has(kControl)) fail_inside(node);
       if (choice && choice->value == kNoValue) emit_choices(place);
     }
     Values inputs;
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    for (std::size_t k = 0; k < own_operands(node); ++k) {
       inputs.push_back(value_of(operand(place, k)));
     }
     Values made;
-    if (node.op->has(kGlobalFact) && joined_.type(inputs[0]).shape.symbolic()) {
-      made = node.op->decompose({builder_, attrs, inputs, {}, {}});
+    if (node.op->has(kControl)) {
+      made = emit_control(place, std::move(inputs));
     } else {
-      made = append_node(builder_, graph(0), node, attrs, inputs);
+      const Attrs& attrs = attrs_of(0, place);
+      check_attrs(place, attrs);
+      const bool own = node.op->has(kGlobalFact) && joined_.type(inputs[0]).shape.symbolic();
+      made = own ? node.op->decompose({builder_, attrs, inputs, {}, {}})
+                 : append_node(builder_, graph(0), node, attrs, inputs);
     }
     check_results(place, made);
     keep(node, made);
   }
 
+  const Attrs& attrs_of(std::size_t g, int place) const {
+    return numbers_->attrs(g, numbers_->anchors(g)[std::size_t(place)]);
+  }
+
+  // ---- branches and loops with collectives or effects: their bodies are joined in turn ----
+
+  Values emit_control(int place, Values inputs) {
+    const Node& node = anchor(0, place);
+    const bool loop = node.attrs.find("condition") != nullptr;
+    if (!loop && !node.attrs.find("true_branch")) fail_inside(node);
+    const std::size_t own = loop ? inputs.size() : 0;  // arguments that are no captures
+    const std::vector<int> captured = captures_of(place);
+    for (int number : captured) inputs.push_back(given(number));
+    std::vector<Placement> placements;
+    for (std::size_t i = loop ? 0 : 1; i < inputs.size(); ++i) {
+      placements.push_back(joined_.placement(inputs[i]));
+    }
+    Attrs attrs = attrs_of(0, place);
+    for (bool again = true; again;) {
+      again = false;
+      for (const auto& [name, value] : attrs_of(0, place).items()) {
+        if (!std::get_if<std::shared_ptr<const Graph>>(&value)) continue;
+        Graph body = join_bodies(place, name, own, captured, placements);
+        adopt_symbols(joined_, body);
+        // What starts equal on all replicas may differ after a round.
+        for (std::size_t i = 0; name == "body" && i < own; ++i) {
+          const Placement after = joined(placements[i], body.placement(body.outputs[i]));
+          again = again || after != placements[i];
+          placements[i] = after;
+        }
+        attrs.set(name, std::make_shared<const Graph>(std::move(body)));
+      }
+    }
+    const Graph* condition = loop ? &attrs.graph("condition") : nullptr;
+    attrs.set("varying",
+              loop ? condition->varying(condition->outputs[0]) : joined_.varying(inputs[0]));
+    return append_node(builder_, graph(0), node, attrs, inputs);
+  }
+
+  // The numbers of what the bodies of any trace read from outside.
+  std::vector<int> captures_of(int place) const {
+    std::vector<int> captured;
+    for (std::size_t g = 0; g < traces_.size(); ++g) {
+      const Node& node = anchor(g, place);
+      if (own_operands(node) != own_operands(anchor(0, place))) fail_inside(node);
+      for (std::size_t k = own_operands(node); k < node.inputs.size(); ++k) {
+        const int number = numbers_->of(g, node.inputs[k]);
+        if (!numbers_->common(number) && !numbers_->is_constant(number)) fail_inside(node);
+        if (std::ranges::find(captured, number) == captured.end()) captured.push_back(number);
+      }
+    }
+    return captured;
+  }
+
+  Graph join_bodies(int place, const std::string& name, std::size_t own,
+                    const std::vector<int>& captured,
+                    const std::vector<Placement>& placements) const {
+    std::vector<CountTrace> bodies;
+    for (std::size_t g = 0; g < traces_.size(); ++g) {
+      const Node& node = anchor(g, place);
+      Graph body = attrs_of(g, place).graph(name);
+      body.replicas = joined_.replicas;
+      body.symbols.replicas = graph(g).symbols.replicas;
+      body.arguments.clear();
+      for (Placement placement : placements) body.arguments.push_back({placement});
+      const std::size_t first = own_operands(node) - own;
+      for (ValueInfo& info : body.values) {
+        if (info.source != Source::kArgument) continue;
+        if (std::size_t(info.index) >= own) {
+          const int number = numbers_->of(g, node.inputs[first + std::size_t(info.index)]);
+          const auto at = std::ranges::find(captured, number) - captured.begin();
+          info.index = std::int32_t(own) + std::int32_t(at);
+        }
+        info.placement = placements[std::size_t(info.index)];
+      }
+      bodies.push_back({std::move(body), line_});
+    }
+    return Join(bodies, &joined_.symbols).run();
+  }
+
   void check_attrs(int place, const Attrs& attrs) const {
     for (std::size_t g = 1; g < traces_.size(); ++g) {
-      const Attrs& other = numbers_->attrs(g, numbers_->anchors(g)[std::size_t(place)]);
-      if (same_attrs(attrs, other)) continue;
-      if (anchor(0, place).op->has(kControl)) fail_inside(anchor(0, place));
+      if (same_attrs(attrs, attrs_of(g, place))) continue;
       fail_other("collective or effect", g, name_of(graph(0), anchor(0, place)),
                  text("another ", name_of(graph(g), anchor(g, place))));
     }
@@ -336,7 +428,7 @@ class Join {
   [[noreturn]] void fail_inside(const Node& node) const {
     fail(ErrorKind::kNotImplemented, "Strategy.run", name_of(graph(0), node),
          " is a branch or loop of the step with collectives or effects, and Python took another "
-         "way in it, or before it, by the number of examples (",
+         "way before it by the number of examples (",
          line_, "): got ", who_[0], " and ", who_[1],
          "; let Python run it (range instead of samegrad.range), compute with samegrad.shape(x)[0] "
          "as a tensor, or give all replicas equally many examples (padding, drop_remainder=True).");
@@ -362,10 +454,12 @@ class Join {
     }
     for (std::size_t w = 0; w < graph(0).writes.size(); ++w) {
       joined_.writes.push_back({graph(0).writes[w].variable, value_of(written(w))});
+      check_written(w, joined_.varying(joined_.writes.back().value));
     }
   }
 
   const std::vector<CountTrace>& traces_;
+  const Symbols* outer_;
   std::vector<std::string> who_;
   std::string line_;
   Graph joined_;
@@ -380,7 +474,7 @@ class Join {
 }  // namespace
 
 Graph join_counts(const std::vector<CountTrace>& traces) {
-  return Join(traces).run();
+  return Join(traces, nullptr).run();
 }
 
 }  // namespace samegrad

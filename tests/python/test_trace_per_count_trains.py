@@ -225,3 +225,90 @@ def test_layers_train_on_unequal_shares() -> None:
     for shares in ((5, 4), (6, 0, 3)):
         for got, want in zip(train(split(shares)), one, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-5)
+
+
+@of_shares
+def test_loops_and_branches_of_the_step_around_run(shares: tuple[int, ...]) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=len(shares))
+    with strategy.scope():
+        w = tf.Variable(W)
+        optimizer = tf.keras.optimizers.SGD(0.1, momentum=0.9)
+    total = sum(shares)
+
+    def step(v: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = loss_of(v, w, total)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return loss
+
+    @tf.function
+    def steps(v: Any, count: Any) -> Any:
+        losses = 0.0
+        for i in tf.range(count):
+            if i % 2 == 0:
+                losses += strategy.reduce("SUM", strategy.run(step, (v,)), axis=None)
+            else:
+                losses += 2.0 * strategy.reduce("SUM", strategy.run(step, (v,)), axis=None)
+        return losses
+
+    expected, velocity, losses = W.astype(np.float64), np.zeros_like(W, np.float64), 0.0
+    whole = np.concatenate(split(shares)).astype(np.float64)
+    got = steps(distributed(strategy, split(shares)), tf.constant(5))
+    for i in range(5):
+        z = whole @ expected
+        losses += (1 + i % 2) * (np.tanh(z) * z).sum() / total
+        velocity = 0.9 * velocity - 0.1 * reference_gradient(whole, expected, total)
+        expected = expected + velocity
+    np.testing.assert_allclose(float(got), losses, rtol=1e-5)
+    np.testing.assert_allclose(w.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_variable_of_all_is_not_assigned_in_a_loop_what_each_replica_counts() -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with strategy.scope():
+        count = tf.Variable(0.0)
+
+    @tf.function
+    def steps(v: Any) -> Any:
+        for _ in tf.range(2):
+            strategy.run(count_all, (v,))
+        return 0
+
+    def count_all(v: Any) -> None:
+        count.assign_add(tf.distribute.get_replica_context().all_reduce("sum", float(len(v))))
+
+    steps(distributed(strategy, split((4, 3))))
+    assert float(count.numpy()) == 14
+
+    def count_own(v: Any) -> None:
+        tf.distribute.get_replica_context().all_reduce("sum", float(len(v)))
+        count.assign_add(float(len(v)))
+
+    @tf.function
+    def wrong(v: Any) -> Any:
+        for _ in tf.range(2):
+            strategy.run(count_own, (v,))
+        return 0
+
+    with pytest.raises(RuntimeError, match="is one variable for all replicas"):
+        wrong(distributed(strategy, split((4, 3))))
+
+
+def test_a_loop_with_collectives_that_reads_what_differs_is_an_error() -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+
+    def step(v: Any) -> Any:
+        context = tf.distribute.get_replica_context()
+        mine = weighted_sum(v)
+        total = tf.constant(0.0)
+        for _ in tf.range(3):
+            total = total + context.all_reduce("sum", mine)
+        return total
+
+    run = tf.function(lambda v: strategy.run(step, (v,)))
+    with pytest.raises(NotImplementedError, match=r"while_loop .*took another way before it"):
+        run(distributed(strategy, split((4, 3))))
+
+
+def weighted_sum(v: Any) -> Any:
+    return sum(tf.reduce_sum(v[i]) * (i + 1.0) for i in range(len(v)))

@@ -183,6 +183,9 @@ class Strategy(abc.ABC):
         return map_structure(lambda v: self._reduce_one(op, v, axis), value)
 
     def _reduce_one(self, op: str, value: Any, axis: Any) -> Tensor:
+        if isinstance(value, int | float) and _core.tracing() and _core.current_trace().members:
+            # Replicas without examples may have a number where others have a tensor.
+            value = TracedPerReplica(convert_to_tensor(value))
         parts = isinstance(value, PerReplica | TracedPerReplica)
         if not parts and self.num_replicas_in_sync > 1 and axis is None:
             if op == "mean":
