@@ -30,7 +30,7 @@ class Branch {
   void add_to(Builder& to, const std::function<Value(int)>& given) {
     Values operands;
     for (int number : captured_) operands.push_back(given(number));
-    const Values made = choose(to, 0, operands);
+    const Values made = choose(to, 0, numbers_.graphs(), operands);
     for (std::size_t i = 0; i < choices_.size(); ++i) choices_[i]->value = made[i];
   }
 
@@ -43,7 +43,7 @@ class Branch {
     Values open;
     const auto need = [&](int number) {
       const Value value = numbers_.at(g, number);
-      if (numbers_.is_constant(number)) return;
+      if (is_inside(number)) return;
       if (numbers_.common(number) && !is_history(number)) {
         if (std::ranges::find(captured_, number) == captured_.end()) captured_.push_back(number);
       } else if (!seen[std::size_t(value)]) {
@@ -58,6 +58,13 @@ class Branch {
       needed_[g][index] = true;
       for (Value input : graph.nodes[index].inputs) need(numbers_.of(g, input));
     }
+  }
+
+  // Constants that branches have of their own. Numbers of the whole program stay outside: programs
+  // that differ in them alone share what is compiled.
+  bool is_inside(int number) const {
+    const bool shared = numbers_.common(number) && numbers_.type(number).shape.rank() == 0;
+    return numbers_.is_constant(number) && !shared;
   }
 
   // What a loop keeps of its rounds stays in the graph of the loop.
@@ -77,16 +84,23 @@ class Branch {
     return history;
   }
 
-  // The results for the traces from the first on.
-  Values choose(Builder& to, std::size_t first, const Values& operands) {
-    if (first + 1 == numbers_.graphs()) return compute(to, first, operands);
-    const auto yes = body(to.graph(), first, operands, [&](Builder& b, const Values& arguments) {
-      return compute(b, first, arguments);
-    });
-    const auto no = body(to.graph(), first + 1, operands, [&](Builder& b, const Values& arguments) {
-      return choose(b, first + 1, arguments);
-    });
-    const std::vector<int>& replicas = numbers_.graph(first).symbols.replicas;
+  std::vector<int> replicas_of(std::size_t first, std::size_t last) const {
+    std::vector<int> replicas;
+    for (std::size_t g = first; g < last; ++g) {
+      const std::vector<int>& own = numbers_.graph(g).symbols.replicas;
+      replicas.insert(replicas.end(), own.begin(), own.end());
+    }
+    std::ranges::sort(replicas);
+    return replicas;
+  }
+
+  // The results for the traces [first, last), halved until one is left.
+  Values choose(Builder& to, std::size_t first, std::size_t last, const Values& operands) {
+    if (first + 1 == last) return compute(to, first, operands);
+    const std::size_t middle = (first + last) / 2;
+    const auto yes = body(to.graph(), first, middle, operands);
+    const auto no = body(to.graph(), middle, last, operands);
+    const std::vector<int> replicas = replicas_of(first, middle);
     const Value ours =
         to("trace_of_count", {},
            {{"replicas", std::vector<std::int64_t>(replicas.begin(), replicas.end())}});
@@ -100,24 +114,18 @@ class Branch {
     return results;
   }
 
-  template <class Fill>
-  std::shared_ptr<const Graph> body(Graph& outer, std::size_t first, const Values& operands,
-                                    Fill fill) {
+  std::shared_ptr<const Graph> body(Graph& outer, std::size_t first, std::size_t last,
+                                    const Values& operands) {
     auto graph = std::make_shared<Graph>();
     graph->replicas = outer.replicas;
     graph->symbols.assign(outer.symbols.begin(), outer.symbols.end());
-    const bool rest = first > 0 && first + 1 < numbers_.graphs();
-    for (std::size_t g = first; g < (rest ? numbers_.graphs() : first + 1); ++g) {
-      const std::vector<int>& own = numbers_.graph(g).symbols.replicas;
-      graph->symbols.replicas.insert(graph->symbols.replicas.end(), own.begin(), own.end());
-    }
-    std::ranges::sort(graph->symbols.replicas);
+    graph->symbols.replicas = replicas_of(first, last);
     Values arguments;
     for (Value operand : operands) {
       arguments.push_back(graph->add_argument(outer.type(operand), outer.placement(operand)));
     }
     Builder b(*graph);
-    graph->outputs = fill(b, arguments);
+    graph->outputs = choose(b, first, last, arguments);
     adopt_symbols(outer, *graph);
     return graph;
   }

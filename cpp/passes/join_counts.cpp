@@ -58,10 +58,7 @@ class Join {
     begin();
     ValueNumbers numbers(graphs(), joined_.symbols);
     numbers_ = &numbers;
-    check_order("collective or effect",
-                [&](std::size_t g, const Node& node) { return numbers.is_anchor(g, node); });
-    check_order("random operation",
-                [](std::size_t, const Node& node) { return node.op->has(kRandomOp); });
+    check_order();
     CountBranches branches{numbers, line_, rows_of_draws()};
     branches_ = &branches;
     for (std::size_t v = 0; v < graph(0).values.size(); ++v) {  // those that nobody reads, too
@@ -95,26 +92,46 @@ class Join {
          line_, "): got ", first, " on ", who_[0], " and ", other, " on ", who_[g], kRemedy);
   }
 
-  template <class Is>
-  void check_order(const char* what, Is is) const {
-    const auto of = [&](std::size_t g) {
-      std::vector<const Node*> nodes;
-      for (const Node& node : graph(g).nodes) {
-        if (is(g, node)) nodes.push_back(&node);
+  struct Place {
+    const Graph* graph;
+    const Node* node;
+  };
+  using Places = std::vector<Place>;
+
+  void check_order() const {
+    std::vector<Places> anchors, draws;
+    for (std::size_t g = 0; g < traces_.size(); ++g) {
+      anchors.emplace_back();
+      for (std::int32_t n : numbers_->anchors(g)) {
+        anchors[g].push_back({&graph(g), &graph(g).nodes[std::size_t(n)]});
       }
-      return nodes;
-    };
-    const std::vector<const Node*> first = of(0);
-    for (std::size_t g = 1; g < traces_.size(); ++g) {
-      const std::vector<const Node*> other = of(g);
-      for (std::size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
-        const Node* a = i < first.size() ? first[i] : nullptr;
-        const Node* b = i < other.size() ? other[i] : nullptr;
-        if (a && b && agree(*a, *b)) continue;
-        const auto name = [&](std::size_t of_graph, const Node* node) {
-          return node ? name_of(graph(of_graph), *node) : text("no further one after ", i);
+      add_draws(graph(g), draws.emplace_back());
+    }
+    check_same("collective or effect", anchors);
+    check_same("random operation", draws);
+  }
+
+  // In bodies, too.
+  static void add_draws(const Graph& graph, Places& draws) {
+    for (const Node& node : graph.nodes) {
+      if (node.op->has(kRandomOp)) draws.push_back({&graph, &node});
+      for (const auto& [name, value] : node.attrs.items()) {
+        const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+        if (body) add_draws(**body, draws);
+      }
+    }
+  }
+
+  void check_same(const char* what, const std::vector<Places>& all) const {
+    for (std::size_t g = 1; g < all.size(); ++g) {
+      for (std::size_t i = 0; i < std::max(all[0].size(), all[g].size()); ++i) {
+        const bool both = i < all[0].size() && i < all[g].size();
+        if (both && agree(*all[0][i].node, *all[g][i].node)) continue;
+        const auto name = [&](const Places& of) {
+          return i < of.size() ? name_of(*of[i].graph, *of[i].node)
+                               : text("no further one after ", i);
         };
-        fail_other(what, g, name(0, a), name(g, b));
+        fail_other(what, g, name(all[0]), name(all[g]));
       }
     }
   }
@@ -154,7 +171,9 @@ class Join {
     std::vector<std::map<std::int32_t, std::int64_t>> rows(traces_.size());
     std::vector<std::vector<std::int32_t>> draws;
     for (std::size_t g = 0; g < traces_.size(); ++g) draws.push_back(draws_of(g));
-    for (std::size_t i = 0; i < draws[0].size(); ++i) {
+    const auto fewer = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+    const std::size_t count = std::ranges::min_element(draws, fewer)->size();
+    for (std::size_t i = 0; i < count; ++i) {
       std::vector<Size> sizes;
       bool own = false;  // rather than one draw for all replicas
       for (std::size_t g = 0; g < traces_.size(); ++g) {
