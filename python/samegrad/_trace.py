@@ -247,7 +247,8 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
     if isinstance(leaf, TracedLocalResults):
         return tuple(parts)
     if leaf.own_sizes and len({tuple(part._shape) for part in parts}) > 1:
-        return per_replica(parts)
+        # A tape outside knows the parts as they are.
+        return PerReplica(parts) if parts[0]._recorded else per_replica(parts)
     total = None if leaf.total_at is None else outputs[leaf.total_at]
     return PerReplica(tuple(parts), leaf.share, total)
 

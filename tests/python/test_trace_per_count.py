@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad._trace import TracedProgram
 
 SHARES = [(4, 3), (2, 1, 1), (1, 0), (0, 2), (3, 0), (5, 5, 3), (1, 9, 4, 4)]
 RNG = np.random.default_rng(11)
@@ -354,3 +355,32 @@ def test_explain_names_the_line_that_asked_for_a_number() -> None:
     assert "trace_of_count (test_trace_per_count.py:" in text
     assert "cond" in text
     assert "trace_of_count" not in strategy.explain(step, (distributed(strategy, split((3, 3))),))
+
+
+def test_a_tape_outside_a_run_on_several_replicas_says_so() -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    values = distributed(strategy, split((4, 3)))
+    w = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        rows = strategy.run(lambda v: tf.stack([v[i] * w for i in range(len(v))]), (values,))
+        loss = tf.reduce_sum(rows.values[0])
+    with pytest.raises(NotImplementedError, match="the tape is outside of it"):
+        tape.gradient(loss, w)
+
+
+def test_runs_of_equal_numbers_share_what_is_compiled() -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+
+    def program(shares: tuple[int, ...], factor: float) -> Any:
+        values = distributed(strategy, split(shares))
+        step = lambda v: weighted(v) * factor  # noqa: E731
+        return TracedProgram(
+            lambda v: strategy._run_in_trace(step, (v,), {}), (values,), {}, 2, numbers_change=True
+        )
+
+    programs = [
+        program(*given)._step.compiled
+        for given in (((4, 3), 2.5), ((4, 3), 3.5), ((3, 2), 2.5), ((4, 3), 4.5), ((3, 4), 2.5))
+    ]
+    assert programs[1] == programs[3]  # other numbers of Python's are arguments
+    assert len({*programs[1:3], programs[4]}) == 3
