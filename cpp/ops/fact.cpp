@@ -149,7 +149,11 @@ OpDef trace_row() {
   op.name = "trace_of_count";
   op.doc = "Whether this replica is one of those whose number of examples a trace was made for.";
   op.min_arity = op.max_arity = 0;
-  op.attrs = {{"replicas", AttrKind::kIntegers, "Those that it was made for."}};
+  op.attrs = {{"replicas", AttrKind::kIntegers, "Those that it was made for."},
+              {"names",
+               AttrKind::kString,
+               "What differs, for people.",
+               {std::string("the number of examples")}}};
   op.traits = kReplicaFact | kNoGradient | kBackward;
   op.infer = [](const InferArgs&) -> Inferred {
     return {{{DType::kBool, {}, {}}}, Locality::kWhole};
