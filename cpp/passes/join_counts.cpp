@@ -88,7 +88,7 @@ class Join {
   [[noreturn]] void fail_other(const char* what, std::size_t g, const std::string& first,
                                const std::string& other) const {
     fail(ErrorKind::kRuntime, "Strategy.run", "replicas with different numbers of examples must ",
-         "run the same ", what, "s in the same order, and Python took another way by the number (",
+         "run the same ", what, " in the same order, and Python took another way by the number (",
          line_, "): got ", first, " on ", who_[0], " and ", other, " on ", who_[g], kRemedy);
   }
 
@@ -107,8 +107,8 @@ class Join {
       }
       add_draws(graph(g), draws.emplace_back());
     }
-    check_same("collective or effect", anchors);
-    check_same("random operation", draws);
+    check_same("collectives and effects", anchors);
+    check_same("random operations", draws);
   }
 
   // In bodies, too.
@@ -138,8 +138,7 @@ class Join {
 
   // Draws are told apart by number and seed; attributes of others are compared with the operands.
   static bool agree(const Node& a, const Node& b) {
-    if (a.op != b.op) return false;
-    if (a.inputs.size() != b.inputs.size() && !a.op->has(kControl)) return false;
+    if (a.op != b.op || own_operands(a) != own_operands(b)) return false;
     if (!a.op->has(kRandomOp)) return true;
     return a.attrs.integer("ordinal") == b.attrs.integer("ordinal") &&
            a.attrs.integer("seed") == b.attrs.integer("seed") &&
@@ -400,7 +399,6 @@ class Join {
     std::vector<int> captured;
     for (std::size_t g = 0; g < traces_.size(); ++g) {
       const Node& node = anchor(g, place);
-      if (own_operands(node) != own_operands(anchor(0, place))) fail_inside(node);
       for (std::size_t k = own_operands(node); k < node.inputs.size(); ++k) {
         const int number = numbers_->of(g, node.inputs[k]);
         if (!numbers_->common(number) && !numbers_->is_constant(number)) fail_inside(node);
@@ -439,7 +437,7 @@ class Join {
   void check_attrs(int place, const Attrs& attrs) const {
     for (std::size_t g = 1; g < traces_.size(); ++g) {
       if (same_attrs(attrs, attrs_of(g, place))) continue;
-      fail_other("collective or effect", g, name_of(graph(0), anchor(0, place)),
+      fail_other("collectives and effects", g, name_of(graph(0), anchor(0, place)),
                  text("another ", name_of(graph(g), anchor(g, place))));
     }
   }
