@@ -25,13 +25,20 @@ py::object example_axis(const Tensor& tensor) {
 }
 
 // The symbols of what is being traced.
-std::vector<Symbol>& symbols() {
+Symbols& symbols() {
   const std::shared_ptr<Trace> trace = current_trace();
   if (!trace) {
     fail(ErrorKind::kRuntime, "Dim",
          "this size belongs to a function that is no longer traced: return tf.shape(x) from it.");
   }
   return trace->graph().symbols;
+}
+
+// The answer to a question about counts, of which the trace may keep fewer replicas.
+template <class T>
+T answered(T answer) {
+  current_trace()->note_split();
+  return answer;
 }
 
 Size size(std::int64_t dim) {
@@ -52,19 +59,13 @@ std::int64_t size_quotient(std::int64_t a, std::int64_t b) {
 bool size_holds(const std::string& relation, std::int64_t a, std::int64_t b) {
   const Size difference = size(a) - size(b);
   const auto ask = [&](bool (*holds)(std::int64_t)) {
-    return decide(symbols(), "Dim", difference, holds);
+    return answered(decide(symbols(), difference, holds));
   };
   if (relation == "eq") return ask([](std::int64_t n) { return n == 0; });
   if (relation == "lt") return ask([](std::int64_t n) { return n < 0; });
   if (relation == "le") return ask([](std::int64_t n) { return n <= 0; });
   if (relation == "gt") return ask([](std::int64_t n) { return n > 0; });
   return ask([](std::int64_t n) { return n >= 0; });
-}
-
-std::vector<std::int64_t> size_traced(std::int64_t dim) {
-  std::vector<std::int64_t> values;
-  for (const auto& counts : traced_counts(symbols())) values.push_back(size(dim).value(counts));
-  return values;
 }
 
 // Arithmetic on sizes of a trace: numbers, and symbols as shapes hold them.
@@ -78,10 +79,8 @@ void register_sizes(py::module_& m) {
         [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) * size(b)); });
   m.def("size_floordiv", &size_quotient);
   m.def("size_holds", &size_holds, py::arg("relation"), py::arg("a"), py::arg("b"));
-  // What it is on the replicas while tracing: one number, or one per replica if counts differ.
-  m.def("size_traced", &size_traced, py::arg("dim"));
-  // The number at hand; the program is bound to it from now on.
-  m.def("size_bind", [](std::int64_t dim) { return bound_size(symbols(), "Dim", size(dim)); });
+  // The number at hand; the program is bound to it from now on, and to the replicas that have it.
+  m.def("size_bind", [](std::int64_t dim) { return answered(bound_size(symbols(), size(dim))); });
 }
 
 }  // namespace
@@ -163,9 +162,10 @@ void register_tensor(py::module_& m) {
           "_traced_examples",
           [](const Tensor& t) -> std::optional<std::pair<std::int64_t, std::int64_t>> {
             if (!t.symbolic() || !t.type.batched()) return std::nullopt;
-            const Symbol& symbol = t.trace->program().symbols[std::size_t(t.type.batch.symbol)];
-            if (symbol.traced_total < 0) return std::nullopt;
-            return std::pair(symbol.traced_count, symbol.traced_total);
+            const Symbols& symbols = t.trace->program().symbols;
+            const auto at = std::size_t(t.type.batch.symbol);
+            if (symbols[at].traced_total < 0) return std::nullopt;
+            return std::pair(traced_counts(symbols)[0][at], symbols[at].traced_total);
           })
       .def(
           "_of_counts",

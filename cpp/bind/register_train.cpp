@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -168,14 +169,47 @@ ValueUse::Kind use_of(const std::string& name) {
   return ValueUse::Kind::kMean;
 }
 
+// Ends traces of one function with their results: the program, and the arrays that it found
+// outside. Several are those for replicas with different counts of examples.
+py::tuple compile_traces(const std::vector<std::shared_ptr<Trace>>& traces,
+                         const std::vector<std::vector<Tensor>>& outputs,
+                         const PlanOptions& options, bool numbers_change) {
+  std::vector<Program> programs;
+  std::vector<std::string> split_at;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    Values values;
+    for (const Tensor& output : outputs.at(i)) values.push_back(traces[i]->lift(output));
+    programs.push_back(traces[i]->finish(std::move(values)));
+    split_at.push_back(traces[i]->split_at());
+  }
+  Program program =
+      programs.size() == 1 ? std::move(programs[0]) : join_programs(std::move(programs), split_at);
+  py::list constants;
+  for (const Array& array : program.graph.constants) constants.append(make_tensor(array));
+  const Sharing sharing = numbers_change ? Sharing::kNumbers : Sharing::kEqual;
+  auto step = std::make_shared<Step>(std::move(program), options, sharing);
+  return py::make_tuple(std::move(step), constants);
+}
+
 void register_trace(py::module_& m) {
   py::class_<Trace, std::shared_ptr<Trace>>(m, "Trace")
-      .def(py::init([](int replicas) {
+      .def(py::init([](int replicas, std::vector<int> members) {
              check_value(replicas >= 1, "Trace", "at least one replica is needed: got ", replicas,
                          ".");
-             return std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
+             auto trace = std::make_shared<Trace>(Trace::Mode::kGraph, replicas);
+             trace->belong_to(std::move(members));
+             return trace;
            }),
-           py::arg("replicas") = 1)
+           py::arg("replicas") = 1, py::arg("members") = std::vector<int>())
+      // Whether replicas have different numbers of examples.
+      .def_property_readonly("uneven",
+                             [](const Trace& t) {
+                               return std::ranges::any_of(t.program().symbols, [](const Symbol& s) {
+                                 return !s.traced_counts.empty();
+                               });
+                             })
+      // Whose program it is: replicas whose numbers of examples decide alike; empty: of all.
+      .def_property_readonly("members", [](const Trace& t) { return t.program().symbols.replicas; })
       .def_property("replicas", &Trace::replicas, &Trace::set_replicas)
       .def(
           "argument",
@@ -189,23 +223,9 @@ void register_trace(py::module_& m) {
           "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
           py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
-      .def("constants",
-           [](const Trace& t) {
-             py::list arrays;
-             for (const Array& array : t.program().constants) arrays.append(make_tensor(array));
-             return arrays;
-           })
-      .def("check_scaling", &check_scaling, py::arg("outputs"))
-      .def(
-          "finish",
-          [](Trace& t, const std::vector<Tensor>& outputs, const PlanOptions& options,
-             bool numbers_change) {
-            Values values;
-            for (const Tensor& output : outputs) values.push_back(t.lift(output));
-            const Sharing sharing = numbers_change ? Sharing::kNumbers : Sharing::kEqual;
-            return std::make_shared<Step>(t.finish(std::move(values)), options, sharing);
-          },
-          py::arg("outputs"), py::arg("options"), py::arg("numbers_change") = false);
+      .def("check_scaling", &check_scaling, py::arg("outputs"));
+  m.def("compile_traces", &compile_traces, py::arg("traces"), py::arg("outputs"),
+        py::arg("options"), py::arg("numbers_change") = false);
   m.def("note_use", [](const std::string& use, const Tensor& tensor) {
     if (const auto trace = current_trace()) trace->use(use_of(use), tensor);
   });

@@ -94,7 +94,7 @@ struct Graph {
   std::vector<Argument> arguments;
   std::vector<VariableSlot> variables;
   std::vector<Array> constants;
-  std::vector<Symbol> symbols;
+  Symbols symbols;
   std::vector<std::string> locations;
   std::vector<Value> outputs;
   std::vector<StateWrite> writes;
@@ -124,6 +124,7 @@ std::uint64_t hash_of(const Graph& graph);
 bool same_program(const Graph& a, const Graph& b, std::vector<std::size_t>& different);
 // The same of attributes; numbers are told apart by their bits.
 std::uint64_t hash_of(const Attrs& attrs);
+bool same_attrs(const Attrs& a, const Attrs& b);
 
 // ValueError if a value is used before it is made, or if a type, a locality or what may differ
 // between replicas is not what the op's rule says, or if an attribute is missing.

@@ -69,9 +69,8 @@ bool same_attr(const std::pair<std::string, AttrValue>& a,
 }
 
 bool same_node(const Node& a, const Node& b) {
-  const auto &x = a.attrs.items(), &y = b.attrs.items();
   return a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs &&
-         std::equal(x.begin(), x.end(), y.begin(), y.end(), same_attr);
+         same_attrs(a.attrs, b.attrs);
 }
 
 template <class T, class Same>
@@ -95,6 +94,11 @@ struct AttrHasher {
 };
 
 }  // namespace
+
+bool same_attrs(const Attrs& a, const Attrs& b) {
+  const auto &x = a.items(), &y = b.items();
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_attr);
+}
 
 std::uint64_t hash_of(const Attrs& attrs) {
   Hasher hash;

@@ -47,7 +47,7 @@ struct InferArgs {
   const OpDef& op;
   std::span<const ValueType> in;
   const Attrs& attrs;
-  std::vector<Symbol>& symbols;  // may grow (concatenation) or be fixed
+  Symbols& symbols;  // may grow (concatenation) or be fixed
 
   // For messages: the operand's shape with the counts of the trace in it.
   std::string shape_of(int operand) const;

@@ -54,7 +54,7 @@ Graph SymbolMap::body(const Graph& graph) {
     given.push_back(input ? (*this)(int(s)) : -1);
   }
   Graph mapped = graph;
-  mapped.symbols = to_;
+  mapped.symbols.assign(to_.begin(), to_.end());
   SymbolMap inside(graph.symbols, mapped.symbols);
   for (std::size_t s = 0; s < given.size(); ++s) {
     if (given[s] >= 0) inside.bind(int(s), given[s]);

@@ -69,18 +69,23 @@ bool differs_between_replicas(const std::vector<Symbol>& symbols, std::int64_t s
   return is_symbolic(size) && !joins_replicas(symbols, std::size_t(size - kSymbols));
 }
 
-std::vector<std::vector<std::int64_t>> traced_counts(const std::vector<Symbol>& symbols) {
+std::vector<std::vector<std::int64_t>> counts_of_all(const std::vector<Symbol>& symbols) {
   std::size_t replicas = 1;
   for (const Symbol& symbol : symbols) replicas = std::max(replicas, symbol.traced_counts.size());
   std::vector<std::vector<std::int64_t>> counts(replicas);
   for (std::size_t r = 0; r < replicas; ++r) {
-    for (const Symbol& symbol : symbols) {
-      counts[r].push_back(symbol.traced_counts.empty() ? symbol.traced_count
-                                                       : symbol.traced_counts[r]);
-    }
+    for (const Symbol& symbol : symbols) counts[r].push_back(symbol.traced_on(r));
     complete_counts(symbols, counts[r]);
   }
   return counts;
+}
+
+std::vector<std::vector<std::int64_t>> traced_counts(const Symbols& symbols) {
+  auto all = counts_of_all(symbols);
+  if (symbols.replicas.empty() || all.size() == 1) return all;
+  std::vector<std::vector<std::int64_t>> own;
+  for (int replica : symbols.replicas) own.push_back(std::move(all[std::size_t(replica)]));
+  return own;
 }
 
 int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol) {
@@ -88,7 +93,7 @@ int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol) {
     if (symbols[i].same_rule(symbol)) return int(i);
   }
   symbols.push_back(std::move(symbol));
-  const auto counts = traced_counts(symbols);
+  const auto counts = counts_of_all(symbols);
   Symbol& made = symbols.back();
   made.traced_count = counts[0].back();
   for (const auto& of_replica : counts) made.traced_counts.push_back(of_replica.back());
@@ -137,51 +142,72 @@ std::int64_t concrete_size(std::int64_t dim, const std::vector<std::int64_t>& co
 
 namespace {
 
-void bind_to_counts(std::vector<Symbol>& symbols, const Size& size) {
+void bind_to_counts(Symbols& symbols, const Size& size) {
   for (int symbol : size.symbols()) symbols[std::size_t(symbol)].fixed = true;
 }
 
-// The values that a size has on the replicas while tracing, one if they are equal.
-std::vector<std::int64_t> traced_values(const std::vector<Symbol>& symbols, const Size& size) {
+// The values that a size has on the replicas of the trace, one if they are equal.
+std::vector<std::int64_t> traced_values(const Symbols& symbols, const Size& size) {
   std::vector<std::int64_t> values;
   for (const auto& counts : traced_counts(symbols)) values.push_back(size.value(counts));
   return values;
 }
 
-[[noreturn]] void fail_uneven(std::string_view who, const char* what,
-                              const std::vector<std::int64_t>& values) {
-  std::string listed;
-  for (std::int64_t value : values) listed += text(listed.empty() ? "" : ", ", value);
-  fail(ErrorKind::kValue, who, what,
-       " the number of examples, which differs between the replicas: here it is ", listed,
-       "; write the size as samegrad.shape(x)[0], which each replica has of its own, or give all "
-       "replicas equally many examples (padding, drop_remainder=True).");
+// Leaves out the replicas that are not like the leader.
+void keep_alike(Symbols& symbols, const std::vector<bool>& like) {
+  if (std::ranges::find(like, false) == like.end()) return;
+  std::vector<int> kept;
+  for (std::size_t i = 0; i < like.size(); ++i) {
+    if (like[i]) kept.push_back(symbols.replicas.empty() ? int(i) : symbols.replicas[i]);
+  }
+  symbols.replicas = std::move(kept);
 }
 
 }  // namespace
 
-bool decide(std::vector<Symbol>& symbols, std::string_view who, const Size& size,
-            bool (*holds)(std::int64_t)) {
+std::size_t leader(const Symbols& symbols) {
+  const auto traced = traced_counts(symbols);
+  std::vector<std::int64_t> examples(traced.size(), 0);
+  for (std::size_t r = 0; r < traced.size(); ++r) {
+    for (std::size_t s = 0; s < symbols.size(); ++s) {
+      if (symbols[s].kind == Symbol::Kind::kInput) examples[r] += traced[r][s];
+    }
+  }
+  return std::size_t(std::ranges::max_element(examples) - examples.begin());
+}
+
+bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t)) {
   if (const auto number = size.number()) return holds(*number);
   const std::vector<std::int64_t> values = traced_values(symbols, size);
-  const auto yes = std::ranges::count_if(values, holds);
-  if (yes != 0 && yes != std::ssize(values)) {
-    fail_uneven(who, "a comparison of sizes has different answers by", values);
-  }
+  const bool answer = holds(values[leader(symbols)]);
+  std::vector<bool> like;
+  for (std::int64_t value : values) like.push_back(holds(value) == answer);
+  keep_alike(symbols, like);
   bind_to_counts(symbols, size);
-  return yes != 0;
+  return answer;
 }
 
-std::int64_t bound_size(std::vector<Symbol>& symbols, std::string_view who, const Size& size) {
+std::int64_t bound_size(Symbols& symbols, const Size& size) {
   const std::vector<std::int64_t> values = traced_values(symbols, size);
-  if (std::ranges::count(values, values[0]) != std::ssize(values)) {
-    fail_uneven(who, "one number is needed for", values);
-  }
+  const std::int64_t number = values[leader(symbols)];
+  std::vector<bool> like;
+  for (std::int64_t value : values) like.push_back(value == number);
+  keep_alike(symbols, like);
   bind_to_counts(symbols, size);
-  return values[0];
+  return number;
 }
 
-bool is_one(const std::vector<Symbol>& symbols, const ValueType& type, int axis) {
+std::optional<std::int64_t> bound_count(const Symbols& symbols, int symbol) {
+  const auto at = std::size_t(symbol);
+  if (!symbols[at].fixed) return std::nullopt;
+  const auto traced = traced_counts(symbols);
+  for (const auto& counts : traced) {
+    if (counts[at] != traced[0][at]) return std::nullopt;
+  }
+  return traced[0][at];
+}
+
+bool is_one(const Symbols& symbols, const ValueType& type, int axis) {
   const Size size = size_of(symbols, type, axis);
   if (const auto number = size.number()) return *number == 1;
   const auto made_of = size.symbols();
@@ -198,6 +224,17 @@ Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& cou
     shape[type.batch.axis] = type.batch.rows_per_example * counts[std::size_t(type.batch.symbol)];
   }
   return shape;
+}
+
+Shape shape_or_empty(const ValueType& type, const std::vector<std::int64_t>& counts) {
+  ValueType possible = type;
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    const std::int64_t dim = type.shape[axis];
+    if (is_symbolic(dim)) {
+      possible.shape[axis] = std::max<std::int64_t>(counts[std::size_t(dim - kSymbols)], 0);
+    }
+  }
+  return concrete_shape(possible, counts);
 }
 
 std::int64_t example_size(const ValueType& type) {

@@ -39,6 +39,9 @@ struct Symbol {
   std::vector<std::int64_t> traced_counts = {};       // of each replica, where they differ
   bool fixed = false;  // the program looked at the count: another count needs another trace
 
+  std::int64_t traced_on(std::size_t replica) const {
+    return traced_counts.empty() ? traced_count : traced_counts[replica];
+  }
   // Made of the same counts in the same way.
   bool same_rule(const Symbol& other) const {
     return kind == other.kind && parts == other.parts && begin == other.begin && end == other.end &&
@@ -50,6 +53,14 @@ struct Symbol {
                          traced_counts == other.traced_counts;
     return same_rule(other) && fixed == other.fixed && (counted || !fixed);
   }
+};
+
+// The symbols of a graph, and of which replicas it is the program: where replicas have different
+// counts and a trace needs one, it is that of the replicas that agree with the first.
+struct Symbols : std::vector<Symbol> {
+  using std::vector<Symbol>::vector;
+  std::vector<int> replicas = {};  // ascending; empty: all of them
+  bool operator==(const Symbols&) const = default;
 };
 
 // Counts of all symbols, for each replica, from those of the kInput ones (the others' entries are
@@ -64,7 +75,9 @@ bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol);
 bool differs_between_replicas(const std::vector<Symbol>& symbols, std::int64_t size);
 
 // The counts of all symbols while tracing, one entry, or one per replica where they differ.
-std::vector<std::vector<std::int64_t>> traced_counts(const std::vector<Symbol>& symbols);
+std::vector<std::vector<std::int64_t>> counts_of_all(const std::vector<Symbol>& symbols);
+// The same of the replicas whose program the graph is.
+std::vector<std::vector<std::int64_t>> traced_counts(const Symbols& symbols);
 // The index of a symbol that is made of others; it is added if there is none like it.
 int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol);
 
@@ -76,19 +89,25 @@ Size size_of(const std::vector<Symbol>& symbols, const ValueType& type, int axis
 std::int64_t dim_of(std::vector<Symbol>& symbols, const Size& size);
 // The value of such a size.
 std::int64_t concrete_size(std::int64_t dim, const std::vector<std::int64_t>& counts);
+// Which entry of those is the leader's: the replica with the most examples, so that its trace shows
+// what the others only lack.
+std::size_t leader(const Symbols& symbols);
 // Whether a condition holds for a size. Where that depends on the counts, those of the trace
-// decide, and the program is bound to them; ValueError if they decide differently on different
-// replicas.
-bool decide(std::vector<Symbol>& symbols, std::string_view who, const Size& size,
-            bool (*holds)(std::int64_t));
-// The size as a number, which binds the program to the counts of the trace; ValueError if it is
-// another one on other replicas.
-std::int64_t bound_size(std::vector<Symbol>& symbols, std::string_view who, const Size& size);
+// decide, and the program is bound to them; replicas on which it is otherwise than on the leader
+// are left out of it.
+bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t));
+// The size as a number, which binds the program to the counts of the trace; replicas on which it is
+// another one are left out of it.
+std::int64_t bound_size(Symbols& symbols, const Size& size);
+// The count to which the program is bound, if it is and all its replicas have it.
+std::optional<std::int64_t> bound_count(const Symbols& symbols, int symbol);
 // Whether the program is bound to counts for which the axis has one element.
-bool is_one(const std::vector<Symbol>& symbols, const ValueType& type, int axis);
+bool is_one(const Symbols& symbols, const ValueType& type, int axis);
 
 // The shape with kRows and symbols replaced for the given counts.
 Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& counts);
+// The same with 0 for what would be below: on a replica that does not come to compute the value.
+Shape shape_or_empty(const ValueType& type, const std::vector<std::int64_t>& counts);
 
 // Elements of one example (of the whole value if it has no example axis).
 std::int64_t example_size(const ValueType& type);

@@ -123,7 +123,7 @@ class Verifier {
   }
 
   const Graph& graph_;
-  std::vector<Symbol> symbols_;
+  Symbols symbols_;
   std::vector<bool> made_;
 };
 

@@ -67,10 +67,28 @@ OpDef as_rows_row() {
   return op;
 }
 
+// A copy: what replicas have alike need not lie in memory of each.
+OpDef of_trace_row() {
+  OpDef op;
+  op.name = "of_trace";
+  op.doc = "What the trace of a replica's count made, in a shape with sizes of each replica's own.";
+  op.operands = {"x"};
+  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes, equal to those of x on these replicas."}};
+  op.traits = kReplicaFact | kNoGradient | kBackward;
+  op.infer = [](const InferArgs& args) -> Inferred {
+    ValueType type{args.in[0].dtype, {}, {}};
+    for (std::int64_t size : args.attrs.integers("shape")) type.shape.push_back(size);
+    return {{type}, Locality::kWhole};
+  };
+  op.kernel = copy_bytes;
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"shape", std::vector<std::int64_t>{2, 3}}}}};
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpDef> alias_ops() {
-  return {identity_row(), stop_gradient_row(), as_examples_row(), as_rows_row()};
+  return {identity_row(), stop_gradient_row(), as_examples_row(), as_rows_row(), of_trace_row()};
 }
 
 }  // namespace samegrad

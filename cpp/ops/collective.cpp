@@ -65,7 +65,7 @@ Inferred all_gather_rule(const InferArgs& args) {
   Symbol all;
   all.kind = Symbol::Kind::kGlobal;
   all.parts = {y.batched() ? y.batch.symbol : int(y.shape[axis] - kSymbols)};
-  const auto traced = traced_counts(args.symbols);
+  const auto traced = counts_of_all(args.symbols);
   for (const auto& counts : traced) all.traced_count += counts[std::size_t(all.parts[0])];
   if (traced.size() == 1) all.traced_count *= replicas;
   const int made = derived_symbol(args.symbols, all);

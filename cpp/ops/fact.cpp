@@ -1,4 +1,7 @@
 // Facts of the running step: how many elements, which replica, which step.
+#include <algorithm>
+
+#include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/reduce_kernel.h"
 #include "ops/rules.h"
@@ -62,6 +65,11 @@ void global_size_kernel(const KernelArgs& args) {
   }
 }
 
+// Where sizes are each replica's own.
+Values add_up_sizes(const VjpArgs& args) {
+  return {call("all_reduce", call("size_of", Expr(args.b, args.in[0]), args.attrs)).value()};
+}
+
 OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel) {
   OpDef op;
   op.name = name;
@@ -101,6 +109,14 @@ OpDef symbol_row() {
   return op;
 }
 
+OpDef global_size_row() {
+  OpDef op =
+      size_row("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
+               kGlobalFact, global_size_kernel);
+  op.decompose = add_up_sizes;
+  return op;
+}
+
 Inferred dimensions_rule(const InferArgs& args) {
   return {{{DType::kInt32, {args.in[0].shape.rank()}, {}}}, Locality::kWhole};
 }
@@ -127,6 +143,30 @@ OpDef dimensions_row() {
   return op;
 }
 
+// Which of the replicas a trace was made for: see passes/join_counts.h.
+OpDef trace_row() {
+  OpDef op;
+  op.name = "trace_of_count";
+  op.doc = "Whether this replica is one of those whose number of examples a trace was made for.";
+  op.min_arity = op.max_arity = 0;
+  op.attrs = {{"replicas", AttrKind::kIntegers, "Those that it was made for."},
+              {"names",
+               AttrKind::kString,
+               "What differs, for people.",
+               {std::string("the number of examples")}}};
+  op.traits = kReplicaFact | kNoGradient | kBackward;
+  op.infer = [](const InferArgs&) -> Inferred {
+    return {{{DType::kBool, {}, {}}}, Locality::kWhole};
+  };
+  op.kernel = [](const KernelArgs& args) {
+    const auto& replicas = args.attrs.integers("replicas");
+    *args.out[0].as<bool>() =
+        std::find(replicas.begin(), replicas.end(), args.facts.replica) != replicas.end();
+  };
+  op.samples = {{.shapes = {}, .attrs = {{"replicas", std::vector<std::int64_t>{0}}}}};
+  return op;
+}
+
 OpDef number_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel,
                  Scaling scaling = Scaling::kNone) {
   OpDef op;
@@ -146,10 +186,10 @@ OpDef number_row(const char* name, const char* doc, std::uint32_t traits, Kernel
 std::vector<OpDef> fact_ops() {
   return {
       size_row("size_of", "Number (int64) of elements along axes on this replica.", 0, size_kernel),
-      size_row("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
-               kGlobalFact, global_size_kernel),
+      global_size_row(),
       dimensions_row(),
       symbol_row(),
+      trace_row(),
       number_row("replica_id", "Which replica this is, from 0 (int64).", kReplicaFact,
                  [](const KernelArgs& args) { store(args, args.facts.replica); }),
       number_row(

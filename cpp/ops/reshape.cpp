@@ -112,10 +112,9 @@ class ReshapeRule {
   std::optional<std::int64_t> rows_of(const Size& size, const Size& count) const {
     if (const auto quotient = size.over(count)) return quotient->number();
     const auto number = size.number();
-    const Symbol& symbol = args_.symbols[std::size_t(x_.batch.symbol)];
-    if (!number || !symbol.fixed || symbol.traced_count == 0) return std::nullopt;
-    if (*number % symbol.traced_count != 0) return std::nullopt;
-    return *number / symbol.traced_count;
+    const auto traced = bound_count(args_.symbols, x_.batch.symbol);
+    if (!number || !traced || *traced == 0 || *number % *traced != 0) return std::nullopt;
+    return *number / *traced;
   }
 
   // Whether so many rows, with the axes after them, are one example.

@@ -213,7 +213,7 @@ Size size_along(const InferArgs& args, const ValueType& type, int axis) {
 }
 
 bool same_size(const InferArgs& args, const Size& a, const Size& b) {
-  return decide(args.symbols, args.op.name, a - b, [](std::int64_t n) { return n == 0; });
+  return decide(args.symbols, a - b, [](std::int64_t n) { return n == 0; });
 }
 
 bool same_shape(const InferArgs& args, const ValueType& a, const ValueType& b) {
@@ -225,7 +225,7 @@ bool same_shape(const InferArgs& args, const ValueType& a, const ValueType& b) {
 }
 
 std::int64_t fixed_size(const InferArgs& args, const Size& size) {
-  return bound_size(args.symbols, args.op.name, size);
+  return bound_size(args.symbols, size);
 }
 
 ValueType fixed_type(const InferArgs& args, const ValueType& type) {

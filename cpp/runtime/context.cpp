@@ -33,6 +33,7 @@ void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int thr
   bases_.assign(std::size_t(replicas_) * values_, nullptr);
   nodes_.assign(plan_.graph.nodes.size(), {});
   set_facts();
+  find_impossible();
   node_places_.clear();
   tree_places_.clear();
   place_values();
@@ -82,6 +83,25 @@ void Context::set_facts() {
   for (StepFacts& facts : facts_) facts.global_examples = first;
 }
 
+void Context::find_impossible() {
+  impossible_.assign(std::size_t(replicas_), false);
+  for (const ValueInfo& info : plan_.graph.values) {
+    for (std::int64_t dim : info.type.shape) {
+      if (!is_symbolic(dim)) continue;
+      for (std::size_t r = 0; r < impossible_.size(); ++r) {
+        if (counts_[r][std::size_t(dim - kSymbols)] < 0) impossible_[r] = true;
+      }
+    }
+  }
+}
+
+void Context::check_sizes(int replica) const {
+  if (!impossible_[std::size_t(replica)]) return;
+  for (const ValueInfo& info : plan_.graph.values) {
+    (void)concrete_shape(info.type, counts_[std::size_t(replica)]);
+  }
+}
+
 std::int64_t Context::reserve(std::int64_t bytes) {
   const std::int64_t offset = arena_bytes_;
   arena_bytes_ = size_sum(arena_bytes_, aligned(bytes));
@@ -101,7 +121,7 @@ void Context::place_values() {
         pending_.emplace_back(&base(r, Value(v)), pending_.back().second);
         continue;
       }
-      const Shape shape = concrete_shape(type, counts_[std::size_t(r)]);
+      const Shape shape = shape_or_empty(type, counts_[std::size_t(r)]);
       pending_.emplace_back(&base(r, Value(v)), reserve(size_in_bytes(type.dtype, shape)));
     }
   }
@@ -206,7 +226,7 @@ void Context::bind_node(std::int32_t index) {
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
     std::vector<View>& views = binding.views[r];
     for (const ValueType& type : binding.types) {
-      views.push_back(view_of(type, concrete_shape(type, counts_[r])));
+      views.push_back(view_of(type, shape_or_empty(type, counts_[r])));
       binding.most_bytes =
           std::max(binding.most_bytes, views.back().size() * std::int64_t(size_of(type.dtype)));
     }

@@ -65,6 +65,8 @@ class Context {
   }
 
   int replicas() const { return replicas_; }
+  // ValueError if the replica's counts give a value a size below 0: one that runs must not.
+  void check_sizes(int replica) const;
   // Of the loops of this run, for their derivatives.
   std::vector<std::unique_ptr<History>> histories;
   std::byte*& base(int replica, Value value) {
@@ -110,6 +112,7 @@ class Context {
 
  private:
   void set_facts();
+  void find_impossible();
   void place_values();
   void place_prepared();
   void place_prepared(const Prepared& prepared);
@@ -133,6 +136,7 @@ class Context {
   std::vector<std::byte*> prepared_;
   std::vector<std::vector<std::vector<View>>> sources_;  // per slot and copy
   std::vector<StepFacts> facts_;
+  std::vector<bool> impossible_;  // per replica: some size is below 0
   std::vector<LoopBinding> loops_;
   std::vector<NodeBinding> nodes_;
   // Addresses to set when the arena is there: (where, offset).

@@ -42,7 +42,7 @@ class ControlRun {
     const ValueType& type = plan_.graph.type(value);
     std::vector<Array> arrays;
     for (std::size_t r = 0; r < (plan_.graph.varying(value) ? replicas() : 1); ++r) {
-      const Shape shape = concrete_shape(type, call_.counts[r]);
+      const Shape shape = shape_or_empty(type, call_.counts[r]);
       const std::size_t bytes = std::size_t(shape.size()) * size_of(type.dtype);
       std::byte* data = context_.base(int(r), plan_.root[std::size_t(value)]);
       arrays.emplace_back(type.dtype, shape, std::make_shared<Buffer>(data, bytes, [] {}));

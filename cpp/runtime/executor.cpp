@@ -118,7 +118,7 @@ std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Conte
     std::vector<Array> arrays;
     for (int r = 0; r < copies; ++r) {
       const ValueType& type = graph.type(output);
-      const Shape shape = concrete_shape(type, call.counts[std::size_t(r)]);
+      const Shape shape = shape_or_empty(type, call.counts[std::size_t(r)]);
       if (std::size_t(earlier - graph.outputs.begin()) < i) {
         arrays.push_back(
             outputs[std::size_t(earlier - graph.outputs.begin())][std::size_t(r)].reshaped(shape));
@@ -217,6 +217,9 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
     context.facts(r).seed = call.seed;
     context.facts(r).step = call.step;
     context.facts(r).messages = call.messages;
+  }
+  for (int r = 0; r < context.replicas(); ++r) {
+    if (call.runs(r)) context.check_sizes(r);
   }
   const Memory memory(context);
   set_arguments(call, context);

@@ -59,6 +59,13 @@ std::vector<Array> Trace::look(Value value, bool anywhere) {
          "no value while Python describes it: look at what comes out of it, show values with "
          "samegrad.print, or let Python decide (samegrad.function(autograph=False)).");
   }
+  check_value(
+      graph_.symbols.replicas.empty(), "Tensor",
+      "values cannot be looked at where the replicas' numbers of examples differ and Python "
+      "needs one (",
+      split_at_,
+      "), as the function is traced for each number; give all "
+      "replicas equally many examples, or run functions compiled.");
   const ValueInfo& info = graph_.values[std::size_t(value)];
   if (info.source == Source::kArgument) return (*actual_)[std::size_t(info.index)];
   const auto known = looked_.find(value);

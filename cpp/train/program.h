@@ -56,6 +56,10 @@ enum class Sharing {
   kEqual,   // equal programs share it, the most recent ones are kept
   kNumbers  // and programs that differ in numbers: those become arguments
 };
+// The programs that one function is for replicas with different counts, and the lines at which they
+// became several, as one program: see passes/join_counts.h.
+Program join_programs(std::vector<Program> programs, const std::vector<std::string>& split_at);
+
 BoundProgram compile_program(Program program, const PlanOptions& options, Sharing sharing);
 
 }  // namespace samegrad

@@ -80,7 +80,7 @@ void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) c
 
 void Step::check_bound(const std::vector<std::vector<std::int64_t>>& counts) const {
   if (!fixed_) return;
-  const auto traced = traced_counts(program().symbols);
+  const auto traced = counts_of_all(program().symbols);
   for (std::size_t r = 0; r < counts.size(); ++r) {
     const auto& known = traced[traced.size() == 1 ? 0 : r];
     for (std::size_t s = 0; s < known.size(); ++s) {
@@ -112,9 +112,9 @@ std::vector<std::vector<std::int64_t>> Step::counts_of(
       known = n;
     }
   }
-  for (auto& of_replica : counts) {
-    for (std::size_t s = 0; s < of_replica.size(); ++s) {
-      if (of_replica[s] < 0) of_replica[s] = symbols[s].traced_count;
+  for (std::size_t r = 0; r < replicas; ++r) {
+    for (std::size_t s = 0; s < symbols.size(); ++s) {
+      if (counts[r][s] < 0) counts[r][s] = symbols[s].traced_on(r);
     }
   }
   complete_counts(symbols, counts);

@@ -126,11 +126,20 @@ Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs)
     return Builder::apply(OpRegistry::instance().get("identity"), inputs);
   }
   Values outputs = Builder::apply(op, inputs, std::move(attrs));
+  note_split();
   Node& node = graph_.nodes.back();
   const bool eager = mode_ == Mode::kEager;
   if (locate && !node.derivative && (!eager || check_numerics)) node.location = location();
   if (eager && deferred_ == 0 && !node.op->has(kControl)) execute(node);
   return outputs;
+}
+
+void Trace::note_split() {
+  const std::size_t members = graph_.symbols.replicas.size();
+  if (std::exchange(members_, members) == members || members == 0) return;
+  Trace* whole = this;
+  while (whole->outer_) whole = whole->outer_.get();
+  if (locate) whole->split_at_ = locate();
 }
 
 std::int32_t Trace::location() {

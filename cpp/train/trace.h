@@ -43,6 +43,11 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   int replicas() const { return graph_.replicas; }
   // Until a strategy runs in it, a trace is one of one replica.
   void set_replicas(int replicas);
+  // It is the program of these replicas alone (Symbols::replicas).
+  void belong_to(std::vector<int> replicas) { graph_.symbols.replicas = std::move(replicas); }
+  // Where it came to be the program of fewer replicas: called when that may have happened.
+  void note_split();
+  const std::string& split_at() const { return outer_ ? outer_->split_at() : split_at_; }
 
   Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {}) override;
   void begin_call(std::int32_t run = -1) override;
@@ -161,6 +166,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<std::string, std::int32_t> places_;  // location -> index
   std::optional<std::vector<std::vector<Array>>> actual_;
   std::map<Value, std::vector<Array>> looked_;
+  std::size_t members_ = 0;  // graph_.symbols.replicas, when that was last looked at
+  std::string split_at_;
   std::int64_t ordinal_ = 0;
   std::uint64_t step_ = 0;
   bool drew_ = false;  // eager: the step number is this trace's own

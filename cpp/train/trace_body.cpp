@@ -8,6 +8,7 @@ Trace::Trace(std::shared_ptr<Trace> outer) : Builder(graph_), mode_(Mode::kGraph
   outer_ = std::move(outer);
   graph_.replicas = outer_->graph_.replicas;
   graph_.symbols = outer_->graph_.symbols;
+  members_ = graph_.symbols.replicas.size();
 }
 
 void Trace::adopt_symbols(const Trace& body) {
@@ -15,6 +16,8 @@ void Trace::adopt_symbols(const Trace& body) {
     if (s == graph_.symbols.size()) graph_.symbols.push_back(body.graph_.symbols[s]);
     if (body.graph_.symbols[s].fixed) graph_.symbols[s].fixed = true;
   }
+  graph_.symbols.replicas = body.graph_.symbols.replicas;
+  members_ = graph_.symbols.replicas.size();
 }
 
 void Trace::set_replicas(int replicas) {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from samegrad import _core
 
 if TYPE_CHECKING:
+    from samegrad._count_traces import Agreement
     from samegrad._data_use import CompiledRuns
     from samegrad._requirements import Requirement
     from samegrad.distribute._replica_context import ReplicaContext
@@ -25,6 +26,8 @@ class Context(NamedTuple):
     requirements: dict[tuple[str, str], Requirement]
     # The arguments of that program that count examples.
     batches: list[_core.Tensor]
+    # Of the traces of that program, where replicas have different numbers of examples.
+    agreement: Agreement | None = None
     # Of the innermost scope or run; None outside.
     strategy: Strategy | None = None
     # None in cross-replica context, and outside.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._location import user_line
 
 Tensor = _core.Tensor
 _ops = _core.ops
@@ -23,8 +22,8 @@ class Dim:
     no value yet. Sums, products and quotients with whole numbers and other sizes are sizes again,
     and functions that take a shape or a size accept them. As an operand of tensors it is the number
     of the replica. Where Python needs a number (`int`, `range`, `len`), the one at hand is given
-    and the program is bound to it: another number of examples is traced again. Comparisons bind it
-    too, unless they hold for any number.
+    and the program is bound to it: another number of examples is traced again, that of another
+    replica too. Comparisons bind it as well, unless they hold for any number.
     """
 
     __slots__ = ("code", "likes", "place")
@@ -39,19 +38,19 @@ class Dim:
         self.place = place
 
     def __int__(self) -> int:
-        return self._bound("int", _LOOP)
+        return int(_core.size_bind(self.code))
 
     def __index__(self) -> int:
-        return self._bound("range, len or index", _LOOP)
+        return int(_core.size_bind(self.code))
 
     def __bool__(self) -> bool:
         return _holds("ne", self, 0)
 
     def __float__(self) -> float:
-        return float(self._bound("float", _COMPUTE))
+        return float(int(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.asarray(self._bound("NumPy", _COMPUTE), dtype)
+        return np.asarray(int(self), dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Operators with NumPy's numbers compute sizes; what else NumPy does wants a number."""
@@ -62,17 +61,6 @@ class Dim:
             return getattr(operator, name)(*plain)
         known = [np.asarray(value) if isinstance(value, Dim) else value for value in inputs]
         return getattr(ufunc, method)(*known, **options)
-
-    def _bound(self, who: str, instead: str) -> int:
-        """The number at hand, which binds the program to it."""
-        values = _core.size_traced(self.code)
-        if any(value != values[0] for value in values):
-            raise ValueError(
-                f"[{who}] Python needs one number ({user_line()}), but the number of examples "
-                f"differs between the replicas: here it is {_listed(values)}; {instead}, "
-                f"{_EQUAL_SHARES}"
-            )
-        return int(_core.size_bind(self.code))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | Dim):
@@ -124,40 +112,8 @@ class Dim:
         def __gt__(self, other: Any) -> Any: ...
 
 
-_LOOP = (
-    "compute with samegrad.shape(x)[0] as a tensor, loop with `for i in "
-    "samegrad.range(samegrad.shape(x)[0])` in a samegrad.function"
-)
-_COMPUTE = (
-    "compute with samegrad.cast(samegrad.shape(x)[0], ...) and samegrad's functions, which give "
-    "each replica its own"
-)
-_DECIDE = (
-    "decide with samegrad.cond(samegrad.equal(samegrad.shape(x)[0], n), ...) or samegrad.where, "
-    "where each replica has its own answer"
-)
-_EQUAL_SHARES = "or give all replicas equally many examples (padding, drop_remainder=True)."
-_SHOWN = 8  # replicas
-
-
-def _listed(values: Sequence[Any]) -> str:
-    return ", ".join(map(str, values[:_SHOWN])) + (", ..." if len(values) > _SHOWN else "")
-
-
-_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-
-
 def _holds(name: str, size: Dim, other: int | Dim) -> bool:
     """Whether a comparison holds, which binds the program to the answer's sizes."""
-    a, b = _core.size_traced(size.code), _core.size_traced(code_of(other))
-    answers = [bool(getattr(operator, name)(x, y)) for x, y in zip(a, b, strict=True)]
-    if any(answer != answers[0] for answer in answers):
-        sides = (f"{x} {_SIGNS[name]} {y}" for x, y in zip(a, b, strict=True))
-        raise ValueError(
-            f"[{_SIGNS[name]}] Python needs one answer ({user_line()}), but the number of examples "
-            f"differs between the replicas: here it is {_listed(list(sides))}; {_DECIDE}, "
-            f"{_EQUAL_SHARES}"
-        )
     if name == "ne":
         return not _core.size_holds("eq", size.code, code_of(other))
     return bool(_core.size_holds(name, size.code, code_of(other)))

@@ -50,6 +50,8 @@ def functions_run_eagerly() -> bool:
 
 # Of a function whose arguments are numbers that change, each with a trace of its own.
 _KEPT = 64
+# Of one that is bound to numbers of examples, each with a trace of its own.
+_KEPT_BOUND = 256
 
 
 class Function:
@@ -65,6 +67,7 @@ class Function:
         self._autograph = autograph
         self._numbers_change = numbers_change
         self._programs: dict[Any, TracedProgram | ReadsData] = {}
+        self._bound: dict[Any, TracedProgram | ReadsData] = {}
         self._runs = CompiledRuns()
         self._tracing = threading.RLock()
         functools.update_wrapper(self, python_function)
@@ -113,22 +116,23 @@ class Function:
         key = (arguments.key, replicas)
         known = self._known(key, arguments)
         if known is None:
-            with _core.holding(
-                self._tracing
-            ):  # threads that come to it at the same time trace it once
+            # Threads that come to it at the same time trace it once.
+            with _core.holding(self._tracing):
                 known = self._known(key, arguments)
                 if known is None:
                     known = self._trace(args, kwargs, max(replicas, arguments.replicas))
                     self._programs.setdefault(key, known)
                     if known.fixed:
-                        self._programs[key, arguments.sizes] = known
+                        self._bound[key, arguments.sizes] = known
+                        if len(self._bound) > _KEPT_BOUND:
+                            self._bound.pop(next(iter(self._bound)))
                     if self._numbers_change and len(self._programs) > _KEPT:
                         self._programs.pop(next(iter(self._programs)))
         return known if isinstance(known, TracedProgram) else None
 
     def _known(self, key: Any, arguments: Any) -> TracedProgram | ReadsData | None:
         program = self._programs.get(key)
-        return self._programs.get((key, arguments.sizes)) if program and program.fixed else program
+        return self._bound.get((key, arguments.sizes)) if program and program.fixed else program
 
     def _trace(
         self, args: Any, kwargs: dict[str, Any], replicas: int, look: bool = False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from samegrad import _core
+from samegrad import _context, _core
 from samegrad._choice import Choice
+from samegrad._count_traces import zeros
 from samegrad._dtypes import as_dtype
 from samegrad._location import warn
 from samegrad._nest import flatten, map_structure
@@ -103,10 +104,10 @@ class GradientTape(_core.Tape):
             if isinstance(source, Variable) and not self._watches(source):
                 found[i] = None
         if unconnected is UnconnectedGradients.ZERO:
-            found = [
-                _core.ops.full_like(convert_to_tensor(s), value=0.0) if g is None else g
-                for g, s in zip(found, flat, strict=True)
-            ]
+            found = [zeros(s) if g is None else g for g, s in zip(found, flat, strict=True)]
+        agreement = _context.current().agreement
+        if agreement is not None:
+            found = agreement.gradients(found, flat)
         gradients = iter(found)
         return map_structure(lambda _: next(gradients), sources)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _context, _core
+from samegrad._count_traces import Agreement
 from samegrad._counts import questions
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import Requirement, check_all
@@ -19,6 +20,7 @@ from samegrad._values import (
     TracedPerReplica,
     TracedValue,
     check_parts,
+    per_replica,
 )
 
 OPTIONS = _core.PlanOptions()
@@ -30,18 +32,18 @@ def _as_argument(value: Any) -> Any:
     return convert_to_tensor(value) if is_array else value
 
 
-class TracedProgram:
-    """A compiled step with the structure of its results.
+class _Trace:
+    """A function traced once, for the replicas whose numbers of examples decide alike.
 
     Args:
         fn: Called once.
         args: Its arguments.
         kwargs: Its named arguments.
         replicas: How many run it.
-        look: Whether fn may look at values. What Python does with them makes the program right for
-            these arguments only: it must not be kept.
-        numbers_change: Whether programs that differ in Python's numbers alone share what is
-            compiled, as those of a function that is traced in each call.
+        look: Whether fn may look at values.
+        members: The replicas that it is traced for, all of them if there are none.
+        requirements: Those of the program, which the trace adds to.
+        agreement: Of all traces of the program.
     """
 
     def __init__(
@@ -50,11 +52,12 @@ class TracedProgram:
         args: Any,
         kwargs: dict[str, Any],
         replicas: int,
-        look: bool = False,
-        numbers_change: bool = False,
+        look: bool,
+        members: list[int],
+        requirements: dict[tuple[str, str], Requirement],
+        agreement: Agreement,
     ) -> None:
-        trace = _core.Trace(replicas)
-        requirements: dict[tuple[str, str], Requirement] = {}
+        trace = self.trace = _core.Trace(replicas, members)
         batches: list[Tensor] = []
 
         def enter(value: Any) -> Any:
@@ -76,19 +79,59 @@ class TracedProgram:
         questions.open.clear()
         with _core.tracing_into(trace, {"requirements": requirements, "batches": batches}):
             traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+            if trace.uneven:
+                agreement.begin_trace()
             if look:
                 trace.let_look(_core.Arguments(args, kwargs))
-            self._result = fn(*traced_args, **traced_kwargs)
-            self._result = map_structure(_as_output, self._result)
-            leaves = [leaf for leaf in flatten(self._result) if _is_output(leaf)]
-            outputs = [_tensor_of(leaf) for leaf in leaves]
-            totals = _add_totals(leaves)
-        self._requirements = list(requirements.values())
-        for leaf, share in zip(leaves, check_trace(trace, outputs), strict=True):
+            with _context.changed(agreement=agreement if trace.uneven else None):
+                self.result = map_structure(_as_output, fn(*traced_args, **traced_kwargs))
+            leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]
+            self.outputs = [_tensor_of(leaf) for leaf in leaves]
+            # What replicas compute each in their own way has no other sum than that of the parts.
+            totals = [] if trace.members else _add_totals(leaves)
+        for leaf, share in zip(leaves, check_trace(trace, self.outputs), strict=True):
             if isinstance(leaf, TracedValue):
                 leaf.share = share
-        self._constants = trace.constants()
-        self._step = trace.finish(outputs + totals, OPTIONS, numbers_change)
+        self.outputs += totals
+
+
+class TracedProgram:
+    """A compiled step with the structure of its results.
+
+    Args:
+        fn: Called once; where Python needs numbers of examples that differ between the replicas,
+            once for each.
+        args: Its arguments.
+        kwargs: Its named arguments.
+        replicas: How many run it.
+        look: Whether fn may look at values. What Python does with them makes the program right for
+            these arguments only: it must not be kept.
+        numbers_change: Whether programs that differ in Python's numbers alone share what is
+            compiled, as those of a function that is traced in each call.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        replicas: int,
+        look: bool = False,
+        numbers_change: bool = False,
+    ) -> None:
+        requirements: dict[tuple[str, str], Requirement] = {}
+        agreement, members = Agreement(), list[int]()
+        traces: list[_Trace] = []
+        while not traces or members:
+            traces.append(
+                _Trace(fn, args, kwargs, replicas, look, members, requirements, agreement)
+            )
+            members = _without_trace(traces)
+        self._requirements = list(requirements.values())
+        self._result = _joined_results(traces)
+        self._step, self._constants = _core.compile_traces(
+            [one.trace for one in traces], [one.outputs for one in traces], OPTIONS, numbers_change
+        )
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
 
@@ -111,6 +154,72 @@ class TracedProgram:
         )
 
 
+def _without_trace(traces: list[_Trace]) -> list[int]:
+    """The replicas that none of the traces is for."""
+    traced = {replica for one in traces for replica in one.trace.members}
+    return [r for r in range(traces[0].trace.replicas) if r not in traced] if traced else []
+
+
+def _joined_results(traces: list[_Trace]) -> Any:
+    """The structure of the results of all traces; their outputs become those of its leaves.
+
+    Raises:
+        ValueError: The structures differ.
+    """
+    first = traces[0]
+    if len(traces) == 1:
+        return first.result
+    shapes = [map_structure(lambda _: None, one.result) for one in traces]
+    for one, shape in zip(traces, shapes, strict=True):
+        if shape != shapes[0]:
+            raise ValueError(
+                "[Strategy.run] the results of all replicas must have one structure: got "
+                f"{first.result!r} for replicas {first.trace.members} and {one.result!r} for "
+                f"replicas {one.trace.members}, which have other numbers of examples; stack what "
+                "is one result per example to one tensor."
+            )
+    outputs: list[list[Any]] = [[] for _ in traces]
+
+    def join(*leaves: Any) -> Any:
+        joined = _joined_leaf(traces, list(leaves))
+        if _is_output(joined):
+            for own, leaf in zip(outputs, leaves, strict=True):
+                own.append(_tensor_of(leaf) if _is_output(leaf) else _like(leaf, joined))
+        return joined
+
+    result = map_structure(join, *(one.result for one in traces))
+    for one, own in zip(traces, outputs, strict=True):
+        one.outputs = own
+    return result
+
+
+def _joined_leaf(traces: list[_Trace], leaves: list[Any]) -> Any:
+    """What stands for the results of all traces: a tensor of theirs if one is, or a plain value."""
+    tensors = [leaf for leaf in leaves if _is_output(leaf)]
+    for leaf in tensors:
+        if isinstance(leaf, TracedValue):
+            leaf.share = all(getattr(other, "share", False) for other in leaves)
+            leaf.own_sizes = True
+    if tensors:
+        return tensors[0]
+    if all(leaf is leaves[0] or _equal(leaf, leaves[0]) for leaf in leaves):
+        return leaves[0]
+    parts: dict[int, Any] = {}
+    for one, leaf in zip(traces, leaves, strict=True):
+        own = convert_to_tensor(leaf) if isinstance(leaf, bool | int | float) else leaf
+        parts |= dict.fromkeys(one.trace.members, own)
+    return PerReplica(tuple(parts[replica] for replica in sorted(parts)))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and isinstance(a, bool | int | float | str) and a == b
+
+
+def _like(value: Any, output: Any) -> Tensor:
+    """A number of Python where other traces have a tensor."""
+    return convert_to_tensor(value, _tensor_of(output)._dtype)
+
+
 def _add_totals(leaves: list[Any]) -> list[Tensor]:
     """What `Strategy.reduce` will want of results that a sum of their parts does not give."""
     totals: list[Tensor] = []
@@ -128,6 +237,9 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
     parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
     if isinstance(leaf, TracedLocalResults):
         return tuple(parts)
+    if leaf.own_sizes and len({tuple(part._shape) for part in parts}) > 1:
+        # A tape outside knows the parts as they are.
+        return PerReplica(parts) if parts[0]._recorded else per_replica(parts)
     total = None if leaf.total_at is None else outputs[leaf.total_at]
     return PerReplica(tuple(parts), leaf.share, total)
 

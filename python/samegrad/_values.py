@@ -50,12 +50,13 @@ class PerReplica:
 class TracedValue:
     """Inside a traced function: one symbolic tensor that stands for all replicas' values."""
 
-    __slots__ = ("share", "tensor", "tensor_replicas", "total_at")
+    __slots__ = ("own_sizes", "share", "tensor", "tensor_replicas", "total_at")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
         self.tensor_replicas = 0  # of the trace, once it leaves it
         self.share = False  # of the mean over the global batch, as far as the trace shows
+        self.own_sizes = False  # traces for other numbers of examples may give it others
         self.total_at: int | None = None  # which output of the program is `PerReplica.total`
 
 

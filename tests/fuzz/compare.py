@@ -76,6 +76,8 @@ def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:
         usual += [
             Mode("run", (n // r,) * r, cover=True) for r in (1, 2, 4) if n % r == 0 and n // r >= 3
         ]
+    if len(set(shares)) > 1:
+        usual.append(Mode("run", shares, per_count=True, cover=True))
     wanted = {"usual": list(dict.fromkeys(usual))}
     forced = rng.sample(["ones", "inner", "deferred"], 2)
     for name in forced:
@@ -111,9 +113,9 @@ def check(
             done[name, mode] = outcome
         elif not any(part in outcome.error for part in _refusals(name)):
             found.append(Difference("error", f"{mode} ({name})", outcome.error[:2000]))
-    judged: set[tuple[str, tuple[int, ...]]] = set()
+    judged: set[tuple[str, tuple[int, ...], bool]] = set()
     for (name, mode), outcome in done.items():
-        ways = (mode.kind, mode.shares)
+        ways = (mode.kind, mode.shares, mode.per_count)
         if ways not in judged or name != "usual":
             judged.add(ways)
             found += against_interpreter(program, mode, outcome, name)
@@ -323,6 +325,8 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
     """What must have equal bits: "all", "joined" (over replicas) or nothing."""
     (x, m), (y, k) = a, b
     switches = features.EQUAL_BITS
+    if m.per_count != k.per_count:
+        return ""  # what comes out of a branch of the step is each replica's own
     if {x, y} & {"v3", "v4"} and x != y and not switches["variants"]:
         return ""
     if not program.examples and m.distributes() != k.distributes():

@@ -76,9 +76,11 @@ class ReplicaContext:
     ) -> Any:
         """Calls merge_fn(strategy, *args) once, in cross-replica context."""
         strategy = self._strategy
+        trace = _core.current_trace()
+        split = trace is not None and bool(trace.members)  # others may have another number
 
         def wrap(value: Any) -> Any:
-            varies = isinstance(value, Tensor) and value._varying
+            varies = isinstance(value, Tensor) and (value._varying or split)
             return TracedPerReplica(value) if varies else value
 
         with _context.entered(strategy, None):

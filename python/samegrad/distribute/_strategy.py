@@ -74,11 +74,15 @@ class Strategy(abc.ABC):
         """Runs fn on every replica; `PerReplica` arguments arrive as the replica's part.
 
         fn's Python runs once for all replicas and is traced; its results come back as
-        `PerReplica` where they may differ between replicas. Values of tensors inside fn can be
-        looked at under `config.run_functions_eagerly(True)`.
+        `PerReplica` where they may differ between replicas. Where Python needs a number of examples
+        (`len(x)`, `if x.shape[0] == 3`) and replicas have other ones, it runs once for each number;
+        collectives, assignments and draws must then be the same for all, in one order. Values of
+        tensors inside fn can be looked at under `config.run_functions_eagerly(True)`.
 
         Raises:
-            RuntimeError: Inside `run`.
+            RuntimeError: Inside `run`; collectives or draws that differ with the number of
+                examples.
+            ValueError: Results whose structure or dtype differs with it.
 
         Example:
             >>> import samegrad as tf
@@ -182,6 +186,9 @@ class Strategy(abc.ABC):
         return map_structure(lambda v: self._reduce_one(op, v, axis), value)
 
     def _reduce_one(self, op: str, value: Any, axis: Any) -> Tensor:
+        if isinstance(value, int | float) and _core.tracing() and _core.current_trace().members:
+            # Replicas without examples may have a number where others have a tensor.
+            value = TracedPerReplica(convert_to_tensor(value))
         parts = isinstance(value, PerReplica | TracedPerReplica)
         if not parts and self.num_replicas_in_sync > 1 and axis is None:
             if op == "mean":

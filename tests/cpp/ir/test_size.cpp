@@ -8,8 +8,8 @@ namespace {
 
 const Size n = Size::of_symbol(0), m = Size::of_symbol(1);
 
-std::vector<Symbol> two_counts(std::vector<std::int64_t> of_n, std::int64_t of_m) {
-  std::vector<Symbol> symbols(2);
+Symbols two_counts(std::vector<std::int64_t> of_n, std::int64_t of_m) {
+  Symbols symbols(2);
   symbols[0].traced_count = of_n[0];
   if (of_n.size() > 1) symbols[0].traced_counts = std::move(of_n);
   symbols[1].traced_count = of_m;
@@ -50,7 +50,7 @@ TEST("only sizes without negative parts are never negative") {
 }
 
 TEST("shapes hold a size as one symbol wherever it stands") {
-  std::vector<Symbol> symbols = two_counts({4}, 9);
+  Symbols symbols = two_counts({4}, 9);
   const std::int64_t square = dim_of(symbols, n * n);
   CHECK(is_symbolic(square));
   CHECK_EQ(dim_of(symbols, (n + 1) * n - n), square);
@@ -63,7 +63,7 @@ TEST("shapes hold a size as one symbol wherever it stands") {
 }
 
 TEST("derived counts follow those of each replica") {
-  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
+  Symbols symbols = two_counts({4, 3}, 9);
   const std::int64_t dim = dim_of(symbols, n * n + m);
   CHECK(symbols[std::size_t(dim - kSymbols)].traced_counts == std::vector<std::int64_t>({25, 18}));
   Symbol half;
@@ -78,21 +78,46 @@ TEST("derived counts follow those of each replica") {
 }
 
 TEST("what polynomials decide binds a program to nothing") {
-  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
-  CHECK(!decide(symbols, "test", n - n - 1, [](std::int64_t d) { return d == 0; }));
+  Symbols symbols = two_counts({4, 3}, 9);
+  CHECK(!decide(symbols, n - n - 1, [](std::int64_t d) { return d == 0; }));
   CHECK(!symbols[0].fixed && !symbols[1].fixed);
 }
 
-TEST("what the counts decide binds it, if they agree on all replicas") {
-  const auto is_zero = [](std::int64_t d) { return d == 0; };
-  std::vector<Symbol> symbols = two_counts({4, 3}, 9);
-  CHECK(!decide(symbols, "test", n - 5, is_zero));
+bool is_zero(std::int64_t d) {
+  return d == 0;
+}
+
+TEST("what the counts decide binds it") {
+  Symbols symbols = two_counts({4, 3}, 9);
+  CHECK(!decide(symbols, n - 5, is_zero));
   CHECK(symbols[0].fixed && !symbols[1].fixed);
-  CHECK_EQ(message_of([&] { decide(symbols, "test", n - 4, is_zero); }).substr(0, 6), "[test]");
-  CHECK_EQ(bound_size(symbols, "test", m * 2), 18);
+  CHECK_EQ(bound_size(symbols, m * 2), 18);
   CHECK(symbols[1].fixed);
-  const std::string refused = message_of([&] { bound_size(symbols, "test", n * 2); });
-  CHECK(refused.find("8, 6") != std::string::npos);
+  CHECK(symbols.replicas.empty());
+}
+
+TEST("a trace goes on for the replicas that agree with the one with the most examples") {
+  Symbols symbols = two_counts({3, 5, 4, 5}, 9);
+  CHECK(!decide(symbols, n - 3, is_zero));
+  CHECK(symbols.replicas == std::vector<int>({1, 2, 3}));
+  CHECK(!bound_count(symbols, 0));
+  CHECK_EQ(bound_size(symbols, n * 2), 10);
+  CHECK(symbols.replicas == std::vector<int>({1, 3}));
+  CHECK(bound_count(symbols, 0) == 5);
+  CHECK(traced_counts(symbols) == std::vector<std::vector<std::int64_t>>({{5, 9}, {5, 9}}));
+  CHECK_EQ(counts_of_all(symbols)[0][0], 3);
+  // What is derived later has a count on all replicas.
+  const std::int64_t dim = dim_of(symbols, n + 1);
+  CHECK(symbols[std::size_t(dim - kSymbols)].traced_counts ==
+        std::vector<std::int64_t>({4, 6, 5, 6}));
+}
+
+TEST("the trace of the replicas that are left decides by theirs") {
+  Symbols symbols = two_counts({3, 5, 0, 3}, 9);
+  symbols.replicas = {0, 2, 3};
+  CHECK_EQ(bound_size(symbols, n), 3);
+  CHECK(symbols.replicas == std::vector<int>({0, 3}));
+  CHECK(is_one({{}, {}}, {DType::kFloat32, {1}, {}}, 0));
 }
 
 TEST("a size below nothing is refused") {

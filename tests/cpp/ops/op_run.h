@@ -168,7 +168,7 @@ class OpRun {
   Attrs attrs_;
   std::vector<Operand> operands_;
   std::vector<ValueType> types_;
-  std::vector<Symbol> symbols_;
+  Symbols symbols_;
   Inferred inferred_;
   std::int64_t examples_ = 0;
 };

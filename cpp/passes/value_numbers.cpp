@@ -1,0 +1,230 @@
+#include "passes/value_numbers.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "ir/op_def.h"
+
+namespace samegrad {
+namespace {
+
+constexpr std::size_t kCopiedConstant = 1024;  // bytes; larger ones are given from outside
+
+// The graph as one of all replicas, if its rules hold there, bodies inside as well.
+std::shared_ptr<const Graph> as_everywhere(const std::shared_ptr<const Graph>& graph) {
+  auto wide = std::make_shared<Graph>(*graph);
+  wide->symbols.replicas.clear();
+  for (Node& node : wide->nodes) {
+    const Attrs attrs = node.attrs;
+    for (const auto& [name, value] : attrs.items()) {
+      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+      if (!body) continue;
+      const auto inside = as_everywhere(*body);
+      if (inside == *body) return graph;
+      node.attrs.set(name, inside);
+    }
+  }
+  try {
+    verify(*wide);
+  } catch (const Error&) {
+    return graph;
+  }
+  return wide;
+}
+
+// Of a number of elements on all replicas, the sizes that it takes to be the same on each.
+std::vector<std::int64_t> plain_sizes(const Graph& graph, const Node& node) {
+  std::vector<std::int64_t> sizes;
+  if (!node.op->has(kGlobalFact) || node.inputs.empty()) return sizes;
+  const ValueType& type = graph.type(node.inputs[0]);
+  for (std::int64_t axis : node.attrs.integers("axes")) {
+    const Size size = size_of(graph.symbols, type, int(axis));
+    if (const auto number = size.number()) sizes.push_back(*number);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+bool ValueNumbers::is_anchor(std::size_t g, const Node& node) const {
+  return holds(node, kCollective | kSideEffect) ||
+         (counts_differ_ && !plain_sizes(*graphs_[g], node).empty());
+}
+
+// A trace without any, as that of a replica without examples may be, says nothing.
+bool ValueNumbers::counts_differ() const {
+  std::set<std::set<std::vector<std::int64_t>>> found;
+  for (const Graph* graph : graphs_) {
+    std::set<std::vector<std::int64_t>> sizes;
+    for (const Node& node : graph->nodes) {
+      std::vector<std::int64_t> plain = plain_sizes(*graph, node);
+      if (!plain.empty()) sizes.insert(std::move(plain));
+    }
+    if (!sizes.empty()) found.insert(std::move(sizes));
+  }
+  return found.size() > 1;
+}
+
+ValueNumbers::ValueNumbers(std::vector<const Graph*> graphs, Symbols& symbols)
+    : graphs_(std::move(graphs)), symbols_(symbols) {
+  const std::size_t count = graphs_.size();
+  at_.resize(count);
+  attrs_.resize(count);
+  anchors_.resize(count);
+  for (const Graph* graph : graphs_) {
+    maps_.emplace_back(graph->symbols, symbols_);
+    numbers_.emplace_back(graph->values.size(), -1);
+  }
+  for (std::size_t g = 0; g < count; ++g) map_symbols(g);
+  counts_differ_ = counts_differ();
+  for (std::size_t g = 0; g < count; ++g) number_graph(g);
+}
+
+Value ValueNumbers::at(std::size_t g, int number) const {
+  const auto found = at_[g].find(number);
+  return found == at_[g].end() ? kNoValue : found->second;
+}
+
+const ValueInfo& ValueNumbers::info(int number) const {
+  const Number& known = all_[std::size_t(number)];
+  return graphs_[std::size_t(known.graph)]->values[std::size_t(known.value)];
+}
+
+bool ValueNumbers::common(int number) const {
+  const Number& known = all_[std::size_t(number)];
+  return known.given || known.seen == graphs_.size();
+}
+
+bool ValueNumbers::is_constant(int number) const {
+  return info(number).source == Source::kConstant && !all_[std::size_t(number)].given;
+}
+
+// Counts of arguments are the first symbols of each graph.
+void ValueNumbers::map_symbols(std::size_t g) {
+  const Symbols& own = graphs_[g]->symbols;
+  for (std::size_t s = 0; s < own.size(); ++s) {
+    if (own[s].kind == Symbol::Kind::kInput) maps_[g].bind(int(s), int(s));
+  }
+  for (std::size_t s = 0; s < own.size(); ++s) (void)maps_[g](int(s));
+}
+
+void ValueNumbers::number_graph(std::size_t g) {
+  const Graph& graph = *graphs_[g];
+  attrs_[g].resize(graph.nodes.size());
+  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+    if (graph.values[v].source != Source::kNode) see(g, Value(v), number_of_source(g, Value(v)));
+  }
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) number_node(g, std::int32_t(n));
+}
+
+int ValueNumbers::add(std::size_t g, Value value, int after) {
+  all_.push_back({int(g), value, maps_[g](graphs_[g]->type(value)), after});
+  return int(all_.size() - 1);
+}
+
+void ValueNumbers::see(std::size_t g, Value value, int number) {
+  numbers_[g][std::size_t(value)] = number;
+  at_[g].try_emplace(number, value);
+  Number& known = all_[std::size_t(number)];
+  if (known.last != int(g)) ++known.seen;
+  known.last = int(g);
+}
+
+int ValueNumbers::number_of_source(std::size_t g, Value value) {
+  const ValueInfo& info = graphs_[g]->values[std::size_t(value)];
+  std::string key = text(int(info.source), ":");
+  bool given = true;
+  if (info.source == Source::kConstant) {
+    const Array& array = graphs_[g]->constants[std::size_t(info.index)];
+    key += to_string(info.type) + ":";
+    given = array.bytes() > kCopiedConstant;
+    if (given) {
+      key += text(reinterpret_cast<std::uintptr_t>(array.raw()));
+    } else {
+      key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());
+    }
+  } else {
+    key += text(info.index);
+  }
+  const auto [at, fresh] = sources_.try_emplace(std::move(key), -1);
+  if (fresh) {
+    at->second = add(g, value, 0);
+    all_.back().given = given;
+  }
+  return at->second;
+}
+
+Attrs ValueNumbers::mapped_attrs(std::size_t g, const Node& node) {
+  Attrs mapped = maps_[g](node.attrs);
+  for (const auto& [name, value] : node.attrs.items()) {
+    if (!std::get_if<std::shared_ptr<const Graph>>(&value)) continue;
+    const AttrValue* body = mapped.find(name);
+    mapped.set(name, as_everywhere(std::get<std::shared_ptr<const Graph>>(*body)));
+  }
+  return mapped;
+}
+
+// Whether its rule gives the same on all replicas together.
+bool ValueNumbers::infers_alike(std::size_t g, const Node& node, const Attrs& attrs) const {
+  std::vector<ValueType> in;
+  for (Value input : node.inputs) in.push_back(type(of(g, input)));
+  Symbols symbols = symbols_;
+  try {
+    const Inferred inferred = node.op->infer({*node.op, in, attrs, symbols});
+    if (!symbols.replicas.empty() || inferred.locality != node.locality) return false;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      SymbolMap map = maps_[g];
+      if (!(inferred.types[i] == map(graphs_[g]->type(node.outputs[i])))) return false;
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+const ValueNumbers::Known* ValueNumbers::find(std::uint64_t hash, const Known& wanted) const {
+  const auto [first, last] = nodes_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    const Known& known = at->second;
+    const bool same = known.node->op == wanted.node->op && known.inputs == wanted.inputs &&
+                      (known.owner < 0 || known.owner == wanted.owner) &&
+                      same_attrs(*known.attrs, *wanted.attrs);
+    if (same) return &known;
+  }
+  return nullptr;
+}
+
+void ValueNumbers::number_node(std::size_t g, std::int32_t index) {
+  const Node& node = graphs_[g]->nodes[std::size_t(index)];
+  Attrs& attrs = attrs_[g][std::size_t(index)] = mapped_attrs(g, node);
+  if (is_anchor(g, node)) {
+    anchors_[g].push_back(index);
+    const auto place = int(anchors_[g].size());
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const auto [at, fresh] = sources_.try_emplace(text("anchor ", place, ".", i), -1);
+      if (fresh) at->second = add(g, node.outputs[i], place);
+      see(g, node.outputs[i], at->second);
+    }
+    return;
+  }
+  Known wanted{&node, &attrs, {}, int(g), {}};
+  std::uint64_t hash = hash_of(attrs) ^ std::hash<const OpDef*>()(node.op);
+  int after = 0;
+  for (Value input : node.inputs) {
+    wanted.inputs.push_back(of(g, input));
+    hash = hash * 1099511628211u + std::uint64_t(wanted.inputs.back());
+    after = std::max(after, this->after(wanted.inputs.back()));
+  }
+  const Known* known = find(hash, wanted);
+  if (!known) {
+    for (Value output : node.outputs) wanted.outputs.push_back(add(g, output, after));
+    if (infers_alike(g, node, attrs)) wanted.owner = -1;
+    known = &nodes_.emplace(hash, wanted)->second;
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    see(g, node.outputs[i], known->outputs[i]);
+  }
+}
+
+}  // namespace samegrad

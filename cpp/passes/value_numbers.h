@@ -1,0 +1,88 @@
+// Values of several graphs under one numbering: what computes alike has one number.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/symbols.h"
+
+namespace samegrad {
+
+class ValueNumbers {
+ public:
+  // The graphs have the same arguments and variable slots. `symbols`, which begin with the counts
+  // of the arguments, get all that the graphs know.
+  ValueNumbers(std::vector<const Graph*> graphs, Symbols& symbols);
+
+  std::size_t graphs() const { return graphs_.size(); }
+  const Graph& graph(std::size_t g) const { return *graphs_[g]; }
+  int of(std::size_t g, Value value) const { return numbers_[g][std::size_t(value)]; }
+  // The value of a graph that has the number; kNoValue if none has.
+  Value at(std::size_t g, int number) const;
+  // Of the value with the number in the first graph that knows it.
+  const ValueInfo& info(int number) const;
+  std::size_t home(int number) const { return std::size_t(all_[std::size_t(number)].graph); }
+  // In terms of the common symbols.
+  const ValueType& type(int number) const { return all_[std::size_t(number)].type; }
+  const Attrs& attrs(std::size_t g, std::int32_t node) const {
+    return attrs_[g][std::size_t(node)];
+  }
+
+  // Given from outside, or computed alike in all graphs.
+  bool common(int number) const;
+  // A number that each branch has of its own.
+  bool is_constant(int number) const;
+  // How many anchors come before it at least.
+  int after(int number) const { return all_[std::size_t(number)].after; }
+  // Nodes that run on all replicas together: collectives, what shows or checks values, and numbers
+  // of elements on all replicas where traces took them to be others. Those with one place in the
+  // order have one number.
+  const std::vector<std::int32_t>& anchors(std::size_t g) const { return anchors_[g]; }
+  bool is_anchor(std::size_t g, const Node& node) const;
+  ValueType type_in(std::size_t g, Value value) { return maps_[g](graphs_[g]->type(value)); }
+
+ private:
+  struct Number {
+    int graph = 0;
+    Value value = kNoValue;
+    ValueType type;
+    int after = 0;
+    std::size_t seen = 0;  // in how many graphs
+    int last = -1;         // the last of them
+    bool given = false;
+  };
+  struct Known {
+    const Node* node;
+    const Attrs* attrs;
+    std::vector<int> inputs;
+    int owner;
+    std::vector<int> outputs;
+  };
+
+  void map_symbols(std::size_t g);
+  bool counts_differ() const;
+  void number_graph(std::size_t g);
+  int number_of_source(std::size_t g, Value value);
+  void number_node(std::size_t g, std::int32_t index);
+  Attrs mapped_attrs(std::size_t g, const Node& node);
+  bool infers_alike(std::size_t g, const Node& node, const Attrs& attrs) const;
+  const Known* find(std::uint64_t hash, const Known& wanted) const;
+  int add(std::size_t g, Value value, int after);
+  void see(std::size_t g, Value value, int number);
+
+  std::vector<const Graph*> graphs_;
+  Symbols& symbols_;
+  std::vector<SymbolMap> maps_;
+  std::vector<std::vector<int>> numbers_;
+  std::vector<std::unordered_map<int, Value>> at_;
+  std::vector<std::vector<Attrs>> attrs_;
+  std::vector<std::vector<std::int32_t>> anchors_;
+  bool counts_differ_ = false;  // numbers of elements on all replicas are anchors
+  std::vector<Number> all_;
+  std::unordered_map<std::string, int> sources_;
+  std::unordered_multimap<std::uint64_t, Known> nodes_;
+};
+
+}  // namespace samegrad
