@@ -118,8 +118,7 @@ Guard guard_of(Guard::Make make, py::object value = py::none()) {
 void register_guard(py::module_& m) {
   py::class_<Guard>(m, "Guard")
       .def("__enter__", &Guard::enter)
-      .def("__exit__", [](Guard& guard, const py::object& /*kind*/, const py::object& /*error*/,
-                          const py::object& /*traceback*/) { guard.exit(); });
+      .def("__exit__", [](Guard& guard, const py::args& /*error*/) { guard.exit(); });
 }
 
 void register_contexts(py::module_& m) {

@@ -282,8 +282,7 @@ void register_tape(py::module_& m) {
              py::cast<Tape&>(self).start();
              return self;
            })
-      .def("__exit__", [](Tape& tape, const py::object& /*kind*/, const py::object& /*error*/,
-                          const py::object& /*traceback*/) { tape.stop(); })
+      .def("__exit__", [](Tape& tape, const py::args& /*error*/) { tape.stop(); })
       .def("_reset", &Tape::reset)
       .def("_watch", &Tape::watch)
       .def("_value_of",

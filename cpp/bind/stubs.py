@@ -85,7 +85,7 @@ def signature(name: str, doc: str, *, method: bool) -> str:
     for argument in split_arguments(found[1]):
         label, _, rest = argument.partition(":")
         kind, equals, default = rest.partition(" = ")
-        kind = simple(kind.strip()).replace("object", "Any")
+        kind = simple(kind.strip()).replace("object", "Any") or "Any"
         parts.append(
             "self" if label == "self" else f"{label}: {kind}" + (f" = {default}" if equals else "")
         )

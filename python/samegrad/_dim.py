@@ -72,7 +72,7 @@ class Dim:
 
     def __hash__(self) -> int:
         """That of the number, which it equals: `{4: a}[x.shape[0]]` finds what 4 finds."""
-        return hash(self._bound("a dict or a set", _DECIDE))
+        return hash(int(self))
 
     def _as_tensor(self) -> Tensor:
         """The number as an int32 tensor, which may differ between replicas."""

@@ -233,8 +233,8 @@ struct CallHash {
     Fault(
         "values are made in the sizes of replica 0",
         "cpp/runtime/context.cpp",
-        "views.push_back(view_of(type, concrete_shape(type, counts_[r])));",
-        "views.push_back(view_of(type, concrete_shape(type, counts_[0])));",
+        "views.push_back(view_of(type, shape_or_empty(type, counts_[r])));",
+        "views.push_back(view_of(type, shape_or_empty(type, counts_[0])));",
     ),
     Fault(
         "constants are known by six digits",

@@ -294,6 +294,11 @@ class Optimizer:
         """
         from samegrad import GradientTape
 
+        if tape is not None and not isinstance(tape, GradientTape):
+            raise TypeError(
+                f"[{self.name}] minimize needs the tape as a GradientTape: got {shown(tape)}; "
+                "pass tape=, or the loss as a function."
+            )
         if callable(loss):
             tape = tape or GradientTape()
             with _core.recording(tape):
