@@ -18,7 +18,20 @@ from fuzz.program import Program, concrete
 # A learning rate is a variable of float32, whatever weights are.
 RATES = {"SGD": float(np.float32(0.1)), "Adam": float(np.float32(0.01))}
 # Operations with sums inside.
-SUMS = {"dense", "matmul", "gram", "conv2d", "normalize", "center", "softmax", "log_softmax"}
+SUMS = {
+    "dense",
+    "matmul",
+    "gram",
+    "conv2d",
+    "normalize",
+    "center",
+    "softmax",
+    "log_softmax",
+    "cross_entropy",
+    "sparse_cross_entropy",
+    "reduce",
+    "reduce_prod",
+}
 Arrays = list[np.ndarray]
 Given = dict[str, np.ndarray]  # what was drawn at random
 
