@@ -112,6 +112,11 @@ class Broadcast {
       const bool number = rows_of(merged).number() || rows_of(next).number();
       if (rows_of(merged).number()) merged.batch = next.batch;
       merged.mixed |= !number;
+    } else if (is_one(next)) {
+      merged.mixed = true;
+    } else if (is_one(merged)) {
+      merged = next;
+      merged.mixed = true;
     } else {
       fail_sizes(merged, next);
     }
@@ -140,7 +145,7 @@ class Broadcast {
     merged.mixed = true;
   }
 
-  // One row on each replica; nothing but that is then taken for granted.
+  // One row on all replicas; nothing but that is then taken for granted.
   bool is_single_row(const MergedAxis& axis) const {
     const Size size = rows_of(axis);
     const auto counts = traced_counts(args_.symbols);

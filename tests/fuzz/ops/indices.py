@@ -179,7 +179,7 @@ COUNTED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     ),
 }
 # Those that need an example.
-OF_SOME = {"against the first", "first", "last"}
+OF_SOME = {"last"}
 
 
 def _draw_counted(g: Draw) -> Drawn | None:
