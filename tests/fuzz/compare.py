@@ -4,7 +4,9 @@ other, bit for bit."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -113,12 +115,13 @@ def check(
             done[name, mode] = outcome
         elif not any(part in outcome.error for part in _refusals(name)):
             found.append(Difference("error", f"{mode} ({name})", outcome.error[:2000]))
+    known: Known = {}
     judged: set[tuple[str, tuple[int, ...], bool]] = set()
     for (name, mode), outcome in done.items():
         ways = (mode.kind, mode.shares, mode.per_count)
         if ways not in judged or name != "usual":
             judged.add(ways)
-            found += against_interpreter(program, mode, outcome, name)
+            found += against_interpreter(program, mode, outcome, name, known)
         if found:
             break
     return found or bits(program, done), outcomes
@@ -127,8 +130,35 @@ def check(
 # ---- numbers ----
 
 
+class Meaning:
+    """What a replica's step should give, and what slightly other numbers give.
+
+    Args:
+        at: The interpretation with numbers that are moved by so much.
+        by: How much rounding moves them.
+    """
+
+    def __init__(self, at: Callable[[float], Share], by: float) -> None:
+        self._at, self._by = at, by
+        self.exact = at(0.0)
+
+    @functools.cached_property
+    def moved(self) -> list[Share]:
+        # Both ways: of two numbers that are equal, each is the larger one once.
+        return [self._at(self._by), self._at(-self._by)]
+
+    def refuses(self, compare: Callable[[Share, list[Share]], str]) -> str:
+        """What a comparison says, which is asked how far rounding carries only where it must."""
+        said = compare(self.exact, [])
+        return said and compare(self.exact, self.moved)
+
+
+# What was interpreted already, by all that it depends on.
+Known = dict[tuple[Any, ...], Meaning]
+
+
 def against_interpreter(
-    program: Program, mode: Mode, outcome: Outcome, name: str
+    program: Program, mode: Mode, outcome: Outcome, name: str, known: Known
 ) -> list[Difference]:
     """Values, derivatives and variables of each step."""
     weights = variable_data(program)
@@ -136,7 +166,8 @@ def against_interpreter(
     for number, step in enumerate(outcome.steps):
         place = f"step {number}, {mode} ({name})"
         xs = input_data(program, number)
-        found = _step(program, mode, step, xs, weights, place)
+        meanings = _meanings(program, mode, step, xs, weights, known)
+        found = _step(program, step, meanings, place)
         if found:
             return found
         if (said := _repeated(program, outcome, number)) is not None:
@@ -173,15 +204,15 @@ def _summed(gradients: list[list[np.ndarray] | None]) -> list[np.ndarray | None]
     return [None if g is None else sum(p.astype(np.float64) for p in g) for g in gradients]  # type: ignore[misc]
 
 
-def _step(
+def _meanings(
     program: Program,
     mode: Mode,
     step: dict[str, Any],
     xs: list[np.ndarray],
     weights: list[np.ndarray],
-    place: str,
-) -> list[Difference]:
-    ends = np.cumsum(mode.shares)
+    known: Known,
+) -> list[Meaning]:
+    """One for each replica."""
     drawn = {
         name: [_wide(part) for part in parts]
         for name, parts in zip(program.outputs, step["values"], strict=False)
@@ -195,33 +226,47 @@ def _step(
             for name, parts in drawn.items()
         },
     )
-    for r, (end, n) in enumerate(zip(ends, mode.shares, strict=True)):
+    directions = (_all_wide(direction(program, 0)), _all_wide(direction(program, 1)))
+    found = []
+    for r, (end, n) in enumerate(zip(np.cumsum(mode.shares), mode.shares, strict=True)):
         rows = [_wide(x[end - n : end]) for x in xs]
         given = {name: parts[r if len(parts) > 1 else 0] for name, parts in drawn.items()}
-        share, *moved = (
-            interpret(
-                program,
-                *_moved(program, rows, weights, r, by),
-                (_all_wide(direction(program, 0)), _all_wide(direction(program, 1))),
-                sum(mode.shares),
-                len(mode.shares),
-                given,
-                by,
-                everyone,
-            )
-            # Both ways: of two numbers that are equal, each is the larger one once.
-            for by in (0.0, ROUNDING[program.dtype][1], -ROUNDING[program.dtype][1])
-        )
+
+        def at(by: float, r: int = r, rows: Any = rows, given: Any = given) -> Share:
+            moved = _moved(program, rows, weights, r, by)
+            sizes = sum(mode.shares), len(mode.shares)
+            return interpret(program, *moved, directions, *sizes, given, by, everyone)
+
+        arrays = [*rows, *weights, *(part for parts in drawn.values() for part in parts)]
+        key = (r, mode.shares, *(array.tobytes() for array in arrays))
+        if key not in known:
+            known[key] = Meaning(at, ROUNDING[program.dtype][1])
+        found.append(known[key])
+    return found
+
+
+def _step(
+    program: Program, step: dict[str, Any], meanings: list[Meaning], place: str
+) -> list[Difference]:
+    for r, meaning in enumerate(meanings):
         where = f"replica {r}, {place}"
         for name, parts in zip([*program.outputs, "loss"], step["values"], strict=True):
             part = parts[r] if len(parts) > 1 else parts[0]
-            said = _compare(part, share.values[name], _room(program, share, moved, name))
+            said = meaning.refuses(
+                lambda share, moved, name=name, part=part: _compare(  # type: ignore[misc]
+                    part, share.values[name], _room(program, share, moved, name)
+                )
+            )
             if said:
                 return [Difference("values", f"{name}, {where}", said)]
         for which, order in (("g", "first"), ("h", "second")):
             if which == "h" and not program.second:
                 continue
-            said = _derivative(program, step[which], r, share, moved, order)
+            said = meaning.refuses(
+                lambda share, moved, which=which, order=order, r=r: _derivative(  # type: ignore[misc]
+                    program, step[which], r, share, moved, order
+                )
+            )
             if said:
                 return [Difference("values", f"{order} derivative, {where}", said)]
     return []
@@ -253,8 +298,10 @@ def _room(program: Program, share: Share, moved: list[Share], name: str) -> np.n
     size = np.max(np.abs(value[np.isfinite(value)]), initial=0) if value.size else 0.0
     # What other numbers would have no room for may overflow.
     huge = np.where(np.abs(value) > HUGE[program.dtype], np.inf, 0.0)
-    far: np.ndarray = np.max([np.abs(m.values[name] - value) for m in moved], axis=0)
-    return part * (size + 1e-2) + 1000 * far + huge
+    room: np.ndarray = part * (size + 1e-2) + huge
+    for other in moved:
+        room = np.maximum(room, part * (size + 1e-2) + 1000 * np.abs(other.values[name] - value))
+    return room
 
 
 def _compare(found: np.ndarray, expected: np.ndarray, room: np.ndarray) -> str:
@@ -291,7 +338,7 @@ def _derivative(
         total += float(terms.sum())
         size += float(np.abs(terms).sum())
     expected = getattr(share, order)
-    far = np.max([abs(getattr(m, order) - expected) for m in moved])
+    far = max((abs(getattr(m, order) - expected) for m in moved), default=0.0)
     room = ROUNDING[program.dtype][0] * (size + 1e-2) + 1000 * far
     if not abs(expected) < HUGE[program.dtype] or (not np.isfinite(room) and np.isfinite(total)):
         return ""
