@@ -15,7 +15,7 @@ from fuzz import features
 from fuzz.interpret import Optimizer, Share, interpret, update
 from fuzz.ops import OPS
 from fuzz.processes import Workers
-from fuzz.program import Program, direction, input_data, variable_data
+from fuzz.program import Program, direction, input_data, names_in, variable_data
 from fuzz.worker import Mode, Outcome
 
 PASSES = [
@@ -406,10 +406,19 @@ def _as_eagerly(program: Program) -> bool:
     """Whether a traced program has the bits of its operations one at a time."""
     switches, drawn = features.EQUAL_BITS, {s.op for s in program.body}
     counted = any(OPS[name].feature == "counts_as_sizes" for name in drawn)
-    return (switches["eager_counts_as_sizes"] or not (counted and program.examples)) and (
-        switches["eager_second_of_control_flow"]
-        or not (program.second and drawn & {"cond", "while"})
+    return (
+        (switches["eager_counts_as_sizes"] or not (counted and program.examples))
+        and (
+            switches["eager_second_of_control_flow"]
+            or not (program.second and drawn & {"cond", "while"})
+        )
+        and (switches["eager_beginnings_of_loops"] or not _begins_with_what_is_used(program))
     )
+
+
+def _begins_with_what_is_used(program: Program) -> bool:
+    used = [name for s in program.body for name in names_in(s)] + [n for _, n in program.losses]
+    return any(used.count(s.inputs[0]) > 1 for s in program.body if s.op == "while")
 
 
 def _unequal(program: Program, a: Outcome, b: Outcome, across: str) -> str:
