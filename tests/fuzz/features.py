@@ -33,7 +33,7 @@ EQUAL_BITS = {
     # after a product and not before it.
     "eager_second_of_control_flow": False,
     # The same where a loop begins with a value that something else uses too. A traced loop is one
-    # operation: what flows back into its beginning is summed first and then added to the other uses.
+    # operation: what flows back into its beginning is summed before the other uses are added.
     "eager_beginnings_of_loops": False,
     # The same where a size is the number of examples. Eagerly it is a number like others, and what
     # is made of it has no examples: it is summed as a plain array.
