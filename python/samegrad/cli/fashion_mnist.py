@@ -30,6 +30,7 @@ from samegrad.cli._progress import (
     check_plot,
     check_plotted,
     check_unused,
+    digest_of,
     draw_plot,
     epoch_line,
     fingerprint,
@@ -62,6 +63,7 @@ class _Progress:
         epoch: Epochs done, with their evaluation.
         loss_sum: Sum of the losses of this epoch's examples.
         examples: Examples of this epoch seen so far.
+        log_digest: A hash of the log's records so far; "" if there is no log.
     """
 
     def __init__(self, settings: str) -> None:
@@ -70,6 +72,7 @@ class _Progress:
         self.epoch = 0
         self.loss_sum = 0.0
         self.examples = 0
+        self.log_digest = ""
 
     def add_step(self, loss: float, examples: int) -> None:
         """Counts a step whose mean loss is given."""
@@ -232,7 +235,7 @@ class _Training:
             )
 
     def check_log(self, records: list[Record]) -> None:
-        """Whether the last records of a resumed log are those of the restored training.
+        """Whether the records of a resumed log are those of the restored training.
 
         Raises:
             CommandError: They are not.
@@ -245,9 +248,10 @@ class _Training:
             loss_sum += step["loss"] * step["examples"]
         whole = len(steps) == done.step - done.epoch * self.steps_per_epoch
         found = last[0].get("fingerprint") if last else None
-        if (whole and repr(loss_sum) != repr(done.loss_sum)) or found not in (
-            None,
-            self.fingerprint(),
+        if (
+            done.log_digest not in ("", digest_of(records))
+            or (whole and repr(loss_sum) != repr(done.loss_sum))
+            or found not in (None, self.fingerprint())
         ):
             raise CommandError(
                 f"[fashion-mnist] --log must be the log of the run that is resumed: got one with "
@@ -394,6 +398,7 @@ def _train_and_report(training: _Training, options: FashionMnistOptions, log: Ru
 def _save(training: _Training, log: RunLog, prefix: Path) -> str:
     """Saves a checkpoint, after the log of its steps."""
     log.flush()
+    training.progress.log_digest = log.digest
     return training.checkpoint.save(prefix)
 
 

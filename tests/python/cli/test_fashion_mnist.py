@@ -326,6 +326,26 @@ def test_the_log_of_another_run_is_refused(capsys):
     assert Path("other.jsonl").read_bytes() == other
 
 
+def test_a_log_that_was_changed_anywhere_is_refused(capsys):
+    assert run("--log", "log.jsonl", "--steps", 7) == 0
+    whole = records("log.jsonl")
+    capsys.readouterr()
+    for place in (0, 3, len(whole) - 1):
+        changed = [dict(record) for record in whole]
+        changed[place]["loss"] += 0.5
+        text = "".join(json.dumps(record) + "\n" for record in changed)
+        Path("log.jsonl").write_text(text)
+        assert run("--log", "log.jsonl", "--resume") == 2
+        assert "must be the log of the run that is resumed" in one_line(capsys)
+        assert Path("log.jsonl").read_text() == text
+    Path("log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in whole))
+    assert run("--log", "log.jsonl", "--resume", "--steps", 9) == 0
+    assert run("--resume", "--steps", 10) == 0  # without a log, none has step 10
+    capsys.readouterr()
+    assert run("--log", "log.jsonl", "--resume") == 2
+    assert "step 10" in one_line(capsys)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_saves_and_exits(number, code):
     arguments = ["--limit", "200", "--batch-size", "8", "--epochs", "40", "--fingerprint"]
