@@ -52,19 +52,22 @@ def open_file(path: Path) -> io.FileIO:
         OSError: It is absent, or cannot be read.
     """
     try:
-        descriptor = os.open(path, _READ_FLAGS)
+        # The descriptor is the file's from the start: what an interrupt leaves is closed once.
+        file = io.FileIO(path, "rb", opener=lambda name, _: os.open(name, _READ_FLAGS))
+    except IsADirectoryError as error:
+        raise UnusableFileError("no regular file") from error
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             what = "a symbolic link" if error.errno == errno.ELOOP else "a socket or device"
             raise UnusableFileError(what) from error
         raise
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UnusableFileError("no regular file")
-        return os.fdopen(descriptor, "rb", buffering=0)
     except BaseException:
-        os.close(descriptor)
+        file.close()
         raise
+    return file
 
 
 def read_file(path: Path, most: int) -> bytes:
@@ -197,12 +200,30 @@ def make_folder(folder: Path) -> None:
 def temporary_folder(parent: Path) -> Iterator[Path]:
     """A locked temporary folder in `parent`; what is left in it at the end is removed."""
     remove_leftovers(parent)
-    path, lock = _create_locked(parent)
+    made = _Made()
     try:
-        yield path
+        yield _create_locked(parent, made)
     finally:
-        _remove_tree(path)
-        lock.close()
+        try:
+            made.remove()
+        except BaseException:  # an interrupt
+            made.remove()
+            raise
+
+
+class _Made:
+    """Temporary folders from the moment on at which they may exist, and the lock of the last one."""
+
+    def __init__(self) -> None:
+        self.paths: list[Path] = []
+        self.lock: _Handle | None = None
+
+    def remove(self) -> None:
+        """Removes the folders and unlocks; a second time does what is left to do."""
+        for path in self.paths:
+            _remove_tree(path)
+        if self.lock is not None:
+            self.lock.close()
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -237,16 +258,17 @@ def _remove_tree(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _create_locked(parent: Path) -> tuple[Path, _Handle]:
+def _create_locked(parent: Path, made: _Made) -> Path:
     while True:
         path = parent / f"{_TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        made.paths.append(path)
         os.mkdir(path)
         try:
-            lock = _Handle(path)
+            made.lock = _Handle(path)
         except FileNotFoundError:
             continue  # taken for a leftover before it was locked
         with contextlib.suppress(OSError):  # file systems without locks: leftovers then stay
-            fcntl.flock(lock.descriptor, fcntl.LOCK_EX)
+            fcntl.flock(made.lock.descriptor, fcntl.LOCK_EX)
         if path.exists():
-            return path, lock
-        lock.close()
+            return path
+        made.lock.close()

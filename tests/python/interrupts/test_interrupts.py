@@ -51,7 +51,8 @@ def test_after_an_exception_at_any_bytecode_the_program_goes_on(kind: str) -> No
     _interrupt(kind, "bytecode", 15)
 
 
-@pytest.mark.parametrize("kind", ["first trace", "step", "first run", "save"])
+# Not of a save: Python loses what a signal raises inside a destructor, and a save has one.
+@pytest.mark.parametrize("kind", ["first trace", "step", "first run"])
 def test_after_a_signal_at_any_time_the_program_goes_on(kind: str) -> None:
     _interrupt(kind, "signal", 15)
 
