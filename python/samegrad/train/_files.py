@@ -212,7 +212,7 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
 
 
 class _Made:
-    """Temporary folders from the moment on at which they may exist, and the lock of the last one."""
+    """Temporary folders from the moment on when they may exist, and the lock of the last one."""
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
