@@ -218,6 +218,15 @@ Value Trace::argument_of(const Step& step, const RunOperands& operands, std::siz
   return known != kNoValue ? known : graph_.add_constant(step.binding().constants[own]);
 }
 
+// A size that this trace knows as a count of examples was a number to the program that ran.
+Value Trace::with_sizes_of(const ValueType& type, Value value) {
+  const Shape& shape = graph_.type(value).shape;
+  const bool same = type.batched() || std::equal(shape.begin(), shape.end(), type.shape.begin());
+  if (same) return value;
+  return (*this)("reshape", {value},
+                 {{"shape", std::vector<std::int64_t>(type.shape.begin(), type.shape.end())}});
+}
+
 std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& operands,
                                                const std::vector<std::vector<Array>>& outputs,
                                                std::uint64_t number) {
@@ -227,7 +236,9 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
   for (std::size_t v = 0; v < map.size(); ++v) {
     const ValueInfo& info = from.values[v];
     const auto index = std::size_t(info.index);
-    if (info.source == Source::kArgument) map[v] = argument_of(step, operands, index);
+    if (info.source == Source::kArgument) {
+      map[v] = with_sizes_of(info.type, argument_of(step, operands, index));
+    }
     if (info.source == Source::kVariable) map[v] = operands.variables[index];
     if (info.source != Source::kConstant) continue;
     map[v] = operands.constants[index];

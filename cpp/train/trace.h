@@ -144,6 +144,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<std::vector<Tensor>> record_replicas(const RunOperands& operands,
                                                    const Graph& program,
                                                    const std::vector<std::vector<Array>>& outputs);
+  Value with_sizes_of(const ValueType& type, Value value);
   Value argument_of(const Step& step, const RunOperands& operands, std::size_t index);
   void copy_nodes(const Graph& from, Values& map, std::int32_t run);
   // Where the program is, as an index of the graph's locations.

@@ -274,3 +274,21 @@ def test_numbers_that_are_not_finite_are_named_in_gradients():
             t.gradient(y, x)
     finally:
         tf.debugging.disable_check_numerics()
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_run_takes_a_size_that_counts_examples_as_a_number(rows: int) -> None:
+    x = tf.constant(np.arange(1.0, rows + 1.0)[:, None])._as_examples(0, 1)
+    w = tf.Variable(np.ones(1))
+    inner = tf.function(lambda a: tf.atan(a) * w)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        pairs = tf.reduce_mean(tf.tanh(x[:, None] * x[None, :]), axis=0)
+        total = tf.reduce_sum(inner(pairs))
+    gradients = tape.gradient(total, [w, x])
+    v = x.numpy()[:, 0]
+    mean = np.tanh(np.outer(v, v)).mean(0)
+    np.testing.assert_allclose(gradients[0].numpy(), [np.arctan(mean).sum()], rtol=1e-12)
+    slopes = (1 - np.tanh(np.outer(v, v)) ** 2) / rows / (1 + mean[None] ** 2)
+    expected = (slopes * v[None]).sum(1) + (slopes * v[:, None]).sum(0)
+    np.testing.assert_allclose(gradients[1].numpy()[:, 0], expected, rtol=1e-12)
