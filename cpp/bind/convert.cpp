@@ -84,24 +84,26 @@ py::tuple shape_tuple(const Shape& shape) {
 }
 
 namespace {
-// Not pybind11's cast, which forgets what the value's class raises.
-std::int64_t whole_from_python(const py::handle& value) {
+// A whole number if it has 64 bits at most. Not pybind11's cast, which forgets what the value's
+// class raises.
+std::optional<std::int64_t> exact_from_python(const py::handle& value) {
   const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
   if (!whole) throw py::error_already_set();
   int overflow = 0;
   const long long exact = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
-  if (overflow != 0) throw py::cast_error();
-  return exact;
+  return overflow == 0 ? std::optional<std::int64_t>(exact) : std::nullopt;
+}
+
+std::int64_t whole_from_python(const py::handle& value) {
+  const auto exact = exact_from_python(value);
+  if (!exact) throw py::cast_error();
+  return *exact;
 }
 
 // Whole numbers beyond 64 bits are rounded to a double, as NumPy does.
 Number number_from_python(const py::handle& value) {
   if (PyIndex_Check(value.ptr())) {
-    const auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-    if (!whole) throw py::error_already_set();
-    int overflow = 0;
-    const long long exact = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
-    if (overflow == 0) return exact;
+    if (const auto exact = exact_from_python(value)) return *exact;
   }
   const double number = PyFloat_AsDouble(value.ptr());
   if (number == -1.0 && PyErr_Occurred()) throw py::error_already_set();
