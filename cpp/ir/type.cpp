@@ -1,6 +1,7 @@
 #include "ir/type.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 
@@ -140,6 +141,17 @@ std::int64_t concrete_size(std::int64_t dim, const std::vector<std::int64_t>& co
   return size;
 }
 
+std::size_t leader(const Symbols& symbols) {
+  const auto traced = traced_counts(symbols);
+  std::vector<std::int64_t> examples(traced.size(), 0);
+  for (std::size_t r = 0; r < traced.size(); ++r) {
+    for (std::size_t s = 0; s < symbols.size(); ++s) {
+      if (symbols[s].kind == Symbol::Kind::kInput) examples[r] += traced[r][s];
+    }
+  }
+  return std::size_t(std::ranges::max_element(examples) - examples.begin());
+}
+
 namespace {
 
 void bind_to_counts(Symbols& symbols, const Size& size) {
@@ -153,48 +165,32 @@ std::vector<std::int64_t> traced_values(const Symbols& symbols, const Size& size
   return values;
 }
 
-// Leaves out the replicas that are not like the leader.
-void keep_alike(Symbols& symbols, const std::vector<bool>& like) {
-  if (std::ranges::find(like, false) == like.end()) return;
+// The size on the leader, to which the program is bound; replicas on which it is not like that are
+// left out of it.
+template <class Alike>
+std::int64_t bind_to_leader(Symbols& symbols, const Size& size, Alike alike) {
+  const std::vector<std::int64_t> values = traced_values(symbols, size);
+  const std::int64_t leading = values[leader(symbols)];
   std::vector<int> kept;
-  for (std::size_t i = 0; i < like.size(); ++i) {
-    if (like[i]) kept.push_back(symbols.replicas.empty() ? int(i) : symbols.replicas[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const int replica = symbols.replicas.empty() ? int(i) : symbols.replicas[i];
+    if (alike(values[i], leading)) kept.push_back(replica);
   }
-  symbols.replicas = std::move(kept);
+  if (kept.size() < values.size()) symbols.replicas = std::move(kept);
+  bind_to_counts(symbols, size);
+  return leading;
 }
 
 }  // namespace
 
-std::size_t leader(const Symbols& symbols) {
-  const auto traced = traced_counts(symbols);
-  std::vector<std::int64_t> examples(traced.size(), 0);
-  for (std::size_t r = 0; r < traced.size(); ++r) {
-    for (std::size_t s = 0; s < symbols.size(); ++s) {
-      if (symbols[s].kind == Symbol::Kind::kInput) examples[r] += traced[r][s];
-    }
-  }
-  return std::size_t(std::ranges::max_element(examples) - examples.begin());
-}
-
 bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t)) {
   if (const auto number = size.number()) return holds(*number);
-  const std::vector<std::int64_t> values = traced_values(symbols, size);
-  const bool answer = holds(values[leader(symbols)]);
-  std::vector<bool> like;
-  for (std::int64_t value : values) like.push_back(holds(value) == answer);
-  keep_alike(symbols, like);
-  bind_to_counts(symbols, size);
-  return answer;
+  return holds(bind_to_leader(
+      symbols, size, [&](std::int64_t a, std::int64_t b) { return holds(a) == holds(b); }));
 }
 
 std::int64_t bound_size(Symbols& symbols, const Size& size) {
-  const std::vector<std::int64_t> values = traced_values(symbols, size);
-  const std::int64_t number = values[leader(symbols)];
-  std::vector<bool> like;
-  for (std::int64_t value : values) like.push_back(value == number);
-  keep_alike(symbols, like);
-  bind_to_counts(symbols, size);
-  return number;
+  return bind_to_leader(symbols, size, std::equal_to<>());
 }
 
 std::optional<std::int64_t> bound_count(const Symbols& symbols, int symbol) {

@@ -56,7 +56,7 @@ struct Symbol {
 };
 
 // The symbols of a graph, and of which replicas it is the program: where replicas have different
-// counts and a trace needs one, it is that of the replicas that agree with the first.
+// counts and a trace needs one, it is that of the replicas that agree with the leader.
 struct Symbols : std::vector<Symbol> {
   using std::vector<Symbol>::vector;
   std::vector<int> replicas = {};  // ascending; empty: all of them
