@@ -102,24 +102,27 @@ class Broadcast {
   void join_examples(MergedAxis& merged, const MergedAxis& next) {
     if (merged.batch.symbol == next.batch.symbol) {
       if (merged.batch.rows_per_example != next.batch.rows_per_example) fail_sizes(merged, next);
-    } else if (is_single_row(next)) {
-      merged.mixed = true;
-    } else if (is_single_row(merged)) {
-      merged = next;
+    } else if (repeats(merged, next, &Broadcast::is_single_row)) {
       merged.mixed = true;
     } else if (same_size(args_, rows_of(merged), rows_of(next))) {
       // The given one is the batch, not a number of rows that it happens to have.
       const bool number = rows_of(merged).number() || rows_of(next).number();
       if (rows_of(merged).number()) merged.batch = next.batch;
       merged.mixed |= !number;
-    } else if (is_one(next)) {
-      merged.mixed = true;
-    } else if (is_one(merged)) {
-      merged = next;
+    } else if (repeats(merged, next, &Broadcast::is_one)) {
       merged.mixed = true;
     } else {
       fail_sizes(merged, next);
     }
+  }
+
+  // Whether one of them is one row, which the other repeats; that is what is merged then.
+  bool repeats(MergedAxis& merged, const MergedAxis& next,
+               bool (Broadcast::*is_row)(const MergedAxis&) const) const {
+    if ((this->*is_row)(next)) return true;
+    if (!(this->*is_row)(merged)) return false;
+    merged = next;
+    return true;
   }
 
   void join_sizes(MergedAxis& merged, const MergedAxis& next) {
