@@ -76,7 +76,6 @@ class RunLog:
         check: Callable[[list[Record]], None] = lambda records: None,
     ) -> None:
         self.records: list[Record] = []
-        self._digest = ""
         self._file: TextIO | None = None
         if path is None:
             return
@@ -84,7 +83,6 @@ class RunLog:
             self.records = _records_until(path, *resumed)
             _check_complete(path, self.records, *resumed)
             check(self.records)
-            self._digest = digest_of(self.records)
             # Replaced at once: a kill here must not cost the records.
             _files.replace_file(path, b"".join(_encode(record) for record in self.records))
         # Line buffering: a killed run has logged every step it has done.
@@ -93,14 +91,13 @@ class RunLog:
     def add(self, record: Record) -> None:
         """Adds a record to memory and file."""
         self.records.append(record)
-        self._digest = _chained(self._digest, record)
         if self._file is not None:
             self._file.write(_encode(record).decode())
 
     @property
     def digest(self) -> str:
         """A hash of all records; "" where there is no file, which need not have all."""
-        return "" if self._file is None else self._digest
+        return "" if self._file is None else digest_of(self.records)
 
     def flush(self) -> None:
         """Flushes the file to the disk, so that no checkpoint knows more steps than it."""
@@ -119,16 +116,10 @@ def _encode(record: Record) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-def _chained(digest: str, record: Record) -> str:
-    return hashlib.blake2b(digest.encode() + _encode(record), digest_size=16).hexdigest()
-
-
-def digest_of(records: Iterable[Record]) -> str:
-    """A hash of records, each of which changes all later ones; "" of none."""
-    digest = ""
-    for record in records:
-        digest = _chained(digest, record)
-    return digest
+def digest_of(records: list[Record]) -> str:
+    """A hash of a log's records; "" of none."""
+    content = b"".join(_encode(record) for record in records)
+    return hashlib.blake2b(content, digest_size=16).hexdigest() if content else ""
 
 
 def _records_until(path: Path, last_step: int, last_epoch: int) -> list[Record]:
