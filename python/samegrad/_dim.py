@@ -40,11 +40,10 @@ class Dim:
     def __int__(self) -> int:
         return int(_core.size_bind(self.code))
 
-    def __index__(self) -> int:
-        return int(_core.size_bind(self.code))
+    __index__ = __int__
 
     def __bool__(self) -> bool:
-        return _holds("ne", self, 0)
+        return self != 0
 
     def __float__(self) -> float:
         return float(int(self))
@@ -66,9 +65,6 @@ class Dim:
         if not isinstance(other, int | Dim):
             return NotImplemented
         return _holds("eq", self, other)
-
-    def __ne__(self, other: object) -> bool:
-        return _holds("ne", self, other) if isinstance(other, int | Dim) else NotImplemented
 
     def __hash__(self) -> int:
         """That of the number, which it equals: `{4: a}[x.shape[0]]` finds what 4 finds."""
@@ -114,8 +110,6 @@ class Dim:
 
 def _holds(name: str, size: Dim, other: int | Dim) -> bool:
     """Whether a comparison holds, which binds the program to the answer's sizes."""
-    if name == "ne":
-        return not _core.size_holds("eq", size.code, code_of(other))
     return bool(_core.size_holds(name, size.code, code_of(other)))
 
 
