@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from replica_values import both_ways, cut, distributed, results
 
 import samegrad as tf
 
@@ -18,28 +18,13 @@ Step = Callable[..., Any]
 
 
 def split(shares: tuple[int, ...]) -> list[np.ndarray]:
-    bounds = np.cumsum([0, *shares])
-    return [DATA[a:b] for a, b in itertools.pairwise(bounds)]
-
-
-def distributed(strategy: Any, parts: list[np.ndarray]) -> Any:
-    return strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant(parts[context.replica_id_in_sync_group])
-    )
+    return cut(DATA, shares)
 
 
 def run(step: Step, shares: tuple[int, ...], traced: bool) -> list[Any]:
-    """The result of each replica."""
-    strategy = tf.distribute.MirroredStrategy(replicas=len(shares))
-    values = distributed(strategy, split(shares))
-    fn = tf.function(lambda v: strategy.run(step, (v,))) if traced else (
-        lambda v: strategy.run(step, (v,))
-    )  # fmt: skip
-    parts = strategy.experimental_local_results(fn(values))
-    return [part.numpy() for part in parts]
+    return results(step, split(shares), traced)
 
 
-both_ways = pytest.mark.parametrize("traced", [False, True], ids=["run", "function"])
 of_shares = pytest.mark.parametrize("shares", SHARES, ids=str)
 
 

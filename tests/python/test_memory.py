@@ -134,38 +134,34 @@ def test_equal_programs_of_other_variables_share_what_is_compiled():
     assert (float(a[0]), float(b[0])) == (2.0, 6.0)
 
 
-def test_a_number_that_changes_compiles_once_more_and_then_never():
+def check_compiled_once_more_and_then_never(step, rates):
+    """A function of an array and a number: the bits are those of a program of its own."""
     x = tf.constant([1.0, 3.0, 5.0])
     seen = {}
-    for k in range(20):
-        rate = 0.1 * k + 0.3
+    for k in range(rates):
 
-        def fn(x, rate=rate):
-            return tf.exp(x * rate) / 7.0 + rate * rate
+        def fn(x, rate=0.1 * k + 0.3):
+            return step(x, rate)
 
         changing, alone = programs(fn, (x,), numbers_change=True), programs(fn, (x,))
         seen.setdefault(changing._step.compiled, []).append(k)
         arguments = _core.Arguments((x,), {})
         assert changing.run(arguments).numpy().tobytes() == alone.run(arguments).numpy().tobytes()
-    assert list(seen.values()) == [[0], list(range(1, 20))]
+    assert list(seen.values()) == [[0], list(range(1, rates))]
+
+
+def test_a_number_that_changes_compiles_once_more_and_then_never():
+    check_compiled_once_more_and_then_never(
+        lambda x, rate: tf.exp(x * rate) / 7.0 + rate * rate, 20
+    )
 
 
 def test_a_number_that_changes_in_branches_and_rounds_compiles_once_more_and_then_never():
-    x = tf.constant([1.0, 3.0, 5.0])
-    seen = {}
-    for k in range(6):
-        rate = 0.1 * k + 0.3
+    def step(x, rate):
+        y = tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * rate, lambda: x - rate)
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * rate + 1.0), (0, y))[1]
 
-        def fn(x, rate=rate):
-            y = tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * rate, lambda: x - rate)
-            return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * rate + 1.0), (0, y))
-
-        changing, alone = programs(fn, (x,), numbers_change=True), programs(fn, (x,))
-        seen.setdefault(changing._step.compiled, []).append(k)
-        arguments = _core.Arguments((x,), {})
-        results = [np.asarray(program.run(arguments)[1]) for program in (changing, alone)]
-        assert results[0].tobytes() == results[1].tobytes()
-    assert list(seen.values()) == [[0], list(range(1, 6))]
+    check_compiled_once_more_and_then_never(step, 6)
 
 
 def test_a_learning_rate_that_changes_keeps_the_program_of_a_run(any_scale):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import replica_values
+from replica_values import both_ways, cut, distributed, on
 
 import samegrad as tf
 from samegrad._trace import TracedProgram
@@ -17,31 +18,15 @@ RNG = np.random.default_rng(11)
 DATA = RNG.normal(size=(40, 6)).astype(np.float32)
 Step = Callable[..., Any]
 
-both_ways = pytest.mark.parametrize("traced", [False, True], ids=["run", "function"])
 of_shares = pytest.mark.parametrize("shares", SHARES, ids=str)
 
 
 def split(shares: tuple[int, ...]) -> list[np.ndarray]:
-    bounds = np.cumsum([0, *shares])
-    return [DATA[a:b] for a, b in itertools.pairwise(bounds)]
-
-
-def distributed(strategy: Any, parts: list[np.ndarray]) -> Any:
-    return strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant(parts[context.replica_id_in_sync_group])
-    )
-
-
-def on(strategy: Any, step: Step, traced: bool) -> Step:
-    run = lambda v: strategy.run(step, (v,))  # noqa: E731
-    return tf.function(run) if traced else run
+    return cut(DATA, shares)
 
 
 def results(step: Step, shares: tuple[int, ...], traced: bool) -> list[Any]:
-    """The result of each replica."""
-    strategy = tf.distribute.MirroredStrategy(replicas=len(shares))
-    got = on(strategy, step, traced)(distributed(strategy, split(shares)))
-    return [np.asarray(part) for part in strategy.experimental_local_results(got)]
+    return replica_values.results(step, split(shares), traced)
 
 
 def weighted(v: Any) -> Any:
@@ -153,6 +138,16 @@ def test_a_number_is_a_result_of_each_replica(traced: bool) -> None:
     assert [int(n) for n in results(lambda v: len(v), (3, 3), traced)[:1]] == [3]
 
 
+def check_rows_of_one_stream(step: Step, traced: bool) -> None:
+    """The same rows, however they are shared."""
+    got = []
+    for shares in ((4, 3), (7,), (2, 0, 5)):
+        tf.random.set_seed(3)
+        got.append(np.concatenate(results(step, shares, traced)))
+    np.testing.assert_array_equal(got[0], got[1])
+    np.testing.assert_array_equal(got[0], got[2])
+
+
 @both_ways
 def test_dropout_of_the_examples_is_that_of_one_replica(traced: bool) -> None:
     def step(v: Any) -> Any:
@@ -160,12 +155,7 @@ def test_dropout_of_the_examples_is_that_of_one_replica(traced: bool) -> None:
         noise = tf.random.normal(tf.shape(v)) + tf.random.uniform([len(v), 6])
         return tf.nn.dropout(v * scale, 0.5) + noise
 
-    got = []
-    for shares in ((4, 3), (7,), (2, 0, 5)):
-        tf.random.set_seed(3)
-        got.append(np.concatenate(results(step, shares, traced)))
-    np.testing.assert_array_equal(got[0], got[1])
-    np.testing.assert_array_equal(got[0], got[2])
+    check_rows_of_one_stream(step, traced)
 
 
 @both_ways
@@ -175,12 +165,7 @@ def test_draws_without_an_axis_of_examples_are_rows_of_one_stream(traced: bool) 
         layer = tf.keras.layers.Dropout(0.5, seed=3)
         return tf.nn.dropout(rows, 0.5) + tf.random.uniform(rows.shape) + layer(rows, training=True)
 
-    got = []
-    for shares in ((4, 3), (7,), (2, 0, 5)):
-        tf.random.set_seed(3)
-        got.append(np.concatenate(results(step, shares, traced)))
-    np.testing.assert_array_equal(got[0], got[1])
-    np.testing.assert_array_equal(got[0], got[2])
+    check_rows_of_one_stream(step, traced)
 
 
 @both_ways

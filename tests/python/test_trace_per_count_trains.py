@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from replica_values import both_ways, cut, distributed, on
 
 import samegrad as tf
 
@@ -17,24 +17,11 @@ DATA = RNG.normal(size=(40, 6)).astype(np.float32)
 W = RNG.normal(size=(6, 3)).astype(np.float32)
 Step = Callable[..., Any]
 
-both_ways = pytest.mark.parametrize("traced", [False, True], ids=["run", "function"])
 of_shares = pytest.mark.parametrize("shares", SHARES, ids=str)
 
 
 def split(shares: tuple[int, ...]) -> list[np.ndarray]:
-    bounds = np.cumsum([0, *shares])
-    return [DATA[a:b] for a, b in itertools.pairwise(bounds)]
-
-
-def distributed(strategy: Any, parts: list[np.ndarray]) -> Any:
-    return strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant(parts[context.replica_id_in_sync_group])
-    )
-
-
-def on(strategy: Any, step: Step, traced: bool) -> Step:
-    run = lambda v: strategy.run(step, (v,))  # noqa: E731
-    return tf.function(run) if traced else run
+    return cut(DATA, shares)
 
 
 def loss_of(v: Any, w: Any, total: int) -> Any:
