@@ -73,7 +73,7 @@ def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:
     ]
     if rng.random() < 0.5:
         usual.append(Mode("run in function", shares, threads=rng.choice([1, 2, 4])))
-    if _equal_shares(program) and program.is_local():
+    if _halved(shares) and program.is_local():
         n = whole[0]
         usual += [
             Mode("run", (n // r,) * r, cover=True) for r in (1, 2, 4) if n % r == 0 and n // r >= 3
@@ -93,9 +93,9 @@ def _refusals(environment: str) -> tuple[str, ...]:
     return (*features.REFUSALS, *([features.NOT_BUILT] if environment in ("v3", "v4") else []))
 
 
-def _equal_shares(program: Program) -> bool:
-    n, r = sum(program.shares), len(program.shares)
-    return r in (1, 2, 4) and set(program.shares) == {n // r}
+def _halved(shares: tuple[int, ...]) -> bool:
+    """Whether the shares are what halving the examples gives."""
+    return len(shares) in (1, 2, 4) and len(set(shares)) == 1
 
 
 def check(
@@ -139,13 +139,13 @@ class Meaning:
     """
 
     def __init__(self, at: Callable[[float], Share], by: float) -> None:
-        self._at, self._by = at, by
+        self.at, self.by = at, by
         self.exact = at(0.0)
 
     @functools.cached_property
     def moved(self) -> list[Share]:
         # Both ways: of two numbers that are equal, each is the larger one once.
-        return [self._at(self._by), self._at(-self._by)]
+        return [self.at(self.by), self.at(-self.by)]
 
     def refuses(self, compare: Callable[[Share, list[Share]], str]) -> str:
         """What a comparison says, which is asked how far rounding carries only where it must."""
@@ -195,7 +195,9 @@ def _repeated(program: Program, outcome: Outcome, number: int) -> str | None:
         return None
     before, now = (outcome.steps[k]["values"] for k in (number - 1, number))
     for name, x, y in zip(program.outputs, before, now, strict=False):
-        if name in program.draws() and x[0].size and _bytes(x) == _bytes(y):
+        # Few small whole numbers are the same now and then.
+        enough = x[0].size >= (1 if x[0].dtype.kind == "f" else 30)
+        if name in program.draws() and enough and _bytes(x) == _bytes(y):
             return name
     return None
 
@@ -259,17 +261,37 @@ def _step(
             )
             if said:
                 return [Difference("values", f"{name}, {where}", said)]
+    return _derivatives(program, step, meanings, place)
+
+
+def _derivatives(
+    program: Program, step: dict[str, Any], meanings: list[Meaning], place: str
+) -> list[Difference]:
+    """Of each replica's share; of all together where what a replica computes is in others'."""
+    groups = [([r], meaning) for r, meaning in enumerate(meanings)]
+    if program.gathers():
+        groups = [(list(range(len(meanings))), _together(meanings))]
+    for replicas, meaning in groups:
         for which, order in (("g", "first"), ("h", "second")):
             if which == "h" and not program.second:
                 continue
             said = meaning.refuses(
-                lambda share, moved, which=which, order=order, r=r: _derivative(  # type: ignore[misc]
-                    program, step[which], r, share, moved, order
+                lambda share, moved, which=which, order=order, replicas=replicas: _derivative(  # type: ignore[misc]
+                    program, step[which], replicas, share, moved, order
                 )
             )
             if said:
-                return [Difference("values", f"{order} derivative, {where}", said)]
+                where = f"{order} derivative, replica {replicas}, {place}"
+                return [Difference("values", where, said)]
     return []
+
+
+def _together(meanings: list[Meaning]) -> Meaning:
+    def at(by: float) -> Share:
+        shares = [meaning.at(by) for meaning in meanings]
+        return Share({}, sum(s.first for s in shares), sum(s.second for s in shares))
+
+    return Meaning(at, meanings[0].by)
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
@@ -322,7 +344,7 @@ def _compare(found: np.ndarray, expected: np.ndarray, room: np.ndarray) -> str:
 def _derivative(
     program: Program,
     found: list[list[np.ndarray] | None],
-    replica: int,
+    replicas: list[int],
     share: Share,
     moved: list[Share],
     order: str,
@@ -333,10 +355,10 @@ def _derivative(
     for parts, d in zip(found, along, strict=True):
         if parts is None:
             continue
-        part = parts[replica] if len(parts) > 1 else parts[0]
-        terms = part.astype(np.float64) * d
-        total += float(terms.sum())
-        size += float(np.abs(terms).sum())
+        for r in replicas:
+            terms = (parts[r] if len(parts) > 1 else parts[0]).astype(np.float64) * d
+            total += float(terms.sum())
+            size += float(np.abs(terms).sum())
     expected = getattr(share, order)
     far = max((abs(getattr(m, order) - expected) for m in moved), default=0.0)
     room = ROUNDING[program.dtype][0] * (size + 1e-2) + 1000 * far
@@ -392,7 +414,7 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
         return ""
     if not program.examples and not switches["replicas_of_plain_arrays"]:
         return ""
-    if any(len(set(mode.shares)) > 1 or mode.shares[0] < 3 for mode in (m, k)):
+    if any(not _halved(mode.shares) or mode.shares[0] < 3 for mode in (m, k)):
         return ""
     flow = any(s.op in ("cond", "while") for s in program.body)
     if not switches["replicas_without_promise" + ("_of_control_flow" if flow else "")]:
