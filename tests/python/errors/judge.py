@@ -16,7 +16,7 @@ ABSTRACT = re.compile(r"Can't instantiate abstract class [A-Z]\w+ ")
 INNER = (
     "incompatible function arguments", "Unable to cast", "Unable to convert", "samegrad::",
     "_core.", "std::", "invoked with:", "object has no attribute", "not subscriptable",
-    "<lambda>()", "<locals>.method", "bad_alloc", "do not go together",
+    "<lambda>()", "<locals>.method", "bad_alloc", "arguments must fit each other",
 )  # fmt: skip
 MOST_LETTERS = 1200
 
