@@ -2,7 +2,8 @@
 
 A public function that raises what Python, NumPy or the binding say about its inner life raises
 samegrad's own error instead: the public name, the argument that breaks its rule, its value. What is
-wrong is looked for only then, so that a right call pays for nothing but the way in.
+wrong is looked for only then, so that a right call pays for nothing but the way in; or before the
+call, where an argument is an array so large that a walk over it would take long.
 """
 
 from __future__ import annotations
@@ -223,11 +224,13 @@ def _listed(args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     refusal_of = functools.partial(_refusal, name, function)
+    array = np.ndarray
     check_large = functools.partial(_check_large, name, function)
 
     def call(*args: Any, **options: Any) -> Any:
         try:
-            check_large(args, options)
+            if array in map(type, args) or array in map(type, options.values()):
+                check_large(args, options)
             return function(*args, **options)
         except Exception as error:
             if (refusal := refusal_of(args, options, error)) is None:
