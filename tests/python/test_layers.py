@@ -17,6 +17,8 @@ LEVELS = {
     "kernels": 2,
     "ir": 2,
     "ops": 3,
+    "data": 3,
+    "analysis": 4,
     "autodiff": 4,
     "passes": 4,
     "plan": 5,

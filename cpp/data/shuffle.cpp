@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/index_stream.h"
 #include "kernels/table.h"
-#include "train/index_stream.h"
 
 namespace samegrad {
 namespace {
