@@ -30,7 +30,7 @@ inline constexpr int kVectorBytes = 16;
 
 // The signed integer as wide as T.
 template <class T>
-using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+using Bits = std::make_signed_t<BitsOf<T>>;
 
 // Spelled out per type: GCC takes a vector type that depends on T for T itself.
 template <class T>

@@ -25,7 +25,7 @@ constexpr KernelTable kTable = {
     .pool = pool_kernels,
     .softmax = softmax_kernels,
     .random = random_kernels,
-    .random_integers = random_integers,
+    .random_integers = random_integers_kernel,
 };
 
 }  // namespace

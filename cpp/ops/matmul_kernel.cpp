@@ -42,7 +42,7 @@ Multiplication multiplication(std::span<const View> in, bool transpose_a, bool t
   const Shape& b = in[1].shape;
   const MatrixAxes axes_a = left_axes(a.rank(), transpose_a);
   const MatrixAxes axes_b = right_axes(b.rank(), transpose_b);
-  return {*kernels().product(in[0].dtype),
+  return {kernels().product(in[0].dtype),
           size_of(in[0].dtype),
           transpose_a,
           transpose_b,
