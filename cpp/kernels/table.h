@@ -1,6 +1,6 @@
 // The functions an instruction-set variant offers: arrays in, arrays out.
 //
-// Every variant (x86-64-v2, -v3, -v4) is a shared object of its own with one exported symbol,
+// Every variant (variants.def) is a shared object of its own with one exported symbol,
 // samegrad_kernel_table(). What all functions promise, for each variant by itself: the value of an
 // output element depends on the values it is made of, never on how many other elements or rows
 // there are, where they lie in memory, how they are aligned, or on the thread.

@@ -1,13 +1,13 @@
 // What the parts of one instruction-set variant offer to its table (kernels/variant.cpp).
 //
-// The build compiles every kernel file once per variant with SAMEGRAD_ISA_NAMESPACE = v2, v3, v4 or
-// generic, so that no function of one variant has the name of another's.
+// The build compiles every kernel file once per row of variants.def with SAMEGRAD_ISA_NAMESPACE =
+// its suffix, so that no function of one variant has the name of another's.
 #pragma once
 
 #include "kernels/table.h"
 
 #ifndef SAMEGRAD_ISA_NAMESPACE
-#error "compile kernel files with -DSAMEGRAD_ISA_NAMESPACE=v2|v3|v4|generic"
+#error "compile kernel files with -DSAMEGRAD_ISA_NAMESPACE=<suffix of a variant>"
 #endif
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
