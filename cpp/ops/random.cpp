@@ -31,10 +31,10 @@ void draw(const KernelArgs& args, std::int64_t first_row, std::int64_t rows, std
   const DType dtype = args.out[0].dtype;
   if (rows == 0 || n == 0) return;
   if constexpr (kDraw == Draw::kIntegers) {
-    kernels().random_integers(key, first_row, rows, n, args.attrs.integer("low"),
-                              args.attrs.integer("high"), dtype, y);
+    kernels().random_integers(dtype)(key, first_row, rows, n, args.attrs.integer("low"),
+                                     args.attrs.integer("high"), y);
   } else {
-    const RandomKernels& random = *kernels().random(dtype);
+    const RandomKernels& random = kernels().random(dtype);
     const auto f = kDraw == Draw::kUniform  ? random.uniform
                    : kDraw == Draw::kNormal ? random.normal
                                             : random.truncated_normal;
@@ -46,7 +46,7 @@ template <Draw kDraw>
 void check_drawn(const InferArgs& args, DType dtype) {
   const bool integers = kDraw == Draw::kIntegers;
   check_type(bit_of(dtype) & (integers ? kInts : kFloats), args.op.name, "dtype must be ",
-             integers ? "int32 or int64" : "float32 or float64", ": got ", name_of(dtype), ".");
+             names_of(integers ? kInts : kFloats), ": got ", name_of(dtype), ".");
   if (!integers) return;
   const std::int64_t low = args.attrs.integer("low"), high = args.attrs.integer("high");
   check_value(low < high, args.op.name, "low must be below high: got low=", low, ", high=", high,

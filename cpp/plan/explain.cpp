@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "analysis/departures.h"
 #include "plan/plan.h"
 
 namespace samegrad {

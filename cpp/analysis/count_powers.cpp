@@ -1,4 +1,4 @@
-#include "plan/count_powers.h"
+#include "analysis/count_powers.h"
 
 #include <algorithm>
 #include <cstring>
