@@ -29,6 +29,7 @@ class Env:
         given: What was drawn at random, by name: nobody but the engine knows it.
         whole: The value of a name over the examples of all replicas, if it is local.
         inputs: The names of the operands.
+        moved: What a number inside a statement may be by rounding.
     """
 
     n: int
@@ -37,6 +38,7 @@ class Env:
     given: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     whole: Callable[[str], Number] | None = None
     inputs: tuple[str, ...] = ()
+    moved: Callable[[Number], Number] = lambda x: x
 
 
 @dataclasses.dataclass
