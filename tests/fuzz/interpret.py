@@ -87,7 +87,9 @@ def forward(
     env.whole = lambda name: of_all()[name]
     rng = np.random.default_rng(program.seed)
     if noise:
-        env.moved = lambda x: mul(1 + noise * rng.normal(), x)
+        env.moved = lambda x, is_sum: mul(
+            1 + noise * rng.normal(size=value_of(x).shape if is_sum else ()), x
+        )
     for s in program.body:
         env.inputs = s.inputs
         values[s.out] = OPS[s.op].meaning([values[name] for name in s.inputs], s.attrs, env)

@@ -19,6 +19,7 @@ from fuzz.worker import Mode, Outcome
 ROUNDING = {"float64": (1e-9, 1e-12), "float32": (2e-4, 1e-6)}
 # From which size on what is made of a number need not be finite.
 HUGE = {"float64": 1e150, "float32": 1e18}
+ORDERS = {"g": "first", "h": "second"}
 
 
 class Meaning:
@@ -163,16 +164,14 @@ def _derivatives(
     if program.gathers():
         groups = [(list(range(len(meanings))), _together(meanings))]
     for replicas, meaning in groups:
-        for which, order in (("g", "first"), ("h", "second")):
-            if which == "h" and not program.second:
-                continue
+        for which in "gh" if program.second else "g":
             said = meaning.refuses(
-                lambda share, moved, which=which, order=order, replicas=replicas: _derivative(  # type: ignore[misc]
-                    program, step[which], replicas, share, moved, order
+                lambda share, moved, which=which, replicas=replicas: _derivative(  # type: ignore[misc]
+                    program, step, which, replicas, share, moved
                 )
             )
             if said:
-                where = f"{order} derivative, replica {replicas}, {place}"
+                where = f"{ORDERS[which]} derivative, replica {replicas}, {place}"
                 return [Difference("values", where, said)]
     return []
 
@@ -234,22 +233,17 @@ def _compare(found: np.ndarray, expected: np.ndarray, room: np.ndarray) -> str:
 
 def _derivative(
     program: Program,
-    found: list[list[np.ndarray] | None],
+    step: dict[str, Any],
+    which: str,
     replicas: list[int],
     share: Share,
     moved: list[Share],
-    order: str,
 ) -> str:
     """Along the direction: one number for all elements of all gradients."""
-    along = direction(program, 0 if order == "first" else 1)
-    total = size = 0.0
-    for parts, d in zip(found, along, strict=True):
-        if parts is None:
-            continue
-        for r in replicas:
-            terms = (parts[r] if len(parts) > 1 else parts[0]).astype(np.float64) * d
-            total += float(terms.sum())
-            size += float(np.abs(terms).sum())
+    total, size = _along(program, step, which, replicas)
+    if which == "h":  # what it is made of may cancel
+        size += _along(program, step, "g", replicas)[1]
+    order = ORDERS[which]
     expected = getattr(share, order)
     far = max((abs(getattr(m, order) - expected) for m in moved), default=0.0)
     room = ROUNDING[program.dtype][0] * (size + 1e-2) + 1000 * far
@@ -257,7 +251,23 @@ def _derivative(
         return ""
     if abs(total - expected) <= room:
         return ""
-    none = [f"w{i}" for i, parts in enumerate(found) if parts is None]
+    none = [f"w{i}" for i, parts in enumerate(step[which]) if parts is None]
     return f"along the direction {total!r}, should be {expected!r}" + (
         f" (None: {none})" if none else ""
     )
+
+
+def _along(
+    program: Program, step: dict[str, Any], which: str, replicas: list[int]
+) -> tuple[float, float]:
+    """The sum of the terms, and of their sizes."""
+    total = size = 0.0
+    directions = direction(program, 0 if which == "g" else 1)
+    for parts, d in zip(step[which], directions, strict=True):
+        if parts is None:
+            continue
+        for r in replicas:
+            terms = (parts[r] if len(parts) > 1 else parts[0]).astype(np.float64) * d
+            total += float(terms.sum())
+            size += float(np.abs(terms).sum())
+    return total, size

@@ -60,7 +60,7 @@ def chain_meaning(chain: Sequence[str], x: Number, env: Env) -> Number:
             x = mul(x, env.weights[weight])
         else:
             x = UNARY[fn][1](x)
-        x = env.moved(x)
+        x = env.moved(x, fn == "matmul")
     return x
 
 

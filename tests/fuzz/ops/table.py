@@ -29,7 +29,7 @@ class Env:
         given: What was drawn at random, by name: nobody but the engine knows it.
         whole: The value of a name over the examples of all replicas, if it is local.
         inputs: The names of the operands.
-        moved: What a number inside a statement may be by rounding.
+        moved: What a value inside a statement may be by rounding; a sum each element in its own way.
     """
 
     n: int
@@ -38,7 +38,7 @@ class Env:
     given: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     whole: Callable[[str], Number] | None = None
     inputs: tuple[str, ...] = ()
-    moved: Callable[[Number], Number] = lambda x: x
+    moved: Callable[[Number, bool], Number] = lambda x, is_sum: x
 
 
 @dataclasses.dataclass
