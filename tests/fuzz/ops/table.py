@@ -29,7 +29,8 @@ class Env:
         given: What was drawn at random, by name: nobody but the engine knows it.
         whole: The value of a name over the examples of all replicas, if it is local.
         inputs: The names of the operands.
-        moved: What a value inside a statement may be by rounding; a sum each element in its own way.
+        moved: What a value inside a statement may be by rounding: each element in its own way where
+            it is a sum.
     """
 
     n: int
