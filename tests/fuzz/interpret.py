@@ -64,7 +64,7 @@ def forward(
     xs: Arrays,
     weights: list[Number],
     given: Given,
-    noise: float = 0.0,
+    moved: tuple[float, bool] = (0.0, False),
     everyone: tuple[Arrays, Given] | None = None,
 ) -> dict[str, Number]:
     """All values of one replica.
@@ -86,9 +86,10 @@ def forward(
 
     env.whole = lambda name: of_all()[name]
     rng = np.random.default_rng(program.seed)
+    noise, apart = moved
     if noise:
         env.moved = lambda x, is_sum: mul(
-            1 + noise * rng.normal(size=value_of(x).shape if is_sum else ()), x
+            1 + noise * rng.normal(size=value_of(x).shape if is_sum or apart else ()), x
         )
     for s in program.body:
         env.inputs = s.inputs
@@ -99,7 +100,7 @@ def forward(
         if noise and s.type.kind == "f" and s.op != "random":
             # One factor for all elements, so that what is equal within a value stays equal; but
             # for sums, which are rounded each in its own way.
-            each = concrete(s.type.shape, n) if s.op in SUMS else ()
+            each = concrete(s.type.shape, n) if s.op in SUMS or apart else ()
             values[s.out] = mul(1 + noise * rng.normal(size=each), values[s.out])
             if s.op in CENTERED:
                 size = np.max(np.abs(value_of(values[s.inputs[0]])), initial=0)
@@ -134,19 +135,20 @@ def interpret(
     total: int,
     replicas: int,
     given: Given,
-    noise: float = 0.0,
+    moved: tuple[float, bool] = (0.0, False),
     everyone: tuple[Arrays, Given] | None = None,
 ) -> Share:
     """One replica's step, up to the derivatives of its loss.
 
     Args:
-        noise: By how much what statements make is moved, to see how far rounding can carry.
+        moved: By how much what statements make is moved, to see how far rounding can carry, and
+            whether equal elements are moved apart.
     """
     duals: list[Number] = [Dual(w, d, 1) for w, d in zip(weights, directions[0], strict=True)]
     if program.second:
         duals = [Dual(w, d, 2) for w, d in zip(duals, directions[1], strict=True)]
     with np.errstate(all="ignore"):
-        values = forward(program, xs, duals, given, noise, everyone)
+        values = forward(program, xs, duals, given, moved, everyone)
         loss = loss_of(program, values, total, replicas)
     found = {name: value_of(values[name]) for name in program.outputs}
     found["loss"] = value_of(loss)

@@ -26,18 +26,21 @@ class Meaning:
     """What a replica's step should give, and what slightly other numbers give.
 
     Args:
-        at: The interpretation with numbers that are moved by so much.
-        by: How much rounding moves them.
+        at: The interpretation with numbers that are moved by so much, and whether equal elements
+            of a value are moved apart.
+        dtype: How much rounding moves them. In float32 it also makes ties of what is nearly equal.
     """
 
-    def __init__(self, at: Callable[[float], Share], by: float) -> None:
-        self.at, self.by = at, by
-        self.exact = at(0.0)
+    def __init__(self, at: Callable[[float, bool], Share], dtype: str) -> None:
+        self.at, self.dtype = at, dtype
+        self.exact = at(0.0, False)
 
     @functools.cached_property
     def moved(self) -> list[Share]:
         # Both ways: of two numbers that are equal, each is the larger one once.
-        return [self.at(self.by), self.at(-self.by)]
+        by = ROUNDING[self.dtype][1]
+        apart = [self.at(by, True)] if self.dtype == "float32" else []
+        return [self.at(by, False), self.at(-by, False), *apart]
 
     def refuses(self, compare: Callable[[Share, list[Share]], str]) -> str:
         """What a comparison says, which is asked how far rounding carries only where it must."""
@@ -126,15 +129,15 @@ def _meanings(
         rows = [_wide(x[end - n : end]) for x in xs]
         given = {name: parts[r if len(parts) > 1 else 0] for name, parts in drawn.items()}
 
-        def at(by: float, r: int = r, rows: Any = rows, given: Any = given) -> Share:
+        def at(by: float, apart: bool, r: int = r, rows: Any = rows, given: Any = given) -> Share:
             moved = _moved(program, rows, weights, r, by)
             sizes = sum(mode.shares), len(mode.shares)
-            return interpret(program, *moved, directions, *sizes, given, by, everyone)
+            return interpret(program, *moved, directions, *sizes, given, (by, apart), everyone)
 
         arrays = [*rows, *weights, *(part for parts in drawn.values() for part in parts)]
         key = (r, mode.shares, *(array.tobytes() for array in arrays))
         if key not in known:
-            known[key] = Meaning(at, ROUNDING[program.dtype][1])
+            known[key] = Meaning(at, program.dtype)
         found.append(known[key])
     return found
 
@@ -177,11 +180,11 @@ def _derivatives(
 
 
 def _together(meanings: list[Meaning]) -> Meaning:
-    def at(by: float) -> Share:
-        shares = [meaning.at(by) for meaning in meanings]
+    def at(by: float, apart: bool) -> Share:
+        shares = [meaning.at(by, apart) for meaning in meanings]
         return Share({}, sum(s.first for s in shares), sum(s.second for s in shares))
 
-    return Meaning(at, meanings[0].by)
+    return Meaning(at, meanings[0].dtype)
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
