@@ -1,4 +1,5 @@
 #include "ops/index_kernel.h"
+#include "ops/attributes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +29,7 @@ std::int64_t index_at(std::string_view who, const KernelArgs& args, std::int64_t
 }
 
 int axis_of(const KernelArgs& args, const Shape& shape) {
-  const std::int64_t axis = args.attrs.integer("axis");
+  const std::int64_t axis = args.attrs.as<IndexAttrs>().axis;
   return int(axis < 0 ? axis + shape.rank() : axis);
 }
 
@@ -298,7 +299,7 @@ void one_hot(const KernelArgs& args, T on, T off) {
 
 template <class I>
 void one_hot_of(const KernelArgs& args) {
-  const Number on = args.attrs.number("on"), off = args.attrs.number("off");
+  const Number on = args.attrs.as<OneHotAttrs>().on, off = args.attrs.as<OneHotAttrs>().off;
   if (args.out[0].dtype == DType::kBool) {
     one_hot<bool, I>(args, on.as<bool>(), off.as<bool>());
     return;
@@ -373,7 +374,7 @@ void segment_sum_kernel(const KernelArgs& args) {
 // Ranges of rows of the result.
 StateShape segment_state(std::span<const View>, const Attrs& attrs, const View& result) {
   const Shape& y = result.shape;
-  const std::int64_t given = attrs.integer("axis");
+  const std::int64_t given = attrs.as<IndexAttrs>().axis;
   const int axis = int(given < 0 ? given + y.rank() : given);
   return {.rows = y.size(0, axis + 1),
           .columns = y.size(axis + 1, y.rank()),

@@ -6,6 +6,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"
@@ -37,7 +38,7 @@ void run_piece(const Plan& plan, const Piece& piece, Context& context, Scratch& 
   sum_along_tree(
       {x, replicas}, out, n * width, scratch, aligned(n * width),
       [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
-  if (piece.node->attrs.string("op") == "mean") {
+  if (piece.node->attrs.as<AllReduceAttrs>().op == ReduceOp::kMean) {
     const Array count = Array::number(dtype, context.replicas());
     kernels().binary(BinaryFn::k_div, dtype)(out, count.raw(), out, n, 1, 0);
   }
