@@ -238,6 +238,10 @@ Arguments read_arguments(const py::handle& args, const py::handle& kwargs) {
     if (PyDict_Size(kwargs.ptr()) > 0) reader.read(kwargs);
     return reader.finish();
   } catch (const py::error_already_set& error) {
+    if (error.matches(PyExc_MemoryError)) {
+      fail(ErrorKind::kMemory, "function", "there is no memory for a copy of an argument: got ",
+           shown(args), "; use smaller arrays.");
+    }
     if (!error.matches(PyExc_RecursionError)) throw;
   }
   fail(ErrorKind::kValue, "function", "an argument is nested too deep, or contains itself: got ",

@@ -1,8 +1,13 @@
 // What Python makes current for a while: traces, random states, and the record of _context.py.
+#include <chrono>
 #include <functional>
+#include <random>
+#include <system_error>
+#include <thread>
 
 #include "base/error.h"
 #include "bind/bind.h"
+#include "train/folder_lock.h"
 #include "train/trace.h"
 
 namespace py = pybind11;
@@ -111,6 +116,59 @@ class Holding {
   py::object lock_;
 };
 
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void fail_as_os_error(int error, const py::object& path) {
+  errno = error;
+  PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, py::str(path).ptr());
+  throw py::error_already_set();
+}
+
+[[noreturn]] void fail_as_held(const py::object& folder, double patience) {
+  const auto message =
+      py::str(
+          "[checkpoint] writers of {} must let go of its lock within {:g} s: another thread or "
+          "process still holds it. Stop that one, or take another folder.")
+          .format(folder, patience);
+  PyErr_SetObject(PyExc_TimeoutError, message.ptr());
+  throw py::error_already_set();
+}
+
+// The name as the system knows it.
+std::string system_name(const py::object& path) {
+  PyObject* name = nullptr;
+  if (!PyUnicode_FSConverter(path.ptr(), &name)) throw py::error_already_set();
+  return py::reinterpret_steal<py::bytes>(name);
+}
+
+// Waits where others hold it; signals are served meanwhile.
+void wait_for(FolderLock& lock, LockUse use, const py::object& folder, double patience) {
+  const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                   std::chrono::duration<double>(patience));
+  std::minstd_rand random(unsigned(Clock::now().time_since_epoch().count()));
+  while (!lock.take(use)) {
+    if (Clock::now() > end) fail_as_held(folder, patience);
+    {
+      const py::gil_scoped_release release;
+      std::this_thread::sleep_for(std::chrono::microseconds(1000 + random() % 4000));
+    }
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+}
+
+// Nothing where the folder may not be listed: its files can be read without that right, but not
+// written, which a lock is needed for.
+std::shared_ptr<FolderLock> locked_folder(const py::object& folder, bool shared, double patience) {
+  try {
+    auto lock = std::make_shared<FolderLock>(system_name(folder));
+    wait_for(*lock, shared ? LockUse::kRead : LockUse::kWrite, folder, patience);
+    return lock;
+  } catch (const std::system_error& error) {
+    if (shared && error.code() == std::errc::permission_denied) return nullptr;
+    fail_as_os_error(error.code().value(), folder);
+  }
+}
+
 Guard guard_of(Guard::Make make, py::object value = py::none()) {
   return {std::move(make), std::move(value)};
 }
@@ -170,6 +228,13 @@ void register_scopes(py::module_& m) {
         return guard_of([lock] { return std::make_shared<Holding>(lock); });
       },
       py::arg("lock"));
+  m.def(
+      "locked_folder",
+      [](const py::object& folder, bool shared, double patience) {
+        return guard_of(
+            [folder, shared, patience] { return locked_folder(folder, shared, patience); });
+      },
+      py::arg("folder"), py::arg("shared"), py::arg("patience"));
   m.def(
       "recording",
       [](const py::object& tape) {

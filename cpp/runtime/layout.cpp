@@ -118,13 +118,12 @@ class Layouter {
         piece.last = std::int32_t(p);
       }
     }
-    // Inside an inner loop everything is alive from its first node to its last: the nodes run again
-    // for the next example.
+    // What an inner loop touches is alive from its first node on, as its nodes run again for the
+    // next example: so all of it is alive together.
     for (const Loop::Inner& inner : loop_.inner) {
       for (Piece& piece : pieces_) {
         if (piece.first < 0 || piece.last < inner.begin || piece.first >= inner.end) continue;
         piece.first = std::min(piece.first, inner.begin);
-        piece.last = std::max(piece.last, inner.end - 1);
       }
     }
   }

@@ -2,7 +2,8 @@
 
 A public function that raises what Python, NumPy or the binding say about its inner life raises
 samegrad's own error instead: the public name, the argument that breaks its rule, its value. What is
-wrong is looked for only then, so that a right call pays for nothing but the way in.
+wrong is looked for only then, so that a right call pays for nothing but the way in; or before the
+call, where an argument is an array so large that a walk over it would take long.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import sysconfig
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from samegrad._rules import broken_rule
 from samegrad._shown import shown
@@ -39,6 +42,10 @@ _CALL = re.compile(
     r"got some|argument after|keywords must).*)",
     re.DOTALL,
 )
+# What Python says of `f(*args)` begins with the function, which may be a list: "[1.0]".
+_UNPACKING = re.compile(r"\[.*\] argument after \*{1,2} must be", re.DOTALL)
+# Elements from which on an array is looked at before the call: a walk over it takes long.
+_LARGE = 1 << 22
 _TOO_BIG = re.compile("array is too big|Maximum allowed (size|dimension) exceeded")
 _INNER_NAMES = {"__init__": "the constructor", "<lambda>": "the function"}
 _MOST_LETTERS = 1000
@@ -67,6 +74,7 @@ _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (UnicodeError, ValueError),
     (NotImplementedError, NotImplementedError),
     (OSError, OSError),
+    (BufferError, BufferError),
     (TypeError, TypeError),
     (ValueError, ValueError),
 )
@@ -101,7 +109,7 @@ def _refusal(
         return None
     text, who = str(error), _name_of(name, args)
     ours = _OURS.match(text)
-    if ours is None:
+    if ours is None or _UNPACKING.match(text):
         return _explained(kind, who, function, (args, options, name.startswith(".")), error)
     if ours[1] == "Tensor" and (broken := _broken(function, args, options)):
         return TypeError(f"[{who}] {broken}")
@@ -154,9 +162,10 @@ def _explained(
     if any(callable(value) for value in (*args[is_method:], *options.values())):
         rule = "the function must go with what it is called with"
     else:
-        rule = "the arguments do not go together"
+        rule = "the arguments must fit each other"
     return kind(
-        f"[{who}] {rule} ({' '.join(text.split())[:200]}): got {given}; see help(samegrad.{who})."
+        f"[{who}] {rule} ({' '.join(text.split())[:200]}): got {given}; the call is "
+        f"{_call(who, function)}, see help(samegrad.{who})."
     )
 
 
@@ -169,6 +178,17 @@ def _broken(
     except TypeError:
         return None
     return found and f"{found[0]}: got {shown(found[1])}; {found[2]}."
+
+
+def _check_large(
+    name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+) -> None:
+    """TypeError for an array, too long to be walked over, where something else belongs."""
+    for value in (*args, *options.values()):
+        if type(value) is np.ndarray and value.size >= _LARGE:
+            if broken := _broken(function, args, options):
+                raise TypeError(f"[{_name_of(name, args)}] {broken}")
+            return
 
 
 def _name_of(name: str, args: tuple[Any, ...]) -> str:
@@ -204,9 +224,13 @@ def _listed(args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     refusal_of = functools.partial(_refusal, name, function)
+    array = np.ndarray
+    check_large = functools.partial(_check_large, name, function)
 
     def call(*args: Any, **options: Any) -> Any:
         try:
+            if array in map(type, args) or array in map(type, options.values()):
+                check_large(args, options)
             return function(*args, **options)
         except Exception as error:
             if (refusal := refusal_of(args, options, error)) is None:

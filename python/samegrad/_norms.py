@@ -24,6 +24,8 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
     """
     x = convert_to_tensor(tensor)
     axes = axes_of(x, axis)
+    if not isinstance(ord, str | int | float):
+        raise TypeError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {shown(ord)}; pass one.")
     if ord in ("euclidean", 2):
         return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes=axes, keepdims=keepdims))
     if ord == 1:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_MOST_AXES = 1 << 10  # more than any array has
 Rule = tuple[Callable[[Any], bool], str, str]
 
 
@@ -50,7 +51,7 @@ def _are_whole(value: Any) -> bool:
     if hasattr(value, "_dtype"):
         return "int" in str(value._dtype) and bool(value._rank < 2)  # type: ignore[attr-defined]
     if isinstance(value, np.ndarray):
-        return value.dtype.kind in "iu" and value.ndim < 2
+        return value.dtype.kind in "iu" and value.ndim < 2 and value.size <= _MOST_AXES
     return isinstance(value, list | tuple | range) and all(map(_is_whole, value))
 
 
@@ -62,6 +63,8 @@ def _are_sizes(value: Any) -> bool:
 
 def _is_shape(value: Any) -> bool:
     if not isinstance(value, list | tuple | np.ndarray):
+        return False
+    if isinstance(value, np.ndarray) and not _are_whole(value):
         return False
     return all(size is None or (_is_whole(size) and _not_negative(size)) for size in value)
 
@@ -82,7 +85,9 @@ def _parts_of(value: Any) -> Iterable[Any]:
     """What there is to look at; what is gone after one look is not looked at."""
     if hasattr(value, "_dtype"):
         return [value]
-    whole = isinstance(value, list | tuple | set | frozenset | Mapping | np.ndarray)
+    if isinstance(value, np.ndarray):  # its parts are alike
+        return list(value[:1]) if value.ndim else []
+    whole = isinstance(value, list | tuple | set | frozenset | Mapping)
     return list(value) if whole else []
 
 
@@ -108,6 +113,8 @@ def _is_path(value: Any) -> bool:
 def _is_tensor(value: Any) -> bool:
     from samegrad._tensor import convert_to_tensor
 
+    if isinstance(value, np.ndarray):
+        return _is_dtype(value.dtype)
     try:
         convert_to_tensor(value)
     except Exception:
@@ -129,6 +136,10 @@ _WHOLE: Rule = (_is_whole, "a whole number of 64 bits", "pass an int")
 _NUMBER: Rule = (_is_number, "a number", "pass a float or an int")
 _NUMBERS: Rule = (_is_tensor, "a number, a list of numbers, an array or a tensor", "convert it")
 _SEQUENCE: Rule = (_is_sequence, "a list or another sequence", "put it into a list")
+_ARGUMENTS: Rule = (
+    lambda value: _is_sequence(value) and not isinstance(value, np.ndarray),
+    "a tuple of what the function takes", "put it into a tuple",
+)  # fmt: skip
 _MAPPING: Rule = (lambda value: isinstance(value, Mapping), "a dict", "pass a dict")
 _CALLABLE: Rule = (callable, "a function", "pass something that can be called")
 _SIZES: Rule = (_are_sizes, "whole numbers of 64 bits", "pass a tuple of ints")
@@ -177,7 +188,7 @@ _BY_NAME: dict[str, Rule] = {
     "dtype": (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype"),
     "start": _NUMBER, "limit": _NUMBER, "delta": _NUMBER,
     "devices": _SEQUENCE, "pred_fn_pairs": _SEQUENCE, "variables": _SEQUENCE,
-    "weights": _SEQUENCE, "args": _SEQUENCE,
+    "weights": _SEQUENCE, "args": _ARGUMENTS,
 }  # fmt: skip
 
 

@@ -180,6 +180,12 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
     """
     array = _default_array(value, dtype) if not is_tensor(value) else value
     if shape is not None and isinstance(array, np.ndarray):
+        sizes = tuple(shape) if isinstance(shape, Iterable) else (-1,)
+        if any(isinstance(size, int) and size < 0 for size in sizes):
+            raise ValueError(
+                "[constant] shape must be a tuple of sizes, which are not negative: got "
+                f"{shown(shape)}; pass one, and use reshape for -1."
+            )
         if array.size not in (1, math.prod(shape)):
             raise ValueError(
                 f"[constant] the value must have one element or as many as the shape: got "

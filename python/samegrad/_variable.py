@@ -286,7 +286,7 @@ class Variable:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = np.asarray(self.numpy())
-        return array if dtype is None else array.astype(dtype)
+        return array if dtype is None else array.astype(getattr(dtype, "as_numpy_dtype", dtype))
 
     def __repr__(self) -> str:
         value = self._shown()

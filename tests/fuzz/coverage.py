@@ -36,5 +36,6 @@ def paths_of(mode: Mode, outcome: Outcome) -> Iterator[tuple[str, str]]:
                 position += 1
             elif "deferred from the loop" in line:
                 path = "deferred"
-            for name in [found[1], *(found[3] or "").split()]:
+            fused = found[1].startswith("fused") and found[3]
+            for name in [found[1], *(fused.split() if fused else [])]:
                 yield name, path

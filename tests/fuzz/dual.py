@@ -104,7 +104,9 @@ def reduce_sum(x: Number, axes: tuple[int, ...], keep: bool = False) -> Number:
 
 
 def reduce_mean(x: Number, axes: tuple[int, ...], keep: bool = False) -> Number:
-    return linear(lambda v: np.mean(v, axis=axes, keepdims=keep), x)
+    with np.errstate(all="ignore"):  # of nothing it is not a number
+        count = np.prod([value_of(x).shape[axis] for axis in axes])
+        return linear(lambda v: np.sum(v, axis=axes, keepdims=keep) / count, x)
 
 
 def reduce_extreme(x: Number, axes: tuple[int, ...], keep: bool, largest: bool) -> Number:

@@ -72,8 +72,8 @@ FAULTS = [
     Fault(
         "values of an inner loop live too short",
         "cpp/runtime/layout.cpp",
-        "piece.last = std::max(piece.last, inner.end - 1);",
-        "(void)inner.end;",
+        "piece.first = std::min(piece.first, inner.begin);",
+        "(void)piece;",
     ),
     Fault(
         "a variable is written before its last reader",

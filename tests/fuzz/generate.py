@@ -227,7 +227,8 @@ def generate(seed: int, large: bool = False) -> Program:
         values = [s.out for s in g.body]
         returned = g.rng.sample(values, min(len(values), g.rng.randint(0, 3)))
         program.outputs = sorted({*returned, *program.draws()})
-        program.second = g.rng.random() < 0.4 and (
+        pools = any(s.op == "pool" for s in g.body)  # has rows of its own in second derivatives
+        program.second = g.rng.random() < (0.8 if pools else 0.4) and (
             features.DRAWN["second_of_while"] or all(s.op != "while" for s in g.body)
         )
         program.updates = _updates(g)

@@ -31,7 +31,15 @@ SUMS = {
     "sparse_cross_entropy",
     "reduce",
     "reduce_prod",
+    "outer",
+    "pairwise",
+    "eye",
+    "gathered",
+    "counted",
+    "close",  # a difference of nearly equal numbers
 }
+# Those that may be 0 by cancellation, where rounding leaves a part of the operand's size.
+CENTERED = {"normalize", "center", "gathered", "counted", "close"}
 Arrays = list[np.ndarray]
 Given = dict[str, np.ndarray]  # what was drawn at random
 
@@ -74,9 +82,9 @@ def forward(
     def of_all() -> dict[str, Number]:
         if everyone is None:
             return values
-        return forward(program, everyone[0], [value_of(w) for w in weights], everyone[1])
+        return forward(program, everyone[0], weights, everyone[1])
 
-    env.whole = lambda name: value_of(of_all()[name])
+    env.whole = lambda name: of_all()[name]
     rng = np.random.default_rng(program.seed)
     for s in program.body:
         env.inputs = s.inputs
@@ -89,6 +97,9 @@ def forward(
             # for sums, which are rounded each in its own way.
             each = concrete(s.type.shape, n) if s.op in SUMS else ()
             values[s.out] = mul(1 + noise * rng.normal(size=each), values[s.out])
+            if s.op in CENTERED:
+                size = np.max(np.abs(value_of(values[s.inputs[0]])), initial=0)
+                values[s.out] = add(values[s.out], noise * size * rng.normal(size=each))
     return values
 
 

@@ -105,6 +105,10 @@ class Program:
             k != "sum" for k, _ in self.losses
         )
 
+    def gathers(self) -> bool:
+        """Whether derivatives flow back from what was gathered of all replicas."""
+        return any(s.op == "gathered" and not s.attrs["stopped"] for s in self.body)
+
     def draws(self) -> list[str]:
         """Names of what is drawn at random."""
         return [s.out for s in self.body if s.op == "random"]

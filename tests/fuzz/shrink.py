@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fuzz.compare import Difference, check
+from fuzz.compare import check
+from fuzz.difference import Difference
 from fuzz.dual import value_of
 from fuzz.ops import OPS
 from fuzz.ops.table import Env

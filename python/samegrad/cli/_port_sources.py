@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from samegrad._system_errors import explained_errors
 from samegrad.cli._errors import CommandError
 
 # Cell magics after which the rest of the cell is Python; after others it is not.
@@ -52,9 +53,11 @@ def read(path: str) -> list[Piece]:
         OSError: It cannot be read.
         CommandError: It is no Python, or no notebook.
     """
+    remedy = "Check that this user may read it, or give another path"
+    with explained_errors("port-check", "read", Path(path), remedy):
+        data = Path(path).read_bytes()
     if path.endswith(".ipynb"):
-        return list(_cells(path))
-    data = Path(path).read_bytes()
+        return list(_cells(path, data))
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         text = io.TextIOWrapper(io.BytesIO(data), encoding, newline=None).read()
@@ -65,9 +68,9 @@ def read(path: str) -> list[Piece]:
     return [Piece(path, None, _parse(text, path, None))]
 
 
-def _cells(path: str) -> Iterator[Piece]:
+def _cells(path: str, data: bytes) -> Iterator[Piece]:
     try:
-        notebook = json.loads(Path(path).read_text(encoding="utf-8"))
+        notebook = json.loads(data.decode("utf-8"))
         if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
             raise ValueError("it has no list of cells")
         sources = [_source(cell) for cell in notebook["cells"] if cell["cell_type"] == "code"]

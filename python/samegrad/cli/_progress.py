@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 import numpy.typing as npt
 
+from samegrad._system_errors import explained_errors
 from samegrad.cli._errors import CommandError
 from samegrad.train import _files
 
@@ -79,20 +80,23 @@ class RunLog:
         self._file: TextIO | None = None
         if path is None:
             return
-        if resumed is not None and path.is_file():
-            self.records = _records_until(path, *resumed)
-            _check_complete(path, self.records, *resumed)
-            check(self.records)
-            # Replaced at once: a kill here must not cost the records.
-            _files.replace_file(path, b"".join(_encode(record) for record in self.records))
-        # Line buffering: a killed run has logged every step it has done.
-        self._file = path.open("w" if resumed is None else "a", buffering=1, encoding="utf-8")
+        self._path = path
+        known = None if resumed is None else _known_records(path, *resumed)
+        if known is not None:
+            check(known)
+            self.records = known
+        with _explained("write", path):
+            if known is not None:  # replaced at once: a kill here must not cost the records
+                _files.replace_file(path, b"".join(_encode(record) for record in known))
+            # Line buffering: a killed run has logged every step it has done.
+            self._file = path.open("w" if resumed is None else "a", buffering=1, encoding="utf-8")
 
     def add(self, record: Record) -> None:
         """Adds a record to memory and file."""
         self.records.append(record)
         if self._file is not None:
-            self._file.write(_encode(record).decode())
+            with _explained("write", self._path):
+                self._file.write(_encode(record).decode())
 
     @property
     def digest(self) -> str:
@@ -102,14 +106,16 @@ class RunLog:
     def flush(self) -> None:
         """Flushes the file to the disk, so that no checkpoint knows more steps than it."""
         if self._file is not None:
-            self._file.flush()
-            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-                os.fsync(self._file.fileno())
+            with _explained("flush", self._path):
+                self._file.flush()
+                if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                    os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Closes the file."""
         if self._file is not None:
-            self._file.close()
+            with _explained("write", self._path):
+                self._file.close()
 
 
 def _encode(record: Record) -> bytes:
@@ -120,6 +126,22 @@ def digest_of(records: list[Record]) -> str:
     """A hash of a log's records; "" of none."""
     content = b"".join(_encode(record) for record in records)
     return hashlib.blake2b(content, digest_size=16).hexdigest() if content else ""
+
+
+def _explained(action: str, path: Path) -> contextlib.AbstractContextManager[None]:
+    return explained_errors(
+        "fashion-mnist", action, path, "Look at its folder and the disk, or give another path"
+    )
+
+
+def _known_records(path: Path, last_step: int, last_epoch: int) -> list[Record] | None:
+    """The records that a checkpoint knows, all of them; None where there is no file."""
+    with _explained("read", path):
+        if not path.is_file():
+            return None
+        records = _records_until(path, last_step, last_epoch)
+    _check_complete(path, records, last_step, last_epoch)
+    return records
 
 
 def _records_until(path: Path, last_step: int, last_epoch: int) -> list[Record]:
@@ -202,10 +224,12 @@ def check_unused(path: Path) -> None:
     Raises:
         CommandError: The file holds something.
     """
-    if path.is_file() and path.stat().st_size:
+    with _explained("read", path):
+        size = path.stat().st_size if path.is_file() else 0
+    if size:
         raise CommandError(
             f"[fashion-mnist] a new run must have a new log: got {path}, which holds "
-            f"{path.stat().st_size} bytes. Go on with that run with --resume, or empty the file "
+            f"{size} bytes. Go on with that run with --resume, or empty the file "
             "with --overwrite."
         )
 
@@ -279,7 +303,8 @@ def draw_plot(path: Path, records: Iterable[Record]) -> None:
         axes.grid(alpha=0.3)
     picture = io.BytesIO()
     figure.savefig(picture, format=path.suffix[1:])
-    _files.replace_file(path.absolute(), picture.getvalue())
+    with _explained("write", path):
+        _files.replace_file(path.absolute(), picture.getvalue())
 
 
 def _curve(records: list[Record], name: str) -> tuple[list[int], list[float]]:

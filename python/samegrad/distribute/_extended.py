@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from samegrad._shown import shown
 from samegrad._variable import Variable
 
 if TYPE_CHECKING:
@@ -50,7 +51,14 @@ class StrategyExtended:
         self, reduce_op: Any, value_destination_pairs: Iterable[Any], options: Any = None
     ) -> list[Any]:
         """`reduce_to` for each pair."""
-        return [self.reduce_to(reduce_op, value) for value, _ in value_destination_pairs]
+        pairs = list(value_destination_pairs)
+        for pair in pairs:
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise TypeError(
+                    "[StrategyExtended.batch_reduce_to] pairs of a value and its destination are "
+                    f"needed: got {shown(pair)}; pass [(value, variable), ...]."
+                )
+        return [self.reduce_to(reduce_op, value) for value, _ in pairs]
 
     def update(
         self,

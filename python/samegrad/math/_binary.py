@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from samegrad import _core
 from samegrad._tensor import Tensor, TensorLike, _truediv, convert_to_tensor, pair
 
@@ -234,6 +236,8 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
         >>> float(add_n([1.0, 2.0, 3.0]))
         6.0
     """
+    if isinstance(inputs, np.ndarray):  # all rows at once, or none where there is no memory
+        inputs = convert_to_tensor(inputs)
     inputs = list(inputs)
     if not inputs:
         raise ValueError("[add_n] at least one tensor is needed: got none.")

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import io
 import os
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from samegrad import _core
 
 _TEMPORARY_PREFIX = ".samegrad-tmp-"
 _PATIENCE = 60.0  # seconds; a lock is held for some renames only
@@ -92,9 +92,8 @@ def read_file(path: Path, most: int) -> bytes:
         return b"".join(parts)
 
 
-@contextlib.contextmanager
-def locked(folder: Path, shared: bool = False) -> Iterator[None]:
-    """Holds the lock of a folder, which lasts no longer than its process lives.
+def locked(folder: Path, shared: bool = False) -> _core.Guard:
+    """A block that holds the lock of a folder, which lasts no longer than its process lives.
 
     One writer or any number of readers hold it, of all processes and threads. Where the file
     system has no locks, this does nothing.
@@ -104,61 +103,10 @@ def locked(folder: Path, shared: bool = False) -> Iterator[None]:
         shared: Whether for reading.
 
     Raises:
-        TimeoutError: Others hold the lock for too long.
-        OSError: The folder cannot be opened.
+        TimeoutError: On entry: others hold the lock for too long.
+        OSError: On entry: the folder cannot be opened.
     """
-    try:
-        handle = _Handle(folder)
-    except PermissionError:
-        if not shared:  # names in a folder can be used without the right to list them
-            raise
-        yield
-        return
-    try:
-        _wait_for_lock(handle.descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, folder)
-        yield
-    finally:
-        handle.close()
-
-
-class _Handle:
-    """An open folder and its lock, let go of at the latest with the last reference.
-
-    Interrupts may come at any line, those that close it included.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-
-    def close(self) -> None:
-        """Unlocks, by hand because a child forked meanwhile has the descriptor too, and closes."""
-        if "descriptor" in vars(self):
-            with contextlib.suppress(OSError):
-                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
-            os.close(vars(self).pop("descriptor"))
-
-    def __del__(self) -> None:
-        with contextlib.suppress(OSError):
-            self.close()
-
-
-def _wait_for_lock(descriptor: int, kind: int, folder: Path) -> None:
-    """Waits for a lock, if the file system has locks."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EWOULDBLOCK):
-                return
-        if time.monotonic() > end:
-            raise TimeoutError(
-                f"[checkpoint] writers of {folder} must let go of its lock within "
-                f"{_PATIENCE:g} s: another thread or process still holds it. Stop that one, or "
-                "take another folder."
-            )
-        time.sleep(0.001 + 0.004 * secrets.randbelow(1000) / 1000)
+    return _core.locked_folder(folder, shared, _PATIENCE)
 
 
 def write_new_file(path: Path, *parts: bytes | memoryview) -> None:
@@ -216,14 +164,13 @@ class _Made:
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
-        self.lock: _Handle | None = None
+        self.lock: _core.Guard | None = None
 
     def remove(self) -> None:
         """Removes the folders and unlocks; a second time does what is left to do."""
         for path in self.paths:
             _remove_tree(path)
-        if self.lock is not None:
-            self.lock.close()
+        self.lock = None
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -243,13 +190,9 @@ def remove_folder(path: Path) -> None:
 def remove_leftovers(parent: Path) -> None:
     """Removes the temporary folders of killed processes."""
     for path in parent.glob(f"{_TEMPORARY_PREFIX}*"):
-        with contextlib.suppress(OSError):  # locked by a living process, or gone meanwhile
-            lock = _Handle(path)
-            try:
-                fcntl.flock(lock.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove_tree(path)
-            finally:
-                lock.close()
+        # Locked by a living process, or gone meanwhile.
+        with contextlib.suppress(OSError), _core.locked_folder(path, False, patience=0):
+            _remove_tree(path)
 
 
 def _remove_tree(path: Path) -> None:
@@ -263,12 +206,10 @@ def _create_locked(parent: Path, made: _Made) -> Path:
         path = parent / f"{_TEMPORARY_PREFIX}{secrets.token_hex(8)}"
         made.paths.append(path)
         os.mkdir(path)
+        made.lock = locked(path)
         try:
-            made.lock = _Handle(path)
+            made.lock.__enter__()
         except FileNotFoundError:
             continue  # taken for a leftover before it was locked
-        with contextlib.suppress(OSError):  # file systems without locks: leftovers then stay
-            fcntl.flock(made.lock.descriptor, fcntl.LOCK_EX)
         if path.exists():
             return path
-        made.lock.close()

@@ -68,7 +68,7 @@ def record_save(path: str | os.PathLike[str], max_to_keep: int | None = None) ->
         if surplus > 0:
             obsolete, kept = obsolete + kept[:surplus], kept[surplus:]
         # What a kill left undeleted stays in the list of the obsolete until it is gone.
-        obsolete = [n for n in obsolete if n not in kept and is_checkpoint(folder / n)]
+        obsolete = [n for n in obsolete if n not in kept and _may_be_checkpoint(folder / n)]
         _write_state(folder, kept, obsolete)
 
 
@@ -82,14 +82,15 @@ def remove_obsolete(folder: str | os.PathLike[str]) -> None:
         OSError: A checkpoint cannot be deleted.
     """
     folder = Path(os.path.abspath(folder))
-    if not folder.is_dir() or not _read_state(folder)[1]:
-        return
-    with explained_errors("delete", folder), _files.locked(folder):
-        kept, obsolete = _read_state(folder)
-        for name in obsolete:
-            if name not in kept and is_checkpoint(folder / name):
+    with explained_errors("delete", folder):
+        if not folder.is_dir() or not _read_state(folder)[1]:
+            return
+        with _files.locked(folder):
+            kept, obsolete = _read_state(folder)
+            for name in obsolete:
                 with explained_errors("delete", folder / name):
-                    _files.remove_folder(folder / name)
+                    if name not in kept and is_checkpoint(folder / name):
+                        _files.remove_folder(folder / name)
 
 
 def forget_all(folder: str | os.PathLike[str]) -> None:
@@ -100,12 +101,20 @@ def forget_all(folder: str | os.PathLike[str]) -> None:
         OSError: A checkpoint cannot be deleted.
     """
     folder = Path(os.path.abspath(folder))
-    if not (folder / _STATE_NAME).exists():
-        return
-    with explained_errors("delete", folder), _files.locked(folder):
-        kept, obsolete = _read_state(folder)
-        _write_state(folder, [], [*obsolete, *kept])
+    with explained_errors("delete", folder):
+        if not (folder / _STATE_NAME).exists():
+            return
+        with _files.locked(folder):
+            kept, obsolete = _read_state(folder)
+            _write_state(folder, [], [*obsolete, *kept])
     remove_obsolete(folder)
+
+
+def _may_be_checkpoint(path: Path) -> bool:
+    try:
+        return is_checkpoint(path)
+    except OSError:  # who deletes it will tell
+        return True
 
 
 def _read_state(folder: Path) -> tuple[list[str], list[str]]:

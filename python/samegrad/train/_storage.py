@@ -16,13 +16,14 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from samegrad import _system_errors
 from samegrad.train import _files
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -297,14 +298,18 @@ def _sync_published(folder: Path, target: Path) -> None:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a folder holds what `save` writes, and nothing else: such a folder may be deleted."""
+    """Whether a folder holds what `save` writes, and nothing else: such a folder may be deleted.
+
+    Raises:
+        OSError: The disk does not say.
+    """
     try:
         if path.is_symlink():
             return False
         found = {item.name for item in path.iterdir() if item.is_file() and not item.is_symlink()}
         arrays = {name for name in found if _ARRAYS_NAME.fullmatch(name)}
         return bool(arrays) and {item.name for item in path.iterdir()} == arrays | {_MANIFEST_NAME}
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return False
 
 
@@ -424,8 +429,9 @@ def corrupt(path: Path, rule: str, found: str) -> CorruptCheckpointError:
     )
 
 
-@contextlib.contextmanager
-def explained_errors(action: str, target: Path, size: int = 0) -> Iterator[None]:
+def explained_errors(
+    action: str, target: Path, size: int = 0
+) -> contextlib.AbstractContextManager[None]:
     """Gives the system's errors the path, the values and a way out.
 
     Args:
@@ -433,16 +439,9 @@ def explained_errors(action: str, target: Path, size: int = 0) -> Iterator[None]
         target: The checkpoint.
         size: Bytes that are needed on the disk.
     """
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None or str(error.strerror).startswith("[checkpoint]"):  # one of ours
-            raise
-        message = (
-            f"[checkpoint] cannot {action} {target}: {error.strerror}. "
-            f"{_advice(action, error, target, size)}."
-        )
-        raise OSError(error.errno, message) from error
+    return _system_errors.explained_errors(
+        "checkpoint", action, target, lambda error: _advice(action, error, target, size)
+    )
 
 
 def _advice(action: str, error: OSError, target: Path, size: int) -> str:

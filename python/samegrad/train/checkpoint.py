@@ -332,6 +332,9 @@ def _sections(
         kinds = ", ".join(type(section).__name__ for section in sections)
         rule = "hold values, aliases and providers by name"
         raise corrupt(Path(path), rule, f"{kinds}, or others inside")
+    saves = values.get("save_counter", 0)  # the checkpoint's own: no program has another kind
+    if type(saves) is not int or saves < 0:
+        raise corrupt(Path(path), "hold a count of saves", shown(saves))
     return cast("dict[str, Leaf]", values), cast("dict[str, str]", aliases), provided
 
 

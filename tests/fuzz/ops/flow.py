@@ -79,23 +79,36 @@ def _call_text(out: str, i: list[str], a: Attrs) -> list[str]:
     return [f"{out} = tf.function(lambda a: {body})({i[0]})"]
 
 
+def _own(g: Draw) -> str | None:
+    """Whole numbers by which each replica decides for itself, if this program is one of those."""
+    if not g.across_examples() or g.rng.random() < 0.3:
+        return None
+    return g.pick(lambda t: t.kind == "i" and t.axis == 0)
+
+
 def _draw_cond(g: Draw) -> Drawn | None:
     x = _operand(g)
     if x is None:
         return None
     t = g.types[x]
-    w = g.variable((g.rng.randint(1, 4),))
     chains = [_chain(g, t), _chain(g, t)]
-    return (x, w), {"chains": chains, "bound": g.rng.choice([-1.0, 0.0, 0.5])}, t
+    if (own := _own(g)) is not None:
+        attrs: Attrs = {"chains": chains, "condition": "tf.reduce_sum({}) % 2 > {}", "bound": 0}
+        return (x, own), attrs, Type(t.shape, local=False)
+    w = g.variable((g.rng.randint(1, 4),))
+    bound = g.rng.choice([-1.0, 0.0, 0.5])
+    return (x, w), {"chains": chains, "condition": "tf.reduce_sum({}) > {}", "bound": bound}, t
 
 
 def _cond_text(out: str, i: list[str], a: Attrs) -> list[str]:
     yes, no = (chain_text(c, i[0]) for c in a["chains"])
-    return [f"{out} = tf.cond(tf.reduce_sum({i[1]}) > {a['bound']}, lambda: {yes}, lambda: {no})"]
+    condition = a["condition"].format(i[1], a["bound"])
+    return [f"{out} = tf.cond({condition}, lambda: {yes}, lambda: {no})"]
 
 
 def _cond(v: list[Number], a: Attrs, env: Env) -> Number:
-    yes = value_of(v[1]).sum() > a["bound"]
+    total = value_of(v[1]).sum()
+    yes = (total % 2 if "%" in a["condition"] else total) > a["bound"]
     return chain_meaning(a["chains"][0 if yes else 1], v[0], env)
 
 
@@ -105,20 +118,25 @@ def _draw_while(g: Draw) -> Drawn | None:
         return None
     t = g.types[x]
     chain = [*_chain(g, t, smooth=True), "tanh"]
+    if (own := _own(g)) is not None:
+        return (x, own), {"chains": [chain], "rounds": 4}, Type(t.shape, local=False)
     return (x,), {"chains": [chain], "rounds": g.rng.choice([0, 1, 2, 3])}, t
 
 
 def _while_text(out: str, i: list[str], a: Attrs) -> list[str]:
     body = chain_text(a["chains"][0], "a")
+    rounds = f"tf.reduce_sum({i[1]}) % {a['rounds']}" if len(i) > 1 else str(a["rounds"])
     return [
-        f"_, {out} = tf.while_loop(lambda i, a: i < {a['rounds']}, lambda i, a: (i + 1, {body}), "
-        f"(tf.constant(0), {i[0]}))"
+        f"rounds = {rounds}",
+        f"_, {out} = tf.while_loop(lambda i, a: i < rounds, lambda i, a: (i + 1, {body}), "
+        f"(tf.constant(0), {i[0]}))",
     ]
 
 
 def _while(v: list[Number], a: Attrs, env: Env) -> Number:
     x = v[0]
-    for _ in range(a["rounds"]):
+    rounds = int(value_of(v[1]).sum()) % a["rounds"] if len(v) > 1 else a["rounds"]
+    for _ in range(rounds):
         x = chain_meaning(a["chains"][0], x, env)
     return x
 
@@ -197,19 +215,26 @@ def _draw_gathered(g: Draw) -> Drawn | None:
     )  # fmt: skip
     if x is None or not g.across_examples():
         return None
-    return (x,), {}, Type(g.types[x].shape, local=False)
+    return (x,), {"stopped": g.rng.random() < 0.5}, Type(g.types[x].shape, local=False)
 
 
 def _gathered_text(out: str, i: list[str], a: Attrs) -> list[str]:
     return [
         f"everyone = tf.distribute.get_replica_context().all_gather({i[0]}, axis=0)",
-        f"{out} = {i[0]} - tf.reduce_mean(tf.stop_gradient(everyone), axis=0)",
+        *(["everyone = tf.stop_gradient(everyone)"] if a["stopped"] else []),
+        f"{out} = {i[0]} - tf.reduce_mean(everyone, axis=0)",
     ]
 
 
 def _gathered(v: list[Number], a: Attrs, env: Env) -> Number:
     assert env.whole is not None
-    return dual.sub(v[0], env.whole(env.inputs[0]).mean(0))
+    everyone = env.whole(env.inputs[0])
+    return dual.sub(v[0], dual.reduce_mean(value_of(everyone) if a["stopped"] else everyone, (0,)))
+
+
+def _draw_print(g: Draw) -> Drawn | None:
+    x = g.pick(lambda t: t.kind in "fi")
+    return None if x is None else ((x,), {}, g.types[x])
 
 
 def _random_text(out: str, i: list[str], a: Attrs) -> list[str]:
@@ -228,7 +253,14 @@ ROWS = [
         weight=0.8,
         feature="random",
     ),
-    Op("gathered", _draw_gathered, _gathered_text, _gathered, 0.5),
+    Op("gathered", _draw_gathered, _gathered_text, _gathered, 0.8),
+    Op(
+        "print",
+        _draw_print,
+        lambda out, i, a: [f"tf.print('{out}', {i[0]})", f"{out} = tf.identity({i[0]})"],
+        lambda v, a, _: v[0],
+        weight=0.2,
+    ),
     Op(
         "call",
         _draw_call,

@@ -35,7 +35,7 @@ class Env:
     weights: dict[str, Number]
     fresh: Callable[[], int]
     given: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    whole: Callable[[str], np.ndarray] | None = None
+    whole: Callable[[str], Number] | None = None
     inputs: tuple[str, ...] = ()
 
 

@@ -173,9 +173,9 @@ def test_bad_input_ends_in_one_line(capsys, tmp_path):
     assert run("--resume") == 2
     assert "--resume needs a checkpoint: got the folder training_checkpoints" in one_line(capsys)
     assert run("--log", "absent/log.jsonl") == 2
-    assert "cannot use absent/log.jsonl: No such file" in one_line(capsys)
+    assert "cannot write absent/log.jsonl: No such file" in one_line(capsys)
     assert run("--log", ".") == 2
-    assert "cannot use .: Is a directory. Give another path" in one_line(capsys)
+    assert "cannot write .: Is a directory. Look at its folder" in one_line(capsys)
     assert run("--plot", "curves.xyz") == 2
     assert "--plot must end in" in one_line(capsys)
     assert run("--plot", "absent/curves.png") == 2

@@ -229,7 +229,7 @@ def test_the_program_is_not_run(check, tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("a.py", None, "cannot use a.py: No such file"),
+        ("a.py", None, "cannot read a.py: No such file"),
         ("a.py", b"x = 1\ndef f(:\n", "a.py:2: invalid syntax"),
         ("a.py", b"print 'two'\n", "a.py:1: "),
         ("a.py", b"x = '\xff'\n", "a.py: .*Save it as UTF-8"),
@@ -237,7 +237,7 @@ def test_the_program_is_not_run(check, tmp_path):
         ("a.py", b"x = 1\0", "a.py.*null byte"),
         ("a.py", b"x = " + b"(" * 300 + b")" * 300, "a.py.*nested"),
         ("a.py", b"x" + b".a()" * 900, "a.py.*Split"),
-        ("n.ipynb", None, "cannot use n.ipynb: No such file"),
+        ("n.ipynb", None, "cannot read n.ipynb: No such file"),
         ("n.ipynb", b"import tensorflow", "n.ipynb: Expecting value.*Jupyter"),
         ("n.ipynb", b"\xff", "n.ipynb: .*decode"),
         ("n.ipynb", b"[]", "it has no list of cells"),

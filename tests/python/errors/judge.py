@@ -16,7 +16,7 @@ ABSTRACT = re.compile(r"Can't instantiate abstract class [A-Z]\w+ ")
 INNER = (
     "incompatible function arguments", "Unable to cast", "Unable to convert", "samegrad::",
     "_core.", "std::", "invoked with:", "object has no attribute", "not subscriptable",
-    "<lambda>()", "<locals>.method", "bad_alloc", "do not go together",
+    "<lambda>()", "<locals>.method", "bad_alloc", "arguments must fit each other",
 )  # fmt: skip
 MOST_LETTERS = 1200
 
@@ -51,7 +51,7 @@ def fault_of(error: BaseException) -> str | None:
     return None
 
 
-VALUES = re.compile(r"got |\d|'[^']*'|: /\S+|cannot (read|write) \S+")
+VALUES = re.compile(r"got |\d|'[^']*'|: /\S+|cannot [a-z]+( into| for)? \S*[/.]\S+")
 # Refusals of a moment, not of an argument: no value is wrong.
 NOTHING_GIVEN = re.compile(
     r"call (it|the layer|the model|this)|define |compute the target|compile it|has no value yet|"

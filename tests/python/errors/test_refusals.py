@@ -4,7 +4,9 @@ import inspect
 import pickle
 import subprocess
 import sys
+import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,10 @@ import samegrad as tf
 from samegrad._boundary import inside
 from samegrad._rules import broken_rule
 from samegrad._shown import shown
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import judge
 
 
 class OwnError(Exception):
@@ -240,6 +246,75 @@ def test_an_array_of_more_rows_than_memory_is_refused_before_its_rows_are_taken(
     for call in (lambda: tf.stack(rows), lambda: tf.concat(rows, 0)):
         with pytest.raises(MemoryError, match="got"):
             call()
+
+
+ROWS = np.broadcast_to(np.float32(1), (2**20, 2**20))
+NUMBERS = np.broadcast_to(np.int64(1), (2**40,))
+# What walks over all of it, or writes it down row by row, takes hours.
+ENDLESS = {
+    "a number": lambda: tf.nn.dropout(2.0, rate=NUMBERS),
+    "a number of a layer": lambda: tf.keras.layers.ReLU(negative_slope=ROWS),
+    "a shape": lambda: tf.constant(2.0, shape=NUMBERS),
+    "a shape of an initializer": lambda: tf.keras.initializers.RandomNormal()(ROWS),
+    "a shape of a layer": lambda: tf.keras.layers.Conv2D(2, 2).build(ROWS),
+    "axes": lambda: tf.distribute.MirroredStrategy(replicas=2).reduce("SUM", [1.0], axis=NUMBERS),
+    "one axis": lambda: tf.distribute.MirroredStrategy(replicas=2).gather([1.0], axis=NUMBERS),
+    "arguments": lambda: tf.distribute.MirroredStrategy(replicas=2).run(tf.abs, args=ROWS),
+    "arguments to explain": lambda: tf.distribute.get_strategy().explain(tf.abs, args=ROWS),
+    "a place": lambda: tf.keras.Sequential([tf.keras.layers.Dense(2)]).get_layer(index=NUMBERS),
+    "weights": lambda: tf.keras.layers.Dense(2).set_weights(NUMBERS),
+    "variables": lambda: tf.keras.optimizers.GradientAccumulator(
+        tf.keras.optimizers.SGD(0.1), 2
+    ).build(NUMBERS),
+    "gradients": lambda: tf.keras.mixed_precision.LossScaleOptimizer(
+        tf.keras.optimizers.SGD(0.1)
+    ).get_unscaled_gradients(ROWS),
+    "terms": lambda: tf.add_n(NUMBERS),
+    "an argument of a compiled function": lambda: tf.function(lambda x: x)(NUMBERS),
+}
+
+
+@pytest.mark.parametrize("place", ENDLESS)
+def test_an_array_of_endless_rows_is_refused_at_once(place):
+    began = time.monotonic()
+    with pytest.raises((TypeError, ValueError, MemoryError), match=r"^\[.*got .*\d") as caught:
+        ENDLESS[place]()
+    assert time.monotonic() - began < 3
+    assert judge.fault_of(caught.value) is None
+
+
+def test_large_arrays_are_looked_at_before_a_call_and_right_ones_go_on():
+    rows = np.ones((2**11, 2**11), np.float32)
+    assert float(tf.reduce_sum(rows)) == 2.0**22
+    assert float(tf.reduce_sum(tf.add_n(rows))) == 2.0**22
+    with pytest.raises(TypeError, match=r"\[reduce_sum\] axis must be whole numbers: got an array"):
+        tf.reduce_sum(1.0, axis=rows)
+
+
+def test_what_python_says_of_a_list_called_is_not_taken_for_ours():
+    context = tf.distribute.get_replica_context()
+    with pytest.raises(TypeError, match=r"^\[ReplicaContext.merge_call\] .*got \[nan\]"):
+        context.merge_call([float("nan")], args=(2.0,), kwargs=2.0)
+
+
+def test_what_goes_by_dtype_ord_or_shape_has_a_rule_of_its_own():
+    with pytest.raises(TypeError, match=r"^\[norm\] ord is 'euclidean'.*got array"):
+        tf.norm(2.0, ord=np.zeros((0, 2), np.float32))
+    for shape in ((2, -1), 7):
+        with pytest.raises(ValueError, match=r"^\[constant\] shape must be a tuple of sizes"):
+            tf.constant(1, shape=shape)
+    assert tf.Variable([1.0]).__array__(dtype=tf.float64).dtype == np.float64
+
+
+def test_pairs_that_are_none_are_refused_by_name():
+    extended = tf.distribute.get_strategy().extended
+    with pytest.raises(TypeError, match=r"^\[StrategyExtended.batch_reduce_to\] pairs .*got 1;"):
+        extended.batch_reduce_to("SUM", iter([1, 2]))
+
+
+def test_a_kind_of_bytes_that_dlpack_has_not_is_refused_by_name():
+    with pytest.raises(BufferError, match=r"^\[(experimental\.dlpack\.)?from_dlpack\] .*got"):
+        tf.experimental.dlpack.from_dlpack(np.array([b"a", b"bc"]))
 
 
 def test_arguments_of_a_compiled_function_are_refused_where_they_cannot_be_read():

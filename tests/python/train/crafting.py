@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import tracemalloc
@@ -132,6 +133,8 @@ def use(folder: Path, expected: dict[str, Any] | None) -> str:
     if refusal is not None:
         assert str(refusal).startswith("[checkpoint] "), refusal
         assert len(str(refusal)) < 3000, f"{refusal!s:.300}"
+        if type(refusal) is ValueError:  # whole, but of other objects
+            assert re.search(r"(stored is|got) .*[.;] \w+", str(refusal)), refusal
         for name, value in before.items():
             np.testing.assert_array_equal(root._objects[name], value)
     else:

@@ -244,6 +244,17 @@ def test_a_place_in_the_data_that_cannot_be_changes_nothing(tmp_path, name, valu
     assert int(next(root.data)) == 0
 
 
+@pytest.mark.parametrize("count", [-1, "a/b", True, None, 1.5])
+def test_a_count_of_saves_that_is_none_is_damage(tmp_path, count):
+    path = Path(Checkpoint(w=np.ones(2)).save(tmp_path / "ckpt"))
+    values = json.loads((path / "manifest.json").read_text())["values"]
+    change_manifest(path, values={**values, "values": {**values["values"], "save_counter": count}})
+    root = Checkpoint(w=np.zeros(2))
+    with pytest.raises(CorruptCheckpointError, match=r"must hold a count of saves: got "):
+        root.restore(path)
+    assert root.w.tolist() == [0, 0] and root.save_counter == 0
+
+
 @pytest.mark.parametrize(("stored", "present"), [("3", 3), (3, "3"), (True, 3), (1.5, False)])
 def test_a_value_of_another_kind_is_refused(tmp_path, stored, present):
     path = Checkpoint(w=np.ones(2), step=stored).save(tmp_path / "ckpt")

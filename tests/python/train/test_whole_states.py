@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import killing
+import failing_calls
 import numpy as np
 import pytest
 import writers
@@ -169,83 +169,22 @@ def test_a_save_interrupted_at_any_line_can_be_repeated(tmp_path, quick_disk):
 # Disks that fail.
 
 
-@pytest.fixture
-def failing_disk(monkeypatch) -> Iterator[Callable[[int, int], list[str]]]:
-    """Lets the so-manyth call that uses the disk fail, once."""
-
-    def arm(step: int, code: int) -> list[str]:
-        failed: list[str] = []
-        count = 0
-
-        def wrap(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*args: Any, **options: Any) -> Any:
-                nonlocal count
-                count += 1
-                if count == step:
-                    failed.append(name)
-                    if name == "close":
-                        original(*args, **options)
-                    raise OSError(code, os.strerror(code))
-                return original(*args, **options)
-
-            return call
-
-        for name in (*killing.CHANGING_CALLS, "close"):
-            monkeypatch.setattr(os, name, wrap(name, getattr(os, name)))
-        return failed
-
-    yield arm
-    monkeypatch.undo()
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory) -> Path:
+    """The library that lets calls of the system fail."""
+    return failing_calls.build(tmp_path_factory.mktemp("faults"))
 
 
-def error_of(action: Callable[[], object]) -> OSError | None:
-    try:
-        action()
-    except OSError as error:
-        return error
-    return None
-
-
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-@pytest.mark.parametrize("managed", [True, False])
-def test_a_disk_that_fails_at_any_call_loses_nothing(
-    tmp_path, monkeypatch, quick_disk, failing_disk, code, managed
-):
-    root = Checkpoint(w=np.zeros(40), step=0)
-    manager = CheckpointManager(root, tmp_path, max_to_keep=2)
-
-    def save() -> None:
-        if managed:
-            manager.save()
-        else:
-            root.save(tmp_path / "ckpt")
-
-    save()
-    saved, refused = 0, 0
-    for step in range(1, 10_000):
-        root.step, root.w = step, np.full(40, float(step))
-        failed = failing_disk(step, code)
-        error = error_of(save)
-        monkeypatch.undo()
-        done = error is None
-        if error is not None:
-            refused += 1
-            assert error.errno == code
-            assert str(error.strerror).startswith("[checkpoint] cannot ")
-        other = Checkpoint(w=np.zeros(40), step=0)
-        other.restore(latest_checkpoint(tmp_path)).assert_consumed()
-        assert other.step in ((step,) if done else (saved, step)), failed
-        assert (other.w == other.step).all()
-        saved = other.step
-        if not failed:
-            break
-    assert refused > 15
-    assert not [
-        path for path in tmp_path.iterdir() if path.name.startswith(_files._TEMPORARY_PREFIX)
-    ]
-    kept, obsolete = _state_file._read_state(tmp_path)
-    assert not managed or len(kept) == 2
-    assert not [name for name in obsolete if (tmp_path / name).exists()]
+@pytest.mark.parametrize("action", failing_calls.ACTIONS)
+def test_a_system_that_fails_at_any_call_is_told_and_loses_nothing(faults, action):
+    done = subprocess.run(
+        [sys.executable, str(HERE / "failing_calls.py"), action],
+        capture_output=True, text=True, timeout=300, env={**os.environ, "LD_PRELOAD": str(faults)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    refused = [int(count) for count in re.findall(r"(\d+) refused.* 0 faults", done.stdout)]
+    assert len(refused) == len(failing_calls.CODES), done.stdout
+    assert min(refused) >= 7
 
 
 # Several processes and threads.

@@ -18,6 +18,9 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from samegrad._system_errors import explained_errors
+
+READ_REMEDY = "Check that this user may read it, and look at the disk"
 _UINT8_CODE = 0x08
 _CHUNK_BYTES = 1 << 20
 
@@ -57,7 +60,7 @@ def read_idx(path: str | os.PathLike[str], expected: IdxFile) -> npt.NDArray[np.
     Raises:
         IdxError: The file is truncated, has another magic number, shape or hash, or is no valid
             gzip file.
-        OSError: The file cannot be opened.
+        OSError: The file cannot be opened or read.
 
     Example:
         >>> import hashlib, pathlib, tempfile
@@ -71,7 +74,10 @@ def read_idx(path: str | os.PathLike[str], expected: IdxFile) -> npt.NDArray[np.
     """
     path = Path(path)
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        with (
+            explained_errors("datasets", "read", path, READ_REMEDY),
+            gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file,
+        ):
             return _read_array(file, path, expected)  # type: ignore[arg-type]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         # Their messages differ between Python versions; ours names the file and the way out.

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from samegrad.keras.datasets._idx import IdxFile, read_idx
+from samegrad._system_errors import explained_errors
+from samegrad.keras.datasets._idx import READ_REMEDY, IdxFile, read_idx
 
 DATA_DIR_VARIABLE = "SAMEGRAD_DATA_DIR"
 _TIMEOUT_SECONDS = 30
@@ -70,7 +71,9 @@ def cache_folder(dataset: IdxDataset) -> Path:
 
 
 def _find_given(dataset: IdxDataset, folder: Path) -> list[Path]:
-    if folder.exists() and not folder.is_dir():
+    with explained_errors("datasets", "look into", folder, READ_REMEDY):
+        exists, is_folder = folder.exists(), folder.is_dir()
+    if exists and not is_folder:
         raise NotADirectoryError(
             f"[datasets] the data folder must be a folder: got the file {folder}. Give the folder "
             f"that holds {dataset.files[0].name}.gz."
@@ -81,7 +84,7 @@ def _find_given(dataset: IdxDataset, folder: Path) -> list[Path]:
         missing = [f.name for f in dataset.files if _existing(folder, f.name) is None]
         raise DatasetNotFoundError(
             f"[datasets] the given folder must hold {dataset.name}: {folder} "
-            + (f"lacks {', '.join(missing)}" if folder.is_dir() else "does not exist")
+            + (f"lacks {', '.join(missing)}" if is_folder else "does not exist")
             + f".{_ways(dataset)}"
         )
     return paths
@@ -106,8 +109,9 @@ def _find_in(folders: Sequence[Path], dataset: IdxDataset) -> list[Path] | None:
 
 def _existing(folder: Path, name: str) -> Path | None:
     for path in (folder / f"{name}.gz", folder / name):
-        if path.is_file():
-            return path
+        with explained_errors("datasets", "look for", path, READ_REMEDY):
+            if path.is_file():
+                return path
     return None
 
 

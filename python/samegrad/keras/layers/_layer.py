@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -235,11 +236,13 @@ class Layer(HasWeights):
         Raises:
             ValueError: There are more or fewer, or a shape differs. No weight is changed then.
         """
-        arrays = [np.asarray(array) for array in weights]
         own = self.weights
+        # One more than there are weights: what comes after it may be without end.
+        arrays = [np.asarray(array) for array in itertools.islice(weights, len(own) + 1)]
         if len(arrays) != len(own):
+            found = len(weights) if isinstance(weights, Sized) else len(arrays)
             raise ValueError(
-                f"[{self.name}] one array per weight is needed: got {len(arrays)} for {len(own)} "
+                f"[{self.name}] one array per weight is needed: got {found} for {len(own)} "
                 "weights; the layer must be built first."
             )
         for variable, array in zip(own, arrays, strict=True):

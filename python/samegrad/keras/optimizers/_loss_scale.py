@@ -204,6 +204,11 @@ class LossScaleOptimizer(Optimizer):
         Args:
             grads: Gradients of a scaled loss.
         """
+        if isinstance(grads, np.ndarray):
+            raise TypeError(
+                "[LossScaleOptimizer.get_unscaled_gradients] a list of gradients is needed: got "
+                f"{shown(grads)}; pass what tape.gradient gave."
+            )
         self._unscales = False
         return [None if gradient is None else self._unscaled(gradient) for gradient in grads]
 
