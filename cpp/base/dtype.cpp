@@ -3,22 +3,34 @@
 #include "base/error.h"
 
 namespace samegrad {
-namespace {
-constexpr const char* kNames[kDTypeCount] = {"float32", "float64", "int32",
-                                             "int64",   "uint8",   "bool"};
-}
 
 const char* name_of(DType dtype) {
-  return kNames[static_cast<int>(dtype)];
+  const auto index = static_cast<std::size_t>(dtype);
+  return index < std::size(kDTypes) ? kDTypes[index].name : "no dtype";
+}
+
+std::string names_of(DTypes dtypes, std::string_view last_word) {
+  std::string names;
+  for (const DTypeRow& row : kDTypes) {
+    if ((dtypes & bit_of(row.dtype)) == 0) continue;
+    dtypes &= ~bit_of(row.dtype);
+    if (!names.empty()) names += dtypes == 0 ? last_word : ", ";
+    names += row.name;
+  }
+  return names;
 }
 
 DType dtype_from_name(const std::string& name) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (name == kNames[i]) return static_cast<DType>(i);
+  for (const DTypeRow& row : kDTypes) {
+    if (name == row.name) return row.dtype;
   }
-  fail(ErrorKind::kType, "dtype",
-       "samegrad has float32, float64, int32, int64, uint8 and bool: got '", name,
+  fail(ErrorKind::kType, "dtype", "samegrad has ", names_of(kAll, " and "), ": got '", name,
        "'; convert the array first, e.g. array.astype('float32').");
+}
+
+void refuse_dtype(std::string_view who, DType dtype, DTypes allowed) {
+  fail(ErrorKind::kType, who, "the elements must be ", names_of(allowed), ": got ", name_of(dtype),
+       "; cast them first.");
 }
 
 }  // namespace samegrad

@@ -8,7 +8,7 @@
 #include "bind/bind.h"
 #include "bind/convert.h"
 #include "bind/row_parts.h"
-#include "train/feed.h"
+#include "data/feed.h"
 #include "train/random_state.h"
 #include "train/trace.h"
 

@@ -13,7 +13,8 @@ namespace samegrad {
 void register_runtime(py::module_& m) {
   m.attr("__version__") = SAMEGRAD_VERSION;
   m.def(
-      "isa", [] { return std::string(kernels().isa); }, "The instruction-set variant in use.");
+      "isa", [] { return std::string(kernels().table().isa); },
+      "The instruction-set variant in use.");
   m.def(
       "order_of_addition", [] { return kOrderOfAddition; },
       "The number of the order in which everything is added.");

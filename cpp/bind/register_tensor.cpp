@@ -13,10 +13,16 @@ namespace {
 
 // The one element, exactly: int64 does not fit into a double.
 py::object number(const Array& array) {
-  if (array.dtype() == DType::kBool) return py::bool_(array.data<bool>()[0]);
-  if (array.dtype() == DType::kInt64) return py::int_(array.data<std::int64_t>()[0]);
-  if (is_floating(array.dtype())) return py::float_(element(array, 0));
-  return py::int_(std::int64_t(element(array, 0)));
+  return visit(array.dtype(), [&]<class T>() -> py::object {
+    const T value = *array.data<T>();
+    if constexpr (kIsOneOf<T, kBools>) {
+      return py::bool_(value);
+    } else if constexpr (kIsOneOf<T, kFloats>) {
+      return py::float_(double(value));
+    } else {
+      return py::int_(value);
+    }
+  });
 }
 
 py::object example_axis(const Tensor& tensor) {

@@ -26,11 +26,6 @@ Attrs complete_attrs(const OpDef& op, Attrs attrs) {
   return attrs;
 }
 
-std::string InferArgs::shape_of(int operand) const {
-  const ValueType& type = in[std::size_t(operand)];
-  return to_string(concrete_shape(type, traced_counts(symbols)[0]));
-}
-
 Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs,
                       std::vector<GraphPtr> regions) {
   check_arity(op, inputs.size());

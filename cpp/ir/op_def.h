@@ -76,8 +76,8 @@ struct Sample {
 };
 
 // In which operands a row is linear, and what becomes of their factors. By it placements are known
-// (ir/placement.h), and plan/scaling.cpp follows the counts that a program multiplies and divides
-// by.
+// (ir/placement.h), and analysis/scaling.cpp follows the counts that a program multiplies and
+// divides by.
 enum class Scaling : std::uint8_t {
   kNone,      // nothing simple
   kSum,       // linear in all together: operands are added, joined or moved

@@ -1,5 +1,5 @@
 #include "kernels/lanes.h"
-#include "kernels/with_type.h"
+#include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
@@ -28,7 +28,7 @@ void arg_reduce(const void* x, std::int64_t* y, std::int64_t rows, std::int64_t 
 
 template <class Op>
 ArgReduceKernel kernel_of(DType dtype) {
-  return with_type(dtype, []<class T>() -> ArgReduceKernel {
+  return kernel_for(dtype, []<class T>() -> ArgReduceKernel {
     using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
     return arg_reduce<Element, Op>;
   });

@@ -1,8 +1,7 @@
+// All dtypes but floats, each of which takes as long as these together.
 #include "kernels/binary_table.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
-template BinaryKernel binary_of<std::int32_t>(BinaryFn fn);
-template BinaryKernel binary_of<std::int64_t>(BinaryFn fn);
-template BinaryKernel binary_of<std::uint8_t>(BinaryFn fn);
-template BinaryKernel binary_of<bool>(BinaryFn fn);
+#define SAMEGRAD_OTHER(T) template BinaryKernel binary_of<T>(BinaryFn fn);
+#include "kernels/instantiate.def"
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

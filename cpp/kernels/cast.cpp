@@ -2,7 +2,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/with_type.h"
+#include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
@@ -39,8 +39,8 @@ void cast(const void* x, void* y, std::int64_t n) {
 }  // namespace
 
 CastKernel cast_kernel(DType from, DType to) {
-  return with_type(from, [to]<class From>() {
-    return with_type(to, []<class To>() -> CastKernel { return cast<From, To>; });
+  return kernel_for(from, [to]<class From>() {
+    return kernel_for(to, []<class To>() -> CastKernel { return cast<From, To>; });
   });
 }
 

@@ -1,5 +1,5 @@
 #include "kernels/lanes.h"
-#include "kernels/with_type.h"
+#include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
@@ -119,7 +119,7 @@ ColumnReduceKernel column_reduce_kernel(ReduceFn fn, DType dtype) {
   const auto kernel = []<class T, class Op>() -> ColumnReduceKernel {
     return column_reduce<T, Op>;
   };
-  return with_type(dtype, [&]<class T>() {
+  return kernel_for(dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>) {
       return with_bool_op<ColumnReduceKernel>(fn, kernel);
     } else {

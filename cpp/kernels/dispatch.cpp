@@ -19,15 +19,29 @@ struct Variant {
   bool (*runs_here)();
 };
 
+// Rows of variants.def by processor.
 #if defined(__x86_64__)
-constexpr Variant kVariants[] = {
-    {"v2", "x86-64-v2", [] { return __builtin_cpu_supports("x86-64-v2") != 0; }},
-    {"v3", "x86-64-v3", [] { return __builtin_cpu_supports("x86-64-v3") != 0; }},
-    {"v4", "x86-64-v4", [] { return __builtin_cpu_supports("x86-64-v4") != 0; }},
-};
+#define SAMEGRAD_ON_x86_64(...) __VA_ARGS__,
+#define SAMEGRAD_ON_aarch64(...)
+#define SAMEGRAD_ON_any(...)
+#elif defined(__aarch64__)
+#define SAMEGRAD_ON_x86_64(...)
+#define SAMEGRAD_ON_aarch64(...) __VA_ARGS__,
+#define SAMEGRAD_ON_any(...) __VA_ARGS__,
 #else
-constexpr Variant kVariants[] = {{"generic", "generic", [] { return true; }}};
+#define SAMEGRAD_ON_x86_64(...)
+#define SAMEGRAD_ON_aarch64(...)
+#define SAMEGRAD_ON_any(...) __VA_ARGS__,
 #endif
+
+#define CPU(level) __builtin_cpu_supports(level) != 0
+constexpr Variant kVariants[] = {
+#define SAMEGRAD_VARIANT(suffix, name, processor, simd, flags, runs_here) \
+  SAMEGRAD_ON_##processor({#suffix, name, [] { return runs_here; }})
+#include "kernels/variants.def"
+#undef SAMEGRAD_VARIANT
+};
+#undef CPU
 
 const Variant& find_variant(const std::string& name) {
   std::string known;
@@ -93,8 +107,13 @@ const KernelTable& load_kernels(const std::string& name) {
   return *table;
 }
 
-const KernelTable& kernels() {
-  static const KernelTable& table = [&]() -> const KernelTable& {
+void Kernels::refuse(const char* family, DType dtype) {
+  fail(ErrorKind::kType, "kernels", "there are no ", family, " kernels for ", name_of(dtype),
+       " in the table of ", kernels().table().isa, "; cast the tensor to another dtype first.");
+}
+
+const Kernels& kernels() {
+  static const Kernels chosen([]() -> const KernelTable& {
     const char* pinned = std::getenv("SAMEGRAD_ISA");
     if (pinned != nullptr && *pinned != '\0') return load_kernels(pinned);
     const std::vector<std::string> supported = isa_variants_supported();
@@ -103,8 +122,8 @@ const KernelTable& kernels() {
            kVariants[0].name, ", needs SSE4.2 and POPCNT.");
     }
     return load_kernels(supported.back());
-  }();
-  return table;
+  }());
+  return chosen;
 }
 
 }  // namespace samegrad

@@ -9,13 +9,13 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 // The columns `dtypes` and `result` of unary.def and binary.def.
 template <class T>
-inline constexpr bool kFloats = std::is_floating_point_v<T>;
+inline constexpr bool kFloats = kIsOneOf<T, samegrad::kFloats>;
 template <class T>
-inline constexpr bool kBools = std::is_same_v<T, bool>;
+inline constexpr bool kBools = kIsOneOf<T, samegrad::kBools>;
 template <class T>
-inline constexpr bool kNumbers = !kBools<T>;
+inline constexpr bool kNumbers = kIsOneOf<T, samegrad::kNumbers>;
 template <class T>
-inline constexpr bool kSigned = kNumbers<T>&& std::is_signed_v<T>;
+inline constexpr bool kSigned = kIsOneOf<T, samegrad::kSigned>;
 template <class T>
 inline constexpr bool kAll = true;
 enum class Result { kSame, kBoolResult };

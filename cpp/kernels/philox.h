@@ -16,31 +16,15 @@ struct PhiloxBlock {
 };
 
 // Words in the lower halves of 64-bit lanes; whatever is in the upper halves never matters.
-typedef std::uint64_t PhiloxWords __attribute__((vector_size(kVectorBytes)));
+using PhiloxWords = Words;
 inline constexpr int kWordsPerVector = kVectorBytes / 8;
-
-SAMEGRAD_INLINE PhiloxWords multiply_low_halves(PhiloxWords a, std::uint64_t b) {
-  const PhiloxWords factor = PhiloxWords{} + b;
-#if defined(__AVX512F__)
-  return reinterpret_cast<PhiloxWords>(
-      _mm512_maskz_mul_epu32(-1, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(factor)));
-#elif defined(__AVX2__)
-  return reinterpret_cast<PhiloxWords>(
-      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(factor)));
-#elif defined(__x86_64__)
-  return reinterpret_cast<PhiloxWords>(
-      _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(factor)));
-#else
-  return (a & 0xffffffffu) * factor;
-#endif
-}
 
 // Ten rounds on the counters of kWordsPerVector lanes.
 SAMEGRAD_INLINE void philox_rounds(PhiloxWords (&c)[4], std::uint64_t key) {
   PhiloxWords key0 = PhiloxWords{} + (key & 0xffffffffu), key1 = PhiloxWords{} + (key >> 32);
   for (int round = 0; round < 10; ++round) {
-    const PhiloxWords p0 = multiply_low_halves(c[0], 0xD2511F53u);
-    const PhiloxWords p1 = multiply_low_halves(c[2], 0xCD9E8D57u);
+    const PhiloxWords p0 = multiply_low_halves(c[0], PhiloxWords{} + 0xD2511F53u);
+    const PhiloxWords p1 = multiply_low_halves(c[2], PhiloxWords{} + 0xCD9E8D57u);
     c[0] = (p1 >> 32) ^ c[1] ^ key0;
     c[1] = p1;
     c[2] = (p0 >> 32) ^ c[3] ^ key1;

@@ -196,9 +196,7 @@ constexpr PoolKernels kKernels = {.max_pool = max_pool<T>,
 }  // namespace
 
 const PoolKernels* pool_kernels(DType dtype) {
-  if (dtype == DType::kFloat32) return &kKernels<float>;
-  if (dtype == DType::kFloat64) return &kKernels<double>;
-  return nullptr;
+  return kernel_for<samegrad::kFloats>(dtype, []<class T>() { return &kKernels<T>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -21,9 +21,11 @@ constexpr ProductKernels kProducts = {
 }  // namespace
 
 const ProductKernels* product_kernels(DType dtype) {
-  if (dtype == DType::kFloat32) return &kProducts<float>;
-  if (dtype == DType::kFloat64) return &kProducts<double>;
-  return integer_product_kernels(dtype);
+  const auto* floats = kernel_for<samegrad::kFloats>(dtype, []<class T>() {
+    static_assert(kSumsInPlace<T>, "a chain goes on from what is in the result");
+    return &kProducts<T>;
+  });
+  return floats != nullptr ? floats : integer_product_kernels(dtype);
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -43,12 +43,10 @@ void conv2d(const WindowGeometry& g, const void* x, const void* packed_filter, v
   });
 }
 
-#define SAMEGRAD_INSTANTIATE(T)                                                                    \
+#define SAMEGRAD_FLOAT(T)                                                                          \
   template std::size_t conv2d_scratch_bytes<T>(const WindowGeometry&);                             \
   template void conv2d<T>(const WindowGeometry&, const void*, const void*, void*, const Epilogue*, \
                           void*);
-SAMEGRAD_INSTANTIATE(float)
-SAMEGRAD_INSTANTIATE(double)
-#undef SAMEGRAD_INSTANTIATE
+#include "kernels/instantiate.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

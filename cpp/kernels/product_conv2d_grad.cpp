@@ -127,7 +127,7 @@ void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy, 
   }
 }
 
-#define SAMEGRAD_INSTANTIATE(T)                                                               \
+#define SAMEGRAD_FLOAT(T)                                                                     \
   template std::size_t conv2d_input_grad_packed_bytes<T>(const WindowGeometry&);              \
   template void conv2d_input_grad_pack<T>(const WindowGeometry&, const void*, void*);         \
   template std::size_t conv2d_input_grad_scratch_bytes<T>(const WindowGeometry&);             \
@@ -136,8 +136,6 @@ void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy, 
   template std::size_t conv2d_filter_grad_scratch_bytes<T>(const WindowGeometry&);            \
   template void conv2d_filter_grad<T>(const WindowGeometry&, const void*, const void*, void*, \
                                       bool, void*);
-SAMEGRAD_INSTANTIATE(float)
-SAMEGRAD_INSTANTIATE(double)
-#undef SAMEGRAD_INSTANTIATE
+#include "kernels/instantiate.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -90,9 +90,10 @@ constexpr ProductKernels kIntegerProducts = {.packed_bytes = packed_bytes<T>,
 }  // namespace
 
 const ProductKernels* integer_product_kernels(DType dtype) {
-  if (dtype == DType::kInt32) return &kIntegerProducts<std::int32_t>;
-  if (dtype == DType::kInt64) return &kIntegerProducts<std::int64_t>;
-  return nullptr;
+  return kernel_for<samegrad::kInts>(dtype, []<class T>() {
+    static_assert(kSumsInPlace<T>, "a chain goes on from what is in the result");
+    return &kIntegerProducts<T>;
+  });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -151,7 +151,7 @@ void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int6
   multiply_transposed_chain(o, accumulate);
 }
 
-#define SAMEGRAD_INSTANTIATE(T)                                                               \
+#define SAMEGRAD_FLOAT(T)                                                                     \
   template std::size_t packed_bytes<T>(std::int64_t, std::int64_t);                           \
   template void pack<T>(const void*, std::int64_t, std::int64_t, std::int64_t, bool, void*);  \
   template void matmul<T>(const void*, std::int64_t, std::int64_t, std::int64_t, const void*, \
@@ -159,8 +159,6 @@ void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int6
   template void matmul_transposed<T>(const void*, std::int64_t, const void*, std::int64_t,    \
                                      std::int64_t, std::int64_t, std::int64_t, void*,         \
                                      std::int64_t, bool);
-SAMEGRAD_INSTANTIATE(float)
-SAMEGRAD_INSTANTIATE(double)
-#undef SAMEGRAD_INSTANTIATE
+#include "kernels/instantiate.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -232,7 +232,7 @@ void multiply(const Product<T>& product) {
   multiply_tiles(product);
 }
 
-template void multiply(const Product<float>&);
-template void multiply(const Product<double>&);
+#define SAMEGRAD_FLOAT(T) template void multiply(const Product<T>&);
+#include "kernels/instantiate.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -10,14 +10,6 @@
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
-#if defined(__AVX512F__)
-inline constexpr int kTileRows = 8;
-#elif defined(__AVX2__)
-inline constexpr int kTileRows = 6;  // 12 accumulators, 2 columns of B and a value of A: 15 of 16
-#else
-inline constexpr int kTileRows = 4;  // without FMA a product needs a register of its own
-#endif
-
 template <class T>
 inline constexpr int kPanelColumns = 2 * Vec<T>::kLanes;
 

@@ -51,14 +51,12 @@ void pack_rows(const T* b, std::int64_t rows, std::int64_t n, std::int64_t ldb, 
   }
 }
 
-#define SAMEGRAD_INSTANTIATE(T)                                                                   \
+#define SAMEGRAD_FLOAT(T)                                                                         \
   template void pack_panel(const T*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*); \
   template void pack_panel_transposed(const T*, std::int64_t, std::int64_t, std::int64_t,         \
                                       std::int64_t, T*);                                          \
   template void pack_rows(const T*, std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, \
                           std::int64_t, T*);
-SAMEGRAD_INSTANTIATE(float)
-SAMEGRAD_INSTANTIATE(double)
-#undef SAMEGRAD_INSTANTIATE
+#include "kernels/instantiate.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -184,6 +184,13 @@ void draw_rows(const D& distribution, RandomKey stream, std::int64_t first_row, 
 }
 
 template <class T>
+void random_integers(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
+                     std::int64_t low, std::int64_t high, void* y) {
+  const std::uint64_t size = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  draw_rows(Integers<T>{low, size}, key, first_row, rows, n, y);
+}
+
+template <class T>
 constexpr RandomKernels kKernels = {
     .uniform = [](RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
                   void* y) { draw_rows(Uniform<T>(), key, first_row, rows, n, y); },
@@ -198,19 +205,12 @@ constexpr RandomKernels kKernels = {
 }  // namespace
 
 const RandomKernels* random_kernels(DType dtype) {
-  if (dtype == DType::kFloat32) return &kKernels<float>;
-  if (dtype == DType::kFloat64) return &kKernels<double>;
-  return nullptr;
+  return kernel_for<samegrad::kFloats>(dtype, []<class T>() { return &kKernels<T>; });
 }
 
-void random_integers(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
-                     std::int64_t low, std::int64_t high, DType dtype, void* y) {
-  const std::uint64_t size = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  if (dtype == DType::kInt32) {
-    draw_rows(Integers<std::int32_t>{low, size}, key, first_row, rows, n, y);
-  } else if (dtype == DType::kInt64) {
-    draw_rows(Integers<std::int64_t>{low, size}, key, first_row, rows, n, y);
-  }
+RandomIntegersKernel random_integers_kernel(DType dtype) {
+  return kernel_for<samegrad::kInts>(
+      dtype, []<class T>() -> RandomIntegersKernel { return random_integers<T>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -65,6 +65,7 @@ struct AllOp {
 // f.operator()<T, Op>() where the reduction is defined for the dtype, else a null kernel.
 template <class Kernel, class T, class F>
 Kernel with_number_op(ReduceFn fn, F f) {
+  static_assert(kSumsInPlace<T>, "what is folded so far is kept where the elements are");
   switch (fn) {
     case ReduceFn::kSum:
       return f.template operator()<T, SumOp>();

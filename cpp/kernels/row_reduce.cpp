@@ -1,5 +1,5 @@
 #include "kernels/lanes.h"
-#include "kernels/with_type.h"
+#include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
@@ -29,7 +29,7 @@ void row_reduce(const void* x, void* y, std::int64_t rows, std::int64_t n) {
 
 RowReduceKernel row_reduce_kernel(ReduceFn fn, DType dtype) {
   const auto kernel = []<class T, class Op>() -> RowReduceKernel { return row_reduce<T, Op>; };
-  return with_type(dtype, [&]<class T>() {
+  return kernel_for(dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>) {
       return with_bool_op<RowReduceKernel>(fn, kernel);
     } else {

@@ -39,14 +39,7 @@ void select(const void* condition, const void* a, const void* b, void* y, std::i
 }  // namespace
 
 SelectKernel select_kernel(DType dtype) {
-  switch (size_of(dtype)) {
-    case 1:
-      return select<std::uint8_t>;
-    case 4:
-      return select<std::uint32_t>;
-    default:
-      return select<std::uint64_t>;
-  }
+  return kernel_for(dtype, []<class T>() -> SelectKernel { return select<BitsOf<T>>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -101,9 +101,7 @@ constexpr SoftmaxKernels kKernels = {.softmax = softmax<T>,
 }  // namespace
 
 const SoftmaxKernels* softmax_kernels(DType dtype) {
-  if (dtype == DType::kFloat32) return &kKernels<float>;
-  if (dtype == DType::kFloat64) return &kKernels<double>;
-  return nullptr;
+  return kernel_for<samegrad::kFloats>(dtype, []<class T>() { return &kKernels<T>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

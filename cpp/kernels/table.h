@@ -1,6 +1,6 @@
 // The functions an instruction-set variant offers: arrays in, arrays out.
 //
-// Every variant (x86-64-v2, -v3, -v4) is a shared object of its own with one exported symbol,
+// Every variant (variants.def) is a shared object of its own with one exported symbol,
 // samegrad_kernel_table(). What all functions promise, for each variant by itself: the value of an
 // output element depends on the values it is made of, never on how many other elements or rows
 // there are, where they lie in memory, how they are aligned, or on the thread.
@@ -124,6 +124,10 @@ struct RandomKernels {
                            void* y);
 };
 
+// Uniform integers in [low, high).
+using RandomIntegersKernel = void (*)(RandomKey key, std::int64_t first_row, std::int64_t rows,
+                                      std::int64_t n, std::int64_t low, std::int64_t high, void* y);
+
 // Null where a function is not defined for the dtype.
 struct KernelTable {
   const char* isa;  // "x86-64-v3"
@@ -139,13 +143,63 @@ struct KernelTable {
   const PoolKernels* (*pool)(DType dtype);
   const SoftmaxKernels* (*softmax)(DType dtype);
   const RandomKernels* (*random)(DType dtype);
-  // Uniform integers in [low, high), int32 and int64.
-  void (*random_integers)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
-                          std::int64_t low, std::int64_t high, DType dtype, void* y);
+  RandomIntegersKernel (*random_integers)(DType dtype);
 };
 
-// The table in use: the best the machine runs, or the one SAMEGRAD_ISA names; loaded once.
+// A table whose functions are there: TypeError where one is not defined for the dtype.
+class Kernels {
+ public:
+  explicit Kernels(const KernelTable& table) : table_(table) {}
+
+  const KernelTable& table() const { return table_; }
+  UnaryKernel unary(UnaryFn fn, DType dtype) const {
+    return there("elementwise", dtype, table_.unary(fn, dtype));
+  }
+  BinaryKernel binary(BinaryFn fn, DType dtype) const {
+    return there("elementwise", dtype, table_.binary(fn, dtype));
+  }
+  SelectKernel select(DType dtype) const { return there("select", dtype, table_.select(dtype)); }
+  CastKernel cast(DType from, DType to) const { return there("cast", from, table_.cast(from, to)); }
+  RowReduceKernel row_reduce(ReduceFn fn, DType dtype) const {
+    return there("reduction", dtype, table_.row_reduce(fn, dtype));
+  }
+  ColumnReduceKernel column_reduce(ReduceFn fn, DType dtype) const {
+    return there("reduction", dtype, table_.column_reduce(fn, dtype));
+  }
+  ArgReduceKernel arg_max(DType dtype) const {
+    return there("arg_max", dtype, table_.arg_max(dtype));
+  }
+  ArgReduceKernel arg_min(DType dtype) const {
+    return there("arg_min", dtype, table_.arg_min(dtype));
+  }
+  const ProductKernels& product(DType dtype) const {
+    return *there("product", dtype, table_.product(dtype));
+  }
+  const PoolKernels& pool(DType dtype) const { return *there("pool", dtype, table_.pool(dtype)); }
+  const SoftmaxKernels& softmax(DType dtype) const {
+    return *there("softmax", dtype, table_.softmax(dtype));
+  }
+  const RandomKernels& random(DType dtype) const {
+    return *there("random", dtype, table_.random(dtype));
+  }
+  RandomIntegersKernel random_integers(DType dtype) const {
+    return there("random_integers", dtype, table_.random_integers(dtype));
+  }
+
+ private:
+  template <class Pointer>
+  static Pointer there(const char* family, DType dtype, Pointer kernel) {
+    if (kernel == nullptr) [[unlikely]]
+      refuse(family, dtype);
+    return kernel;
+  }
+  [[noreturn]] static void refuse(const char* family, DType dtype);
+
+  const KernelTable& table_;
+};
+
+// Those in use: the best the machine runs, or those that SAMEGRAD_ISA names; loaded once.
 // RuntimeError if the named variant is unknown or does not run here.
-const KernelTable& kernels();
+const Kernels& kernels();
 
 }  // namespace samegrad

@@ -1,8 +1,7 @@
+// All dtypes but floats, each of which takes as long as these together.
 #include "kernels/unary_table.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
-template UnaryKernel unary_of<std::int32_t>(UnaryFn fn);
-template UnaryKernel unary_of<std::int64_t>(UnaryFn fn);
-template UnaryKernel unary_of<std::uint8_t>(UnaryFn fn);
-template UnaryKernel unary_of<bool>(UnaryFn fn);
+#define SAMEGRAD_OTHER(T) template UnaryKernel unary_of<T>(UnaryFn fn);
+#include "kernels/instantiate.def"
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

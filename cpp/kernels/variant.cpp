@@ -1,18 +1,18 @@
 // The table of one instruction-set variant: the only symbol its shared object exports.
 #include "kernels/variant.h"
 
-#define SAMEGRAD_TEXT_OF(name) #name
-#define SAMEGRAD_TEXT(name) SAMEGRAD_TEXT_OF(name)
-
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
+namespace names {
+#define SAMEGRAD_VARIANT(suffix, name, processor, simd, flags, runs_here) \
+  [[maybe_unused]] constexpr const char* suffix = name;
+#include "kernels/variants.def"
+#undef SAMEGRAD_VARIANT
+}  // namespace names
+
 constexpr KernelTable kTable = {
-#if defined(__x86_64__)
-    .isa = "x86-64-" SAMEGRAD_TEXT(SAMEGRAD_ISA_NAMESPACE),
-#else
-    .isa = SAMEGRAD_TEXT(SAMEGRAD_ISA_NAMESPACE),
-#endif
+    .isa = names::SAMEGRAD_ISA_NAMESPACE,
     .unary = unary_kernel,
     .binary = binary_kernel,
     .select = select_kernel,
@@ -25,7 +25,7 @@ constexpr KernelTable kTable = {
     .pool = pool_kernels,
     .softmax = softmax_kernels,
     .random = random_kernels,
-    .random_integers = random_integers,
+    .random_integers = random_integers_kernel,
 };
 
 }  // namespace

@@ -1,16 +1,32 @@
 // What the parts of one instruction-set variant offer to its table (kernels/variant.cpp).
 //
-// The build compiles every kernel file once per variant with SAMEGRAD_ISA_NAMESPACE = v2, v3, v4 or
-// generic, so that no function of one variant has the name of another's.
+// The build compiles every kernel file once per row of variants.def with SAMEGRAD_ISA_NAMESPACE =
+// its suffix, so that no function of one variant has the name of another's.
 #pragma once
 
 #include "kernels/table.h"
 
 #ifndef SAMEGRAD_ISA_NAMESPACE
-#error "compile kernel files with -DSAMEGRAD_ISA_NAMESPACE=v2|v3|v4|generic"
+#error "compile kernel files with -DSAMEGRAD_ISA_NAMESPACE=<suffix of a variant>"
 #endif
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+
+// f.operator()<T>(), a pointer, with the type of elements of a dtype of the set; null for others.
+template <DTypes kSet = samegrad::kAll, class F>
+inline auto kernel_for(DType dtype, F&& f) {
+  using First = typename ElementOf<DType(std::countr_zero(kSet))>::Type;
+  using Pointer = decltype(f.template operator()<First>());
+  const auto null = []() -> Pointer { return nullptr; };
+  const auto find = [&]<class T>() -> Pointer {
+    if constexpr (kIsOneOf<T, kSet>) {
+      return f.template operator()<T>();
+    } else {
+      return nullptr;
+    }
+  };
+  return visit_or(dtype, find, null);
+}
 
 // Each returns null where the function is not defined for the dtype.
 UnaryKernel unary_kernel(UnaryFn fn, DType dtype);
@@ -25,7 +41,6 @@ const ProductKernels* product_kernels(DType dtype);
 const PoolKernels* pool_kernels(DType dtype);
 const SoftmaxKernels* softmax_kernels(DType dtype);
 const RandomKernels* random_kernels(DType dtype);
-void random_integers(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
-                     std::int64_t low, std::int64_t high, DType dtype, void* y);
+RandomIntegersKernel random_integers_kernel(DType dtype);
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

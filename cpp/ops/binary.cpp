@@ -35,10 +35,9 @@ void check_operand(const KernelArgs& args, const char* who) {
 template <Refused kRefused>
 void check_operand(const KernelArgs& args, const char* who) {
   if (args.out[0].size() == 0) return;
-  const DType dtype = args.in[1].dtype;
-  if (dtype == DType::kInt32) check_operand<kRefused, std::int32_t>(args, who);
-  if (dtype == DType::kInt64) check_operand<kRefused, std::int64_t>(args, who);
-  if (dtype == DType::kUInt8) check_operand<kRefused, std::uint8_t>(args, who);
+  visit(args.in[1].dtype, [&]<class T>() {
+    if constexpr (kIsOneOf<T, kIntegers>) check_operand<kRefused, T>(args, who);
+  });
 }
 
 constexpr const char* kNames[] = {

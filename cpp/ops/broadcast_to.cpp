@@ -76,7 +76,7 @@ void broadcast_kernel(const KernelArgs& args) {
     const bool repeats = own < 0 || x.shape[own] == 1;
     copy.add_axis(y.shape[axis], to[std::size_t(axis)], repeats ? 0 : from[std::size_t(own)]);
   }
-  copy.run(y.data, x.data, size_of(x.dtype));
+  copy.run(y.data, x.data, x.dtype);
 }
 
 // ---- gradients ----

@@ -232,7 +232,7 @@ void pad_kernel(const KernelArgs& args) {
     copy.add_axis(x.shape[axis], to[a], from[a]);
   }
   const std::size_t item = size_of(x.dtype);
-  if (x.size() > 0) copy.run(y.as<char>() + first * std::int64_t(item), x.data, item);
+  if (x.size() > 0) copy.run(y.as<char>() + first * std::int64_t(item), x.data, x.dtype);
 }
 
 Values pad_vjp(const VjpArgs& v) {

@@ -80,24 +80,24 @@ WindowGeometry geometry_of_filter(const Attrs& attrs, const View& x, const View&
 
 std::size_t conv2d_packed_bytes(std::span<const View> in, const Attrs&) {
   const Shape& f = in[1].shape;
-  return kernels().product(in[1].dtype)->packed_bytes(f.size(0, 3), f[3]);
+  return kernels().product(in[1].dtype).packed_bytes(f.size(0, 3), f[3]);
 }
 
 void conv2d_pack(std::span<const View> in, const Attrs&, void* packed) {
   const Shape& f = in[1].shape;
-  kernels().product(in[1].dtype)->pack(in[1].data, f.size(0, 3), f[3], f[3], false, packed);
+  kernels().product(in[1].dtype).pack(in[1].data, f.size(0, 3), f[3], f[3], false, packed);
 }
 
 std::size_t input_grad_packed_bytes(std::span<const View> in, const Attrs& attrs) {
   return kernels()
       .product(in[1].dtype)
-      ->conv2d_input_grad_packed_bytes(geometry_of_filter(attrs, in[2], in[1]));
+      .conv2d_input_grad_packed_bytes(geometry_of_filter(attrs, in[2], in[1]));
 }
 
 void input_grad_pack(std::span<const View> in, const Attrs& attrs, void* packed) {
   kernels()
       .product(in[1].dtype)
-      ->conv2d_input_grad_pack(geometry_of_filter(attrs, in[2], in[1]), in[1].data, packed);
+      .conv2d_input_grad_pack(geometry_of_filter(attrs, in[2], in[1]), in[1].data, packed);
 }
 
 // The operand as OpDef::prepare leaves it: made here if nobody has done so.
@@ -114,7 +114,7 @@ void convolve(const KernelArgs& args, const Epilogue* epilogue) {
   const View& x = args.in[0];
   const View& y = args.out[0];
   const std::int64_t item = std::int64_t(size_of(x.dtype));
-  const ProductKernels& product = *kernels().product(x.dtype);
+  const ProductKernels& product = kernels().product(x.dtype);
   const WindowGeometry g = geometry_of_conv(args.attrs, x, args.in[1], y.shape);
   const Scratch::Frame frame(args.scratch);
   const void* filter = prepared_filter(args, conv2d_packed_bytes, conv2d_pack);
@@ -138,7 +138,7 @@ void input_grad_kernel(const KernelArgs& args) {
   const View& dy = args.in[0];
   const View& dx = args.out[0];
   const std::int64_t item = std::int64_t(size_of(dy.dtype));
-  const ProductKernels& product = *kernels().product(dy.dtype);
+  const ProductKernels& product = kernels().product(dy.dtype);
   const WindowGeometry g = geometry_of_conv(args.attrs, dx, args.in[1], dy.shape);
   const Scratch::Frame frame(args.scratch);
   const void* filter = prepared_filter(args, input_grad_packed_bytes, input_grad_pack);
@@ -179,7 +179,7 @@ const void* open_filter_grad(const KernelArgs& args) {
   const std::int64_t pixels = args.in[1].shape.size(1, 3);
   const bool by_image = kLeafExamples * images * pixels > kContractionBlock;
   return new (args.scratch.take(sizeof(FilterGradient))) FilterGradient{
-      *kernels().product(x.dtype),    g,      x.as<const char>(), args.in[1].as<const char>(),
+      kernels().product(x.dtype),     g,      x.as<const char>(), args.in[1].as<const char>(),
       std::int64_t(size_of(x.dtype)), images, by_image,           x.dtype};
 }
 

@@ -72,8 +72,8 @@ void sparse_kernel(const KernelArgs& args) {
   const Scratch::Frame frame(args.scratch);
   const std::int64_t n = x.shape[x.shape.rank() - 1];
   const std::int64_t* labels = class_numbers(args, args.in[1], n);
-  kernels().softmax(x.dtype)->sparse_cross_entropy(x.data, labels, args.out[0].data,
-                                                   args.out[1].data, args.in[1].size(), n);
+  kernels().softmax(x.dtype).sparse_cross_entropy(x.data, labels, args.out[0].data,
+                                                  args.out[1].data, args.in[1].size(), n);
 }
 
 Values sparse_vjp(const VjpArgs& args) {
@@ -152,8 +152,8 @@ void sparse_grad(const KernelArgs& args) {
 }
 
 void sparse_grad_kernel(const KernelArgs& args) {
-  if (args.in[1].dtype == DType::kFloat32) return sparse_grad<float>(args);
-  sparse_grad<double>(args);
+  visit<kFloats>("sparse_softmax_cross_entropy_grad", args.in[1].dtype,
+                 [&]<class T>() { sparse_grad<T>(args); });
 }
 
 Values sparse_grad_decompose(const VjpArgs& args) {
@@ -197,7 +197,7 @@ void dense_kernel(const KernelArgs& args) {
   const Scratch::Frame frame(args.scratch);
   const std::int64_t rows = y.size(), n = x.shape[x.shape.rank() - 1];
   void* terms = args.scratch.take(size_of(x.dtype) * std::size_t(x.size()));
-  if (n > 0) kernels().softmax(x.dtype)->log_softmax(x.data, terms, rows, n);
+  if (n > 0) kernels().softmax(x.dtype).log_softmax(x.data, terms, rows, n);
   kernels().binary(BinaryFn::k_mul, x.dtype)(args.in[1].data, terms, terms, x.size(), 1, 1);
   kernels().row_reduce(ReduceFn::kSum, x.dtype)(terms, y.data, rows, n);
   kernels().unary(UnaryFn::k_neg, x.dtype)(y.data, y.data, rows);

@@ -9,11 +9,6 @@
 namespace samegrad {
 namespace {
 
-template <class T>
-void fill(const View& y, Number value) {
-  std::fill_n(y.as<T>(), y.size(), value.as<T>());
-}
-
 void full_like_kernel(const KernelArgs& args) {
   fill_value(args.out[0], args.attrs.as<FullAttrs>().value);
 }
@@ -132,20 +127,7 @@ OpDef zeros_row() {
 }  // namespace
 
 void fill_value(const View& y, Number value) {
-  switch (y.dtype) {
-    case DType::kFloat32:
-      return fill<float>(y, value);
-    case DType::kFloat64:
-      return fill<double>(y, value);
-    case DType::kInt32:
-      return fill<std::int32_t>(y, value);
-    case DType::kInt64:
-      return fill<std::int64_t>(y, value);
-    case DType::kUInt8:
-      return fill<std::uint8_t>(y, value);
-    case DType::kBool:
-      return fill<bool>(y, value);
-  }
+  visit(y.dtype, [&]<class T>() { std::fill_n(y.as<T>(), y.size(), value.as<T>()); });
 }
 
 std::vector<OpDef> fill_ops() {

@@ -1,12 +1,12 @@
 // Elementwise rows one after the other on blocks that stay in L1.
 #include "ops/fused.h"
-#include "ops/attributes.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/thresholds.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
@@ -57,7 +57,7 @@ void run_step(const std::int64_t* word, const Register* in, const Register& out,
 void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch) {
   const Code code(args.attrs.as<FusedAttrs>().code);
   const std::int64_t size = args.out[0].size(), block = thresholds().fused_block;
-  const std::size_t block_bytes = std::size_t(block) * 8;
+  const std::size_t block_bytes = std::size_t(block) * kMostElementBytes;
   const Scratch::Frame frame(scratch);
   const std::size_t fixed = args.in.size() + args.out.size();
   const std::size_t count = fixed + std::size_t(code.temporaries());

@@ -1,5 +1,4 @@
 #include "ops/index_kernel.h"
-#include "ops/attributes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -59,8 +59,7 @@ class Segments {
  public:
   // `examples` of them lie on an axis of the indices.
   template <class I>
-  static Segments of(const KernelArgs& args, std::int64_t size, int axis, std::int64_t examples,
-                     const I*) {
+  static Segments of(const KernelArgs& args, std::int64_t size, int axis, std::int64_t examples) {
     Segments s;
     const View& indices = args.in[1];
     const std::int64_t rows = indices.shape.rank() > 0 ? indices.shape[axis] : 1;
@@ -226,23 +225,6 @@ struct OpenSegments {
   void (*add)(const void* sum, const LeafArgs& args, bool subtree);
 };
 
-// Calls f(T()) with the element type of a numeric dtype.
-template <class F>
-void with_number(DType dtype, const F& f) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return f(float());
-    case DType::kFloat64:
-      return f(double());
-    case DType::kInt32:
-      return f(std::int32_t());
-    case DType::kInt64:
-      return f(std::int64_t());
-    default:
-      return f(std::uint8_t());
-  }
-}
-
 // The examples lie on an axis of the indices.
 template <class T>
 const OpenSegments* open_segments_of(const KernelArgs& args, int example_axis,
@@ -250,24 +232,21 @@ const OpenSegments* open_segments_of(const KernelArgs& args, int example_axis,
   const Shape& y = args.out[0].shape;
   const int axis = axis_of(args, y);
   const std::int64_t size = y[axis], width = y.size(axis + 1, y.rank());
-  const auto segments = [&](auto* type) {
-    return Segments::of(args, size, example_axis, examples, type);
+  const auto segments = [&]<class I>() {
+    return Segments::of<I>(args, size, example_axis, examples);
   };
-  const std::int32_t* narrow = nullptr;
-  const std::int64_t* wide = nullptr;
   void* memory = args.scratch.take(sizeof(SegmentSum<T>));
-  const auto* sum = new (memory)
-      SegmentSum<T>{args.in[1].dtype == DType::kInt32 ? segments(narrow) : segments(wide),
-                    args.in[0].as<T>(), args.in[1].size(), size, width};
+  const auto* sum =
+      new (memory) SegmentSum<T>{visit<kInts>("segment_sum", args.in[1].dtype, segments),
+                                 args.in[0].as<T>(), args.in[1].size(), size, width};
   return new (args.scratch.take(sizeof(OpenSegments))) OpenSegments{sum, add_segments<T>};
 }
 
 const OpenSegments* open_segments(const KernelArgs& args, int example_axis, std::int64_t examples) {
-  const OpenSegments* opened = nullptr;
-  with_number(args.in[0].dtype, [&](auto type) {
-    opened = open_segments_of<decltype(type)>(args, example_axis, examples);
+  return visit<kNumbers>("segment_sum", args.in[0].dtype, [&]<class T>() {
+    static_assert(kSumsInPlace<T>);
+    return open_segments_of<T>(args, example_axis, examples);
   });
-  return opened;
 }
 
 // Calls f(first, last, scratch) for parts of [0, rows), in parallel where there is enough to do.
@@ -299,15 +278,9 @@ void one_hot(const KernelArgs& args, T on, T off) {
 
 template <class I>
 void one_hot_of(const KernelArgs& args) {
-  const Number on = args.attrs.as<OneHotAttrs>().on, off = args.attrs.as<OneHotAttrs>().off;
-  if (args.out[0].dtype == DType::kBool) {
-    one_hot<bool, I>(args, on.as<bool>(), off.as<bool>());
-    return;
-  }
-  with_number(args.out[0].dtype, [&](auto type) {
-    using T = decltype(type);
-    one_hot<T, I>(args, on.as<T>(), off.as<T>());
-  });
+  const auto& attrs = args.attrs.as<OneHotAttrs>();
+  visit(args.out[0].dtype,
+        [&]<class T>() { one_hot<T, I>(args, attrs.on.as<T>(), attrs.off.as<T>()); });
 }
 
 // The lines of x along an axis: calls f(position among indices, element of x).
@@ -329,21 +302,13 @@ void along_axis(std::string_view who, const KernelArgs& args, const Shape& x, co
 
 template <class F>
 void along_axis_of_any(std::string_view who, const KernelArgs& args, const Shape& x, const F& f) {
-  if (args.in[1].dtype == DType::kInt32) {
-    along_axis<std::int32_t>(who, args, x, f);
-  } else {
-    along_axis<std::int64_t>(who, args, x, f);
-  }
+  visit<kInts>(who, args.in[1].dtype, [&]<class I>() { along_axis<I>(who, args, x, f); });
 }
 
 }  // namespace
 
 void gather_kernel(const KernelArgs& args) {
-  if (args.in[1].dtype == DType::kInt32) {
-    gather<std::int32_t>(args);
-  } else {
-    gather<std::int64_t>(args);
-  }
+  visit<kInts>("gather", args.in[1].dtype, [&]<class I>() { gather<I>(args); });
 }
 
 // Indices that are no examples are summed as if the rows of their first axis were.
@@ -398,14 +363,7 @@ void segment_subtree(const LeafArgs& args) {
 }
 
 void one_hot_kernel(const KernelArgs& args) {
-  switch (args.in[0].dtype) {
-    case DType::kInt32:
-      return one_hot_of<std::int32_t>(args);
-    case DType::kInt64:
-      return one_hot_of<std::int64_t>(args);
-    default:
-      return one_hot_of<std::uint8_t>(args);
-  }
+  visit<kIntegers>("one_hot", args.in[0].dtype, [&]<class I>() { one_hot_of<I>(args); });
 }
 
 void take_along_kernel(const KernelArgs& args) {
@@ -420,8 +378,7 @@ void take_along_kernel(const KernelArgs& args) {
 
 void take_along_grad_kernel(const KernelArgs& args) {
   const View& y = args.out[0];
-  with_number(y.dtype, [&](auto type) {
-    using T = decltype(type);
+  visit<kNumbers>("take_along_axis_grad", y.dtype, [&]<class T>() {
     std::fill_n(y.as<T>(), y.size(), T(0));
     along_axis_of_any("take_along_axis_grad", args, y.shape,
                       [&](std::int64_t from, std::int64_t to) {

@@ -1,6 +1,5 @@
 // Matrix products: which matrices meet, packing, and leaves of the tree over examples.
 #include "ops/matmul_kernel.h"
-#include "ops/attributes.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/transpose.h"
 #include "ops/tree_rows.h"
 
@@ -43,7 +43,7 @@ Multiplication multiplication(std::span<const View> in, bool transpose_a, bool t
   const Shape& b = in[1].shape;
   const MatrixAxes axes_a = left_axes(a.rank(), transpose_a);
   const MatrixAxes axes_b = right_axes(b.rank(), transpose_b);
-  return {*kernels().product(in[0].dtype),
+  return {kernels().product(in[0].dtype),
           size_of(in[0].dtype),
           transpose_a,
           transpose_b,
@@ -97,13 +97,13 @@ void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work,
   }
   const std::int64_t parts = thresholds().parts_per_thread * args.parallel->threads();
   const std::int64_t height = ((rows + parts - 1) / parts + kTile - 1) / kTile * kTile;
-  struct Context {
+  struct RowParts {
     const F& f;
     std::int64_t rows, height;
-  } const context{f, rows, height};
-  args.parallel->run((rows + height - 1) / height, [&context](std::int64_t part) {
-    const std::int64_t begin = part * context.height;
-    context.f(begin, std::min(begin + context.height, context.rows));
+  } const parts_of{f, rows, height};
+  args.parallel->run((rows + height - 1) / height, [&parts_of](std::int64_t part) {
+    const std::int64_t begin = part * parts_of.height;
+    parts_of.f(begin, std::min(begin + parts_of.height, parts_of.rows));
   });
 }
 

@@ -40,7 +40,7 @@ void transpose_kernel(const KernelArgs& args) {
     const auto a = std::size_t(axis);
     copy.add_axis(y.shape[axis], to[a], from[std::size_t(perm[a])]);
   }
-  copy.run(y.data, x.data, size_of(x.dtype));
+  copy.run(y.data, x.data, x.dtype);
 }
 
 Values transpose_vjp(const VjpArgs& v) {
@@ -94,7 +94,7 @@ void reverse_kernel(const KernelArgs& args) {
     copy.add_axis(x.shape[axis], step, turned ? -step : step);
   }
   const std::int64_t item = std::int64_t(size_of(x.dtype));
-  if (x.size() > 0) copy.run(args.out[0].data, x.as<char>() + first * item, std::size_t(item));
+  if (x.size() > 0) copy.run(args.out[0].data, x.as<char>() + first * item, x.dtype);
 }
 
 OpDef reverse_row() {

@@ -102,7 +102,7 @@ void max_pool_kernel(const KernelArgs& args) {
   const View& y = args.out[0];
   const std::int64_t item = std::int64_t(size_of(x.dtype));
   const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
-  const auto pool = kernels().pool(x.dtype)->max_pool;
+  const auto pool = kernels().pool(x.dtype).max_pool;
   for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
     pool(g, x.as<char>() + i * g.in_size() * item, y.as<char>() + i * g.out_size() * item,
          args.out[1].as<std::uint8_t>() + i * g.out_size());
@@ -114,7 +114,7 @@ void max_pool_grad_kernel(const KernelArgs& args) {
   const View& dx = args.out[0];
   const std::int64_t item = std::int64_t(size_of(dy.dtype));
   const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
-  const auto spread = kernels().pool(dy.dtype)->max_pool_grad;
+  const auto spread = kernels().pool(dy.dtype).max_pool_grad;
   for_each_image(args, dx.shape[0], 0, [&](std::int64_t i, void*) {
     spread(g, dy.as<char>() + i * g.out_size() * item,
            args.in[1].as<std::uint8_t>() + i * g.out_size(),
@@ -127,7 +127,7 @@ void avg_pool_kernel(const KernelArgs& args) {
   const View& y = args.out[0];
   const std::int64_t item = std::int64_t(size_of(x.dtype));
   const WindowGeometry g = geometry_of_pool(args.attrs, x.shape, y.shape);
-  const auto pool = kernels().pool(x.dtype)->avg_pool;
+  const auto pool = kernels().pool(x.dtype).avg_pool;
   for_each_image(args, x.shape[0], 0, [&](std::int64_t i, void*) {
     pool(g, x.as<char>() + i * g.in_size() * item, y.as<char>() + i * g.out_size() * item);
   });
@@ -138,7 +138,7 @@ void avg_pool_grad_kernel(const KernelArgs& args) {
   const View& dx = args.out[0];
   const std::int64_t item = std::int64_t(size_of(dy.dtype));
   const WindowGeometry g = geometry_of_pool(args.attrs, dx.shape, dy.shape);
-  const auto spread = kernels().pool(dy.dtype)->avg_pool_grad;
+  const auto spread = kernels().pool(dy.dtype).avg_pool_grad;
   for_each_image(args, dx.shape[0], 0, [&](std::int64_t i, void*) {
     spread(g, dy.as<char>() + i * g.out_size() * item, dx.as<char>() + i * g.in_size() * item);
   });
@@ -171,11 +171,7 @@ void take_images(const KernelArgs& args) {
 }
 
 void take_kernel(const KernelArgs& args) {
-  if (args.in[0].dtype == DType::kFloat32) {
-    take_images<float>(args);
-  } else {
-    take_images<double>(args);
-  }
+  visit<kFloats>("max_pool2d_take", args.in[0].dtype, [&]<class T>() { take_images<T>(args); });
 }
 
 // ---- gradients ----

@@ -9,26 +9,14 @@ namespace samegrad {
 namespace {
 
 void print_element(std::ostringstream& out, const View& x, std::int64_t i) {
-  switch (x.dtype) {
-    case DType::kFloat32:
-      out << x.as<const float>()[i];
-      return;
-    case DType::kFloat64:
-      out << x.as<const double>()[i];
-      return;
-    case DType::kInt32:
-      out << x.as<const std::int32_t>()[i];
-      return;
-    case DType::kInt64:
-      out << x.as<const std::int64_t>()[i];
-      return;
-    case DType::kUInt8:
-      out << int(x.as<const std::uint8_t>()[i]);
-      return;
-    case DType::kBool:
-      out << int(x.as<const bool>()[i]);
-      return;
-  }
+  visit(x.dtype, [&]<class T>() {
+    const T number = x.as<const T>()[i];
+    if constexpr (sizeof(T) == 1) {
+      out << int(number);  // no letter
+    } else {
+      out << number;
+    }
+  });
 }
 
 // [1 2 3 ... 8 9 10], axis by axis; `begin` counts elements.

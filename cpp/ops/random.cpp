@@ -33,9 +33,9 @@ void draw(const KernelArgs& args, std::int64_t first_row, std::int64_t rows, std
   if (rows == 0 || n == 0) return;
   if constexpr (kDraw == Draw::kIntegers) {
     const auto& range = args.attrs.as<DrawAttrs>();
-    kernels().random_integers(key, first_row, rows, n, range.low, range.high, dtype, y);
+    kernels().random_integers(dtype)(key, first_row, rows, n, range.low, range.high, y);
   } else {
-    const RandomKernels& random = *kernels().random(dtype);
+    const RandomKernels& random = kernels().random(dtype);
     const auto f = kDraw == Draw::kUniform  ? random.uniform
                    : kDraw == Draw::kNormal ? random.normal
                                             : random.truncated_normal;
@@ -47,7 +47,7 @@ template <Draw kDraw>
 void check_drawn(const InferArgs& args, DType dtype) {
   const bool integers = kDraw == Draw::kIntegers;
   check_type(bit_of(dtype) & (integers ? kInts : kFloats), args.op.name, "dtype must be ",
-             integers ? "int32 or int64" : "float32 or float64", ": got ", name_of(dtype), ".");
+             names_of(integers ? kInts : kFloats), ": got ", name_of(dtype), ".");
   if (!integers) return;
   const auto& range = args.attrs.as<DrawAttrs>();
   check_value(range.low < range.high, args.op.name, "low must be below high: got low=", range.low,

@@ -1,10 +1,10 @@
 #include "ops/reduce_kernel.h"
-#include "ops/attributes.h"
 
 #include <cstring>
 
 #include "base/error.h"
 #include "kernels/elementwise_fn.h"
+#include "ops/attributes.h"
 #include "ops/transpose.h"
 #include "tensor/tree.h"
 
@@ -244,10 +244,11 @@ void reduction_subtree(const LeafArgs& args) {
   const Scratch::Frame frame(args.scratch);
   const char* each = number_of_each(r, args.begin, args.end, args.scratch);
   char* y = args.state.as<char>();
-  if (r.fn == ReduceFn::kSum && r.dtype == DType::kFloat32) {
-    *reinterpret_cast<float*>(y) = sum_numbers(reinterpret_cast<const float*>(each), examples);
-  } else if (r.fn == ReduceFn::kSum && r.dtype == DType::kFloat64) {
-    *reinterpret_cast<double*>(y) = sum_numbers(reinterpret_cast<const double*>(each), examples);
+  if (r.fn == ReduceFn::kSum && is_floating(r.dtype)) {
+    visit<kFloats>("reduce_sum", r.dtype, [&]<class T>() {
+      static_assert(kSumsInPlace<T>);
+      *reinterpret_cast<T*>(y) = sum_numbers(reinterpret_cast<const T*>(each), examples);
+    });
   } else {
     const BinaryKernel join = kernels().binary(r.join, r.dtype);
     join_numbers(join, size_of(r.dtype), each, examples, y, args.scratch);

@@ -1,6 +1,5 @@
 // Other shapes for the same bytes.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "ops/attributes.h"
@@ -288,12 +287,6 @@ OpDef squeeze_row() {
 }
 
 }  // namespace
-
-void copy_bytes(const KernelArgs& args) {
-  const View& y = args.out[0];
-  const std::size_t bytes = std::size_t(y.size()) * size_of(y.dtype);
-  if (bytes && y.data != args.in[0].data) std::memcpy(y.data, args.in[0].data, bytes);
-}
 
 Values reshape_back(const VjpArgs& v) {
   return cotangents(call("reshape_like", Expr(v.b, v.ct[0]), Expr(v.b, v.in[0])));

@@ -16,14 +16,6 @@ std::string listed(int first, int last, const char* final_word, Item item) {
   return out;
 }
 
-std::string names_of(DTypes dtypes) {
-  std::vector<std::string> names;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (dtypes & (1u << i)) names.push_back(name_of(DType(i)));
-  }
-  return listed(0, int(names.size()), " or ", [&](int i) { return names[std::size_t(i)]; });
-}
-
 // "operand", or its name where the row has several.
 std::string role_of(const OpDef& op, int operand) {
   const bool named = operand < int(op.operands.size()) && op.operands.size() > 1;

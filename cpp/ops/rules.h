@@ -10,19 +10,6 @@
 
 namespace samegrad {
 
-// Sets of dtypes, one bit per DType.
-using DTypes = std::uint32_t;
-constexpr DTypes bit_of(DType dtype) {
-  return 1u << static_cast<int>(dtype);
-}
-inline constexpr DTypes kFloats = bit_of(DType::kFloat32) | bit_of(DType::kFloat64);
-inline constexpr DTypes kInts = bit_of(DType::kInt32) | bit_of(DType::kInt64);
-inline constexpr DTypes kSigned = kFloats | kInts;
-inline constexpr DTypes kIntegers = kInts | bit_of(DType::kUInt8);
-inline constexpr DTypes kNumbers = kFloats | kIntegers;
-inline constexpr DTypes kBools = bit_of(DType::kBool);
-inline constexpr DTypes kAll = kNumbers | kBools;
-
 // TypeError unless the operand's dtype is one of the set.
 void check_dtype(const InferArgs& args, int operand, DTypes allowed);
 // TypeError unless the operands first … last have one dtype.

@@ -158,7 +158,7 @@ void copy_part(const Attrs& attrs, const View& whole, const View& part, bool int
   }
   const std::size_t item = size_of(whole.dtype);
   char* at = whole.as<char>() + first * std::int64_t(item);
-  into_whole ? copy.run(at, part.data, item) : copy.run(part.data, at, item);
+  into_whole ? copy.run(at, part.data, whole.dtype) : copy.run(part.data, at, whole.dtype);
 }
 
 void slice_kernel(const KernelArgs& args) {

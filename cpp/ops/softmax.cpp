@@ -25,14 +25,14 @@ struct Rows {
 void softmax_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const Rows rows(x);
-  if (rows.n > 0) kernels().softmax(x.dtype)->softmax(x.data, args.out[0].data, rows.count, rows.n);
+  if (rows.n > 0) kernels().softmax(x.dtype).softmax(x.data, args.out[0].data, rows.count, rows.n);
 }
 
 void log_softmax_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const Rows rows(x);
   if (rows.n == 0) return;
-  kernels().softmax(x.dtype)->log_softmax(x.data, args.out[0].data, rows.count, rows.n);
+  kernels().softmax(x.dtype).log_softmax(x.data, args.out[0].data, rows.count, rows.n);
 }
 
 Expr sum_last(Expr x) {

@@ -79,17 +79,13 @@ void StridedCopy::run_typed(T* to, const T* from) const {
   }
 }
 
-void StridedCopy::run(void* to, const void* from, std::size_t item) const {
+void StridedCopy::run(void* to, const void* from, DType dtype) const {
   if (empty_) return;
   StridedCopy copy = *this;
   copy.turn_inwards();
-  if (item == 8) {
-    copy.run_typed(static_cast<std::uint64_t*>(to), static_cast<const std::uint64_t*>(from));
-  } else if (item == 4) {
-    copy.run_typed(static_cast<std::uint32_t*>(to), static_cast<const std::uint32_t*>(from));
-  } else {
-    copy.run_typed(static_cast<std::uint8_t*>(to), static_cast<const std::uint8_t*>(from));
-  }
+  visit(dtype, [&]<class T>() {
+    copy.run_typed(static_cast<BitsOf<T>*>(to), static_cast<const BitsOf<T>*>(from));
+  });
 }
 
 std::array<std::int64_t, kMaxRank> contiguous_steps(const Shape& shape) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/dtype.h"
 #include "base/shape.h"
 
 namespace samegrad {
@@ -14,8 +15,7 @@ class StridedCopy {
  public:
   void add_axis(std::int64_t size, std::int64_t to_step, std::int64_t from_step);
 
-  // Elements of 1, 4 or 8 bytes.
-  void run(void* to, const void* from, std::size_t item) const;
+  void run(void* to, const void* from, DType dtype) const;
 
  private:
   struct Axis {

@@ -60,7 +60,7 @@ void tile_kernel(const KernelArgs& args) {
     copy.add_axis(multiples[a], to[a] * x.shape[axis], 0);
     copy.add_axis(x.shape[axis], to[a], from[a]);
   }
-  copy.run(y.data, x.data, size_of(x.dtype));
+  copy.run(y.data, x.data, x.dtype);
 }
 
 Values tile_vjp(const VjpArgs& v) {
@@ -118,7 +118,7 @@ void repeat_kernel(const KernelArgs& args) {
   copy.add_axis(x.shape.size(0, axis + 1), repeats * inner, inner);
   copy.add_axis(repeats, inner, 0);
   copy.add_axis(inner, 1, 1);
-  copy.run(args.out[0].data, x.data, size_of(x.dtype));
+  copy.run(args.out[0].data, x.data, x.dtype);
 }
 
 Values repeat_vjp(const VjpArgs& v) {

@@ -44,17 +44,17 @@ void for_each_image(const KernelArgs& args, std::int64_t images, std::size_t scr
     for (std::int64_t i = 0; i < images; ++i) body(i, memory);
     return;
   }
-  struct Context {
+  struct ImageTasks {
     const Body& body;
     std::int64_t images, tasks;
     char* memory;
     std::size_t bytes;
-  } const context{body, images, tasks, memory, bytes};
-  args.parallel->run(tasks, [&context](std::int64_t task) {
-    const std::int64_t begin = task * context.images / context.tasks;
-    const std::int64_t end = (task + 1) * context.images / context.tasks;
-    char* own = context.memory + context.bytes * std::size_t(task);
-    for (std::int64_t i = begin; i < end; ++i) context.body(i, own);
+  } const shared{body, images, tasks, memory, bytes};
+  args.parallel->run(tasks, [&shared](std::int64_t task) {
+    const std::int64_t begin = task * shared.images / shared.tasks;
+    const std::int64_t end = (task + 1) * shared.images / shared.tasks;
+    char* own = shared.memory + shared.bytes * std::size_t(task);
+    for (std::int64_t i = begin; i < end; ++i) shared.body(i, own);
   });
 }
 

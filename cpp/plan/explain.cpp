@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "analysis/departures.h"
 #include "ops/attributes.h"
 #include "plan/plan.h"
 

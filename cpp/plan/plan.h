@@ -82,10 +82,6 @@ struct Plan {
 // Passes, phases, storage.
 Plan compile(Graph graph, const PlanOptions& options = {});
 
-// Why a program of several replicas may have other bits than one device with all the examples, for
-// equal shares or balanced ones: the reasons, none if it has the same.
-std::vector<std::string> departures(const Graph& graph);
-
 // Phases, loops and bits for people.
 std::string explain(const Plan& plan);
 

@@ -14,31 +14,32 @@
 namespace samegrad {
 namespace {
 
-struct Piece {
+// Elements of one result.
+struct Slice {
   const Node* node;
   std::int64_t begin, end;
 };
 
-void run_piece(const Plan& plan, const Piece& piece, Context& context, Scratch& memory) {
+void reduce_slice(const Plan& plan, const Slice& slice, Context& context, Scratch& memory) {
   const Graph& graph = plan.graph;
-  const Value input = plan.root[std::size_t(piece.node->inputs[0])];
+  const Value input = plan.root[std::size_t(slice.node->inputs[0])];
   const DType dtype = graph.type(input).dtype;
   const auto width = std::int64_t(size_of(dtype));
-  const std::int64_t n = piece.end - piece.begin;
+  const std::int64_t n = slice.end - slice.begin;
   const Scratch::Frame frame(memory);
   const auto replicas = std::size_t(context.replicas());
   auto* x = static_cast<const std::byte**>(memory.take(replicas * sizeof(std::byte*)));
   for (std::size_t r = 0; r < replicas; ++r) {
-    x[r] = context.base(int(r), input) + piece.begin * width;
+    x[r] = context.base(int(r), input) + slice.begin * width;
   }
-  std::byte* out = context.base(0, piece.node->outputs[0]) + piece.begin * width;
+  std::byte* out = context.base(0, slice.node->outputs[0]) + slice.begin * width;
   auto* scratch = static_cast<std::byte*>(
       memory.take(std::size_t(aligned(n * width) * tree_levels(std::int64_t(replicas), 1))));
   const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
   sum_along_tree(
       {x, replicas}, out, n * width, scratch, aligned(n * width),
       [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
-  if (piece.node->attrs.as<AllReduceAttrs>().op == ReduceOp::kMean) {
+  if (slice.node->attrs.as<AllReduceAttrs>().op == ReduceOp::kMean) {
     const Array count = Array::number(dtype, context.replicas());
     kernels().binary(BinaryFn::k_div, dtype)(out, count.raw(), out, n, 1, 0);
   }
@@ -68,7 +69,7 @@ void exchange(const Plan& plan, const Node& node, Context& context) {
 }  // namespace
 
 void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context) {
-  std::vector<Piece> pieces;
+  std::vector<Slice> slices;
   std::int64_t total = 0;
   for (std::int32_t index : nodes) {
     const Node& node = plan.graph.nodes[std::size_t(index)];
@@ -79,17 +80,18 @@ void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Contex
     const std::int64_t n = plan.graph.type(node.outputs[0]).shape.size();
     const std::int64_t block = thresholds().all_reduce_block;
     for (std::int64_t begin = 0; begin < n; begin += block) {
-      pieces.push_back({&node, begin, std::min(begin + block, n)});
+      slices.push_back({&node, begin, std::min(begin + block, n)});
     }
     total += n * context.replicas();
   }
   if (total <= thresholds().parallel_all_reduce_elements) {
-    for (const Piece& piece : pieces) run_piece(plan, piece, context, context.main_task().scratch);
+    for (const Slice& slice : slices)
+      reduce_slice(plan, slice, context, context.main_task().scratch);
     return;
   }
-  parallel_loops().run(std::int64_t(pieces.size()), [&](std::int64_t i) {
+  parallel_loops().run(std::int64_t(slices.size()), [&](std::int64_t i) {
     const Context::Lease lease(context);
-    run_piece(plan, pieces[std::size_t(i)], context, (*lease).scratch);
+    reduce_slice(plan, slices[std::size_t(i)], context, (*lease).scratch);
   });
 }
 

@@ -226,13 +226,10 @@ class ControlRun {
       const Array& x = a[a.size() == 1 ? 0 : r];
       const Array& y = b[b.size() == 1 ? 0 : r];
       sums.emplace_back(x.dtype(), x.shape());
-      for (std::int64_t i = 0; i < x.size(); ++i) {
-        if (x.dtype() == DType::kFloat32) {
-          sums.back().data<float>()[i] = x.data<float>()[i] + y.data<float>()[i];
-        } else {
-          sums.back().data<double>()[i] = x.data<double>()[i] + y.data<double>()[i];
-        }
-      }
+      visit<kFloats>("while_loop", x.dtype(), [&]<class T>() {
+        T* sum = sums.back().data<T>();
+        for (std::int64_t i = 0; i < x.size(); ++i) sum[i] = x.data<T>()[i] + y.data<T>()[i];
+      });
     }
     return sums;
   }

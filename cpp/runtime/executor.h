@@ -8,6 +8,7 @@
 
 #include "base/guarded.h"
 #include "plan/plan.h"
+#include "runtime/check_finite.h"
 #include "runtime/context.h"
 
 namespace samegrad {
@@ -20,9 +21,6 @@ class StateCell {
   // of writing into it.
   virtual std::vector<Array>& components() = 0;
 };
-
-// Where the nodes of a program were written, by Node::location.
-using Locations = std::vector<std::string>;
 
 // What one step is given.
 struct Call {
@@ -83,9 +81,6 @@ void run_control(const Plan& plan, std::int32_t node, const Bodies& bodies, cons
                  Context& context);
 void run_node(const Plan& plan, std::int32_t node, const Call& call, Context& context);
 void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context);
-
-// NonFiniteError naming the node and where the first NaN or infinity is.
-void check_finite(const Locations* locations, const Node& node, const View& result, int replica);
 
 // Runs one op at once, as eager code does. counts: examples per symbol of the types.
 std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,

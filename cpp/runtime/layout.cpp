@@ -9,7 +9,8 @@
 namespace samegrad {
 namespace {
 
-struct Piece {
+// Of a value in a tile: the nodes between which it is needed, and its place.
+struct Lifetime {
   std::int64_t offset, bytes;
   std::int32_t first, last;  // positions in the loop
 };
@@ -40,17 +41,17 @@ double work_of(const Plan& plan, const Node& node) {
   return work;
 }
 
-// First fit: the lowest place that no piece alive at the same time takes.
-std::int64_t place(const std::vector<Piece>& placed, const Piece& piece) {
-  std::vector<const Piece*> rivals;
-  for (const Piece& other : placed) {
-    if (other.first <= piece.last && piece.first <= other.last) rivals.push_back(&other);
+// First fit: the lowest place that no value alive at the same time takes.
+std::int64_t place(const std::vector<Lifetime>& placed, const Lifetime& life) {
+  std::vector<const Lifetime*> rivals;
+  for (const Lifetime& other : placed) {
+    if (other.first <= life.last && life.first <= other.last) rivals.push_back(&other);
   }
   std::sort(rivals.begin(), rivals.end(),
-            [](const Piece* a, const Piece* b) { return a->offset < b->offset; });
+            [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; });
   std::int64_t offset = 0;
-  for (const Piece* rival : rivals) {
-    if (offset + piece.bytes <= rival->offset) break;
+  for (const Lifetime* rival : rivals) {
+    if (offset + life.bytes <= rival->offset) break;
     offset = std::max(offset, rival->offset + rival->bytes);
   }
   return offset;
@@ -108,22 +109,22 @@ class Layouter {
   }
 
   void find_lifetimes() {
-    pieces_.resize(plan_.graph.values.size(), {-1, 0, -1, -1});
+    lifetimes_.resize(plan_.graph.values.size(), {-1, 0, -1, -1});
     for (std::size_t p = 0; p < layout_.nodes.size(); ++p) {
       for (const Operand& operand : layout_.nodes[p].operands) {
         const auto root = std::size_t(operand.root);
         if (plan_.storage[root] != Storage::kTile || operand.type_only) continue;
-        Piece& piece = pieces_[root];
-        if (piece.first < 0) piece.first = std::int32_t(p);
-        piece.last = std::int32_t(p);
+        Lifetime& life = lifetimes_[root];
+        if (life.first < 0) life.first = std::int32_t(p);
+        life.last = std::int32_t(p);
       }
     }
     // What an inner loop touches is alive from its first node on, as its nodes run again for the
     // next example: so all of it is alive together.
     for (const Loop::Inner& inner : loop_.inner) {
-      for (Piece& piece : pieces_) {
-        if (piece.first < 0 || piece.last < inner.begin || piece.first >= inner.end) continue;
-        piece.first = std::min(piece.first, inner.begin);
+      for (Lifetime& life : lifetimes_) {
+        if (life.first < 0 || life.last < inner.begin || life.first >= inner.end) continue;
+        life.first = std::min(life.first, inner.begin);
       }
     }
   }
@@ -137,8 +138,8 @@ class Layouter {
     layout_.tile_examples = kLeafExamples;
     if (!loop_.inner.empty()) return;  // what passes between the nodes is big as it is
     std::int64_t example = 1;
-    for (std::size_t v = 0; v < pieces_.size(); ++v) {
-      if (pieces_[v].first >= 0) example += example_bytes(plan_.graph.values[v].type);
+    for (std::size_t v = 0; v < lifetimes_.size(); ++v) {
+      if (lifetimes_[v].first >= 0) example += example_bytes(plan_.graph.values[v].type);
     }
     const std::int64_t fitting =
         std::min(thresholds().tile_bytes / example, thresholds().tile_examples);
@@ -146,25 +147,25 @@ class Layouter {
   }
 
   void place_tiles() {
-    std::vector<Piece> placed;
-    for (std::size_t v = 0; v < pieces_.size(); ++v) {
-      Piece& piece = pieces_[v];
-      if (piece.first < 0) continue;
-      piece.bytes = bytes_of(Value(v), layout_.tile_examples);
-      piece.offset = place(placed, piece);
-      layout_.tile_bytes = std::max(layout_.tile_bytes, piece.offset + piece.bytes);
-      placed.push_back(piece);
+    std::vector<Lifetime> placed;
+    for (std::size_t v = 0; v < lifetimes_.size(); ++v) {
+      Lifetime& life = lifetimes_[v];
+      if (life.first < 0) continue;
+      life.bytes = bytes_of(Value(v), layout_.tile_examples);
+      life.offset = place(placed, life);
+      layout_.tile_bytes = std::max(layout_.tile_bytes, life.offset + life.bytes);
+      placed.push_back(life);
     }
     for (LoopNode& code : layout_.nodes) {
       for (Operand& operand : code.operands)
-        operand.tile_offset = pieces_[std::size_t(operand.root)].offset;
+        operand.tile_offset = lifetimes_[std::size_t(operand.root)].offset;
     }
   }
 
   const Plan& plan_;
   const Loop& loop_;
   LoopLayout layout_;
-  std::vector<Piece> pieces_;
+  std::vector<Lifetime> lifetimes_;
 };
 
 }  // namespace

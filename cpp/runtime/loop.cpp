@@ -49,13 +49,13 @@ class ChunkRun {
     auto inner = loop_.inner.begin();
     for (std::size_t p = 0; p < layout_.nodes.size();) {
       if (inner == loop_.inner.end() || std::size_t(inner->begin) != p) {
-        run_node(layout_.nodes[p++], begin, begin, end);
+        run_on_tile(layout_.nodes[p++], begin, begin, end);
         continue;
       }
       for (std::int64_t example = begin; example < end || example == begin; ++example) {
         const std::int64_t stop = std::min(example + 1, end);
         for (std::int32_t q = inner->begin; q < inner->end; ++q) {
-          run_node(layout_.nodes[std::size_t(q)], begin, example, stop);
+          run_on_tile(layout_.nodes[std::size_t(q)], begin, example, stop);
         }
       }
       p = std::size_t(inner->end);
@@ -72,8 +72,8 @@ class ChunkRun {
     return bases_[operand.root] + begin * operand.stride;
   }
 
-  void run_node(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin,
-                std::int64_t end) {
+  void run_on_tile(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin,
+                   std::int64_t end) {
     if (code.skip || (code.tree >= 0 && begin == end)) return;
     View* views = views_.data() + code.first_view;
     for (std::size_t k = 0; k < code.operands.size(); ++k) {

@@ -70,21 +70,7 @@ Array Array::zeros(DType dtype, const Shape& shape) {
 }
 
 Array Array::number(DType dtype, Number value) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return scalar(value.as<float>());
-    case DType::kFloat64:
-      return scalar(value.as<double>());
-    case DType::kInt32:
-      return scalar(value.as<std::int32_t>());
-    case DType::kInt64:
-      return scalar(value.as<std::int64_t>());
-    case DType::kUInt8:
-      return scalar(value.as<std::uint8_t>());
-    case DType::kBool:
-      return scalar(value.as<bool>());
-  }
-  return {};
+  return visit(dtype, [&]<class T>() { return scalar(value.as<T>()); });
 }
 
 Array Array::copy() const {
@@ -105,21 +91,7 @@ Array Array::reshaped(const Shape& shape) const {
 }
 
 double element(const Array& array, std::int64_t index) {
-  switch (array.dtype()) {
-    case DType::kFloat32:
-      return array.data<float>()[index];
-    case DType::kFloat64:
-      return array.data<double>()[index];
-    case DType::kInt32:
-      return array.data<std::int32_t>()[index];
-    case DType::kInt64:
-      return double(array.data<std::int64_t>()[index]);
-    case DType::kUInt8:
-      return array.data<std::uint8_t>()[index];
-    case DType::kBool:
-      return array.data<bool>()[index];
-  }
-  return 0;
+  return visit(array.dtype(), [&]<class T>() { return double(array.data<T>()[index]); });
 }
 
 ExampleCounts counts_of(const std::vector<Array>& parts, const ExampleAxis& batch) {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "analysis/scaling.h"
 #include "ir/builder.h"
-#include "plan/scaling.h"
 #include "train/current.h"
 #include "train/program.h"
 #include "train/variable.h"

@@ -1,7 +1,7 @@
 """Reports mistakes of loss scaling that a traced program shows before it runs.
 
 The engine follows the counts of examples and replicas through the program
-(cpp/plan/count_powers.cpp); the words are those of the doctor's catalogue, `samegrad.testing`.
+(cpp/analysis/count_powers.cpp); the words are those of the doctor's catalogue, `samegrad.testing`.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ FAULTS = [
     Fault(
         "replicas are summed in another order",
         "cpp/runtime/all_reduce.cpp",
-        "context.base(int(r), input) + piece.begin",
-        "context.base(int((r + 1) % replicas), input) + piece.begin",
+        "context.base(int(r), input) + slice.begin",
+        "context.base(int((r + 1) % replicas), input) + slice.begin",
     ),
     Fault(
         "the last block of an all-reduce is left out",
@@ -66,14 +66,14 @@ FAULTS = [
     Fault(
         "tiles of live values overlap",
         "cpp/runtime/layout.cpp",
-        "other.first <= piece.last && piece.first <= other.last",
-        "other.first < piece.last && piece.first < other.last",
+        "other.first <= life.last && life.first <= other.last",
+        "other.first < life.last && life.first < other.last",
     ),
     Fault(
         "values of an inner loop live too short",
         "cpp/runtime/layout.cpp",
-        "piece.first = std::min(piece.first, inner.begin);",
-        "(void)piece;",
+        "life.first = std::min(life.first, inner.begin);",
+        "(void)life;",
     ),
     Fault(
         "a variable is written before its last reader",

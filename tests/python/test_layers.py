@@ -17,6 +17,8 @@ LEVELS = {
     "kernels": 2,
     "ir": 2,
     "ops": 3,
+    "data": 3,
+    "analysis": 4,
     "autodiff": 4,
     "passes": 4,
     "plan": 5,
@@ -83,6 +85,28 @@ def test_only_the_table_of_kernels_is_seen_from_outside():
         if target.split("/")[1] not in KERNEL_HEADERS:
             wrong.append(f"{file} includes {target}")
     assert not wrong
+
+
+def test_instructions_are_named_in_the_files_of_their_sets_only():
+    names = re.compile(r"\b_mm\d*_|__AVX|__SSE|__FMA__|__ARM_|immintrin\.h|arm_neon\.h")
+    allowed = {CPP / "base" / "float_environment.cpp"}
+    wrong = [
+        str(path.relative_to(CPP))
+        for path in sources()
+        if path not in allowed
+        and not path.name.startswith("simd_")
+        and names.search(path.read_text(encoding="utf-8"))
+    ]
+    assert not wrong
+
+
+def test_every_row_of_variants_names_a_file_of_instructions_that_is_there():
+    table = (CPP / "kernels" / "variants.def").read_text(encoding="utf-8")
+    row = r'^SAMEGRAD_VARIANT\((\w+), "[^"]+", \w+, "(simd_\w+\.h)", "[^"]*", .+\)$'
+    rows = re.findall(row, table, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^SAMEGRAD_VARIANT", table, re.MULTILINE)) >= 4
+    assert len({suffix for suffix, _ in rows}) == len(rows)
+    assert all((CPP / "kernels" / file).is_file() for _, file in rows)
 
 
 def variant_libraries():

@@ -140,7 +140,7 @@ void time_others(const KernelTable& table) {
 
 int main(int argc, char** argv) {
   if (argc > 1) samegrad::filter = argv[1];
-  const samegrad::KernelTable& table = samegrad::kernels();
+  const samegrad::KernelTable& table = samegrad::kernels().table();
   std::printf("%s\n", table.isa);
   samegrad::time_elementwise(table);
   samegrad::time_reductions(table);

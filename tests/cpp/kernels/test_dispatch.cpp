@@ -13,7 +13,7 @@ TEST("the table in use is the best the machine runs, or the pinned one") {
   CHECK(!names.empty());
   const char* pinned = std::getenv("SAMEGRAD_ISA");
   const std::string expected = pinned == nullptr ? names.back() : load_kernels(pinned).isa;
-  CHECK_EQ(std::string(kernels().isa), expected);
+  CHECK_EQ(std::string(kernels().table().isa), expected);
 }
 
 TEST("a variant is loaded once, under its long and its short name") {
@@ -40,6 +40,25 @@ TEST("an unknown variant, or one the machine lacks, is an error that names the c
   if (std::find(names.begin(), names.end(), "x86-64-v2") == names.end()) return;
   if (std::find(names.begin(), names.end(), "x86-64-v4") != names.end()) return;
   CHECK(message_of("v4").find("does not run x86-64-v4") != std::string::npos);
+}
+
+TEST("kernels that a dtype does not have are an error that names both, not a null pointer") {
+  const auto refusal = [](auto ask) -> std::string {
+    try {
+      ask();
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::kType);
+      return error.what();
+    }
+    return "";
+  };
+  const std::string product = refusal([] { kernels().product(DType::kBool); });
+  CHECK(product.find("no product kernels for bool") != std::string::npos, product);
+  const std::string sum = refusal([] { kernels().row_reduce(ReduceFn::kSum, DType::kBool); });
+  CHECK(sum.find("no reduction kernels for bool") != std::string::npos, sum);
+  const std::string beyond = refusal([] { kernels().select(DType(kAll)); });
+  CHECK(beyond.find("no select kernels for no dtype") != std::string::npos, beyond);
+  CHECK_EQ(refusal([] { kernels().softmax(DType::kFloat64); }), "");
 }
 
 }  // namespace

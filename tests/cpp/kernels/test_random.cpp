@@ -46,7 +46,7 @@ const Draw kDraws[] = {
      false},
     {"integers",
      [](const KernelTable& t, DType d, RandomKey k, std::int64_t first, std::int64_t rows,
-        std::int64_t n, void* y) { t.random_integers(k, first, rows, n, -5, 1000, d, y); },
+        std::int64_t n, void* y) { t.random_integers(d)(k, first, rows, n, -5, 1000, y); },
      true},
 };
 
@@ -136,7 +136,7 @@ TEST("neighbouring rows, streams and seeds are unlike") {
 TEST("random integers reach both ends of their range and nothing beyond") {
   for_each_variant([](const KernelTable& table) {
     std::vector<std::int64_t> x(2000);
-    table.random_integers({3, 4}, 0, 10, 200, -3, 4, DType::kInt64, x.data());
+    table.random_integers(DType::kInt64)({3, 4}, 0, 10, 200, -3, 4, x.data());
     int seen[7] = {};
     for (const std::int64_t v : x) {
       CHECK(v >= -3 && v < 4);
@@ -145,7 +145,7 @@ TEST("random integers reach both ends of their range and nothing beyond") {
     for (const int count : seen) CHECK(count > 200 && count < 380);
     constexpr auto kMin = std::numeric_limits<std::int64_t>::min();
     constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
-    table.random_integers({3, 4}, 0, 10, 200, kMin, kMax, DType::kInt64, x.data());
+    table.random_integers(DType::kInt64)({3, 4}, 0, 10, 200, kMin, kMax, x.data());
     CHECK(x[0] != x[1]);
   });
 }

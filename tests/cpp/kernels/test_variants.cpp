@@ -31,8 +31,8 @@ bool same_values(DType dtype, const void* a, const void* b, std::int64_t n) {
     }
     return true;
   };
-  if (dtype == DType::kFloat32) return same(float());
-  return dtype == DType::kFloat64 && same(double());
+  return is_floating(dtype) &&
+         visit<kFloats>("same_values", dtype, [&]<class T>() { return same(T()); });
 }
 
 // The n results of `run` are those of the first variant on all others.
@@ -84,7 +84,7 @@ TEST("elementwise functions are the same in all variants with fused multiply-add
   std::mt19937 generator(21);
   int functions = 0;
   for_each_fn<UnaryFn>([&](UnaryFn fn, DType dtype) {
-    if (kernels().unary(fn, dtype) == nullptr) return;
+    if (kernels().table().unary(fn, dtype) == nullptr) return;
     ++functions;
     for (const std::int64_t n : kCounts) {
       const Sample x = wide(dtype, n, generator);
@@ -93,7 +93,7 @@ TEST("elementwise functions are the same in all variants with fused multiply-add
     }
   });
   for_each_fn<BinaryFn>([&](BinaryFn fn, DType dtype) {
-    if (kernels().binary(fn, dtype) == nullptr) return;
+    if (kernels().table().binary(fn, dtype) == nullptr) return;
     ++functions;
     for (const std::int64_t n : kCounts) {
       const Sample a = wide(dtype, n + 1, generator), b = wide(dtype, n + 1, generator);
@@ -130,7 +130,7 @@ TEST("reductions are the same in all variants with fused multiply-add") {
   for (const ReduceFn fn : {ReduceFn::kSum, ReduceFn::kProd, ReduceFn::kMax, ReduceFn::kMin,
                             ReduceFn::kAny, ReduceFn::kAll}) {
     for (const DType dtype : kAllDTypes) {
-      if (kernels().row_reduce(fn, dtype) == nullptr) continue;
+      if (kernels().table().row_reduce(fn, dtype) == nullptr) continue;
       for (const std::int64_t n : {0, 1, 7, 15, 16, 17, 33, 100, 1024, 1500, 70001}) {
         const Sample x = wide(dtype, 3 * n, generator);
         check_variants("row_reduce", dtype, 3, [&](const KernelTable& t, void* y) {
@@ -287,7 +287,7 @@ TEST("random numbers are the same in all variants with fused multiply-add") {
     }
     for (const DType dtype : {DType::kInt32, DType::kInt64}) {
       check_variants("random_integers", dtype, rows * n, [&](const KernelTable& t, void* y) {
-        t.random_integers(key, 3, rows, n, -17, 1000003, dtype, y);
+        t.random_integers(dtype)(key, 3, rows, n, -17, 1000003, y);
       });
     }
   }

@@ -1,6 +1,7 @@
 // What the kernel tests share: every variant that runs here, samples, and comparison by bits.
 #pragma once
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -35,8 +36,11 @@ inline const char* name_of(BinaryFn fn) {
   return kNames[static_cast<int>(fn)];
 }
 
-constexpr DType kAllDTypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt32,
-                                DType::kInt64,   DType::kUInt8,   DType::kBool};
+constexpr DType kAllDTypes[] = {
+#define SAMEGRAD_DTYPE(id, ...) DType::id,
+#include "base/dtypes.def"
+#undef SAMEGRAD_DTYPE
+};
 
 // n elements of any dtype as bytes, `shift` elements after a fresh allocation's start.
 class Sample {
@@ -77,23 +81,15 @@ class Sample {
   }
 
   void set(std::int64_t i, double value) {
-    switch (dtype_) {
-      case DType::kFloat32:
-        as<float>()[i] = static_cast<float>(value);
-        break;
-      case DType::kFloat64:
-        as<double>()[i] = value;
-        break;
-      case DType::kInt32:
-        as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
-        break;
-      case DType::kInt64:
-        as<std::int64_t>()[i] = static_cast<std::int64_t>(value);
-        break;
-      default:
-        as<std::uint8_t>()[i] = static_cast<std::uint8_t>(value < 0 ? -value : value);
-        if (dtype_ == DType::kBool) as<std::uint8_t>()[i] &= 1;
-    }
+    visit(dtype_, [&]<class T>() {
+      const double kept =
+          kIsOneOf<T, kNumbers & ~dtypes_of(DTypeKind::kUnsigned)> ? value : std::abs(value);
+      if constexpr (kIsOneOf<T, kBools>) {
+        as<std::uint8_t>()[i] = static_cast<std::uint8_t>(kept) & 1;
+      } else {
+        as<T>()[i] = static_cast<T>(kept);
+      }
+    });
   }
 
  private:

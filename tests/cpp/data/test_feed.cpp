@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "check.h"
-#include "train/feed.h"
+#include "data/feed.h"
 
 using namespace samegrad;
 

@@ -1,4 +1,4 @@
-#include "train/gather.h"
+#include "data/gather.h"
 
 #include <cstring>
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "data/index_stream.h"
 #include "tensor/array.h"
-#include "train/index_stream.h"
 
 namespace samegrad {
 

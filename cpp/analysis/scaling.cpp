@@ -1,8 +1,8 @@
-#include "plan/scaling.h"
+#include "analysis/scaling.h"
 
 #include <algorithm>
 
-#include "plan/count_powers.h"
+#include "analysis/count_powers.h"
 
 namespace samegrad {
 namespace {

@@ -1,11 +1,13 @@
 // Where a program leaves the promise that any 2^j replicas give the bits of one device: placements
 // say what its collectives join, and a walk back from there finds the line.
+#include "analysis/departures.h"
+
 #include <algorithm>
 #include <optional>
 
 #include "base/error.h"
+#include "ir/op_def.h"
 #include "ops/attributes.h"
-#include "plan/plan.h"
 
 namespace samegrad {
 namespace {

@@ -1,14 +1,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/index_stream.h"
 #include "kernels/table.h"
-#include "train/index_stream.h"
 
 namespace samegrad {
 namespace {
 
 void draw_rows(RandomKey key, std::int64_t first, std::int64_t count, std::int64_t* to) {
-  kernels().random_integers(key, first, count, 1, 0, INT64_MAX, DType::kInt64, to);
+  kernels().random_integers(DType::kInt64)(key, first, count, 1, 0, INT64_MAX, to);
 }
 
 // u(0), u(1), …, drawn many at once.

@@ -1,8 +1,9 @@
-#include "plan/count_powers.h"
-#include "ops/attributes.h"
+#include "analysis/count_powers.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "ops/attributes.h"
 
 namespace samegrad {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/index_stream.h"
+#include "data/index_stream.h"
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "train/feed.h"
+#include "data/feed.h"
 
 namespace samegrad {
 

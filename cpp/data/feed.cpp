@@ -1,4 +1,4 @@
-#include "train/feed.h"
+#include "data/feed.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "data/gather.h"
 #include "tensor/tree.h"
-#include "train/gather.h"
 
 namespace samegrad {
 namespace {

@@ -1,0 +1,15 @@
+// What a program shows of its bits before it runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace samegrad {
+
+// Why a program of several replicas may have other bits than one device with all the examples, for
+// equal shares or balanced ones: the reasons, none if it has the same.
+std::vector<std::string> departures(const Graph& graph);
+
+}  // namespace samegrad

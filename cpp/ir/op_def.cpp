@@ -1,0 +1,58 @@
+#include "ir/op_def.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace samegrad {
+
+std::string InferArgs::shape_of(int operand) const {
+  const ValueType& type = in[std::size_t(operand)];
+  return to_string(concrete_shape(type, traced_counts(symbols)[0]));
+}
+
+OpRegistry& OpRegistry::instance() {
+  static OpRegistry registry;
+  return registry;
+}
+
+void OpRegistry::add(OpDef def) {
+  ops_.push_back(std::make_unique<OpDef>(std::move(def)));
+}
+
+const OpDef* OpRegistry::find(std::string_view name) const {
+  for (const auto& op : ops_) {
+    if (op->name == name) return op.get();
+  }
+  return nullptr;
+}
+
+const OpDef& OpRegistry::get(std::string_view name) const {
+  const OpDef* op = find(name);
+  if (!op) fail(ErrorKind::kValue, "op table", "there is no op named '", name, "'.");
+  return *op;
+}
+
+std::vector<const OpDef*> OpRegistry::all() const {
+  std::vector<const OpDef*> ops;
+  for (const auto& op : ops_) ops.push_back(op.get());
+  return ops;
+}
+
+bool may_raise(const Graph& graph, const Node& node) {
+  return node.op->has(kMayRaise) &&
+         !(node.op->has(kElementwise) && is_floating(graph.type(node.inputs[0]).dtype));
+}
+
+bool holds(const Node& node, std::uint32_t traits) {
+  return (node.op->traits & traits) != 0 ||
+         std::ranges::any_of(node.regions,
+                             [&](const GraphPtr& region) { return contains(*region, traits); });
+}
+
+bool contains(const Graph& graph, std::uint32_t traits) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Node& node) { return holds(node, traits); });
+}
+
+}  // namespace samegrad

@@ -1,0 +1,106 @@
+// AVX-512 (x86-64-v4). The masked forms name what becomes of lanes left out: the plain ones make
+// GCC 12 warn of an undefined value.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/variant.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+inline constexpr int kVectorBytes = 64;
+inline constexpr int kTileRows = 8;
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
+
+#include "kernels/vector.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+
+template <class T>
+SAMEGRAD_INLINE bool any(Mask<T> mask) {
+  return _mm512_test_epi32_mask(reinterpret_cast<__m512i>(mask.raw),
+                                reinterpret_cast<__m512i>(mask.raw)) != 0;
+}
+
+SAMEGRAD_INLINE Vec<float> larger_or_second(Vec<float> a, Vec<float> b) {
+  return _mm512_maskz_max_ps(-1, a.raw, b.raw);
+}
+SAMEGRAD_INLINE Vec<double> larger_or_second(Vec<double> a, Vec<double> b) {
+  return _mm512_maskz_max_pd(-1, a.raw, b.raw);
+}
+SAMEGRAD_INLINE Vec<float> smaller_or_second(Vec<float> a, Vec<float> b) {
+  return _mm512_maskz_min_ps(-1, a.raw, b.raw);
+}
+SAMEGRAD_INLINE Vec<double> smaller_or_second(Vec<double> a, Vec<double> b) {
+  return _mm512_maskz_min_pd(-1, a.raw, b.raw);
+}
+
+SAMEGRAD_INLINE Vec<float> sqrt(Vec<float> x) {
+  return _mm512_maskz_sqrt_ps(-1, x.raw);
+}
+SAMEGRAD_INLINE Vec<double> sqrt(Vec<double> x) {
+  return _mm512_maskz_sqrt_pd(-1, x.raw);
+}
+template <int mode>
+SAMEGRAD_INLINE Vec<float> round_to(Vec<float> x) {
+  return _mm512_maskz_roundscale_ps(-1, x.raw, mode | _MM_FROUND_NO_EXC);
+}
+template <int mode>
+SAMEGRAD_INLINE Vec<double> round_to(Vec<double> x) {
+  return _mm512_maskz_roundscale_pd(-1, x.raw, mode | _MM_FROUND_NO_EXC);
+}
+
+SAMEGRAD_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) {
+  return _mm512_fmadd_ps(a.raw, b.raw, c.raw);
+}
+SAMEGRAD_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
+  return _mm512_fmadd_pd(a.raw, b.raw, c.raw);
+}
+
+template <class T>
+SAMEGRAD_INLINE Vec<T> load_first(const T* x, std::int64_t n, std::type_identity_t<T> fill) {
+  T lanes[Vec<T>::kLanes];
+  const unsigned m = (1u << n) - 1u;
+  __m512i bits = reinterpret_cast<__m512i>(Vec<T>(fill).raw);
+  if constexpr (sizeof(T) == 4) {
+    bits = _mm512_mask_loadu_epi32(bits, static_cast<__mmask16>(m), x);
+  } else {
+    static_assert(sizeof(T) == 8);
+    bits = _mm512_mask_loadu_epi64(bits, static_cast<__mmask8>(m), x);
+  }
+  std::memcpy(lanes, &bits, sizeof bits);
+  return Vec<T>::load(lanes);
+}
+template <class T>
+SAMEGRAD_INLINE void store_first(Vec<T> v, T* y, std::int64_t n) {
+  const unsigned m = (1u << n) - 1u;
+  const __m512i bits = reinterpret_cast<__m512i>(v.raw);
+  if constexpr (sizeof(T) == 4) {
+    _mm512_mask_storeu_epi32(y, static_cast<__mmask16>(m), bits);
+  } else {
+    static_assert(sizeof(T) == 8);
+    _mm512_mask_storeu_epi64(y, static_cast<__mmask8>(m), bits);
+  }
+}
+
+SAMEGRAD_INLINE Words multiply_low_halves(Words a, Words b) {
+  return reinterpret_cast<Words>(
+      _mm512_maskz_mul_epu32(-1, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+
+template <class T>
+SAMEGRAD_INLINE __m128i narrow(typename Vec<T>::Int places) {
+  const __m512i wide = reinterpret_cast<__m512i>(places);
+  if constexpr (sizeof(T) == 4) return _mm512_maskz_cvtepi32_epi8(-1, wide);
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  return _mm512_maskz_cvtepi64_epi8(-1, wide);
+}
+template <class T>
+SAMEGRAD_INLINE __m512i widen_bytes(__m128i bytes) {
+  if constexpr (sizeof(T) == 4) return _mm512_maskz_cvtepu8_epi32(-1, bytes);
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  return _mm512_maskz_cvtepu8_epi64(-1, bytes);
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
+
+#include "kernels/simd_x86.h"

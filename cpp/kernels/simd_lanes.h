@@ -1,0 +1,27 @@
+// Where there is neither a fused multiply-add nor a load of some lanes.
+#pragma once
+
+#include "kernels/vector.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+
+template <class T>
+SAMEGRAD_INLINE Vec<T> fma(Vec<T> a, std::type_identity_t<Vec<T>> b,
+                           std::type_identity_t<Vec<T>> c) {
+  return a * b + c;
+}
+
+template <class T>
+SAMEGRAD_INLINE Vec<T> load_first(const T* x, std::int64_t n, std::type_identity_t<T> fill) {
+  T lanes[Vec<T>::kLanes];
+  for (int i = 0; i < Vec<T>::kLanes; ++i) lanes[i] = i < n ? x[i] : fill;
+  return Vec<T>::load(lanes);
+}
+template <class T>
+SAMEGRAD_INLINE void store_first(Vec<T> v, T* y, std::int64_t n) {
+  T lanes[Vec<T>::kLanes];
+  v.store(lanes);
+  for (int i = 0; i < Vec<T>::kLanes && i < n; ++i) y[i] = lanes[i];
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,34 @@
+// What the x86-64 variants share, behind their own instructions.
+#pragma once
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+
+template <class T>
+SAMEGRAD_INLINE Vec<T> floor(Vec<T> x) {
+  return round_to<_MM_FROUND_TO_NEG_INF>(x);
+}
+template <class T>
+SAMEGRAD_INLINE Vec<T> ceil(Vec<T> x) {
+  return round_to<_MM_FROUND_TO_POS_INF>(x);
+}
+template <class T>
+SAMEGRAD_INLINE Vec<T> round(Vec<T> x) {
+  return round_to<_MM_FROUND_TO_NEAREST_INT>(x);
+}
+
+// Exactly as many bytes as there are lanes, through an integer: a longer read of a short write
+// waits for memory.
+template <class T>
+SAMEGRAD_INLINE typename Vec<T>::Int widen(const std::uint8_t* from) {
+  using Int = typename Vec<T>::Int;
+  if constexpr (Vec<T>::kLanes == 16) {
+    return reinterpret_cast<Int>(
+        widen_bytes<T>(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  } else {
+    std::uint64_t packed = 0;
+    std::memcpy(&packed, from, static_cast<std::size_t>(Vec<T>::kLanes));
+    return reinterpret_cast<Int>(widen_bytes<T>(_mm_cvtsi64_si128(static_cast<long long>(packed))));
+  }
+}
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,3 @@
+#include "check.h"
+
+CHECK_MAIN
