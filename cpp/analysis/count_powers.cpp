@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/attributes.h"
+
 namespace samegrad {
 namespace {
 
@@ -284,14 +286,14 @@ CountTerms CountWalk::count(const Node& node) const {
   }
   const ValueInfo& x = graph_.values[std::size_t(node.inputs[0])];
   if (x.type.batched() && x.placement == Placement::kReplicated) return unknown();
-  const AttrValue* axes = node.attrs.find("axes");
+  const auto* axes = node.attrs.get_if<CountAttrs>();
   if (!axes && graph_.type(node.outputs[0]).shape.rank() == 0) return unknown();
   if (!axes) {
     CountTerms sizes = one(term);
     sizes.sizes_of_axis = std::int8_t(x.type.batched() ? x.type.batch.axis : -1);
     return sizes;
   }
-  const auto& list = std::get<std::vector<std::int64_t>>(*axes);
+  const Ints& list = axes->axes;
   const auto rank = x.type.shape.rank();
   const bool counts = x.type.batched() && std::any_of(list.begin(), list.end(), [&](auto axis) {
                         return (axis < 0 ? axis + rank : axis) == x.type.batch.axis;
@@ -305,10 +307,9 @@ CountTerms CountWalk::count(const Node& node) const {
 
 // One element of the sizes, as shape(x)[0] takes.
 CountTerms CountWalk::picked_size(const Node& node, std::int8_t axis) const {
-  const AttrValue *begin = node.attrs.find("begin"), *end = node.attrs.find("end");
-  if (!begin || !end) return node.op->scaling == Scaling::kSum ? of(node.inputs[0]) : unknown();
-  const auto &from = std::get<std::vector<std::int64_t>>(*begin),
-             &to = std::get<std::vector<std::int64_t>>(*end);
+  const auto* slice = node.attrs.get_if<SliceAttrs>();
+  if (!slice) return node.op->scaling == Scaling::kSum ? of(node.inputs[0]) : unknown();
+  const Ints &from = slice->begin, &to = slice->end;
   if (from.size() != 1 || to.size() != 1 || to[0] != from[0] + 1) return unknown();
   CountTerm term;
   term.varying = from[0] == axis;
@@ -319,7 +320,7 @@ CountTerms CountWalk::picked_size(const Node& node, std::int8_t axis) const {
 CountTerms CountWalk::all_reduced(std::int32_t index) const {
   const Node& node = graph_.nodes[std::size_t(index)];
   const CountTerms& operand = of(node.inputs[0]);
-  const bool mean = *node.attrs.find("op") == AttrValue(std::string("mean"));
+  const bool mean = node.attrs.as<AllReduceAttrs>().op == ReduceOp::kMean;
   CountTerms result;
   result.nonlinear = operand.nonlinear;
   for (CountTerm term : operand.terms) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ir/op_def.h"
+#include "ops/attributes.h"
 
 namespace samegrad {
 namespace {
@@ -22,10 +23,7 @@ struct Scope {
 
 template <class Visit>
 void each_body(const Node& node, const Scope& scope, Visit visit) {
-  for (const auto& [name, value] : node.attrs.items()) {
-    const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-    if (body) visit(Scope{**body, &node, &scope});
-  }
+  for (const GraphPtr& region : node.regions) visit(Scope{*region, &node, &scope});
 }
 
 bool reads_placed(const Graph& graph, const Node& node, Placement placement) {
@@ -41,8 +39,8 @@ std::string named(const Graph& graph, const Node& node, const char* what) {
     at = graph.locations[std::size_t(node.location)];
   }
   if (!at.empty()) at = " (" + at + ")";
-  const AttrValue* names = node.attrs.find("names");
-  return text(names ? std::get<std::string>(*names) : node.op->name, at, " ", what);
+  const auto* parts = node.attrs.get_if<NamedAttrs>();
+  return text(parts ? parts->names : node.op->name, at, " ", what);
 }
 
 // Of a value that is kOwn, which node made it so.
@@ -80,8 +78,8 @@ class Origin {
 
   // What a round makes its own is in the body.
   static std::string of_control(const Scope& scope, const Node& node) {
-    const AttrValue* varying = node.attrs.find("varying");
-    if (varying && std::get<bool>(*varying)) {
+    const auto* control = node.attrs.get_if<ControlAttrs>();
+    if (control && control->varying) {
       return named(scope.graph, node, "has a condition that differs by replica");
     }
     Reason reason;
@@ -124,7 +122,7 @@ Reason change_of(const Scope& scope, Value value) {
   if (node->op->has(kAliases)) return change_of(scope, node->inputs[0]);
   if (node->op->has(kControl)) {
     Reason reason;
-    if (node->attrs.find("true_branch")) {
+    if (node->attrs.get_if<CondAttrs>()) {
       const auto result = graph.values[std::size_t(value)].result;
       each_body(*node, scope, [&](const Scope& body) {
         const Value made = body.graph.outputs[std::size_t(result)];
@@ -172,8 +170,8 @@ class Search {
 
   void check(const Scope& scope, const Node& node) {
     const Graph& graph = scope.graph;
-    const AttrValue* how = node.attrs.find("op");
-    const bool mean = how && *how == AttrValue(std::string("mean"));
+    const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
+    const bool mean = all_reduce && all_reduce->op == ReduceOp::kMean;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
       if (!node.op->reads(k)) continue;

@@ -6,11 +6,10 @@
 
 #include "autodiff/gradient.h"
 #include "ir/placement.h"
+#include "ops/control.h"
 
 namespace samegrad {
 namespace {
-
-using GraphPtr = std::shared_ptr<const Graph>;
 
 Values arguments_of(const Graph& graph) {
   Values values(graph.arguments.size());
@@ -24,7 +23,7 @@ Values arguments_of(const Graph& graph) {
 // x + -0.0 is x for every x, 0.0 and -0.0 too: what flows through branches and rounds has the bits
 // of what flows without them.
 Value zeros_like(Builder& b, Value value) {
-  return b("full_like", {value}, {{"value", -0.0}});
+  return b("full_like", {value}, FullAttrs{.value = -0.0});
 }
 
 // Gradients of Σ targets · seeds for the sources inside a graph, added to their sums; zeros where
@@ -89,13 +88,11 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
   }
   Values result(node.inputs.size(), kNoValue);
   if (sources.empty()) return result;
-  const auto branch = [&](const char* name) {
-    return branch_gradient(node.attrs.graph(name), targets, placements, sources, infos);
-  };
-  const Values gradients = args.b.apply(*node.op, inputs,
-                                        {{"true_branch", branch("true_branch")},
-                                         {"false_branch", branch("false_branch")},
-                                         {"varying", node.attrs.flag("varying")}});
+  std::vector<GraphPtr> branches;
+  for (const GraphPtr& branch : node.regions) {
+    branches.push_back(branch_gradient(*branch, targets, placements, sources, infos));
+  }
+  const Values gradients = args.b.apply(*node.op, inputs, node.attrs, std::move(branches));
   for (std::size_t i = 0; i < sources.size(); ++i) result[sources[i] + 1] = gradients[i];
   return result;
 }
@@ -104,15 +101,16 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
 // values and operands; results: the carried values, then what goes into histories.
 struct Loop {
   const Node& node;
-  const Graph& body = node.attrs.graph("body");
-  std::size_t carried = std::size_t(node.attrs.integer("variables"));
-  std::vector<std::int64_t> entries, yields;  // sizes of histories
-  bool replays = node.attrs.find("entries") != nullptr;
+  const Graph& body = samegrad::body(node.regions);
+  const ReplayAttrs* replay = node.attrs.get_if<ReplayAttrs>();  // null: the loop itself
+  std::size_t carried = carried_values(node);
+  bool varies = node.attrs.as<ControlAttrs>().varying;
+  Ints entries, yields;  // sizes of histories
 
   explicit Loop(const Node& n) : node(n) {
-    if (!replays) return;
-    entries = node.attrs.integers("entries");
-    yields = node.attrs.integers("yields");
+    if (!replay) return;
+    entries = replay->entries;
+    yields = replay->yields;
   }
   // Arguments of the body that come out of histories.
   std::size_t entry_count() const {
@@ -124,7 +122,7 @@ struct Loop {
 std::vector<Placement> entry_placements(const Graph& graph, Value history) {
   const ValueInfo& info = graph.values[std::size_t(history)];
   const Node& node = *graph.producer(history);
-  if (!node.attrs.find("body")) {  // a sum of histories
+  if (node.regions.empty()) {  // a sum of histories
     std::vector<Placement> either = entry_placements(graph, node.inputs[0]);
     const std::vector<Placement> other = entry_placements(graph, node.inputs[1]);
     for (std::size_t i = 0; i < either.size(); ++i) either[i] = joined(either[i], other[i]);
@@ -142,7 +140,7 @@ std::vector<Placement> entry_placements(const Graph& graph, Value history) {
     if (i < loop.carried) {  // what it was before the first round, too
       placement = joined(placement, loop.body.arguments[loop.entry_count() + i].placement);
     }
-    placements.push_back(node.attrs.flag("varying") ? Placement::kOwn : placement);
+    placements.push_back(loop.varies ? Placement::kOwn : placement);
   }
   return placements;
 }
@@ -184,7 +182,6 @@ class RoundGradient {
   Values build() {
     Builder& b = args_.b;
     const std::size_t heads = loop_.entries.size(), first = loop_.entry_count();
-    const bool varies = loop_.node.attrs.flag("varying");
     const auto& inputs = loop_.node.inputs;
     Values histories(inputs.begin(), inputs.begin() + std::ptrdiff_t(heads)), starts;
     histories.push_back(args_.out[loop_.carried]);
@@ -201,28 +198,27 @@ class RoundGradient {
       const std::size_t result = i - first;
       starts.push_back(args_.ct[result] == kNoValue ? zeros_like(b, args_.out[result])
                                                     : args_.ct[result]);
-      placements_.push_back(varies ? Placement::kOwn : b.graph().placement(starts.back()));
+      placements_.push_back(loop_.varies ? Placement::kOwn : b.graph().placement(starts.back()));
     }
     for (std::size_t place : operands_) {
       const std::size_t k = place - first + heads;
       starts.push_back(sums_[k] == kNoValue ? zeros_like(b, inputs[k]) : sums_[k]);
-      placements_.push_back(varies ? Placement::kOwn : b.graph().placement(starts.back()));
+      placements_.push_back(loop_.varies ? Placement::kOwn : b.graph().placement(starts.back()));
     }
     for (const auto& group : groups_) yields.push_back(std::int64_t(group.size()));
     Values operands = histories;
     operands.insert(operands.end(), starts.begin(), starts.end());
     operands.insert(operands.end(), inputs.begin() + std::ptrdiff_t(heads + loop_.carried),
                     inputs.end());
-    GraphPtr round = body();
-    const bool forward = loop_.replays && !loop_.node.attrs.flag("forward");
-    return place(b.apply(OpRegistry::instance().get("replay"), operands,
-                         {{"body", std::move(round)},
-                          {"variables", std::int64_t(starts.size())},
-                          {"entries", std::move(entries)},
-                          {"yields", std::move(yields)},
-                          {"forward", forward},
-                          {"varying", varies}}),
-                 starts.size());
+    ReplayAttrs attrs;
+    attrs.variables = std::int64_t(starts.size());
+    attrs.entries = std::move(entries);
+    attrs.yields = std::move(yields);
+    attrs.forward = loop_.replay && !loop_.replay->forward;
+    attrs.varying = loop_.varies;
+    return place(
+        b.apply(OpRegistry::instance().get("replay"), operands, std::move(attrs), {body()}),
+        starts.size());
   }
 
  private:
@@ -347,9 +343,7 @@ class RoundGradient {
 bool is_history(const Graph& graph, Value value) {
   const Node* node = graph.producer(value);
   if (!node || !node->op->has(kKeepsRounds)) return false;
-  const AttrValue* carried = node->attrs.find("variables");
-  const std::int32_t result = graph.values[std::size_t(value)].result;
-  return result >= (carried ? std::get<std::int64_t>(*carried) : 0);
+  return std::size_t(graph.values[std::size_t(value)].result) >= carried_values(*node);
 }
 
 bool has_gradient(const Graph& graph, Value value) {
@@ -362,8 +356,8 @@ Value add_cotangents(Builder& b, Value x, Value y) {
 
 Values control_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted,
                         Values& sums) {
-  if (node.attrs.find("true_branch")) return cond_gradient(node, args, wanted, sums);
-  if (!node.attrs.find("body")) {  // a sum of histories
+  if (node.attrs.get_if<CondAttrs>()) return cond_gradient(node, args, wanted, sums);
+  if (node.regions.empty()) {  // a sum of histories
     sums.assign(sums.size(), kNoValue);
     return {args.ct[0], args.ct[0]};
   }

@@ -4,6 +4,7 @@
 
 #include "autodiff/control_gradient.h"
 #include "base/error.h"
+#include "ops/attributes.h"
 
 namespace samegrad {
 namespace {
@@ -184,7 +185,8 @@ Value sum_to_type(Builder& b, Value ct, const ValueType& operand_type, Value ope
       axes.push_back(axis);
     }
   }
-  const Value sum = axes.empty() ? ct : b("reduce_sum", {ct}, {{"axes", axes}, {"keepdims", true}});
+  const Value sum =
+      axes.empty() ? ct : b("reduce_sum", {ct}, ReduceAttrs{.axes = axes, .keepdims = true});
   const ValueType& made = b.type(sum);
   const bool same = made.shape == operand_type.shape && made.batch == operand_type.batch;
   return same ? sum : b("reshape_like", {sum, operand});
@@ -203,7 +205,7 @@ Values gradient(Builder& b, std::span<const Value> targets, std::span<const Valu
     const bool given = i < seeds.size() && seeds[i] != kNoValue;
     // A seed of kNoValue among given ones (an output nobody used) adds nothing.
     if (!given && !seeds.empty()) continue;
-    walk.add(targets[i], given ? seeds[i] : b("full_like", {targets[i]}, {{"value", 1.0}}));
+    walk.add(targets[i], given ? seeds[i] : b("full_like", {targets[i]}, FullAttrs{.value = 1.0}));
   }
   walk.run();
   Values result;

@@ -137,11 +137,9 @@ const char* wanted(AttrKind kind) {
     case AttrKind::kDType:
       return "the name of a dtype";
     case AttrKind::kIntegers:
-      return "whole numbers of 64 bits";
-    case AttrKind::kGraph:
       break;
   }
-  return "left out";
+  return "whole numbers of 64 bits";
 }
 }  // namespace
 
@@ -150,25 +148,24 @@ std::string shown(const py::handle& value) {
   return py::cast<std::string>(shown.get()(value));
 }
 
-AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::handle& value) {
+void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spec,
+                     const py::handle& value) {
   try {
     switch (spec.kind) {
       case AttrKind::kFlag:
-        return flag_from_python(value);
+        return draft.set(spec.name, flag_from_python(value));
       case AttrKind::kInteger:
-        return whole_from_python(value);
+        return draft.set(spec.name, whole_from_python(value));
       case AttrKind::kNumber:
-        return number_from_python(value);
+        return draft.set(spec.name, number_from_python(value));
       case AttrKind::kString:
-        return py::cast<std::string>(value);
+        return draft.set(spec.name, py::cast<std::string>(value));
       case AttrKind::kDType:
-        return dtype_from_name(py::cast<std::string>(py::str(value)));
-      case AttrKind::kGraph:
-        break;  // Python has no graphs: cond and while_loop make them
+        return draft.set(spec.name, dtype_from_name(py::cast<std::string>(py::str(value))));
       case AttrKind::kIntegers: {
-        std::vector<std::int64_t> numbers;
+        Ints numbers;
         for (const py::handle item : py::iter(value)) numbers.push_back(whole_from_python(item));
-        return numbers;
+        return draft.set(spec.name, std::move(numbers));
       }
     }
   } catch (const py::cast_error&) {
@@ -176,24 +173,31 @@ AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const py::hand
     // What Python code of the value's class has raised, an interrupt, or no memory.
     if (error.trace() || !refuses(error)) throw;
   }
-  fail(ErrorKind::kType, op.name, spec.name, " must be ", wanted(spec.kind), ": got ", shown(value),
+  fail(ErrorKind::kType, who, spec.name, " must be ", wanted(spec.kind), ": got ", shown(value),
        "; it says: ", spec.doc);
 }
 
-py::object python_from_attr(const AttrValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return py::bool_(*flag);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return py::int_(*integer);
-  if (const auto* number = std::get_if<Number>(&value)) {
-    if (number->is_whole()) return py::int_(number->as<std::int64_t>());
-    return py::float_(number->as<double>());
+namespace {
+struct ToPython {
+  py::object operator()(const bool* value) const { return py::bool_(*value); }
+  py::object operator()(const std::int64_t* value) const { return py::int_(*value); }
+  py::object operator()(const Number* value) const {
+    if (value->is_whole()) return py::int_(value->as<std::int64_t>());
+    return py::float_(value->as<double>());
   }
-  if (const auto* string = std::get_if<std::string>(&value)) return py::str(*string);
-  if (const auto* dtype = std::get_if<DType>(&value)) return py::str(name_of(*dtype));
-  if (std::holds_alternative<std::shared_ptr<const Graph>>(value)) return py::none();
-  const auto& integers = std::get<std::vector<std::int64_t>>(value);
-  py::tuple result(integers.size());
-  for (std::size_t i = 0; i < integers.size(); ++i) result[i] = py::int_(integers[i]);
-  return result;
+  py::object operator()(const std::string* value) const { return py::str(*value); }
+  py::object operator()(const DType* value) const { return py::str(name_of(*value)); }
+  py::object operator()(const ChoiceView& value) const { return py::str(value.name()); }
+  py::object operator()(const Ints* values) const {
+    py::tuple result(values->size());
+    for (std::size_t i = 0; i < values->size(); ++i) result[i] = py::int_((*values)[i]);
+    return result;
+  }
+};
+}  // namespace
+
+py::object python_from_attr(const AttrView& value) {
+  return std::visit(ToPython{}, value);
 }
 
 }  // namespace samegrad

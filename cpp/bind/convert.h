@@ -41,8 +41,9 @@ pybind11::dtype numpy_dtype(DType dtype);
 // The value as a message shows it: short, whatever its class says of itself.
 std::string shown(const pybind11::handle& value);
 
-AttrValue attr_from_python(const OpDef& op, const AttrSpec& spec, const pybind11::handle& value);
-pybind11::object python_from_attr(const AttrValue& value);
+void set_from_python(AttrDraft& draft, std::string_view who, const AttrSpec& spec,
+                     const pybind11::handle& value);
+pybind11::object python_from_attr(const AttrView& value);
 
 // (2, None): None where the number of examples decides.
 pybind11::tuple shape_tuple(const Shape& shape);

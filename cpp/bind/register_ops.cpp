@@ -1,6 +1,8 @@
 // One Python function per row of the op table.
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
@@ -10,16 +12,37 @@ namespace py = pybind11;
 namespace samegrad {
 namespace {
 
+std::span<const AttrSpec> attr_specs(const OpDef& op) {
+  return op.attrs ? op.attrs->fields : std::span<const AttrSpec>();
+}
+
 Attrs attrs_from_kwargs(const OpDef& op, const py::kwargs& kwargs) {
-  Attrs attrs;
+  AttrDraft draft(op.name, op.attrs);
   for (const auto& [key, value] : kwargs) {
     const auto name = py::cast<std::string>(key);
-    const AttrSpec* found = nullptr;
-    for (const AttrSpec& spec : op.attrs) {
-      if (spec.name == name) found = &spec;
-    }
-    if (!found) fail(ErrorKind::kType, op.name, "there is no attribute '", name, "'.");
-    attrs.set(name, attr_from_python(op, *found, value));
+    const auto specs = attr_specs(op);
+    const auto found =
+        std::ranges::find_if(specs, [&](const AttrSpec& spec) { return spec.name == name; });
+    check_type(found != specs.end(), op.name, "there is no attribute '", name, "'.");
+    set_from_python(draft, op.name, *found, value);
+  }
+  return draft.finish();
+}
+
+// What each attribute is if it is not given.
+py::list describe_attrs(const OpDef& op) {
+  py::list attrs;
+  const std::shared_ptr<void> start = op.attrs ? op.attrs->copy(nullptr) : nullptr;
+  for (std::size_t i = 0; i < attr_specs(op).size(); ++i) {
+    const AttrSpec& spec = attr_specs(op)[i];
+    py::dict attr;
+    attr["name"] = spec.name;
+    attr["doc"] = spec.doc;
+    attr["kind"] = int(spec.kind);
+    attr["required"] = spec.required;
+    attr["default"] =
+        spec.required ? py::object(py::none()) : python_from_attr(op.attrs->field(start.get(), i));
+    attrs.append(attr);
   }
   return attrs;
 }
@@ -40,22 +63,12 @@ py::object call(const OpDef& op, const py::args& args, const py::kwargs& kwargs)
 }
 
 py::dict describe(const OpDef& op) {
-  py::list attrs;
-  for (const AttrSpec& spec : op.attrs) {
-    py::dict attr;
-    attr["name"] = spec.name;
-    attr["doc"] = spec.doc;
-    attr["kind"] = int(spec.kind);
-    attr["required"] = spec.fallback.empty();
-    attr["default"] =
-        spec.fallback.empty() ? py::object(py::none()) : python_from_attr(spec.fallback[0]);
-    attrs.append(attr);
-  }
   py::list samples;
   for (const Sample& sample : op.samples) {
     py::dict entry, given;
-    for (const auto& [name, value] : sample.attrs.items())
-      given[py::str(name)] = python_from_attr(value);
+    for (std::size_t i = 0; i < sample.attrs.fields(); ++i) {
+      given[attr_specs(op)[i].name] = python_from_attr(sample.attrs.field(i));
+    }
     py::list dtypes;
     for (DType dtype : sample.dtypes) dtypes.append(name_of(dtype));
     entry["shapes"] = sample.shapes;
@@ -73,7 +86,8 @@ py::dict describe(const OpDef& op) {
   row["operands"] = op.operands;
   row["min_arity"] = op.min_arity;
   row["max_arity"] = op.max_arity;
-  row["attrs"] = attrs;
+  row["attrs"] = describe_attrs(op);
+  row["regions"] = op.regions;
   row["samples"] = samples;
   row["differentiable"] = !op.has(kNoGradient) && (op.vjp || op.decompose);
   row["backward"] = op.has(kBackward);
@@ -87,9 +101,11 @@ py::dict describe(const OpDef& op) {
 std::string signature(const OpDef& op) {
   std::string line = op.name + "(";
   for (std::size_t i = 0; i < op.operands.size(); ++i) line += (i ? ", " : "") + op.operands[i];
-  for (const AttrSpec& spec : op.attrs) {
-    line += (line.back() == '(' ? "" : ", ") + spec.name;
-    if (!spec.fallback.empty()) line += "=" + to_string(spec.fallback[0]);
+  const std::shared_ptr<void> start = op.attrs ? op.attrs->copy(nullptr) : nullptr;
+  for (std::size_t i = 0; i < attr_specs(op).size(); ++i) {
+    const AttrSpec& spec = attr_specs(op)[i];
+    line += text(line.back() == '(' ? "" : ", ", spec.name);
+    if (!spec.required) line += "=" + to_string(op.attrs->field(start.get(), i));
   }
   return line + ")\n\n" + op.doc;
 }

@@ -162,8 +162,9 @@ def operation(row: dict[str, Any]) -> str:
         parts += ["/"] if row["operands"] and not row["attrs"] else []
     else:
         parts = [f"*{row['operands'][0]}: Tensor"]
+    parts += [f"{name}: Any" for name in row["regions"]]
     for attr in row["attrs"]:
-        kind = ATTRIBUTES[attr["kind"]] if attr["kind"] < len(ATTRIBUTES) else "Any"
+        kind = ATTRIBUTES[attr["kind"]]
         parts.append(f"{attr['name']}: {kind}" + ("" if attr["required"] else " = ..."))
     return f"def {row['name']}({', '.join(parts)}) -> {result_of(row)}: ..."
 

@@ -4,24 +4,6 @@
 #include "ir/placement.h"
 
 namespace samegrad {
-namespace {
-
-bool matches(AttrKind kind, const AttrValue& value) {
-  return value.index() == std::size_t(kind);
-}
-
-const char* name_of_kind(AttrKind kind) {
-  constexpr const char* kNames[] = {"a bool",          "an int",  "a number", "a string",
-                                    "a tuple of ints", "a dtype", "a graph"};
-  return kNames[int(kind)];
-}
-
-// bool, int64, number, string, ints, dtype, graph: the order of AttrKind and of AttrValue.
-static_assert(std::is_same_v<std::variant_alternative_t<1, AttrValue>, std::int64_t>);
-static_assert(std::is_same_v<std::variant_alternative_t<5, AttrValue>, DType>);
-
-}  // namespace
-
 void check_arity(const OpDef& op, std::size_t operands) {
   const int count = int(operands);
   if (count >= op.min_arity && (op.max_arity < 0 || count <= op.max_arity)) return;
@@ -29,41 +11,33 @@ void check_arity(const OpDef& op, std::size_t operands) {
        op.max_arity == op.min_arity ? "" : " or more", " operands: got ", count, ".");
 }
 
-Attrs complete_attrs(const OpDef& op, Attrs attrs) {
-  Attrs result;
-  for (const AttrSpec& spec : op.attrs) {
-    const AttrValue* given = attrs.find(spec.name);
-    if (!given && spec.fallback.empty()) {
-      fail(ErrorKind::kType, op.name, "attribute '", spec.name, "' is required.");
-    }
-    AttrValue value = given ? *given : spec.fallback[0];
-    // An int where a float is wanted is what Python's users write.
-    if (spec.kind == AttrKind::kNumber && std::holds_alternative<std::int64_t>(value)) {
-      value = Number(std::get<std::int64_t>(value));
-    }
-    if (!matches(spec.kind, value)) {
-      fail(ErrorKind::kType, op.name, "attribute '", spec.name, "' must be ",
-           name_of_kind(spec.kind), ": got ", to_string(value), ".");
-    }
-    result.set(spec.name, std::move(value));
-  }
-  for (const auto& [name, value] : attrs.items()) {
-    if (!result.find(name)) {
-      fail(ErrorKind::kType, op.name, "there is no attribute '", name, "'.");
-    }
-  }
-  return result;
+void check_regions(const OpDef& op, std::size_t regions) {
+  check_type(regions == op.regions.size(), op.name, "has ", op.regions.size(), " regions: got ",
+             regions, ".");
 }
 
-Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs) {
+Attrs complete_attrs(const OpDef& op, Attrs attrs) {
+  if (op.attrs && !attrs.schema()) attrs = AttrDraft(op.name, op.attrs).finish();
+  if (attrs.schema() != op.attrs) {
+    fail(ErrorKind::kType, op.name, "has ", op.attrs ? op.attrs->name : "no", " attributes: got ",
+         attrs.schema()->name, " (", to_string(attrs), ").");
+  }
+  attrs.set_owner(op.name);
+  return attrs;
+}
+
+Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs,
+                      std::vector<GraphPtr> regions) {
   check_arity(op, inputs.size());
+  check_regions(op, regions.size());
   Node node;
   node.op = &op;
   node.inputs.assign(inputs.begin(), inputs.end());
   node.attrs = complete_attrs(op, std::move(attrs));
+  node.regions = std::move(regions);
   std::vector<ValueType> types;
   for (Value input : inputs) types.push_back(graph_.type(input));
-  Inferred inferred = op.infer({op, types, node.attrs, graph_.symbols});
+  Inferred inferred = op.infer({op, types, node.attrs, graph_.symbols, node.regions});
   node.locality = inferred.locality;
   node.derivative = deriving_.has_value();
   node.location = deriving_.value_or(-1);

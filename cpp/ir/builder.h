@@ -15,9 +15,10 @@ class Builder {
   explicit Builder(Graph& graph) : graph_(graph) {}
   virtual ~Builder() = default;
 
-  // Appends a node and returns its results. Missing attributes take their fallbacks; ValueError or
-  // TypeError where the op's rules are broken.
-  virtual Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {});
+  // Appends a node and returns its results. Attributes that are not given are as their struct
+  // starts; ValueError or TypeError where the op's rules are broken.
+  virtual Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {},
+                       std::vector<GraphPtr> regions = {});
   Value operator()(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs = {});
   Values many(std::string_view op, std::initializer_list<Value> inputs, Attrs attrs = {});
   // A 0-d constant of the dtype.
@@ -51,9 +52,11 @@ class Builder {
   std::vector<std::size_t> open_calls_;  // of graph().calls
 };
 
-// The attributes with fallbacks filled in, in schema order; TypeError/ValueError for unknown,
-// missing or wrongly typed ones.
+// The attributes, or, where none are given, what their struct starts with; TypeError if the row has
+// another struct or requires one of them.
 Attrs complete_attrs(const OpDef& op, Attrs attrs);
+// TypeError unless they are as many as the row names.
+void check_regions(const OpDef& op, std::size_t regions);
 // TypeError unless the row takes so many operands.
 void check_arity(const OpDef& op, std::size_t operands);
 

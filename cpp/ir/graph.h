@@ -14,6 +14,8 @@
 namespace samegrad {
 
 struct OpDef;
+struct Graph;
+using GraphPtr = std::shared_ptr<const Graph>;
 using Value = std::int32_t;  // index into Graph::values
 inline constexpr Value kNoValue = -1;
 
@@ -59,6 +61,7 @@ struct Node {
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   Attrs attrs;
+  std::vector<GraphPtr> regions;  // the graphs that it runs, as its row names them
   Locality locality = Locality::kWhole;
   // The user's line, "train.py:31", for messages.
   std::int32_t location = -1;
@@ -122,12 +125,11 @@ std::uint64_t hash_of(const Graph& graph);
 // Equality of the same; the constants without axes whose values differ, by their index, go to
 // `different`, all others must be equal.
 bool same_program(const Graph& a, const Graph& b, std::vector<std::size_t>& different);
-// The same of attributes; numbers are told apart by their bits.
-std::uint64_t hash_of(const Attrs& attrs);
-bool same_attrs(const Attrs& a, const Attrs& b);
+// Equality of lists of regions, by what they compute.
+bool same_regions(std::span<const GraphPtr> a, std::span<const GraphPtr> b);
 
 // ValueError if a value is used before it is made, or if a type, a locality or what may differ
-// between replicas is not what the op's rule says, or if an attribute is missing.
+// between replicas is not what the op's rule says, or if attributes or regions are not of its row.
 void verify(const Graph& graph);
 
 // Behind a type: ", rows", nothing for what is replicated.

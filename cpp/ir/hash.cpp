@@ -2,27 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hasher.h"
 #include "ir/graph.h"
 #include "ir/op_def.h"
 
 namespace samegrad {
 namespace {
-
-class Hasher {
- public:
-  void bytes(const void* data, std::size_t n) {
-    const auto* p = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < n; ++i) state_ = (state_ ^ p[i]) * 1099511628211ull;
-  }
-  template <class T>
-  void number(T value) {
-    bytes(&value, sizeof value);
-  }
-  std::uint64_t state() const { return state_; }
-
- private:
-  std::uint64_t state_ = 14695981039346656037ull;
-};
 
 // An array that each call brings is none.
 bool same_bytes(const Array& a, const Array& b) {
@@ -56,21 +41,9 @@ bool same_state(const StateWrite& a, const StateWrite& b) {
   return a.variable == b.variable && a.value == b.value;
 }
 
-using GraphPtr = std::shared_ptr<const Graph>;
-
-// Bodies of control flow are compared by what they compute.
-bool same_attr(const std::pair<std::string, AttrValue>& a,
-               const std::pair<std::string, AttrValue>& b) {
-  const auto* x = std::get_if<GraphPtr>(&a.second);
-  const auto* y = std::get_if<GraphPtr>(&b.second);
-  if (!x || !y) return a == b;
-  std::vector<std::size_t> different;
-  return a.first == b.first && same_program(**x, **y, different) && different.empty();
-}
-
 bool same_node(const Node& a, const Node& b) {
-  return a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs &&
-         same_attrs(a.attrs, b.attrs);
+  return a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs && a.attrs == b.attrs &&
+         same_regions(a.regions, b.regions);
 }
 
 template <class T, class Same>
@@ -78,36 +51,13 @@ bool all_same(const std::vector<T>& a, const std::vector<T>& b, Same same) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same);
 }
 
-struct AttrHasher {
-  Hasher& hash;
-  void operator()(bool value) const { hash.number(value); }
-  void operator()(std::int64_t value) const { hash.number(value); }
-  void operator()(const Number& value) const { hash.number(value.bits()); }
-  void operator()(DType value) const { hash.number(value); }
-  void operator()(const std::string& value) const { hash.bytes(value.data(), value.size()); }
-  void operator()(const CanBeWithoutValue& /*value*/) const {}
-  void operator()(const GraphPtr& body) const { hash.number(hash_of(*body)); }
-  void operator()(const std::vector<std::int64_t>& values) const {
-    hash.number(values.size());
-    hash.bytes(values.data(), values.size() * sizeof(std::int64_t));
-  }
-};
-
 }  // namespace
 
-bool same_attrs(const Attrs& a, const Attrs& b) {
-  const auto &x = a.items(), &y = b.items();
-  return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_attr);
-}
-
-std::uint64_t hash_of(const Attrs& attrs) {
-  Hasher hash;
-  for (const auto& [name, value] : attrs.items()) {
-    hash.bytes(name.data(), name.size());
-    hash.number(value.index());
-    std::visit(AttrHasher{hash}, value);
-  }
-  return hash.state();
+bool same_regions(std::span<const GraphPtr> a, std::span<const GraphPtr> b) {
+  return std::ranges::equal(a, b, [](const GraphPtr& x, const GraphPtr& y) {
+    std::vector<std::size_t> different;
+    return x == y || (same_program(*x, *y, different) && different.empty());
+  });
 }
 
 std::uint64_t hash_of(const Graph& graph) {
@@ -123,7 +73,8 @@ std::uint64_t hash_of(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     hash.number(node.op);
     for (Value input : node.inputs) hash.number(input);
-    hash.number(hash_of(node.attrs));
+    hash.number(node.attrs.hash());
+    for (const GraphPtr& region : node.regions) hash.number(hash_of(*region));
   }
   for (Value output : graph.outputs) hash.number(output);
   hash.number(graph.variables.size());

@@ -45,12 +45,9 @@ bool may_raise(const Graph& graph, const Node& node) {
 }
 
 bool holds(const Node& node, std::uint32_t traits) {
-  if ((node.op->traits & traits) != 0) return true;
-  for (const auto& [name, value] : node.attrs.items()) {
-    const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-    if (body && contains(**body, traits)) return true;
-  }
-  return false;
+  return (node.op->traits & traits) != 0 ||
+         std::ranges::any_of(node.regions,
+                             [&](const GraphPtr& region) { return contains(*region, traits); });
 }
 
 bool contains(const Graph& graph, std::uint32_t traits) {

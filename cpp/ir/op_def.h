@@ -25,22 +25,12 @@ enum Trait : std::uint32_t {
   kBackward = 1u << 6,     // appears in gradients only; not offered to users
   kAliases = 1u << 7,      // the result has the bytes of the first operand (reshape)
   kGlobalFact = 1u << 8,   // equal on all replicas without communication, whatever the operands are
-  kControl = 1u << 9,      // runs the graphs among its attributes
-  kSpread = 1u << 10,      // one number everywhere: the operand, or the attribute "value"
+  kControl = 1u << 9,      // runs its regions
+  kSpread = 1u << 10,      // one number everywhere: the operand, or that of FullAttrs
   kScatters = 1u << 11,    // most of a big result is zeros: adding up parts costs more than itself
   kMayRaise = 1u << 12,    // for some values; elementwise rows: of whole numbers only
-  // Results after the first attribute("variables") are histories of rounds.
+  // Results after the loop variables are histories of rounds.
   kKeepsRounds = 1u << 13,
-};
-
-enum class AttrKind : std::uint8_t { kFlag, kInteger, kNumber, kString, kIntegers, kDType, kGraph };
-
-struct AttrSpec {
-  std::string name;
-  AttrKind kind;
-  std::string doc;
-  // Absent: the caller must give it.
-  std::vector<AttrValue> fallback = {};
 };
 
 struct InferArgs {
@@ -48,6 +38,7 @@ struct InferArgs {
   std::span<const ValueType> in;
   const Attrs& attrs;
   Symbols& symbols;  // may grow (concatenation) or be fixed
+  std::span<const GraphPtr> regions = {};
 
   // For messages: the operand's shape with the counts of the trace in it.
   std::string shape_of(int operand) const;
@@ -109,7 +100,8 @@ struct OpDef {
   int min_arity = 1;
   int max_arity = 1;  // -1: any number
   std::vector<std::string> operands = {};
-  std::vector<AttrSpec> attrs = {};
+  const AttrSchema* attrs = nullptr;  // schema_of<the struct of its attributes>(); null: none
+  std::vector<std::string> regions = {};
   std::uint32_t traits = 0;
   Inferred (*infer)(const InferArgs& args) = nullptr;
   // kExample: any number of examples. kWhole: everything.
@@ -153,7 +145,7 @@ struct OpDef {
 
 // Whether the node's kernel raises for some values of its operands.
 bool may_raise(const Graph& graph, const Node& node);
-// Whether the node, or one in the graphs among its attributes, has one of the traits.
+// Whether the node, or one in its regions, has one of the traits.
 bool holds(const Node& node, std::uint32_t traits);
 bool contains(const Graph& graph, std::uint32_t traits);
 

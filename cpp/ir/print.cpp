@@ -32,8 +32,10 @@ std::string to_string(const Graph& graph) {
       out << (i ? ", %" : "%") << node.outputs[i];
     out << " = " << node.op->name << "(";
     for (std::size_t i = 0; i < node.inputs.size(); ++i) out << (i ? ", %" : "%") << node.inputs[i];
-    for (const auto& [name, value] : node.attrs.items())
-      out << ", " << name << "=" << to_string(value);
+    for (std::size_t i = 0; i < node.regions.size(); ++i) {
+      out << ", " << node.op->regions[i] << "=graph at " << node.regions[i].get();
+    }
+    if (node.attrs.fields() > 0) out << ", " << to_string(node.attrs);
     out << ") : " << to_string(graph.type(node.outputs[0]))
         << suffix_of(graph.placement(node.outputs[0]));
     const std::string line = node.location < 0 ? "" : graph.locations[std::size_t(node.location)];

@@ -32,19 +32,10 @@ std::int64_t SymbolMap::dim(std::int64_t dim) {
   return is_symbolic(dim) ? kSymbols + (*this)(int(dim - kSymbols)) : dim;
 }
 
-Attrs SymbolMap::operator()(const Attrs& attrs) {
-  Attrs mapped = attrs;
-  for (const auto& [name, value] : attrs.items()) {
-    const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value);
-    if (graph) mapped.set(name, std::make_shared<const Graph>(body(**graph)));
-    if (const auto* number = std::get_if<std::int64_t>(&value)) mapped.set(name, dim(*number));
-    if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
-      std::vector<std::int64_t> sizes = *numbers;
-      for (std::int64_t& size : sizes) size = dim(size);
-      mapped.set(name, std::move(sizes));
-    }
-  }
-  return mapped;
+Node SymbolMap::operator()(Node node) {
+  node.attrs = node.attrs.with_integers([this](std::int64_t number) { return dim(number); });
+  for (GraphPtr& region : node.regions) region = std::make_shared<const Graph>(body(*region));
+  return node;
 }
 
 Graph SymbolMap::body(const Graph& graph) {
@@ -60,7 +51,7 @@ Graph SymbolMap::body(const Graph& graph) {
     if (given[s] >= 0) inside.bind(int(s), given[s]);
   }
   for (ValueInfo& value : mapped.values) value.type = inside(value.type);
-  for (Node& node : mapped.nodes) node.attrs = inside(node.attrs);
+  for (Node& node : mapped.nodes) node = inside(std::move(node));
   return mapped;
 }
 

@@ -7,7 +7,8 @@
 
 namespace samegrad {
 
-// Carries types, and the graphs among attributes, from a graph over to one with other symbols.
+// Carries types, and the attributes and regions of nodes, from a graph over to one with other
+// symbols.
 class SymbolMap {
  public:
   SymbolMap(const std::vector<Symbol>& from, std::vector<Symbol>& to)
@@ -21,8 +22,8 @@ class SymbolMap {
   ValueType operator()(ValueType type);
   // A size as shapes and attributes hold it.
   std::int64_t dim(std::int64_t dim);
-  // Graphs begin with the symbols of the graph that their node is in.
-  Attrs operator()(const Attrs& attrs);
+  // With its attributes and regions, which begin with the symbols of the graph that it is in.
+  Node operator()(Node node);
 
  private:
   Graph body(const Graph& graph);

@@ -54,25 +54,16 @@ class Verifier {
       types.push_back(graph_.type(input));
     }
     check_arity(*node.op, node.inputs.size());
-    check_attrs(node);
-    const Inferred inferred = node.op->infer({*node.op, types, node.attrs, symbols_});
+    check_regions(*node.op, node.regions.size());
+    check_value(node.attrs.schema() == node.op->attrs, node.op->name, "attributes must be of ",
+                node.op->attrs ? node.op->attrs->name : "no struct", ".");
+    for (const GraphPtr& region : node.regions) verify(*region);
+    const Inferred inferred = node.op->infer({*node.op, types, node.attrs, symbols_, node.regions});
     check_value(inferred.types.size() == node.outputs.size(), node.op->name, "should have ",
                 inferred.types.size(), " results but has ", node.outputs.size(), ".");
     check_value(inferred.locality == node.locality, node.op->name, "should be of locality ",
                 int(inferred.locality), " but is of ", int(node.locality), ".");
     for (std::size_t i = 0; i < node.outputs.size(); ++i) check_result(n, i, inferred);
-  }
-
-  // By name and kind: a number may be NaN.
-  void check_attrs(const Node& node) const {
-    const Attrs complete = complete_attrs(*node.op, node.attrs);
-    const auto &expected = complete.items(), &actual = node.attrs.items();
-    bool same = expected.size() == actual.size();
-    for (std::size_t i = 0; same && i < actual.size(); ++i) {
-      same = expected[i].first == actual[i].first &&
-             expected[i].second.index() == actual[i].second.index();
-    }
-    check_value(same, node.op->name, "attributes must be complete and in the order of the row.");
   }
 
   void check_result(std::size_t n, std::size_t i, const Inferred& inferred) {

@@ -1,4 +1,5 @@
 // Results that have the bytes of their operand.
+#include "ops/attributes.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
@@ -32,7 +33,8 @@ OpDef stop_gradient_row() {
 // An axis of ordinary rows as the axis of examples, one row each.
 Inferred as_examples_rule(const InferArgs& args) {
   ValueType y = args.in[0];
-  const int axis = normalize_axis(args.attrs.integer("axis"), y.shape.rank(), args.op.name);
+  const int axis =
+      normalize_axis(args.attrs.as<ExamplesAttrs>().axis, y.shape.rank(), args.op.name);
   if (y.batched()) return one_result(args, y);
   const std::int64_t dim = y.shape[axis];
   Symbol known;
@@ -49,7 +51,7 @@ OpDef as_examples_row() {
   OpDef op = identity_row();
   op.name = "as_examples";
   op.doc = "The operand, an axis of which counts examples unless one does already.";
-  op.attrs = {{"axis", AttrKind::kInteger, "The axis.", {std::int64_t(0)}}};
+  op.attrs = schema_of<ExamplesAttrs>();
   op.infer = as_examples_rule;
   op.vjp = reshape_back;
   op.samples = {{.shapes = {{5, 3}}, .attrs = {}}};
@@ -73,15 +75,15 @@ OpDef of_trace_row() {
   op.name = "of_trace";
   op.doc = "What the trace of a replica's count made, in a shape with sizes of each replica's own.";
   op.operands = {"x"};
-  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes, equal to those of x on these replicas."}};
+  op.attrs = schema_of<OfTraceAttrs>();
   op.traits = kReplicaFact | kNoGradient | kBackward;
   op.infer = [](const InferArgs& args) -> Inferred {
     ValueType type{args.in[0].dtype, {}, {}};
-    for (std::int64_t size : args.attrs.integers("shape")) type.shape.push_back(size);
+    for (std::int64_t size : args.attrs.as<OfTraceAttrs>().shape) type.shape.push_back(size);
     return {{type}, Locality::kWhole};
   };
   op.kernel = copy_bytes;
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"shape", std::vector<std::int64_t>{2, 3}}}}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = OfTraceAttrs{.shape = {2, 3}}}};
   return op;
 }
 

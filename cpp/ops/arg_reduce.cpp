@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 #include "ops/transpose.h"
@@ -13,7 +14,7 @@ Inferred arg_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
   check_min_rank(args, 0, 1);
   const ValueType& x = args.in[0];
-  const int axis = normalize_axis(args.attrs.integer("axis"), x.shape.rank(), args.op.name);
+  const int axis = normalize_axis(args.attrs.as<ArgMaxAttrs>().axis, x.shape.rank(), args.op.name);
   check_value(x.shape[axis] != 0, args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
               " has no elements to choose from; leave empty tensors out.");
   ValueType y = x;
@@ -27,7 +28,7 @@ Inferred arg_rule(const InferArgs& args) {
 void choose(ArgReduceKernel choice, const KernelArgs& args) {
   const View& x = args.in[0];
   const int rank = x.shape.rank();
-  const int axis = normalize_axis(args.attrs.integer("axis"), rank, "arg_max");
+  const int axis = normalize_axis(args.attrs.as<ArgMaxAttrs>().axis, rank, "arg_max");
   const std::int64_t n = x.shape[axis];
   std::int64_t* y = args.out[0].as<std::int64_t>();
   if (n == 0) {  // no examples to choose from
@@ -63,13 +64,13 @@ OpDef arg_row(const char* name, const char* doc, Kernel kernel) {
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
-  op.attrs = {{"axis", AttrKind::kInteger, "The axis to look along; negative from the last."}};
+  op.attrs = schema_of<ArgMaxAttrs>();
   op.traits = kNoGradient;
   op.infer = arg_rule;
   op.kernel = kernel;
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"axis", std::int64_t(0)}}},
-                {.shapes = {{5, 7}}, .attrs = {{"axis", std::int64_t(-1)}}, .batched = {1}},
-                {.shapes = {{5, 4, 3}}, .attrs = {{"axis", std::int64_t(1)}}, .batched = {1}}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = ArgMaxAttrs{.axis = 0}},
+                {.shapes = {{5, 7}}, .attrs = ArgMaxAttrs{.axis = -1}, .batched = {1}},
+                {.shapes = {{5, 4, 3}}, .attrs = ArgMaxAttrs{.axis = 1}, .batched = {1}}};
   return op;
 }
 

@@ -1,4 +1,5 @@
 // Repetition along axes of size 1.
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
@@ -6,8 +7,6 @@
 
 namespace samegrad {
 namespace {
-
-using Ints = std::vector<std::int64_t>;
 
 // ---- shapes ----
 
@@ -18,7 +17,7 @@ bool repeats_to(const InferArgs& args, const ValueType& x, int axis, const Size&
 }
 
 Inferred broadcast_to_rule(const InferArgs& args) {
-  const Ints& wanted = args.attrs.integers("shape");
+  const Ints& wanted = args.attrs.as<BroadcastAttrs>().shape;
   const ValueType& x = args.in[0];
   const int missing = int(wanted.size()) - x.shape.rank();
   bool ok = missing >= 0;
@@ -39,7 +38,7 @@ Inferred broadcast_to_rule(const InferArgs& args) {
     y.shape.push_back(kept || examples ? x.shape[own] : dim);
   }
   check_value(ok, args.op.name, "shape ", args.shape_of(0), " does not broadcast to ",
-              to_string(AttrValue(wanted)), ": sizes must be equal, 1 or kept by -1.");
+              to_string(wanted), ": sizes must be equal, 1 or kept by -1.");
   return x.batched() && !y.batched() ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
 }
 
@@ -105,11 +104,11 @@ OpDef broadcast_to_row() {
   op.doc = "Repeated along axes of size 1 and along new leading axes.";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes of the result; -1: as in x."}};
+  op.attrs = schema_of<BroadcastAttrs>();
   op.infer = broadcast_to_rule;
   op.kernel = broadcast_kernel;
   op.vjp = [](const VjpArgs& v) -> Values { return {sum_repeated(v)}; };
-  const auto shape = [](Ints sizes) { return Attrs{{"shape", std::move(sizes)}}; };
+  const auto shape = [](Ints sizes) { return BroadcastAttrs{.shape = std::move(sizes)}; };
   op.samples = {{.shapes = {{3, 1}}, .attrs = shape({2, 3, 4})},
                 {.shapes = {{}}, .attrs = shape({2, 3})},
                 {.shapes = {{5, 1, 3}}, .attrs = shape({-1, 2, 3}), .batched = {1}}};

@@ -3,6 +3,7 @@
 
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/movement.h"
@@ -32,10 +33,8 @@ ValueType equal_shapes(const InferArgs& args, int axis, const char* remedy) {
 }
 
 Inferred all_reduce_rule(const InferArgs& args) {
-  const std::string& op = args.attrs.string("op");
-  check_value(op == "sum" || op == "mean", args.op.name, "op must be 'sum' or 'mean': got '", op,
-              "'.");
-  check_dtype(args, 0, op == "mean" ? kFloats : kNumbers);
+  const bool mean = args.attrs.as<AllReduceAttrs>().op == ReduceOp::kMean;
+  check_dtype(args, 0, mean ? kFloats : kNumbers);
   const ValueType x = equal_shapes(args, -1, "reduce that axis first, or use all_gather.");
   return {{x}, Locality::kWhole};
 }
@@ -43,12 +42,12 @@ Inferred all_reduce_rule(const InferArgs& args) {
 // Every replica's result is made of every replica's operand, so the adjoint is the same op.
 Values all_reduce_vjp(const VjpArgs& args) {
   const Expr x(args.b, args.in[0]);
-  const Expr sum = call("all_reduce", Expr(args.b, args.ct[0]), {{"op", args.attrs.string("op")}});
+  const Expr sum = call("all_reduce", Expr(args.b, args.ct[0]), args.attrs);
   return cotangents(sum.type() == x.type() ? sum : call("reshape_like", sum, x));
 }
 
 int gather_axis(const InferArgs& args, const ValueType& x) {
-  const std::int64_t axis = args.attrs.integer("axis");
+  const std::int64_t axis = args.attrs.as<AllGatherAttrs>().axis;
   check_value(axis >= 0 && axis < x.shape.rank(), args.op.name, "axis must lie in [0, ",
               x.shape.rank(), "): got ", axis, ".");
   return int(axis);
@@ -57,7 +56,7 @@ int gather_axis(const InferArgs& args, const ValueType& x) {
 Inferred all_gather_rule(const InferArgs& args) {
   const int axis = gather_axis(args, args.in[0]);
   ValueType y = equal_shapes(args, axis, "gather along the examples.");
-  const std::int64_t replicas = args.attrs.integer("replicas");
+  const std::int64_t replicas = args.attrs.as<AllGatherAttrs>().replicas;
   if (!y.batched() && !is_symbolic(y.shape[axis])) {
     y.shape[axis] *= replicas;
     return {{y}, Locality::kWhole};
@@ -87,7 +86,7 @@ struct Pieces {
 };
 
 void all_gather_exchange(const ExchangeArgs& args) {
-  const auto axis = int(args.attrs.integer("axis"));
+  const auto axis = int(args.attrs.as<AllGatherAttrs>().axis);
   const View& y = args.out[0][0];
   const Pieces whole(y, axis);
   std::int64_t offset = 0;
@@ -109,7 +108,7 @@ Inferred reduce_scatter_rule(const InferArgs& args) {
 }
 
 void reduce_scatter_exchange(const ExchangeArgs& args) {
-  const auto axis = int(args.attrs.integer("axis"));
+  const auto axis = int(args.attrs.as<AllGatherAttrs>().axis);
   const DType dtype = args.in[0][0].dtype;
   const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
   const Pieces whole(args.in[0][0], axis);
@@ -139,8 +138,7 @@ OpDef all_gather_row() {
   op.doc =
       "The values of all replicas, one after the other along an axis, the same on all of them.";
   op.operands = {"x"};
-  op.attrs = {{"axis", AttrKind::kInteger, "Along which they are joined."},
-              {"replicas", AttrKind::kInteger, "How many there are."}};
+  op.attrs = schema_of<AllGatherAttrs>();
   op.traits = kCollective;
   op.infer = all_gather_rule;
   op.exchange = all_gather_exchange;
@@ -156,7 +154,7 @@ OpDef reduce_scatter_row() {
   op.doc = "The sum over the replicas of what is each one's own part along an axis.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "part_like"};
-  op.attrs = all_gather_row().attrs;
+  op.attrs = schema_of<AllGatherAttrs>();
   op.traits = kCollective | kBackward;
   op.infer = reduce_scatter_rule;
   op.exchange = reduce_scatter_exchange;
@@ -172,7 +170,7 @@ OpDef all_reduce_row() {
   op.name = "all_reduce";
   op.doc = "Sum or mean over the replicas, the same on all of them.";
   op.operands = {"x"};
-  op.attrs = {{"op", AttrKind::kString, "'sum' or 'mean'.", {std::string("sum")}}};
+  op.attrs = schema_of<AllReduceAttrs>();
   op.traits = kCollective;
   op.infer = all_reduce_rule;
   op.vjp = all_reduce_vjp;

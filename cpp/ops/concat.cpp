@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
@@ -10,12 +11,10 @@
 namespace samegrad {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 // ---- concat ----
 
 int axis_of(const Attrs& attrs, const Shape& shape) {
-  return normalize_axis(attrs.integer("axis"), shape.rank(), "concat");
+  return normalize_axis(attrs.as<ConcatAttrs>().axis, shape.rank(), "concat");
 }
 
 void check_sizes(const InferArgs& args, int axis) {
@@ -119,9 +118,10 @@ Values concat_vjp(const VjpArgs& v) {
     Ints begin(rank, INT64_MIN), end(rank, INT64_MAX), strides(rank, 1);
     begin[std::size_t(axis)] = first;
     end[std::size_t(axis)] = first += type.shape[axis];
-    const Expr part = call(
-        "slice", ct,
-        {{"begin", std::move(begin)}, {"end", std::move(end)}, {"strides", std::move(strides)}});
+    const Expr part =
+        call("slice", ct,
+             SliceAttrs{
+                 .begin = std::move(begin), .end = std::move(end), .strides = std::move(strides)});
     gradients.push_back((part.type() == type ? part : call("reshape_like", part, x)).value());
   }
   return gradients;
@@ -134,11 +134,11 @@ OpDef concat_row() {
   op.max_arity = -1;
   op.operands = {"xs"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"axis", AttrKind::kInteger, "The axis along which they lie."}};
+  op.attrs = schema_of<ConcatAttrs>();
   op.infer = concat_rule;
   op.kernel = concat_kernel;
   op.vjp = concat_vjp;
-  const auto axis = [](std::int64_t a) { return Attrs{{"axis", a}}; };
+  const auto axis = [](std::int64_t a) { return ConcatAttrs{.axis = a}; };
   op.samples = {{.shapes = {{2, 3}, {2, 1}, {2, 2}}, .attrs = axis(-1)},
                 {.shapes = {{2, 3}, {1, 3}}, .attrs = axis(0)},
                 {.shapes = {{5, 3}, {5, 2}}, .attrs = axis(1), .batched = {1, 1}},
@@ -184,13 +184,13 @@ OpDef concat_grad_row() {
   op.max_arity = 32;
   op.operands = {"ct", "likes"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"axis", AttrKind::kInteger, "The axis along which they lie."}};
+  op.attrs = schema_of<ConcatAttrs>();
   op.traits = kBackward;
   op.infer = concat_grad_rule;
   op.kernel = concat_grad_kernel;
   op.vjp = concat_grad_vjp;
   op.type_only = ~1u;
-  op.samples = {{.shapes = {{3, 2}, {1, 2}, {2, 2}}, .attrs = {{"axis", std::int64_t(0)}}}};
+  op.samples = {{.shapes = {{3, 2}, {1, 2}, {2, 2}}, .attrs = ConcatAttrs{.axis = 0}}};
   return op;
 }
 
@@ -198,11 +198,11 @@ OpDef concat_grad_row() {
 
 Inferred pad_rule(const InferArgs& args) {
   ValueType x = args.in[0];
-  const Ints& paddings = args.attrs.integers("paddings");
+  const Ints& paddings = args.attrs.as<PadAttrs>().paddings;
   const bool ok = paddings.size() == std::size_t(2 * x.shape.rank()) &&
                   std::ranges::all_of(paddings, [](std::int64_t p) { return p >= 0; });
   check_value(ok, args.op.name, "paddings must be two sizes of 0 or more per axis of ",
-              args.shape_of(0), ": got ", to_string(AttrValue(paddings)), ".");
+              args.shape_of(0), ": got ", to_string(paddings), ".");
   const auto added = [&](int axis) {
     return size_sum(paddings[std::size_t(2 * axis)], paddings[std::size_t(2 * axis + 1)]);
   };
@@ -213,15 +213,15 @@ Inferred pad_rule(const InferArgs& args) {
     x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) + added(axis));
   }
   Inferred inferred = examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
-  inferred.linear = args.attrs.number("value").as<double>() == 0;
+  inferred.linear = args.attrs.as<PadAttrs>().value.as<double>() == 0;
   return inferred;
 }
 
 void pad_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const View& y = args.out[0];
-  const Ints& paddings = args.attrs.integers("paddings");
-  fill_value(y, args.attrs.number("value"));
+  const Ints& paddings = args.attrs.as<PadAttrs>().paddings;
+  fill_value(y, args.attrs.as<PadAttrs>().value);
   const auto from = contiguous_steps(x.shape);
   const auto to = contiguous_steps(y.shape);
   StridedCopy copy;
@@ -236,7 +236,7 @@ void pad_kernel(const KernelArgs& args) {
 }
 
 Values pad_vjp(const VjpArgs& v) {
-  const Ints& paddings = v.attrs.integers("paddings");
+  const Ints& paddings = v.attrs.as<PadAttrs>().paddings;
   Ints begin, end;
   for (std::size_t i = 0; i < paddings.size(); i += 2) {
     begin.push_back(paddings[i] ? paddings[i] : INT64_MIN);
@@ -244,9 +244,9 @@ Values pad_vjp(const VjpArgs& v) {
   }
   Ints strides(begin.size(), 1);
   const Expr x(v.b, v.in[0]);
-  const Expr part =
-      call("slice", Expr(v.b, v.ct[0]),
-           {{"begin", std::move(begin)}, {"end", std::move(end)}, {"strides", std::move(strides)}});
+  const Expr part = call(
+      "slice", Expr(v.b, v.ct[0]),
+      SliceAttrs{.begin = std::move(begin), .end = std::move(end), .strides = std::move(strides)});
   return cotangents(part.type() == x.type() ? part : call("reshape_like", part, x));
 }
 
@@ -256,14 +256,13 @@ OpDef pad_row() {
   op.doc = "The value with a number put before and after it along each axis.";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"paddings", AttrKind::kIntegers, "How many per axis: before, after, before, …"},
-              {"value", AttrKind::kNumber, "The number.", {0.0}}};
+  op.attrs = schema_of<PadAttrs>();
   op.infer = pad_rule;
   op.kernel = pad_kernel;
   op.vjp = pad_vjp;
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"paddings", Ints{1, 0, 2, 1}}, {"value", 0.5}}},
+  op.samples = {{.shapes = {{2, 3}}, .attrs = PadAttrs{.paddings = {1, 0, 2, 1}, .value = 0.5}},
                 {.shapes = {{5, 3, 2}},
-                 .attrs = {{"paddings", Ints{0, 0, 1, 2, 0, 1}}, {"value", 0.0}},
+                 .attrs = PadAttrs{.paddings = {0, 0, 1, 2, 0, 1}, .value = 0.0},
                  .batched = {1}}};
   return op;
 }

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "ir/placement.h"
+#include "ops/control.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
@@ -30,7 +31,7 @@ void check_predicate(const InferArgs& args, const ValueType& type) {
 }
 
 void check_collectives(const InferArgs& args, const Graph& body) {
-  if (!args.attrs.flag("varying")) return;
+  if (!args.attrs.as<ControlAttrs>().varying) return;
   check_value(!contains(body, kCollective), args.op.name,
               "the condition may differ between replicas, and some of them would wait for ever in "
               "an all-reduce or update that others skip; make the condition equal on all: "
@@ -44,7 +45,7 @@ std::vector<Placement> after_rounds(const InferArgs& args, const Graph& body, st
   for (std::size_t i = 0; i < count; ++i) {
     const Placement either =
         joined(body.arguments[first + i].placement, body.placement(body.outputs[i]));
-    placements.push_back(args.attrs.flag("varying") ? Placement::kOwn : either);
+    placements.push_back(args.attrs.as<ControlAttrs>().varying ? Placement::kOwn : either);
   }
   return placements;
 }
@@ -52,8 +53,8 @@ std::vector<Placement> after_rounds(const InferArgs& args, const Graph& body, st
 // Operands: the condition, then what the branches read.
 Inferred cond_rule(const InferArgs& args) {
   check_predicate(args, args.in[0]);
-  const Graph& yes = args.attrs.graph("true_branch");
-  const Graph& no = args.attrs.graph("false_branch");
+  const Graph& yes = true_branch(args.regions);
+  const Graph& no = false_branch(args.regions);
   check_same_types(args, "the results of both branches", types_of(yes, yes.outputs),
                    types_of(no, no.outputs));
   check_collectives(args, yes);
@@ -61,7 +62,7 @@ Inferred cond_rule(const InferArgs& args) {
   Inferred inferred{types_of(yes, yes.outputs)};
   for (std::size_t i = 0; i < yes.outputs.size(); ++i) {
     const Placement either = joined(yes.placement(yes.outputs[i]), no.placement(no.outputs[i]));
-    inferred.placements.push_back(args.attrs.flag("varying") ? Placement::kOwn : either);
+    inferred.placements.push_back(args.attrs.as<ControlAttrs>().varying ? Placement::kOwn : either);
   }
   return inferred;
 }
@@ -69,15 +70,15 @@ Inferred cond_rule(const InferArgs& args) {
 // Operands: the loop variables, then what condition and body read. Results: the variables after the
 // loop and a handle of their history (what they were before each round), for the derivative.
 Inferred while_rule(const InferArgs& args) {
-  const Graph& condition = args.attrs.graph("condition");
-  const Graph& body = args.attrs.graph("body");
-  check_predicate(args, condition.type(condition.outputs[0]));
-  std::vector<ValueType> before(args.in.begin(), args.in.begin() + args.attrs.integer("variables"));
+  const Graph &test = condition(args.regions), &round = body(args.regions);
+  check_predicate(args, test.type(test.outputs[0]));
+  const std::int64_t variables = args.attrs.as<WhileAttrs>().variables;
+  std::vector<ValueType> before(args.in.begin(), args.in.begin() + variables);
   check_same_types(args, "the loop variables before and after a round", before,
-                   types_of(body, body.outputs));
-  check_collectives(args, body);
+                   types_of(round, round.outputs));
+  check_collectives(args, round);
   Inferred inferred{std::move(before)};
-  inferred.placements = after_rounds(args, body, 0, body.outputs.size());
+  inferred.placements = after_rounds(args, round, 0, round.outputs.size());
   inferred.types.push_back({DType::kInt64, {}, {}});
   inferred.placements.push_back(Placement::kReplicated);
   return inferred;
@@ -86,14 +87,14 @@ Inferred while_rule(const InferArgs& args) {
 // Operands: histories, the variables, then what the body reads. Results: the variables after the
 // rounds, their history and those that the rounds make.
 Inferred replay_rule(const InferArgs& args) {
-  const Graph& body = args.attrs.graph("body");
-  const auto count = std::size_t(args.attrs.integer("variables"));
-  Inferred inferred{types_of(body, body.outputs)};
-  const std::vector<std::int64_t>& entries = args.attrs.integers("entries");
-  const auto first = std::accumulate(entries.begin(), entries.end(), std::int64_t(0));
-  inferred.placements = after_rounds(args, body, std::size_t(first), count);
+  const Graph& round = body(args.regions);
+  const auto& attrs = args.attrs.as<ReplayAttrs>();
+  const auto count = std::size_t(attrs.variables);
+  Inferred inferred{types_of(round, round.outputs)};
+  const auto first = std::accumulate(attrs.entries.begin(), attrs.entries.end(), std::int64_t(0));
+  inferred.placements = after_rounds(args, round, std::size_t(first), count);
   inferred.types.resize(count);
-  const std::size_t results = count + 1 + args.attrs.integers("yields").size();
+  const std::size_t results = count + 1 + attrs.yields.size();
   inferred.types.resize(results, ValueType{DType::kInt64, {}, {}});
   inferred.placements.resize(results, Placement::kReplicated);
   return inferred;
@@ -134,16 +135,16 @@ OpDef run_on_replicas_row() {
   return op;
 }
 
-OpDef control_row(const char* name, const char* doc, std::vector<AttrSpec> attrs,
-                  Inferred (*infer)(const InferArgs&)) {
+OpDef control_row(const char* name, const char* doc, const AttrSchema* attrs,
+                  std::vector<std::string> regions, Inferred (*infer)(const InferArgs&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.min_arity = 1;
   op.max_arity = -1;
   op.operands = {"x"};
-  op.attrs = std::move(attrs);
-  op.attrs.push_back({"varying", AttrKind::kFlag, "The condition may differ between replicas."});
+  op.attrs = attrs;
+  op.regions = std::move(regions);
   op.traits = kControl | kBackward;
   op.infer = infer;
   return op;
@@ -153,25 +154,15 @@ OpDef control_row(const char* name, const char* doc, std::vector<AttrSpec> attrs
 
 std::vector<OpDef> control_ops() {
   std::vector<OpDef> rows = {
-      control_row("cond", "The results of one of two graphs.",
-                  {{"true_branch", AttrKind::kGraph, "Run where the condition holds."},
-                   {"false_branch", AttrKind::kGraph, "Run elsewhere."}},
-                  cond_rule),
+      // Operands and results of the branches are those of the node but for the condition.
+      control_row("cond", "The results of one of two graphs.", schema_of<CondAttrs>(),
+                  {"true_branch", "false_branch"}, cond_rule),
+      // Variables and operands to a bool, and to new variables.
       control_row("while_loop", "A graph run as long as another gives true.",
-                  {{"condition", AttrKind::kGraph, "Variables and operands to a bool."},
-                   {"body", AttrKind::kGraph, "Variables and operands to new variables."},
-                   {"variables", AttrKind::kInteger, "How many operands are variables."},
-                   {"maximum", AttrKind::kInteger, "Rounds at most; -1: any number."}},
-                  while_rule),
+                  schema_of<WhileAttrs>(), {"condition", "body"}, while_rule),
+      // One round: entries, variables and operands to new variables and new entries.
       control_row("replay", "The rounds of a loop once more, with what it kept of them.",
-                  {{"body", AttrKind::kGraph,
-                    "One round: entries, variables and operands to new "
-                    "variables and new entries."},
-                   {"variables", AttrKind::kInteger, "How many operands are variables."},
-                   {"entries", AttrKind::kIntegers, "Values in a round's entry, per history."},
-                   {"yields", AttrKind::kIntegers, "The same of the histories it makes."},
-                   {"forward", AttrKind::kFlag, "From the first round to the last."}},
-                  replay_rule)};
+                  schema_of<ReplayAttrs>(), {"body"}, replay_rule)};
   for (OpDef& row : rows) {
     if (row.name != "cond") row.traits |= kKeepsRounds;
   }

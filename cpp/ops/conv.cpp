@@ -1,5 +1,6 @@
 // Convolution of images and its two gradients, which are each other's gradients.
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/tree_rows.h"
@@ -8,8 +9,6 @@
 
 namespace samegrad {
 namespace {
-
-using Ints = std::vector<std::int64_t>;
 
 // ---- shapes ----
 
@@ -71,7 +70,7 @@ Inferred filter_grad_rule(const InferArgs& args) {
 
 WindowGeometry geometry_of_conv(const Attrs& attrs, const View& x, const View& filter,
                                 const Shape& y) {
-  return geometry_of(attrs, x.shape, y, filter.shape[0], filter.shape[1]);
+  return geometry_of(attrs.as<WindowAttrs>(), x.shape, y, filter.shape[0], filter.shape[1]);
 }
 
 // For preparing, where the result's rows and columns do not matter.
@@ -131,8 +130,7 @@ void conv2d_kernel(const KernelArgs& args) {
 }
 
 void conv2d_bias_kernel(const KernelArgs& args) {
-  const bool relu = args.attrs.string("activation") == "relu";
-  const Epilogue epilogue{args.in[2].data, relu ? Activation::kRelu : Activation::kNone};
+  const Epilogue epilogue{args.in[2].data, args.attrs.as<ConvBiasAttrs>().activation};
   convolve(args, &epilogue);
 }
 
@@ -265,10 +263,6 @@ Values filter_grad_vjp(const VjpArgs& v) {
 
 // ---- rows of the table ----
 
-Attrs window(Ints strides, Ints padding) {
-  return {{"strides", std::move(strides)}, {"padding", std::move(padding)}};
-}
-
 OpDef conv2d_row() {
   OpDef op;
   op.name = "conv2d";
@@ -278,7 +272,7 @@ OpDef conv2d_row() {
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "filter"};
   op.scaling = Scaling::kProduct;
-  op.attrs = window_attrs();
+  op.attrs = schema_of<WindowAttrs>();
   op.infer = conv2d_rule;
   op.kernel = conv2d_kernel;
   op.vjp = conv2d_vjp;
@@ -286,13 +280,14 @@ OpDef conv2d_row() {
   op.prepared_operand = 1;
   op.prepared_bytes = conv2d_packed_bytes;
   op.prepare = conv2d_pack;
-  op.samples = {{.shapes = {{2, 4, 5, 2}, {3, 2, 2, 3}}, .attrs = window({1, 1}, {0, 0, 0, 0})},
-                {.shapes = {{5, 5, 4, 2}, {3, 3, 2, 3}},
-                 .attrs = window({2, 1}, {1, 1, 0, 1}),
-                 .batched = {1, 0}},
-                {.shapes = {{6, 5, 5, 1}, {2, 2, 1, 5}},
-                 .attrs = window({2, 3}, {0, 0, 0, 0}),
-                 .batched = {1, 0}}};
+  op.samples = {
+      {.shapes = {{2, 4, 5, 2}, {3, 2, 2, 3}}, .attrs = WindowAttrs{{1, 1}, {0, 0, 0, 0}}},
+      {.shapes = {{5, 5, 4, 2}, {3, 3, 2, 3}},
+       .attrs = WindowAttrs{{2, 1}, {1, 1, 0, 1}},
+       .batched = {1, 0}},
+      {.shapes = {{6, 5, 5, 1}, {2, 2, 1, 5}},
+       .attrs = WindowAttrs{{2, 3}, {0, 0, 0, 0}},
+       .batched = {1, 0}}};
   return op;
 }
 
@@ -303,7 +298,7 @@ OpDef input_grad_row() {
   op.min_arity = op.max_arity = 3;
   op.operands = {"dy", "filter", "x_like"};
   op.scaling = Scaling::kProduct;
-  op.attrs = window_attrs();
+  op.attrs = schema_of<WindowAttrs>();
   op.traits = kBackward;
   op.infer = input_grad_rule;
   op.kernel = input_grad_kernel;
@@ -312,11 +307,11 @@ OpDef input_grad_row() {
   op.prepared_operand = 1;
   op.prepared_bytes = input_grad_packed_bytes;
   op.prepare = input_grad_pack;
-  op.samples = {
-      {.shapes = {{2, 2, 4, 3}, {3, 2, 2, 3}, {2, 4, 5, 2}}, .attrs = window({1, 1}, {0, 0, 0, 0})},
-      {.shapes = {{5, 3, 3, 3}, {3, 3, 2, 3}, {5, 5, 4, 2}},
-       .attrs = window({2, 1}, {1, 1, 0, 1}),
-       .batched = {1, 0, 1}}};
+  op.samples = {{.shapes = {{2, 2, 4, 3}, {3, 2, 2, 3}, {2, 4, 5, 2}},
+                 .attrs = WindowAttrs{{1, 1}, {0, 0, 0, 0}}},
+                {.shapes = {{5, 3, 3, 3}, {3, 3, 2, 3}, {5, 5, 4, 2}},
+                 .attrs = WindowAttrs{{2, 1}, {1, 1, 0, 1}},
+                 .batched = {1, 0, 1}}};
   return op;
 }
 
@@ -327,37 +322,34 @@ OpDef filter_grad_row() {
   op.min_arity = op.max_arity = 3;
   op.operands = {"x", "dy", "filter_like"};
   op.scaling = Scaling::kProduct;
-  op.attrs = window_attrs();
+  op.attrs = schema_of<WindowAttrs>();
   op.traits = kBackward;
   op.infer = filter_grad_rule;
   op.kernel = filter_grad_kernel;
   op.tree = kFilterTree;
   op.vjp = filter_grad_vjp;
   op.type_only = 1u << 2;
-  op.samples = {
-      {.shapes = {{2, 4, 5, 2}, {2, 2, 4, 3}, {3, 2, 2, 3}}, .attrs = window({1, 1}, {0, 0, 0, 0})},
-      {.shapes = {{9, 5, 4, 2}, {9, 3, 3, 3}, {3, 3, 2, 3}},
-       .attrs = window({2, 1}, {1, 1, 0, 1}),
-       .batched = {1, 1, 0}}};
+  op.samples = {{.shapes = {{2, 4, 5, 2}, {2, 2, 4, 3}, {3, 2, 2, 3}},
+                 .attrs = WindowAttrs{{1, 1}, {0, 0, 0, 0}}},
+                {.shapes = {{9, 5, 4, 2}, {9, 3, 3, 3}, {3, 3, 2, 3}},
+                 .attrs = WindowAttrs{{2, 1}, {1, 1, 0, 1}},
+                 .batched = {1, 1, 0}}};
   return op;
 }
 
 Inferred conv2d_bias_rule(const InferArgs& args) {
   const Inferred inferred = conv2d_rule(args);
-  const std::string& activation = args.attrs.string("activation");
   check_value(!args.in[2].batched() && args.in[2].shape == Shape({args.in[1].shape[3]}),
               args.op.name, "'bias' must have one element per channel of the filter: got ",
               args.shape_of(2), " for a filter of ", args.shape_of(1), ".");
-  check_value(activation == "none" || activation == "relu", args.op.name,
-              "activation must be 'none' or 'relu': got '", activation, "'.");
   return inferred;
 }
 
 Values conv2d_bias_parts(const VjpArgs& v) {
   const Expr x(v.b, v.in[0]), filter(v.b, v.in[1]), bias(v.b, v.in[2]);
-  const Expr y =
-      conv2d(x, filter, window(v.attrs.integers("strides"), v.attrs.integers("padding"))) + bias;
-  return cotangents(v.attrs.string("activation") == "relu" ? relu(y) : y);
+  const auto& attrs = v.attrs.as<ConvBiasAttrs>();
+  const Expr y = conv2d(x, filter, WindowAttrs(attrs)) + bias;
+  return cotangents(attrs.activation == Activation::kRelu ? relu(y) : y);
 }
 
 OpDef conv2d_bias_row() {
@@ -368,17 +360,17 @@ OpDef conv2d_bias_row() {
   op.doc = "activation(conv2d(x, filter) + bias) in one pass, with the bits of the separate steps.";
   op.min_arity = op.max_arity = 3;
   op.operands.push_back("bias");
-  op.attrs.push_back({"activation", AttrKind::kString, "'none' or 'relu'.", {std::string("none")}});
+  op.attrs = schema_of<ConvBiasAttrs>();
   op.infer = conv2d_bias_rule;
   op.kernel = conv2d_bias_kernel;
   op.vjp = nullptr;
   op.decompose = conv2d_bias_parts;
-  bool with_relu = false;
+  Activation activation = Activation::kNone;
   for (Sample& sample : op.samples) {
     sample.shapes.push_back({sample.shapes[1][3]});
     if (!sample.batched.empty()) sample.batched.push_back(0);
-    sample.attrs.set("activation", std::string(with_relu ? "relu" : "none"));
-    with_relu = true;
+    sample.attrs = ConvBiasAttrs{sample.attrs.as<WindowAttrs>(), activation};
+    activation = Activation::kRelu;
   }
   return op;
 }

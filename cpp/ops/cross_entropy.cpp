@@ -160,8 +160,8 @@ Values sparse_grad_decompose(const VjpArgs& args) {
   const Expr ct(args.b, args.in[0]), p(args.b, args.in[1]), labels(args.b, args.in[2]);
   const int last = p.type().shape.rank() - 1;
   const std::int64_t classes = dim(p, last);
-  const Expr chosen = call("one_hot", labels, {{"depth", classes}, {"dtype", p.dtype()}});
-  const Expr column = call("expand_dims", ct, {{"axes", std::vector<std::int64_t>{last}}});
+  const Expr chosen = call("one_hot", labels, OneHotAttrs{.depth = classes, .dtype = p.dtype()});
+  const Expr column = call("expand_dims", ct, ExpandDimsAttrs{.axes = {last}});
   return {(column * (p - chosen)).value()};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ops/attributes.h"
 
 namespace samegrad {
 
@@ -121,7 +122,7 @@ inline std::int64_t dim(Expr x, int axis) {
   return dim_of(symbols, size_of(symbols, x.type(), axis));
 }
 inline Expr full_like(Expr x, double value) {
-  return call("full_like", x, {{"value", value}});
+  return call("full_like", x, FullAttrs{.value = value});
 }
 inline Expr zeros_like(Expr x) {
   return full_like(x, 0);
@@ -139,7 +140,7 @@ inline Expr select(Expr condition, double a, Expr b) {
   return call("select", condition, b.number(a), b);
 }
 inline Expr cast(Expr x, DType dtype) {
-  return x.dtype() == dtype ? x : call("cast", x, {{"dtype", dtype}});
+  return x.dtype() == dtype ? x : call("cast", x, CastAttrs{.dtype = dtype});
 }
 inline Expr stop_gradient(Expr x) {
   return call("stop_gradient", x);
@@ -149,7 +150,7 @@ inline Expr broadcast_like(Expr x, Expr like) {
   return call("broadcast_like", x, like);
 }
 inline Expr reduce(std::string_view op, Expr x, std::vector<std::int64_t> axes, bool keepdims) {
-  return call(op, x, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
+  return call(op, x, ReduceAttrs{std::move(axes), keepdims});
 }
 inline Expr reduce_sum(Expr x, std::vector<std::int64_t> axes, bool keepdims = false) {
   return reduce("reduce_sum", x, std::move(axes), keepdims);

@@ -1,6 +1,7 @@
 // Facts of the running step: how many elements, which replica, which step.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/reduce_kernel.h"
@@ -19,7 +20,8 @@ void store(const KernelArgs& args, std::int64_t value) {
 
 Inferred size_rule(const InferArgs& args) {
   const ValueType& x = args.in[0];
-  const std::uint32_t mask = axes_mask(args.op.name, args.attrs.integers("axes"), x.shape.rank());
+  const std::uint32_t mask =
+      axes_mask(args.op.name, args.attrs.as<CountAttrs>().axes, x.shape.rank());
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     check_value(!args.op.has(kGlobalFact) || !(mask >> axis & 1u) || !is_symbolic(x.shape[axis]),
                 args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
@@ -48,14 +50,16 @@ std::int64_t size_along(const Shape& shape, std::uint32_t mask) {
 
 void size_kernel(const KernelArgs& args) {
   const Shape& shape = args.in[0].shape;
-  store(args, size_along(shape, axes_mask("size_of", args.attrs.integers("axes"), shape.rank())));
+  store(args,
+        size_along(shape, axes_mask("size_of", args.attrs.as<CountAttrs>().axes, shape.rank())));
 }
 
 // The sum of size_of over the replicas.
 void global_size_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   Shape shape = x.shape;
-  const std::uint32_t mask = axes_mask("global_size_of", args.attrs.integers("axes"), shape.rank());
+  const std::uint32_t mask =
+      axes_mask("global_size_of", args.attrs.as<CountAttrs>().axes, shape.rank());
   if (x.example_axis >= 0 && (mask >> x.example_axis & 1u)) {
     shape[x.example_axis] =
         x.rows_per_example * args.facts.global_examples[std::size_t(args.symbol)];
@@ -75,21 +79,20 @@ OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel k
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
-  op.attrs = {{"axes", AttrKind::kIntegers, "The axes whose sizes are multiplied."}};
+  op.attrs = schema_of<CountAttrs>();
   op.traits = traits | kNoGradient;
   op.scaling = Scaling::kCount;
   op.type_only = 1;
   op.infer = size_rule;
   op.kernel = kernel;
-  using Axes = std::vector<std::int64_t>;
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"axes", Axes{0, 1}}}},
-                {.shapes = {{5, 7}}, .attrs = {{"axes", Axes{0}}}, .batched = {1}}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = CountAttrs{.axes = {0, 1}}},
+                {.shapes = {{5, 7}}, .attrs = CountAttrs{.axes = {0}}, .batched = {1}}};
   return op;
 }
 
 // Kernels know the counts of all symbols. A number may be below 0, as n - 1 without examples is.
 void symbol_kernel(const KernelArgs& args) {
-  const std::int64_t size = args.attrs.integer("size");
+  const std::int64_t size = args.attrs.as<SizeAttrs>().size;
   store(args, is_symbolic(size) ? args.facts.local_examples[std::size_t(size - kSymbols)] : size);
 }
 
@@ -100,12 +103,12 @@ OpDef symbol_row() {
   op.doc = "A size (int64) that follows from the examples of other values, on this replica.";
   op.max_arity = 8;
   op.operands = {"likes"};
-  op.attrs = {{"size", AttrKind::kInteger, "The size; may be a symbol."}};
+  op.attrs = schema_of<SizeAttrs>();
   op.traits = kNoGradient;
   op.type_only = ~0u;
   op.infer = int64_scalar;
   op.kernel = symbol_kernel;
-  op.samples = {{.shapes = {{5}}, .attrs = {{"size", std::int64_t(4)}}}};
+  op.samples = {{.shapes = {{5}}, .attrs = SizeAttrs{.size = 4}}};
   return op;
 }
 
@@ -149,21 +152,17 @@ OpDef trace_row() {
   op.name = "trace_of_count";
   op.doc = "Whether this replica is one of those whose number of examples a trace was made for.";
   op.min_arity = op.max_arity = 0;
-  op.attrs = {{"replicas", AttrKind::kIntegers, "Those that it was made for."},
-              {"names",
-               AttrKind::kString,
-               "What differs, for people.",
-               {std::string("the number of examples")}}};
+  op.attrs = schema_of<TraceAttrs>();
   op.traits = kReplicaFact | kNoGradient | kBackward;
   op.infer = [](const InferArgs&) -> Inferred {
     return {{{DType::kBool, {}, {}}}, Locality::kWhole};
   };
   op.kernel = [](const KernelArgs& args) {
-    const auto& replicas = args.attrs.integers("replicas");
+    const auto& replicas = args.attrs.as<TraceAttrs>().replicas;
     *args.out[0].as<bool>() =
         std::find(replicas.begin(), replicas.end(), args.facts.replica) != replicas.end();
   };
-  op.samples = {{.shapes = {}, .attrs = {{"replicas", std::vector<std::int64_t>{0}}}}};
+  op.samples = {{.shapes = {}, .attrs = TraceAttrs({0})}};
   return op;
 }
 

@@ -2,23 +2,22 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/attributes.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
 
 namespace samegrad {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 void full_like_kernel(const KernelArgs& args) {
-  fill_value(args.out[0], args.attrs.number("value"));
+  fill_value(args.out[0], args.attrs.as<FullAttrs>().value);
 }
 
 Inferred full_rule(const InferArgs& args) {
-  const Ints& shape = args.attrs.integers("shape");
+  const Ints& shape = args.attrs.as<ZerosAttrs>().shape;
   check_value(std::ranges::all_of(shape, [](std::int64_t dim) { return dim >= 0; }), args.op.name,
-              "sizes must be 0 or more: got ", to_string(AttrValue(shape)), ".");
-  return {{{args.attrs.dtype("dtype"), Shape(shape), {}}}, Locality::kWhole};
+              "sizes must be 0 or more: got ", to_string(shape), ".");
+  return {{{args.attrs.as<ZerosAttrs>().dtype, Shape(shape), {}}}, Locality::kWhole};
 }
 
 void zeros_kernel(const KernelArgs& args) {
@@ -32,13 +31,13 @@ OpDef full_like_row() {
   op.name = "full_like";
   op.doc = "One number in the shape and dtype of another value.";
   op.operands = {"x"};
-  op.attrs = {{"value", AttrKind::kNumber, "The number."}};
+  op.attrs = schema_of<FullAttrs>();
   op.traits = kNoGradient | kSpread;
   op.infer = same_as_input;
   op.kernel = full_like_kernel;
   op.type_only = 1;
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"value", 1.5}}},
-                {.shapes = {{5, 3}}, .attrs = {{"value", -2.0}}, .batched = {1}}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = FullAttrs{.value = 1.5}},
+                {.shapes = {{5, 3}}, .attrs = FullAttrs{.value = -2.0}, .batched = {1}}};
   return op;
 }
 
@@ -57,9 +56,9 @@ ExampleAxis examples_among(const InferArgs& args, const std::vector<Size>& sizes
 }
 
 Inferred full_sizes_rule(const InferArgs& args) {
-  ValueType y{args.attrs.dtype("dtype"), {}, {}};
+  ValueType y{args.attrs.as<FullSizesAttrs>().dtype, {}, {}};
   std::vector<Size> sizes;
-  for (const std::int64_t dim : args.attrs.integers("shape")) {
+  for (const std::int64_t dim : args.attrs.as<FullSizesAttrs>().shape) {
     check_value(dim >= 0 || is_symbolic(dim), args.op.name, "sizes must be 0 or more: got ", dim,
                 ".");
     y.shape.push_back(dim);
@@ -76,19 +75,17 @@ OpDef full_sizes_row() {
   op.doc = "One number in a shape with sizes that follow from the examples of other values.";
   op.max_arity = 8;
   op.operands = {"likes"};
-  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes of the result, symbols among them."},
-              {"value", AttrKind::kNumber, "The number.", {0.0}},
-              {"dtype", AttrKind::kDType, "Dtype of the result.", {DType::kFloat32}}};
+  op.attrs = schema_of<FullSizesAttrs>();
   op.traits = kNoGradient;
   op.infer = full_sizes_rule;
   op.kernel = full_like_kernel;
   op.type_only = ~0u;
-  op.samples = {{.shapes = {{5}}, .attrs = {{"shape", Ints{2, 3}}, {"value", 1.5}}}};
+  op.samples = {{.shapes = {{5}}, .attrs = FullSizesAttrs{{1.5}, {2, 3}}}};
   return op;
 }
 
 Inferred iota_rule(const InferArgs& args) {
-  const std::int64_t size = args.attrs.integer("size");
+  const std::int64_t size = args.attrs.as<SizeAttrs>().size;
   check_value(size >= 0 || is_symbolic(size), args.op.name, "size must be 0 or more: got ", size,
               ".");
   return {{{DType::kInt64, {size}, {}}}, Locality::kWhole};
@@ -105,12 +102,12 @@ OpDef iota_row() {
   op.doc = "The numbers 0, 1, … (int64), as many as follows from the examples of other values.";
   op.max_arity = 8;
   op.operands = {"likes"};
-  op.attrs = {{"size", AttrKind::kInteger, "How many; may be a symbol."}};
+  op.attrs = schema_of<SizeAttrs>();
   op.traits = kNoGradient;
   op.infer = iota_rule;
   op.kernel = iota_kernel;
   op.type_only = ~0u;
-  op.samples = {{.shapes = {{5}}, .attrs = {{"size", std::int64_t(4)}}}};
+  op.samples = {{.shapes = {{5}}, .attrs = SizeAttrs{.size = 4}}};
   return op;
 }
 
@@ -119,12 +116,11 @@ OpDef zeros_row() {
   op.name = "zeros";
   op.doc = "Zeros of a shape.";
   op.min_arity = op.max_arity = 0;
-  op.attrs = {{"shape", AttrKind::kIntegers, "Sizes of the axes."},
-              {"dtype", AttrKind::kDType, "Dtype of the zeros.", {DType::kFloat32}}};
+  op.attrs = schema_of<ZerosAttrs>();
   op.traits = kNoGradient;
   op.infer = full_rule;
   op.kernel = zeros_kernel;
-  op.samples = {{.shapes = {}, .attrs = {{"shape", Ints{2, 3}}}}};
+  op.samples = {{.shapes = {}, .attrs = ZerosAttrs{.shape = {2, 3}}}};
   return op;
 }
 

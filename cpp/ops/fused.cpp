@@ -6,13 +6,12 @@
 
 #include "base/thresholds.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
 namespace samegrad {
 namespace {
-
-using Ints = std::vector<std::int64_t>;
 
 // The attribute `code`: the number of temporary registers, of steps, the steps, the copies.
 struct Word {
@@ -56,7 +55,7 @@ void run_step(const std::int64_t* word, const Register* in, const Register& out,
 }
 
 void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch) {
-  const Code code(args.attrs.integers("code"));
+  const Code code(args.attrs.as<FusedAttrs>().code);
   const std::int64_t size = args.out[0].size(), block = thresholds().fused_block;
   const std::size_t block_bytes = std::size_t(block) * kMostElementBytes;
   const Scratch::Frame frame(scratch);
@@ -108,7 +107,7 @@ Inferred fused_rule(const InferArgs& args) {
   Inferred inferred = broadcast_rule(args, DType::kFloat32);
   const ValueType type = inferred.types[0];
   inferred.types.clear();
-  for (std::int64_t dtype : args.attrs.integers("dtypes")) {
+  for (std::int64_t dtype : args.attrs.as<FusedAttrs>().dtypes) {
     inferred.types.push_back({DType(dtype), type.shape, type.batch});
   }
   return inferred;
@@ -121,9 +120,7 @@ OpDef fused_row() {
   op.min_arity = 1;
   op.max_arity = -1;
   op.operands = {"x"};
-  op.attrs = {{"code", AttrKind::kIntegers, "The steps."},
-              {"dtypes", AttrKind::kIntegers, "Dtypes of the results."},
-              {"names", AttrKind::kString, "The operations it was made of."}};
+  op.attrs = schema_of<FusedAttrs>();
   op.traits = kElementwise | kNoGradient | kBackward;
   op.infer = fused_rule;
   op.kernel = fused_kernel;
@@ -150,7 +147,7 @@ Attrs fused_attrs(const FusedProgram& program, const std::string& names) {
   }
   Ints dtypes;
   for (const DType dtype : program.results) dtypes.push_back(std::int64_t(dtype));
-  return {{"code", code}, {"dtypes", dtypes}, {"names", names}};
+  return FusedAttrs{{names}, std::move(code), std::move(dtypes)};
 }
 
 std::vector<OpDef> fused_ops() {

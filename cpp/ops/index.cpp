@@ -1,6 +1,7 @@
 // Choosing elements by index, and the sums that are the gradients of it.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/index_kernel.h"
@@ -11,7 +12,7 @@ namespace samegrad {
 namespace {
 
 int axis_of(const InferArgs& args, const ValueType& x) {
-  return normalize_axis(args.attrs.integer("axis"), x.shape.rank(), args.op.name);
+  return normalize_axis(args.attrs.as<IndexAttrs>().axis, x.shape.rank(), args.op.name);
 }
 
 // ---- gather ----
@@ -51,12 +52,8 @@ Values gather_vjp(const VjpArgs& v) {
   return cotangents(call("segment_sum", ct, indices, params, v.attrs), none());
 }
 
-AttrSpec axis_attr(const char* doc) {
-  return {"axis", AttrKind::kInteger, doc, {std::int64_t(0)}};
-}
-
 Attrs axis(std::int64_t value) {
-  return {{"axis", value}};
+  return IndexAttrs{.axis = value};
 }
 
 OpDef gather_row() {
@@ -67,7 +64,7 @@ OpDef gather_row() {
   op.operands = {"params", "indices"};
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
-  op.attrs = {axis_attr("The axis of params that is indexed.")};
+  op.attrs = schema_of<IndexAttrs>();
   op.infer = gather_rule;
   op.traits = kMayRaise;
   op.kernel = gather_kernel;
@@ -116,7 +113,7 @@ OpDef segment_sum_row() {
   op.operands = {"values", "indices", "like"};
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
-  op.attrs = {axis_attr("The axis of the result that is indexed.")};
+  op.attrs = schema_of<IndexAttrs>();
   op.traits = kBackward | kScatters | kMayRaise;
   op.infer = segment_sum_rule;
   op.kernel = segment_sum_kernel;
@@ -151,11 +148,11 @@ OpDef segment_sum_row() {
 
 Inferred one_hot_rule(const InferArgs& args) {
   check_dtype(args, 0, kIntegers);
-  const std::int64_t depth = args.attrs.integer("depth");
+  const std::int64_t depth = args.attrs.as<OneHotAttrs>().depth;
   check_value(depth >= 0 || is_symbolic(depth), args.op.name, "depth must be 0 or more: got ",
               depth, ".");
   ValueType y = args.in[0];
-  y.dtype = args.attrs.dtype("dtype");
+  y.dtype = args.attrs.as<OneHotAttrs>().dtype;
   y.shape.push_back(depth);
   return one_result(args, y);
 }
@@ -167,14 +164,11 @@ OpDef one_hot_row() {
       "Along a new last axis of `depth` elements: `on` at the index, `off` elsewhere. An index "
       "outside [0, depth) gives `off` everywhere, as in TensorFlow.";
   op.operands = {"indices"};
-  op.attrs = {{"depth", AttrKind::kInteger, "Size of the new axis."},
-              {"on", AttrKind::kNumber, "Number at the index.", {1.0}},
-              {"off", AttrKind::kNumber, "Number elsewhere.", {0.0}},
-              {"dtype", AttrKind::kDType, "Dtype of the result.", {DType::kFloat32}}};
+  op.attrs = schema_of<OneHotAttrs>();
   op.traits = kNoGradient;
   op.infer = one_hot_rule;
   op.kernel = one_hot_kernel;
-  const Attrs attrs{{"depth", std::int64_t(4)}, {"on", 1.0}, {"off", 0.0}};
+  const Attrs attrs = OneHotAttrs{.depth = 4, .on = 1.0, .off = 0.0};
   op.samples = {{.shapes = {{2, 3}}, .attrs = attrs, .dtypes = {DType::kInt64}, .integer_high = 4},
                 {.shapes = {{5}},
                  .attrs = attrs,
@@ -235,7 +229,7 @@ OpDef take_along_row() {
   op.operands = {"x", "indices"};
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
-  op.attrs = {axis_attr("The axis that is indexed.")};
+  op.attrs = schema_of<IndexAttrs>();
   op.infer = take_along_rule;
   op.traits = kMayRaise;
   op.kernel = take_along_kernel;
@@ -262,7 +256,7 @@ OpDef take_along_grad_row() {
   op.operands = {"ct", "indices", "like"};
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
-  op.attrs = {axis_attr("The axis that is indexed.")};
+  op.attrs = schema_of<IndexAttrs>();
   op.traits = kBackward | kMayRaise;
   op.infer = take_along_grad_rule;
   op.kernel = take_along_grad_kernel;

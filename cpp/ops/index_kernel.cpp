@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -28,7 +29,7 @@ std::int64_t index_at(std::string_view who, const KernelArgs& args, std::int64_t
 }
 
 int axis_of(const KernelArgs& args, const Shape& shape) {
-  const std::int64_t axis = args.attrs.integer("axis");
+  const std::int64_t axis = args.attrs.as<IndexAttrs>().axis;
   return int(axis < 0 ? axis + shape.rank() : axis);
 }
 
@@ -277,8 +278,9 @@ void one_hot(const KernelArgs& args, T on, T off) {
 
 template <class I>
 void one_hot_of(const KernelArgs& args) {
-  const Number on = args.attrs.number("on"), off = args.attrs.number("off");
-  visit(args.out[0].dtype, [&]<class T>() { one_hot<T, I>(args, on.as<T>(), off.as<T>()); });
+  const auto& attrs = args.attrs.as<OneHotAttrs>();
+  visit(args.out[0].dtype,
+        [&]<class T>() { one_hot<T, I>(args, attrs.on.as<T>(), attrs.off.as<T>()); });
 }
 
 // The lines of x along an axis: calls f(position among indices, element of x).
@@ -337,7 +339,7 @@ void segment_sum_kernel(const KernelArgs& args) {
 // Ranges of rows of the result.
 StateShape segment_state(std::span<const View>, const Attrs& attrs, const View& result) {
   const Shape& y = result.shape;
-  const std::int64_t given = attrs.integer("axis");
+  const std::int64_t given = attrs.as<IndexAttrs>().axis;
   const int axis = int(given < 0 ? given + y.rank() : given);
   return {.rows = y.size(0, axis + 1),
           .columns = y.size(axis + 1, y.rank()),

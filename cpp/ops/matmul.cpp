@@ -1,6 +1,7 @@
 // Matrix products: shapes, gradients and rows of the table.
 #include <array>
 
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/matmul_kernel.h"
@@ -93,7 +94,7 @@ class ProductRule {
 };
 
 Expr product(Expr a, Expr b, bool transpose_a, bool transpose_b) {
-  return call("matmul", a, b, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+  return call("matmul", a, b, MatmulAttrs{.transpose_a = transpose_a, .transpose_b = transpose_b});
 }
 
 // Sums the leading axes along which the operand was repeated.
@@ -116,13 +117,13 @@ Expr swap_last_axes(Expr x) {
   std::vector<std::int64_t> perm;
   for (int axis = 0; axis < x.type().shape.rank(); ++axis) perm.push_back(axis);
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return call("transpose", x, {{"perm", std::move(perm)}});
+  return call("transpose", x, TransposeAttrs{.perm = std::move(perm)});
 }
 
 // All leading axes merged with the rows.
 Expr flatten_rows(Expr x) {
   const Shape& shape = x.type().shape;
-  return call("reshape", x, {{"shape", std::vector<std::int64_t>{-1, shape[shape.rank() - 1]}}});
+  return call("reshape", x, ReshapeAttrs{.shape = {-1, shape[shape.rank() - 1]}});
 }
 
 Expr gradient_of_b(Expr a, Expr b, Expr ct, bool transpose_a, bool transpose_b) {
@@ -139,8 +140,7 @@ Expr gradient_of_b(Expr a, Expr b, Expr ct, bool transpose_a, bool transpose_b) 
 }
 
 Values matmul_vjp(const VjpArgs& v) {
-  const bool transpose_a = v.attrs.flag("transpose_a");
-  const bool transpose_b = v.attrs.flag("transpose_b");
+  const auto [transpose_a, transpose_b] = v.attrs.as<MatmulAttrs>();
   const Expr a(v.b, v.in[0]), b(v.b, v.in[1]), ct(v.b, v.ct[0]);
   const Expr da =
       transpose_a ? product(b, ct, transpose_b, true) : product(ct, b, false, !transpose_b);
@@ -149,7 +149,8 @@ Values matmul_vjp(const VjpArgs& v) {
 }
 
 Inferred matmul_rule(const InferArgs& args) {
-  return ProductRule(args, args.attrs.flag("transpose_a"), args.attrs.flag("transpose_b")).infer();
+  const auto& attrs = args.attrs.as<MatmulAttrs>();
+  return ProductRule(args, attrs.transpose_a, attrs.transpose_b).infer();
 }
 
 std::vector<Sample> matmul_samples() {
@@ -157,7 +158,7 @@ std::vector<Sample> matmul_samples() {
                          bool transpose_b, std::vector<std::uint8_t> batched) {
     Sample s;
     s.shapes = std::move(shapes);
-    s.attrs = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
+    s.attrs = MatmulAttrs{transpose_a, transpose_b};
     s.batched = std::move(batched);
     return s;
   };
@@ -188,8 +189,7 @@ OpDef matmul_row() {
   op.min_arity = op.max_arity = 2;
   op.operands = {"a", "b"};
   op.scaling = Scaling::kProduct;
-  op.attrs = {{"transpose_a", AttrKind::kFlag, "Use a with its last two axes swapped.", {false}},
-              {"transpose_b", AttrKind::kFlag, "Use b with its last two axes swapped.", {false}}};
+  op.attrs = schema_of<MatmulAttrs>();
   op.infer = matmul_rule;
   op.kernel = matmul_kernel;
   op.tree = {.state = product_state,
@@ -209,22 +209,21 @@ OpDef matmul_row() {
 Inferred matmul_bias_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   check_same_dtype(args, 0, 3);
-  Inferred inferred = ProductRule(args, false, args.attrs.flag("transpose_b")).infer();
+  Inferred inferred =
+      ProductRule(args, false, args.attrs.as<MatmulBiasAttrs>().transpose_b).infer();
   if (inferred.locality == Locality::kTree) inferred.locality = Locality::kWhole;
   const Shape& y = inferred.types[0].shape;
-  const std::string& activation = args.attrs.string("activation");
   check_value(!args.in[2].batched() && args.in[2].shape == Shape({y[y.rank() - 1]}), args.op.name,
               "'bias' must have one element per column of the product: got ", args.shape_of(2),
               " for shapes ", args.shape_of(0), " and ", args.shape_of(1), ".");
-  check_value(activation == "none" || activation == "relu", args.op.name,
-              "activation must be 'none' or 'relu': got '", activation, "'.");
   return inferred;
 }
 
 Values matmul_bias_parts(const VjpArgs& v) {
   const Expr a(v.b, v.in[0]), b(v.b, v.in[1]), bias(v.b, v.in[2]);
-  const Expr y = product(a, b, false, v.attrs.flag("transpose_b")) + bias;
-  return cotangents(v.attrs.string("activation") == "relu" ? relu(y) : y);
+  const auto& attrs = v.attrs.as<MatmulBiasAttrs>();
+  const Expr y = product(a, b, false, attrs.transpose_b) + bias;
+  return cotangents(attrs.activation == Activation::kRelu ? relu(y) : y);
 }
 
 OpDef matmul_bias_row() {
@@ -233,16 +232,15 @@ OpDef matmul_bias_row() {
   op.doc = "activation(matmul(a, b) + bias) in one pass, with the bits of the separate steps.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"a", "b", "bias"};
-  op.attrs = {{"transpose_b", AttrKind::kFlag, "Use b with its last two axes swapped.", {false}},
-              {"activation", AttrKind::kString, "'none' or 'relu'.", {std::string("none")}}};
+  op.attrs = schema_of<MatmulBiasAttrs>();
   op.infer = matmul_bias_rule;
   op.kernel = matmul_bias_kernel;
   op.decompose = matmul_bias_parts;
   op.prepared_operand = 1;
   op.prepared_bytes = matmul_packed_bytes;
   op.prepare = matmul_pack;
-  const Attrs relu{{"transpose_b", false}, {"activation", std::string("relu")}};
-  const Attrs turned{{"transpose_b", true}, {"activation", std::string("none")}};
+  const Attrs relu = MatmulBiasAttrs{{}, Activation::kRelu};
+  const Attrs turned = MatmulBiasAttrs{{.transpose_b = true}, Activation::kNone};
   op.samples = {{.shapes = {{2, 3}, {3, 4}, {4}}, .attrs = relu},
                 {.shapes = {{5, 7}, {3, 7}, {3}}, .attrs = turned, .batched = {1, 0, 0}},
                 {.shapes = {{5, 2, 3}, {3, 4}, {4}}, .attrs = relu, .batched = {1, 0, 0}}};

@@ -8,6 +8,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/transpose.h"
 #include "ops/tree_rows.h"
 
@@ -210,16 +211,15 @@ void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Block& bloc
   }
 }
 
-Multiplication multiplication_of(std::span<const View> in, const Attrs& attrs) {
-  const bool transpose_a = attrs.find("transpose_a") && attrs.flag("transpose_a");
-  return multiplication(in, transpose_a, attrs.flag("transpose_b"));
+Multiplication multiplication_of(std::span<const View> in, const Attrs& of) {
+  const auto& attrs = of.as<MatmulAttrs>();
+  return multiplication(in, attrs.transpose_a, attrs.transpose_b);
 }
 
 }  // namespace
 
 void matmul_kernel(const KernelArgs& args) {
-  Multiplication c =
-      multiplication(args.in, args.attrs.flag("transpose_a"), args.attrs.flag("transpose_b"));
+  Multiplication c = multiplication_of(args.in, args.attrs);
   c.y = args.out[0].as<char>();
   if (args.out[0].size() > 0) multiply(args, c, nullptr);
 }
@@ -278,11 +278,11 @@ void product_leaf(const LeafArgs& args) {
 }
 
 void matmul_bias_kernel(const KernelArgs& args) {
-  Multiplication c = multiplication(args.in, false, args.attrs.flag("transpose_b"));
+  const auto& attrs = args.attrs.as<MatmulBiasAttrs>();
+  Multiplication c = multiplication(args.in, false, attrs.transpose_b);
   c.y = args.out[0].as<char>();
   if (args.out[0].size() == 0) return;
-  const bool relu = args.attrs.string("activation") == "relu";
-  const Epilogue epilogue{args.in[2].data, relu ? Activation::kRelu : Activation::kNone};
+  const Epilogue epilogue{args.in[2].data, attrs.activation};
   multiply(args, c, &epilogue);
 }
 

@@ -1,4 +1,5 @@
 // The elements in another order: transpose, reverse.
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/reduce_kernel.h"
@@ -8,11 +9,9 @@
 namespace samegrad {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 Inferred transpose_rule(const InferArgs& args) {
   const ValueType& x = args.in[0];
-  const Ints& perm = args.attrs.integers("perm");
+  const Ints& perm = args.attrs.as<TransposeAttrs>().perm;
   const int rank = x.shape.rank();
   std::uint32_t seen = 0;
   for (std::int64_t axis : perm) {
@@ -20,7 +19,7 @@ Inferred transpose_rule(const InferArgs& args) {
   }
   check_value(int(perm.size()) == rank && seen == (1u << rank) - 1, args.op.name,
               "perm must name each of the ", rank, " axes of shape ", args.shape_of(0),
-              " once: got ", to_string(AttrValue(perm)), ".");
+              " once: got ", to_string(perm), ".");
   ValueType y{x.dtype, {}, x.batch};
   for (int axis = 0; axis < rank; ++axis) {
     const int from = int(perm[std::size_t(axis)]);
@@ -33,7 +32,7 @@ Inferred transpose_rule(const InferArgs& args) {
 void transpose_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const View& y = args.out[0];
-  const Ints& perm = args.attrs.integers("perm");
+  const Ints& perm = args.attrs.as<TransposeAttrs>().perm;
   const auto from = contiguous_steps(x.shape);
   const auto to = contiguous_steps(y.shape);
   StridedCopy copy;
@@ -45,10 +44,11 @@ void transpose_kernel(const KernelArgs& args) {
 }
 
 Values transpose_vjp(const VjpArgs& v) {
-  const Ints& perm = v.attrs.integers("perm");
+  const Ints& perm = v.attrs.as<TransposeAttrs>().perm;
   Ints inverse(perm.size());
   for (std::size_t i = 0; i < perm.size(); ++i) inverse[std::size_t(perm[i])] = std::int64_t(i);
-  return cotangents(call("transpose", Expr(v.b, v.ct[0]), {{"perm", std::move(inverse)}}));
+  return cotangents(
+      call("transpose", Expr(v.b, v.ct[0]), TransposeAttrs{.perm = std::move(inverse)}));
 }
 
 OpDef transpose_row() {
@@ -57,11 +57,11 @@ OpDef transpose_row() {
   op.doc = "The axes in another order.";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"perm", AttrKind::kIntegers, "Which axis of x each axis of the result is."}};
+  op.attrs = schema_of<TransposeAttrs>();
   op.infer = transpose_rule;
   op.kernel = transpose_kernel;
   op.vjp = transpose_vjp;
-  const auto perm = [](Ints axes) { return Attrs{{"perm", std::move(axes)}}; };
+  const auto perm = [](Ints axes) { return TransposeAttrs{.perm = std::move(axes)}; };
   op.samples = {{.shapes = {{3, 5}}, .attrs = perm({1, 0})},
                 {.shapes = {{2, 3, 4}}, .attrs = perm({2, 0, 1})},
                 {.shapes = {{5, 2, 3}}, .attrs = perm({0, 2, 1}), .batched = {1}},
@@ -71,7 +71,7 @@ OpDef transpose_row() {
 }
 
 std::uint32_t reversed_axes(std::string_view who, const Attrs& attrs, int rank) {
-  return axes_mask(who, attrs.integers("axes"), rank);
+  return axes_mask(who, attrs.as<ReverseAttrs>().axes, rank);
 }
 
 Inferred reverse_rule(const InferArgs& args) {
@@ -103,15 +103,15 @@ OpDef reverse_row() {
   op.doc = "The elements in reverse order along axes.";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"axes", AttrKind::kIntegers, "The axes to reverse."}};
+  op.attrs = schema_of<ReverseAttrs>();
   op.infer = reverse_rule;
   op.kernel = reverse_kernel;
   op.vjp = [](const VjpArgs& v) {
     return cotangents(call("reverse", Expr(v.b, v.ct[0]), v.attrs));
   };
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"axes", Ints{0, -1}}}},
-                {.shapes = {{5, 3, 2}}, .attrs = {{"axes", Ints{1}}}, .batched = {1}},
-                {.shapes = {{5, 3}}, .attrs = {{"axes", Ints{0}}}, .batched = {1}}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = ReverseAttrs{.axes = {0, -1}}},
+                {.shapes = {{5, 3, 2}}, .attrs = ReverseAttrs{.axes = {1}}, .batched = {1}},
+                {.shapes = {{5, 3}}, .attrs = ReverseAttrs{.axes = {0}}, .batched = {1}}};
   return op;
 }
 

@@ -1,6 +1,7 @@
 // Pooling of images. Choosing maxima is linear once the places are known, so the gradient rows are
 // each other's gradients.
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/window.h"
@@ -8,14 +9,13 @@
 namespace samegrad {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
 // ---- shapes ----
 
 ValueType pooled(const InferArgs& args, int operand) {
   check_images(args, operand);
   check_window_attrs(args);
-  const Ints& window = args.attrs.integers("window");
+  const Ints& window = args.attrs.as<PoolAttrs>().window;
+  check_ints(args, "window", window, 2, 1);
   ValueType y = args.in[std::size_t(operand)];
   const OutputSize size = output_size(args, y.shape, window[0], window[1]);
   y.shape[1] = size.height;
@@ -24,21 +24,21 @@ ValueType pooled(const InferArgs& args, int operand) {
 }
 
 void check_padding(const InferArgs& args) {
-  const Ints& window = args.attrs.integers("window");
-  const Ints& padding = args.attrs.integers("padding");
+  const Ints& window = args.attrs.as<PoolAttrs>().window;
+  const Ints& padding = args.attrs.as<PoolAttrs>().padding;
   const bool ok = padding[0] < window[0] && padding[1] < window[0] && padding[2] < window[1] &&
                   padding[3] < window[1];
   check_value(ok, args.op.name,
               "padding must be smaller than the window, so that each window "
               "sees the image: got padding ",
-              to_string(AttrValue(padding)), " and window ", to_string(AttrValue(window)), ".");
+              to_string(padding), " and window ", to_string(window), ".");
 }
 
 Inferred max_pool_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   const ValueType y = pooled(args, 0);
   check_padding(args);
-  const Ints& window = args.attrs.integers("window");
+  const Ints& window = args.attrs.as<PoolAttrs>().window;
   check_value(window[0] * window[1] <= 256, args.op.name,
               "a window may hold at most 256 elements: got ", window[0], " x ", window[1],
               "; pool in two steps.");
@@ -93,8 +93,8 @@ Inferred take_rule(const InferArgs& args) {
 // ---- kernels ----
 
 WindowGeometry geometry_of_pool(const Attrs& attrs, const Shape& x, const Shape& y) {
-  const Ints& window = attrs.integers("window");
-  return geometry_of(attrs, x, y, window[0], window[1]);
+  const Ints& window = attrs.as<PoolAttrs>().window;
+  return geometry_of(attrs.as<PoolAttrs>(), x, y, window[0], window[1]);
 }
 
 void max_pool_kernel(const KernelArgs& args) {
@@ -204,9 +204,7 @@ Values avg_pool_grad_vjp(const VjpArgs& v) {
 // ---- rows of the table ----
 
 Attrs window(Ints size, Ints strides, Ints padding) {
-  return {{"window", std::move(size)},
-          {"strides", std::move(strides)},
-          {"padding", std::move(padding)}};
+  return PoolAttrs{{std::move(strides), std::move(padding)}, std::move(size)};
 }
 
 std::vector<Sample> pool_samples() {
@@ -222,7 +220,7 @@ OpDef pool_row(const char* name, const char* doc, std::vector<std::string> opera
   op.doc = doc;
   op.min_arity = op.max_arity = int(operands.size());
   op.operands = std::move(operands);
-  op.attrs = pool_attrs();
+  op.attrs = schema_of<PoolAttrs>();
   return op;
 }
 

@@ -1,6 +1,7 @@
 // Values shown while a step runs.
 #include <sstream>
 
+#include "ops/attributes.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
@@ -43,7 +44,7 @@ Inferred print_rule(const InferArgs&) {
 }
 
 void print_kernel(const KernelArgs& args) {
-  const std::string& text = args.attrs.string("text");
+  const std::string& text = args.attrs.as<PrintAttrs>().text;
   std::ostringstream out;
   if (args.facts.replicas > 1) out << "[replica " << args.facts.replica << "] ";
   std::size_t at = 0;
@@ -51,7 +52,7 @@ void print_kernel(const KernelArgs& args) {
     const std::size_t place = text.find('\0', at);
     out << text.substr(at, place - at);
     at = place + 1;
-    print_axis(out, x, 0, 0, args.attrs.integer("edge"));
+    print_axis(out, x, 0, 0, args.attrs.as<PrintAttrs>().edge);
   }
   out << text.substr(at);
   if (args.facts.messages) args.facts.messages->add(out.str());
@@ -67,9 +68,7 @@ std::vector<OpDef> print_ops() {
   op.min_arity = 0;
   op.max_arity = -1;
   op.operands = {"xs"};
-  op.attrs = {
-      {"text", AttrKind::kString, "What stands around the operands, each a zero character."},
-      {"edge", AttrKind::kInteger, "Elements shown at each end of an axis; -1: all."}};
+  op.attrs = schema_of<PrintAttrs>();
   op.traits = kSideEffect | kNoGradient | kReplicaFact | kBackward;
   op.infer = print_rule;
   op.kernel = print_kernel;

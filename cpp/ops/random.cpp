@@ -1,6 +1,7 @@
 // Random numbers: functions of (seed, op, step, global row), so any split of the rows over replicas
 // draws the same.
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 #include "ops/transpose.h"
@@ -19,8 +20,8 @@ std::uint64_t mix(std::uint64_t x) {
 }
 
 RandomKey key_of(const KernelArgs& args) {
-  const auto seed = std::uint64_t(args.attrs.integer("seed"));
-  const auto ordinal = std::uint64_t(args.attrs.integer("ordinal"));
+  const auto& attrs = args.attrs.as<DrawAttrs>();
+  const auto seed = std::uint64_t(attrs.seed), ordinal = std::uint64_t(attrs.ordinal);
   return {mix(args.facts.seed) ^ mix(mix(seed)), mix(mix(ordinal) ^ args.facts.step)};
 }
 
@@ -31,8 +32,8 @@ void draw(const KernelArgs& args, std::int64_t first_row, std::int64_t rows, std
   const DType dtype = args.out[0].dtype;
   if (rows == 0 || n == 0) return;
   if constexpr (kDraw == Draw::kIntegers) {
-    kernels().random_integers(dtype)(key, first_row, rows, n, args.attrs.integer("low"),
-                                     args.attrs.integer("high"), y);
+    const auto& range = args.attrs.as<DrawAttrs>();
+    kernels().random_integers(dtype)(key, first_row, rows, n, range.low, range.high, y);
   } else {
     const RandomKernels& random = kernels().random(dtype);
     const auto f = kDraw == Draw::kUniform  ? random.uniform
@@ -48,9 +49,9 @@ void check_drawn(const InferArgs& args, DType dtype) {
   check_type(bit_of(dtype) & (integers ? kInts : kFloats), args.op.name, "dtype must be ",
              names_of(integers ? kInts : kFloats), ": got ", name_of(dtype), ".");
   if (!integers) return;
-  const std::int64_t low = args.attrs.integer("low"), high = args.attrs.integer("high");
-  check_value(low < high, args.op.name, "low must be below high: got low=", low, ", high=", high,
-              ".");
+  const auto& range = args.attrs.as<DrawAttrs>();
+  check_value(range.low < range.high, args.op.name, "low must be below high: got low=", range.low,
+              ", high=", range.high, ".");
 }
 
 template <Draw kDraw>
@@ -58,11 +59,11 @@ Inferred shape_rule(const InferArgs& args) {
   const ValueType& source = args.in[0];
   check_type(source.dtype == DType::kInt64 && source.shape.rank() == 0, args.op.name,
              "the row source must be an int64 scalar: got ", to_string(source), ".");
-  ValueType type{args.attrs.dtype("dtype"), {}, {}};
+  ValueType type{args.attrs.as<DrawAttrs>().dtype, {}, {}};
   check_drawn<kDraw>(args, type.dtype);
-  for (std::int64_t dim : args.attrs.integers("shape")) {
+  for (std::int64_t dim : args.attrs.as<DrawAttrs>().shape) {
     check_value(dim >= 0, args.op.name, "sizes must not be negative: got shape ",
-                to_string(AttrValue(args.attrs.integers("shape"))), ".");
+                to_string(args.attrs.as<DrawAttrs>().shape), ".");
     type.shape.push_back(dim);
   }
   return {{type}, Locality::kWhole};
@@ -80,7 +81,7 @@ void shape_kernel(const KernelArgs& args) {
 template <Draw kDraw>
 Inferred like_rule(const InferArgs& args) {
   ValueType type = args.in[0];
-  type.dtype = args.attrs.dtype("dtype");
+  type.dtype = args.attrs.as<DrawAttrs>().dtype;
   check_drawn<kDraw>(args, type.dtype);
   return one_result(args, type);
 }
@@ -95,7 +96,7 @@ void like_kernel(const KernelArgs& args) {
     // Without examples each replica has its own rows (and a value all share is drawn once).
     const std::int64_t rows = y.shape.rank() > 0 ? y.shape[0] : 1;
     const std::int64_t n = y.shape.rank() > 0 ? y.shape.size(1, y.shape.rank()) : 1;
-    const std::int64_t size = args.attrs.integer("rows");
+    const std::int64_t size = args.attrs.as<DrawAttrs>().rows;
     const std::int64_t own = is_symbolic(size)
                                  ? args.facts.first_example[std::size_t(size - kSymbols)]
                                  : args.facts.replica * rows;
@@ -124,40 +125,25 @@ OpDef random_row(const char* name, const char* doc, bool like) {
   op.name = like ? text(name, "_like") : name;
   op.doc = like ? text(doc, " Shape and examples are those of x.") : doc;
   op.operands = {like ? "x" : "row_source"};
-  const bool integers = kDraw == Draw::kIntegers;
-  if (!like) op.attrs.push_back({"shape", AttrKind::kIntegers, "The shape of the result."});
-  op.attrs.push_back({"dtype",
-                      AttrKind::kDType,
-                      "The dtype of the result.",
-                      {integers ? DType::kInt64 : DType::kFloat32}});
-  op.attrs.push_back({"seed", AttrKind::kInteger, "The op's own seed.", {std::int64_t(0)}});
-  op.attrs.push_back(
-      {"ordinal", AttrKind::kInteger, "Which random op of the trace this is.", {std::int64_t(0)}});
-  if (like) {
-    op.attrs.push_back({"rows",
-                        AttrKind::kInteger,
-                        "Size of axis 0 where it differs between replicas without being that of "
-                        "the examples.",
-                        {std::int64_t(0)}});
-  }
-  if (integers) {
-    op.attrs.push_back({"low", AttrKind::kInteger, "The smallest number drawn."});
-    op.attrs.push_back({"high", AttrKind::kInteger, "All numbers drawn are below it."});
-  }
+  constexpr bool kWhole = kDraw == Draw::kIntegers;
+  op.attrs = like ? schema_of<DrawRow<true, kWhole>>() : schema_of<DrawRow<false, kWhole>>();
   op.traits = kRandomOp | kNoGradient;
   op.infer = like ? like_rule<kDraw> : shape_rule<kDraw>;
   op.kernel = like ? like_kernel<kDraw> : shape_kernel<kDraw>;
   op.type_only = like ? 1 : 0;
   Sample sample;
-  if (integers) sample.attrs = {{"low", std::int64_t(-3)}, {"high", std::int64_t(9)}};
+  DrawAttrs attrs;
+  if (kWhole) attrs = {.dtype = DType::kInt64, .low = -3, .high = 9};
   if (like) {
     sample.shapes = {{5, 7}};
     sample.batched = {1};
+    sample.attrs = DrawRow<true, kWhole>(attrs);
   } else {
     sample.shapes = {{}};
     sample.dtypes = {DType::kInt64};
     sample.integer_high = 1;
-    sample.attrs.set("shape", std::vector<std::int64_t>{4, 3});
+    attrs.shape = {4, 3};
+    sample.attrs = DrawRow<false, kWhole>(attrs);
   }
   op.samples = {sample};
   return op;

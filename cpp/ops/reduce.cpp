@@ -1,5 +1,6 @@
 // Reductions over axes: sum, prod, max, min, any, all.
 #include "kernels/elementwise_fn.h"
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/reduce_kernel.h"
@@ -11,7 +12,7 @@ namespace samegrad {
 namespace {
 
 std::uint32_t mask_of(std::string_view who, const Attrs& attrs, int rank) {
-  return axes_mask(who, attrs.integers("axes"), rank);
+  return axes_mask(who, attrs.as<ReduceAttrs>().axes, rank);
 }
 
 template <DTypes kAllowed>
@@ -19,7 +20,7 @@ Inferred reduce_rule(const InferArgs& args) {
   check_dtype(args, 0, kAllowed);
   const ValueType& x = args.in[0];
   const std::uint32_t mask = mask_of(args.op.name, args.attrs, x.shape.rank());
-  const bool keepdims = args.attrs.flag("keepdims");
+  const bool keepdims = args.attrs.as<ReduceAttrs>().keepdims;
   ValueType y{x.dtype, {}, {}};
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     if (mask >> axis & 1u) {
@@ -46,8 +47,8 @@ void reduce_kernel(const KernelArgs& args) {
 // A value of the result's shape with the reduced axes put back as 1.
 Expr with_axes(const VjpArgs& args, Value value) {
   const Expr reduced(args.b, value);
-  if (args.attrs.flag("keepdims")) return reduced;
-  return call("expand_dims", reduced, {{"axes", args.attrs.integers("axes")}});
+  if (args.attrs.as<ReduceAttrs>().keepdims) return reduced;
+  return call("expand_dims", reduced, ExpandDimsAttrs{.axes = args.attrs.as<ReduceAttrs>().axes});
 }
 
 Values sum_vjp(const VjpArgs& args) {
@@ -59,7 +60,7 @@ Values extreme_vjp(const VjpArgs& args) {
   const Expr x(args.b, args.in[0]);
   const Expr ct = with_axes(args, args.ct[0]);
   const Expr chosen = x == with_axes(args, args.out[0]);
-  const Expr count = reduce_sum(cast(chosen, x.dtype()), args.attrs.integers("axes"), true);
+  const Expr count = reduce_sum(cast(chosen, x.dtype()), args.attrs.as<ReduceAttrs>().axes, true);
   return cotangents(select(chosen, ct / count, 0.0));
 }
 
@@ -68,7 +69,7 @@ Values extreme_vjp(const VjpArgs& args) {
 Values prod_vjp(const VjpArgs& args) {
   const Expr x(args.b, args.in[0]);
   const Expr ct = with_axes(args, args.ct[0]);
-  const auto& axes = args.attrs.integers("axes");
+  const auto& axes = args.attrs.as<ReduceAttrs>().axes;
   const Expr is_zero = x == 0.0;
   const Expr nonzero = select(is_zero, 1.0, x);
   const Expr others = ct * reduce("reduce_prod", nonzero, axes, true);
@@ -85,7 +86,7 @@ std::vector<Sample> reduce_samples(DTypes dtypes) {
                        std::vector<std::uint8_t> batched) {
     Sample sample;
     sample.shapes = {std::move(shape)};
-    sample.attrs = {{"axes", std::move(axes)}, {"keepdims", keepdims}};
+    sample.attrs = ReduceAttrs{.axes = std::move(axes), .keepdims = keepdims};
     sample.batched = std::move(batched);
     if (dtypes == kBools) sample.dtypes = {DType::kBool};
     sample.integer_high = 2;
@@ -109,8 +110,7 @@ OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
-  op.attrs = {{"axes", AttrKind::kIntegers, "The axes to reduce; none for an empty tuple."},
-              {"keepdims", AttrKind::kFlag, "Whether reduced axes stay, of size 1.", {false}}};
+  op.attrs = schema_of<ReduceAttrs>();
   op.infer = reduce_rule<kAllowed>;
   op.kernel = reduce_kernel<kFn>;
   op.tree = reduction_tree<kFn, kJoin>();

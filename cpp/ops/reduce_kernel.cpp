@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kernels/elementwise_fn.h"
+#include "ops/attributes.h"
 #include "ops/transpose.h"
 #include "tensor/tree.h"
 
@@ -147,7 +148,7 @@ std::uint32_t axes_mask(std::string_view who, const std::vector<std::int64_t>& a
   for (std::int64_t axis : axes) {
     const std::uint32_t bit = 1u << normalize_axis(axis, rank, who);
     if (mask & bit) {
-      fail(ErrorKind::kValue, who, "axis ", axis, " is named twice in ", to_string(AttrValue(axes)),
+      fail(ErrorKind::kValue, who, "axis ", axis, " is named twice in ", to_string(axes),
            "; name each axis once.");
     }
     mask |= bit;
@@ -206,13 +207,14 @@ StateShape reduction_state(std::span<const View> in, const Attrs& attrs, const V
   StateShape state = state_of_result(result);
   state.subtrees = result.size() == 1;
   const View& x = in[0];
-  const std::uint32_t mask = axes_mask("reduce", attrs.integers("axes"), x.shape.rank());
+  const std::uint32_t mask = axes_mask("reduce", attrs.as<ReduceAttrs>().axes, x.shape.rank());
   if (mask == 1u << x.example_axis && x.rows_per_example == 1) state.column_grain = kGrain;
   return state;
 }
 
 const void* open_reduction(ReduceFn fn, BinaryFn join, const KernelArgs& args) {
-  std::uint32_t mask = axes_mask("reduce", args.attrs.integers("axes"), args.in[0].shape.rank());
+  std::uint32_t mask =
+      axes_mask("reduce", args.attrs.as<ReduceAttrs>().axes, args.in[0].shape.rank());
   if (args.in[0].example_axis <= 0) return open_rows(fn, join, args.in[0], mask, args);
   const View front = with_examples_first(args.in[0], mask, args.scratch);
   return open_rows(fn, join, front, mask, args);

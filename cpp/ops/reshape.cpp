@@ -2,14 +2,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
 
 namespace samegrad {
 namespace {
-
-using Ints = std::vector<std::int64_t>;
 
 constexpr std::int64_t kInferred = -1;
 // The axis of examples, where -1 is wanted for another axis.
@@ -20,7 +19,7 @@ constexpr std::int64_t kExamples = -2;
 class ReshapeRule {
  public:
   explicit ReshapeRule(const InferArgs& args)
-      : args_(args), x_(args.in[0]), wanted_(args.attrs.integers("shape")) {
+      : args_(args), x_(args.in[0]), wanted_(args.attrs.as<ReshapeAttrs>().shape) {
     for (std::int64_t dim : wanted_) {
       check_value(dim >= kExamples || is_symbolic(dim), args.op.name,
                   "sizes must be 0 or more, -1 (to be inferred) or "
@@ -128,7 +127,7 @@ class ReshapeRule {
     return Size(x_.batch.rows_per_example) * product(x_, x_.batch.axis + 1, x_.shape.rank());
   }
 
-  std::string printed() const { return to_string(AttrValue(wanted_)); }
+  std::string printed() const { return to_string(wanted_); }
 
   [[noreturn]] void fail_two() const {
     fail(ErrorKind::kValue, args_.op.name, "only one size can be inferred: got ", printed(),
@@ -191,7 +190,7 @@ Inferred reshape_like_rule(const InferArgs& args) {
 
 Inferred expand_dims_rule(const InferArgs& args) {
   const ValueType& x = args.in[0];
-  const Ints& axes = args.attrs.integers("axes");
+  const Ints& axes = args.attrs.as<ExpandDimsAttrs>().axes;
   const int rank = x.shape.rank() + int(axes.size());
   std::uint64_t added = 0;
   for (std::int64_t axis : axes) added |= 1ull << normalize_axis(axis, rank, args.op.name);
@@ -209,7 +208,7 @@ Inferred expand_dims_rule(const InferArgs& args) {
 
 Inferred squeeze_rule(const InferArgs& args) {
   ValueType x = args.in[0];
-  const Ints& axes = args.attrs.integers("axes");
+  const Ints& axes = args.attrs.as<SqueezeAttrs>().axes;
   const int rank = x.shape.rank();
   std::uint64_t removed = 0;
   for (std::int64_t given : axes) {
@@ -244,10 +243,9 @@ OpDef renaming_row(const char* name, const char* doc) {
 
 OpDef reshape_row() {
   OpDef op = renaming_row("reshape", "The elements in another shape; examples stay together.");
-  op.attrs = {{"shape", AttrKind::kIntegers,
-               "Sizes of the result. -1: follows from the others; -2: the examples."}};
+  op.attrs = schema_of<ReshapeAttrs>();
   op.infer = reshape_rule;
-  const auto shape = [](Ints sizes) { return Attrs{{"shape", std::move(sizes)}}; };
+  const auto shape = [](Ints sizes) { return ReshapeAttrs{.shape = std::move(sizes)}; };
   op.samples = {{.shapes = {{2, 6}}, .attrs = shape({3, -1})},
                 {.shapes = {{2, 6}}, .attrs = shape({-2, 2, -1})},
                 {.shapes = {{5, 2, 3}}, .attrs = shape({-1, 6}), .batched = {1}},
@@ -271,23 +269,20 @@ OpDef reshape_like_row() {
 
 OpDef expand_dims_row() {
   OpDef op = renaming_row("expand_dims", "Axes of size 1 added.");
-  op.attrs = {{"axes", AttrKind::kIntegers, "Where they are in the result."}};
+  op.attrs = schema_of<ExpandDimsAttrs>();
   op.infer = expand_dims_rule;
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"axes", Ints{0, -1}}}},
-                {.shapes = {{5, 3}}, .attrs = {{"axes", Ints{1}}}, .batched = {1}},
-                {.shapes = {{5, 3}}, .attrs = {{"axes", Ints{0}}}, .batched = {1}}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = ExpandDimsAttrs{.axes = {0, -1}}},
+                {.shapes = {{5, 3}}, .attrs = ExpandDimsAttrs{.axes = {1}}, .batched = {1}},
+                {.shapes = {{5, 3}}, .attrs = ExpandDimsAttrs{.axes = {0}}, .batched = {1}}};
   return op;
 }
 
 OpDef squeeze_row() {
   OpDef op = renaming_row("squeeze", "Axes of size 1 left out.");
-  op.attrs = {{"axes",
-               AttrKind::kIntegers,
-               "Which; empty: all of size 1 but that of the examples.",
-               {Ints{}}}};
+  op.attrs = schema_of<SqueezeAttrs>();
   op.infer = squeeze_rule;
-  op.samples = {{.shapes = {{1, 3, 1}}, .attrs = {{"axes", Ints{}}}},
-                {.shapes = {{5, 1, 3}}, .attrs = {{"axes", Ints{-2}}}, .batched = {1}}};
+  op.samples = {{.shapes = {{1, 3, 1}}, .attrs = SqueezeAttrs{.axes = {}}},
+                {.shapes = {{5, 1, 3}}, .attrs = SqueezeAttrs{.axes = {-2}}, .batched = {1}}};
   return op;
 }
 

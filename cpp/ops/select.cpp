@@ -1,5 +1,6 @@
 // Choice and conversion of dtypes.
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
 
@@ -54,7 +55,7 @@ OpDef select_row() {
 
 Inferred cast_rule(const InferArgs& args) {
   ValueType type = args.in[0];
-  type.dtype = args.attrs.dtype("dtype");
+  type.dtype = args.attrs.as<CastAttrs>().dtype;
   Inferred inferred = one_result(args, type);
   inferred.linear =
       is_floating(type.dtype) || (type.dtype != DType::kBool && !is_floating(args.in[0].dtype));
@@ -69,7 +70,7 @@ void cast_kernel(const KernelArgs& args) {
 
 Values cast_vjp(const VjpArgs& args) {
   const DType from = args.b.type(args.in[0]).dtype;
-  if (!is_floating(from) || !is_floating(args.attrs.dtype("dtype"))) return {kNoValue};
+  if (!is_floating(from) || !is_floating(args.attrs.as<CastAttrs>().dtype)) return {kNoValue};
   return cotangents(cast(Expr(args.b, args.ct[0]), from));
 }
 
@@ -80,15 +81,15 @@ OpDef cast_row() {
       "The elements as another dtype; floats are cut towards zero where integers are asked for.";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"dtype", AttrKind::kDType, "The dtype of the result."}};
+  op.attrs = schema_of<CastAttrs>();
   op.traits = kElementwise;
   op.infer = cast_rule;
   op.kernel = cast_kernel;
   op.block = {BlockFn::kCast};
   op.vjp = cast_vjp;
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"dtype", DType::kFloat64}}},
-                {.shapes = {{5, 7}}, .attrs = {{"dtype", DType::kFloat32}}, .batched = {1}},
-                {.shapes = {{5}}, .attrs = {{"dtype", DType::kInt32}}, .batched = {1}}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = CastAttrs{.dtype = DType::kFloat64}},
+                {.shapes = {{5, 7}}, .attrs = CastAttrs{.dtype = DType::kFloat32}, .batched = {1}},
+                {.shapes = {{5}}, .attrs = CastAttrs{.dtype = DType::kInt32}, .batched = {1}}};
   return op;
 }
 

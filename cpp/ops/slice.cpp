@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
@@ -9,8 +10,6 @@
 
 namespace samegrad {
 namespace {
-
-using Ints = std::vector<std::int64_t>;
 
 bool is_absent(std::int64_t bound) {
   return bound == INT64_MAX || bound == INT64_MIN;
@@ -21,10 +20,9 @@ struct Slices {
   const Ints& end;
   const Ints& strides;
 
-  explicit Slices(const Attrs& attrs)
-      : begin(attrs.integers("begin")),
-        end(attrs.integers("end")),
-        strides(attrs.integers("strides")) {}
+  explicit Slices(const Attrs& attrs) : Slices(attrs.as<SliceAttrs>()) {}
+  explicit Slices(const SliceAttrs& attrs)
+      : begin(attrs.begin), end(attrs.end), strides(attrs.strides) {}
 
   SliceRange along(int axis, std::int64_t n) const {
     const auto a = std::size_t(axis);
@@ -44,10 +42,10 @@ void check_slices(const InferArgs& args, const ValueType& x, const Slices& s) {
   const auto rank = std::size_t(x.shape.rank());
   check_value(s.begin.size() == rank && s.end.size() == rank && s.strides.size() == rank,
               args.op.name, "begin, end and strides must have one entry per axis of ",
-              to_string(x.shape), ": got ", to_string(AttrValue(s.begin)), ", ",
-              to_string(AttrValue(s.end)), " and ", to_string(AttrValue(s.strides)), ".");
+              to_string(x.shape), ": got ", to_string(s.begin), ", ", to_string(s.end), " and ",
+              to_string(s.strides), ".");
   check_value(std::ranges::find(s.strides, 0) == s.strides.end(), args.op.name,
-              "strides must not be 0: got ", to_string(AttrValue(s.strides)), ".");
+              "strides must not be 0: got ", to_string(s.strides), ".");
 }
 
 // The part of a size that follows from counts, as a symbol.
@@ -175,13 +173,7 @@ void slice_grad_kernel(const KernelArgs& args) {
 }
 
 Attrs slices(Ints begin, Ints end, Ints strides) {
-  return {{"begin", std::move(begin)}, {"end", std::move(end)}, {"strides", std::move(strides)}};
-}
-
-std::vector<AttrSpec> slice_attrs() {
-  return {{"begin", AttrKind::kIntegers, "First index per axis; INT64_MIN or INT64_MAX: absent."},
-          {"end", AttrKind::kIntegers, "Index after the last; INT64_MIN or INT64_MAX: absent."},
-          {"strides", AttrKind::kIntegers, "Steps; negative ones walk backwards."}};
+  return SliceAttrs{std::move(begin), std::move(end), std::move(strides)};
 }
 
 OpDef slice_row() {
@@ -190,7 +182,7 @@ OpDef slice_row() {
   op.doc = "The elements begin, begin + stride, … before end of each axis, as Python's slices.";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.attrs = slice_attrs();
+  op.attrs = schema_of<SliceAttrs>();
   op.infer = slice_rule;
   op.kernel = slice_kernel;
   op.vjp = [](const VjpArgs& v) {
@@ -211,7 +203,7 @@ OpDef slice_grad_row() {
   op.min_arity = op.max_arity = 2;
   op.operands = {"ct", "like"};
   op.scaling = Scaling::kSum;
-  op.attrs = slice_attrs();
+  op.attrs = schema_of<SliceAttrs>();
   op.traits = kBackward;
   op.infer = slice_grad_rule;
   op.kernel = slice_grad_kernel;

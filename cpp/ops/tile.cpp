@@ -1,6 +1,7 @@
 // Repetition of whole axes and of single elements.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
@@ -8,8 +9,6 @@
 
 namespace samegrad {
 namespace {
-
-using Ints = std::vector<std::int64_t>;
 
 // The cotangent with one axis split into two and one of them summed.
 Expr sum_split_axis(Expr ct, int axis, std::int64_t outer, std::int64_t inner, bool sum_outer) {
@@ -22,7 +21,7 @@ Expr sum_split_axis(Expr ct, int axis, std::int64_t outer, std::int64_t inner, b
       shape.push_back(dim(ct, i));
     }
   }
-  return reduce_sum(call("reshape", ct, {{"shape", std::move(shape)}}),
+  return reduce_sum(call("reshape", ct, ReshapeAttrs{.shape = std::move(shape)}),
                     {sum_outer ? axis : axis + 1});
 }
 
@@ -35,11 +34,11 @@ Expr like_operand(const VjpArgs& v, Expr gradient) {
 
 Inferred tile_rule(const InferArgs& args) {
   ValueType x = args.in[0];
-  const Ints& multiples = args.attrs.integers("multiples");
+  const Ints& multiples = args.attrs.as<TileAttrs>().multiples;
   const bool ok = int(multiples.size()) == x.shape.rank() &&
                   std::ranges::all_of(multiples, [](std::int64_t m) { return m >= 0; });
   check_value(ok, args.op.name, "multiples must be one number of 0 or more per axis of ",
-              args.shape_of(0), ": got ", to_string(AttrValue(multiples)), ".");
+              args.shape_of(0), ": got ", to_string(multiples), ".");
   const bool examples = x.batched() && multiples[std::size_t(x.batch.axis)] != 1;
   if (examples) x = ordinary_type(args, x);
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
@@ -52,7 +51,7 @@ Inferred tile_rule(const InferArgs& args) {
 void tile_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const View& y = args.out[0];
-  const Ints& multiples = args.attrs.integers("multiples");
+  const Ints& multiples = args.attrs.as<TileAttrs>().multiples;
   const auto from = contiguous_steps(x.shape);
   const auto to = contiguous_steps(y.shape);
   StridedCopy copy;
@@ -65,7 +64,7 @@ void tile_kernel(const KernelArgs& args) {
 }
 
 Values tile_vjp(const VjpArgs& v) {
-  const Ints& multiples = v.attrs.integers("multiples");
+  const Ints& multiples = v.attrs.as<TileAttrs>().multiples;
   Expr gradient(v.b, v.ct[0]);
   for (std::size_t axis = 0; axis < multiples.size(); ++axis) {
     if (multiples[axis] == 1) continue;
@@ -81,25 +80,25 @@ OpDef tile_row() {
   op.doc = "The whole value several times along each axis.";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"multiples", AttrKind::kIntegers, "How often, per axis."}};
+  op.attrs = schema_of<TileAttrs>();
   op.infer = tile_rule;
   op.kernel = tile_kernel;
   op.vjp = tile_vjp;
-  op.samples = {{.shapes = {{2, 3}}, .attrs = {{"multiples", Ints{2, 3}}}},
-                {.shapes = {{5, 2, 3}}, .attrs = {{"multiples", Ints{1, 2, 1}}}, .batched = {1}},
-                {.shapes = {{5, 3}}, .attrs = {{"multiples", Ints{3, 2}}}, .batched = {1}}};
+  op.samples = {{.shapes = {{2, 3}}, .attrs = TileAttrs{.multiples = {2, 3}}},
+                {.shapes = {{5, 2, 3}}, .attrs = TileAttrs{.multiples = {1, 2, 1}}, .batched = {1}},
+                {.shapes = {{5, 3}}, .attrs = TileAttrs{.multiples = {3, 2}}, .batched = {1}}};
   return op;
 }
 
 // ---- repeat ----
 
 int axis_of(const Attrs& attrs, const Shape& shape) {
-  return normalize_axis(attrs.integer("axis"), shape.rank(), "repeat");
+  return normalize_axis(attrs.as<RepeatAttrs>().axis, shape.rank(), "repeat");
 }
 
 Inferred repeat_rule(const InferArgs& args) {
   ValueType x = args.in[0];
-  const std::int64_t repeats = args.attrs.integer("repeats");
+  const std::int64_t repeats = args.attrs.as<RepeatAttrs>().repeats;
   check_value(repeats >= 1, args.op.name, "repeats must be 1 or more: got ", repeats, ".");
   const int axis = axis_of(args.attrs, x.shape);
   if (x.batch.axis == axis) {
@@ -113,7 +112,7 @@ Inferred repeat_rule(const InferArgs& args) {
 void repeat_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const int axis = axis_of(args.attrs, x.shape);
-  const std::int64_t repeats = args.attrs.integer("repeats");
+  const std::int64_t repeats = args.attrs.as<RepeatAttrs>().repeats;
   const std::int64_t inner = x.shape.size(axis + 1, x.shape.rank());
   StridedCopy copy;
   copy.add_axis(x.shape.size(0, axis + 1), repeats * inner, inner);
@@ -125,8 +124,8 @@ void repeat_kernel(const KernelArgs& args) {
 Values repeat_vjp(const VjpArgs& v) {
   const Expr x(v.b, v.in[0]);
   const int axis = axis_of(v.attrs, x.type().shape);
-  const Expr sum =
-      sum_split_axis(Expr(v.b, v.ct[0]), axis, dim(x, axis), v.attrs.integer("repeats"), false);
+  const Expr sum = sum_split_axis(Expr(v.b, v.ct[0]), axis, dim(x, axis),
+                                  v.attrs.as<RepeatAttrs>().repeats, false);
   return cotangents(like_operand(v, sum));
 }
 
@@ -136,13 +135,12 @@ OpDef repeat_row() {
   op.doc = "Each element along an axis several times in a row (of examples: more rows for each).";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.attrs = {{"repeats", AttrKind::kInteger, "How often."},
-              {"axis", AttrKind::kInteger, "Along which axis."}};
+  op.attrs = schema_of<RepeatAttrs>();
   op.infer = repeat_rule;
   op.kernel = repeat_kernel;
   op.vjp = repeat_vjp;
   const auto attrs = [](std::int64_t repeats, std::int64_t axis) {
-    return Attrs{{"repeats", repeats}, {"axis", axis}};
+    return RepeatAttrs{.repeats = repeats, .axis = axis};
   };
   op.samples = {{.shapes = {{2, 3}}, .attrs = attrs(2, 1)},
                 {.shapes = {{5, 2, 3}}, .attrs = attrs(3, 1), .batched = {1}},

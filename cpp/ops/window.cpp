@@ -3,16 +3,6 @@
 namespace samegrad {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
-
-void check_ints(const InferArgs& args, const char* name, std::size_t count, std::int64_t least) {
-  const Ints& values = args.attrs.integers(name);
-  const bool ok = values.size() == count &&
-                  std::ranges::all_of(values, [least](std::int64_t v) { return v >= least; });
-  check_value(ok, args.op.name, name, " must be ", count, " ints of at least ", least, ": got ",
-              to_string(AttrValue(values)), ".");
-}
-
 std::int64_t positions(const InferArgs& args, const char* direction, std::int64_t size,
                        std::int64_t window, std::int64_t stride, std::int64_t padding) {
   check_value(size + padding >= window, args.op.name, "the window must fit into the padded ",
@@ -23,25 +13,18 @@ std::int64_t positions(const InferArgs& args, const char* direction, std::int64_
 
 }  // namespace
 
-std::vector<AttrSpec> window_attrs() {
-  return {{"strides", AttrKind::kIntegers, "Steps of the window: rows, columns.", {Ints{1, 1}}},
-          {"padding",
-           AttrKind::kIntegers,
-           "Rows and columns added around an image: top, bottom, left, right.",
-           {Ints{0, 0, 0, 0}}}};
-}
-
-std::vector<AttrSpec> pool_attrs() {
-  std::vector<AttrSpec> attrs = window_attrs();
-  attrs.insert(attrs.begin(),
-               {"window", AttrKind::kIntegers, "Size of the window: rows, columns."});
-  return attrs;
+void check_ints(const InferArgs& args, const char* name, const Ints& values, std::size_t count,
+                std::int64_t least) {
+  const bool ok = values.size() == count &&
+                  std::ranges::all_of(values, [least](std::int64_t v) { return v >= least; });
+  check_value(ok, args.op.name, name, " must be ", count, " ints of at least ", least, ": got ",
+              to_string(values), ".");
 }
 
 void check_window_attrs(const InferArgs& args) {
-  check_ints(args, "strides", 2, 1);
-  check_ints(args, "padding", 4, 0);
-  if (args.attrs.find("window")) check_ints(args, "window", 2, 1);
+  const auto& attrs = args.attrs.as<WindowAttrs>();
+  check_ints(args, "strides", attrs.strides, 2, 1);
+  check_ints(args, "padding", attrs.padding, 4, 0);
 }
 
 void check_images(const InferArgs& args, int operand) {
@@ -61,16 +44,14 @@ void check_images(const InferArgs& args, int operand) {
 
 OutputSize output_size(const InferArgs& args, const Shape& x, std::int64_t window_height,
                        std::int64_t window_width) {
-  const Ints& strides = args.attrs.integers("strides");
-  const Ints& padding = args.attrs.integers("padding");
+  const auto& [strides, padding] = args.attrs.as<WindowAttrs>();
   return {positions(args, "rows", x[1], window_height, strides[0], padding[0] + padding[1]),
           positions(args, "columns", x[2], window_width, strides[1], padding[2] + padding[3])};
 }
 
-WindowGeometry geometry_of(const Attrs& attrs, const Shape& x, const Shape& y,
+WindowGeometry geometry_of(const WindowAttrs& attrs, const Shape& x, const Shape& y,
                            std::int64_t window_height, std::int64_t window_width) {
-  const Ints& strides = attrs.integers("strides");
-  const Ints& padding = attrs.integers("padding");
+  const auto& [strides, padding] = attrs;
   return {x[1],          x[2],         x[3],       y[1],       y[2],       y[3],
           window_height, window_width, strides[0], strides[1], padding[0], padding[2]};
 }

@@ -5,14 +5,15 @@
 
 #include "base/thresholds.h"
 #include "kernels/geometry.h"
+#include "ops/attributes.h"
 #include "ops/rules.h"
 
 namespace samegrad {
 
-std::vector<AttrSpec> window_attrs();
-std::vector<AttrSpec> pool_attrs();
-
-// ValueError unless strides, padding (and window) have the right lengths and ranges.
+// ValueError unless there are so many, of this size at least.
+void check_ints(const InferArgs& args, const char* name, const Ints& values, std::size_t count,
+                std::int64_t least);
+// ValueError unless strides and padding have the right lengths and ranges.
 void check_window_attrs(const InferArgs& args);
 
 // ValueError unless the operand has four axes and its examples, if any, lie on axis 0.
@@ -26,7 +27,7 @@ OutputSize output_size(const InferArgs& args, const Shape& x, std::int64_t windo
                        std::int64_t window_width);
 
 // The geometry of one image: x and y are shapes of whole batches.
-WindowGeometry geometry_of(const Attrs& attrs, const Shape& x, const Shape& y,
+WindowGeometry geometry_of(const WindowAttrs& attrs, const Shape& x, const Shape& y,
                            std::int64_t window_height, std::int64_t window_width);
 
 // Calls body(image, scratch memory) for all images, in parallel where the kernel has all rows.

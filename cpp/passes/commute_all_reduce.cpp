@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "ir/placement.h"
+#include "ops/control.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -18,9 +19,8 @@ namespace {
 using Flags = std::vector<bool>;
 
 bool is_sum_over_replicas(const Node& node) {
-  const AttrValue* how = node.attrs.find("op");
-  return node.op->has(kCollective) && !node.op->exchange && how &&
-         *how == AttrValue(std::string("sum"));
+  const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
+  return all_reduce && all_reduce->op == ReduceOp::kSum;
 }
 
 Values arguments_of(const Graph& graph) {
@@ -45,19 +45,14 @@ struct Layout {
   std::size_t outer_argument, outer_operand;  // of the first value that bodies read from outside
 
   explicit Layout(const Node& node) {
-    if (const AttrValue* variables = node.attrs.find("variables")) {
-      carried = std::size_t(std::get<std::int64_t>(*variables));
-      if (node.attrs.find("entries")) {
-        const std::vector<std::int64_t>& entries = node.attrs.integers("entries");
-        argument = std::accumulate(entries.begin(), entries.end(), std::size_t(0));
-        operand = entries.size();
-      }
-      outer_argument = argument + carried;
-      outer_operand = operand + carried;
-    } else {  // branches
-      outer_argument = 0;
-      outer_operand = 1;
+    carried = carried_values(node);
+    if (const auto* replay = node.attrs.get_if<ReplayAttrs>()) {
+      argument = std::accumulate(replay->entries.begin(), replay->entries.end(), std::size_t(0));
+      operand = replay->entries.size();
     }
+    outer_argument = argument + carried;
+    // The condition of branches is no argument of theirs.
+    outer_operand = node.attrs.get_if<CondAttrs>() ? 1 : operand + carried;
   }
 
   bool is_carried(std::size_t at) const { return at >= argument && at < argument + carried; }
@@ -88,10 +83,10 @@ Values given_arguments(const Graph& body, const Layout& layout, const Request& r
 }
 
 // Of a body: the results that are to be sums.
-Flags wanted_results(const Graph& body, std::string_view name, const Layout& layout,
+Flags wanted_results(const Node& node, std::size_t region, const Layout& layout,
                      const Request& request) {
-  Flags wanted(body.outputs.size(), false);
-  if (name == "condition") return wanted;
+  Flags wanted(node.regions[region]->outputs.size(), false);
+  if (is_condition(node, region)) return wanted;
   // Behind what rounds carry come the entries of histories.
   const std::size_t count = layout.carried ? layout.carried : wanted.size();
   std::copy_n(request.results.begin(), count, wanted.begin());
@@ -227,12 +222,11 @@ class Commute {
   // What the bodies ask for where the request is met.
   void extend(const Node& node, const Layout& layout, Request& request, Flags& kept) const {
     const Request met = request;
-    for (const auto& [name, value] : node.attrs.items()) {
-      const auto* body = std::get_if<GraphPtr>(&value);
-      if (!body) continue;
-      Commute inside(**body, replicas_);
-      inside.trace(wanted_results(**body, name, layout, met), given_arguments(**body, layout, met));
-      const Values arguments = arguments_of(**body);
+    for (std::size_t r = 0; r < node.regions.size(); ++r) {
+      const Graph& region = *node.regions[r];
+      Commute inside(region, replicas_);
+      inside.trace(wanted_results(node, r, layout, met), given_arguments(region, layout, met));
+      const Values arguments = arguments_of(region);
       for (std::size_t i = 0; i < arguments.size(); ++i) {
         const std::size_t operand = layout.operand_of(i);
         if (operand == Layout::kNone || arguments[i] == kNoValue) continue;
@@ -254,10 +248,10 @@ class Commute {
     for (const Node& reader : graph_.nodes) {
       for (std::size_t h = 0; h < reader.inputs.size(); ++h) {
         if (reader.inputs[h] != node.outputs[layout.carried]) continue;
-        if (!reader.attrs.find("entries")) return true;
+        if (!reader.attrs.get_if<ReplayAttrs>()) return true;
         // Of the round as it was, only what its derivative needs.
-        const Graph body = eliminate_dead(reader.attrs.graph("body"));
-        if (is_read(body, arguments_of(body)[first_entry(reader, h) + variable])) return true;
+        const Graph round = eliminate_dead(body(reader.regions));
+        if (is_read(round, arguments_of(round)[first_entry(reader, h) + variable])) return true;
       }
     }
     return false;
@@ -265,7 +259,7 @@ class Commute {
 
   // The argument of a body that an entry of its node's history begins at.
   static std::size_t first_entry(const Node& node, std::size_t history) {
-    const std::vector<std::int64_t>& entries = node.attrs.integers("entries");
+    const Ints& entries = node.attrs.as<ReplayAttrs>().entries;
     return std::accumulate(entries.begin(), entries.begin() + std::ptrdiff_t(history),
                            std::size_t(0));
   }
@@ -305,7 +299,7 @@ class Commute {
       const Value input = node.inputs[k];
       inputs.push_back(takes_sum_of(node, k) ? sum_[std::size_t(input)] : rewrite_(input));
     }
-    const Values made = rewrite_.builder().apply(*node.op, inputs, node.attrs);
+    const Values made = rewrite_.builder().apply(*node.op, inputs, node.attrs, node.regions);
     rewrite_.to().nodes.back().location = node.location;
     for (std::size_t i = 0; i < made.size(); ++i) sum_[std::size_t(node.outputs[i])] = made[i];
   }
@@ -325,20 +319,19 @@ class Commute {
   void emit_control(const Node& node, const Request& request) {
     const Layout layout(node);
     Node fresh = with_history(node);
-    for (const auto& [name, value] : node.attrs.items()) {
-      if (!std::get_if<GraphPtr>(&value)) continue;
-      const Graph body = fresh.attrs.graph(name);
-      const Flags wanted = wanted_results(body, name, layout, request);
-      Commute inside(body, replicas_);
-      inside.trace(wanted, given_arguments(body, layout, request));
-      fresh.attrs.set(name, std::make_shared<const Graph>(inside.run(wanted)));
+    for (std::size_t r = 0; r < fresh.regions.size(); ++r) {
+      const GraphPtr region = fresh.regions[r];
+      const Flags wanted = wanted_results(fresh, r, layout, request);
+      Commute inside(*region, replicas_);
+      inside.trace(wanted, given_arguments(*region, layout, request));
+      fresh.regions[r] = std::make_shared<const Graph>(inside.run(wanted));
     }
     Values inputs;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
       inputs.push_back(request.operands[k] ? sum_[std::size_t(input)] : rewrite_(input));
     }
-    const Values made = rewrite_.builder().apply(*node.op, inputs, fresh.attrs);
+    const Values made = rewrite_.builder().apply(*node.op, inputs, fresh.attrs, fresh.regions);
     rewrite_.to().nodes.back().location = node.location;
     for (std::size_t i = 0; i < made.size(); ++i) {
       const Value output = node.outputs[i];
@@ -350,23 +343,22 @@ class Commute {
 
   // A node that reads the history of a loop whose variables are sums now.
   Node with_history(const Node& node) const {
-    if (!node.op->has(kControl) || !node.attrs.find("entries")) return node;
-    Graph body = node.attrs.graph("body");
-    for (std::size_t h = 0; h < node.attrs.integers("entries").size(); ++h) {
+    const auto* replay = node.attrs.get_if<ReplayAttrs>();
+    if (!replay) return node;
+    Graph round = body(node.regions);
+    for (std::size_t h = 0; h < replay->entries.size(); ++h) {
       const Node* loop = graph_.producer(node.inputs[h]);
       const auto found = requests_.find(std::int32_t(loop - graph_.nodes.data()));
       const std::size_t carried = Layout(*loop).carried;
       if (found == requests_.end() || node.inputs[h] != loop->outputs[carried]) continue;
       for (std::size_t i = 0; i < carried; ++i) {
-        if (found->second.results[i]) replicate_argument(body, first_entry(node, h) + i);
+        if (found->second.results[i]) replicate_argument(round, first_entry(node, h) + i);
       }
     }
     Node fresh = node;
-    fresh.attrs.set("body", std::make_shared<const Graph>(std::move(body)));
+    fresh.regions = {std::make_shared<const Graph>(std::move(round))};
     return fresh;
   }
-
-  using GraphPtr = std::shared_ptr<const Graph>;
 
   const Graph& graph_;
   int replicas_;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "ops/control.h"
 
 namespace samegrad {
 namespace {
@@ -73,8 +74,7 @@ class Branch {
     if (info.source != Source::kNode) return false;
     const Node& node = numbers_.graph(numbers_.home(number)).nodes[std::size_t(info.index)];
     if (!node.op->has(kKeepsRounds)) return false;
-    const AttrValue* carried = node.attrs.find("variables");
-    const bool history = !carried || info.result >= std::get<std::int64_t>(*carried);
+    const bool history = std::size_t(info.result) >= carried_values(node);
     if (history && holds(node, kCollective | kSideEffect)) {
       fail(ErrorKind::kNotImplemented, node.op->name,
            "the derivative of a loop with collectives is "
@@ -101,21 +101,17 @@ class Branch {
     const auto yes = body(to.graph(), first, middle, operands);
     const auto no = body(to.graph(), middle, last, operands);
     const std::vector<int> replicas = replicas_of(first, middle);
-    const Value ours =
-        to("trace_of_count", {},
-           {{"replicas", std::vector<std::int64_t>(replicas.begin(), replicas.end())}});
+    const Value ours = to("trace_of_count", {}, TraceAttrs(Ints(replicas.begin(), replicas.end())));
     to.graph().nodes.back().location = line_in(to.graph(), line_);
     Values inputs = {ours};
     inputs.insert(inputs.end(), operands.begin(), operands.end());
     const Values results =
-        to.apply(OpRegistry::instance().get("cond"), inputs,
-                 {{"true_branch", yes}, {"false_branch", no}, {"varying", true}});
+        to.apply(OpRegistry::instance().get("cond"), inputs, CondAttrs{{true}}, {yes, no});
     to.graph().nodes.back().location = line_in(to.graph(), line_);
     return results;
   }
 
-  std::shared_ptr<const Graph> body(Graph& outer, std::size_t first, std::size_t last,
-                                    const Values& operands) {
+  GraphPtr body(Graph& outer, std::size_t first, std::size_t last, const Values& operands) {
     auto graph = std::make_shared<Graph>();
     graph->replicas = outer.replicas;
     graph->symbols.assign(outer.symbols.begin(), outer.symbols.end());
@@ -159,37 +155,35 @@ class Branch {
   }
 
   static Value own(Builder& to, Value value, std::vector<std::int64_t> shape) {
-    return to("of_trace", {value}, {{"shape", std::move(shape)}});
+    return to("of_trace", {value}, OfTraceAttrs{.shape = std::move(shape)});
   }
 
   Values append(Builder& to, std::size_t g, std::int32_t index, const Values& inputs) const {
     const Graph& from = numbers_.graph(g);
-    const Node& node = from.nodes[std::size_t(index)];
-    const Attrs& attrs = numbers_.attrs(g, index);
+    const Node& node = numbers_.node(g, index);
     const auto rows = branches_.draws[g].find(index);
-    if (rows == branches_.draws[g].end()) return append_node(to, from, node, attrs, inputs);
-    return {draw_rows(to, from, node, attrs, inputs[0], rows->second)};
+    if (rows == branches_.draws[g].end()) return append_node(to, from, node, inputs);
+    return {draw_rows(to, from, node, inputs[0], rows->second)};
   }
 
   // Rows of one stream, of which each replica draws those behind the ones of the replicas before.
-  static Value draw_rows(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,
-                         Value operand, std::int64_t rows) {
-    Attrs like;
-    for (const auto& [name, value] : attrs.items()) {
-      if (name != "shape") like.set(name, value);
-    }
-    like.set("rows", rows);
+  static Value draw_rows(Builder& to, const Graph& from, const Node& node, Value operand,
+                         std::int64_t rows) {
     Node drawn = node;
     if (node.op->reads(0)) {
-      operand = to("zeros", {}, {{"shape", attrs.integers("shape")}});
+      operand = to("zeros", {}, ZerosAttrs{.shape = node.attrs.as<DrawAttrs>().shape});
       drawn.op = &OpRegistry::instance().get(node.op->name + "_like");
     }
     const ValueType type = to.type(operand);
     if (type.batched()) operand = to("as_rows", {operand});
     const Shape& shape = to.type(operand).shape;
     operand = own(to, operand, {shape.begin(), shape.end()});
-    const Value made = append_node(to, from, drawn, like, {operand})[0];
-    return type.batched() ? to("as_examples", {made}, {{"axis", std::int64_t(0)}}) : made;
+    AttrDraft like(drawn.op->name, drawn.op->attrs);
+    like.take(node.attrs);
+    like.set("rows", rows);
+    drawn.attrs = like.finish();
+    const Value made = append_node(to, from, drawn, {operand})[0];
+    return type.batched() ? to("as_examples", {made}, ExamplesAttrs{.axis = 0}) : made;
   }
 
   // The value as one of the type that the choice has.
@@ -268,9 +262,8 @@ void adopt_symbols(Graph& outer, const Graph& body) {
   }
 }
 
-Values append_node(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,
-                   const Values& inputs) {
-  Values made = to.apply(*node.op, inputs, attrs);
+Values append_node(Builder& to, const Graph& from, const Node& node, const Values& inputs) {
+  Values made = to.apply(*node.op, inputs, node.attrs, node.regions);
   Node& fresh = to.graph().nodes.back();
   fresh.derivative = node.derivative;
   fresh.location =

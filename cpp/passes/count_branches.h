@@ -46,7 +46,6 @@ void add_count_branch(const CountBranches& branches, const std::vector<Choice*>&
 void adopt_symbols(Graph& outer, const Graph& body);
 
 // Appends a node of one of the graphs, with its line.
-Values append_node(Builder& to, const Graph& from, const Node& node, const Attrs& attrs,
-                   const Values& inputs);
+Values append_node(Builder& to, const Graph& from, const Node& node, const Values& inputs);
 
 }  // namespace samegrad

@@ -1,4 +1,5 @@
 // Programs that run once more for their values only.
+#include "ir/regions.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {
@@ -21,10 +22,8 @@ std::vector<bool> needed_nodes(const Graph& graph) {
 
 Node without_effects(const Node& node) {
   Node pure = node;
-  for (const auto& [name, value] : node.attrs.items()) {
-    const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-    if (!body || !contains(**body, kSideEffect)) continue;
-    pure.attrs.set(name, std::make_shared<const Graph>(without_effects(**body)));
+  if (holds(node, kSideEffect)) {
+    change_regions(pure, [](Graph& region) { region = without_effects(region); });
   }
   return pure;
 }

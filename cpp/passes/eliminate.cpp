@@ -28,18 +28,18 @@ Graph eliminate_dead(Graph graph) {
 
 namespace {
 
-// Equal calls, equal results: the op, its attributes, bit by bit, and its operands.
+// Equal calls, equal results: the op, its attributes, bit by bit, its regions and its operands.
 struct Call {
-  const OpDef* op;
-  const Attrs* attrs;
+  const Node* node;
   Values inputs;
   bool operator==(const Call& other) const {
-    return op == other.op && inputs == other.inputs && *attrs == *other.attrs;
+    return node->op == other.node->op && inputs == other.inputs &&
+           node->attrs == other.node->attrs && node->regions == other.node->regions;
   }
 };
 struct CallHash {
   std::size_t operator()(const Call& call) const {
-    std::size_t hash = std::hash<const OpDef*>()(call.op) ^ hash_of(*call.attrs);
+    std::size_t hash = std::hash<const OpDef*>()(call.node->op) ^ call.node->attrs.hash();
     for (Value input : call.inputs) hash = hash * 1099511628211u + std::size_t(input);
     return hash;
   }
@@ -75,7 +75,7 @@ Graph eliminate_common(Graph graph) {
       rewrite.copy(node);
       continue;
     }
-    const auto [at, fresh] = seen.try_emplace({node.op, &node.attrs, rewrite(node.inputs)}, &node);
+    const auto [at, fresh] = seen.try_emplace({&node, rewrite(node.inputs)}, &node);
     if (fresh) {
       rewrite.copy(node);
       continue;

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "base/thresholds.h"
+#include "ops/attributes.h"
 #include "ops/fused.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -207,7 +208,8 @@ class Fusion {
     const Node& producer = *graph_.producer(value);
     if (producer.op->has(kSpread)) {
       if (producer.op->reads(0)) return rewrite_(producer.inputs[0]);
-      return rewrite_.builder().number(graph_.type(value).dtype, producer.attrs.number("value"));
+      return rewrite_.builder().number(graph_.type(value).dtype,
+                                       producer.attrs.as<FullAttrs>().value);
     }
     Values numbers;
     for (Value input : producer.inputs) numbers.push_back(outside(input));

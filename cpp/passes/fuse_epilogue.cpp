@@ -13,20 +13,11 @@ struct Fusion {
   Value bias = kNoValue;
 };
 
-bool takes(const OpDef& op, const AttrSpec& attr, const AttrValue& value) {
-  const bool known =
-      std::ranges::any_of(op.attrs, [&](const AttrSpec& spec) { return spec.name == attr.name; });
-  return known || (!attr.fallback.empty() && attr.fallback[0] == value);
-}
-
 const OpDef* fused_op(const Node& node) {
   // A contraction over the examples has no result before its tree is done.
   if (node.op->with_bias.empty() || node.locality == Locality::kTree) return nullptr;
   const OpDef* op = &OpRegistry::instance().get(node.op->with_bias);
-  const bool fits = std::ranges::all_of(node.op->attrs, [&](const AttrSpec& attr) {
-    return takes(*op, attr, *node.attrs.find(attr.name));
-  });
-  return fits ? op : nullptr;
+  return AttrDraft(op->name, op->attrs).take(node.attrs) ? op : nullptr;
 }
 
 bool is_bias(const Graph& graph, Value bias, Value product) {
@@ -66,13 +57,11 @@ Fusion find(const Graph& graph, const std::vector<std::int32_t>& reader, const N
 
 Value build(Rewriter& rewrite, const Node& node, const Fusion& fusion) {
   const OpDef& op = *fused_op(node);
-  Attrs attrs;
-  for (const AttrSpec& spec : op.attrs) {
-    if (const AttrValue* value = node.attrs.find(spec.name)) attrs.set(spec.name, *value);
-  }
-  attrs.set("activation", std::string(fusion.relu >= 0 ? "relu" : "none"));
+  AttrDraft attrs(op.name, op.attrs);
+  attrs.take(node.attrs);
+  if (fusion.relu >= 0) attrs.set("activation", std::string("relu"));
   const Value inputs[] = {rewrite(node.inputs[0]), rewrite(node.inputs[1]), rewrite(fusion.bias)};
-  return rewrite.builder().apply(op, inputs, std::move(attrs))[0];
+  return rewrite.builder().apply(op, inputs, attrs.finish())[0];
 }
 
 }  // namespace

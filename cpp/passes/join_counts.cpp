@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "ir/placement.h"
+#include "ir/regions.h"
+#include "ops/control.h"
 #include "passes/count_branches.h"
 
 namespace samegrad {
@@ -105,21 +107,13 @@ class Join {
       for (std::int32_t n : numbers_->anchors(g)) {
         anchors[g].push_back({&graph(g), &graph(g).nodes[std::size_t(n)]});
       }
-      add_draws(graph(g), draws.emplace_back());
+      draws.emplace_back();
+      walk_nodes(graph(g), [&](const Graph& in, const Node& node) {
+        if (node.op->has(kRandomOp)) draws[g].push_back({&in, &node});
+      });
     }
     check_same("collectives and effects", anchors);
     check_same("random operations", draws);
-  }
-
-  // In bodies, too.
-  static void add_draws(const Graph& graph, Places& draws) {
-    for (const Node& node : graph.nodes) {
-      if (node.op->has(kRandomOp)) draws.push_back({&graph, &node});
-      for (const auto& [name, value] : node.attrs.items()) {
-        const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-        if (body) add_draws(**body, draws);
-      }
-    }
   }
 
   void check_same(const char* what, const std::vector<Places>& all) const {
@@ -140,9 +134,8 @@ class Join {
   static bool agree(const Node& a, const Node& b) {
     if (a.op != b.op || own_operands(a) != own_operands(b)) return false;
     if (!a.op->has(kRandomOp)) return true;
-    return a.attrs.integer("ordinal") == b.attrs.integer("ordinal") &&
-           a.attrs.integer("seed") == b.attrs.integer("seed") &&
-           a.attrs.dtype("dtype") == b.attrs.dtype("dtype");
+    const auto &x = a.attrs.as<DrawAttrs>(), &y = b.attrs.as<DrawAttrs>();
+    return x.ordinal == y.ordinal && x.seed == y.seed && x.dtype == y.dtype;
   }
 
   std::vector<std::int32_t> draws_of(std::size_t g) const {
@@ -159,7 +152,7 @@ class Join {
     if (type.shape.rank() == 0) return std::nullopt;
     const bool counted =
         type.batched() && (type.batch.axis != 0 || type.batch.rows_per_example != 1);
-    if (counted || (!node.op->reads(0) && is_symbolic(node.attrs.integer("rows")))) {
+    if (counted || (!node.op->reads(0) && is_symbolic(node.attrs.as<DrawAttrs>().rows))) {
       return std::nullopt;
     }
     return size_of(graph.symbols, type, 0).number();
@@ -299,7 +292,7 @@ class Join {
       if (!now) continue;
       Values inputs;
       for (Value input : node.inputs) inputs.push_back(given(numbers_->of(0, input)));
-      keep(node, append_node(builder_, first, node, numbers_->attrs(0, std::int32_t(n)), inputs));
+      keep(node, append_node(builder_, first, numbers_->node(0, std::int32_t(n)), inputs));
     }
   }
 
@@ -327,8 +320,7 @@ class Join {
   // Of a branch or loop, without those that its bodies read from outside.
   static std::size_t own_operands(const Node& node) {
     if (!node.op->has(kControl)) return node.inputs.size();
-    const AttrValue* variables = node.attrs.find("variables");
-    return variables ? std::size_t(std::get<std::int64_t>(*variables)) : 1;
+    return node.attrs.get_if<RoundsAttrs>() ? carried_values(node) : 1;
   }
 
   void emit_anchor(int place) {
@@ -345,26 +337,27 @@ class Join {
     if (node.op->has(kControl)) {
       made = emit_control(place, std::move(inputs));
     } else {
-      const Attrs& attrs = attrs_of(0, place);
-      check_attrs(place, attrs);
+      const Node& mapped = mapped_anchor(0, place);
+      check_attrs(place, mapped.attrs);
       const bool own = node.op->has(kGlobalFact) && joined_.type(inputs[0]).shape.symbolic();
-      made = own ? node.op->decompose({builder_, attrs, inputs, {}, {}})
-                 : append_node(builder_, graph(0), node, attrs, inputs);
+      made = own ? node.op->decompose({builder_, mapped.attrs, inputs, {}, {}})
+                 : append_node(builder_, graph(0), mapped, inputs);
     }
     check_results(place, made);
     keep(node, made);
   }
 
-  const Attrs& attrs_of(std::size_t g, int place) const {
-    return numbers_->attrs(g, numbers_->anchors(g)[std::size_t(place)]);
+  // The anchor with attributes and regions in terms of the common symbols.
+  const Node& mapped_anchor(std::size_t g, int place) const {
+    return numbers_->node(g, numbers_->anchors(g)[std::size_t(place)]);
   }
 
   // ---- branches and loops with collectives or effects: their bodies are joined in turn ----
 
   Values emit_control(int place, Values inputs) {
-    const Node& node = anchor(0, place);
-    const bool loop = node.attrs.find("condition") != nullptr;
-    if (!loop && !node.attrs.find("true_branch")) fail_inside(node);
+    Node node = mapped_anchor(0, place);
+    const bool loop = node.attrs.get_if<WhileAttrs>() != nullptr;
+    if (!loop && !node.attrs.get_if<CondAttrs>()) fail_inside(node);
     const std::size_t own = loop ? inputs.size() : 0;  // arguments that are no captures
     const std::vector<int> captured = captures_of(place);
     for (int number : captured) inputs.push_back(given(number));
@@ -372,26 +365,30 @@ class Join {
     for (std::size_t i = loop ? 0 : 1; i < inputs.size(); ++i) {
       placements.push_back(joined_.placement(inputs[i]));
     }
-    Attrs attrs = attrs_of(0, place);
     for (bool again = true; again;) {
       again = false;
-      for (const auto& [name, value] : attrs_of(0, place).items()) {
-        if (!std::get_if<std::shared_ptr<const Graph>>(&value)) continue;
-        Graph body = join_bodies(place, name, own, captured, placements);
-        adopt_symbols(joined_, body);
+      for (std::size_t r = 0; r < node.regions.size(); ++r) {
+        Graph region = join_regions(place, r, own, captured, placements);
+        adopt_symbols(joined_, region);
         // What starts equal on all replicas may differ after a round.
-        for (std::size_t i = 0; name == "body" && i < own; ++i) {
-          const Placement after = joined(placements[i], body.placement(body.outputs[i]));
+        const bool round = loop && !is_condition(node, r);
+        for (std::size_t i = 0; round && i < own; ++i) {
+          const Placement after = joined(placements[i], region.placement(region.outputs[i]));
           again = again || after != placements[i];
           placements[i] = after;
         }
-        attrs.set(name, std::make_shared<const Graph>(std::move(body)));
+        node.regions[r] = std::make_shared<const Graph>(std::move(region));
       }
     }
-    const Graph* condition = loop ? &attrs.graph("condition") : nullptr;
-    attrs.set("varying",
-              loop ? condition->varying(condition->outputs[0]) : joined_.varying(inputs[0]));
-    return append_node(builder_, graph(0), node, attrs, inputs);
+    if (loop) {
+      WhileAttrs attrs = node.attrs.as<WhileAttrs>();
+      const Graph& test = condition(node.regions);
+      attrs.varying = test.varying(test.outputs[0]);
+      node.attrs = attrs;
+    } else {
+      node.attrs = CondAttrs{joined_.varying(inputs[0])};
+    }
+    return append_node(builder_, graph(0), node, inputs);
   }
 
   // The numbers of what the bodies of any trace read from outside.
@@ -408,13 +405,13 @@ class Join {
     return captured;
   }
 
-  Graph join_bodies(int place, const std::string& name, std::size_t own,
-                    const std::vector<int>& captured,
-                    const std::vector<Placement>& placements) const {
+  Graph join_regions(int place, std::size_t index, std::size_t own,
+                     const std::vector<int>& captured,
+                     const std::vector<Placement>& placements) const {
     std::vector<CountTrace> bodies;
     for (std::size_t g = 0; g < traces_.size(); ++g) {
       const Node& node = anchor(g, place);
-      Graph body = attrs_of(g, place).graph(name);
+      Graph body = *mapped_anchor(g, place).regions[index];
       body.replicas = joined_.replicas;
       body.symbols.replicas = graph(g).symbols.replicas;
       body.arguments.clear();
@@ -436,7 +433,7 @@ class Join {
 
   void check_attrs(int place, const Attrs& attrs) const {
     for (std::size_t g = 1; g < traces_.size(); ++g) {
-      if (same_attrs(attrs, attrs_of(g, place))) continue;
+      if (attrs == mapped_anchor(g, place).attrs) continue;
       fail_other("collectives and effects", g, name_of(graph(0), anchor(0, place)),
                  text("another ", name_of(graph(g), anchor(g, place))));
     }

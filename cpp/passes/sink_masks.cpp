@@ -1,6 +1,7 @@
 // relu'(r) · unpool(ct) = unpool(relu'(p) · ct) where p pools r: at the element a window chose, r
 // is p, and everywhere else both sides are zero. The mask moves to the small side, and r is not
 // needed in the backward pass any more.
+#include "ops/attributes.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -18,7 +19,7 @@ bool is_zero(const Graph& graph, Value value) {
     return array.size() == 1 && element(array, 0) == 0;
   }
   const Node* node = graph.producer(value);
-  return is(node, "full_like") && node->attrs.number("value").as<double>() == 0;
+  return is(node, "full_like") && node->attrs.as<FullAttrs>().value.as<double>() == 0;
 }
 
 struct Match {

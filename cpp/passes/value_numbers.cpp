@@ -5,24 +5,22 @@
 
 #include "base/error.h"
 #include "ir/op_def.h"
+#include "ops/attributes.h"
 
 namespace samegrad {
 namespace {
 
 constexpr std::size_t kCopiedConstant = 1024;  // bytes; larger ones are given from outside
 
-// The graph as one of all replicas, if its rules hold there, bodies inside as well.
-std::shared_ptr<const Graph> as_everywhere(const std::shared_ptr<const Graph>& graph) {
+// The graph as one of all replicas, if its rules hold there, those of its regions as well.
+GraphPtr as_everywhere(const GraphPtr& graph) {
   auto wide = std::make_shared<Graph>(*graph);
   wide->symbols.replicas.clear();
   for (Node& node : wide->nodes) {
-    const Attrs attrs = node.attrs;
-    for (const auto& [name, value] : attrs.items()) {
-      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-      if (!body) continue;
-      const auto inside = as_everywhere(*body);
-      if (inside == *body) return graph;
-      node.attrs.set(name, inside);
+    for (GraphPtr& region : node.regions) {
+      GraphPtr inside = as_everywhere(region);
+      if (inside == region) return graph;
+      region = std::move(inside);
     }
   }
   try {
@@ -38,7 +36,7 @@ std::vector<std::int64_t> plain_sizes(const Graph& graph, const Node& node) {
   std::vector<std::int64_t> sizes;
   if (!node.op->has(kGlobalFact) || node.inputs.empty()) return sizes;
   const ValueType& type = graph.type(node.inputs[0]);
-  for (std::int64_t axis : node.attrs.integers("axes")) {
+  for (std::int64_t axis : node.attrs.as<CountAttrs>().axes) {
     const Size size = size_of(graph.symbols, type, int(axis));
     if (const auto number = size.number()) sizes.push_back(*number);
   }
@@ -70,7 +68,7 @@ ValueNumbers::ValueNumbers(std::vector<const Graph*> graphs, Symbols& symbols)
     : graphs_(std::move(graphs)), symbols_(symbols) {
   const std::size_t count = graphs_.size();
   at_.resize(count);
-  attrs_.resize(count);
+  mapped_.resize(count);
   anchors_.resize(count);
   for (const Graph* graph : graphs_) {
     maps_.emplace_back(graph->symbols, symbols_);
@@ -111,7 +109,7 @@ void ValueNumbers::map_symbols(std::size_t g) {
 
 void ValueNumbers::number_graph(std::size_t g) {
   const Graph& graph = *graphs_[g];
-  attrs_[g].resize(graph.nodes.size());
+  mapped_[g].reserve(graph.nodes.size());
   for (std::size_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].source != Source::kNode) see(g, Value(v), number_of_source(g, Value(v)));
   }
@@ -155,23 +153,13 @@ int ValueNumbers::number_of_source(std::size_t g, Value value) {
   return at->second;
 }
 
-Attrs ValueNumbers::mapped_attrs(std::size_t g, const Node& node) {
-  Attrs mapped = maps_[g](node.attrs);
-  for (const auto& [name, value] : node.attrs.items()) {
-    if (!std::get_if<std::shared_ptr<const Graph>>(&value)) continue;
-    const AttrValue* body = mapped.find(name);
-    mapped.set(name, as_everywhere(std::get<std::shared_ptr<const Graph>>(*body)));
-  }
-  return mapped;
-}
-
 // Whether its rule gives the same on all replicas together.
-bool ValueNumbers::infers_alike(std::size_t g, const Node& node, const Attrs& attrs) const {
+bool ValueNumbers::infers_alike(std::size_t g, const Node& node) const {
   std::vector<ValueType> in;
   for (Value input : node.inputs) in.push_back(type(of(g, input)));
   Symbols symbols = symbols_;
   try {
-    const Inferred inferred = node.op->infer({*node.op, in, attrs, symbols});
+    const Inferred inferred = node.op->infer({*node.op, in, node.attrs, symbols, node.regions});
     if (!symbols.replicas.empty() || inferred.locality != node.locality) return false;
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       SymbolMap map = maps_[g];
@@ -189,15 +177,17 @@ const ValueNumbers::Known* ValueNumbers::find(std::uint64_t hash, const Known& w
     const Known& known = at->second;
     const bool same = known.node->op == wanted.node->op && known.inputs == wanted.inputs &&
                       (known.owner < 0 || known.owner == wanted.owner) &&
-                      same_attrs(*known.attrs, *wanted.attrs);
+                      known.node->attrs == wanted.node->attrs &&
+                      same_regions(known.node->regions, wanted.node->regions);
     if (same) return &known;
   }
   return nullptr;
 }
 
 void ValueNumbers::number_node(std::size_t g, std::int32_t index) {
-  const Node& node = graphs_[g]->nodes[std::size_t(index)];
-  Attrs& attrs = attrs_[g][std::size_t(index)] = mapped_attrs(g, node);
+  mapped_[g].push_back(maps_[g](graphs_[g]->nodes[std::size_t(index)]));
+  Node& node = mapped_[g].back();
+  for (GraphPtr& region : node.regions) region = as_everywhere(region);
   if (is_anchor(g, node)) {
     anchors_[g].push_back(index);
     const auto place = int(anchors_[g].size());
@@ -208,8 +198,8 @@ void ValueNumbers::number_node(std::size_t g, std::int32_t index) {
     }
     return;
   }
-  Known wanted{&node, &attrs, {}, int(g), {}};
-  std::uint64_t hash = hash_of(attrs) ^ std::hash<const OpDef*>()(node.op);
+  Known wanted{&node, {}, int(g), {}};
+  std::uint64_t hash = node.attrs.hash() ^ std::hash<const OpDef*>()(node.op);
   int after = 0;
   for (Value input : node.inputs) {
     wanted.inputs.push_back(of(g, input));
@@ -219,7 +209,7 @@ void ValueNumbers::number_node(std::size_t g, std::int32_t index) {
   const Known* known = find(hash, wanted);
   if (!known) {
     for (Value output : node.outputs) wanted.outputs.push_back(add(g, output, after));
-    if (infers_alike(g, node, attrs)) wanted.owner = -1;
+    if (infers_alike(g, node)) wanted.owner = -1;
     known = &nodes_.emplace(hash, wanted)->second;
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {

@@ -26,8 +26,9 @@ class ValueNumbers {
   std::size_t home(int number) const { return std::size_t(all_[std::size_t(number)].graph); }
   // In terms of the common symbols.
   const ValueType& type(int number) const { return all_[std::size_t(number)].type; }
-  const Attrs& attrs(std::size_t g, std::int32_t node) const {
-    return attrs_[g][std::size_t(node)];
+  // A node whose attributes and regions are in terms of them.
+  const Node& node(std::size_t g, std::int32_t index) const {
+    return mapped_[g][std::size_t(index)];
   }
 
   // Given from outside, or computed alike in all graphs.
@@ -55,7 +56,6 @@ class ValueNumbers {
   };
   struct Known {
     const Node* node;
-    const Attrs* attrs;
     std::vector<int> inputs;
     int owner;
     std::vector<int> outputs;
@@ -66,8 +66,7 @@ class ValueNumbers {
   void number_graph(std::size_t g);
   int number_of_source(std::size_t g, Value value);
   void number_node(std::size_t g, std::int32_t index);
-  Attrs mapped_attrs(std::size_t g, const Node& node);
-  bool infers_alike(std::size_t g, const Node& node, const Attrs& attrs) const;
+  bool infers_alike(std::size_t g, const Node& node) const;
   const Known* find(std::uint64_t hash, const Known& wanted) const;
   int add(std::size_t g, Value value, int after);
   void see(std::size_t g, Value value, int number);
@@ -77,7 +76,7 @@ class ValueNumbers {
   std::vector<SymbolMap> maps_;
   std::vector<std::vector<int>> numbers_;
   std::vector<std::unordered_map<int, Value>> at_;
-  std::vector<std::vector<Attrs>> attrs_;
+  std::vector<std::vector<Node>> mapped_;
   std::vector<std::vector<std::int32_t>> anchors_;
   bool counts_differ_ = false;  // numbers of elements on all replicas are anchors
   std::vector<Number> all_;

@@ -94,10 +94,8 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
     const Node& node = plan.graph.nodes[n];
     if (!node.op->has(kControl)) continue;
     plan.bodies[std::int32_t(n)];
-    for (const auto& [name, value] : node.attrs.items()) {
-      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-      if (!body) continue;
-      Graph graph = **body;
+    for (const GraphPtr& region : node.regions) {
+      Graph graph = *region;
       graph.replicas = plan.graph.replicas;
       plan.bodies[std::int32_t(n)].push_back(compile(std::move(graph), options));
       plan.has_random |= plan.bodies[std::int32_t(n)].back().has_random;

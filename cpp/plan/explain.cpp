@@ -1,6 +1,7 @@
 #include <sstream>
 
 #include "analysis/departures.h"
+#include "ops/attributes.h"
 #include "plan/plan.h"
 
 namespace samegrad {
@@ -14,7 +15,7 @@ void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<st
         << to_string(plan.graph.type(node.outputs[0]))
         << suffix_of(plan.graph.placement(node.outputs[0]));
     if (!in_loop && node.locality == Locality::kTree) out << " deferred from the loop";
-    if (const AttrValue* names = node.attrs.find("names")) out << ": " << to_string(*names);
+    if (const auto* named = node.attrs.get_if<NamedAttrs>()) out << ": '" << named->names << "'";
     out << "\n";
   }
 }

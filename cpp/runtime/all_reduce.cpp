@@ -6,6 +6,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"
@@ -38,7 +39,7 @@ void reduce_slice(const Plan& plan, const Slice& slice, Context& context, Scratc
   sum_along_tree(
       {x, replicas}, out, n * width, scratch, aligned(n * width),
       [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
-  if (slice.node->attrs.string("op") == "mean") {
+  if (slice.node->attrs.as<AllReduceAttrs>().op == ReduceOp::kMean) {
     const Array count = Array::number(dtype, context.replicas());
     kernels().binary(BinaryFn::k_div, dtype)(out, count.raw(), out, n, 1, 0);
   }

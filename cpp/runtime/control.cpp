@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/control.h"
 #include "runtime/executor.h"
 #include "runtime/interrupt.h"
 
@@ -23,12 +24,12 @@ class ControlRun {
       : plan_(plan), node_(node), bodies_(bodies), call_(call), context_(context) {}
 
   void run() {
-    if (node_.attrs.find("true_branch")) {
+    if (node_.attrs.get_if<CondAttrs>()) {
       run_cond();
-    } else if (node_.attrs.find("condition")) {
-      run_while();
-    } else if (node_.attrs.find("body")) {
-      run_replay();
+    } else if (const auto* loop = node_.attrs.get_if<WhileAttrs>()) {
+      run_while(*loop);
+    } else if (const auto* replay = node_.attrs.get_if<ReplayAttrs>()) {
+      run_replay(*replay);
     } else {
       run_sum();
     }
@@ -157,15 +158,14 @@ class ControlRun {
     }
   }
 
-  void run_while() {
-    const auto count = std::size_t(node_.attrs.integer("variables"));
-    const std::int64_t maximum = node_.attrs.integer("maximum");
+  void run_while(const WhileAttrs& attrs) {
+    const auto count = std::size_t(attrs.variables);
     Arrays state = operands(0, count);
     const Arrays operands_ = operands(count, node_.inputs.size());
     History* history = keep(count);
     if (history) own(state);
     std::vector<bool> active = here();
-    for (std::int64_t round = 0; maximum < 0 || round < maximum; ++round) {
+    for (std::int64_t round = 0; attrs.maximum < 0 || round < attrs.maximum; ++round) {
       poll_interrupt();
       Arrays arguments = state;
       arguments.insert(arguments.end(), operands_.begin(), operands_.end());
@@ -179,11 +179,11 @@ class ControlRun {
     for (std::size_t i = 0; i < count; ++i) store(i, state[i]);
   }
 
-  void run_replay() {
-    const auto count = std::size_t(node_.attrs.integer("variables"));
-    const std::vector<std::int64_t>& yields = node_.attrs.integers("yields");
+  void run_replay(const ReplayAttrs& attrs) {
+    const auto count = std::size_t(attrs.variables);
+    const Ints& yields = attrs.yields;
     std::vector<const History*> given;
-    for (std::size_t h = 0; h < node_.attrs.integers("entries").size(); ++h) {
+    for (std::size_t h = 0; h < attrs.entries.size(); ++h) {
       given.push_back(&history_of(h));
     }
     Arrays state = operands(given.size(), given.size() + count);
@@ -199,7 +199,7 @@ class ControlRun {
     if (history) history->rounds.resize(rounds);
     for (std::size_t i = 0; i < rounds; ++i) {
       poll_interrupt();
-      const std::size_t k = node_.attrs.flag("forward") ? i : rounds - 1 - i;
+      const std::size_t k = attrs.forward ? i : rounds - 1 - i;
       const std::vector<bool>& active = given[0]->rounds[k].active;
       Arrays arguments;
       for (const History* from : given) {

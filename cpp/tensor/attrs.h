@@ -1,76 +1,95 @@
-// Named attributes of an operation ("strides", "axis", …), in the order of its schema.
+// Attributes of an operation: a struct of its family, immutable and shared by all copies.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "base/dtype.h"
-#include "base/number.h"
+#include "tensor/attr_schema.h"
 
 namespace samegrad {
 
-struct Graph;  // ir/graph.h: the body of a branch or loop
-
-// Never held. libstdc++ takes a variant of the other types for one that is never without a value,
-// and where memory is missing for a copy it destroys what was not made.
-struct CanBeWithoutValue {
-  CanBeWithoutValue() = default;
-  CanBeWithoutValue(const CanBeWithoutValue& /*other*/) noexcept {}
-  CanBeWithoutValue& operator=(const CanBeWithoutValue& /*other*/) noexcept { return *this; }
-  bool operator==(const CanBeWithoutValue& /*other*/) const { return true; }
-};
-
-using AttrValue = std::variant<bool, std::int64_t, Number, std::string, std::vector<std::int64_t>,
-                               DType, std::shared_ptr<const Graph>, CanBeWithoutValue>;
-
 class Attrs {
  public:
+  // Of an operation that has none, or as its struct starts.
   Attrs() = default;
-  Attrs(std::initializer_list<std::pair<std::string, AttrValue>> items)
-      : items_(items.begin(), items.end()) {}
+  template <AttrStruct T>
+  Attrs(T value) : schema_(&kAttrSchema<T>), object_(std::make_shared<const T>(std::move(value))) {}
 
-  void set(std::string_view name, AttrValue value);
-  // Inline, as kernels ask by names that the compiler knows: it then compares a word or two.
-  [[gnu::always_inline]] const AttrValue* find(std::string_view name) const {
-    for (const auto& item : items_) {
-      if (item.first.size() == name.size() &&
-          __builtin_memcmp(item.first.data(), name.data(), name.size()) == 0) {
-        return &item.second;
-      }
-    }
-    return nullptr;
+  // The struct, which must be this one or be derived from it: anything else is a bug of the engine,
+  // and a TypeError that names the operation.
+  template <AttrStruct T>
+  const T& as() const {
+    const T* found = get_if<T>();
+    if (!found) [[unlikely]]
+      fail_struct(kAttrSchema<T>);
+    return *found;
+  }
+  // Null if it is another one.
+  template <AttrStruct T>
+  const T* get_if() const {
+    if (schema_ == &kAttrSchema<T>) [[likely]]
+      return static_cast<const T*>(object_.get());
+    return static_cast<const T*>(find_base(kAttrSchema<T>));
   }
 
-  // The attribute must exist with this type; anything else is a bug of the engine.
-  bool flag(std::string_view name) const { return get<bool>(name); }
-  std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
-  Number number(std::string_view name) const { return get<Number>(name); }
-  const std::string& string(std::string_view name) const { return get<std::string>(name); }
-  const std::vector<std::int64_t>& integers(std::string_view name) const {
-    return get<std::vector<std::int64_t>>(name);
-  }
-  DType dtype(std::string_view name) const { return get<DType>(name); }
-  const Graph& graph(std::string_view name) const {
-    return *get<std::shared_ptr<const Graph>>(name);
-  }
+  const AttrSchema* schema() const { return schema_; }  // null: no attributes
+  // The name of the operation, for messages; it outlives the attributes.
+  void set_owner(const std::string& op) { owner_ = &op; }
+  std::size_t fields() const { return schema_ ? schema_->fields.size() : 0; }
+  AttrView field(std::size_t index) const { return schema_->field(object_.get(), index); }
+  // With every whole number in it, and in tuples, changed.
+  Attrs with_integers(const std::function<std::int64_t(std::int64_t)>& change) const;
 
-  const std::vector<std::pair<std::string, AttrValue>>& items() const { return items_; }
-  bool operator==(const Attrs&) const = default;
+  // One struct with equal fields; numbers are told apart by their bits.
+  bool operator==(const Attrs& other) const;
+  std::uint64_t hash() const;
 
  private:
-  template <class T>
-  const T& get(std::string_view name) const {
-    return std::get<T>(*find(name));
-  }
+  friend class AttrDraft;
+  const void* find_base(const AttrSchema& wanted) const;
+  [[noreturn]] void fail_struct(const AttrSchema& wanted) const;
 
-  std::vector<std::pair<std::string, AttrValue>> items_;
+  const AttrSchema* schema_ = nullptr;
+  std::shared_ptr<const void> object_;
+  const std::string* owner_ = nullptr;
 };
 
-std::string to_string(const AttrValue& value);
+// Attributes while they are set by name. TypeError for unknown names and wrong kinds, ValueError
+// for what is no name of an enumeration; `who` is the operation.
+class AttrDraft {
+ public:
+  // As the struct starts.
+  AttrDraft(std::string_view who, const AttrSchema* schema);
+
+  // A bool, int64, Number, string (names of enumerations, too), Ints or DType.
+  template <class T>
+  void set(std::string_view name, T value);
+  // Takes the fields of the same name; false if those that are not here say anything.
+  bool take(const Attrs& from);
+  // TypeError if a required one is missing.
+  Attrs finish();
+
+ private:
+  // kNone if there is none.
+  static constexpr std::size_t kNone = std::size_t(-1);
+  std::size_t find(std::string_view name) const;
+  void copy_field(std::size_t index, const AttrView& from);
+  void choose(std::size_t index, const ChoiceView& choice, std::string_view name);
+  [[noreturn]] void fail_kind(std::size_t index) const;
+
+  std::string_view who_;
+  const AttrSchema* schema_;
+  std::shared_ptr<void> object_;
+  std::vector<bool> given_;
+};
+
+std::string to_string(const Ints& values);
+std::string to_string(const AttrView& value);
+// "axes=(0,), keepdims=False".
+std::string to_string(const Attrs& attrs);
 
 }  // namespace samegrad

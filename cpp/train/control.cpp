@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ir/placement.h"
+#include "ops/control.h"
 
 namespace samegrad {
 namespace {
@@ -47,8 +48,8 @@ std::vector<Value> captures_of(std::initializer_list<const Body*> bodies) {
   return all;
 }
 
-std::shared_ptr<const Graph> finish(Body& body, const Trace& outer, std::size_t own,
-                                    const std::vector<Value>& captures) {
+GraphPtr finish(Body& body, const Trace& outer, std::size_t own,
+                const std::vector<Value>& captures) {
   return std::make_shared<Graph>(body.trace->finish_body(body.outputs, outer, own, captures));
 }
 
@@ -156,12 +157,13 @@ class TracedLoop {
     Values inputs = initial_;
     inputs.insert(inputs.end(), captures.begin(), captures.end());
     const std::size_t own = initial_.size();
-    const Values results = outer_->apply(OpRegistry::instance().get("while_loop"), inputs,
-                                         {{"condition", finish(condition_, *outer_, own, captures)},
-                                          {"body", finish(body_, *outer_, own, captures)},
-                                          {"variables", std::int64_t(own)},
-                                          {"maximum", maximum},
-                                          {"varying", differs_}});
+    WhileAttrs attrs;
+    attrs.variables = std::int64_t(own);
+    attrs.maximum = maximum;
+    attrs.varying = differs_;
+    const Values results = outer_->apply(
+        OpRegistry::instance().get("while_loop"), inputs, attrs,
+        {finish(condition_, *outer_, own, captures), finish(body_, *outer_, own, captures)});
     for (std::size_t i = 0; i < state_.size(); ++i) {
       outer_->write(state_[i], results[given_ + i]);
     }
@@ -206,10 +208,9 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
   const std::vector<Value> captures = captures_of({&yes, &no});
   Values inputs = {predicate};
   inputs.insert(inputs.end(), captures.begin(), captures.end());
-  const Values results = outer->apply(OpRegistry::instance().get("cond"), inputs,
-                                      {{"true_branch", finish(yes, *outer, 0, captures)},
-                                       {"false_branch", finish(no, *outer, 0, captures)},
-                                       {"varying", outer->program().varying(predicate)}});
+  const Values results = outer->apply(
+      OpRegistry::instance().get("cond"), inputs, CondAttrs{{outer->program().varying(predicate)}},
+      {finish(yes, *outer, 0, captures), finish(no, *outer, 0, captures)});
   for (std::size_t i = 0; i < written.size(); ++i) outer->write(written[i], results[given + i]);
   return results_of(*outer, results, given);
 }

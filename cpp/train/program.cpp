@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/functions.h"
+#include "ir/regions.h"
 
 namespace samegrad {
 namespace {
@@ -17,14 +18,7 @@ void take_locations(Graph& graph, Locations& locations) {
   for (Node& node : graph.nodes) {
     locations.push_back(node.location < 0 ? "" : graph.locations[std::size_t(node.location)]);
     node.location = std::int32_t(locations.size() - 1);
-    const Attrs attrs = node.attrs;
-    for (const auto& [name, value] : attrs.items()) {
-      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-      if (!body) continue;
-      auto own = std::make_shared<Graph>(**body);
-      take_locations(*own, locations);
-      node.attrs.set(name, std::shared_ptr<const Graph>(std::move(own)));
-    }
+    change_regions(node, [&](Graph& region) { take_locations(region, locations); });
   }
   graph.locations.clear();
 }

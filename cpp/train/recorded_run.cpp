@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ir/symbols.h"
+#include "ops/attributes.h"
 #include "train/check_numerics.h"
 #include "train/step.h"
 #include "train/trace.h"
@@ -79,8 +80,7 @@ class Part {
 
   void copy(std::size_t index) {
     if (first_node < 0) first_node = std::int32_t(index);
-    Node node = from_.nodes[index];
-    node.attrs = symbols_(node.attrs);
+    Node node = symbols_(from_.nodes[index]);
     for (Value& input : node.inputs) input = operand(input);
     for (Value& output : node.outputs) {
       ValueInfo info = from_.values[std::size_t(output)];
@@ -186,8 +186,7 @@ void Trace::copy_nodes(const Graph& from, Values& map, std::int32_t run) {
   }
   const auto base = std::int32_t(graph_.nodes.size());
   for (const Node& original : from.nodes) {
-    Node node = original;
-    node.attrs = symbols(node.attrs);
+    Node node = symbols(original);
     for (Value& input : node.inputs) input = map[std::size_t(input)];
     for (Value& output : node.outputs) {
       ValueInfo info = from.values[std::size_t(output)];
@@ -223,8 +222,9 @@ Value Trace::with_sizes_of(const ValueType& type, Value value) {
   const Shape& shape = graph_.type(value).shape;
   const bool same = type.batched() || std::equal(shape.begin(), shape.end(), type.shape.begin());
   if (same) return value;
-  return (*this)("reshape", {value},
-                 {{"shape", std::vector<std::int64_t>(type.shape.begin(), type.shape.end())}});
+  return (*this)(
+      "reshape", {value},
+      ReshapeAttrs{.shape = std::vector<std::int64_t>(type.shape.begin(), type.shape.end())});
 }
 
 std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& operands,

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "ir/regions.h"
 #include "passes/rewrite.h"
 #include "train/random_state.h"
 
@@ -23,14 +24,7 @@ bool fits(const ValueType& type, const Array& array) {
 void set_locations(Graph& graph, const Locations& locations) {
   graph.locations = locations;
   for (Node& node : graph.nodes) {
-    const Attrs attrs = node.attrs;
-    for (const auto& [name, value] : attrs.items()) {
-      const auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
-      if (!body) continue;
-      auto own = std::make_shared<Graph>(**body);
-      set_locations(*own, locations);
-      node.attrs.set(name, std::shared_ptr<const Graph>(std::move(own)));
-    }
+    change_regions(node, [&](Graph& region) { set_locations(region, locations); });
   }
 }
 

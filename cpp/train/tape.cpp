@@ -1,5 +1,6 @@
 #include "autodiff/gradient.h"
 #include "base/error.h"
+#include "ops/attributes.h"
 #include "train/trace.h"
 
 namespace samegrad {
@@ -128,8 +129,9 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<Tensor>& tar
   bool any_seed = false;
   for (const auto& seed : seeds) any_seed = any_seed || seed.has_value();
   for (std::size_t i = 0; any_seed && i < seeds.size(); ++i) {
-    seed_values.push_back(seeds[i] ? trace_->lift(*seeds[i])
-                                   : (*trace_)("full_like", {target_values[i]}, {{"value", 1.0}}));
+    seed_values.push_back(
+        seeds[i] ? trace_->lift(*seeds[i])
+                 : (*trace_)("full_like", {target_values[i]}, FullAttrs{.value = 1.0}));
   }
   std::vector<Values> grouped;
   for (const Origin& source : sources) {

@@ -118,14 +118,15 @@ Tensor Trace::tensor(Value value) {
   return result;
 }
 
-Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs) {
+Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs,
+                    std::vector<GraphPtr> regions) {
   // One replica has nothing to reduce with.
   if (op.has(kCollective) && graph_.replicas == 1 && inputs.size() == 1 && op.vjp) {
     (void)op.infer({op, std::vector<ValueType>{graph_.type(inputs[0])}, complete_attrs(op, attrs),
                     graph_.symbols});
     return Builder::apply(OpRegistry::instance().get("identity"), inputs);
   }
-  Values outputs = Builder::apply(op, inputs, std::move(attrs));
+  Values outputs = Builder::apply(op, inputs, std::move(attrs), std::move(regions));
   note_split();
   Node& node = graph_.nodes.back();
   const bool eager = mode_ == Mode::kEager;

@@ -49,7 +49,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void note_split();
   const std::string& split_at() const { return outer_ ? outer_->split_at() : split_at_; }
 
-  Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {}) override;
+  Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {},
+               std::vector<GraphPtr> regions = {}) override;
   void begin_call(std::int32_t run = -1) override;
   void end_call(std::span<const Value> leaving = {}) override;
   std::size_t open_calls() const { return open_runs_.size(); }

@@ -84,18 +84,18 @@ FAULTS = [
     Fault(
         "attributes do not count when equal nodes are merged",
         "cpp/passes/eliminate.cpp",
-        """*attrs == *other.attrs;
+        """node->attrs == other.node->attrs && node->regions == other.node->regions;
   }
 };
 struct CallHash {
   std::size_t operator()(const Call& call) const {
-    std::size_t hash = std::hash<const OpDef*>()(call.op) ^ hash_of(*call.attrs);""",
-        """true;
+    std::size_t hash = std::hash<const OpDef*>()(call.node->op) ^ call.node->attrs.hash();""",
+        """node->regions == other.node->regions;
   }
 };
 struct CallHash {
   std::size_t operator()(const Call& call) const {
-    std::size_t hash = std::hash<const OpDef*>()(call.op);""",
+    std::size_t hash = std::hash<const OpDef*>()(call.node->op);""",
     ),
     Fault(
         "operands change places in a fused loop",
@@ -106,8 +106,8 @@ struct CallHash {
     Fault(
         "relu is lost in the epilogue of a product",
         "cpp/ops/matmul_kernel.cpp",
-        "relu ? Activation::kRelu : Activation::kNone",
-        "relu && c.n > 1 ? Activation::kRelu : Activation::kNone",
+        "epilogue{args.in[2].data, attrs.activation};",
+        "epilogue{args.in[2].data, c.n > 1 ? attrs.activation : Activation::kNone};",
     ),
     Fault(
         "transpose goes back by the same permutation",
@@ -149,7 +149,7 @@ struct CallHash {
     Fault(
         "rounds of a loop are differentiated forwards",
         "cpp/runtime/control.cpp",
-        'const std::size_t k = node_.attrs.flag("forward") ? i : rounds - 1 - i;',
+        "const std::size_t k = attrs.forward ? i : rounds - 1 - i;",
         "const std::size_t k = i;",
     ),
     Fault(

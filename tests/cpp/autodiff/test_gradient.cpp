@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "ops/attributes.h"
 
 namespace samegrad::testing {
 namespace {
@@ -50,7 +51,7 @@ void register_fake_rows() {
   // Only the type of its operand is read.
   OpDef ones = row("full_like", 1, nullptr, kNoGradient);
   ones.type_only = 1;
-  ones.attrs = {{"value", AttrKind::kNumber, "", {}}};
+  ones.attrs = schema_of<FullAttrs>();
   registry.add(std::move(ones));
 }
 
@@ -71,7 +72,7 @@ class Program {
     if (info.source == Source::kArgument) return numbers_[std::size_t(info.index)];
     const Node& node = graph.nodes[std::size_t(info.index)];
     const std::string& op = node.op->name;
-    if (op == "full_like") return node.attrs.number("value").as<double>();
+    if (op == "full_like") return node.attrs.as<FullAttrs>().value.as<double>();
     const double x = run(node.inputs[0]);
     if (op == "add") return x + run(node.inputs[1]);
     if (op == "mul") return x * run(node.inputs[1]);

@@ -21,12 +21,26 @@ inline OpDef fake_row(const std::string& name, int arity, std::uint32_t traits =
   return op;
 }
 
-// A row with an attribute of each simple kind, two of which have fallbacks.
+struct FakeAttrs {
+  std::int64_t size = 0;
+  Number rate = 0.5;
+  std::string name = "none";
+
+  static constexpr auto fields() {
+    return std::tuple(required("size", &FakeAttrs::size, ""),
+                      defaulted("rate", &FakeAttrs::rate, ""),
+                      defaulted("name", &FakeAttrs::name, ""));
+  }
+};
+struct OtherAttrs {
+  std::int64_t size = 0;
+
+  static constexpr auto fields() { return std::tuple(required("size", &OtherAttrs::size, "")); }
+};
+
 inline OpDef row_with_attributes() {
   OpDef op = fake_row("configured", 1);
-  op.attrs = {{"size", AttrKind::kInteger, ""},
-              {"rate", AttrKind::kNumber, "", {0.5}},
-              {"name", AttrKind::kString, "", {std::string("none")}}};
+  op.attrs = schema_of<FakeAttrs>();
   return op;
 }
 

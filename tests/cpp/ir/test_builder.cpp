@@ -6,12 +6,22 @@
 namespace samegrad::testing {
 namespace {
 
-std::string message_of(const OpDef& op, std::size_t operands, Attrs attrs = {}) {
+struct DefaultedAttrs {
+  Number rate = 0.25;
+
+  static constexpr auto fields() {
+    return std::tuple(defaulted("rate", &DefaultedAttrs::rate, ""));
+  }
+};
+
+std::string message_of(const OpDef& op, std::size_t operands, Attrs attrs = {},
+                       std::size_t regions = 0) {
   Graph graph;
   Builder b(graph);
   const Values inputs(operands, graph.add_argument(vector_type(3)));
   try {
-    b.apply(op, inputs, std::move(attrs));
+    b.apply(op, inputs, std::move(attrs),
+            std::vector<GraphPtr>(regions, std::make_shared<const Graph>()));
   } catch (const Error& error) {
     return error.what();
   }
@@ -28,26 +38,34 @@ TEST("a row refuses other numbers of operands") {
   CHECK_EQ(message_of(any, 0), "[any] takes 1 or more operands: got 0.");
 }
 
-TEST("attributes are filled in, in the order of the row") {
+TEST("attributes that are not given are as their struct starts") {
   Graph graph;
   Builder b(graph);
-  const OpDef op = row_with_attributes();
+  OpDef op = row_with_attributes();
   const Value x = graph.add_argument(vector_type(3));
-  b.apply(op, Values{x}, {{"rate", std::int64_t(2)}, {"size", std::int64_t(7)}});
-  const auto& items = graph.nodes[0].attrs.items();
-  CHECK_EQ(items.size(), std::size_t(3));
-  CHECK(items[0].first == "size" && items[1].first == "rate" && items[2].first == "name");
-  CHECK_EQ(graph.nodes[0].attrs.number("rate").as<double>(), 2.0);
-  CHECK_EQ(graph.nodes[0].attrs.string("name"), "none");
+  b.apply(op, Values{x}, FakeAttrs{.size = 7, .rate = 2});
+  const auto& given = graph.nodes[0].attrs.as<FakeAttrs>();
+  CHECK(given.size == 7 && given.rate == Number(2) && given.name == "none");
+  op.attrs = schema_of<DefaultedAttrs>();
+  b.apply(op, Values{x});
+  CHECK(graph.nodes[1].attrs.as<DefaultedAttrs>().rate == Number(0.25));
 }
 
-TEST("unknown, missing and wrongly typed attributes are named") {
+TEST("a row refuses to have no attributes where it requires some, and those of another struct") {
   const OpDef op = row_with_attributes();
   CHECK_EQ(message_of(op, 1), "[configured] attribute 'size' is required.");
-  CHECK_EQ(message_of(op, 1, {{"size", 2.5}}),
-           "[configured] attribute 'size' must be an int: got 2.5.");
-  CHECK_EQ(message_of(op, 1, {{"size", std::int64_t(1)}, {"sise", std::int64_t(1)}}),
-           "[configured] there is no attribute 'sise'.");
+  CHECK_EQ(message_of(op, 1, OtherAttrs{1}),
+           "[configured] has FakeAttrs attributes: got OtherAttrs (size=1).");
+  CHECK_EQ(message_of(fake_row("plain", 1), 1, OtherAttrs{1}),
+           "[plain] has no attributes: got OtherAttrs (size=1).");
+}
+
+TEST("a row refuses other numbers of regions") {
+  OpDef op = fake_row("runs", 1);
+  CHECK_EQ(message_of(op, 1, {}, 1), "[runs] has 0 regions: got 1.");
+  op.regions = {"body"};
+  CHECK_EQ(message_of(op, 1, {}, 1), "");
+  CHECK_EQ(message_of(op, 1), "[runs] has 1 regions: got 0.");
 }
 
 TEST("what differs between replicas follows from operands and traits") {

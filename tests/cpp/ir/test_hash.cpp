@@ -19,7 +19,7 @@ Graph program(double rate = 0.5) {
   graph.add_argument(batched_type(3), Placement::kRows);
   const Value w = add_weight(graph, 3);
   graph.add_constant(Array::number(DType::kFloat32, 2));
-  const Value v = b.apply(configured(), Values{w}, {{"size", std::int64_t(1)}, {"rate", rate}})[0];
+  const Value v = b.apply(configured(), Values{w}, FakeAttrs{.size = 1, .rate = rate})[0];
   graph.outputs = {v};
   graph.writes.push_back({0, v});
   return graph;
@@ -43,7 +43,7 @@ TEST("programs that compute something else are not the same") {
       [](Graph& g) { g.outputs.clear(); },
       [](Graph& g) { g.writes.clear(); },
       [](Graph& g) { g.nodes[0].inputs[0] = 0; },
-      [](Graph& g) { g.nodes[0].attrs.set("size", std::int64_t(2)); },
+      [](Graph& g) { g.nodes[0].attrs = FakeAttrs{.size = 2}; },
       [](Graph& g) { g.values[0].placement = Placement::kReplicated; },
       [](Graph& g) { g.values[1].type.dtype = DType::kFloat64; },
       [](Graph& g) { g.constants[0] = Array::number(DType::kFloat32, 3); },
@@ -71,6 +71,19 @@ TEST("programs that differ in a number tell which one it is") {
   CHECK(same_program(program(), other, different));
   CHECK(different == std::vector<std::size_t>{0});
   CHECK_EQ(hash_of(program()), hash_of(other));
+}
+
+TEST("regions are compared by what they compute") {
+  const auto running = [](double rate) {
+    Graph graph = program();
+    graph.nodes[0].regions = {std::make_shared<const Graph>(program(rate))};
+    return graph;
+  };
+  CHECK(are_same(running(0.5), running(0.5)));
+  CHECK_EQ(hash_of(running(0.5)), hash_of(running(0.5)));
+  CHECK(!are_same(running(0.5), running(0.25)));
+  CHECK(hash_of(running(0.5)) != hash_of(running(0.25)));
+  CHECK(!are_same(running(0.5), program()));
 }
 
 TEST("numbers that look alike when printed are not the same attribute") {

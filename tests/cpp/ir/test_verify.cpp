@@ -1,5 +1,4 @@
 // A graph in which anything is wrong is refused, by what is wrong.
-#include <cmath>
 #include <functional>
 
 #include "base/error.h"
@@ -27,7 +26,7 @@ Graph correct() {
   const Value x = graph.add_argument(batched_type(3), Placement::kRows);
   const Value w = add_weight(graph, 3);
   const Value y = b.apply(unary(), Values{x})[0];
-  const Value v = b.apply(configured(), Values{w}, {{"size", std::int64_t(1)}})[0];
+  const Value v = b.apply(configured(), Values{w}, FakeAttrs{.size = 1})[0];
   graph.outputs = {y};
   graph.writes.push_back({0, v});
   return graph;
@@ -91,13 +90,27 @@ TEST("verify finds values that may differ between replicas and are called equal"
   CHECK_EQ(after([](Graph& g) { g.values[0].placement = Placement::kReplicated; }), "");
 }
 
-TEST("verify finds attributes that are missing or of another kind") {
-  const auto none = [](Graph& g) { g.nodes[1].attrs = {{"size", std::int64_t(1)}}; };
-  CHECK(has(after(none), "[configured] attributes must be complete"), after(none));
-  const auto kind = [](Graph& g) { g.nodes[1].attrs.set("rate", std::string("fast")); };
-  CHECK(has(after(kind), "[configured] attribute 'rate' must be a number"), after(kind));
-  // NaN is no missing number.
-  CHECK_EQ(after([](Graph& g) { g.nodes[1].attrs.set("rate", std::nan("")); }), "");
+TEST("verify finds attributes and regions that are not those of the row") {
+  const auto none = [](Graph& g) { g.nodes[1].attrs = {}; };
+  CHECK(has(after(none), "[configured] attributes must be of FakeAttrs"), after(none));
+  const auto other = [](Graph& g) { g.nodes[1].attrs = OtherAttrs{1}; };
+  CHECK(has(after(other), "[configured] attributes must be of FakeAttrs"), after(other));
+  const auto region = [](Graph& g) {
+    g.nodes[1].regions = {std::make_shared<const Graph>(correct())};
+  };
+  CHECK(has(after(region), "[configured] has 0 regions: got 1"), after(region));
+}
+
+TEST("verify goes into regions") {
+  OpDef op = fake_row("runs", 1);
+  op.regions = {"body"};
+  Graph inside = correct();
+  inside.values[2].type.dtype = DType::kFloat64;
+  const auto wrong = [&](Graph& g) {
+    g.nodes[0].op = &op;
+    g.nodes[0].regions = {std::make_shared<const Graph>(inside)};
+  };
+  CHECK(has(after(wrong), "[fake_unary] result %2 should be float32"), after(wrong));
 }
 
 TEST("verify finds writes that a variable cannot take") {

@@ -54,7 +54,7 @@ Cost tree_and_one_leaf(const char* name, const OpRun& op) {
 
 Cost dense(const char* name, std::int64_t inputs, std::int64_t outputs) {
   const Operand x = images({kExamples, inputs}), dy = images({kExamples, outputs});
-  return tree_and_one_leaf(name, OpRun("matmul", {x, dy}, {{"transpose_a", true}}));
+  return tree_and_one_leaf(name, OpRun("matmul", {x, dy}, MatmulAttrs{.transpose_a = true}));
 }
 
 Cost filter(const char* name, std::int64_t size, std::int64_t in, std::int64_t out) {
@@ -67,7 +67,7 @@ Cost filter(const char* name, std::int64_t size, std::int64_t in, std::int64_t o
 Cost bias(const char* name, const Shape& shape) {
   std::vector<std::int64_t> axes;
   for (int axis = 0; axis + 1 < shape.rank(); ++axis) axes.push_back(axis);
-  return tree_and_one_leaf(name, OpRun("reduce_sum", {images(shape)}, {{"axes", axes}}));
+  return tree_and_one_leaf(name, OpRun("reduce_sum", {images(shape)}, ReduceAttrs{.axes = axes}));
 }
 
 int run() {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "ir/builder.h"
+#include "ops/attributes.h"
 #include "ops/registry.h"
 #include "tensor/tree_accumulator.h"
 

@@ -54,9 +54,11 @@ TEST("select broadcasts three operands") {
 
 TEST("cast converts and cuts towards zero") {
   const Array x = array_of<float>({4}, {-1.7f, -0.2f, 0.9f, 2.5f});
-  CHECK_EQ(values_of<std::int32_t>(OpRun("cast", {{x}}, {{"dtype", DType::kInt32}}).run()[0]),
-           "-1 0 0 2");
-  CHECK_EQ(values_of<bool>(OpRun("cast", {{x}}, {{"dtype", DType::kBool}}).run()[0]), "1 1 1 1");
+  CHECK_EQ(
+      values_of<std::int32_t>(OpRun("cast", {{x}}, CastAttrs{.dtype = DType::kInt32}).run()[0]),
+      "-1 0 0 2");
+  CHECK_EQ(values_of<bool>(OpRun("cast", {{x}}, CastAttrs{.dtype = DType::kBool}).run()[0]),
+           "1 1 1 1");
 }
 
 }  // namespace

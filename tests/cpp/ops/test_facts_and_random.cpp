@@ -9,7 +9,7 @@ std::int64_t number(const OpRun& run) {
 }
 
 TEST("sizes count examples of this replica and of all") {
-  const Attrs both{{"axes", std::vector<std::int64_t>{0, 1}}};
+  const Attrs both = CountAttrs{.axes = {0, 1}};
   OpRun local("size_of", {{filled(DType::kFloat32, {6, 3}), 0, 2}}, both);
   CHECK_EQ(number(local), 18);
   OpRun global("global_size_of", {{filled(DType::kFloat32, {6, 3}), 0, 2}}, both);
@@ -21,15 +21,14 @@ TEST("sizes count examples of this replica and of all") {
 }
 
 TEST("a replica without examples knows the global size") {
-  OpRun run("global_size_of", {{Array(DType::kFloat32, {0, 3}), 0, 2}},
-            {{"axes", std::vector<std::int64_t>{0}}});
+  OpRun run("global_size_of", {{Array(DType::kFloat32, {0, 3}), 0, 2}}, CountAttrs{.axes = {0}});
   run.facts.global_examples = {7};
   CHECK_EQ(number(run), 14);
 }
 
 TEST("draws of replicas, one after the other, are the draw of one device") {
   for (const std::string name : {"random_uniform", "random_normal", "random_truncated_normal"}) {
-    const Attrs attrs{{"dtype", DType::kFloat32}, {"ordinal", std::int64_t(3)}};
+    const Attrs attrs = RandomLikeAttrs({.ordinal = 3});
     OpRun one(name + "_like", {{Array(DType::kFloat32, {14, 5}), 0, 2}}, attrs);
     const Array whole = one.run()[0];
     OpRun second(name + "_like", {{Array(DType::kFloat32, {8, 5}), 0, 2}}, attrs);
@@ -42,7 +41,7 @@ TEST("draws of replicas, one after the other, are the draw of one device") {
 TEST("a given shape is drawn row by row over the replicas") {
   const auto draw = [](std::int64_t replica, std::int64_t rows) {
     return OpRun("random_uniform", {{array_of<std::int64_t>({}, {replica})}},
-                 {{"shape", std::vector<std::int64_t>{rows, 3}}})
+                 RandomAttrs({.shape = {rows, 3}}))
         .run()[0];
   };
   const Array whole = draw(0, 4);
@@ -63,7 +62,7 @@ TEST("examples on another axis draw the same numbers") {
 TEST("the step, the seed and the ordinal change the draw") {
   const auto draw = [](std::uint64_t step, std::int64_t seed, std::int64_t ordinal) {
     OpRun run("random_uniform_like", {{Array(DType::kFloat32, {4, 3}), 0}},
-              {{"seed", seed}, {"ordinal", ordinal}});
+              RandomLikeAttrs({.seed = seed, .ordinal = ordinal}));
     run.facts.step = step;
     return run.run()[0];
   };
@@ -74,11 +73,10 @@ TEST("the step, the seed and the ordinal change the draw") {
 }
 
 TEST("random integers stay in their range") {
-  const Array y = OpRun("random_integers", {{array_of<std::int64_t>({}, {0})}},
-                        {{"shape", std::vector<std::int64_t>{200}},
-                         {"low", std::int64_t(-2)},
-                         {"high", std::int64_t(3)}})
-                      .run()[0];
+  const Array y =
+      OpRun("random_integers", {{array_of<std::int64_t>({}, {0})}},
+            RandomIntegersAttrs({.shape = {200}, .dtype = DType::kInt64, .low = -2, .high = 3}))
+          .run()[0];
   for (std::int64_t i = 0; i < 200; ++i) {
     CHECK(y.data<std::int64_t>()[i] >= -2 && y.data<std::int64_t>()[i] < 3);
   }

@@ -1,6 +1,7 @@
 // What a value is on a replica: replicated, rows, a part of a sum, or its own.
 #include "check.h"
 #include "ir/builder.h"
+#include "ops/attributes.h"
 
 namespace samegrad::testing {
 namespace {
@@ -22,7 +23,7 @@ struct Program {
 
   Value partial() {
     const Value product = b("matmul", {rows, weight});
-    return b("matmul", {rows, product}, {{"transpose_a", true}});
+    return b("matmul", {rows, product}, MatmulAttrs{.transpose_a = true});
   }
   std::string of(Value value) const {
     const std::string suffix = suffix_of(graph.placement(value));
@@ -39,28 +40,28 @@ TEST("what is made of each example is rows, on any axis") {
   Program p;
   const Value product = p.b("matmul", {p.rows, p.weight});
   CHECK_EQ(p.of(product), "rows");
-  const Value turned = p.b("transpose", {product}, {{"perm", Axes{1, 0}}});
+  const Value turned = p.b("transpose", {product}, TransposeAttrs{.perm = {1, 0}});
   CHECK_EQ(p.of(turned), "rows");
   CHECK_EQ(p.of("exp", {turned}), "rows");
-  CHECK_EQ(p.of("reduce_sum", {turned}, {{"axes", Axes{0}}}), "rows");
-  CHECK_EQ(p.of("full_like", {product}, {{"value", 1.0}}), "rows");
+  CHECK_EQ(p.of("reduce_sum", {turned}, ReduceAttrs{.axes = {0}}), "rows");
+  CHECK_EQ(p.of("full_like", {product}, FullAttrs{.value = 1.0}), "rows");
 }
 
 TEST("a sum over the examples is partial, on any axis; another reduction is each replica's own") {
   Program p;
   CHECK_EQ(p.of(p.partial()), "partial");
-  CHECK_EQ(p.of("reduce_sum", {p.rows}, {{"axes", Axes{0}}}), "partial");
-  const Value turned = p.b("transpose", {p.rows}, {{"perm", Axes{1, 0}}});
-  CHECK_EQ(p.of("reduce_sum", {turned}, {{"axes", Axes{1}}}), "partial");
-  CHECK_EQ(p.of("reduce_max", {p.rows}, {{"axes", Axes{0}}}), "own");
-  CHECK_EQ(p.of("reverse", {p.rows}, {{"axes", Axes{0}}}), "own");
+  CHECK_EQ(p.of("reduce_sum", {p.rows}, ReduceAttrs{.axes = {0}}), "partial");
+  const Value turned = p.b("transpose", {p.rows}, TransposeAttrs{.perm = {1, 0}});
+  CHECK_EQ(p.of("reduce_sum", {turned}, ReduceAttrs{.axes = {1}}), "partial");
+  CHECK_EQ(p.of("reduce_max", {p.rows}, ReduceAttrs{.axes = {0}}), "own");
+  CHECK_EQ(p.of("reverse", {p.rows}, ReverseAttrs{.axes = {0}}), "own");
 }
 
 TEST("the number of a replica's examples is partial, that of other axes is replicated") {
   Program p;
-  CHECK_EQ(p.of("size_of", {p.rows}, {{"axes", Axes{0, 1}}}), "partial");
-  CHECK_EQ(p.of("size_of", {p.rows}, {{"axes", Axes{1}}}), "replicated");
-  CHECK_EQ(p.of("global_size_of", {p.rows}, {{"axes", Axes{0}}}), "replicated");
+  CHECK_EQ(p.of("size_of", {p.rows}, CountAttrs{.axes = {0, 1}}), "partial");
+  CHECK_EQ(p.of("size_of", {p.rows}, CountAttrs{.axes = {1}}), "replicated");
+  CHECK_EQ(p.of("global_size_of", {p.rows}, CountAttrs{.axes = {0}}), "replicated");
   CHECK_EQ(p.of("dimension_sizes", {p.rows}), "own");
 }
 
@@ -72,13 +73,13 @@ TEST("a linear function with replicated coefficients keeps a part a part") {
   CHECK_EQ(p.of("sub", {p.weight, part}), "partial");
   CHECK_EQ(p.of("mul", {p.weight, part}), "partial");
   CHECK_EQ(p.of("div", {part, p.weight}), "partial");
-  CHECK_EQ(p.of("matmul", {part, p.weight}, {{"transpose_b", true}}), "partial");
-  CHECK_EQ(p.of("concat", {part, p.weight}, {{"axis", std::int64_t(0)}}), "partial");
-  CHECK_EQ(p.of("reduce_sum", {part}, {{"axes", Axes{0, 1}}}), "partial");
-  CHECK_EQ(p.of("transpose", {part}, {{"perm", Axes{1, 0}}}), "partial");
+  CHECK_EQ(p.of("matmul", {part, p.weight}, MatmulAttrs{.transpose_b = true}), "partial");
+  CHECK_EQ(p.of("concat", {part, p.weight}, ConcatAttrs{.axis = 0}), "partial");
+  CHECK_EQ(p.of("reduce_sum", {part}, ReduceAttrs{.axes = {0, 1}}), "partial");
+  CHECK_EQ(p.of("transpose", {part}, TransposeAttrs{.perm = {1, 0}}), "partial");
   CHECK_EQ(p.of("select", {p.b("greater", {p.weight, p.weight}), part, p.weight}), "partial");
-  CHECK_EQ(p.of("cast", {part}, {{"dtype", DType::kFloat64}}), "partial");
-  CHECK_EQ(p.of("pad", {part}, {{"paddings", Axes{1, 0, 0, 0}}}), "partial");
+  CHECK_EQ(p.of("cast", {part}, CastAttrs{.dtype = DType::kFloat64}), "partial");
+  CHECK_EQ(p.of("pad", {part}, PadAttrs{.paddings = {1, 0, 0, 0}}), "partial");
 }
 
 TEST("any other function of a part is each replica's own") {
@@ -91,9 +92,9 @@ TEST("any other function of a part is each replica's own") {
   CHECK_EQ(p.of("mul", {part, p.own}), "own");
   CHECK_EQ(p.of("matmul", {p.rows, part}), "own");
   CHECK_EQ(p.of("select", {p.b("greater", {part, p.weight}), p.weight, p.weight}), "own");
-  CHECK_EQ(p.of("cast", {part}, {{"dtype", DType::kInt32}}), "own");
-  CHECK_EQ(p.of("pad", {part}, {{"paddings", Axes{1, 0, 0, 0}}, {"value", 1.0}}), "own");
-  CHECK_EQ(p.of("broadcast_like", {p.b("reduce_sum", {part}, {{"axes", Axes{0, 1}}}), p.rows}),
+  CHECK_EQ(p.of("cast", {part}, CastAttrs{.dtype = DType::kInt32}), "own");
+  CHECK_EQ(p.of("pad", {part}, PadAttrs{.paddings = {1, 0, 0, 0}, .value = 1.0}), "own");
+  CHECK_EQ(p.of("broadcast_like", {p.b("reduce_sum", {part}, ReduceAttrs{.axes = {0, 1}}), p.rows}),
            "own");
 }
 
@@ -101,8 +102,8 @@ TEST("a collective replicates, and what is read by its type alone gives nothing 
   Program p;
   const Value part = p.partial();
   CHECK_EQ(p.of("all_reduce", {part}), "replicated");
-  CHECK_EQ(p.of("full_like", {part}, {{"value", 0.0}}), "replicated");
-  CHECK_EQ(p.of("full_like", {p.own}, {{"value", 0.0}}), "replicated");
+  CHECK_EQ(p.of("full_like", {part}, FullAttrs{.value = 0.0}), "replicated");
+  CHECK_EQ(p.of("full_like", {p.own}, FullAttrs{.value = 0.0}), "replicated");
   CHECK_EQ(p.of("random_uniform_like", {p.own}), "own");
   CHECK_EQ(p.of("replica_id", {}), "own");
   CHECK_EQ(p.of("replica_count", {}), "replicated");

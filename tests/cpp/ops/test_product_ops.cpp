@@ -16,7 +16,7 @@ Operand batched(const Shape& shape, int axis = 0, std::int64_t rows = 1,
   return {filled(dtype, shape), axis, rows};
 }
 Attrs turns(bool a, bool b) {
-  return {{"transpose_a", a}, {"transpose_b", b}};
+  return MatmulAttrs{a, b};
 }
 
 Array transposed(const Array& x) {
@@ -99,8 +99,7 @@ TEST("a contraction over examples on any axis is the same tree") {
 }
 
 TEST("a contraction over no examples gives zeros") {
-  const Attrs window{{"strides", std::vector<std::int64_t>{1, 2}},
-                     {"padding", std::vector<std::int64_t>{1, 0, 0, 1}}};
+  const Attrs window = WindowAttrs{{1, 2}, {1, 0, 0, 1}};
   const OpRun runs[] = {
       OpRun("matmul", {batched({12, 5}, 0, 3), batched({12, 7}, 0, 3)}, turns(true, false)),
       OpRun("conv2d_filter_grad",
@@ -186,9 +185,7 @@ TEST("a prepared operand gives the same bits") {
 
 TEST("convolution agrees with its definition") {
   const Array x = filled(DType::kFloat64, {2, 5, 4, 3}), f = filled(DType::kFloat64, {3, 2, 3, 5});
-  const OpRun run("conv2d", {{x}, {f}},
-                  {{"strides", std::vector<std::int64_t>{2, 1}},
-                   {"padding", std::vector<std::int64_t>{1, 1, 0, 1}}});
+  const OpRun run("conv2d", {{x}, {f}}, WindowAttrs{.strides = {2, 1}, .padding = {1, 1, 0, 1}});
   const Array y = run.run()[0];
   CHECK(y.shape() == Shape({2, 3, 4, 5}));
   std::int64_t at = 0;
@@ -219,11 +216,10 @@ TEST("windows that do not fit, and other wrong shapes, are refused with the reme
   CHECK(message({batched({2, 3, 3, 1}), fixed({2, 2, 3, 2})}).find("channels must be") !=
         std::string::npos);
   CHECK(message({batched({2, 3, 3}), fixed({2, 2, 3, 2})}).find("reshape") != std::string::npos);
-  CHECK(message({batched({2, 3, 3, 1}), fixed({2, 2, 1, 2})},
-                {{"strides", std::vector<std::int64_t>{0, 1}}})
+  CHECK(message({batched({2, 3, 3, 1}), fixed({2, 2, 1, 2})}, WindowAttrs{.strides = {0, 1}})
             .find("strides must be") != std::string::npos);
-  const std::string big = error_of("max_pool2d", {batched({1, 40, 40, 1})},
-                                   {{"window", std::vector<std::int64_t>{20, 20}}});
+  const std::string big =
+      error_of("max_pool2d", {batched({1, 40, 40, 1})}, PoolAttrs{{}, {20, 20}});
   CHECK(big.find("at most 256") != std::string::npos, big);
 }
 

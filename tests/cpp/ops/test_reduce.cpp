@@ -12,7 +12,7 @@ namespace {
 using Axes = std::vector<std::int64_t>;
 
 Attrs over(Axes axes, bool keepdims = false) {
-  return {{"axes", std::move(axes)}, {"keepdims", keepdims}};
+  return ReduceAttrs{.axes = std::move(axes), .keepdims = keepdims};
 }
 
 // The position in the result (keepdims) that element `at` belongs to.
@@ -113,11 +113,11 @@ TEST("nothing to reduce gives the neutral element") {
 
 TEST("arg_max finds the first largest along any axis") {
   const Array x = array_of<float>({2, 3}, {1, 5, 5, 7, 0, 2});
-  CHECK_EQ(values_of<std::int64_t>(OpRun("arg_max", {{x}}, {{"axis", std::int64_t(1)}}).run()[0]),
+  CHECK_EQ(values_of<std::int64_t>(OpRun("arg_max", {{x}}, ArgMaxAttrs{.axis = 1}).run()[0]),
            "1 0");
-  CHECK_EQ(values_of<std::int64_t>(OpRun("arg_max", {{x}}, {{"axis", std::int64_t(0)}}).run()[0]),
+  CHECK_EQ(values_of<std::int64_t>(OpRun("arg_max", {{x}}, ArgMaxAttrs{.axis = 0}).run()[0]),
            "1 0 0");
-  CHECK_EQ(values_of<std::int64_t>(OpRun("arg_min", {{x}}, {{"axis", std::int64_t(-1)}}).run()[0]),
+  CHECK_EQ(values_of<std::int64_t>(OpRun("arg_min", {{x}}, ArgMaxAttrs{.axis = -1}).run()[0]),
            "0 1");
 }
 

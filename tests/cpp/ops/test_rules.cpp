@@ -59,30 +59,27 @@ TEST("dtypes are checked and the remedy is named") {
 }
 
 TEST("sizes that follow from the examples stand on any axis") {
-  const Attrs right{{"transpose_a", false}, {"transpose_b", true}};
+  const Attrs right = MatmulAttrs{.transpose_b = true};
   CHECK_EQ(type_of("matmul", {floats({5, 3}, 0), floats({5, 3}, 0)}, right),
            "float32 (?, ?) examples on axis 0, whole");
-  CHECK_EQ(type_of("tile", {floats({5, 3}, 0)}, {{"multiples", std::vector<std::int64_t>{2, 1}}}),
+  CHECK_EQ(type_of("tile", {floats({5, 3}, 0)}, TileAttrs{.multiples = {2, 1}}),
            "float32 (?, 3), whole");
-  CHECK_EQ(type_of("pad", {floats({5}, 0)}, {{"paddings", std::vector<std::int64_t>{1, 2}}}),
-           "float32 (?,), whole");
-  CHECK_EQ(type_of("concat", {floats({5, 3}, 0), floats({2, 3})}, {{"axis", std::int64_t(0)}}),
+  CHECK_EQ(type_of("pad", {floats({5}, 0)}, PadAttrs{.paddings = {1, 2}}), "float32 (?,), whole");
+  CHECK_EQ(type_of("concat", {floats({5, 3}, 0), floats({2, 3})}, ConcatAttrs{.axis = 0}),
            "float32 (?, 3), whole");
-  const auto shape = [](std::vector<std::int64_t> sizes) {
-    return Attrs{{"shape", std::move(sizes)}};
-  };
+  const auto shape = [](Ints sizes) { return ReshapeAttrs{std::move(sizes)}; };
   CHECK_EQ(type_of("reshape", {floats({5, 3}, 0)}, shape({3, kSymbols})), "float32 (3, ?), whole");
   CHECK_EQ(type_of("reshape", {floats({5, 3}, 0)}, shape({3, -1})), "float32 (3, ?), whole");
   CHECK_EQ(type_of("reshape", {floats({5, 0, 3}, 0)}, shape({-1, 3})), "float32 (0, 3), whole");
-  CHECK_EQ(type_of("full_sizes", {floats({5, 3}, 0)}, shape({kSymbols, kSymbols})),
+  CHECK_EQ(type_of("full_sizes", {floats({5, 3}, 0)}, FullSizesAttrs{{}, {kSymbols, kSymbols}}),
            "float32 (?, ?) examples on axis 0, example");
   CHECK_EQ(type_of("as_examples", {floats({5, 3})}), "float32 (?, 3) examples#1 on axis 0, whole");
   CHECK_EQ(type_of("as_rows", {floats({5, 3}, 0)}), "float32 (?, 3), whole");
 }
 
 TEST("reductions say what becomes of the examples") {
-  const auto axes = [](std::vector<std::int64_t> values, bool keepdims) {
-    return Attrs{{"axes", std::move(values)}, {"keepdims", keepdims}};
+  const auto axes = [](Ints values, bool keepdims) {
+    return ReduceAttrs{std::move(values), keepdims};
   };
   CHECK_EQ(type_of("reduce_sum", {floats({5, 3}, 0)}, axes({0}, false)), "float32 (3,), tree");
   CHECK_EQ(type_of("reduce_sum", {floats({5, 3}, 0)}, axes({1}, true)),
@@ -99,8 +96,9 @@ TEST("reductions say what becomes of the examples") {
 
 TEST("what cannot be reduced over replicas is refused") {
   CHECK_EQ(type_of("all_reduce", {floats({5, 3}, 0)}), "float32 (5, 3), whole, fixed");
-  CHECK_EQ(error_of("all_reduce", {floats({3})}, {{"op", std::string("max")}}),
-           "[all_reduce] op must be 'sum' or 'mean': got 'max'.");
+  CHECK_EQ(error_of("all_reduce", {{Array(DType::kInt32, {3})}}, AllReduceAttrs{ReduceOp::kMean}),
+           "[all_reduce] the operand must be float32 or float64: got int32; convert it with "
+           "samegrad.cast.");
 }
 
 }  // namespace

@@ -163,8 +163,8 @@ TEST("big results are the same in any blocks") {
   const auto examples = [](const Shape& shape, int axis = 0) {
     return Operand{filled(DType::kFloat32, shape), axis, 1};
   };
-  const Attrs turned{{"transpose_a", true}, {"transpose_b", false}};
-  const Attrs first{{"axes", std::vector<std::int64_t>{0}}, {"keepdims", false}};
+  const Attrs turned = MatmulAttrs{.transpose_a = true};
+  const Attrs first = ReduceAttrs{.axes = {0}, .keepdims = false};
   const Operand words{filled(DType::kInt64, {kExamples, 5}, 0, 0, 700), 0, 1};
   const Operand table{filled(DType::kFloat32, {700, 33})};
   const OpRun runs[] = {

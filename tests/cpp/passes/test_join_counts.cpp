@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "ir/builder.h"
+#include "ops/control.h"
 #include "ops/registry.h"
 #include "passes/passes.h"
 #include "passes/value_numbers.h"
@@ -33,11 +34,9 @@ class FakeTrace {
 
   std::int64_t count() const { return traced_counts(graph.symbols)[0][0]; }
   Value row(std::int64_t i) {
-    const Value part = b("slice", {x},
-                         {{"begin", std::vector<std::int64_t>{i, 0}},
-                          {"end", std::vector<std::int64_t>{i + 1, 2}},
-                          {"strides", std::vector<std::int64_t>{1, 1}}});
-    return b("squeeze", {part}, {{"axes", std::vector<std::int64_t>{0}}});
+    const Value part =
+        b("slice", {x}, SliceAttrs{.begin = {i, 0}, .end = {i + 1, 2}, .strides = {1, 1}});
+    return b("squeeze", {part}, SqueezeAttrs{.axes = {0}});
   }
   // As a loop of Python's does it.
   Value sum_of_rows() {
@@ -45,8 +44,8 @@ class FakeTrace {
     for (std::int64_t i = 1; i < count(); ++i) sum = b("add", {sum, row(i)});
     return sum;
   }
-  Value all(Value value, const char* op = "sum") {
-    return b("all_reduce", {value}, {{"op", std::string(op)}});
+  Value all(Value value, ReduceOp op = ReduceOp::kSum) {
+    return b("all_reduce", {value}, AllReduceAttrs{op});
   }
 
   Graph graph;
@@ -95,12 +94,11 @@ TEST("what differs is a branch of the replicas of each trace") {
   CHECK_EQ(count(graph, "cond"), 1);
   CHECK_EQ(count(graph, "squeeze"), 3);  // the rows that all replicas have
   const Node& cond = node(graph, "cond");
-  CHECK(cond.attrs.graph("true_branch").symbols.replicas == std::vector<int>({0, 2}));
-  CHECK(cond.attrs.graph("false_branch").symbols.replicas == std::vector<int>({1}));
-  CHECK_EQ(count(cond.attrs.graph("true_branch"), "squeeze"), 1);
+  CHECK(true_branch(cond.regions).symbols.replicas == std::vector<int>({0, 2}));
+  CHECK(false_branch(cond.regions).symbols.replicas == std::vector<int>({1}));
+  CHECK_EQ(count(true_branch(cond.regions), "squeeze"), 1);
   CHECK(graph.placement(graph.outputs[0]) == Placement::kOwn);
-  CHECK(node(graph, "trace_of_count").attrs.integers("replicas") ==
-        std::vector<std::int64_t>({0, 2}));
+  CHECK(node(graph, "trace_of_count").attrs.as<TraceAttrs>().replicas == Ints({0, 2}));
   CHECK_EQ(graph.locations[std::size_t(cond.location)], "train.py:7");
 }
 
@@ -120,7 +118,7 @@ TEST("collectives are between the branches, and all that come next share one") {
 
 TEST("sizes that differ are each replica's own") {
   const Graph graph = joined([](FakeTrace& t) -> Values {
-    return {t.b("zeros", {}, {{"shape", std::vector<std::int64_t>{t.count(), 2}}})};
+    return {t.b("zeros", {}, ZerosAttrs{.shape = {t.count(), 2}})};
   });
   const ValueType& type = graph.type(graph.outputs[0]);
   CHECK(is_symbolic(type.shape[0]) && type.shape[1] == 2);
@@ -130,11 +128,10 @@ TEST("sizes that differ are each replica's own") {
 
 TEST("draws of other numbers of rows are rows of one stream") {
   const Graph graph = joined([](FakeTrace& t) -> Values {
-    return {t.b("random_normal", {t.b("replica_id", {})},
-                {{"shape", std::vector<std::int64_t>{t.count(), 2}}})};
+    return {t.b("random_normal", {t.b("replica_id", {})}, RandomAttrs({.shape = {t.count(), 2}}))};
   });
-  const Node& drawn = node(node(graph, "cond").attrs.graph("true_branch"), "random_normal_like");
-  CHECK(is_symbolic(drawn.attrs.integer("rows")));
+  const Node& drawn = node(true_branch(node(graph, "cond").regions), "random_normal_like");
+  CHECK(is_symbolic(drawn.attrs.as<RandomLikeAttrs>().rows));
 }
 
 template <class Run>
@@ -165,23 +162,25 @@ TEST("traces that do not agree are refused, with replicas, counts and the line")
   CHECK(says(numbers, "no further one after 3 on replica 1 (3 examples)"));
   CHECK(says(numbers, "train.py:7"));
   CHECK(says(refused([](FakeTrace& t) -> Values {
-               return {t.all(t.row(0), t.count() == 3 ? "sum" : "mean")};
+               return {t.all(t.row(0), t.count() == 3 ? ReduceOp::kSum : ReduceOp::kMean)};
              }),
              "same collective"));
   CHECK(says(refused([](FakeTrace& t) -> Values {
                Values drawn;
                for (std::int64_t i = 0; i < t.count(); ++i) {
-                 drawn.push_back(t.b("random_uniform_like", {t.x}, {{"ordinal", i}}));
+                 drawn.push_back(
+                     t.b("random_uniform_like", {t.x}, RandomLikeAttrs({.ordinal = i})));
                }
                return {drawn.back()};
              }),
              "same random operation"));
   CHECK(says(refused([](FakeTrace& t) -> Values {
-               return {t.all(t.b("zeros", {}, {{"shape", std::vector<std::int64_t>{t.count()}}}))};
+               return {t.all(t.b("zeros", {}, ZerosAttrs{.shape = {t.count()}}))};
              }),
              "different numbers of examples"));
   CHECK(says(refused([](FakeTrace& t) -> Values {
-               return {t.count() == 3 ? t.x : t.b("cast", {t.x}, {{"dtype", DType::kFloat64}})};
+               return {t.count() == 3 ? t.x
+                                      : t.b("cast", {t.x}, CastAttrs{.dtype = DType::kFloat64})};
              }),
              "one dtype and as many axes"));
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/interpreter.h"
 
 namespace samegrad::testing {
@@ -81,8 +82,8 @@ TEST("equal nodes become one, also those of equal operands") {
 TEST("nodes of other operands, other order or other attributes stay apart") {
   Program p;
   const Value x = p.batched({3}), y = p.batched({3});
-  const Attrs rows = {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", false}};
-  const Attrs kept = {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", true}};
+  const Attrs rows = ReduceAttrs{.axes = {1}, .keepdims = false};
+  const Attrs kept = ReduceAttrs{.axes = {1}, .keepdims = true};
   p.graph.outputs = {p.b("sub", {x, y}), p.b("sub", {y, x}), p.b("reduce_sum", {x}, rows),
                      p.b("reduce_sum", {x}, kept)};
   CHECK_EQ(p.after(eliminate_common).nodes.size(), std::size_t(4));
@@ -92,13 +93,7 @@ TEST("random draws are never merged") {
   Program p;
   const OpDef& op = OpRegistry::instance().get("random_uniform_like");
   const Value x = p.batched({3});
-  Attrs attrs;
-  for (const AttrSpec& spec : op.attrs) {
-    if (spec.fallback.empty() && spec.kind == AttrKind::kInteger)
-      attrs.set(spec.name, std::int64_t(1));
-    if (spec.fallback.empty() && spec.kind == AttrKind::kNumber) attrs.set(spec.name, 0.5);
-  }
-  p.graph.outputs = {p.b.apply(op, Values{x}, attrs)[0], p.b.apply(op, Values{x}, attrs)[0]};
+  p.graph.outputs = {p.b.apply(op, Values{x})[0], p.b.apply(op, Values{x})[0]};
   CHECK_EQ(count(p.after(eliminate_common), "random_uniform_like"), 2);
 }
 
@@ -147,7 +142,7 @@ TEST("a fused node does not go round what lies between its parts") {
   Program p;
   const Value x = p.batched({5});
   const Value a = p.b("tanh", {x});
-  const Attrs rows = {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", true}};
+  const Attrs rows = ReduceAttrs{{1}, true};
   const Value mean = p.b("broadcast_like", {p.b("reduce_sum", {a}, rows), a});
   p.graph.outputs = {p.b("sub", {p.b("exp", {a}), p.b("mul", {mean, mean})})};
   const Graph after = p.after(fuse_elementwise);
@@ -159,9 +154,7 @@ TEST("relu's mask moves to the small side of a pooling") {
   Program p;
   const Value x = p.b("relu", {p.batched({6, 6, 2})});
   const OpDef& pool = OpRegistry::instance().get("max_pool2d");
-  using Ints = std::vector<std::int64_t>;
-  const Attrs attrs = {
-      {"window", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"padding", Ints{0, 0, 0, 0}}};
+  const Attrs attrs = PoolAttrs{{.strides = {2, 2}}, {2, 2}};
   const Values pooled = p.b.apply(pool, Values{x}, attrs);
   const Value ct = p.batched({3, 3, 2});
   const Value grad = p.b("max_pool2d_grad", {ct, pooled[1], x}, attrs);
@@ -178,7 +171,7 @@ TEST("all passes together keep the bits and the writes") {
   const Value x = p.batched({5});
   const Value y = p.b("add", {p.b("matmul", {x, p.plain({5, 3})}), p.plain({3})});
   const Value z = p.b("mul", {p.b("relu", {y}), p.b("exp", {p.number(0.25)})});
-  p.graph.outputs = {z, p.b("reduce_sum", {z}, {{"axes", std::vector<std::int64_t>{0}}})};
+  p.graph.outputs = {z, p.b("reduce_sum", {z}, ReduceAttrs{.axes = {0}})};
   const Graph after = p.after([](Graph g) { return run_passes(std::move(g), {}); });
   CHECK(after.nodes.size() < p.graph.nodes.size());
   PassOptions none{false, false, false, false, false, false};

@@ -1,5 +1,6 @@
 // Values of all replicas joined, and the gradient that goes back to each one's rows.
 #include "check.h"
+#include "ops/attributes.h"
 #include "ops/registry.h"
 #include "runtime/threads.h"
 #include "tracing.h"
@@ -30,9 +31,8 @@ std::unique_ptr<Step> gather_step(int replicas) {
   tape.start();
   tape.watch(x);
   const Tensor everything =
-      op("all_gather", {x}, {{"axis", std::int64_t(0)}, {"replicas", std::int64_t(replicas)}});
-  const Tensor y =
-      op("reduce_sum", {op("square", {everything})}, {{"axes", std::vector<std::int64_t>{0, 1}}});
+      op("all_gather", {x}, AllGatherAttrs{.axis = 0, .replicas = std::int64_t(replicas)});
+  const Tensor y = op("reduce_sum", {op("square", {everything})}, ReduceAttrs{.axes = {0, 1}});
   tape.stop();
   const auto gradients = tape.gradient({y}, {std::nullopt}, {{x, nullptr}});
   const Value outputs[] = {trace->lift(everything), trace->lift(*gradients[0])};

@@ -1,6 +1,7 @@
 // Calls of functions under tapes: the order of their sums, and runs of compiled steps.
 #include "check.h"
 #include "ir/symbols.h"
+#include "ops/attributes.h"
 #include "ops/registry.h"
 #include "passes/rewrite.h"
 #include "tracing.h"
@@ -113,11 +114,11 @@ TEST("a graph without effects keeps its values, calls and order") {
   const Scope scope(with_trace(trace));
   const auto v = std::make_shared<Variable>("v", std::vector<Array>{Array::scalar(3.0)});
   const Tensor x = trace->tensor(trace->argument({Array::scalar(2.0)}, {}));
-  op("print", {x}, {{"text", std::string("x")}, {"edge", std::int64_t(3)}});
+  op("print", {x}, PrintAttrs{.text = std::string("x"), .edge = 3});
   trace->write(v, op("add", {x, x}).value);
   trace->begin_call();
   const Tensor y = op("mul", {x, x});
-  op("print", {y}, {{"text", std::string("y")}, {"edge", std::int64_t(3)}});
+  op("print", {y}, PrintAttrs{.text = std::string("y"), .edge = 3});
   trace->end_call();
   const Graph pure = without_effects(trace->finish({y.value}).graph);
   CHECK_EQ(pure.nodes.size(), 1u);

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/messages.h"
 #include "check.h"
+#include "ops/attributes.h"
 #include "ops/registry.h"
 #include "tracing.h"
 #include "train/control.h"
@@ -52,11 +53,9 @@ TEST("looking leaves the program, the variables and the random numbers alone") {
   const Tensor old = t.trace->tensor(t.trace->read(v));
   t.trace->write(v, op("add", {old, sum}).value);
   const Tensor fresh = t.trace->tensor(t.trace->read(v));
-  const Tensor drawn = op("random_normal", {zero},
-                          {{"shape", std::vector<std::int64_t>{}},
-                           {"dtype", DType::kFloat64},
-                           {"seed", std::int64_t{0}},
-                           {"ordinal", t.trace->next_ordinal()}});
+  const Tensor drawn =
+      op("random_normal", {zero},
+         RandomAttrs({.dtype = DType::kFloat64, .ordinal = t.trace->next_ordinal()}));
   const std::string program = to_string(t.trace->program());
   const std::uint64_t step_number = random_state().step;
   const double seen = number(t.trace->look(drawn.value)[0]);
@@ -74,10 +73,10 @@ TEST("looking leaves the program, the variables and the random numbers alone") {
 
 TEST("what the value needs is not printed a second time") {
   Traced t;
-  (void)op("print", {t.x}, {{"text", std::string(1, '\0')}, {"edge", std::int64_t{3}}});
+  (void)op("print", {t.x}, PrintAttrs{.text = std::string(1, '\0'), .edge = std::int64_t{3}});
   const Tensor yes = make_tensor(Array::scalar(true));
   const TensorFunction prints = [&](const std::vector<Tensor>&) {
-    (void)op("print", {t.x}, {{"text", std::string(1, '\0')}, {"edge", std::int64_t{3}}});
+    (void)op("print", {t.x}, PrintAttrs{.text = std::string(1, '\0'), .edge = std::int64_t{3}});
     return std::vector{op("add", {t.x, t.x})};
   };
   const Tensor doubled = traced_cond(yes, prints, prints)[0];

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "check.h"
 #include "ir/builder.h"
+#include "ops/attributes.h"
 #include "ops/registry.h"
 #include "passes/passes.h"
 
@@ -36,8 +37,8 @@ TEST("a number is what was written, as a double or as 64 bits") {
            std::numeric_limits<std::int64_t>::max());
   CHECK(Number(kNaN) == Number(kNaN) && !(Number(0.0) == Number(-0.0)));
   CHECK(!(Number(1000000.25) == Number(1000000.0)));
-  CHECK_EQ(to_string(AttrValue(Number(1000000.25))), "1000000.25");
-  CHECK_EQ(to_string(AttrValue(Number(0.1))), "0.1");
+  CHECK_EQ(to_string(Attrs(FullAttrs{1000000.25})), "value=1000000.25");
+  CHECK_EQ(to_string(Attrs(FullAttrs{0.1})), "value=0.1");
 }
 
 TEST("nodes become one if their numbers have the same bits") {
@@ -47,14 +48,13 @@ TEST("nodes become one if their numbers have the same bits") {
       Program p;
       const Value x = p.argument();
       const auto pad = [&](double value) {
-        return p.b("pad", {x},
-                   {{"paddings", std::vector<std::int64_t>{1, 0}}, {"value", Number(value)}});
+        return p.b("pad", {x}, PadAttrs{.paddings = {1, 0}, .value = Number(value)});
       };
       p.graph.outputs = {pad(u), pad(v)};
       const Graph one = eliminate_dead(eliminate_common(p.graph));
       const bool same = Number(u) == Number(v);
       CHECK_EQ(one.nodes.size(), same ? 1u : 2u);
-      CHECK(!same || hash_of(one.nodes[0].attrs) == hash_of(p.graph.nodes[1].attrs));
+      CHECK(!same || one.nodes[0].attrs.hash() == p.graph.nodes[1].attrs.hash());
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "ops/attributes.h"
 #include "ops/registry.h"
 #include "runtime/threads.h"
 #include "tracing.h"
@@ -93,17 +94,17 @@ class Network {
 
  private:
   Tensor share_of_loss(Trace& trace, const Tensor& x, const Tensor& y) {
-    using Ints = std::vector<std::int64_t>;
     const auto read = [&](std::size_t i) { return trace.tensor(trace.read(variables_[i])); };
-    Tensor h = op("conv2d", {x, read(0)}, {{"strides", Ints{1, 1}}});
+    Tensor h = op("conv2d", {x, read(0)}, WindowAttrs{.strides = {1, 1}});
     h = op("relu", {op("add", {h, read(1)})});
-    h = op("max_pool2d", {h}, {{"window", Ints{2, 2}}, {"strides", Ints{2, 2}}});
-    h = op("reshape", {h}, {{"shape", Ints{-2, 4 * 4 * 8}}});
+    h = op("max_pool2d", {h}, PoolAttrs{{.strides = {2, 2}}, {2, 2}});
+    h = op("reshape", {h}, ReshapeAttrs{.shape = {-2, 4 * 4 * 8}});
     h = op("add", {op("matmul", {h, read(2)}), read(3)});
     const Tensor losses = op("sparse_softmax_cross_entropy", {h, y});
-    const Tensor count = op("cast", {op("global_size_of", {losses}, {{"axes", Ints{0}}})},
-                            {{"dtype", DType::kFloat32}});
-    return op("reduce_sum", {op("div", {losses, count})}, {{"axes", Ints{0}}, {"keepdims", false}});
+    const Tensor count = op("cast", {op("global_size_of", {losses}, CountAttrs{.axes = {0}})},
+                            CastAttrs{DType::kFloat32});
+    return op("reduce_sum", {op("div", {losses, count})},
+              ReduceAttrs{.axes = {0}, .keepdims = false});
   }
 
   int replicas_;
