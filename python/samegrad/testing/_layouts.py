@@ -45,6 +45,9 @@ class Layout:
         return f"{self.replicas} replicas of {sizes}{more}"
 
 
+_MOST_REPLICAS = 1 << 16  # and micro-batches
+
+
 def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
     """Consecutive examples for each replica, each share cut into micro-batches of about one size.
 
@@ -52,15 +55,17 @@ def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
         >>> layout([2, 3]).parts
         (((0, 1),), ((2, 3, 4),))
     """
+    if not 1 <= micro_batches <= _MOST_REPLICAS:
+        raise ValueError(
+            f"[layout] micro_batches must be from 1 to {_MOST_REPLICAS}: got {micro_batches}; pass "
+            "the number of parts that a replica's share is cut into."
+        )
     parts, first = [], 0
     for size in sizes:
         cuts = [first + size * k // micro_batches for k in range(micro_batches + 1)]
         parts.append(tuple(tuple(range(a, b)) for a, b in itertools.pairwise(cuts)))
         first += size
     return Layout(tuple(parts))
-
-
-_MOST_REPLICAS = 1 << 16
 
 
 def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from steps import WEIGHTS, X, Y, count, mean, total
 
-from samegrad.testing import Outcome, StepError, diagnose
+from samegrad.testing import Outcome, StepError, diagnose, layout
 
 
 def right(shares):
@@ -105,3 +105,9 @@ def test_a_step_that_changes_its_batch_is_no_worse() -> None:
 def test_options_that_cannot_be_tried_are_named(options, words) -> None:
     with pytest.raises(StepError, match=words):
         diagnose(right, (X, Y), **options)
+
+
+@pytest.mark.parametrize("micro_batches", [0, -1, 2**63])
+def test_a_layout_has_a_number_of_micro_batches_that_can_be_listed(micro_batches: int) -> None:
+    with pytest.raises(ValueError, match=rf"\[layout\] .* got {micro_batches}; "):
+        layout([4, 3], micro_batches)
