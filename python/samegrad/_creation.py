@@ -83,6 +83,11 @@ def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = "float32",
     """
     rows = _sizes.size_of(num_rows)
     columns = rows if num_columns is None else _sizes.size_of(num_columns)
+    if any(isinstance(size, int) and size < 0 for size in (rows, columns)):
+        raise ValueError(
+            f"[eye] num_rows and num_columns must not be negative: got {rows} and {columns}; pass "
+            "sizes of 0 or more."
+        )
     if _sizes.dim_in((rows, columns)) is not None:
         row, column = _ops.expand_dims(_sizes.iota(rows), axes=[1]), _sizes.iota(columns)
         return cast(_ops.equal(row, column), dtype)

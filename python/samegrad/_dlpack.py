@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._dtypes import as_dtype
+from samegrad._shown import shown
 from samegrad._tensor import Tensor
 
 _CPU = 1
@@ -87,7 +88,13 @@ def import_(source: Any) -> Tensor:
             "[from_dlpack] a capsule or an object with __dlpack__ is needed: got "
             f"{type(source).__name__}."
         )
-    array = np.from_dlpack(source)
+    try:
+        array = np.from_dlpack(source)
+    except BufferError as error:
+        raise BufferError(
+            f"[from_dlpack] the memory must be one that NumPy can view ({error}): got "
+            f"{shown(source)}; pass a copy of native byte order."
+        ) from error
     as_dtype(array.dtype)
     return Tensor(array, copy=False)
 

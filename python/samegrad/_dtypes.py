@@ -121,7 +121,7 @@ def as_dtype(value: DTypeLike) -> DType:
         return _BY_PYTHON[value]
     try:
         name = np.dtype(value).name
-    except TypeError:
+    except (TypeError, ValueError):  # the latter of what has a dtype that NumPy does not know
         name = str(value)
     if name not in _BY_NAME:
         raise _unknown(value)

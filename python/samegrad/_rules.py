@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +23,15 @@ def _is_whole(value: Any) -> bool:
         return False
     if isinstance(value, int | np.integer):
         return _LEAST <= int(value) <= _MOST
-    return getattr(value, "ndim", 0) == 0
+    return getattr(value, "ndim", 0) == 0 and _has_index(value)
+
+
+def _has_index(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except Exception:
+        return False
+    return True
 
 
 def _is_array(value: Any) -> bool:
@@ -136,6 +145,10 @@ _WHOLE: Rule = (_is_whole, "a whole number of 64 bits", "pass an int")
 _NUMBER: Rule = (_is_number, "a number", "pass a float or an int")
 _NUMBERS: Rule = (_is_tensor, "a number, a list of numbers, an array or a tensor", "convert it")
 _SEQUENCE: Rule = (_is_sequence, "a list or another sequence", "put it into a list")
+_LISTED: Rule = (
+    lambda value: _is_sequence(value) and hasattr(value, "__len__"),
+    "a list or another sequence", "put it into a list",
+)  # fmt: skip
 _ARGUMENTS: Rule = (
     lambda value: _is_sequence(value) and not isinstance(value, np.ndarray),
     "a tuple of what the function takes", "put it into a tuple",
@@ -172,7 +185,7 @@ _BY_ANNOTATION: dict[str, Rule] = {
     "Iterable[int | None]": _SHAPE,
     "Shape": _SHAPE,
     "Sizes": _SIZES,
-    "Sequence": _SEQUENCE,
+    "Sequence": _LISTED,
     "Iterable": _SEQUENCE,
     "tuple": _SEQUENCE,
 }
@@ -187,7 +200,7 @@ _BY_NAME: dict[str, Rule] = {
     "output_stream": (lambda v: hasattr(v, "write"), "a stream", "pass sys.stdout"),
     "dtype": (_is_dtype, "a dtype such as 'float32'", "see samegrad.as_dtype"),
     "start": _NUMBER, "limit": _NUMBER, "delta": _NUMBER,
-    "devices": _SEQUENCE, "pred_fn_pairs": _SEQUENCE, "variables": _SEQUENCE,
+    "devices": _LISTED, "pred_fn_pairs": _SEQUENCE, "variables": _SEQUENCE,
     "weights": _SEQUENCE, "args": _ARGUMENTS,
 }  # fmt: skip
 
@@ -203,11 +216,11 @@ def _alternatives(annotation: str) -> list[str]:
     return [part.strip() for part in (*parts, annotation[start:])]
 
 
-def _each(rule: Rule) -> Rule:
-    """A list whose parts keep a rule."""
+def _each(several: Rule, rule: Rule) -> Rule:
+    """Several, each of which keeps a rule."""
 
     def holds(value: Any) -> bool:
-        return _is_sequence(value) and all(map(rule[0], _parts_of(value)))
+        return several[0](value) and all(map(rule[0], _parts_of(value)))
 
     return holds, f"a sequence, each {rule[1]}", rule[2]
 
@@ -221,10 +234,11 @@ def _rule(part: str, names: Mapping[str, Any]) -> Rule | None:
         return _PAIRS
     if part in _BY_ANNOTATION:
         return _BY_ANNOTATION[part]
-    listed = re.fullmatch(r"(?:Sequence|Iterable|list)\[([\w.]+)\]", part)
+    listed = re.fullmatch(r"(Sequence|Iterable|list)\[([\w.]+)\]", part)
     if listed:
-        rule = _rule(listed[1], names)
-        return _SEQUENCE if rule is None else _each(rule)
+        several = _SEQUENCE if listed[1] == "Iterable" else _LISTED
+        rule = _rule(listed[2], names)
+        return several if rule is None else _each(several, rule)
     if part.partition("[")[0] in _BY_ANNOTATION:
         return _BY_ANNOTATION[part.partition("[")[0]]
     name = part.rpartition(".")[2]

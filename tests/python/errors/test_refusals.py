@@ -117,6 +117,27 @@ REFUSED = {
     "a path that no system has": (
         lambda: tf.train.Checkpoint(v=tf.Variable(1.0)).save("a\ud800"), ValueError, "got",
     ),
+    "a matrix of fewer rows than none": (
+        lambda: tf.eye(-1), ValueError, r"\[eye\] num_rows .* got -1 and -1; pass",
+    ),
+    "a generator of devices, which have a number": (
+        lambda: tf.distribute.MirroredStrategy(devices=(name for name in ["CPU:0"])), TypeError,
+        r"\[MirroredStrategy\] devices must be a sequence.*got <generator",
+    ),
+    "a tensor for a dtype": (
+        lambda: tf.argmin([1.0], output_type=tf.constant(1)), TypeError, r"\[argmin\] samegrad has",
+    ),
+    "memory that NumPy cannot view": (
+        lambda: tf.experimental.dlpack.from_dlpack(np.arange(6, dtype=">i8")), BufferError,
+        r"\[from_dlpack\] the memory must be .* got an array of shape \(6,\)",
+    ),
+    "a config without its parts": (
+        lambda: tf.keras.Sequential.from_config({"a": 1}), ValueError, r"'layers': got \{'a': 1\}",
+    ),
+    "a config without the inner optimizer": (
+        lambda: tf.keras.mixed_precision.LossScaleOptimizer.from_config({}), ValueError,
+        r"'inner_optimizer': got \{\}",
+    ),
     "fewer replicas than one": (
         lambda: tf.testing.uneven_sizes(2, 0), ValueError, r"\[uneven_sizes\].*got 2 and 0",
     ),

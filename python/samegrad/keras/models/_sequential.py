@@ -162,6 +162,11 @@ class Sequential(Model):
         """A model with layers of the same classes and arguments, and weights of its own."""
         from samegrad.keras import layers
 
+        if "layers" not in config:
+            raise ValueError(
+                "[Sequential.from_config] the config must have 'layers': got "
+                f"{shown(config)}; pass what get_config returned."
+            )
         model = cls(name=config.get("name"))
         for entry in config["layers"]:
             model.add(getattr(layers, entry["class_name"])(**entry["config"]))

@@ -165,6 +165,11 @@ class LossScaleOptimizer(Optimizer):
         """
         from samegrad.keras import optimizers
 
+        if "inner_optimizer" not in config:
+            raise ValueError(
+                "[LossScaleOptimizer.from_config] the config must have 'inner_optimizer': got "
+                f"{shown(config)}; pass what get_config returned."
+            )
         names: dict[str, Any] = {name: getattr(optimizers, name) for name in optimizers.__all__}
         inner = find("Optimizer", {**names, **(custom_objects or {})}, config["inner_optimizer"])
         return cls(**{**config, "inner_optimizer": inner})
