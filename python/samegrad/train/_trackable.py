@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +35,9 @@ _MOST_NAMES = 60_000  # in all
 _MOST_CHARACTERS = 16 << 20  # in the ways to all of them
 # By id; not in the objects, whose attributes are their owner's. Entries go with their objects.
 _waiting: dict[int, tuple[weakref.ref[Any], Node]] = {}
+# References among those whose objects are gone. Noted by a method of C: what a signal raised in a
+# function of Python's that runs at the end of an object would be lost.
+_gone: deque[_Reference] = deque()
 _LEAF_TYPES = (np.ndarray, np.generic, bool, int, float, str, type(None))
 
 
@@ -338,25 +342,37 @@ def _give(root: Trackable, tree: Node, undo: Undo) -> None:
             ) from error
 
 
+class _Reference(weakref.ref[Any]):
+    """Knows its key after the object is gone."""
+
+    __slots__ = ("key",)
+    key: int
+
+
 def _awaited(item: object) -> Node | None:
     """The node whose values wait for parts of this object."""
+    _drop_gone()
     reference, node = _waiting.get(id(item), (None, None))
     return node if reference is not None and reference() is item else None
 
 
 def _let_wait(item: object, node: Node | None) -> None:
     """Lets the values of a node wait for parts of this object; None: no values wait any more."""
-    key = id(item)
+    _drop_gone()
     if node is None:
-        _waiting.pop(key, None)
+        _waiting.pop(id(item), None)
         return
     with contextlib.suppress(TypeError):  # containers and the like cannot wait
-        _waiting[key] = (weakref.ref(item, lambda gone: _forget(key, gone)), node)
+        reference = _Reference(item, _gone.append)
+        reference.key = id(item)
+        _waiting[id(item)] = (reference, node)
 
 
-def _forget(key: int, gone: object) -> None:
-    if _waiting.get(key, (None,))[0] is gone:
-        del _waiting[key]
+def _drop_gone() -> None:
+    while _gone:
+        reference = _gone.popleft()
+        if _waiting.get(reference.key, (None,))[0] is reference:
+            del _waiting[reference.key]
 
 
 class _Match:

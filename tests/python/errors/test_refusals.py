@@ -138,6 +138,10 @@ REFUSED = {
         lambda: tf.keras.mixed_precision.LossScaleOptimizer.from_config({}), ValueError,
         r"'inner_optimizer': got \{\}",
     ),
+    "a prediction without classes": (
+        lambda: tf.keras.losses.categorical_crossentropy(2.0, 2.0, label_smoothing=0.5), ValueError,
+        r"\[categorical_crossentropy\] .* an axis of classes: got shape \(\)",
+    ),
     "fewer replicas than one": (
         lambda: tf.testing.uneven_sizes(2, 0), ValueError, r"\[uneven_sizes\].*got 2 and 0",
     ),

@@ -120,6 +120,11 @@ def categorical_crossentropy(
     fits = labels._rank == guess._rank and all(
         a is None or b is None or a == b for a, b in zip(labels._shape, guess._shape, strict=True)
     )
+    if guess._rank == 0:
+        raise ValueError(
+            f"[{who}] predictions must have an axis of classes: got shape (); pass an array that "
+            "has one."
+        )
     if not fits:
         raise ValueError(
             f"[{who}] labels must have the shape of the predictions: got shapes "
