@@ -38,8 +38,8 @@ SUMS = {
     "counted",
     "close",  # a difference of nearly equal numbers
 }
-# Those that may be 0 by cancellation, where rounding leaves a part of the operand's size.
-CENTERED = {"normalize", "center", "gathered", "counted", "close"}
+# Those that may be 0 by cancellation, where rounding leaves so many parts of the operand's size.
+CENTERED = {"normalize": 1, "center": 1, "gathered": 1, "counted": 1, "close": 300}
 Arrays = list[np.ndarray]
 Given = dict[str, np.ndarray]  # what was drawn at random
 
@@ -103,7 +103,7 @@ def forward(
             each = concrete(s.type.shape, n) if s.op in SUMS or apart else ()
             values[s.out] = mul(1 + noise * rng.normal(size=each), values[s.out])
             if s.op in CENTERED:
-                size = np.max(np.abs(value_of(values[s.inputs[0]])), initial=0)
+                size = CENTERED[s.op] * np.max(np.abs(value_of(values[s.inputs[0]])), initial=0)
                 values[s.out] = add(values[s.out], noise * size * rng.normal(size=each))
     return values
 
