@@ -20,6 +20,19 @@ void add_rows(T* const* y, const T* const* x, std::int64_t rows, std::int64_t co
   }
 }
 
+// What comes after the sums of a row: activation(y + bias).
+template <class T>
+void finish_row(T* y, std::int64_t columns, const T* bias, Activation activation) {
+  const Vec<T> zero = T(0);
+  for (std::int64_t c = 0; c < columns; c += Vec<T>::kLanes) {
+    const std::int64_t left = columns - c;
+    Vec<T> sum = load_some(y + c, left, T(0));
+    if (bias != nullptr) sum = sum + load_some(bias + c, left, T(0));
+    if (activation == Activation::kRelu) sum = select(zero > sum, zero, sum);
+    store_some(sum, y + c, left);
+  }
+}
+
 // The rows of partial sums: level 0 is the result itself, or what is added to it.
 template <class T>
 class ChainLevels {
@@ -58,14 +71,12 @@ class ChainLevels {
   T* memory_;
 };
 
-template <class T, class Chain>
-void join_some(const ChainLevels<T>& levels, int level, std::int64_t first, std::int64_t products,
+// The sums of a contraction, from chains of its products: chain(first, count, level) makes the sums
+// of some at a level, levels.add(level) adds those of the next level to them.
+template <class Levels, class Chain>
+void join_some(const Levels& levels, int level, std::int64_t first, std::int64_t products,
                const Chain& chain) {
-  if (products <= kContractionBlock) {
-    T* to[kMostRows];
-    levels.rows_of(level, to);
-    return chain(first, products, to);
-  }
+  if (products <= kContractionBlock) return chain(first, products, level);
   const std::int64_t blocks = (products + kContractionBlock - 1) / kContractionBlock;
   const std::int64_t half = tree_split(blocks) * kContractionBlock;
   join_some(levels, level, first, half, chain);
@@ -73,16 +84,25 @@ void join_some(const ChainLevels<T>& levels, int level, std::int64_t first, std:
   levels.add(level);
 }
 
+// How many levels join_some needs, the first one included.
+inline int chain_levels(std::int64_t products) {
+  int levels = 1;
+  for (std::int64_t n = products; n > kContractionBlock; ++levels) {
+    n = tree_split((n + kContractionBlock - 1) / kContractionBlock) * kContractionBlock;
+  }
+  return levels;
+}
+
 // At most kMostRows rows of y from chains of their products: chain(first, count, to) writes one.
 template <class T, class Chain>
 void join_chains(T* const* y, std::int64_t rows, std::int64_t columns, std::int64_t products,
                  bool accumulate, const Chain& chain) {
-  int depth = 1;
-  for (std::int64_t n = products; n > kContractionBlock; ++depth) {
-    n = tree_split((n + kContractionBlock - 1) / kContractionBlock) * kContractionBlock;
-  }
-  const ChainLevels<T> levels(y, rows, columns, depth, accumulate);
-  join_some(levels, 0, 0, products, chain);
+  const ChainLevels<T> levels(y, rows, columns, chain_levels(products), accumulate);
+  join_some(levels, 0, 0, products, [&](std::int64_t first, std::int64_t count, int level) {
+    T* to[kMostRows];
+    levels.rows_of(level, to);
+    chain(first, count, to);
+  });
   levels.add_to_result();
 }
 

@@ -14,9 +14,21 @@ template <class T>
 void matmul(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda, const void* packed,
             std::int64_t n, void* y, std::int64_t ldy, const Epilogue* epilogue);
 template <class T>
+std::size_t matmul_wide_scratch_bytes(std::int64_t k, std::int64_t columns);
+template <class T>
+void matmul_wide(const WideProduct& product);
+template <class T>
 void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                        std::int64_t rows, std::int64_t m, std::int64_t n, void* y, std::int64_t ldy,
                        bool accumulate);
+
+template <class T>
+std::size_t matmul_tree_scratch_bytes(std::int64_t examples, std::int64_t rows_per_example,
+                                      std::int64_t m, std::int64_t n);
+template <class T>
+void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
+                 std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
+                 std::int64_t n, void* y, std::int64_t ldy, void* scratch);
 
 template <class T>
 std::size_t conv2d_scratch_bytes(const WindowGeometry& g);

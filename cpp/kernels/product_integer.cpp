@@ -58,6 +58,44 @@ void matmul(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda, con
   }
 }
 
+std::size_t matmul_wide_scratch_bytes(std::int64_t, std::int64_t) {
+  return 0;
+}
+
+// One row of b after the other, where it lies.
+template <class T>
+void matmul_wide_row(const WideProduct& w, const T* a, T* y) {
+  const T* b = static_cast<const T*>(w.b);
+  std::fill(y, y + w.columns, T(0));
+  if (w.transposed) {
+    for (std::int64_t j = 0; j < w.columns; ++j) {
+      const T* column = b + (w.first_column + j) * w.k;
+      for (std::int64_t p = 0; p < w.k; ++p) {
+        add_scaled_row(static_cast<Wrapping<T>>(a[p]), column + p, 1, y + j);
+      }
+    }
+  } else {
+    for (std::int64_t p = 0; p < w.k; ++p) {
+      add_scaled_row(static_cast<Wrapping<T>>(a[p]), b + p * w.n + w.first_column, w.columns, y);
+    }
+  }
+}
+
+template <class T>
+void matmul_wide(const WideProduct& w) {
+  Epilogue epilogue = w.epilogue != nullptr ? *w.epilogue : Epilogue{};
+  if (epilogue.bias != nullptr) {
+    epilogue.bias = static_cast<const T*>(epilogue.bias) + w.first_column;
+  }
+  for (const RowPiece& piece : w.pieces) {
+    for (std::int64_t r = 0; r < piece.rows; ++r) {
+      T* y = static_cast<T*>(piece.y) + r * w.n + w.first_column;
+      matmul_wide_row(w, static_cast<const T*>(piece.a) + r * w.k, y);
+      finish_row(epilogue, w.columns, y);
+    }
+  }
+}
+
 template <class T>
 void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                        std::int64_t rows, std::int64_t m, std::int64_t n, void* y, std::int64_t ldy,
@@ -77,7 +115,11 @@ template <class T>
 constexpr ProductKernels kIntegerProducts = {.packed_bytes = packed_bytes<T>,
                                              .pack = pack<T>,
                                              .matmul = matmul<T>,
+                                             .matmul_wide_scratch_bytes = matmul_wide_scratch_bytes,
+                                             .matmul_wide = matmul_wide<T>,
                                              .matmul_transposed = matmul_transposed<T>,
+                                             .matmul_tree_scratch_bytes = nullptr,
+                                             .matmul_tree = nullptr,
                                              .conv2d_scratch_bytes = nullptr,
                                              .conv2d = nullptr,
                                              .conv2d_input_grad_packed_bytes = nullptr,

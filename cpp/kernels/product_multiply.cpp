@@ -199,26 +199,14 @@ void multiply_chain(const Product<T>& whole, std::int64_t first, std::int64_t co
 }
 
 template <class T>
-void finish_rows(const Product<T>& product) {
-  const Vec<T> zero = T(0);
-  for (std::int64_t r = 0; r < product.rows; ++r) {
-    for (std::int64_t c = 0; c < product.b.columns; c += Vec<T>::kLanes) {
-      const std::int64_t left = product.b.columns - c;
-      Vec<T> sum = load_some(product.y[r] + c, left, T(0));
-      if (product.bias != nullptr) sum = sum + load_some(product.bias + c, left, T(0));
-      if (product.activation == Activation::kRelu) sum = select(zero > sum, zero, sum);
-      store_some(sum, product.y[r] + c, left);
-    }
-  }
-}
-
-template <class T>
 void multiply_long(const Product<T>& product, std::int64_t products) {
   join_chains<T>(product.y, product.rows, product.b.columns, products, product.accumulate,
                  [&](std::int64_t first, std::int64_t count, T* const* to) {
                    multiply_chain(product, first, count, to);
                  });
-  finish_rows(product);
+  for (std::int64_t r = 0; r < product.rows; ++r) {
+    finish_row(product.y[r], product.b.columns, product.bias, product.activation);
+  }
 }
 
 }  // namespace

@@ -26,12 +26,14 @@ class TileProduct {
   // `tiles` of them, one below the other.
   static void run(const Tile<T>& tile, std::int64_t tiles, const Product<T>& product) {
     const Steps steps(tile, product.walk);
+    const bool ahead = product.walk.length >= kLongWalk;
     const T* const* a = tile.a;
     T* const* y = tile.y;
     for (; tiles > 0; --tiles, a += kRows, y += kRows) {
       TileProduct t;
       if (product.accumulate) {
         t.load(y, tile.first_column);
+        if (ahead && tiles > 1) prefetch(y + kRows, tile.first_column);
       } else {
         t.clear();
       }
@@ -46,6 +48,8 @@ class TileProduct {
   static constexpr int kSize = Vec<T>::kLanes;
   static constexpr int kWidth = kPanels * kVectors;
   static constexpr int kColumns = kWidth * kSize;
+  // From here on the fetching of sums costs little beside the products.
+  static constexpr std::int64_t kLongWalk = 64;
 
   SAMEGRAD_INLINE void clear() {
 #pragma GCC unroll 16
@@ -62,6 +66,17 @@ class TileProduct {
 #pragma GCC unroll 16
       for (int j = 0; j < kWidth; ++j) {
         sum_[r][j] = Vec<T>::load(row + j * kSize);
+      }
+    }
+  }
+
+  // The sums of the next tile, which nothing else would fetch before they are waited for.
+  static SAMEGRAD_INLINE void prefetch(T* const* y, std::int64_t first_column) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kColumns; j += 64 / static_cast<int>(sizeof(T))) {
+        __builtin_prefetch(y[r] + first_column + j, 1);
       }
     }
   }

@@ -9,6 +9,8 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 inline constexpr int kVectorBytes = 64;
 inline constexpr int kTileRows = 8;
+inline constexpr int kTreeRows = 4;
+inline constexpr int kTreeLevels = 3;
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
 #include "kernels/vector.h"

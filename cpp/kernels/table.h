@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/dtype.h"
 #include "base/functions.h"
@@ -47,6 +48,27 @@ struct Epilogue {
   Activation activation = Activation::kNone;
 };
 
+// Rows of one operand that lie behind each other, and where their results go.
+struct RowPiece {
+  const void* a;
+  void* y;
+  std::int64_t rows;
+};
+
+// y[r][first_column … first_column + columns) = a[r][0 … k) · b for the rows of all pieces. a's row
+// stride is k, y's is n; b is [k][n], transposed: it is stored [n][k].
+struct WideProduct {
+  std::span<const RowPiece> pieces;
+  std::int64_t k, n;
+  const void* b;
+  bool transposed;
+  std::int64_t first_column, columns;  // the first one is a multiple of kWidestPanel
+  const Epilogue* epilogue;            // or null; the bias has all n columns
+  void* scratch;                       // matmul_wide_scratch_bytes(k, columns), on a cache line
+};
+// Columns of a product that are cut at multiples of this fill the panels of every variant.
+inline constexpr std::int64_t kWidestPanel = 128;
+
 // Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction
 // index in ascending order (a multiplication and an addition where the variant has no FMA), so
 // tiling and blocking are free and bits are not. A contraction of more than kContractionBlock
@@ -62,11 +84,22 @@ struct ProductKernels {
   void (*matmul)(const void* a, std::int64_t m, std::int64_t k, std::int64_t lda,
                  const void* packed, std::int64_t n, void* y, std::int64_t ldy,
                  const Epilogue* epilogue);
+  // The same bits, from a right operand that is too large to stay in a cache: read once for the
+  // rows of all pieces, in blocks that are packed on the way.
+  std::size_t (*matmul_wide_scratch_bytes)(std::int64_t k, std::int64_t columns);
+  void (*matmul_wide)(const WideProduct& product);
   // y[m][n] = Σ_r a[r][m] · b[r][n], a chain over r = 0 … rows; with accumulate the chain goes on
   // from what y holds.
   void (*matmul_transposed)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                             std::int64_t rows, std::int64_t m, std::int64_t n, void* y,
                             std::int64_t ldy, bool accumulate);
+  // The same over examples >= 1 of rows_per_example >= 1 rows each, by the fixed tree: a leaf is
+  // one chain over the rows of its examples. Null: a leaf at a time does as well.
+  std::size_t (*matmul_tree_scratch_bytes)(std::int64_t examples, std::int64_t rows_per_example,
+                                           std::int64_t m, std::int64_t n);
+  void (*matmul_tree)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
+                      std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
+                      std::int64_t n, void* y, std::int64_t ldy, void* scratch);
 
   // Convolution of one example, NHWC, filter [kh][kw][in][out]; chain over (kh, kw, in).
   // The packed filter comes from pack(filter, patch_size, out_channels, out_channels, false).

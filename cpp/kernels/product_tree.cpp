@@ -1,0 +1,291 @@
+// Products whose contraction is the tree over examples (tensor/tree.h): its lower levels stay in
+// registers.
+//
+// A tile of the result takes a piece of at most kMostExamples examples at a time: the chain of a
+// leaf, and below it the halves that wait for it, are registers. Sums of pieces wait on a stack
+// that stays in the first cache.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "kernels/product_functions.h"
+#include "kernels/product_pack.h"
+#include "tensor/tree.h"
+
+namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
+namespace {
+
+constexpr int kVectors = 2;
+constexpr int kMostExamples = kLeafExamples << (kTreeLevels - 1);
+
+// The sums of kTreeRows rows by one panel.
+template <class T>
+struct TreeTile {
+  Vec<T> sum[kTreeRows][kVectors];
+
+  SAMEGRAD_INLINE void clear() {
+#pragma GCC unroll 16
+    for (int r = 0; r < kTreeRows; ++r) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) sum[r][j] = Vec<T>(T(0));
+    }
+  }
+
+  SAMEGRAD_INLINE void add_products(const T* a, const T* b) {
+    Vec<T> values[kVectors];
+#pragma GCC unroll 16
+    for (int j = 0; j < kVectors; ++j) values[j] = Vec<T>::load(b + j * Vec<T>::kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kTreeRows; ++r) {
+      const Vec<T> factor = Vec<T>(a[r]);
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) sum[r][j] = fma(factor, values[j], sum[r][j]);
+    }
+  }
+
+  SAMEGRAD_INLINE void add_right(const TreeTile& right) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kTreeRows; ++r) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) sum[r][j] = sum[r][j] + right.sum[r][j];
+    }
+  }
+
+  SAMEGRAD_INLINE void add_left(const T* left) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kTreeRows; ++r) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) {
+        sum[r][j] = Vec<T>::load(left + (r * kVectors + j) * Vec<T>::kLanes) + sum[r][j];
+      }
+    }
+  }
+
+  SAMEGRAD_INLINE void store(T* y, std::int64_t ldy) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < kTreeRows; ++r) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) sum[r][j].store(y + r * ldy + j * Vec<T>::kLanes);
+    }
+  }
+
+  // The part that belongs to the result.
+  void store_part(T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) const {
+    for (int r = 0; r < rows && r < kTreeRows; ++r) {
+      for (int j = 0; j < kVectors && j * Vec<T>::kLanes < columns; ++j) {
+        const std::int64_t column = j * Vec<T>::kLanes;
+        store_some(sum[r][j], y + r * ldy + column, columns - column);
+      }
+    }
+  }
+};
+
+template <class T>
+inline constexpr std::int64_t kTileElements = kTreeRows* kPanelColumns<T>;
+
+// Where a tile's operands are read, a row of the contraction after the other.
+template <class T>
+struct TreeCursor {
+  const T* a;
+  const T* b;
+
+  SAMEGRAD_INLINE void multiply(TreeTile<T>& tile) {
+    tile.add_products(a, b);
+    a += kTreeRows;
+    b += kPanelColumns<T>;
+  }
+};
+
+// The sum of kExamples examples, which halving takes apart while compiling. kSingle: examples have
+// one row each, so that the length of a leaf is known, too.
+template <class T, int kExamples, bool kSingle>
+SAMEGRAD_INLINE TreeTile<T> sum_examples(TreeCursor<T>& at, std::int64_t rows_per_example) {
+  if constexpr (kExamples <= kLeafExamples) {
+    TreeTile<T> sum;
+    sum.clear();
+    if constexpr (kSingle) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kExamples; ++i) at.multiply(sum);
+    } else {
+      for (std::int64_t i = kExamples * rows_per_example; i > 0; --i) at.multiply(sum);
+    }
+    return sum;
+  } else {
+    constexpr int kLeft = int(tree_split(kExamples));
+    TreeTile<T> sum = sum_examples<T, kLeft, kSingle>(at, rows_per_example);
+    sum.add_right(sum_examples<T, kExamples - kLeft, kSingle>(at, rows_per_example));
+    return sum;
+  }
+}
+
+// What becomes of the sum of a piece: `joins` sums on the stack lie to its left, then it goes there
+// itself, or to the result.
+template <class T>
+struct Destination {
+  T* top;  // of the stack
+  int joins;
+  T* y;  // null: the stack
+  std::int64_t ldy, rows, columns;
+};
+
+template <class T>
+using PieceFn = void (*)(TreeCursor<T>& at, std::int64_t rows_per_example,
+                         const Destination<T>& to);
+
+template <class T, int kExamples, bool kSingle>
+void run_piece(TreeCursor<T>& at, std::int64_t rows_per_example, const Destination<T>& to) {
+  TreeCursor<T> next = at;  // in registers
+  TreeTile<T> sum = sum_examples<T, kExamples, kSingle>(next, rows_per_example);
+  at = next;
+  T* top = to.top;
+  for (int join = 0; join < to.joins; ++join) sum.add_left(top -= kTileElements<T>);
+  if (to.y == nullptr) return sum.store(top, kPanelColumns<T>);
+  if (to.rows >= kTreeRows && to.columns >= kPanelColumns<T>) return sum.store(to.y, to.ldy);
+  sum.store_part(to.y, to.ldy, to.rows, to.columns);
+}
+
+// Entry i sums i + 1 examples.
+template <class T, bool kSingle, int... kPlace>
+constexpr auto piece_functions(std::integer_sequence<int, kPlace...>) {
+  return std::array<PieceFn<T>, sizeof...(kPlace)>{&run_piece<T, kPlace + 1, kSingle>...};
+}
+template <class T, bool kSingle>
+constexpr auto kPieceFunctions =
+    piece_functions<T, kSingle>(std::make_integer_sequence<int, kMostExamples>());
+
+// A subtree of few examples, and how many right halves are complete with it.
+template <class T>
+struct Piece {
+  PieceFn<T> run;
+  int joins;
+};
+
+constexpr std::int64_t whole(std::int64_t n, std::int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+// Both operands in the order in which tiles read them, and what else is needed on the way.
+template <class T>
+struct TreeMemory {
+  T* a;      // group after group of kTreeRows rows of the result
+  T* b;      // panel after panel
+  T* stack;  // sums of pieces
+  Piece<T>* pieces;
+
+  static std::size_t a_elements(std::int64_t rows, std::int64_t m) {
+    return std::size_t(rows * whole(m, kTreeRows));
+  }
+  static std::size_t b_elements(std::int64_t rows, std::int64_t n) {
+    return std::size_t(rows * whole(n, kPanelColumns<T>));
+  }
+  static std::size_t stack_elements(std::int64_t examples) {
+    return std::size_t(tree_levels(examples, kMostExamples) * kTileElements<T>);
+  }
+  static std::size_t aligned(std::size_t elements) { return (elements * sizeof(T) + 63) / 64 * 64; }
+  // A range of more than kMostExamples is halved, so no piece is smaller than half of that.
+  static std::size_t bytes(std::int64_t examples, std::int64_t rows, std::int64_t m,
+                           std::int64_t n) {
+    const auto pieces = std::size_t(2 * examples / kMostExamples + 1);
+    return aligned(a_elements(rows, m)) + aligned(b_elements(rows, n)) +
+           aligned(stack_elements(examples)) + pieces * sizeof(Piece<T>);
+  }
+  TreeMemory(void* memory, std::int64_t examples, std::int64_t rows, std::int64_t m,
+             std::int64_t n) {
+    auto* next = static_cast<std::byte*>(memory);
+    b = reinterpret_cast<T*>(next);
+    a = reinterpret_cast<T*>(next += aligned(b_elements(rows, n)));
+    stack = reinterpret_cast<T*>(next += aligned(a_elements(rows, m)));
+    pieces = reinterpret_cast<Piece<T>*>(next += aligned(stack_elements(examples)));
+  }
+};
+
+// The columns of `from` in groups of kColumns, each with all rows. Some rows at a time, so that
+// lines of the cache are written whole: those of all groups may fall on a few of its sets.
+template <std::int64_t kColumns, class T>
+void pack_groups(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t columns,
+                 T* to) {
+  constexpr std::int64_t kRows = std::max<std::int64_t>(1, 128 / (kColumns * sizeof(T)));
+  for (std::int64_t first = 0; first < rows; first += kRows) {
+    const std::int64_t end = std::min(first + kRows, rows);
+    std::int64_t c = 0;
+    for (; c + kColumns <= columns; c += kColumns) {
+      for (std::int64_t r = first; r < end; ++r) {
+        std::copy_n(from + r * stride + c, kColumns, to + c * rows + r * kColumns);
+      }
+    }
+    for (std::int64_t r = first; c < columns && r < end; ++r) {
+      T* at = to + c * rows + r * kColumns;
+      std::copy_n(from + r * stride + c, columns - c, at);
+      std::fill(at + columns - c, at + kColumns, T(0));
+    }
+  }
+}
+
+// Results are written down a column of tiles, so that the processor does not foresee their lines.
+constexpr std::int64_t kAhead = 4 * kTreeRows;
+
+template <class T>
+void prefetch_rows(const T* y, std::int64_t ldy, std::int64_t row, std::int64_t m) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  for (const std::int64_t end = std::min(row + kTreeRows, m); row < end; ++row) {
+    for (std::int64_t c = 0; c < kPanelColumns<T>; c += kLine) {
+      __builtin_prefetch(y + row * ldy + c, 1);
+    }
+  }
+}
+
+template <class T>
+std::int64_t list_pieces(std::int64_t examples, bool single, Piece<T>* pieces) {
+  std::int64_t count = 0;
+  walk_tree(
+      0, examples, kMostExamples, 0,
+      [&](std::int64_t begin, std::int64_t end, int) {
+        const auto place = std::size_t(end - begin - 1);
+        pieces[count++] = {
+            single ? kPieceFunctions<T, true>[place] : kPieceFunctions<T, false>[place], 0};
+      },
+      [&](int) { ++pieces[count - 1].joins; });
+  return count;
+}
+
+}  // namespace
+
+template <class T>
+std::size_t matmul_tree_scratch_bytes(std::int64_t examples, std::int64_t rows_per_example,
+                                      std::int64_t m, std::int64_t n) {
+  return TreeMemory<T>::bytes(examples, examples * rows_per_example, m, n);
+}
+
+template <class T>
+void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
+                 std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
+                 std::int64_t n, void* y, std::int64_t ldy, void* scratch) {
+  const std::int64_t rows = examples * rows_per_example;
+  const TreeMemory<T> memory(scratch, examples, rows, m, n);
+  pack_groups<kTreeRows>(static_cast<const T*>(a), lda, rows, m, memory.a);
+  pack_groups<kPanelColumns<T>>(static_cast<const T*>(b), ldb, rows, n, memory.b);
+  const std::int64_t count = list_pieces(examples, rows_per_example == 1, memory.pieces);
+  for (std::int64_t column = 0; column < n; column += kPanelColumns<T>) {
+    for (std::int64_t row = 0; row < m; row += kTreeRows) {
+      TreeCursor<T> at{memory.a + row * rows, memory.b + column * rows};
+      T* top = memory.stack;
+      prefetch_rows(static_cast<T*>(y) + column, ldy, row + kAhead, m);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const Piece<T>& piece = memory.pieces[i];
+        T* result = i + 1 < count ? nullptr : static_cast<T*>(y) + row * ldy + column;
+        piece.run(at, rows_per_example, {top, piece.joins, result, ldy, m - row, n - column});
+        top += (1 - piece.joins) * kTileElements<T>;
+      }
+    }
+  }
+}
+
+#define SAMEGRAD_FLOAT(T)                                                                          \
+  template std::size_t matmul_tree_scratch_bytes<T>(std::int64_t, std::int64_t, std::int64_t,      \
+                                                    std::int64_t);                                 \
+  template void matmul_tree<T>(const void*, std::int64_t, const void*, std::int64_t, std::int64_t, \
+                               std::int64_t, std::int64_t, std::int64_t, void*, std::int64_t,      \
+                               void*);
+#include "kernels/instantiate.def"
+
+}  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,0 +1,152 @@
+// Products by the tree over examples against leaves, which are chains, and joins of its halves.
+#include <limits>
+
+#include "kernels/products.h"
+
+namespace samegrad {
+namespace {
+
+struct Sizes {
+  std::int64_t examples, rows, m, n;
+};
+
+// Operands and results that lie in larger matrices.
+template <class T>
+struct TreeCase {
+  Sizes s;
+  std::int64_t lda, ldb, ldy;
+  Block<T> a, b, y;
+
+  explicit TreeCase(Sizes sizes)
+      : s(sizes),
+        lda(s.m + any_of(0, 3)),
+        ldb(s.n + any_of(0, 3)),
+        ldy(s.n + any_of(0, 3)),
+        a(s.examples * s.rows * lda),
+        b(s.examples * s.rows * ldb),
+        y(s.m * ldy) {}
+
+  void run(const ProductKernels& p, Block<T>& to) const {
+    Scratch scratch(p.matmul_tree_scratch_bytes(s.examples, s.rows, s.m, s.n));
+    p.matmul_tree(a.data(), lda, b.data(), ldb, s.examples, s.rows, s.m, s.n, to.data(), ldy,
+                  scratch.data());
+  }
+
+  Block<T> sum(const ProductKernels& p, std::int64_t begin, std::int64_t end) const {
+    Block<T> left = y;
+    if (end - begin <= kLeafExamples) {
+      p.matmul_transposed(a.data() + begin * s.rows * lda, lda, b.data() + begin * s.rows * ldb,
+                          ldb, (end - begin) * s.rows, s.m, s.n, left.data(), ldy, false);
+      return left;
+    }
+    const std::int64_t middle = begin + tree_split(end - begin);
+    left = sum(p, begin, middle);
+    const Block<T> right = sum(p, middle, end);
+    for (std::int64_t i = 0; i < s.m * s.n; ++i) {
+      const std::int64_t at = i / s.n * ldy + i % s.n;
+      left[at] = left[at] + right[at];
+    }
+    return left;
+  }
+};
+
+// NaN is NaN, whatever its payload.
+template <class T>
+bool same_values(const Block<T>& a, const Block<T>& b) {
+  for (std::int64_t i = 0; i < a.size(); ++i) {
+    const bool nan = a[i] != a[i] && b[i] != b[i];
+    if (!nan && std::memcmp(&a[i], &b[i], sizeof(T)) != 0) return false;
+  }
+  return true;
+}
+
+template <class T>
+void check_tree(const KernelTable& table, const ProductKernels& p, const TreeCase<T>& c) {
+  const Sizes& s = c.s;
+  Block<T> y = c.y;
+  c.run(p, y);
+  CHECK(same_values(y, c.sum(p, 0, s.examples)), table.isa, " ", sizeof(T), " examples ",
+        s.examples, " of ", s.rows, " m ", s.m, " n ", s.n);
+}
+
+template <class F>
+void for_each_size(const F& f) {
+  for (std::int64_t examples = 1; examples <= 70; ++examples) {
+    for (const std::int64_t rows : {1, 1, 2, 3, 7}) {
+      f(Sizes{examples, rows, any_of(1, 20), any_of(1, 70)});
+    }
+  }
+  for (std::int64_t size = 1; size <= 70; ++size) {
+    f(Sizes{any_of(1, 40), 1, size, any_of(1, 40)});
+    f(Sizes{any_of(1, 40), any_of(1, 3), any_of(1, 40), size});
+  }
+  for (const std::int64_t examples : {100, 128, 255, 256, 1000}) {
+    for (const std::int64_t rows : {1, 3}) {
+      f(Sizes{examples, rows, any_of(1, 30), any_of(1, 90)});
+    }
+  }
+  f(Sizes{37, 1, 131, 257});
+}
+
+TEST("matmul_tree has the bits of leaves and joins, for any sizes and strides") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    for_each_size([&](Sizes s) { check_tree(table, p, TreeCase<decltype(zero)>(s)); });
+  });
+}
+
+TEST("matmul_tree keeps what is infinite, not a number, or has no size but a sign") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    const T special[] = {kInfinity, -kInfinity, std::numeric_limits<T>::quiet_NaN(),
+                         T(-0.0),   0,          std::numeric_limits<T>::denorm_min()};
+    for (int i = 0; i < 60; ++i) {
+      TreeCase<T> c(Sizes{any_of(1, 40), any_of(1, 2), any_of(1, 20), any_of(1, 70)});
+      for (Block<T>* x : {&c.a, &c.b}) {
+        const std::int64_t count = any_of(0, 1) == 0 ? any_of(1, 5) : x->size();
+        const std::int64_t kinds = count == x->size() ? 3 : 0;  // all zeros, or some of anything
+        for (std::int64_t k = 0; k < count; ++k) {
+          (*x)[kinds ? k : any_of(0, x->size() - 1)] = special[kinds ? any_of(3, 4) : any_of(0, 5)];
+        }
+      }
+      check_tree(table, p, c);
+    }
+  });
+}
+
+TEST("matmul_tree is the same in all variants with fused multiply-add") {
+  for_each_size([](Sizes s) {
+    const TreeCase<float> c(s);
+    std::vector<Block<float>> results;
+    for_each_variant([&](const KernelTable& table) {
+      if (!Chain(table).fused) return;
+      results.push_back(c.y);
+      c.run(*table.product(DType::kFloat32), results.back());
+      CHECK(same_bits(results.front(), results.back()), table.isa);
+    });
+  });
+}
+
+TEST("an element has the same bits in any block of the result") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    const TreeCase<T> c(Sizes{41, 1, 53, 91});
+    Block<T> all = c.y, parts = c.y;
+    c.run(p, all);
+    for (std::int64_t i = 0, m = 0; i < c.s.m; i += m) {
+      m = std::min(any_of(1, 20), c.s.m - i);
+      for (std::int64_t j = 0, n = 0; j < c.s.n; j += n) {
+        n = std::min(any_of(1, 50), c.s.n - j);
+        Scratch scratch(p.matmul_tree_scratch_bytes(c.s.examples, 1, m, n));
+        p.matmul_tree(c.a.data() + i, c.lda, c.b.data() + j, c.ldb, c.s.examples, 1, m, n,
+                      parts.data() + i * c.ldy + j, c.ldy, scratch.data());
+      }
+    }
+    CHECK(same_bits(all, parts), table.isa);
+  });
+}
+
+}  // namespace
+}  // namespace samegrad
+
+CHECK_MAIN
