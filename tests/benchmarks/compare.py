@@ -22,7 +22,8 @@ from statistics import median
 from typing import Any
 
 import table
-from duels import DUELS, IMPORT_GOAL, Duel, Side
+from duels import DUELS, IMPORT_GOAL, Duel, Side, flop_per_unit
+from workloads import DENSE
 
 HERE = Path(__file__).resolve().parent
 Report = dict[str, Any]
@@ -93,7 +94,7 @@ def run_duel(duel: Duel, options: argparse.Namespace, fma_peak: Path | None) -> 
     result: Report = {"ours": ours, "other": other, "peaks": peaks, "goals": []}
     try:
         for pair in range(1, options.pairs + 1):
-            if fma_peak and duel.workload == "cnn":
+            if fma_peak and measures_peak(duel):
                 threads = str(options.threads or cores())
                 peaks.append(json.loads(execute([str(fma_peak), threads])))
             other.append(run_side(duel.workload, duel.other, options))
@@ -103,9 +104,16 @@ def run_duel(duel: Duel, options: argparse.Namespace, fma_peak: Path | None) -> 
     except RunError as error:
         progress(f"{duel.name}: {error}")
         return result | {"error": str(error).splitlines()[-1]}
-    result["summary"] = table.summarize(ours, other, peaks)
+    result["summary"] = table.summarize(
+        ours, other, peaks, flop_per_unit(duel.workload) if peaks else 0
+    )
     result["goals"] = table.judge(duel.goals, result["summary"])
     return result
+
+
+def measures_peak(duel: Duel) -> bool:
+    """Whether the time is that of arithmetic."""
+    return duel.workload == "cnn" or duel.workload in DENSE
 
 
 def run_side(workload: str, side: Side, options: argparse.Namespace) -> Report:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workloads import CLASSES, PIXELS
+from workloads import DENSE as DENSE_WIDTHS
+
 
 @dataclass(frozen=True)
 class Side:
@@ -86,6 +89,27 @@ DUELS = (
     ),
 )
 
+DENSE = tuple(
+    Duel(
+        f"dense-{width}",
+        f"dense_{width}",
+        Side("samegrad", 2, batch // 2),
+        Side("torch", 1, batch),
+        (Goal("speedup", 1.15),),
+    )
+    for width, batch in ((1024, 64), (2048, 256), (4096, 256))
+)
+DUELS += (
+    *DENSE,
+    Duel(
+        "dense-replicas",
+        "dense_4096",
+        Side("samegrad", 8, 32),
+        Side("samegrad", 1, 256),
+        (Goal("speedup", 0.95), Goal("memory_ratio", 1.1, at_most=True)),
+    ),
+)
+
 IMPORT_GOAL = Goal("added_s", 0.1, at_most=True)
 
 
@@ -110,3 +134,15 @@ def cnn_flop_per_image() -> int:
     layers = [(26 * 26 * 32, 9), (11 * 11 * 64, 9 * 32), (64, 1600), (10, 64)]
     forward = [2 * outputs * products for outputs, products in layers]
     return 3 * sum(forward) - forward[0]
+
+
+def flop_per_unit(workload: str) -> int:
+    """Returns the floating-point operations of an example, there and back, of cnn and dense_*.
+
+    784-W-W-10 takes 2·(784·W + W·W + W·10) forwards, and twice that going back, but for the
+    gradient of its input.
+    """
+    if workload == "cnn":
+        return cnn_flop_per_image()
+    width = DENSE_WIDTHS[workload]
+    return 2 * (2 * PIXELS * width + 3 * width * width + 3 * width * CLASSES)

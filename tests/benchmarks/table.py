@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from duels import Duel, Goal, cnn_flop_per_image
+from duels import Duel, Goal
 
 Report = dict[str, Any]
 
@@ -16,11 +16,14 @@ HEADER = (
 )
 
 
-def summarize(ours: list[Report], other: list[Report], peaks: list[Report]) -> dict[str, float]:
+def summarize(
+    ours: list[Report], other: list[Report], peaks: list[Report], flop: int = 0
+) -> dict[str, float]:
     """Returns the figures of a duel; the i-th reports of each list ran next to each other.
 
     `speedup` is the median over the pairs of the other's step time by ours, so it is fair to a
-    machine that is slow for a while. `peak_share` relates our arithmetic to the FMA peak of the
+    machine that is slow for a while. `peak_share` relates our arithmetic (`flop` operations of an
+    example) to the FMA peak of the
     same pair (1 is the peak), `best_peak_share` our best block to the best peak.
     """
     pairs = list(zip(ours, other, strict=True))
@@ -40,7 +43,7 @@ def summarize(ours: list[Report], other: list[Report], peaks: list[Report]) -> d
         "other_start_s": median_of(other, "start_s"),
     }
     if peaks:
-        gflop = cnn_flop_per_image() * 1e-9
+        gflop = flop * 1e-9
         figures["peak_gflops"] = median_of(peaks, "gflops")
         figures["best_peak_gflops"] = max(peak["best_gflops"] for peak in peaks)
         figures["peak_share"] = median(
@@ -105,7 +108,7 @@ def duration(microseconds: float) -> str:
 def peak_line(figures: dict[str, float]) -> str:
     return (
         f"FMA peak of the same run: {figures['peak_gflops']:.0f} GFLOP/s "
-        f"(best {figures['best_peak_gflops']:.0f}); the CNN reaches "
+        f"(best {figures['best_peak_gflops']:.0f}); samegrad reaches "
         f"{figures['peak_share']:.0%} of it (best by best {figures['best_peak_share']:.0%})."
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from duels import Duel, Goal, Side, cnn_flop_per_image
+from duels import Duel, Goal, Side, cnn_flop_per_image, flop_per_unit
 from table import judge, row, summarize
 
 
@@ -24,6 +24,11 @@ def test_flop_of_the_cnn() -> None:
     assert cnn_flop_per_image() == 14_778_624
 
 
+def test_flop_of_a_dense_network() -> None:
+    forward = 2 * (784 * 1024 + 1024 * 1024 + 1024 * 10)
+    assert flop_per_unit("dense_1024") == 3 * forward - 2 * 784 * 1024
+
+
 def test_speedup_is_the_median_of_the_pairs() -> None:
     # In the second pair the machine was busy: both sides slow down, the ratio stays.
     figures = summarize(
@@ -36,7 +41,7 @@ def test_speedup_is_the_median_of_the_pairs() -> None:
 
 def test_share_of_the_peak_is_taken_pair_by_pair() -> None:
     peak = {"gflops": 200.0, "best_gflops": 200.0}
-    figures = summarize([report(20)], [report(20)], [peak])
+    figures = summarize([report(20)], [report(20)], [peak], flop_per_unit("cnn"))
     assert figures["peak_share"] == pytest.approx(6400 * 14_778_624 / 200e9)
 
 

@@ -11,7 +11,21 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from workloads import HEADS, HIDDEN, LAYERS, LENGTH, NOISE, VOCABULARY, WIDTH, Arrays, Job, Program
+from workloads import (
+    CLASSES,
+    DENSE,
+    HEADS,
+    HIDDEN,
+    LAYERS,
+    LENGTH,
+    NOISE,
+    PIXELS,
+    VOCABULARY,
+    WIDTH,
+    Arrays,
+    Job,
+    Program,
+)
 
 Step = Callable[[Any], Any]
 
@@ -24,6 +38,7 @@ def build(job: Job, data: Arrays) -> Program:
     dataset = dataset.batch(job.global_batch, drop_remainder=True).prefetch(2)
     batches = iter(strategy.experimental_distribute_dataset(dataset))
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
+    steps |= dict.fromkeys(DENSE, dense)
     with strategy.scope():
         replica_step = steps[job.workload](tf, job)
 
@@ -74,6 +89,12 @@ def cnn(tf: Any, job: Job) -> Step:
             layers.Dense(10),
         ]
     )
+    return classifier(tf, job, model)
+
+
+def classifier(tf: Any, job: Job, model: Any) -> Step:
+    """One step of Adam."""
+    keras = tf.keras
     optimizer = keras.optimizers.Adam()
     loss_object = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 
@@ -86,6 +107,20 @@ def cnn(tf: Any, job: Job) -> Step:
         return loss
 
     return step
+
+
+def dense(tf: Any, job: Job) -> Step:
+    """Two wide layers with Adam."""
+    keras, layers = tf.keras, tf.keras.layers
+    width = DENSE[job.workload]
+    model = keras.Sequential(
+        [
+            layers.Dense(width, activation="relu", input_shape=(PIXELS,)),
+            layers.Dense(width, activation="relu"),
+            layers.Dense(CLASSES),
+        ]
+    )
+    return classifier(tf, job, model)
 
 
 def tiny(tf: Any, job: Job) -> Step:

@@ -8,7 +8,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from workloads import HEADS, HIDDEN, LAYERS, LENGTH, NOISE, VOCABULARY, WIDTH, Arrays, Job, Program
+from workloads import (
+    CLASSES,
+    DENSE,
+    HEADS,
+    HIDDEN,
+    LAYERS,
+    LENGTH,
+    NOISE,
+    PIXELS,
+    VOCABULARY,
+    WIDTH,
+    Arrays,
+    Job,
+    Program,
+)
 
 Step = Callable[[int], Any]
 Rows = Callable[[int], list[Any]]
@@ -31,6 +45,7 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
         return [tensor[picked] for tensor in tensors]
 
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
+    steps |= dict.fromkeys(DENSE, dense)
     step = steps[job.workload](torch, job, rows)
     return Program(step, lambda loss: float(loss.item()), str(torch.__version__))
 
@@ -55,7 +70,19 @@ def cnn(torch: Any, job: Job, rows: Rows) -> Step:
         nn.Linear(64, 10),
     )
     # PyTorch's advice for convolutions on a CPU, and here the faster layout.
-    model = mirrored(torch, job, model.to(memory_format=torch.channels_last))
+    return classifier(torch, job, rows, model.to(memory_format=torch.channels_last))
+
+
+def dense(torch: Any, job: Job, rows: Rows) -> Step:
+    nn, width = torch.nn, DENSE[job.workload]
+    first, second = nn.Linear(PIXELS, width), nn.Linear(width, width)
+    model = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Linear(width, CLASSES))
+    return classifier(torch, job, rows, model)
+
+
+def classifier(torch: Any, job: Job, rows: Rows, model: Any) -> Step:
+    nn = torch.nn
+    model = mirrored(torch, job, model)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     loss_object = nn.CrossEntropyLoss()
 

@@ -20,9 +20,15 @@ import numpy.typing as npt
 
 Arrays = tuple[npt.NDArray[Any], ...]
 
+# 784-W-W-10: weights that fit into a second cache, and some that do not.
+DENSE = {"dense_1024": 1024, "dense_2048": 2048, "dense_4096": 4096}
+PIXELS, CLASSES = 784, 10
+
 BATCH = {"cnn": 64, "tiny": 8, "wgan_gp": 32, "transformer": 32}  # per replica
+BATCH |= {"dense_1024": 32, "dense_2048": 128, "dense_4096": 128}
 STEPS = {"cnn": 60, "tiny": 10000, "wgan_gp": 30, "transformer": 20}
-WARMUP = {"cnn": 8, "tiny": 300, "wgan_gp": 4, "transformer": 3}
+STEPS |= {"dense_1024": 60, "dense_2048": 15, "dense_4096": 10}
+WARMUP = {"cnn": 8, "tiny": 300, "wgan_gp": 4, "transformer": 3, **dict.fromkeys(DENSE, 2)}
 
 NOISE = 100  # inputs of the generator
 VOCABULARY, LENGTH, LAYERS, WIDTH, HIDDEN, HEADS = 8192, 40, 4, 128, 512, 8
@@ -52,7 +58,7 @@ class Job:
 
     @property
     def unit(self) -> str:
-        names = {"transformer": "tokens", "tiny": "examples"}
+        names = {"transformer": "tokens", "tiny": "examples", **dict.fromkeys(DENSE, "examples")}
         return names.get(self.workload, "images")
 
 
@@ -77,6 +83,9 @@ def load(workload: str) -> Arrays:
     if workload == "transformer":
         return sentences()
     rng = np.random.default_rng(0)
+    if workload in DENSE:
+        rows = rng.normal(size=(2048, PIXELS)).astype(np.float32)
+        return rows, rng.integers(0, CLASSES, 2048).astype(np.int32)
     inputs, targets = rng.normal(size=(4096, 8)), rng.normal(size=(4096, 1))
     return inputs.astype(np.float32), targets.astype(np.float32)
 
