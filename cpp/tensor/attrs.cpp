@@ -104,10 +104,10 @@ std::size_t AttrDraft::find(std::string_view name) const {
   return kNone;
 }
 
-void AttrDraft::fail_kind(std::size_t index) const {
+void AttrDraft::fail_kind(std::size_t index, const std::string& got) const {
   const AttrSpec& spec = schema_->fields[index];
   fail(ErrorKind::kType, who_, "attribute '", spec.name, "' must be ", name_of_kind(spec.kind),
-       ".");
+       ": got ", got, ".");
 }
 
 void AttrDraft::choose(std::size_t index, const ChoiceView& choice, std::string_view name) {
@@ -131,10 +131,10 @@ void AttrDraft::set(std::string_view name, T value) {
   if (const auto* field = std::get_if<const T*>(&view)) {
     writable(*field) = std::move(value);
   } else if constexpr (std::same_as<T, std::string>) {
-    if (!choice) fail_kind(index);
+    if (!choice) fail_kind(index, Printer()(&value));
     choose(index, *choice, value);
   } else {
-    fail_kind(index);
+    fail_kind(index, Printer()(&value));
   }
   given_[index] = true;
 }

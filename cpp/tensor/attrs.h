@@ -79,7 +79,7 @@ class AttrDraft {
   std::size_t find(std::string_view name) const;
   void copy_field(std::size_t index, const AttrView& from);
   void choose(std::size_t index, const ChoiceView& choice, std::string_view name);
-  [[noreturn]] void fail_kind(std::size_t index) const;
+  [[noreturn]] void fail_kind(std::size_t index, const std::string& got) const;
 
   std::string_view who_;
   const AttrSchema* schema_;

@@ -172,11 +172,11 @@ TEST("unknown names, wrong kinds and what is missing are refused, with the opera
   CHECK_EQ(said([](AttrDraft& d) { d.set("wholes", std::int64_t(1)); }),
            "[paint] there is no attribute 'wholes'.");
   CHECK_EQ(said([](AttrDraft& d) { d.set("whole", Number(2.5)); }),
-           "[paint] attribute 'whole' must be an int.");
+           "[paint] attribute 'whole' must be an int: got 2.5.");
   CHECK_EQ(said([](AttrDraft& d) { d.set("list", std::int64_t(1)); }),
-           "[paint] attribute 'list' must be a tuple of ints.");
+           "[paint] attribute 'list' must be a tuple of ints: got 1.");
   CHECK_EQ(said([](AttrDraft& d) { d.set("flag", std::string("yes")); }),
-           "[paint] attribute 'flag' must be a bool.");
+           "[paint] attribute 'flag' must be a bool: got 'yes'.");
   CHECK_EQ(said([](AttrDraft& d) { d.set("colour", std::string("blue")); }),
            "[paint] colour must be 'red' or 'green': got 'blue'.");
 }
