@@ -16,6 +16,9 @@ struct Thresholds {
   std::int64_t fused_operations = 48;        // of one fused loop
   std::int64_t deferred_bytes = 32 << 10;    // larger tree results may be deferred …
   std::int64_t deferred_rows = 16;           // … if an example brings fewer rows than this
+  std::int64_t loop_weight_bytes = 1 << 20;  // more weights in a loop would not stay in L2, so …
+  std::int64_t cut_weight_bytes = 64 << 10;  // … products with at least so many leave it
+  std::int64_t loop_tile_examples = 4;  // … if these bytes are more than a tile of examples moves
   std::int64_t inner_loop_bytes = 24 << 10;  // larger values of an example get an inner loop …
   std::int64_t inner_loop_stretch = 8;       // … if they are alive for at most so many operations
   // ---- tiles and chunks ----
@@ -24,8 +27,10 @@ struct Thresholds {
   std::int64_t parts_per_thread = 4;    // enough to even out, few enough to keep partial sums small
   std::int64_t fused_block = 512;       // elements: a dozen registers fit into L1
   std::int64_t fused_piece = 16 << 10;  // elements that a thread takes at a time
-  std::int64_t tree_block_bytes = 16 << 10;  // of a state: it stays in L1 through the tree
-  std::int64_t all_reduce_block = 4096;      // elements: the stack of partial sums stays in L1
+  std::int64_t tree_block_bytes = 16 << 10;      // of a state: it stays in L1 through the tree
+  std::int64_t product_block_bytes = 512 << 10;  // of a product's: it and its operands stay in L2
+  std::int64_t product_subtree_rows = 512;       // of operands that are packed at a time: they, too
+  std::int64_t all_reduce_block = 4096;          // elements: the stack of partial sums stays in L1
   // ---- from where on a second thread is worth its while ----
   std::int64_t parallel_loop_work = 200'000;        // operations of a loop over examples
   std::int64_t parallel_operation_bytes = 1 << 20;  // of an operation that has all rows

@@ -247,6 +247,8 @@ void register_step(py::module_& m) {
       .def(py::init<>())
       .def_readwrite("inner_loops", &PlanOptions::inner_loops)
       .def_readwrite("defer_products", &PlanOptions::defer_products)
+      .def_readwrite("cut_products", &PlanOptions::cut_products)
+      .def_readwrite("fuse_updates", &PlanOptions::fuse_updates)
       .def_readwrite("write_in_place", &PlanOptions::write_in_place)
 #define SAMEGRAD_PASS(name)                                      \
   .def_property(                                                 \

@@ -123,6 +123,10 @@ struct OpDef {
   int prepared_operand = -1;
   std::size_t (*prepared_bytes)(std::span<const View> in, const Attrs& attrs) = nullptr;
   void (*prepare)(std::span<const View> in, const Attrs& attrs, void* prepared) = nullptr;
+  // The product of rows with one matrix (the prepared operand) for those of all replicas, and
+  // whether these attributes make it one; null: it is none.
+  void (*all_rows)(const RowsArgs& args) = nullptr;
+  bool (*is_of_rows)(const Attrs& attrs) = nullptr;
   // Products: the row that adds a bias to the result as well, and takes its relu if asked to; its
   // attributes are the same but for those that it leaves out. Empty: none.
   std::string with_bias = {};

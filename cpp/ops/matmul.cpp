@@ -196,9 +196,13 @@ OpDef matmul_row() {
              .open = open_product,
              .leaf = product_leaf,
              .combine = combine_elements<BinaryFn::k_add>,
-             .neutral = neutral_zeros};
+             .neutral = neutral_zeros,
+             .subtree = product_subtree,
+             .subtree_bytes = product_subtree_bytes};
   op.vjp = matmul_vjp;
   op.with_bias = "matmul_bias";
+  op.all_rows = matmul_all_rows;
+  op.is_of_rows = is_product_of_rows;
   op.prepared_operand = 1;
   op.prepared_bytes = matmul_packed_bytes;
   op.prepare = matmul_pack;
@@ -236,6 +240,8 @@ OpDef matmul_bias_row() {
   op.infer = matmul_bias_rule;
   op.kernel = matmul_bias_kernel;
   op.decompose = matmul_bias_parts;
+  op.all_rows = matmul_all_rows;
+  op.is_of_rows = is_product_of_rows;
   op.prepared_operand = 1;
   op.prepared_bytes = matmul_packed_bytes;
   op.prepare = matmul_pack;

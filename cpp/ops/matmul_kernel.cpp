@@ -11,6 +11,8 @@
 #include "ops/attributes.h"
 #include "ops/transpose.h"
 #include "ops/tree_rows.h"
+#include "ops/wide_product.h"
+#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -53,6 +55,19 @@ Multiplication multiplication(std::span<const View> in, bool transpose_a, bool t
           in[0].as<const char>(),
           in[1].as<const char>(),
           nullptr};
+}
+
+WideProduct wide_product(const Multiplication& c, std::span<const RowPiece> rows,
+                         const Epilogue* epilogue) {
+  return {.pieces = rows,
+          .k = c.k,
+          .n = c.n,
+          .b = c.b,
+          .transposed = c.transpose_b,
+          .first_column = 0,
+          .columns = c.n,
+          .epilogue = epilogue,
+          .scratch = nullptr};
 }
 
 // Calls f(matrix of a, matrix of b, matrix of y) for every matrix of the result.
@@ -131,13 +146,14 @@ void multiply(const KernelArgs& args, const Multiplication& c, const Epilogue* e
   const Shape& b = args.in[1].shape;
   Scratch::Frame frame(args.scratch);
   const auto prepared = static_cast<const char*>(args.prepared);
-  void* packed = c.packs() && !prepared ? args.scratch.take(c.packed_bytes()) : nullptr;
   if (c.packs() && !c.transpose_a && b.size(0, b.rank() - 2) == 1) {
-    if (packed) c.pack(c.b, packed);
     const std::int64_t rows = a.size(0, a.rank() - 1);
-    multiply_rows(args, c, c.a, packed ? packed : prepared, c.y, rows, epilogue);
-    return;
+    if (prepared) return multiply_rows(args, c, c.a, prepared, c.y, rows, epilogue);
+    const RowPiece all{c.a, c.y, rows};
+    return multiply_wide(wide_product(c, {&all, 1}, epilogue), args.in[0].dtype, args.parallel,
+                         args.scratch);
   }
+  void* packed = c.packs() && !prepared ? args.scratch.take(c.packed_bytes()) : nullptr;
   char* turned = c.packs() && c.transpose_a
                      ? static_cast<char*>(args.scratch.take(std::size_t(c.a_bytes())))
                      : nullptr;
@@ -211,6 +227,65 @@ void multiply_leaf(const TreeProduct& p, const LeafArgs& args, const Block& bloc
   }
 }
 
+void join_halves(const TreeProduct& p, const LeafArgs& args, const Block& block,
+                 std::int64_t matrix, std::byte* y);
+
+// Leaves and joins of a whole subtree, if few enough examples for their operands to stay in cache.
+void multiply_subtree(const TreeProduct& p, const LeafArgs& args, const Block& block,
+                      std::int64_t matrix, std::byte* y) {
+  const std::int64_t examples = args.end - args.begin;
+  if (examples <= kLeafExamples) return multiply_leaf(p, args, block, matrix, y);
+  if (examples * p.rows_per_example > thresholds().product_subtree_rows) {
+    return join_halves(p, args, block, matrix, y);
+  }
+  const Multiplication& c = p.c;
+  const auto item = std::int64_t(c.item);
+  const std::int64_t first = args.begin * p.rows_per_example;
+  const char* a = c.a + p.matrices[2 * matrix] * c.a_bytes() + (first * c.m + block.row) * item;
+  const char* b =
+      c.b + p.matrices[2 * matrix + 1] * c.b_bytes() + (first * c.n + block.column) * item;
+  const Scratch::Frame frame(args.scratch);
+  void* scratch = args.scratch.take(
+      c.product.matmul_tree_scratch_bytes(examples, p.rows_per_example, block.rows, block.columns));
+  c.product.matmul_tree(a, c.m, b, c.n, examples, p.rows_per_example, block.rows, block.columns, y,
+                        args.state.stride, scratch);
+}
+
+void join_halves(const TreeProduct& p, const LeafArgs& args, const Block& block,
+                 std::int64_t matrix, std::byte* y) {
+  const Scratch::Frame frame(args.scratch);
+  const auto bytes = std::size_t(block.size()) * p.c.item;
+  const State left{{y}, args.state.stride};
+  const State right{{static_cast<std::byte*>(args.scratch.take(bytes))}, block.columns};
+  const std::int64_t middle = args.begin + tree_split(args.end - args.begin);
+  const auto half = [&](std::int64_t begin, std::int64_t end, const State& state) {
+    multiply_subtree(p, {args.operands, begin, end, block, state, true, args.scratch}, block,
+                     matrix, state.data[0]);
+  };
+  half(args.begin, middle, left);
+  half(middle, args.end, right);
+  join_elements(BinaryFn::k_add, p.dtype, block, left, right);
+}
+
+// Of all matrices of the result that the block has a part of.
+template <auto kMultiply>
+void multiply_matrices(const LeafArgs& args) {
+  const TreeProduct& p = *static_cast<const TreeProduct*>(args.operands);
+  const Block& all = args.block;
+  if (p.count == 1) return kMultiply(p, args, all, 0, args.state.data[0]);
+  if (all.size() == 0) return;
+  if (all.row / p.c.m == (all.row + all.rows - 1) / p.c.m) {
+    const std::int64_t matrix = all.row / p.c.m;
+    const Block block{all.row % p.c.m, all.column, all.rows, all.columns};
+    return kMultiply(p, args, block, matrix, args.state.data[0]);
+  }
+  const Block block{0, all.column, p.c.m, all.columns};
+  for (std::int64_t row = 0; row < all.rows; row += p.c.m) {
+    kMultiply(p, args, block, (all.row + row) / p.c.m,
+              args.state.data[0] + row * args.state.stride * std::int64_t(p.c.item));
+  }
+}
+
 Multiplication multiplication_of(std::span<const View> in, const Attrs& of) {
   const auto& attrs = of.as<MatmulAttrs>();
   return multiplication(in, attrs.transpose_a, attrs.transpose_b);
@@ -225,7 +300,7 @@ void matmul_kernel(const KernelArgs& args) {
 }
 
 // Blocks are whole tiles of every variant, and lie in one matrix of the result or hold whole ones.
-StateShape product_state(std::span<const View>, const Attrs&, const View& result) {
+StateShape product_state(std::span<const View> in, const Attrs&, const View& result) {
   constexpr std::int64_t kRowGrain = 24, kColumnGrain = 128;
   StateShape state = state_of_result(result);
   const Shape& y = result.shape;
@@ -234,6 +309,9 @@ StateShape product_state(std::span<const View>, const Attrs&, const View& result
   const bool one_matrix = y.rank() == 2;
   state.row_grain = one_matrix ? kRowGrain : y[y.rank() - 2];
   state.column_grain = kColumnGrain;
+  state.subtrees =
+      kernels().product(result.dtype).matmul_tree != nullptr && !is_long(in[0].rows_per_example);
+  if (state.subtrees) state.block_bytes = thresholds().product_block_bytes;
   return state;
 }
 
@@ -261,20 +339,40 @@ const void* open_product(const KernelArgs& args) {
 }
 
 void product_leaf(const LeafArgs& args) {
-  const TreeProduct& p = *static_cast<const TreeProduct*>(args.operands);
-  const Block& all = args.block;
-  if (p.count == 1) return multiply_leaf(p, args, all, 0, args.state.data[0]);
-  if (all.size() == 0) return;
-  if (all.row / p.c.m == (all.row + all.rows - 1) / p.c.m) {
-    const std::int64_t matrix = all.row / p.c.m;
-    const Block block{all.row % p.c.m, all.column, all.rows, all.columns};
-    return multiply_leaf(p, args, block, matrix, args.state.data[0]);
+  multiply_matrices<multiply_leaf>(args);
+}
+
+void product_subtree(const LeafArgs& args) {
+  multiply_matrices<multiply_subtree>(args);
+}
+
+void matmul_all_rows(const RowsArgs& args) {
+  const std::size_t replicas = args.replicas.size();
+  if (replicas == 0) return;
+  auto* pieces = static_cast<RowPiece*>(args.scratch.take(replicas * sizeof(RowPiece)));
+  for (std::size_t r = 0; r < replicas; ++r) {
+    const View& a = args.replicas[r][0];
+    const std::int64_t rows = a.shape.size(0, a.shape.rank() - 1);
+    pieces[r] = {a.data, args.replicas[r].back().data, rows};
   }
-  const Block block{0, all.column, p.c.m, all.columns};
-  for (std::int64_t row = 0; row < all.rows; row += p.c.m) {
-    multiply_leaf(p, args, block, (all.row + row) / p.c.m,
-                  args.state.data[0] + row * args.state.stride * std::int64_t(p.c.item));
-  }
+  const std::span<const View> views = args.replicas[0];
+  const Multiplication c = multiplication_of(views, args.attrs);
+  const auto* with_bias = args.attrs.get_if<MatmulBiasAttrs>();
+  const Epilogue epilogue = with_bias ? Epilogue{views[2].data, with_bias->activation} : Epilogue{};
+  multiply_wide(wide_product(c, {pieces, replicas}, &epilogue), views[0].dtype, &args.parallel,
+                args.scratch);
+}
+
+bool is_product_of_rows(const Attrs& attrs) {
+  return !attrs.as<MatmulAttrs>().transpose_a;
+}
+
+// Of the operands that are packed at a time, and of the right half on each level above them.
+std::size_t product_subtree_bytes(DType dtype, const Block& block, std::int64_t examples) {
+  const auto half = std::size_t(block.size()) * size_of(dtype) + kAlignment;
+  const std::int64_t rows = std::max(thresholds().product_subtree_rows, kLeafExamples);
+  return kernels().product(dtype).matmul_tree_scratch_bytes(rows, 1, block.rows, block.columns) +
+         kAlignment + std::size_t(tree_levels(examples, 1)) * half;
 }
 
 void matmul_bias_kernel(const KernelArgs& args) {

@@ -22,10 +22,16 @@ inline MatrixAxes right_axes(int rank, bool transposed) {
 void matmul_kernel(const KernelArgs& args);
 void matmul_bias_kernel(const KernelArgs& args);
 
+// Rows of all replicas with one matrix: not where the rows of a are its columns.
+void matmul_all_rows(const RowsArgs& args);
+bool is_product_of_rows(const Attrs& attrs);
+
 // A contraction over examples.
 StateShape product_state(std::span<const View> in, const Attrs& attrs, const View& result);
 const void* open_product(const KernelArgs& args);
 void product_leaf(const LeafArgs& args);
+void product_subtree(const LeafArgs& args);
+std::size_t product_subtree_bytes(DType dtype, const Block& block, std::int64_t examples);
 
 // The right operand in the order the product kernels read it (0 bytes: they read it as it is).
 std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs);

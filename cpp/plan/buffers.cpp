@@ -6,7 +6,8 @@ namespace samegrad {
 namespace {
 
 const std::vector<std::int32_t>& nodes_of(const Plan& plan, const PlanStep& step) {
-  return step.kind == PlanStep::Kind::kLoop ? plan.loops[std::size_t(step.loop)].nodes : step.nodes;
+  return step.kind == PlanStep::Kind::kLoop ? plan.loops[std::size_t(step.index)].nodes
+                                            : step.nodes;
 }
 
 bool contains(const std::vector<Value>& values, Value value) {
@@ -57,7 +58,8 @@ class Decider {
     const Node* producer = plan_.graph.producer(root);
     const std::int32_t at = writer_[std::size_t(root)];
     if (!in_place_ || !producer || !producer->op->has(kElementwise) || at < 0) return false;
-    if (plan_.steps[std::size_t(at)].kind != PlanStep::Kind::kNode) return false;
+    const PlanStep::Kind kind = plan_.steps[std::size_t(at)].kind;
+    if (kind != PlanStep::Kind::kNode && kind != PlanStep::Kind::kReduceUpdate) return false;
     if (plan_.storage[std::size_t(root)] != Storage::kShared) return false;
     if (std::size_t(at) < first_safe_ || read_at_end_[std::size_t(root)] != 1) return false;
     if (old == kNoValue) return true;
@@ -95,12 +97,19 @@ BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
     }
     for (Value output : node.outputs) add(uses.writes, output);
   }
+  // What passes between the nodes of a step block by block has no buffer.
+  const auto unused = [&](Value root) {
+    return plan.storage[std::size_t(root)] == Storage::kUnused;
+  };
+  std::erase_if(uses.reads, unused);
+  std::erase_if(uses.writes, unused);
   for (const Prepared& prepared : step.prepare) add(uses.reads, prepared.operand);
   return uses;
 }
 
 bool is_safe(const Plan& plan, const PlanStep& step) {
-  if (step.kind == PlanStep::Kind::kAllReduce) return true;
+  const bool sums = step.kind == PlanStep::Kind::kAllReduce;
+  if (sums || step.kind == PlanStep::Kind::kReduceUpdate) return true;
   if (step.kind != PlanStep::Kind::kNode) return false;
   const Node& node = plan.graph.nodes[std::size_t(step.nodes[0])];
   return node.op->has(kAliases) || (node.op->has(kElementwise) && !may_raise(plan.graph, node));

@@ -37,17 +37,31 @@ std::vector<std::int32_t> loops_of_nodes(const Plan& plan) {
   return owner;
 }
 
+// What a step of reductions and an update makes and uses up block by block.
+std::vector<bool> values_inside_updates(const Plan& plan) {
+  std::vector<bool> inside(plan.graph.values.size(), false);
+  for (const ReduceUpdate& update : plan.updates) {
+    for (const ReduceUpdate::Sum& sum : update.sums) {
+      inside[std::size_t(plan.graph.nodes[std::size_t(sum.tree)].outputs[0])] = true;
+      inside[std::size_t(sum.result)] = update.update >= 0;
+    }
+  }
+  return inside;
+}
+
 void set_storage(Plan& plan) {
   const Graph& graph = plan.graph;
   const std::vector<std::int32_t> owner = loops_of_nodes(plan);
+  const std::vector<bool> inside = values_inside_updates(plan);
   plan.storage.assign(graph.values.size(), Storage::kExternal);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     const bool tile = owner[n] >= 0 && node.locality == Locality::kExample;
     for (Value output : node.outputs) {
-      plan.storage[std::size_t(output)] = tile                    ? Storage::kTile
-                                          : graph.varying(output) ? Storage::kReplica
-                                                                  : Storage::kShared;
+      plan.storage[std::size_t(output)] = inside[std::size_t(output)] ? Storage::kUnused
+                                          : tile                      ? Storage::kTile
+                                          : graph.varying(output)     ? Storage::kReplica
+                                                                      : Storage::kShared;
     }
   }
   // What is read outside its loop must exist as a whole.
@@ -78,7 +92,7 @@ void set_prepared(Plan& plan) {
   plan.prepared_slot.assign(graph.nodes.size(), -1);
   for (PlanStep& step : plan.steps) {
     if (step.kind != PlanStep::Kind::kLoop) continue;
-    for (std::int32_t n : plan.loops[std::size_t(step.loop)].nodes) {
+    for (std::int32_t n : plan.loops[std::size_t(step.index)].nodes) {
       const Node& node = graph.nodes[std::size_t(n)];
       if (node.op->prepared_operand < 0) continue;
       const Value operand = node.inputs[std::size_t(node.op->prepared_operand)];
@@ -111,6 +125,7 @@ Plan compile(Graph graph, const PlanOptions& options) {
   for (const Node& node : plan.graph.nodes) plan.has_random |= node.op->has(kRandomOp);
   compile_bodies(plan, options);
   schedule(plan, options);
+  if (options.fuse_updates) fuse_updates(plan);
   set_roots(plan);
   set_storage(plan);
   set_prepared(plan);

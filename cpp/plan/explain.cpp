@@ -30,6 +30,19 @@ void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
   print_nodes(out, plan, loop.nodes, true);
 }
 
+const char* title_of(const PlanStep& step) {
+  switch (step.kind) {
+    case PlanStep::Kind::kAllReduce:
+      return "all-reduce";
+    case PlanStep::Kind::kRows:
+      return "rows of all replicas";
+    case PlanStep::Kind::kReduceUpdate:
+      return "block by block";
+    default:
+      return "once";
+  }
+}
+
 // Promise of the tree: said where it holds, and why where it does not.
 void print_bits(std::ostringstream& out, const Plan& plan) {
   if (plan.graph.replicas == 1) {
@@ -56,9 +69,9 @@ std::string explain(const Plan& plan) {
   print_bits(out, plan);
   for (const PlanStep& step : plan.steps) {
     if (step.kind == PlanStep::Kind::kLoop) {
-      print_loop(out, plan, plan.loops[std::size_t(step.loop)]);
+      print_loop(out, plan, plan.loops[std::size_t(step.index)]);
     } else {
-      out << (step.kind == PlanStep::Kind::kAllReduce ? "  all-reduce:\n" : "  once:\n");
+      out << "  " << title_of(step) << ":\n";
       print_nodes(out, plan, step.nodes, false);
     }
   }

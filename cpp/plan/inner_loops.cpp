@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/thresholds.h"
+#include "plan/cost.h"
 #include "plan/schedule.h"
 
 namespace samegrad {

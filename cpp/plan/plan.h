@@ -41,10 +41,30 @@ struct Prepared {
   std::int32_t slot;  // index of the prepared memory
 };
 
+// Gradients of large weights, block by block: the tree over a replica's examples, the tree over the
+// replicas, and the update that reads the sum while the block is in cache. No gradient of one
+// replica is ever in memory, and none at all where there is an update.
+struct ReduceUpdate {
+  struct Sum {
+    std::int32_t tree = -1;        // node: the reduction over the examples
+    std::int32_t all_reduce = -1;  // node; -1: there is one replica
+    Value result = kNoValue;
+  };
+  std::vector<Sum> sums;     // what the update reads; one, stored as it is, if there is none
+  std::int32_t update = -1;  // an elementwise node
+};
+
 struct PlanStep {
-  enum class Kind : std::uint8_t { kNode, kLoop, kAllReduce, kControl } kind;
-  std::vector<std::int32_t> nodes;  // kNode, kControl: one; kAllReduce: all that run together
-  std::int32_t loop = -1;
+  enum class Kind : std::uint8_t {
+    kNode,          // one node, replica by replica
+    kRows,          // a product of the rows of all replicas with one matrix
+    kLoop,          // a loop over examples
+    kAllReduce,     // the collectives that run together
+    kReduceUpdate,  // reductions, their all-reduce and the update of them
+    kControl        // a branch or a loop of the program
+  } kind;
+  std::vector<std::int32_t> nodes;
+  std::int32_t index = -1;        // kLoop: of Plan::loops; kReduceUpdate: of Plan::updates
   std::vector<Prepared> prepare;  // done before the step
 };
 
@@ -60,6 +80,8 @@ struct PlanOptions {
   PassOptions passes;
   bool inner_loops = true;     // big intermediate results one example at a time
   bool defer_products = true;  // big weight gradients after the loop
+  bool cut_products = true;    // products with big weights outside of loops, all rows at once
+  bool fuse_updates = true;    // big weight gradients and the updates by them block by block
   bool write_in_place = true;  // updates store into the variables' memory
   bool operator==(const PlanOptions&) const = default;
 };
@@ -68,6 +90,7 @@ struct Plan {
   Graph graph;
   std::vector<PlanStep> steps;
   std::vector<Loop> loops;
+  std::vector<ReduceUpdate> updates;
   std::vector<Storage> storage;             // per value
   std::vector<Value> root;                  // per value: whose bytes it shows (itself mostly)
   std::vector<std::int32_t> prepared_slot;  // per node: slot of its prepared operand, or -1

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/thresholds.h"
+#include "plan/cost.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -37,10 +38,12 @@ class Scheduler {
   void run() {
     const Graph& graph = plan_.graph;
     level_.resize(graph.nodes.size());
-    in_loop_.resize(graph.nodes.size());
+    for (const Node& node : graph.nodes) in_loop_.push_back(belongs_to_loop(node));
+    cut_.resize(graph.nodes.size());
+    if (options_.cut_products) cut_ = products_to_cut(graph, in_loop_);
     std::int32_t last = 0;
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-      in_loop_[n] = belongs_to_loop(graph.nodes[n]);
+      if (cut_[n]) in_loop_[n] = false;
       level_[n] = level_of(graph.nodes[n], in_loop_[n]);
       last = std::max(last, level_[n]);
     }
@@ -158,8 +161,9 @@ class Scheduler {
         } else if (node.op->has(kCollective)) {
           collectives.push_back(n);
         } else {
-          const auto kind =
-              node.op->has(kControl) ? PlanStep::Kind::kControl : PlanStep::Kind::kNode;
+          const auto kind = node.op->has(kControl) ? PlanStep::Kind::kControl
+                            : cut_[std::size_t(n)] ? PlanStep::Kind::kRows
+                                                   : PlanStep::Kind::kNode;
           plan_.steps.push_back({kind, {n}, -1, {}});
           waiting[std::size_t(n)] = false;
         }
@@ -175,13 +179,10 @@ class Scheduler {
   const PlanOptions& options_;
   std::vector<std::int32_t> level_;
   std::vector<bool> in_loop_;
+  std::vector<bool> cut_;  // out of the loop that it could be in
 };
 
 }  // namespace
-
-std::int64_t example_bytes(const ValueType& type) {
-  return example_size(type) * std::int64_t(size_of(type.dtype));
-}
 
 void schedule(Plan& plan, const PlanOptions& options) {
   Scheduler(plan, options).run();

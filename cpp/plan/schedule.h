@@ -12,7 +12,7 @@ void schedule(Plan& plan, const PlanOptions& options);
 // nodes would not fit into cache otherwise.
 void form_inner_loops(Plan& plan, const PlanOptions& options);
 
-// Bytes of one example of a value.
-std::int64_t example_bytes(const ValueType& type);
+// Joins the reductions of large gradients with their all-reduces and updates, once steps are known.
+void fuse_updates(Plan& plan);
 
 }  // namespace samegrad

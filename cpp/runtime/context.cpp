@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "base/thresholds.h"
-#include "plan/schedule.h"
+#include "runtime/reduce_update.h"
+
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -40,6 +41,7 @@ void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int thr
   place_prepared();
   place_loops();
   bind_nodes();
+  bind_updates();
 }
 
 void Context::take_memory() {
@@ -57,11 +59,25 @@ void Context::give_memory() noexcept {
 }
 
 void Context::reserve_scratch() {
+  std::size_t open = Scratch::kBlockBytes, task = 0;
+  for (const UpdateBinding& update : updates_) {
+    open = std::max(open, update.open_bytes + update.task_bytes);
+    task = std::max(task, update.task_bytes);
+  }
   {
     const Scratch::Frame frame(main_task_.scratch);
-    main_task_.scratch.take(Scratch::kBlockBytes);
+    main_task_.scratch.take(open);
   }
-  if (threads_ > 1) BufferPool::instance().reserve(std::size_t(threads_), Scratch::kBlockBytes);
+  if (threads_ == 1) return;
+  BufferPool::instance().reserve(std::size_t(threads_), Scratch::kBlockBytes);
+  if (task == 0) return;
+  // Tasks that have it, too.
+  std::vector<std::unique_ptr<Lease>> tasks;
+  for (int t = 0; t < threads_; ++t) {
+    tasks.push_back(std::make_unique<Lease>(*this));
+    const Scratch::Frame frame((**tasks.back()).scratch);
+    (**tasks.back()).scratch.take(task);
+  }
 }
 
 void Context::set_facts() {
@@ -207,7 +223,9 @@ void Context::make_chunks(std::size_t index) {
 
 void Context::bind_nodes() {
   for (const PlanStep& step : plan_.steps) {
-    if (step.kind != PlanStep::Kind::kNode) continue;
+    const bool binds = step.kind == PlanStep::Kind::kNode || step.kind == PlanStep::Kind::kRows ||
+                       step.kind == PlanStep::Kind::kReduceUpdate;
+    if (!binds) continue;
     for (std::int32_t node : step.nodes) bind_node(node);
   }
 }
@@ -238,6 +256,13 @@ void Context::bind_node(std::int32_t index) {
     }
     binding.examples.push_back(
         binding.symbol < 0 ? 0 : facts_[r].local_examples[std::size_t(binding.symbol)]);
+  }
+}
+
+void Context::bind_updates() {
+  updates_.clear();
+  for (const ReduceUpdate& update : plan_.updates) {
+    updates_.push_back(bind_update(plan_, update, *this));
   }
 }
 

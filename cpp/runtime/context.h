@@ -38,6 +38,19 @@ struct NodeBinding {
   std::int64_t most_bytes = 0;           // of the largest operand or result
 };
 
+// Reductions with the update by them: all that can be known before a run, so that a run allocates
+// nothing but scratch.
+struct UpdateBinding {
+  struct Sum {
+    TreeReduction reduction;
+    Array divisor;                      // of a mean
+    std::vector<const void*> operands;  // of each replica, as the run opened them
+  };
+  std::vector<Sum> sums;
+  // Scratch that opening the operands takes at most, and that a task takes.
+  std::size_t open_bytes = 0, task_bytes = 0;
+};
+
 // What one task works with, kept from step to step.
 struct Task {
   Scratch scratch;
@@ -80,12 +93,14 @@ class Context {
   // Between runs a context has neither arena nor scratch: they are the pool's.
   void take_memory();
   void give_memory() noexcept;
-  // Afterwards small pieces of scratch cannot be missing.
+  // Afterwards what the steps that write in place take cannot be missing: small pieces of scratch,
+  // and what updates block by block take.
   void reserve_scratch();
   // Takes over the base pointers of this run, once all are set.
   void refresh();
   const LoopBinding& loop(std::int32_t index) const { return loops_[std::size_t(index)]; }
   const NodeBinding& node(std::int32_t index) const { return nodes_[std::size_t(index)]; }
+  UpdateBinding& update(std::int32_t index) { return updates_[std::size_t(index)]; }
   std::byte* prepared(std::int32_t slot, int replica) const {
     return prepared_[std::size_t(slot) * std::size_t(replicas_) + std::size_t(replica)];
   }
@@ -121,6 +136,7 @@ class Context {
   void bind_nodes();
   void bind_node(std::int32_t index);
   Task make_task() const;
+  void bind_updates();
   std::int64_t reserve(std::int64_t bytes);
 
   const Plan& plan_;
@@ -139,6 +155,7 @@ class Context {
   std::vector<bool> impossible_;  // per replica: some size is below 0
   std::vector<LoopBinding> loops_;
   std::vector<NodeBinding> nodes_;
+  std::vector<UpdateBinding> updates_;
   // Addresses to set when the arena is there: (where, offset).
   std::vector<std::pair<std::byte**, std::int64_t>> pending_;
   // Addresses to set in every run: (where, base pointer).

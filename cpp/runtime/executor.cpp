@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 #include "base/float_environment.h"
-#include "plan/schedule.h"
+
+#include "runtime/reduce_update.h"
 #include "runtime/state_lock.h"
 #include "runtime/threads.h"
 
@@ -201,13 +202,17 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
   prepare_operands(plan_, step, call, context);
   switch (step.kind) {
     case PlanStep::Kind::kLoop:
-      return run_loop(plan_, step.loop, layouts_[std::size_t(step.loop)], call, context);
+      return run_loop(plan_, step.index, layouts_[std::size_t(step.index)], call, context);
     case PlanStep::Kind::kAllReduce:
       return all_reduce(plan_, step.nodes, context);
     case PlanStep::Kind::kControl:
       return run_control(plan_, step.nodes[0], bodies_.at(step.nodes[0]), call, context);
     case PlanStep::Kind::kNode:
       return run_node(plan_, step.nodes[0], call, context);
+    case PlanStep::Kind::kRows:
+      return run_rows(plan_, step.nodes[0], call, context);
+    case PlanStep::Kind::kReduceUpdate:
+      return run_reduce_update(plan_, step.index, context);
   }
 }
 

@@ -80,6 +80,7 @@ void run_loop(const Plan& plan, std::int32_t loop, const LoopLayout& layout, con
 void run_control(const Plan& plan, std::int32_t node, const Bodies& bodies, const Call& call,
                  Context& context);
 void run_node(const Plan& plan, std::int32_t node, const Call& call, Context& context);
+void run_rows(const Plan& plan, std::int32_t node, const Call& call, Context& context);
 void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context);
 
 // Runs one op at once, as eager code does. counts: examples per symbol of the types.

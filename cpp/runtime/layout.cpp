@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/thresholds.h"
-#include "plan/schedule.h"
+#include "plan/cost.h"
 #include "tensor/tree.h"
 
 namespace samegrad {

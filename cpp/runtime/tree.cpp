@@ -17,10 +17,13 @@ struct Subtree {
   State state;  // of the whole result
 };
 
-std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks, int threads) {
-  const std::int64_t tasks = threads > 1 && whole.work > thresholds().parallel_tree_work
-                                 ? thresholds().parts_per_thread * threads
-                                 : 1;
+std::int64_t tasks_of(const WholeReduction& whole, int threads) {
+  const bool parallel = threads > 1 && whole.work > thresholds().parallel_tree_work;
+  return parallel ? thresholds().parts_per_thread * threads : 1;
+}
+
+std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks,
+                              std::int64_t tasks) {
   if (!whole.splits_examples || blocks >= tasks) return whole.examples;
   const std::int64_t bytes = std::max<std::int64_t>(1, whole.reduction.whole.bytes);
   const std::int64_t most = std::max<std::int64_t>(1, kMostStateBytes / bytes);
@@ -32,14 +35,9 @@ std::int64_t subtree_examples(const WholeReduction& whole, std::int64_t blocks, 
 void run_block(const WholeReduction& whole, const Subtree& subtree, const Block& block,
                Scratch& scratch) {
   const TreeReduction& reduction = whole.reduction;
-  const Scratch::Frame frame(scratch);
-  const Extent extent(reduction.state, block);
-  const std::int64_t examples = subtree.end - subtree.begin;
-  auto* partials = static_cast<std::byte*>(
-      scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, extent, examples))));
-  TreeAccumulator accumulator(reduction, extent, subtree.begin, subtree.end,
-                              reduction.whole.part(subtree.state, block), partials);
-  accumulator.feed(whole.operands, 0, subtree.begin, subtree.end, scratch);
+  const ReducedBlock at{subtree.begin, subtree.end, block,
+                        reduction.whole.part(subtree.state, block)};
+  reduce_block(reduction, whole.operands, at, scratch);
 }
 
 // Calls f(i, scratch) for all i, in parallel where that pays.
@@ -60,11 +58,27 @@ void for_tasks(std::int64_t count, bool parallel, const ParallelFor& loops, Scra
 
 }  // namespace
 
+void reduce_block(const TreeReduction& reduction, const void* operands, const ReducedBlock& at,
+                  Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  const Extent extent(reduction.state, at.block);
+  // A row that takes whole subtrees gets all examples at once.
+  const std::int64_t partial_bytes =
+      reduction.state.subtrees
+          ? 0
+          : TreeAccumulator::partial_bytes(reduction, extent, at.end - at.begin);
+  auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(partial_bytes)));
+  TreeAccumulator accumulator(reduction, extent, at.begin, at.end, at.state, partials);
+  accumulator.feed(operands, 0, at.begin, at.end, scratch);
+}
+
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch) {
   const TreeReduction& reduction = whole.reduction;
-  const std::int64_t block_count = reduction.whole.cuts();
+  const std::int64_t tasks = tasks_of(whole, loops.threads());
+  const Extent blocks = reduction.blocks(tasks);
+  const std::int64_t block_count = blocks.cuts();
   if (block_count == 0) return;  // a result without elements
-  const std::int64_t most = subtree_examples(whole, block_count, loops.threads());
+  const std::int64_t most = subtree_examples(whole, block_count, tasks);
   const Scratch::Frame frame(scratch);
   std::vector<Subtree> subtrees;
   walk_tree(
@@ -78,15 +92,15 @@ void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch
         subtrees.push_back({begin, end, state});
       },
       [](int) {});
-  const bool parallel = loops.threads() > 1 && whole.work > thresholds().parallel_tree_work;
+  const bool parallel = tasks > 1;
   for_tasks(block_count * std::int64_t(subtrees.size()), parallel, loops, scratch,
             [&](std::int64_t i, Scratch& own) {
-              run_block(whole, subtrees[std::size_t(i / block_count)],
-                        reduction.whole.cut(i % block_count), own);
+              run_block(whole, subtrees[std::size_t(i / block_count)], blocks.cut(i % block_count),
+                        own);
             });
   if (subtrees.size() < 2) return;
   for_tasks(block_count, parallel, loops, scratch, [&](std::int64_t i, Scratch&) {
-    const Block block = reduction.whole.cut(i);
+    const Block block = blocks.cut(i);
     std::vector<State> at(subtrees.size());
     std::size_t next = 0;
     walk_tree(

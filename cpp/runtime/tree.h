@@ -16,6 +16,15 @@ struct WholeReduction {
   std::int64_t work = 0;  // a rough count of operations
 };
 
+// A block of the result over the examples [begin, end) of a replica; `state` is the block's.
+struct ReducedBlock {
+  std::int64_t begin, end;
+  const Block& block;
+  State state;
+};
+void reduce_block(const TreeReduction& reduction, const void* operands, const ReducedBlock& at,
+                  Scratch& scratch);
+
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch);
 
 }  // namespace samegrad

@@ -118,6 +118,14 @@ struct KernelArgs {
 // Where an element of an operand is, for messages: "position (3, 1) of the batch, on replica 2".
 std::string place_of(const KernelArgs& args, const View& operand, std::int64_t flat);
 
+// A product of the rows of all replicas with one matrix, which is read once.
+struct RowsArgs {
+  const Attrs& attrs;
+  std::span<const std::span<const View>> replicas;  // of each: operands, then the result
+  Scratch& scratch;
+  const ParallelFor& parallel;
+};
+
 // A pure function of a tile: reads `in`, writes `out` and nothing else.
 using Kernel = void (*)(const KernelArgs& args);
 

@@ -1,6 +1,7 @@
 #include "tensor/tree_accumulator.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/thresholds.h"
 #include "tensor/tree.h"
@@ -30,14 +31,17 @@ Extent::Extent(const StateShape& shape, const Block& extent)
     offset[i] = bytes;
     bytes += aligned(block.size() * item[i]);
   }
-  const std::int64_t element = shape.element_bytes(), most = thresholds().tree_block_bytes;
+  const std::int64_t element = shape.element_bytes();
+  const std::int64_t most = shape.block_bytes ? shape.block_bytes : thresholds().tree_block_bytes;
+  const double fitting = double(most) / double(std::max<std::int64_t>(1, element));
+  const std::int64_t side = shape.block_bytes ? std::int64_t(std::sqrt(fitting)) : 0;
   const std::int64_t fewest_rows =
-      std::max<std::int64_t>(1, cut_at(block.rows, shape.row_grain, 0));
+      std::max<std::int64_t>(1, cut_at(block.rows, shape.row_grain, side));
   if (fewest_rows * cut_columns_ * element > most) {
     cut_columns_ = cut_at(cut_columns_, shape.column_grain, most / (fewest_rows * element));
   }
   const std::int64_t row_bytes = std::max<std::int64_t>(1, cut_columns_ * element);
-  cut_rows_ = cut_at(block.rows, shape.row_grain, most / row_bytes);
+  cut_rows_ = std::max(fewest_rows, cut_at(block.rows, shape.row_grain, most / row_bytes));
   cuts_down_ = parts_of(block.rows, cut_rows_);
   cuts_across_ = parts_of(block.columns, cut_columns_);
 }
@@ -56,6 +60,13 @@ TreeReduction::TreeReduction(const TreeKernel& of, const Attrs& its_attrs, std::
       whole(state, {0, 0, state.rows, state.columns}),
       dtype(result.dtype) {
   if (of.leaf_examples) leaf = of.leaf_examples(result.shape);
+}
+
+Extent TreeReduction::blocks(std::int64_t tasks) const {
+  StateShape shape = state;
+  const std::int64_t most = shape.block_bytes, least = thresholds().tree_block_bytes;
+  if (most > least) shape.block_bytes = std::clamp(whole.bytes / tasks, least, most);
+  return {shape, whole.block};
 }
 
 std::int64_t TreeAccumulator::partial_bytes(const TreeReduction& reduction, const Extent& extent,

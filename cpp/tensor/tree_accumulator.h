@@ -28,7 +28,8 @@ struct Extent {
     for (std::size_t i = 0; i < kMostStateBuffers; ++i) state.data[i] += first * item[i];
     return state;
   }
-  // It is cut into blocks whose states stay in the first cache through all levels of the tree.
+  // It is cut into blocks whose states stay in the first cache through all levels of the tree,
+  // unless the row knows better (StateShape::block_bytes).
   std::int64_t cuts() const { return cuts_down_ * cuts_across_; }
   Block cut(std::int64_t i) const;
 
@@ -49,6 +50,8 @@ struct TreeReduction {
   TreeReduction(const TreeKernel& kernel, const Attrs& attrs, std::span<const View> in,
                 const View& result);
 
+  // The blocks that so many tasks share: large ones are cut further where they would be too few.
+  Extent blocks(std::int64_t tasks) const;
   void combine(const Block& block, const State& left, const State& right) const {
     kernel->combine({*attrs, dtype, block, left, right});
   }

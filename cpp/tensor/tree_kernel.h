@@ -16,6 +16,8 @@ struct StateShape {
   std::int64_t rows = 1, columns = 1;
   // It may be cut into blocks at multiples of these; 0: not along this axis.
   std::int64_t row_grain = 0, column_grain = 0;
+  // Of a block, at most, which is then about as high as wide; 0: the engine chooses.
+  std::int64_t block_bytes = 0;
   int buffers = 1;
   std::array<std::int64_t, kMostStateBuffers> item = {};  // bytes of an element, per buffer
   bool subtrees = false;                                  // TreeKernel::subtree is worth calling
@@ -96,6 +98,8 @@ struct TreeKernel {
   void (*finish)(const FinishArgs& args) = nullptr;
   // Leaves and joins of a whole subtree at once, with their bits, where that is faster.
   void (*subtree)(const LeafArgs& args) = nullptr;
+  // Scratch that it takes at most; null: no more than a block of the state.
+  std::size_t (*subtree_bytes)(DType dtype, const Block& block, std::int64_t examples) = nullptr;
 
   explicit operator bool() const { return leaf != nullptr; }
 };

@@ -16,6 +16,8 @@ from fuzz.worker import Mode
 PASSES = [
     "inner_loops",
     "defer_products",
+    "cut_products",
+    "fuse_updates",
     "eliminate_common",
     "fold_constants",
     "sink_masks",

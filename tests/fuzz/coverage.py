@@ -14,8 +14,9 @@ _INNER = re.compile(r"nodes (\d+)-(\d+) one example at a time")
 def paths_of(mode: Mode, outcome: Outcome) -> Iterator[tuple[str, str]]:
     """(row, path) once for each node of the program's plans.
 
-    Paths: "tile" and "inner" in the loop over the examples, "deferred" after it, "whole" for a
-    replica at once, "reduced" over replicas; "eager" without a plan.
+    Paths: "tile" and "inner" in the loop over the examples, "deferred" after it, "rows" for those
+    of all replicas at once, "whole" for a replica at once, "reduced" over replicas, "update" for
+    reductions and updates block by block; "eager" without a plan.
     """
     if mode.kind == "function":  # operations one at a time are those of its trace
         yield from ((name, "eager") for name in outcome.operations)
@@ -29,12 +30,16 @@ def paths_of(mode: Mode, outcome: Outcome) -> Iterator[tuple[str, str]]:
             where = "whole"
         elif line.startswith("  all-reduce"):
             where = "reduced"
+        elif line.startswith("  rows of all replicas"):
+            where = "rows"
+        elif line.startswith("  block by block"):
+            where = "update"
         elif found := _NODE.match(line):
             path = where
             if where == "tile":
                 path = "inner" if any(a <= position <= b for a, b in inner) else "tile"
                 position += 1
-            elif "deferred from the loop" in line:
+            elif "deferred from the loop" in line and where == "whole":
                 path = "deferred"
             fused = found[1].startswith("fused") and found[3]
             for name in [found[1], *(fused.split() if fused else [])]:

@@ -48,7 +48,7 @@ Cost tree_and_one_leaf(const char* name, const OpRun& op) {
         op.run_into({0, kExamples}, result);
       },
       [&] {
-        op.run_into({0, kExamples}, result, {.leaf = kExamples});
+        op.run_into({0, kExamples}, result, {.subtrees = false, .leaf = kExamples});
       });
 }
 

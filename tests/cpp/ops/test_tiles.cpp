@@ -1,4 +1,6 @@
 // For every row of the op table: any split of the examples into tiles gives the same bits.
+#include <array>
+
 #include "kernels/table.h"
 #include "ops/op_run.h"
 #include "tensor/tree.h"
@@ -157,6 +159,36 @@ TEST("a tree row gives the same bits in any pieces and blocks, of every dtype, f
     }
   }
   CHECK(checked > 60 && integers > 20, checked, " ", integers);
+}
+
+// Whether the contraction of operands of this dtype is folded a subtree at a time.
+bool takes_subtrees(DType dtype, std::int64_t rows) {
+  const View operand{nullptr, {kExamples * rows, 5}, dtype, 0, rows};
+  const std::array<View, 2> in{operand, operand};
+  const Attrs turned = MatmulAttrs{.transpose_a = true};
+  const TreeKernel& tree = OpRegistry::instance().get("matmul").tree;
+  return tree.state(in, turned, {nullptr, {5, 5}, dtype}).subtrees;
+}
+
+TEST("a weight gradient has the bits of its leaves, a subtree at a time") {
+  register_all_ops();
+  CHECK(takes_subtrees(DType::kFloat32, 1) && takes_subtrees(DType::kFloat64, 3));
+  CHECK(!takes_subtrees(DType::kInt32, 1) && !takes_subtrees(DType::kFloat32, 1100));
+  const Attrs turned = MatmulAttrs{.transpose_a = true};
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const std::int64_t rows : {1, 3}) {
+      for (const std::int64_t examples : {1, 4, 5, 16, 37, 128, 300, 1100}) {
+        const OpRun run("matmul",
+                        {{filled(dtype, {examples * rows, 27}), 0, rows},
+                         {filled(dtype, {examples * rows, 35}), 0, rows}},
+                        turned);
+        const Array leaves = run.fold({.subtrees = false})[0];
+        for (const std::int64_t piece : {0, 7, 64}) {
+          CHECK(same_bits(run.fold({.piece = piece})[0], leaves), rows, " ", examples, " ", piece);
+        }
+      }
+    }
+  }
 }
 
 TEST("big results are the same in any blocks") {

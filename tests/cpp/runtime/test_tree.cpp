@@ -181,6 +181,24 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
   set_thread_count(0);
 }
 
+TEST("blocks of a state that says their size are about as high as wide") {
+  constexpr std::int64_t kBytes = 256 << 10;
+  const auto largest = [](std::int64_t rows, std::int64_t columns) {
+    const StateShape shape{.rows = rows,
+                           .columns = columns,
+                           .row_grain = 24,
+                           .column_grain = 128,
+                           .block_bytes = kBytes,
+                           .item = {4}};
+    return Extent(shape, {0, 0, rows, columns}).cut(0);
+  };
+  const Block square = largest(4096, 4096), wide = largest(30, 4096), high = largest(4096, 64);
+  CHECK(square.rows == 240 && square.columns == 256, square.rows, " ", square.columns);
+  CHECK(wide.rows == 30 && wide.columns > 1000, wide.rows, " ", wide.columns);
+  CHECK(high.rows > 1000 && high.columns == 64, high.rows, " ", high.columns);
+  for (const Block& block : {square, wide, high}) CHECK(block.size() * 4 <= kBytes);
+}
+
 TEST("a big state is cut at its grains alone, and each element lies in one block") {
   for (const std::int64_t rows : {1, 23, 24, 25, 1600}) {
     for (const std::int64_t columns : {1, 64, 131, 4096}) {

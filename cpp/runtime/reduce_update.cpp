@@ -1,0 +1,239 @@
+#include "runtime/reduce_update.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/thresholds.h"
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
+#include "ops/attributes.h"
+#include "runtime/threads.h"
+#include "runtime/tree.h"
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+TreeReduction reduction_of(const Graph& graph, const Node& node) {
+  std::vector<View> example;
+  for (Value value : node.inputs) example.push_back(view_of_example(graph.type(value)));
+  return {node.op->tree, node.attrs, example, view_of_example(graph.type(node.outputs[0]))};
+}
+
+class BlockwiseUpdate {
+ public:
+  BlockwiseUpdate(const Plan& plan, const ReduceUpdate& step, UpdateBinding& binding,
+                  Context& context)
+      : plan_(plan), step_(step), binding_(binding), context_(context) {}
+
+  void run() {
+    Scratch& scratch = context_.main_task().scratch;
+    const Scratch::Frame frame(scratch);
+    take_at_once(scratch, binding_.open_bytes + binding_.task_bytes);
+    for (std::size_t s = 0; s < step_.sums.size(); ++s) open(s);
+    const ParallelFor& loops = parallel_loops();
+    const bool parallel = loops.threads() > 1 && work_ > thresholds().parallel_tree_work;
+    const std::int64_t tasks = parallel ? thresholds().parts_per_thread * loops.threads() : 1;
+    const Extent blocks = binding_.sums[0].reduction.blocks(tasks);
+    if (!parallel) {
+      for (std::int64_t i = 0; i < blocks.cuts(); ++i) run_block(blocks.cut(i), scratch);
+      return;
+    }
+    loops.run(blocks.cuts(), [&](std::int64_t i) {
+      const Context::Lease lease(context_);
+      run_block(blocks.cut(i), (*lease).scratch);
+    });
+  }
+
+ private:
+  // So that what is taken next comes from one piece of memory.
+  static void take_at_once(Scratch& scratch, std::size_t bytes) {
+    const Scratch::Frame frame(scratch);
+    scratch.take(bytes);
+  }
+
+  void open(std::size_t s) {
+    const Node& node = plan_.graph.nodes[std::size_t(step_.sums[s].tree)];
+    const NodeBinding& of = context_.node(step_.sums[s].tree);
+    UpdateBinding::Sum& sum = binding_.sums[s];
+    for (std::size_t r = 0; r < of.views.size(); ++r) {
+      const std::span<const View> views = of.views[r];
+      const KernelArgs args{.attrs = node.attrs,
+                            .in = views.first(node.inputs.size()),
+                            .out = views.subspan(node.inputs.size()),
+                            .examples = of.examples[r],
+                            .symbol = std::max(of.symbol, 0),
+                            .facts = context_.facts(int(r)),
+                            .scratch = context_.main_task().scratch};
+      sum.operands[r] = args.examples > 0 ? node.op->tree.open(args) : nullptr;
+      work_ += sum.reduction.whole.block.size() * (args.examples + 1);
+    }
+  }
+
+  void run_block(const Block& block, Scratch& scratch) const {
+    const Scratch::Frame frame(scratch);
+    take_at_once(scratch, binding_.task_bytes);
+    const std::size_t sums = step_.sums.size();
+    auto* results = static_cast<std::byte**>(scratch.take(sums * sizeof(std::byte*)));
+    for (std::size_t s = 0; s < sums; ++s) results[s] = reduce(s, block, scratch);
+    if (step_.update < 0) return store(block, results[0]);
+    update(block, results, scratch);
+  }
+
+  // The block of a sum over all examples of all replicas, row by row.
+  std::byte* reduce(std::size_t s, const Block& block, Scratch& scratch) const {
+    const UpdateBinding::Sum& sum = binding_.sums[s];
+    const std::vector<std::int64_t>& examples = context_.node(step_.sums[s].tree).examples;
+    const auto replicas = std::int64_t(sum.operands.size());
+    const Extent extent(sum.reduction.state, block);
+    const DType dtype = sum.reduction.dtype;
+    const std::int64_t bytes = tree_levels(replicas, 1) * extent.bytes;
+    auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(bytes)));
+    const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
+    walk_tree(
+        0, replicas, 1, 0,
+        [&](std::int64_t r, std::int64_t, int level) {
+          const ReducedBlock at{0, examples[std::size_t(r)], block,
+                                extent.at(memory + level * extent.bytes)};
+          reduce_block(sum.reduction, sum.operands[std::size_t(r)], at, scratch);
+        },
+        [&](int level) {
+          std::byte* left = memory + level * extent.bytes;
+          add(left, left + extent.bytes, left, block.size(), 1, 1);
+        });
+    if (is_mean(step_.sums[s])) {
+      const BinaryKernel div = kernels().binary(BinaryFn::k_div, dtype);
+      div(memory, sum.divisor.raw(), memory, block.size(), 1, 0);
+    }
+    return memory;
+  }
+
+  bool is_mean(const ReduceUpdate::Sum& sum) const {
+    if (sum.all_reduce < 0) return false;
+    const Node& node = plan_.graph.nodes[std::size_t(sum.all_reduce)];
+    return node.attrs.as<AllReduceAttrs>().op == ReduceOp::kMean;
+  }
+
+  std::int64_t columns() const { return binding_.sums[0].reduction.whole.block.columns; }
+
+  // Calls f(element of the result, element of the block, count) for pieces without a gap.
+  template <class F>
+  void for_each_piece(const Block& block, const F& f) const {
+    if (block.columns == columns()) return f(block.row * columns(), std::int64_t(0), block.size());
+    for (std::int64_t row = 0; row < block.rows; ++row) {
+      f((block.row + row) * columns() + block.column, row * block.columns, block.columns);
+    }
+  }
+
+  void store(const Block& block, const std::byte* from) const {
+    const auto item = std::int64_t(size_of(binding_.sums[0].reduction.dtype));
+    std::byte* to = context_.base(0, plan_.root[std::size_t(step_.sums[0].result)]);
+    for_each_piece(block, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
+      std::copy_n(from + in_block * item, count * item, to + at * item);
+    });
+  }
+
+  void update(const Block& block, std::byte* const* results, Scratch& scratch) const {
+    const Node& node = plan_.graph.nodes[std::size_t(step_.update)];
+    const std::vector<View>& whole = context_.node(step_.update).views[0];
+    const std::int64_t size = binding_.sums[0].reduction.whole.block.size();
+    auto* views = static_cast<View*>(scratch.take(whole.size() * sizeof(View)));
+    std::uninitialized_copy(whole.begin(), whole.end(), views);
+    const std::span<const View> all(views, whole.size());
+    const std::size_t inputs = node.inputs.size();
+    const KernelArgs args{.attrs = node.attrs,
+                          .in = all.first(inputs),
+                          .out = all.subspan(inputs),
+                          .facts = context_.facts(0),
+                          .scratch = scratch};
+    auto* blocks = static_cast<const std::byte**>(scratch.take(inputs * sizeof(std::byte*)));
+    const bool is_one_piece = block.columns == columns();
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (k < inputs) blocks[k] = sum_of(node.inputs[k], results);
+      if (k < inputs && whole[k].size() != size) continue;  // a number
+      views[k].shape = {is_one_piece ? block.size() : block.columns};
+    }
+    for_each_piece(block, [&](std::int64_t at, std::int64_t in_block, std::int64_t) {
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        if (k < inputs && whole[k].size() != size) continue;
+        const auto item = std::int64_t(size_of(whole[k].dtype));
+        if (k < inputs && !blocks[k]) {
+          prefetch(whole[k].as<std::byte>() + (at + columns()) * item, block.columns * item);
+        }
+        views[k].data = k < inputs && blocks[k]
+                            ? const_cast<std::byte*>(blocks[k]) + in_block * item
+                            : whole[k].as<std::byte>() + at * item;
+      }
+      node.op->kernel(args);
+    });
+  }
+
+  // The next row of the block lies a whole row of the weights away, where no processor looks for
+  // it.
+  static void prefetch(const std::byte* row, std::int64_t bytes) {
+    constexpr std::int64_t kLine = 64, kMost = 8 << 10;
+    for (std::int64_t at = 0; at < std::min(bytes, kMost); at += kLine) {
+      __builtin_prefetch(row + at);
+    }
+  }
+
+  // The block of the sum that the operand is, or null.
+  const std::byte* sum_of(Value operand, std::byte* const* results) const {
+    for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+      if (step_.sums[s].result == operand) return results[s];
+    }
+    return nullptr;
+  }
+
+  const Plan& plan_;
+  const ReduceUpdate& step_;
+  UpdateBinding& binding_;
+  Context& context_;
+  std::int64_t work_ = 0;  // a rough count of operations
+};
+
+// Scratch for a block of one of the sums, besides the states of the replicas.
+std::size_t block_bytes(const TreeKernel& tree, const TreeReduction& reduction, const Block& block,
+                        std::int64_t examples) {
+  if (tree.subtree_bytes) return tree.subtree_bytes(reduction.dtype, block, examples);
+  const Extent extent(reduction.state, block);
+  return std::size_t(TreeAccumulator::partial_bytes(reduction, extent, examples) + extent.bytes);
+}
+
+}  // namespace
+
+UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context) {
+  UpdateBinding binding;
+  std::size_t most = 0;
+  for (const ReduceUpdate::Sum& sum : step.sums) {
+    const Node& node = plan.graph.nodes[std::size_t(sum.tree)];
+    const NodeBinding& of = context.node(sum.tree);
+    const std::size_t replicas = of.views.size();
+    const DType dtype = plan.graph.type(sum.result).dtype;
+    binding.sums.push_back({reduction_of(plan.graph, node), Array::number(dtype, double(replicas)),
+                            std::vector<const void*>(replicas)});
+    // Operands may have to be turned.
+    for (const std::vector<View>& views : of.views) {
+      binding.open_bytes += Scratch::kBlockBytes / 64;
+      for (const View& view : std::span(views).first(node.inputs.size())) {
+        binding.open_bytes += std::size_t(aligned(view.size() * std::int64_t(size_of(view.dtype))));
+      }
+    }
+    const TreeReduction& reduction = binding.sums.back().reduction;
+    if (reduction.whole.cuts() == 0) continue;
+    const Block block = reduction.blocks(1).cut(0);
+    const std::int64_t state = Extent(reduction.state, block).bytes;
+    binding.task_bytes += std::size_t(tree_levels(std::int64_t(replicas), 1) * state);
+    const std::int64_t examples = *std::ranges::max_element(of.examples);
+    most = std::max(most, block_bytes(node.op->tree, reduction, block, examples));
+  }
+  binding.task_bytes += most + Scratch::kBlockBytes;  // the update's kernel takes small pieces
+  return binding;
+}
+
+void run_reduce_update(const Plan& plan, std::int32_t update, Context& context) {
+  const ReduceUpdate& step = plan.updates[std::size_t(update)];
+  BlockwiseUpdate(plan, step, context.update(update), context).run();
+}
+
+}  // namespace samegrad

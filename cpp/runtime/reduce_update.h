@@ -1,0 +1,15 @@
+// Gradients of large weights, block by block of the weights: the tree over each replica's examples,
+// the tree over the replicas, the update. What is between them stays in cache.
+#pragma once
+
+#include "runtime/context.h"
+
+namespace samegrad {
+
+// Once nodes are bound.
+UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context);
+
+// Of Plan::updates.
+void run_reduce_update(const Plan& plan, std::int32_t update, Context& context);
+
+}  // namespace samegrad

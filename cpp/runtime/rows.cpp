@@ -1,0 +1,27 @@
+// A product of the rows of all replicas with one matrix.
+#include "base/thresholds.h"
+#include "runtime/executor.h"
+#include "runtime/threads.h"
+
+namespace samegrad {
+
+void run_rows(const Plan& plan, std::int32_t index, const Call& call, Context& context) {
+  const Node& node = plan.graph.nodes[std::size_t(index)];
+  const NodeBinding& binding = context.node(index);
+  std::vector<std::span<const View>> replicas;
+  for (std::size_t r = 0; r < binding.views.size(); ++r) {
+    const bool runs = binding.views.size() == 1 || call.runs(int(r));
+    if (runs) replicas.emplace_back(binding.views[r]);
+  }
+  Scratch& scratch = context.main_task().scratch;
+  const Scratch::Frame frame(scratch);
+  const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
+  node.op->all_rows({node.attrs, replicas, scratch, big ? parallel_loops() : serial_loops()});
+  if (!call.check_finite) return;
+  for (std::size_t r = 0; r < binding.views.size(); ++r) {
+    if (binding.views.size() > 1 && !call.runs(int(r))) continue;
+    check_finite(call.locations, node, binding.views[r].back(), int(r));
+  }
+}
+
+}  // namespace samegrad

@@ -1,0 +1,163 @@
+// Weights that do not fit into the caches: which products leave their loop, which updates go block
+// by block, and that these change nothing where memory runs out.
+#include <algorithm>
+#include <new>
+
+#include "allocation.h"
+#include "base/thresholds.h"
+#include "check.h"
+#include "ops/attributes.h"
+#include "ops/registry.h"
+#include "plan/cost.h"
+#include "programs.h"
+
+using namespace samegrad;
+
+namespace {
+
+class Weight final : public StateCell {
+ public:
+  explicit Weight(const Shape& shape) : components_{Array(DType::kFloat32, shape)} {
+    float* numbers = components_[0].data<float>();
+    for (std::int64_t i = 0; i < shape.size(); ++i) numbers[i] = float(i % 7) - 3;
+  }
+  std::vector<Array>& components() override { return components_; }
+
+ private:
+  std::vector<Array> components_;
+};
+
+// Layers y = x · w over examples of `rows` rows each.
+struct Layers {
+  explicit Layers(std::int64_t width, std::int64_t rows = 1) : b(graph) {
+    register_all_ops();
+    graph.add_symbol({});
+    graph.symbols[0].traced_count = kExamples;
+    Shape shape = rows == 1 ? Shape{kRows, width} : Shape{kRows, rows, width};
+    x = graph.add_argument({DType::kFloat32, shape, {0, 1, 0}});
+  }
+
+  Value variable(const Shape& shape) {
+    graph.variables.push_back({"w" + std::to_string(graph.variables.size()), 1});
+    cells.push_back(std::make_shared<Weight>(shape));
+    return graph.add_read(std::int32_t(cells.size()) - 1, {DType::kFloat32, shape, {}});
+  }
+  Value layer(Value input, Value weight) { return b("matmul", {input, weight}); }
+  // w -= xᵀ · dy
+  void update(std::int32_t variable, Value weight, Value input, Value dy) {
+    const Value gradient = b("matmul", {input, dy}, MatmulAttrs{.transpose_a = true});
+    graph.writes.push_back({variable, b("sub", {weight, gradient})});
+  }
+
+  std::vector<bool> cuts() const {
+    return products_to_cut(graph, std::vector<bool>(graph.nodes.size(), true));
+  }
+  std::vector<std::vector<Array>> run(Executable& executable, const Array& rows) {
+    const std::vector<std::vector<Array>> arguments{{rows}};
+    Call call;
+    call.arguments = arguments;
+    call.variables = cells;
+    call.counts = {{kExamples}};
+    return executable.run(call);
+  }
+  std::vector<float> numbers(std::size_t variable) {
+    const Array& array = cells[variable]->components()[0];
+    return {array.data<float>(), array.data<float>() + array.size()};
+  }
+
+  static constexpr std::int64_t kExamples = 6;
+  Graph graph;
+  Builder b;
+  Value x;
+  std::vector<std::shared_ptr<StateCell>> cells;
+};
+
+std::int64_t count(const Plan& plan, PlanStep::Kind kind) {
+  return std::ranges::count(plan.steps, kind, &PlanStep::kind);
+}
+
+}  // namespace
+
+TEST("products whose weights stay in the cache stay in their loop") {
+  Layers net(256);
+  net.graph.outputs.push_back(net.layer(net.x, net.variable({256, 256})));
+  CHECK(net.cuts() == std::vector<bool>{false});
+}
+
+TEST("of weights that do not fit together the largest leave, until the others do") {
+  Layers net(256);
+  const Value y = net.layer(net.x, net.variable({256, 900}));
+  const Value z = net.layer(y, net.variable({900, 600}));
+  net.graph.outputs.push_back(net.layer(z, net.variable({600, 10})));
+  CHECK(net.cuts() == (std::vector<bool>{false, true, false}));
+  const Plan plan = compile(net.graph);
+  CHECK_EQ(count(plan, PlanStep::Kind::kRows), 1);
+  PlanOptions options;
+  options.cut_products = false;
+  CHECK_EQ(count(compile(net.graph, options), PlanStep::Kind::kRows), 0);
+}
+
+TEST("a product stays where its examples bring more bytes than its weights have") {
+  Layers few(1024), many(1024, 700);
+  few.graph.outputs.push_back(few.layer(few.x, few.variable({1024, 1024})));
+  many.graph.outputs.push_back(many.layer(many.x, many.variable({1024, 1024})));
+  CHECK(few.cuts() == std::vector<bool>{true});
+  CHECK(many.cuts() == std::vector<bool>{false});
+}
+
+TEST("a product with rows that its matrices hold as columns stays") {
+  Layers net(1024, 1024);
+  const Value w = net.variable({1024, 1024});
+  net.graph.outputs.push_back(net.b("matmul", {net.x, w}, MatmulAttrs{.transpose_a = true}));
+  CHECK(net.cuts() == std::vector<bool>{false});
+}
+
+TEST("a large gradient and the update by it are one step, which stores in place") {
+  Layers net(300);
+  const Value w = net.variable({300, 200});
+  net.update(0, w, net.x, net.layer(net.x, w));
+  const Plan plan = compile(net.graph);
+  CHECK_EQ(count(plan, PlanStep::Kind::kReduceUpdate), 1);
+  CHECK(plan.stores[0] == Store::kInPlace);
+  PlanOptions options;
+  options.fuse_updates = false;
+  CHECK_EQ(count(compile(net.graph, options), PlanStep::Kind::kReduceUpdate), 0);
+}
+
+TEST("a gradient that is an output too is stored as a whole") {
+  Layers net(300);
+  const Value w = net.variable({300, 200});
+  net.update(0, w, net.x, net.layer(net.x, w));
+  net.graph.outputs.push_back(net.graph.nodes[1].outputs[0]);
+  CHECK_EQ(count(compile(net.graph), PlanStep::Kind::kReduceUpdate), 0);
+}
+
+TEST("updates block by block that find no memory leave all weights as they were") {
+  int failures = 0;
+  for (int k = 0; k < 2000; ++k) {
+    Layers net(300);
+    const Value v = net.variable({300, 200}), w = net.variable({200, 300});
+    const Value y = net.layer(net.x, v);
+    net.update(1, w, y, net.layer(y, w));
+    net.update(0, v, net.x, y);
+    Executable executable(compile(net.graph));
+    Array rows(DType::kFloat32, {Layers::kExamples, 300});
+    std::fill_n(rows.data<float>(), rows.size(), 1.f);
+    const std::vector<float> first = net.numbers(0), second = net.numbers(1);
+    bool failed = false;
+    allocations_left = k;
+    try {
+      net.run(executable, rows);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    } catch (const Error&) {
+      failed = true;
+    }
+    allocations_left = -1;
+    failures += failed;
+    CHECK_EQ(net.numbers(0) == first, failed);
+    CHECK_EQ(net.numbers(1) == second, failed);
+    if (!failed) break;
+  }
+  CHECK(failures > 5, failures);
+}
