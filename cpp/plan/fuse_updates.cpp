@@ -37,8 +37,9 @@ class UpdateFuser {
     const Node& node = graph_.nodes[std::size_t(n)];
     if (!is_step(n, PlanStep::Kind::kNode) || node.locality != Locality::kTree) return {};
     const Value result = node.outputs[0];
-    const bool blocks = !node.op->tree.finish && !node.op->has(kScatters) &&
-                        !graph_.type(result).shape.symbolic() && !graph_.type(result).batched();
+    const bool blocks = !node.op->tree.finish && !may_raise(graph_, node) &&
+                        !node.op->has(kScatters) && !graph_.type(result).shape.symbolic() &&
+                        !graph_.type(result).batched();
     const bool of_rows =
         std::ranges::all_of(node.inputs, [&](Value input) { return graph_.type(input).batched(); });
     if (!blocks || !of_rows || uses_[std::size_t(result)] != 1) return {};

@@ -221,7 +221,7 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
     }
     const TreeReduction& reduction = binding.sums.back().reduction;
     if (reduction.whole.cuts() == 0) continue;
-    const Block block = reduction.blocks(1).cut(0);
+    const Block block = binding.sums[0].reduction.blocks(1).cut(0);
     const std::int64_t state = Extent(reduction.state, block).bytes;
     binding.task_bytes += std::size_t(tree_levels(std::int64_t(replicas), 1) * state);
     const std::int64_t examples = *std::ranges::max_element(of.examples);
