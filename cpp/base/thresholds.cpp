@@ -34,6 +34,7 @@ constexpr Named kTable[] = {
     NAMED(fused_piece),
     NAMED(tree_block_bytes),
     NAMED(product_block_bytes),
+    NAMED(product_block_columns),
     NAMED(product_subtree_rows),
     NAMED(all_reduce_block),
     NAMED(parallel_loop_work),

@@ -29,6 +29,7 @@ struct Thresholds {
   std::int64_t fused_piece = 16 << 10;  // elements that a thread takes at a time
   std::int64_t tree_block_bytes = 16 << 10;      // of a state: it stays in L1 through the tree
   std::int64_t product_block_bytes = 512 << 10;  // of a product's: it and its operands stay in L2
+  std::int64_t product_block_columns = 1024;     // wide enough for what goes row by row after it
   std::int64_t product_subtree_rows = 512;       // of operands that are packed at a time: they, too
   std::int64_t all_reduce_block = 4096;          // elements: the stack of partial sums stays in L1
   // ---- from where on a second thread is worth its while ----

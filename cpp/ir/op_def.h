@@ -132,6 +132,9 @@ struct OpDef {
   std::string with_bias = {};
   // Elementwise rows: what a fused loop runs on blocks.
   BlockFn block = {};
+  // Elementwise rows: whether the result may lie in the operand's memory, because no element of the
+  // operand is read after it has been written. Null: any result in that of any operand.
+  bool (*may_overwrite)(const Node& node, std::size_t operand, std::size_t result) = nullptr;
   std::vector<Sample> samples = {};
 
   bool has(Trait trait) const { return (traits & trait) != 0; }

@@ -13,20 +13,21 @@
 namespace samegrad {
 namespace {
 
-// The attribute `code`: the number of temporary registers, of steps, the steps, the copies.
+// The attribute `code`: the number of temporary registers, then the steps.
 struct Word {
   enum : std::size_t { kKind, kFn, kDType, kResult, kIn0, kIn1, kIn2, kOut, kCount };
 };
 
+constexpr std::int64_t kNoRegister = -1;
+
 struct Code {
-  explicit Code(const Ints& code) : words(code.data()), end(code.data() + code.size()) {}
+  explicit Code(const Ints& code)
+      : words(code.data()), steps((std::int64_t(code.size()) - 1) / Word::kCount) {}
   std::int64_t temporaries() const { return words[0]; }
-  std::int64_t steps() const { return words[1]; }
-  const std::int64_t* step(std::int64_t i) const { return words + 2 + i * Word::kCount; }
-  const std::int64_t* copies() const { return step(steps()); }
+  const std::int64_t* step(std::int64_t i) const { return words + 1 + i * Word::kCount; }
 
   const std::int64_t* words;
-  const std::int64_t* end;
+  std::int64_t steps;
 };
 
 struct Register {
@@ -75,13 +76,9 @@ void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scr
   }
   for (std::int64_t at = begin; at < end; at += block) {
     const std::int64_t n = std::min(block, end - at);
-    for (std::int64_t s = 0; s < code.steps(); ++s) {
+    for (std::int64_t s = 0; s < code.steps; ++s) {
       const std::int64_t* word = code.step(s);
       run_step(word, registers, registers[word[Word::kOut]], n);
-    }
-    for (const std::int64_t* pair = code.copies(); pair < code.end; pair += 2) {
-      const Register& to = registers[pair[1]];
-      std::memcpy(to.data, registers[pair[0]].data, std::size_t(n * to.width));
     }
     for (std::size_t k = 0; k < fixed; ++k) {
       registers[k].data += registers[k].step * registers[k].width * n;
@@ -101,6 +98,20 @@ void fused_kernel(const KernelArgs& args) {
     Scratch scratch;
     run_range(args, i * piece, std::min(size, (i + 1) * piece), scratch);
   });
+}
+
+// Each block of a result is written by one step: the operand must have been read by then.
+bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result) {
+  const Code code(node.attrs.as<FusedAttrs>().code);
+  const std::size_t place = node.inputs.size() + result;
+  bool written = false;
+  for (std::int64_t s = 0; s < code.steps; ++s) {
+    const std::int64_t* word = code.step(s);
+    const auto reads = [&](std::size_t k) { return word[Word::kIn0 + k] == std::int64_t(operand); };
+    if (written && (reads(0) || reads(1) || reads(2))) return false;
+    if (word[Word::kOut] == std::int64_t(place)) written = true;
+  }
+  return true;
 }
 
 Inferred fused_rule(const InferArgs& args) {
@@ -124,15 +135,16 @@ OpDef fused_row() {
   op.traits = kElementwise | kNoGradient | kBackward;
   op.infer = fused_rule;
   op.kernel = fused_kernel;
+  op.may_overwrite = fused_may_overwrite;
   return op;
 }
 
 }  // namespace
 
 Attrs fused_attrs(const FusedProgram& program, const std::string& names) {
-  Ints code = {program.temporaries, std::int64_t(program.steps.size())};
+  Ints code = {program.temporaries};
   for (const FusedStep& step : program.steps) {
-    Ints words(Word::kCount, 0);
+    Ints words(Word::kCount, kNoRegister);
     words[Word::kKind] = step.block.kind;
     words[Word::kFn] = step.block.fn;
     words[Word::kDType] = std::int64_t(step.dtype);
@@ -140,10 +152,6 @@ Attrs fused_attrs(const FusedProgram& program, const std::string& names) {
     for (std::size_t k = 0; k < step.in.size(); ++k) words[Word::kIn0 + k] = step.in[k];
     words[Word::kOut] = step.out;
     code.insert(code.end(), words.begin(), words.end());
-  }
-  for (const auto& [from, to] : program.copies) {
-    code.push_back(from);
-    code.push_back(to);
   }
   Ints dtypes;
   for (const DType dtype : program.results) dtypes.push_back(std::int64_t(dtype));

@@ -22,9 +22,6 @@ struct FusedStep {
 struct FusedProgram {
   int temporaries = 0;
   std::vector<FusedStep> steps;
-  // (register, result): results that must not be written before all operands have been read, since
-  // they may lie in the same memory.
-  std::vector<std::pair<int, int>> copies;
   std::vector<DType> results;
 };
 

@@ -311,7 +311,10 @@ StateShape product_state(std::span<const View> in, const Attrs&, const View& res
   state.column_grain = kColumnGrain;
   state.subtrees =
       kernels().product(result.dtype).matmul_tree != nullptr && !is_long(in[0].rows_per_example);
-  if (state.subtrees) state.block_bytes = thresholds().product_block_bytes;
+  if (state.subtrees) {
+    state.block_bytes = thresholds().product_block_bytes;
+    state.block_columns = thresholds().product_block_columns;
+  }
   return state;
 }
 

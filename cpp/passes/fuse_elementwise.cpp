@@ -233,7 +233,6 @@ class Fusion {
         Source source{step_of(input), kNowhere};
         if (source.step == kNowhere) {
           source.operand = operand(outside(input));
-          last_operand_read_ = int(s);
         }
         sources.push_back(source);
       }
@@ -253,7 +252,7 @@ class Fusion {
     return uses_[std::size_t(graph_.nodes[std::size_t(node)].outputs[0])] > inside;
   }
 
-  // Registers: a result is written where it belongs unless an operand is still to be read.
+  // Registers: a result is written where it belongs.
   void assign() {
     const int first_result = int(operands_.size());
     const int first_temporary = first_result + int(results_.size());
@@ -266,18 +265,15 @@ class Fusion {
     std::vector<int> busy_until;  // per temporary
     for (std::size_t s = 0; s < members_.size(); ++s) {
       const auto result = std::find(results_.begin(), results_.end(), int(s));
-      if (result != results_.end() && int(s) >= last_operand_read_) {
+      if (result != results_.end()) {
         place_.push_back(first_result + int(result - results_.begin()));
         continue;
       }
       std::size_t t = 0;
       while (t < busy_until.size() && busy_until[t] >= int(s)) ++t;
       if (t == busy_until.size()) busy_until.push_back(0);
-      busy_until[t] = result != results_.end() ? int(members_.size()) : last_use[s];
+      busy_until[t] = last_use[s];
       place_.push_back(first_temporary + int(t));
-      if (result != results_.end()) {
-        program_.copies.emplace_back(place_.back(), first_result + int(result - results_.begin()));
-      }
     }
     program_.temporaries = int(busy_until.size());
   }
@@ -321,7 +317,6 @@ class Fusion {
   std::vector<std::vector<Source>> sources_;  // per step
   std::vector<int> results_;                  // steps whose value leaves the group
   std::vector<int> place_;                    // per step: its register
-  int last_operand_read_ = 0;                 // step
   FusedProgram program_;
 };
 

@@ -52,8 +52,8 @@ class Decider {
   }
 
   // The producer may store into the variable's memory: the new value has no other home, everyone
-  // who reads the old one does so in an earlier step or is the producer itself, which reads each
-  // element before it writes that element, and no later step raises.
+  // who reads the old one does so in an earlier step or is the producer itself, which is done with
+  // an element before it writes that element, and no later step raises.
   bool may_store_directly(Value root, Value old) const {
     const Node* producer = plan_.graph.producer(root);
     const std::int32_t at = writer_[std::size_t(root)];
@@ -63,7 +63,19 @@ class Decider {
     if (plan_.storage[std::size_t(root)] != Storage::kShared) return false;
     if (std::size_t(at) < first_safe_ || read_at_end_[std::size_t(root)] != 1) return false;
     if (old == kNoValue) return true;
-    return last_read_[std::size_t(old)] <= at && read_at_end_[std::size_t(old)] == 0;
+    if (last_read_[std::size_t(old)] > at || read_at_end_[std::size_t(old)] != 0) return false;
+    return overwrites(*producer, root, old);
+  }
+
+  // Whether the node may write the value into the memory of the old one, which it may read.
+  bool overwrites(const Node& node, Value root, Value old) const {
+    if (!node.op->may_overwrite) return true;
+    const auto result = std::size_t(std::ranges::find(node.outputs, root) - node.outputs.begin());
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (root_of(node.inputs[k]) != old) continue;
+      if (!node.op->may_overwrite(node, k, result)) return false;
+    }
+    return true;
   }
 
   // Whether another variable gets the old value: it must still be there when all have been stored.

@@ -130,6 +130,7 @@ Plan compile(Graph graph, const PlanOptions& options) {
   set_storage(plan);
   set_prepared(plan);
   form_inner_loops(plan, options);
+  if (options.write_in_place) put_updates_last(plan);
   plan.stores = decide_stores(plan, options.write_in_place);
   return plan;
 }

@@ -15,4 +15,7 @@ void form_inner_loops(Plan& plan, const PlanOptions& options);
 // Joins the reductions of large gradients with their all-reduces and updates, once steps are known.
 void fuse_updates(Plan& plan);
 
+// Moves steps that write variables and cannot fail behind those that can, once storage is known.
+void put_updates_last(Plan& plan);
+
 }  // namespace samegrad

@@ -126,9 +126,14 @@ std::int64_t Context::reserve(std::int64_t bytes) {
 
 void Context::place_values() {
   const Graph& graph = plan_.graph;
+  std::vector<bool> in_variable(values_, false);
+  for (std::size_t w = 0; w < graph.writes.size(); ++w) {
+    const auto root = std::size_t(plan_.root[std::size_t(graph.writes[w].value)]);
+    in_variable[root] = plan_.stores[w] == Store::kInPlace;
+  }
   for (std::size_t v = 0; v < values_; ++v) {
     const bool own = plan_.root[v] == Value(v) && graph.values[v].source == Source::kNode;
-    if (!own) continue;
+    if (!own || in_variable[v]) continue;
     const ValueType& type = graph.values[v].type;
     const Storage storage = plan_.storage[v];
     if (storage != Storage::kReplica && storage != Storage::kShared) continue;

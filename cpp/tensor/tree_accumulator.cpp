@@ -1,7 +1,6 @@
 #include "tensor/tree_accumulator.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/thresholds.h"
 #include "tensor/tree.h"
@@ -23,6 +22,13 @@ std::int64_t parts_of(std::int64_t all, std::int64_t part) {
   return all == 0 ? 0 : (all + part - 1) / part;
 }
 
+// The same for parts of nearly equal size.
+std::int64_t even_cut(std::int64_t all, std::int64_t grain, std::int64_t fitting) {
+  const std::int64_t most = cut_at(all, grain, fitting);
+  if (most == all) return all;
+  return cut_at(all, grain, parts_of(all, parts_of(all, most)) + grain - 1);
+}
+
 }  // namespace
 
 Extent::Extent(const StateShape& shape, const Block& extent)
@@ -33,10 +39,11 @@ Extent::Extent(const StateShape& shape, const Block& extent)
   }
   const std::int64_t element = shape.element_bytes();
   const std::int64_t most = shape.block_bytes ? shape.block_bytes : thresholds().tree_block_bytes;
-  const double fitting = double(most) / double(std::max<std::int64_t>(1, element));
-  const std::int64_t side = shape.block_bytes ? std::int64_t(std::sqrt(fitting)) : 0;
+  if (shape.block_columns) {
+    cut_columns_ = even_cut(cut_columns_, shape.column_grain, shape.block_columns);
+  }
   const std::int64_t fewest_rows =
-      std::max<std::int64_t>(1, cut_at(block.rows, shape.row_grain, side));
+      std::max<std::int64_t>(1, cut_at(block.rows, shape.row_grain, 0));
   if (fewest_rows * cut_columns_ * element > most) {
     cut_columns_ = cut_at(cut_columns_, shape.column_grain, most / (fewest_rows * element));
   }

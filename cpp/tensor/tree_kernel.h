@@ -16,8 +16,9 @@ struct StateShape {
   std::int64_t rows = 1, columns = 1;
   // It may be cut into blocks at multiples of these; 0: not along this axis.
   std::int64_t row_grain = 0, column_grain = 0;
-  // Of a block, at most, which is then about as high as wide; 0: the engine chooses.
+  // Of a block, at most, and its columns, if there are so many; 0: the engine chooses.
   std::int64_t block_bytes = 0;
+  std::int64_t block_columns = 0;
   int buffers = 1;
   std::array<std::int64_t, kMostStateBuffers> item = {};  // bytes of an element, per buffer
   bool subtrees = false;                                  // TreeKernel::subtree is worth calling

@@ -108,7 +108,7 @@ TEST("through an alias a value is stored in place as well") {
   CHECK_EQ(f.cell(0).data()[2], 4.f);
 }
 
-TEST("what does not go element by element, or comes before a step that may raise, is copied") {
+TEST("what does not go element by element, or is read by a step that may raise, is copied") {
   Fake reversed(1);
   reversed.write(0, reversed.apply(reverse_op(), {reversed.old(0)}));
   check_stores(reversed, {Store::kCopy});
@@ -116,9 +116,27 @@ TEST("what does not go element by element, or comes before a step that may raise
   CHECK_EQ(reversed.cell(0).data()[0], 4.f);
 
   Fake early(2);
-  early.write(0, early.sum({early.old(0), early.old(0)}));
-  early.write(1, early.apply(reverse_op(), {early.old(1)}));
+  const Value sum = early.sum({early.old(0), early.old(0)});
+  early.write(0, sum);
+  early.write(1, early.apply(reverse_op(), {sum}));
   check_stores(early, {Store::kCopy, Store::kCopy});
+}
+
+TEST("updates that cannot fail come after all that may, so they are stored in place") {
+  Fake f(3);
+  const Value first = f.sum({f.old(0), f.old(0)});
+  f.write(0, first);
+  f.write(1, f.sum({f.old(1), first}));
+  f.write(2, f.apply(reverse_op(), {f.old(2)}));
+  check_stores(f, {Store::kInPlace, Store::kInPlace, Store::kCopy});
+  const Plan plan = f.plan();
+  CHECK_EQ(plan.steps.size(), 3u);
+  CHECK_EQ(plan.steps[0].nodes[0], 2);
+  CHECK_EQ(plan.steps[1].nodes[0], 0);
+  f.run();
+  CHECK_EQ(f.cell(0).data()[1], 2.f);
+  CHECK_EQ(f.cell(1).data()[1], 13.f);
+  CHECK_EQ(f.cell(2).data()[0], 24.f);
 }
 
 TEST("two reads of one variable are one buffer") {

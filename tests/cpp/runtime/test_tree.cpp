@@ -181,7 +181,7 @@ TEST("blocks and subtrees in parallel give the bits of one thread") {
   set_thread_count(0);
 }
 
-TEST("blocks of a state that says their size are about as high as wide") {
+TEST("blocks of a state that says their size and width have both, if it is so large") {
   constexpr std::int64_t kBytes = 256 << 10;
   const auto largest = [](std::int64_t rows, std::int64_t columns) {
     const StateShape shape{.rows = rows,
@@ -189,14 +189,17 @@ TEST("blocks of a state that says their size are about as high as wide") {
                            .row_grain = 24,
                            .column_grain = 128,
                            .block_bytes = kBytes,
+                           .block_columns = 1024,
                            .item = {4}};
     return Extent(shape, {0, 0, rows, columns}).cut(0);
   };
-  const Block square = largest(4096, 4096), wide = largest(30, 4096), high = largest(4096, 64);
-  CHECK(square.rows == 240 && square.columns == 256, square.rows, " ", square.columns);
-  CHECK(wide.rows == 30 && wide.columns > 1000, wide.rows, " ", wide.columns);
+  const Block square = largest(4096, 4096), low = largest(30, 4096), high = largest(4096, 64);
+  CHECK(square.rows == 48 && square.columns == 1024, square.rows, " ", square.columns);
+  CHECK(low.rows == 30 && low.columns == 1024, low.rows, " ", low.columns);
   CHECK(high.rows > 1000 && high.columns == 64, high.rows, " ", high.columns);
-  for (const Block& block : {square, wide, high}) CHECK(block.size() * 4 <= kBytes);
+  const Block halves = largest(4096, 1100);
+  CHECK(halves.columns == 640, "not 1024 and 76: ", halves.columns);
+  for (const Block& block : {square, low, high, halves}) CHECK(block.size() * 4 <= kBytes);
 }
 
 TEST("a big state is cut at its grains alone, and each element lies in one block") {

@@ -1,0 +1,35 @@
+// Steps that write variables come after all that may fail, so that they write into their memory.
+#include <algorithm>
+
+#include "plan/buffers.h"
+#include "plan/schedule.h"
+
+namespace samegrad {
+
+void put_updates_last(Plan& plan) {
+  const Graph& graph = plan.graph;
+  std::vector<bool> written(graph.values.size(), false);  // by root: a variable gets it
+  for (const StateWrite& write : graph.writes) {
+    written[std::size_t(plan.root[std::size_t(write.value)])] = true;
+  }
+  std::vector<bool> needed(graph.values.size(), false);  // by root: a step that stays reads it
+  std::vector<bool> moves(plan.steps.size(), false);
+  for (std::size_t s = plan.steps.size(); s-- > 0;) {
+    const BufferUses uses = buffer_uses(plan, plan.steps[s]);
+    const auto any = [&](const std::vector<bool>& set) {
+      return std::ranges::any_of(uses.writes, [&](Value root) { return set[std::size_t(root)]; });
+    };
+    moves[s] = is_safe(plan, plan.steps[s]) && any(written) && !any(needed);
+    if (moves[s]) continue;
+    for (Value root : uses.reads) needed[std::size_t(root)] = true;
+  }
+  std::vector<PlanStep> steps;
+  for (const bool moving : {false, true}) {
+    for (std::size_t s = 0; s < moves.size(); ++s) {
+      if (moves[s] == moving) steps.push_back(std::move(plan.steps[s]));
+    }
+  }
+  plan.steps = std::move(steps);
+}
+
+}  // namespace samegrad
