@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -92,8 +93,8 @@ struct CallRange {
 };
 
 struct Graph {
-  std::vector<ValueInfo> values;
-  std::vector<Node> nodes;  // operands come before results
+  std::deque<ValueInfo> values;  // so that types stay where they are while the graph grows
+  std::vector<Node> nodes;       // operands come before results
   std::vector<Argument> arguments;
   std::vector<VariableSlot> variables;
   std::vector<Array> constants;

@@ -46,8 +46,8 @@ bool same_node(const Node& a, const Node& b) {
          same_regions(a.regions, b.regions);
 }
 
-template <class T, class Same>
-bool all_same(const std::vector<T>& a, const std::vector<T>& b, Same same) {
+template <class List, class Same>
+bool all_same(const List& a, const List& b, Same same) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same);
 }
 

@@ -3,6 +3,7 @@
 // what they are.
 #include <algorithm>
 #include <queue>
+#include <utility>
 
 #include "base/thresholds.h"
 #include "ops/attributes.h"
@@ -91,6 +92,7 @@ class Groups {
       }
       fusible_.push_back(is_fusible(graph, spread_, node));
     }
+    seen_.assign(graph.nodes.size(), 0);
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       if (fusible_[n]) join(n, stage);
     }
@@ -104,6 +106,8 @@ class Groups {
   const std::vector<std::int32_t>& readers(std::size_t node) const { return readers_[node]; }
 
  private:
+  static constexpr std::int32_t kNoGroup = -1;
+
   bool alike(const Node& a, const Node& b) const {
     const Value x = a.outputs[0], y = b.outputs[0];
     return is_full(graph_, x, graph_.type(y)) && graph_.placement(x) == graph_.placement(y) &&
@@ -127,37 +131,33 @@ class Groups {
     auto& first = members_[std::size_t(a)];
     auto& second = members_[std::size_t(b)];
     if (first.size() + second.size() > std::size_t(thresholds().fused_operations)) return;
-    if (has_detour(a, b) || has_detour(b, a)) return;
+    if (has_detour(a, b, n) || has_detour(b, a, n)) return;
     for (std::int32_t node : second) group_[std::size_t(node)] = a;
     first.insert(first.end(), second.begin(), second.end());
     std::sort(first.begin(), first.end());
     second.clear();
   }
 
-  // Whether a path leads from one group to the other through a third.
-  bool has_detour(std::int32_t from, std::int32_t to) const {
-    std::vector<bool> seen(members_.size(), false);
+  // Whether a path leads from one group to the other through a third. Nodes after `last` are in no
+  // group yet, so no path comes back from there.
+  bool has_detour(std::int32_t from, std::int32_t to, std::size_t last) {
+    ++search_;
     std::vector<std::int32_t> open;
-    const auto visit = [&](std::int32_t group) {
-      if (seen[std::size_t(group)]) return;
-      seen[std::size_t(group)] = true;
-      open.push_back(group);
-    };
-    for (std::int32_t node : members_[std::size_t(from)]) {
-      for (std::int32_t reader : readers_[std::size_t(node)]) {
-        const std::int32_t group = group_[std::size_t(reader)];
-        if (group != from && group != to) visit(group);
+    const auto visit_readers = [&](std::int32_t of, std::int32_t but) {
+      for (std::int32_t node : members_[std::size_t(of)]) {
+        for (std::int32_t reader : readers_[std::size_t(node)]) {
+          const std::int32_t group = group_[std::size_t(reader)];
+          if (std::size_t(reader) > last || group == of || group == but) continue;
+          if (std::exchange(seen_[std::size_t(group)], search_) != search_) open.push_back(group);
+        }
       }
-    }
+    };
+    visit_readers(from, to);
     while (!open.empty()) {
       const std::int32_t group = open.back();
       open.pop_back();
       if (group == to) return true;
-      for (std::int32_t node : members_[std::size_t(group)]) {
-        for (std::int32_t reader : readers_[std::size_t(node)]) {
-          if (group_[std::size_t(reader)] != group) visit(group_[std::size_t(reader)]);
-        }
-      }
+      visit_readers(group, kNoGroup);
     }
     return false;
   }
@@ -168,6 +168,8 @@ class Groups {
   std::vector<std::int32_t> group_;                 // per node
   std::vector<std::vector<std::int32_t>> members_;  // per group, in order
   std::vector<bool> fusible_;
+  std::vector<std::int64_t> seen_;  // per group: the last search that came by
+  std::int64_t search_ = 0;
 };
 
 // Makes the fused node of one group.

@@ -1,6 +1,7 @@
 #include "plan/buffers.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace samegrad {
 namespace {
@@ -10,8 +11,10 @@ const std::vector<std::int32_t>& nodes_of(const Plan& plan, const PlanStep& step
                                             : step.nodes;
 }
 
-bool contains(const std::vector<Value>& values, Value value) {
-  return std::ranges::find(values, value) != values.end();
+// Sorted, each once.
+void make_set(std::vector<Value>& values) {
+  std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
 }
 
 class Decider {
@@ -26,6 +29,14 @@ class Decider {
       const BufferUses uses = buffer_uses(plan, plan.steps[s]);
       for (Value root : uses.reads) last_read_[std::size_t(root)] = std::int32_t(s);
       for (Value root : uses.writes) writer_[std::size_t(root)] = std::int32_t(s);
+    }
+    old_values_.assign(graph.variables.size(), kNoValue);
+    for (std::size_t v = graph.values.size(); v-- > 0;) {
+      const ValueInfo& info = graph.values[v];
+      if (info.source == Source::kVariable) old_values_[std::size_t(info.index)] = Value(v);
+    }
+    for (const StateWrite& write : graph.writes) {
+      written_[root_of(write.value)].push_back(write.variable);
     }
     read_at_end_.assign(graph.values.size(), 0);
     for (Value output : graph.outputs) ++read_at_end_[std::size_t(root_of(output))];
@@ -43,13 +54,7 @@ class Decider {
   Value root_of(Value value) const { return plan_.root[std::size_t(value)]; }
 
   // The value that the variable has when the program starts, or kNoValue if nobody reads it.
-  Value old_value_of(std::int32_t variable) const {
-    const std::vector<ValueInfo>& values = plan_.graph.values;
-    const auto at = std::ranges::find_if(values, [&](const ValueInfo& info) {
-      return info.source == Source::kVariable && info.index == variable;
-    });
-    return at == values.end() ? kNoValue : Value(at - values.begin());
-  }
+  Value old_value_of(std::int32_t variable) const { return old_values_[std::size_t(variable)]; }
 
   // The producer may store into the variable's memory: the new value has no other home, everyone
   // who reads the old one does so in an earlier step or is the producer itself, which is done with
@@ -80,8 +85,9 @@ class Decider {
 
   // Whether another variable gets the old value: it must still be there when all have been stored.
   bool is_stored_elsewhere(Value old, const StateWrite& write) const {
-    return old != kNoValue && std::ranges::any_of(plan_.graph.writes, [&](const StateWrite& other) {
-             return other.variable != write.variable && root_of(other.value) == old;
+    const auto at = written_.find(old);
+    return at != written_.end() && std::ranges::any_of(at->second, [&](std::int32_t variable) {
+             return variable != write.variable;
            });
   }
 
@@ -91,6 +97,8 @@ class Decider {
   std::vector<std::int32_t> last_read_;  // per root: step, or -1
   std::vector<std::int32_t> writer_;     // per root: step, or -1
   std::vector<int> read_at_end_;         // per root: by outputs and writes
+  std::vector<Value> old_values_;        // per variable: what it is at the start, or kNoValue
+  std::unordered_map<Value, std::vector<std::int32_t>> written_;  // per root: variables that get it
 };
 
 }  // namespace
@@ -98,8 +106,7 @@ class Decider {
 BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
   BufferUses uses;
   const auto add = [&](std::vector<Value>& list, Value value) {
-    const Value root = plan.root[std::size_t(value)];
-    if (!contains(list, root)) list.push_back(root);
+    list.push_back(plan.root[std::size_t(value)]);
   };
   for (std::int32_t n : nodes_of(plan, step)) {
     const Node& node = plan.graph.nodes[std::size_t(n)];
@@ -116,6 +123,8 @@ BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
   std::erase_if(uses.reads, unused);
   std::erase_if(uses.writes, unused);
   for (const Prepared& prepared : step.prepare) add(uses.reads, prepared.operand);
+  make_set(uses.reads);
+  make_set(uses.writes);
   return uses;
 }
 

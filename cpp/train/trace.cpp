@@ -203,12 +203,12 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
 }
 
 std::int32_t Trace::slot_of(const std::shared_ptr<Variable>& variable) {
-  const auto at = std::ranges::find(touched_, variable, [](const auto& t) { return t.first; });
-  if (at != touched_.end()) return std::int32_t(at - touched_.begin());
+  const auto [at, is_new] = slots_.try_emplace(variable.get(), std::int32_t(touched_.size()));
+  if (!is_new) return at->second;
   touched_.emplace_back(variable, false);
   // A body has what it reads and writes as arguments and results.
   if (!outer_) graph_.variables.push_back({variable->name(), variable->component_count()});
-  return std::int32_t(touched_.size() - 1);
+  return at->second;
 }
 
 // In eager code whoever writes gives the variable a new array, as this trace holds the old one.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <unordered_map>
 
 #include "analysis/scaling.h"
 #include "ir/builder.h"
@@ -158,6 +159,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<const StateCell*, Value> state_;
   std::map<const StateCell*, std::vector<Value>> reads_;
   std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;  // and whether written; slots
+  std::unordered_map<const Variable*, std::int32_t> slots_;          // places in touched_
   std::vector<std::pair<Array, Value>> large_constants_;
   std::vector<std::pair<int, ExampleCounts>> counts_of_symbol_;  // of arguments
   std::vector<ValueUse> uses_;

@@ -100,5 +100,14 @@ TEST("derivatives carry the line of what they are derivatives of") {
   CHECK(!graph.nodes[1].derivative && graph.nodes[1].location == -1);
 }
 
+TEST("a type stays where it is while the graph grows") {
+  Graph graph;
+  const Value first = graph.add_argument(vector_type(3));
+  const ValueType& type = graph.type(first);
+  for (int i = 0; i < 1000; ++i) graph.add_argument(vector_type(5));
+  CHECK(&graph.type(first) == &type);
+  CHECK_EQ(type.shape[0], 3);
+}
+
 }  // namespace
 }  // namespace samegrad::testing
