@@ -189,10 +189,10 @@ class Feed::Worker {
   // them. The first ones come quickly, for chunks grow from one element on.
   void set_sizes(std::size_t element_bytes) {
     constexpr std::size_t kChunkBytes = 1 << 16, kBytesAhead = 1 << 20;
-    const auto ahead = options_.depth > 0
-                           ? std::size_t(options_.depth)
-                           : std::clamp<std::size_t>(kBytesAhead / element_bytes, 2, 1024);
     const std::size_t largest = std::clamp<std::size_t>(kChunkBytes / element_bytes, 1, 256);
+    const auto ahead = options_.depth > 0
+                           ? std::max(std::size_t(options_.depth), 2 * largest)
+                           : std::clamp<std::size_t>(kBytesAhead / element_bytes, 2, 1024);
     chunk_size_ = std::min({2 * chunk_size_, largest, std::max<std::size_t>(1, ahead / 2)});
     chunks_ahead_ = std::max<std::size_t>(2, ahead / chunk_size_);
   }

@@ -34,7 +34,9 @@ enum class FeedSplit {
 struct FeedOptions {
   FeedSplit split = FeedSplit::kNone;
   int replicas = 1;
-  int depth = 0;  // elements kept ready; 0: as many as fit into 1 MiB, 2 … 1024
+  // Elements kept ready, at least: of small ones two chunks. 0: as many as fit into 1 MiB, 2 …
+  // 1024.
+  int depth = 0;
 };
 
 // A gathered element: an array per source, and which rows are whose (empty: not split).
