@@ -32,6 +32,13 @@ void* operator new(std::size_t bytes) {
   if (!memory) throw std::bad_alloc();
   return memory;
 }
+// All forms, so that each memory goes back to where it came from.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(sizeof(void*) * 2, bytes);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
