@@ -11,6 +11,7 @@
 #include "base/order.h"
 #include "check.h"
 #include "kernels/dispatch.h"
+#include "kernels/tested_variants.h"
 
 namespace samegrad {
 
@@ -106,7 +107,7 @@ T finish(T sum, const Epilogue& epilogue, std::int64_t column) {
 
 template <class F>
 void for_each_variant(F&& f) {
-  for (const std::string& name : isa_variants_supported()) f(load_kernels(name));
+  for (const std::string& name : tested_variants()) f(load_kernels(name));
 }
 
 // f(table, kernels, a value of the type) for every variant and both floating types.

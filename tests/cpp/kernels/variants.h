@@ -11,12 +11,13 @@
 #include "check.h"
 #include "kernels/dispatch.h"
 #include "kernels/elementwise_fn.h"
+#include "kernels/tested_variants.h"
 
 namespace samegrad {
 
 template <class F>
 void for_each_variant(F f) {
-  for (const std::string& name : isa_variants_supported()) f(load_kernels(name));
+  for (const std::string& name : tested_variants()) f(load_kernels(name));
 }
 
 inline const char* name_of(UnaryFn fn) {
