@@ -42,7 +42,9 @@ std::vector<bool> values_inside_updates(const Plan& plan) {
   std::vector<bool> inside(plan.graph.values.size(), false);
   for (const ReduceUpdate& update : plan.updates) {
     for (const ReduceUpdate::Sum& sum : update.sums) {
-      inside[std::size_t(plan.graph.nodes[std::size_t(sum.tree)].outputs[0])] = true;
+      if (sum.tree >= 0) {
+        inside[std::size_t(plan.graph.nodes[std::size_t(sum.tree)].outputs[0])] = true;
+      }
       inside[std::size_t(sum.result)] = update.update >= 0;
     }
   }

@@ -1,7 +1,9 @@
 // Reductions of large gradients, their all-reduces and the updates by them as one step.
 #include <algorithm>
 
+#include "base/thresholds.h"
 #include "passes/rewrite.h"
+#include "plan/cost.h"
 #include "plan/schedule.h"
 
 namespace samegrad {
@@ -13,7 +15,8 @@ class UpdateFuser {
       : plan_(plan),
         graph_(plan.graph),
         uses_(count_uses(graph_)),
-        reader_(graph_.values.size(), -1) {
+        reader_(graph_.values.size(), -1),
+        taken_(graph_.nodes.size(), false) {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (Value input : graph_.nodes[n].inputs) reader_[std::size_t(input)] = std::int32_t(n);
     }
@@ -26,15 +29,17 @@ class UpdateFuser {
   void run() {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const ReduceUpdate::Sum sum = sum_of(std::int32_t(n));
-      if (sum.tree >= 0) add(sum);
+      if (sum.result != kNoValue) add(sum);
+      if (sum.all_reduce >= 0) taken_[std::size_t(sum.all_reduce)] = true;
     }
     if (!plan_.updates.empty()) replace_steps();
   }
 
  private:
-  // The sum that begins with a reduction over examples; its tree is -1 if there is none.
+  // The sum that begins with a reduction over examples, or with what the replicas are given.
   ReduceUpdate::Sum sum_of(std::int32_t n) const {
     const Node& node = graph_.nodes[std::size_t(n)];
+    if (is_step(n, PlanStep::Kind::kAllReduce)) return given_sum_of(n);
     if (!is_step(n, PlanStep::Kind::kNode) || node.locality != Locality::kTree) return {};
     const Value result = node.outputs[0];
     const bool blocks = !node.op->tree.finish && !may_raise(graph_, node) &&
@@ -49,6 +54,16 @@ class UpdateFuser {
     const Node& all_reduce = graph_.nodes[std::size_t(next)];
     if (all_reduce.op->exchange) return {};
     return {n, next, all_reduce.outputs[0]};
+  }
+
+  ReduceUpdate::Sum given_sum_of(std::int32_t n) const {
+    const Node& node = graph_.nodes[std::size_t(n)];
+    if (node.op->exchange) return {};
+    const ValueType& type = graph_.type(node.outputs[0]);
+    const bool large = !type.batched() && !type.shape.symbolic() &&
+                       example_bytes(type) > thresholds().deferred_bytes;
+    return large && !taken_[std::size_t(n)] ? ReduceUpdate::Sum{-1, n, node.outputs[0]}
+                                            : ReduceUpdate::Sum{};
   }
 
   bool is_step(std::int32_t n, PlanStep::Kind kind) const {
@@ -86,8 +101,7 @@ class UpdateFuser {
     });
     if (same != plan_.updates.end()) {
       // One block serves all: they are cut alike.
-      const Node& first = graph_.nodes[std::size_t(same->sums[0].tree)];
-      if (first.op == graph_.nodes[std::size_t(sum.tree)].op) {
+      if (op_of(same->sums[0].tree) == op_of(sum.tree)) {
         same->sums.push_back(sum);
         return;
       }
@@ -95,7 +109,11 @@ class UpdateFuser {
       plan_.updates.push_back({{sum}, update});
       return;
     }
-    if (sum.all_reduce >= 0) plan_.updates.push_back({{sum}, -1});
+    if (sum.tree >= 0 && sum.all_reduce >= 0) plan_.updates.push_back({{sum}, -1});
+  }
+
+  const OpDef* op_of(std::int32_t node) const {
+    return node < 0 ? nullptr : graph_.nodes[std::size_t(node)].op;
   }
 
   // Each takes the place of the last of its nodes; the others leave their steps.
@@ -127,7 +145,7 @@ class UpdateFuser {
   static std::vector<std::int32_t> nodes_of(const ReduceUpdate& update) {
     std::vector<std::int32_t> nodes;
     for (const ReduceUpdate::Sum& sum : update.sums) {
-      nodes.push_back(sum.tree);
+      if (sum.tree >= 0) nodes.push_back(sum.tree);
       if (sum.all_reduce >= 0) nodes.push_back(sum.all_reduce);
     }
     if (update.update >= 0) nodes.push_back(update.update);
@@ -138,6 +156,7 @@ class UpdateFuser {
   const Graph& graph_;
   std::vector<int> uses_;              // per value
   std::vector<std::int32_t> reader_;   // per value: the last node that reads it, or -1
+  std::vector<bool> taken_;            // per node: an all-reduce that a sum has
   std::vector<std::int32_t> step_of_;  // per node: -1 in loops
 };
 

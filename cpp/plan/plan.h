@@ -43,10 +43,11 @@ struct Prepared {
 
 // Gradients of large weights, block by block: the tree over a replica's examples, the tree over the
 // replicas, and the update that reads the sum while the block is in cache. No gradient of one
-// replica is ever in memory, and none at all where there is an update.
+// replica is ever in memory, and none at all where there is an update. What loops or arguments give
+// goes through the tree over the replicas and the update in one pass.
 struct ReduceUpdate {
   struct Sum {
-    std::int32_t tree = -1;        // node: the reduction over the examples
+    std::int32_t tree = -1;        // node: the reduction over the examples; -1: it is given
     std::int32_t all_reduce = -1;  // node; -1: there is one replica
     Value result = kNoValue;
   };

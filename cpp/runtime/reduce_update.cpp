@@ -7,6 +7,7 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/attributes.h"
+#include "ops/tree_rows.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "tensor/tree.h"
@@ -14,10 +15,30 @@
 namespace samegrad {
 namespace {
 
-TreeReduction reduction_of(const Graph& graph, const Node& node) {
+constexpr std::int64_t kGivenGrain = 64;  // elements
+
+// What is given to the replicas: nothing to fold, only blocks of the result.
+StateShape given_state(std::span<const View>, const Attrs&, const View& result) {
+  StateShape state = state_of_result(result);
+  state.column_grain = kGivenGrain;
+  state.block_bytes = thresholds().fused_piece * state.element_bytes();
+  return state;
+}
+
+const TreeKernel& given_values() {
+  static const TreeKernel kernel{.state = given_state};
+  return kernel;
+}
+
+TreeReduction reduction_of(const Graph& graph, const ReduceUpdate::Sum& sum) {
+  const View result = view_of_example(graph.type(sum.result));
+  if (sum.tree < 0) {
+    return {given_values(), graph.nodes[std::size_t(sum.all_reduce)].attrs, {}, result};
+  }
+  const Node& node = graph.nodes[std::size_t(sum.tree)];
   std::vector<View> example;
   for (Value value : node.inputs) example.push_back(view_of_example(graph.type(value)));
-  return {node.op->tree, node.attrs, example, view_of_example(graph.type(node.outputs[0]))};
+  return {node.op->tree, node.attrs, example, result};
 }
 
 class BlockwiseUpdate {
@@ -53,6 +74,7 @@ class BlockwiseUpdate {
   }
 
   void open(std::size_t s) {
+    if (step_.sums[s].tree < 0) return open_given(s);
     const Node& node = plan_.graph.nodes[std::size_t(step_.sums[s].tree)];
     const NodeBinding& of = context_.node(step_.sums[s].tree);
     UpdateBinding::Sum& sum = binding_.sums[s];
@@ -70,6 +92,16 @@ class BlockwiseUpdate {
     }
   }
 
+  void open_given(std::size_t s) {
+    const Node& all_reduce = plan_.graph.nodes[std::size_t(step_.sums[s].all_reduce)];
+    const Value root = plan_.root[std::size_t(all_reduce.inputs[0])];
+    UpdateBinding::Sum& sum = binding_.sums[s];
+    for (std::size_t r = 0; r < sum.operands.size(); ++r) {
+      sum.operands[r] = context_.base(int(r), root);
+      work_ += 2 * sum.reduction.whole.block.size();
+    }
+  }
+
   void run_block(const Block& block, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);
     take_at_once(scratch, binding_.task_bytes);
@@ -82,6 +114,35 @@ class BlockwiseUpdate {
 
   // The block of a sum over all examples of all replicas, row by row.
   std::byte* reduce(std::size_t s, const Block& block, Scratch& scratch) const {
+    const UpdateBinding::Sum& sum = binding_.sums[s];
+    std::byte* result = step_.sums[s].tree < 0 ? add(sum, block, scratch) : fold(s, block, scratch);
+    if (is_mean(step_.sums[s])) {
+      const BinaryKernel div = kernels().binary(BinaryFn::k_div, sum.reduction.dtype);
+      div(result, sum.divisor.raw(), result, block.size(), 1, 0);
+    }
+    return result;
+  }
+
+  // Of what the replicas are given; such a block is a piece of one row.
+  std::byte* add(const UpdateBinding::Sum& sum, const Block& block, Scratch& scratch) const {
+    const Extent extent(sum.reduction.state, block);
+    const std::size_t replicas = sum.operands.size();
+    const auto item = std::int64_t(size_of(sum.reduction.dtype));
+    auto* given = static_cast<const std::byte**>(scratch.take(replicas * sizeof(std::byte*)));
+    for (std::size_t r = 0; r < replicas; ++r) {
+      given[r] = static_cast<const std::byte*>(sum.operands[r]) + block.column * item;
+    }
+    const int levels = tree_levels(std::int64_t(replicas), 1);
+    auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(levels * extent.bytes)));
+    const BinaryKernel add = kernels().binary(BinaryFn::k_add, sum.reduction.dtype);
+    sum_along_tree({given, replicas}, memory, block.size() * item, memory, extent.bytes,
+                   [&](const std::byte* a, const std::byte* b, std::byte* to) {
+                     add(a, b, to, block.size(), 1, 1);
+                   });
+    return memory;
+  }
+
+  std::byte* fold(std::size_t s, const Block& block, Scratch& scratch) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
     const std::vector<std::int64_t>& examples = context_.node(step_.sums[s].tree).examples;
     const auto replicas = std::int64_t(sum.operands.size());
@@ -101,10 +162,6 @@ class BlockwiseUpdate {
           std::byte* left = memory + level * extent.bytes;
           add(left, left + extent.bytes, left, block.size(), 1, 1);
         });
-    if (is_mean(step_.sums[s])) {
-      const BinaryKernel div = kernels().binary(BinaryFn::k_div, dtype);
-      div(memory, sum.divisor.raw(), memory, block.size(), 1, 0);
-    }
     return memory;
   }
 
@@ -157,7 +214,7 @@ class BlockwiseUpdate {
       for (std::size_t k = 0; k < all.size(); ++k) {
         if (k < inputs && whole[k].size() != size) continue;
         const auto item = std::int64_t(size_of(whole[k].dtype));
-        if (k < inputs && !blocks[k]) {
+        if (k < inputs && !blocks[k] && block.rows > 1) {
           prefetch(whole[k].as<std::byte>() + (at + columns()) * item, block.columns * item);
         }
         views[k].data = k < inputs && blocks[k]
@@ -200,32 +257,38 @@ std::size_t block_bytes(const TreeKernel& tree, const TreeReduction& reduction, 
   return std::size_t(TreeAccumulator::partial_bytes(reduction, extent, examples) + extent.bytes);
 }
 
+// Operands may have to be turned.
+std::size_t open_bytes(const Node& node, const NodeBinding& of) {
+  std::size_t bytes = 0;
+  for (const std::vector<View>& views : of.views) {
+    bytes += Scratch::kBlockBytes / 64;
+    for (const View& view : std::span(views).first(node.inputs.size())) {
+      bytes += std::size_t(aligned(view.size() * std::int64_t(size_of(view.dtype))));
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
 UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context) {
   UpdateBinding binding;
   std::size_t most = 0;
   for (const ReduceUpdate::Sum& sum : step.sums) {
-    const Node& node = plan.graph.nodes[std::size_t(sum.tree)];
-    const NodeBinding& of = context.node(sum.tree);
-    const std::size_t replicas = of.views.size();
+    const NodeBinding* of = sum.tree < 0 ? nullptr : &context.node(sum.tree);
+    const std::size_t replicas = of ? of->views.size() : std::size_t(context.replicas());
     const DType dtype = plan.graph.type(sum.result).dtype;
-    binding.sums.push_back({reduction_of(plan.graph, node), Array::number(dtype, double(replicas)),
+    binding.sums.push_back({reduction_of(plan.graph, sum), Array::number(dtype, double(replicas)),
                             std::vector<const void*>(replicas)});
-    // Operands may have to be turned.
-    for (const std::vector<View>& views : of.views) {
-      binding.open_bytes += Scratch::kBlockBytes / 64;
-      for (const View& view : std::span(views).first(node.inputs.size())) {
-        binding.open_bytes += std::size_t(aligned(view.size() * std::int64_t(size_of(view.dtype))));
-      }
-    }
     const TreeReduction& reduction = binding.sums.back().reduction;
+    if (of) binding.open_bytes += open_bytes(plan.graph.nodes[std::size_t(sum.tree)], *of);
     if (reduction.whole.cuts() == 0) continue;
     const Block block = binding.sums[0].reduction.blocks(1).cut(0);
     const std::int64_t state = Extent(reduction.state, block).bytes;
     binding.task_bytes += std::size_t(tree_levels(std::int64_t(replicas), 1) * state);
-    const std::int64_t examples = *std::ranges::max_element(of.examples);
-    most = std::max(most, block_bytes(node.op->tree, reduction, block, examples));
+    if (!of) continue;
+    const std::int64_t examples = *std::ranges::max_element(of->examples);
+    most = std::max(most, block_bytes(*reduction.kernel, reduction, block, examples));
   }
   binding.task_bytes += most + Scratch::kBlockBytes;  // the update's kernel takes small pieces
   return binding;
