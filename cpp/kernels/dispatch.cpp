@@ -72,8 +72,8 @@ const KernelTable& open_variant(const Variant& variant) {
   const char* problem = object == nullptr ? dlerror() : nullptr;
   if (object != nullptr) {
     const auto table = reinterpret_cast<TableFunction>(dlsym(object, "samegrad_kernel_table"));
-    if (table != nullptr) return *table();
-    problem = dlerror();
+    if (table != nullptr && table()->interface == SAMEGRAD_KERNEL_INTERFACE) return *table();
+    problem = table != nullptr ? "it belongs to another build of the engine" : dlerror();
   }
   fail(ErrorKind::kRuntime, "kernels", "cannot load the ", variant.name, " kernels from ", file,
        ": ", problem == nullptr ? "no table" : problem,

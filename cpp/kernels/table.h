@@ -163,7 +163,8 @@ using RandomIntegersKernel = void (*)(RandomKey key, std::int64_t first_row, std
 
 // Null where a function is not defined for the dtype.
 struct KernelTable {
-  const char* isa;  // "x86-64-v3"
+  std::uint64_t interface;  // what engine and kernels must have in common; always the first
+  const char* isa;          // "x86-64-v3"
   UnaryKernel (*unary)(UnaryFn fn, DType dtype);
   BinaryKernel (*binary)(BinaryFn fn, DType dtype);
   SelectKernel (*select)(DType dtype);

@@ -12,6 +12,7 @@ namespace names {
 }  // namespace names
 
 constexpr KernelTable kTable = {
+    .interface = SAMEGRAD_KERNEL_INTERFACE,
     .isa = names::SAMEGRAD_ISA_NAMESPACE,
     .unary = unary_kernel,
     .binary = binary_kernel,

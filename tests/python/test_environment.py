@@ -1,10 +1,15 @@
 """Settings that are read from the environment once, each in a process of its own."""
 
+import ctypes
 import os
+import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from samegrad import _core
 
 PROGRAM = """
 import numpy as np
@@ -66,3 +71,21 @@ def test_a_threshold_that_makes_no_sense_is_an_error(text: str, message: str) ->
 def test_verification_takes_zero_or_one() -> None:
     assert run(SAMEGRAD_VERIFY="0").returncode == run(SAMEGRAD_VERIFY="1").returncode == 0
     assert "[SAMEGRAD_VERIFY] must be 0 or 1: got 'yes'" in run(SAMEGRAD_VERIFY="yes").stderr
+
+
+def test_kernels_of_another_build_are_refused(tmp_path: Path) -> None:
+    folder = Path(os.environ.get("SAMEGRAD_KERNEL_DIR") or Path(_core.__file__).parent)
+    library = max(folder.glob("libsamegrad_kernels_v2.so"), default=None)
+    if library is None:
+        pytest.skip("the x86-64-v2 kernels were not built")
+    table = ctypes.CDLL(str(library)).samegrad_kernel_table
+    table.restype = ctypes.POINTER(ctypes.c_uint64)
+    interface = struct.pack("<Q", table()[0])
+    content = library.read_bytes()
+    assert content.count(interface) == 1
+    other = tmp_path / library.name
+    other.write_bytes(content.replace(interface, b"\1" * 8))
+    result = run(SAMEGRAD_KERNEL_DIR=str(tmp_path), SAMEGRAD_ISA="v2")
+    assert result.returncode == 1
+    assert "it belongs to another build of the engine; reinstall the package" in result.stderr
+    assert str(other) in result.stderr
