@@ -166,16 +166,14 @@ OpDef trace_row() {
   return op;
 }
 
-OpDef number_row(const char* name, const char* doc, std::uint32_t traits, Kernel kernel,
-                 Scaling scaling = Scaling::kNone) {
+OpDef replica_row() {
   OpDef op;
-  op.name = name;
-  op.doc = doc;
+  op.name = "replica_id";
+  op.doc = "Which replica this is, from 0 (int64).";
   op.min_arity = op.max_arity = 0;
-  op.traits = traits | kNoGradient;
-  op.scaling = scaling;
+  op.traits = kReplicaFact | kNoGradient;
   op.infer = int64_scalar;
-  op.kernel = kernel;
+  op.kernel = [](const KernelArgs& args) { store(args, args.facts.replica); };
   op.samples = {{.shapes = {}, .attrs = {}}};
   return op;
 }
@@ -189,13 +187,7 @@ std::vector<OpDef> fact_ops() {
       dimensions_row(),
       symbol_row(),
       trace_row(),
-      number_row("replica_id", "Which replica this is, from 0 (int64).", kReplicaFact,
-                 [](const KernelArgs& args) { store(args, args.facts.replica); }),
-      number_row(
-          "replica_count", "How many replicas there are (int64).", kGlobalFact,
-          [](const KernelArgs& args) { store(args, args.facts.replicas); }, Scaling::kCount),
-      number_row("step_counter", "How many steps the strategy has run (int64).", kGlobalFact,
-                 [](const KernelArgs& args) { store(args, std::int64_t(args.facts.step)); }),
+      replica_row(),
   };
 }
 

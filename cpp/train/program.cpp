@@ -84,15 +84,15 @@ class Kept {
   struct Entry {
     std::uint64_t hash;
     PlanOptions options;
-    std::shared_ptr<const Graph> graph;
+    GraphPtr graph;
     Indices open;
     std::shared_ptr<CompiledProgram> compiled;
   };
   using Place = std::list<Entry>::iterator;
 
-  std::shared_ptr<CompiledProgram> add(std::uint64_t hash, std::shared_ptr<const Graph> graph,
+  std::shared_ptr<CompiledProgram> add(std::uint64_t hash, GraphPtr graph,
                                        const PlanOptions& options, const Indices& open) {
-    std::shared_ptr<const Graph> opened = graph;
+    GraphPtr opened = graph;
     if (!open.empty()) {
       Graph copy = *graph;
       for (std::size_t c : open) (void)take_constant(copy, c);
@@ -119,7 +119,7 @@ class Kept {
 
 }  // namespace
 
-CompiledProgram::CompiledProgram(std::shared_ptr<const Graph> graph, const PlanOptions& options)
+CompiledProgram::CompiledProgram(GraphPtr graph, const PlanOptions& options)
     : graph_(std::move(graph)), options_(options), executable_(compile(*graph_, options)) {
   argument_types_.resize(graph_->arguments.size());
   for (const ValueInfo& info : graph_->values) {

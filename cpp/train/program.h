@@ -22,7 +22,7 @@ inline constexpr std::size_t kLargeConstant = std::size_t(64) << 10;
 // between runs.
 class CompiledProgram {
  public:
-  CompiledProgram(std::shared_ptr<const Graph> graph, const PlanOptions& options);
+  CompiledProgram(GraphPtr graph, const PlanOptions& options);
 
   const Graph& graph() const { return *graph_; }
   const Plan& plan() const { return executable_.plan(); }
@@ -31,7 +31,7 @@ class CompiledProgram {
   Executable& executable(bool check_finite);
 
  private:
-  std::shared_ptr<const Graph> graph_;
+  GraphPtr graph_;
   PlanOptions options_;
   Executable executable_;
   Guarded<std::unique_ptr<Executable>> unfused_;  // made when asked for

@@ -106,7 +106,6 @@ TEST("a collective replicates, and what is read by its type alone gives nothing 
   CHECK_EQ(p.of("full_like", {p.own}, FullAttrs{.value = 0.0}), "replicated");
   CHECK_EQ(p.of("random_uniform_like", {p.own}), "own");
   CHECK_EQ(p.of("replica_id", {}), "own");
-  CHECK_EQ(p.of("replica_count", {}), "replicated");
 }
 
 TEST("numbers that are the same for all replicas do not become rows of one device") {

@@ -99,13 +99,12 @@ def test_checkpoints_store_the_place(tmp_path):
     assert rest(other) == expected
 
 
+@pytest.mark.timeout(60)  # walking would take hours
 def test_far_positions_are_reached_without_walking():
     dataset = Dataset.range(1000).shuffle(1000, seed=1).batch(10).repeat()
     iterator = iter(dataset)
     iterator._restore_state({"epoch": 0, "position": 10**12, "seed": 0})
-    begin = time.perf_counter()
     next(iterator)
-    assert time.perf_counter() - begin < 1.0
     assert iterator._checkpoint_state()["position"] == 10**12 + 1
 
 
