@@ -261,6 +261,7 @@ void register_step(py::module_& m) {
       SAMEGRAD_PASS(fuse_epilogue)
       SAMEGRAD_PASS(fuse_elementwise)
       SAMEGRAD_PASS(eliminate_dead)
+      SAMEGRAD_PASS(forward_identities)
       // clang-format on
       ;
 #undef SAMEGRAD_PASS

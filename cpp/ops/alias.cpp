@@ -13,7 +13,7 @@ OpDef identity_row() {
   op.doc = "The operand itself.";
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
-  op.traits = kAliases;
+  op.traits = kAliases | kIdentity;
   op.infer = same_as_input;
   op.kernel = copy_bytes;
   op.vjp = [](const VjpArgs& args) -> Values { return {args.ct[0]}; };
@@ -25,7 +25,7 @@ OpDef stop_gradient_row() {
   OpDef op = identity_row();
   op.name = "stop_gradient";
   op.doc = "The operand itself; gradients do not flow through it.";
-  op.traits = kAliases | kNoGradient;
+  op.traits = kAliases | kIdentity | kNoGradient;
   op.vjp = nullptr;
   return op;
 }
@@ -50,6 +50,7 @@ Inferred as_examples_rule(const InferArgs& args) {
 OpDef as_examples_row() {
   OpDef op = identity_row();
   op.name = "as_examples";
+  op.traits = kAliases;
   op.doc = "The operand, an axis of which counts examples unless one does already.";
   op.attrs = schema_of<ExamplesAttrs>();
   op.infer = as_examples_rule;
@@ -61,6 +62,7 @@ OpDef as_examples_row() {
 OpDef as_rows_row() {
   OpDef op = identity_row();
   op.name = "as_rows";
+  op.traits = kAliases;
   op.doc = "The operand without an axis of examples, which becomes an ordinary one.";
   op.infer = [](const InferArgs& args) -> Inferred {
     return {{ordinary_type(args, args.in[0])}, Locality::kWhole};

@@ -6,6 +6,18 @@
 
 namespace samegrad {
 
+Graph forward_identities(Graph graph) {
+  Rewriter rewrite(graph);
+  for (const Node& node : graph.nodes) {
+    if (!node.op->has(kIdentity)) {
+      rewrite.copy(node);
+    } else {
+      rewrite.replace(node.outputs[0], rewrite(node.inputs[0]));
+    }
+  }
+  return rewrite.finish();
+}
+
 Graph eliminate_dead(Graph graph) {
   std::vector<bool> needed(graph.values.size(), false);
   for (Value output : graph.outputs) needed[std::size_t(output)] = true;

@@ -12,6 +12,7 @@ struct PassOptions {
   bool fuse_epilogue = true;
   bool fuse_elementwise = true;
   bool eliminate_dead = true;
+  bool forward_identities = true;
   bool operator==(const PassOptions&) const = default;
 };
 
@@ -25,6 +26,9 @@ Graph sink_masks(Graph graph);
 Graph fuse_epilogue(Graph graph);
 // Chains of elementwise nodes become one loop.
 Graph fuse_elementwise(Graph graph);
+// Who reads an identity (stop_gradient, too: there is nothing left to derive) reads its operand, so
+// that it does not stand between what could be fused.
+Graph forward_identities(Graph graph);
 // What no output and no variable needs goes.
 Graph eliminate_dead(Graph graph);
 

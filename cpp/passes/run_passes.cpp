@@ -28,11 +28,17 @@ Graph run_passes(Graph graph, const PassOptions& options) {
     bool wanted;
     Graph (*pass)(Graph);
   } passes[] = {
-      {options.eliminate_dead, eliminate_dead},     {options.fold_constants, fold_constants},
-      {options.eliminate_common, eliminate_common}, {options.sink_masks, sink_masks},
-      {options.eliminate_dead, eliminate_dead},     {options.fuse_epilogue, fuse_epilogue},
-      {options.fuse_elementwise, fuse_elementwise}, {options.fold_constants, fold_constants},
-      {options.eliminate_common, eliminate_common}, {options.eliminate_dead, eliminate_dead},
+      {options.forward_identities, forward_identities},
+      {options.eliminate_dead, eliminate_dead},
+      {options.fold_constants, fold_constants},
+      {options.eliminate_common, eliminate_common},
+      {options.sink_masks, sink_masks},
+      {options.eliminate_dead, eliminate_dead},
+      {options.fuse_epilogue, fuse_epilogue},
+      {options.fuse_elementwise, fuse_elementwise},
+      {options.fold_constants, fold_constants},
+      {options.eliminate_common, eliminate_common},
+      {options.eliminate_dead, eliminate_dead},
   };
   static const bool verifying = verifies();
   if (verifying) verify(graph);

@@ -24,6 +24,7 @@ PASSES = [
     "fuse_epilogue",
     "fuse_elementwise",
     "eliminate_dead",
+    "forward_identities",
     "write_in_place",
 ]
 

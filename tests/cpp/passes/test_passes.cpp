@@ -128,6 +128,17 @@ TEST("a product that somebody else reads keeps its bias outside") {
   CHECK_EQ(count(p.after(fuse_epilogue), "matmul_bias"), 0);
 }
 
+TEST("who reads an identity reads its operand, and elementwise nodes around it are fused") {
+  Program p;
+  const Value x = p.batched({3});
+  const Value y = p.b("exp", {p.b("stop_gradient", {p.b("identity", {p.b("neg", {x})})})});
+  p.graph.outputs = {y, p.b("identity", {x})};
+  const Graph after = p.after(forward_identities);
+  CHECK_EQ(count(after, "identity") + count(after, "stop_gradient"), 0);
+  CHECK_EQ(after.nodes.size(), std::size_t(2));
+  CHECK_EQ(after.outputs[1], 0);
+}
+
 TEST("a chain of elementwise nodes becomes one") {
   if (thresholds().fused_operations < 2) return;  // forced: nothing is fused
   Program p;
