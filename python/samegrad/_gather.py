@@ -1,9 +1,11 @@
-"""Elements at positions given by indices: read."""
+"""Elements at positions given by indices or a mask: read."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
+
+import numpy as np
 
 from samegrad import _core, _sizes
 from samegrad._shown import shown
@@ -146,3 +148,43 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
     if dims:
         return _ops.batch_gather(places.table, places.rows, batch_dims=dims)
     return _ops.gather(places.table, places.rows, axis=0)
+
+
+def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
+                 name: str | None = None) -> Tensor:  # fmt: skip
+    """The elements or slices of a tensor where a mask is true.
+
+    Args:
+        tensor: Elements of any dtype.
+        mask: Bools of a shape that the tensor has from `axis` on.
+        axis: Where the mask begins (default 0); negative from the last.
+        name: Not used.
+
+    Returns:
+        The tensor with one axis, of those that are true, in place of the mask's.
+
+    Raises:
+        ValueError: The shapes do not fit.
+        TypeError: In a traced function: how many are true is not known there.
+
+    Example:
+        >>> boolean_mask([[1.0, 2.0], [3.0, 4.0]], [True, False]).numpy()
+        array([[1., 2.]], dtype=float32)
+    """
+    x, holds = convert_to_tensor(tensor), convert_to_tensor(mask)
+    if holds._symbolic:
+        raise TypeError(
+            "[boolean_mask] the number of true elements depends on the values, which a traced "
+            "function does not know: use the mask as weights, or where(mask, x, y)."
+        )
+    first = 0 if axis is None or x._rank == 0 else axis_of(x, axis)
+    sizes = list(x.shape)
+    own = sizes[first : first + holds._rank]
+    if holds._dtype != "bool" or holds._rank == 0 or own != list(holds.shape):
+        raise ValueError(
+            f"[boolean_mask] the mask is bools of the tensor's shape from axis {first} on, "
+            f"{tuple(sizes[first:])}, or a part of it: got {holds._dtype} of shape {holds._shape}."
+        )
+    places = np.flatnonzero(holds.numpy()).astype(np.int64)
+    joined = [*sizes[:first], math.prod(own), *sizes[first + holds._rank :]]
+    return _ops.gather(_sizes.reshape(x, joined), Tensor(places), axis=first)

@@ -2,7 +2,7 @@
 
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
-from samegrad.math import in_top_k, sigmoid, softplus, tanh, top_k
+from samegrad.math import in_top_k, l2_normalize, sigmoid, softplus, tanh, top_k
 from samegrad.nn._activations import (
     elu,
     gelu,
@@ -27,7 +27,7 @@ from samegrad.nn._loss_scaling import (
     compute_weighted_mean_loss,
     scale_regularization_loss,
 )
-from samegrad.nn._regularization import dropout, l2_loss, l2_normalize
+from samegrad.nn._regularization import dropout, l2_loss
 
 __all__ = [
     "avg_pool",
