@@ -34,7 +34,7 @@ Inferred ravel_index_rule(const InferArgs& args) {
   ValueType y = indices;
   y.dtype = DType::kInt64;
   y.shape.erase(last);
-  const bool whole = like.batched() && like.batch.axis >= first;
+  const bool whole = like.batched() && (like.batch.axis >= first || like.batch != indices.batch);
   return whole ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
 }
 
