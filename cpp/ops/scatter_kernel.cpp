@@ -72,7 +72,7 @@ struct BatchSizes {
   }
 };
 
-// x[size][width] at indices[count] in segments: calls f(segment, row of values) in order.
+// y[size][width] of values[count][width] at indices[count].
 struct Segments {
   std::int64_t size, width, count;
 

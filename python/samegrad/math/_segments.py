@@ -48,16 +48,15 @@ class _Segments:
     def sums(self) -> Tensor:
         return self.real(_ops.segment_sum(self.data, self.ids, self.table, axis=0))
 
-    def sizes(self, dtype: str) -> Tensor:
+    def sizes(self) -> Tensor:
         """How many rows each segment has, to be broadcast to the results."""
-        ones = _ops.cast(_ops.full_like(self.ids, value=1), dtype=dtype)
-        rows = _ops.segment_sum(ones, self.ids, zeros_of([self.count + 1], dtype), axis=0)
+        ones = _ops.full_like(self.ids, value=1)
+        rows = _ops.segment_sum(ones, self.ids, zeros_of([self.count + 1], "int64"), axis=0)
         return _ops.expand_dims(self.real(rows), axes=list(range(1, 1 + len(self.rest))))
 
     def divisors(self) -> Tensor:
         """The same, but 1 for none."""
-        sizes = self.sizes(self.data._dtype)
-        return _ops.maximum(*pair(sizes, 1))
+        return _ops.cast(_ops.maximum(*pair(self.sizes(), 1)), dtype=self.data._dtype)
 
     def means(self) -> Tensor:
         whole = as_dtype(self.data._dtype).is_integer
@@ -73,7 +72,7 @@ class _Segments:
         return self.filled(found, of_none)
 
     def filled(self, found: Tensor, of_none: Any) -> Tensor:
-        none = _ops.equal(*pair(self.sizes("int64"), 0))
+        none = _ops.equal(*pair(self.sizes(), 0))
         return _ops.select(none, convert_to_tensor(of_none, found._dtype), found)
 
     def products(self) -> Tensor:
