@@ -17,6 +17,7 @@
 namespace samegrad {
 
 enum class ReduceFn : std::uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };
+enum class ScanFn : std::uint8_t { kSum, kProd };
 enum class Activation : std::uint8_t { kNone, kRelu };
 
 // y[i] = f(x[i]); y may be x.
@@ -41,6 +42,21 @@ using ArgReduceKernel = void (*)(const void* x, std::int64_t* y, std::int64_t ro
 // without accumulate gives the neutral element.
 using ColumnReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n,
                                     bool accumulate);
+
+// Lines of n elements of x[outer][n][width], from the first to the last or the other way round.
+struct ScanLines {
+  std::int64_t outer, n, width;
+  bool exclusive, reverse;
+};
+// Element k of a line becomes the sum (product) of elements 0 … k, exclusive: of those before it.
+// Products go on from element to element. Of sums, an element is counted in its block of
+// kColumnBlock, blocks in a block of blocks, …: what lies before each of these is added up first,
+// so that the error stays bounded. What is behind an element changes nothing. x is not y.
+using ScanKernel = void (*)(const ScanLines& lines, const void* x, void* y, void* scratch);
+inline constexpr int kScanRows = 8;  // of `width` elements: what the scratch holds
+// y[0] = 0, y[k + 1] = b[k] + a[k] * y[k] along each line; where a[k] is 0, y[k] is left out, even
+// if it is infinite or NaN. y is neither a nor b.
+using AffineScanKernel = void (*)(const ScanLines& lines, const void* a, const void* b, void* y);
 
 // After a product is accumulated: y = activation(y + bias[column]). Both parts may be absent.
 struct Epilogue {
@@ -173,6 +189,8 @@ struct KernelTable {
   ColumnReduceKernel (*column_reduce)(ReduceFn fn, DType dtype);
   ArgReduceKernel (*arg_max)(DType dtype);
   ArgReduceKernel (*arg_min)(DType dtype);
+  ScanKernel (*scan)(ScanFn fn, DType dtype);
+  AffineScanKernel (*affine_scan)(DType dtype);
   const ProductKernels* (*product)(DType dtype);  // floats; int32 and int64: the matmul part only
   const PoolKernels* (*pool)(DType dtype);
   const SoftmaxKernels* (*softmax)(DType dtype);
@@ -205,6 +223,12 @@ class Kernels {
   }
   ArgReduceKernel arg_min(DType dtype) const {
     return there("arg_min", dtype, table_.arg_min(dtype));
+  }
+  ScanKernel scan(ScanFn fn, DType dtype) const {
+    return there("scan", dtype, table_.scan(fn, dtype));
+  }
+  AffineScanKernel affine_scan(DType dtype) const {
+    return there("scan", dtype, table_.affine_scan(dtype));
   }
   const ProductKernels& product(DType dtype) const {
     return *there("product", dtype, table_.product(dtype));

@@ -37,6 +37,8 @@ RowReduceKernel row_reduce_kernel(ReduceFn fn, DType dtype);
 ColumnReduceKernel column_reduce_kernel(ReduceFn fn, DType dtype);
 ArgReduceKernel arg_max_kernel(DType dtype);
 ArgReduceKernel arg_min_kernel(DType dtype);
+ScanKernel scan_kernel(ScanFn fn, DType dtype);
+AffineScanKernel affine_scan_kernel(DType dtype);
 const ProductKernels* product_kernels(DType dtype);
 const PoolKernels* pool_kernels(DType dtype);
 const SoftmaxKernels* softmax_kernels(DType dtype);

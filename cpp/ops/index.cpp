@@ -114,7 +114,7 @@ OpDef segment_sum_row() {
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
   op.attrs = schema_of<IndexAttrs>();
-  op.traits = kBackward | kScatters | kMayRaise;
+  op.traits = kScatters | kMayRaise;
   op.infer = segment_sum_rule;
   op.kernel = segment_sum_kernel;
   op.tree = {.state = segment_state,

@@ -13,18 +13,12 @@
 namespace samegrad {
 namespace {
 
-[[noreturn]] void fail_index(std::string_view who, const KernelArgs& args, std::int64_t value,
-                             std::int64_t flat, std::int64_t size) {
-  fail(ErrorKind::kInvalidArgument, who, "indices must lie in [0, ", size, "): got ", value, " at ",
-       place_of(args, args.in[1], flat), "; check the data, or clip the indices first.");
-}
-
 // The index at a flat position, checked.
 template <class I>
 std::int64_t index_at(std::string_view who, const KernelArgs& args, std::int64_t flat,
                       std::int64_t size) {
   const auto value = std::int64_t(args.in[1].as<I>()[flat]);
-  if (value < 0 || value >= size) fail_index(who, args, value, flat, size);
+  if (value < 0 || value >= size) fail_index(who, args, args.in[1], value, flat, size);
   return value;
 }
 
@@ -178,6 +172,11 @@ struct SegmentSum {
 
   // The node of the tree over the examples [begin, end), which the places belong to: at least one.
   void sum(std::int64_t begin, std::int64_t end, const Range& range, T* y, Scratch& scratch) const {
+    // Two numbers have one sum, wherever their paths part, and whole numbers have one in any order.
+    if (!is_floating(kDTypeOf<T>) || range.end - range.begin <= 2) {
+      std::fill_n(y, width, T(0));
+      return chain(range, y);
+    }
     if (end - begin <= kLeafExamples) {
       std::fill_n(y, width, T(0));
       return leaf(begin, end, range, y, scratch);
@@ -249,6 +248,12 @@ const OpenSegments* open_segments(const KernelArgs& args, int example_axis, std:
   });
 }
 
+void check_indices(const KernelArgs& args, std::int64_t size) {
+  visit<kInts>("segment_sum", args.in[1].dtype, [&]<class I>() {
+    for (std::int64_t i = 0; i < args.in[1].size(); ++i) index_at<I>("segment_sum", args, i, size);
+  });
+}
+
 // Calls f(first, last, scratch) for parts of [0, rows), in parallel where there is enough to do.
 template <class F>
 void by_rows(const KernelArgs& args, std::int64_t rows, std::size_t bytes, const F& f) {
@@ -307,6 +312,12 @@ void along_axis_of_any(std::string_view who, const KernelArgs& args, const Shape
 
 }  // namespace
 
+void fail_index(std::string_view who, const KernelArgs& args, const View& indices,
+                std::int64_t value, std::int64_t flat, std::int64_t size) {
+  fail(ErrorKind::kInvalidArgument, who, "indices must lie in [0, ", size, "): got ", value, " at ",
+       place_of(args, indices, flat), "; check the data, or clip the indices first.");
+}
+
 void gather_kernel(const KernelArgs& args) {
   visit<kInts>("gather", args.in[1].dtype, [&]<class I>() { gather<I>(args); });
 }
@@ -316,7 +327,7 @@ void segment_sum_kernel(const KernelArgs& args) {
   const View& y = args.out[0];
   const View& indices = args.in[1];
   const std::size_t bytes = std::size_t(y.size()) * size_of(y.dtype);
-  if (bytes == 0) return;
+  if (bytes == 0) return check_indices(args, y.shape[axis_of(args, y.shape)]);
   if (indices.size() == 0) {
     std::memset(y.data, 0, bytes);
     return;

@@ -1,9 +1,15 @@
 // What the rows of index.cpp run.
 #pragma once
 
+#include <string_view>
+
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
+
+// InvalidArgumentError: an index, at a flat position of the operand, that is not in [0, size).
+[[noreturn]] void fail_index(std::string_view who, const KernelArgs& args, const View& indices,
+                             std::int64_t value, std::int64_t flat, std::int64_t size);
 
 void gather_kernel(const KernelArgs& args);
 void segment_sum_kernel(const KernelArgs& args);

@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/reduce_kernel.h"
 #include "ops/rules.h"
+#include "ops/scan.h"
 #include "ops/transpose.h"
 #include "tensor/tree.h"
 
@@ -64,19 +65,19 @@ Values extreme_vjp(const VjpArgs& args) {
   return cotangents(select(chosen, ct / count, 0.0));
 }
 
-// The product of the other elements. A zero is left out of the product and gets what the others
-// make if it is the only one. (Second derivatives are exact where no element is zero.)
+// The product of the other elements, those before it and those behind it, axis by axis: right for
+// any number of zeros, to any order.
 Values prod_vjp(const VjpArgs& args) {
-  const Expr x(args.b, args.in[0]);
-  const Expr ct = with_axes(args, args.ct[0]);
-  const auto& axes = args.attrs.as<ReduceAttrs>().axes;
-  const Expr is_zero = x == 0.0;
-  const Expr nonzero = select(is_zero, 1.0, x);
-  const Expr others = ct * reduce("reduce_prod", nonzero, axes, true);
-  const Expr zeros = reduce_sum(cast(is_zero, x.dtype()), axes, true);
-  const Expr for_zero = select(zeros == 1.0, others, 0.0);
-  const Expr for_nonzero = select(zeros == 0.0, others, 0.0) / nonzero;
-  return cotangents(select(is_zero, for_zero, for_nonzero));
+  const auto products = [](Expr x, std::int64_t axis, bool reverse) {
+    return call("cumprod", x, ScanAttrs{.axis = axis, .exclusive = true, .reverse = reverse});
+  };
+  Expr x(args.b, args.in[0]);
+  Expr gradient = broadcast_like(with_axes(args, args.ct[0]), x);
+  for (std::int64_t axis : args.attrs.as<ReduceAttrs>().axes) {
+    gradient = gradient * (products(x, axis, false) * products(x, axis, true));
+    x = reduce("reduce_prod", x, {axis}, true);
+  }
+  return cotangents(gradient);
 }
 
 std::vector<Sample> reduce_samples(DTypes dtypes) {

@@ -288,24 +288,6 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
     return Tensor(np.argwhere(holds.numpy()).astype(np.int64))
 
 
-def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None,
-           axis: int = 0, batch_dims: int = 0, name: str | None = None) -> Tensor:  # fmt: skip
-    """The slices of `params` along an axis that `indices` name.
-
-    Raises:
-        InvalidArgumentError: An index outside the axis.
-
-    Example:
-        >>> gather([10.0, 20.0, 30.0], [2, 0]).numpy()
-        array([30., 10.], dtype=float32)
-    """
-    if batch_dims:
-        raise NotImplementedError(
-            f"[gather] batch_dims must be 0: got {shown(batch_dims)}; use reshape and one gather."
-        )
-    return _ops.gather(convert_to_tensor(params), convert_to_tensor(indices), axis=axis)
-
-
 def _python_number(value: TensorLike) -> float:
     """The number as Python has it: whole numbers stay exact."""
     if isinstance(value, int | float):

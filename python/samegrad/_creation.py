@@ -9,6 +9,7 @@ import numpy as np
 from samegrad import _core, _sizes
 from samegrad._arrays import cast, where
 from samegrad._dtypes import DTypeLike, as_dtype
+from samegrad._shown import shown
 from samegrad._tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of, pair
 
 _ops = _core.ops
@@ -156,3 +157,39 @@ def linspace(start: float, stop: float, num: Any, name: str | None = None) -> Te
         numbers = place * ((stop - start) / _ops.maximum(*pair(last, 1.0))) + start
         return cast(where((place == last) & (last > 0), float(stop), numbers), "float32")
     return convert_to_tensor(np.linspace(start, stop, count).tolist())
+
+
+def meshgrid(*args: TensorLike, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
+    """For each vector a tensor of the shape of all: what it is at each point of the grid.
+
+    Args:
+        *args: Vectors.
+        indexing: "xy": the first vector runs along axis 1, the second along axis 0. "ij": each
+            along its own.
+        name: Not used.
+
+    Raises:
+        ValueError: An argument is no vector, or the indexing is unknown.
+
+    Example:
+        >>> [x.numpy().tolist() for x in meshgrid([1, 2, 3], [4, 5])]
+        [[[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]]]
+    """
+    vectors = [convert_to_tensor(x) for x in args]
+    if any(x._rank > 1 for x in vectors) or indexing not in ("xy", "ij"):
+        shapes = ", ".join(str(x._shape) for x in vectors)
+        raise ValueError(
+            "[meshgrid] vectors are needed, and indexing is 'xy' or 'ij': got shapes "
+            f"{shapes or 'of nothing'} and {shown(indexing)}."
+        )
+    order = list(range(len(vectors)))
+    if indexing == "xy":
+        order[:2] = order[:2][::-1]
+    vectors = [_ops.reshape(x, shape=[1]) if x._rank == 0 else x for x in vectors]
+    sizes = [vectors[i].shape[0] for i in order]
+    made = []
+    for place, x in enumerate(vectors):
+        own = order.index(place)
+        others = [axis for axis in range(len(order)) if axis != own]
+        made.append(_sizes.broadcast(_ops.expand_dims(x, axes=others), sizes))
+    return made

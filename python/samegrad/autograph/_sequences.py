@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from samegrad import _core
-from samegrad._arrays import cast, gather, where
+from samegrad._arrays import cast, where
 from samegrad._arrays import shape as shape_of
 from samegrad._control_flow import is_traced
 from samegrad._creation import range_
+from samegrad._gather import gather
 from samegrad._tensor import Tensor, convert_to_tensor, match
 from samegrad.math import maximum, minimum
 

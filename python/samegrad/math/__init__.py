@@ -34,6 +34,9 @@ from samegrad.math._binary import (
     truediv,
     xlogy,
 )
+from samegrad.math._counting import bincount, confusion_matrix
+from samegrad.math._normalize import l2_normalize
+from samegrad.math._order import in_top_k, top_k
 from samegrad.math._reductions import (
     argmax,
     argmin,
@@ -49,6 +52,20 @@ from samegrad.math._reductions import (
     reduce_std,
     reduce_sum,
     reduce_variance,
+)
+from samegrad.math._scans import cumprod, cumsum
+from samegrad.math._segments import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_sum,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+    unsorted_segment_sum,
 )
 from samegrad.math._unary import (
     abs,
@@ -88,16 +105,19 @@ from samegrad.math._unary import (
 )
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan",
-    "atan2", "atanh", "ceil", "cos", "cosh", "count_nonzero", "divide", "divide_no_nan",
-    "equal", "erf", "exp", "expm1", "floor", "floordiv", "floormod", "greater", "greater_equal",
-    "is_finite", "is_inf", "is_nan", "less", "less_equal", "log", "log1p", "log_sigmoid",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod",
-    "multiply", "negative", "not_equal", "pow", "reciprocal", "reduce_all", "reduce_any",
-    "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "round", "rsqrt", "sigmoid",
-    "sign", "sin", "sinh", "softplus", "sqrt", "square", "squared_difference", "subtract",
-    "tan", "tanh", "truediv", "xlogy",
+    "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2",
+    "atanh", "bincount", "ceil", "confusion_matrix", "cos", "cosh", "count_nonzero", "cumprod",
+    "cumsum", "divide", "divide_no_nan", "equal", "erf", "exp", "expm1", "floor", "floordiv",
+    "floormod", "greater", "greater_equal", "in_top_k", "is_finite", "is_inf", "is_nan",
+    "l2_normalize", "less", "less_equal", "log", "log1p", "log_sigmoid", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "negative",
+    "not_equal", "pow", "reciprocal", "reduce_all", "reduce_any", "reduce_euclidean_norm",
+    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std",
+    "reduce_sum", "reduce_variance", "round", "rsqrt", "segment_max", "segment_mean", "segment_min",
+    "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh", "softplus", "sqrt", "square",
+    "squared_difference", "subtract", "tan", "tanh", "top_k", "truediv", "unsorted_segment_max",
+    "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
+    "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xlogy",
 ]  # fmt: skip
 
 __getattr__ = getattr_of(__name__)

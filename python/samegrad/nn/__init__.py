@@ -2,7 +2,7 @@
 
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
-from samegrad.math import sigmoid, softplus, tanh
+from samegrad.math import in_top_k, l2_normalize, sigmoid, softplus, tanh, top_k
 from samegrad.nn._activations import (
     elu,
     gelu,
@@ -27,7 +27,7 @@ from samegrad.nn._loss_scaling import (
     compute_weighted_mean_loss,
     scale_regularization_loss,
 )
-from samegrad.nn._regularization import dropout, l2_loss, l2_normalize
+from samegrad.nn._regularization import dropout, l2_loss
 
 __all__ = [
     "avg_pool",
@@ -39,6 +39,7 @@ __all__ = [
     "dropout",
     "elu",
     "gelu",
+    "in_top_k",
     "l2_loss",
     "l2_normalize",
     "leaky_relu",
@@ -59,6 +60,7 @@ __all__ = [
     "sparse_softmax_cross_entropy_with_logits",
     "swish",
     "tanh",
+    "top_k",
 ]
 
 __getattr__ = getattr_of(__name__)

@@ -83,21 +83,3 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     x = convert_to_tensor(t)
     total: Tensor = _ops.reduce_sum(_ops.square(x), axes=tuple(range(x._rank)))
     return total * convert_to_tensor(counted(0.5), total._dtype)
-
-
-def l2_normalize(
-    x: TensorLike,
-    axis: int | Sequence[int] | None = None,
-    epsilon: float = 1e-12,
-    name: str | None = None,
-) -> Tensor:
-    """Returns x / sqrt(max(sum(x * x), epsilon)) along axes.
-
-    Example:
-        >>> l2_normalize([3.0, 4.0]).numpy()
-        array([0.6, 0.8], dtype=float32)
-    """
-    tensor = convert_to_tensor(x)
-    axes = range(tensor._rank) if axis is None else [axis] if isinstance(axis, int) else axis
-    total = _ops.reduce_sum(_ops.square(tensor), axes=tuple(axes), keepdims=True)
-    return tensor * _ops.rsqrt(_ops.maximum(total, convert_to_tensor(epsilon, tensor._dtype)))

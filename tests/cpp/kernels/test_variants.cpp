@@ -215,6 +215,29 @@ TEST("convolutions are the same in all variants with fused multiply-add") {
   }
 }
 
+TEST("scans are the same in all variants") {
+  std::mt19937 generator(28);
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt8}) {
+    for (const std::int64_t n : {1, 127, 128, 129, 300, 20000}) {
+      for (const std::int64_t width : {1, 3, 17}) {
+        const std::int64_t size = 2 * n * width;
+        const Sample a = wide(dtype, size, generator), b = Sample::random(dtype, size, generator);
+        Sample scratch(dtype, kScanRows * width);
+        const bool exclusive = n % 2 == 0, reverse = width == 3;
+        const ScanLines lines{2, n, width, exclusive, reverse};
+        for (const ScanFn fn : {ScanFn::kSum, ScanFn::kProd}) {
+          check_variants("scan", dtype, size, [&](const KernelTable& t, void* y) {
+            t.scan(fn, dtype)(lines, b.data(), y, scratch.data());
+          });
+        }
+        check_variants("affine_scan", dtype, size, [&](const KernelTable& t, void* y) {
+          t.affine_scan(dtype)(lines, a.data(), b.data(), y);
+        });
+      }
+    }
+  }
+}
+
 TEST("pooling is the same in all variants") {
   std::mt19937 generator(26);
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {

@@ -1,0 +1,26 @@
+"""Matrices, under the names of tf.linalg; leading axes are those of many matrices."""
+
+from samegrad._arrays import matmul
+from samegrad._boundary import guard
+from samegrad._contractions import einsum, tensordot
+from samegrad._creation import eye
+from samegrad._norms import norm
+from samegrad._unknown import getattr_of
+from samegrad.linalg._diagonals import band_part, diag, diag_part, trace
+from samegrad.math import l2_normalize
+
+__all__ = [
+    "band_part",
+    "diag",
+    "diag_part",
+    "einsum",
+    "eye",
+    "l2_normalize",
+    "matmul",
+    "norm",
+    "tensordot",
+    "trace",
+]
+
+__getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -1,0 +1,169 @@
+"""Diagonals of matrices, and what lies around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad import _core, _sizes
+from samegrad._shown import shown
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+
+_ops = _core.ops
+
+
+def _places(rows: Any, columns: Any) -> tuple[Tensor, Tensor]:
+    """Row and column of each element, to be broadcast."""
+    return _ops.expand_dims(_sizes.iota(rows), axes=[1]), _sizes.iota(columns)
+
+
+def _on_diagonal(rows: Any, columns: Any, k: int) -> Tensor:
+    row, column = _places(rows, columns)
+    return _ops.equal(row + k, column)
+
+
+def _matrix(who: str, value: TensorLike) -> Tensor:
+    x = convert_to_tensor(value)
+    if x._rank < 2:
+        raise ValueError(
+            f"[{who}] a matrix has at least 2 axes: got shape {x._shape}; add axes with reshape."
+        )
+    return x
+
+
+def _number(who: str, k: Any) -> int:
+    if isinstance(k, list | tuple) or getattr(k, "ndim", 0) != 0:
+        raise NotImplementedError(f"[{who}] k is the number of one diagonal: got {shown(k)}.")
+    return _sizes.whole(k, "k is a whole number")
+
+
+def _left_out(size: Any) -> bool:
+    return isinstance(size, int) and size == -1
+
+
+def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: Any = -1,
+         num_cols: Any = -1, padding_value: TensorLike = 0) -> Tensor:  # fmt: skip
+    """Matrices with the given diagonals, and one number elsewhere.
+
+    Args:
+        diagonal: Elements of shape [..., n].
+        name: Not used.
+        k: Which diagonal: 0 the main one, above it positive, below it negative.
+        num_rows: Rows of the matrix; -1: as few as hold the diagonal. Without num_rows and num_cols
+            the matrix is square.
+        num_cols: Columns; -1: the same.
+        padding_value: The number elsewhere.
+
+    Returns:
+        Shape [..., rows, columns].
+
+    Raises:
+        ValueError: The diagonal does not fit into the matrix.
+
+    Example:
+        >>> diag([1.0, 2.0]).numpy()
+        array([[1., 0.],
+               [0., 2.]], dtype=float32)
+        >>> diag([1.0], k=1).numpy()
+        array([[0., 1.],
+               [0., 0.]], dtype=float32)
+    """
+    x = convert_to_tensor(diagonal)
+    if x._rank < 1:
+        raise ValueError(f"[diag] a diagonal has at least 1 axis: got shape {x._shape}.")
+    k = _number("diag", k)
+    n = x.shape[-1]
+    least = [n + max(-k, 0), n + max(k, 0)]
+    rows, columns = _sizes.sizes_of([num_rows, num_cols])
+    if _left_out(rows) and _left_out(columns):
+        rows = columns = n + abs(k)
+    rows, columns = (
+        own if _left_out(size) else size for size, own in zip((rows, columns), least, strict=True)
+    )
+    fits = rows >= least[0] and columns >= least[1]
+    if not fits or not (rows == least[0] or columns == least[1]):
+        raise ValueError(
+            f"[diag] diagonal {k} of {rows} rows and {columns} columns does not have {n} elements: "
+            "leave out num_rows and num_cols, or change one."
+        )
+    # Along the rows, or along the columns, with zeros behind the diagonal.
+    size, axis = (rows, x._rank) if k >= 0 else (columns, x._rank - 1)
+    more = size - n
+    if not (isinstance(more, int) and more == 0):
+        behind = _sizes.broadcast(convert_to_tensor(0, x._dtype), [*x.shape[:-1], more])
+        x = _ops.concat(x, behind, axis=x._rank - 1)
+    other = convert_to_tensor(padding_value, x._dtype)
+    return _ops.select(_on_diagonal(rows, columns, k), _ops.expand_dims(x, axes=[axis]), other)
+
+
+def diag_part(input: TensorLike, name: str | None = None, k: int = 0) -> Tensor:
+    """The diagonals of matrices.
+
+    Args:
+        input: Numbers of shape [..., rows, columns].
+        name: Not used.
+        k: Which diagonal: 0 the main one, above it positive, below it negative.
+
+    Returns:
+        Shape [..., elements of the diagonal].
+
+    Raises:
+        ValueError: The matrices have no such diagonal.
+
+    Example:
+        >>> diag_part([[1.0, 2.0], [3.0, 4.0]]).numpy()
+        array([1., 4.], dtype=float32)
+    """
+    x = _matrix("diag_part", input)
+    k = _number("diag_part", k)
+    rows, columns = x.shape[-2:]
+    if not -rows < k < columns and not (k == 0 and 0 in (rows, columns)):
+        raise ValueError(
+            f"[diag_part] k must lie between {1 - rows} and {columns - 1}: got {k} for {rows} rows "
+            f"and {columns} columns."
+        )
+    # Each row has one element of it, or, below the main one, each column.
+    part = x[..., : min(rows, columns - k), :] if k >= 0 else x[..., : min(columns, rows + k)]
+    on_it = _on_diagonal(part.shape[-2], part.shape[-1], k)
+    found = _ops.select(on_it, part, convert_to_tensor(0, x._dtype))
+    return _ops.reduce_sum(found, axes=[-1 if k >= 0 else -2], keepdims=False)
+
+
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
+    """The sums of the main diagonals of matrices [..., rows, columns].
+
+    Raises:
+        ValueError: x has fewer than 2 axes.
+
+    Example:
+        >>> float(trace([[1.0, 2.0], [3.0, 4.0]]))
+        5.0
+    """
+    return _ops.reduce_sum(diag_part(_matrix("trace", x)), axes=[-1], keepdims=False)
+
+
+def band_part(input: TensorLike, num_lower: int, num_upper: int,
+              name: str | None = None) -> Tensor:  # fmt: skip
+    """Matrices with zeros outside a band around their main diagonal.
+
+    Args:
+        input: Elements of shape [..., rows, columns].
+        num_lower: How many diagonals below the main one stay; negative: all.
+        num_upper: How many above it; negative: all.
+        name: Not used.
+
+    Raises:
+        ValueError: The input has fewer than 2 axes.
+
+    Example:
+        >>> band_part([[1.0, 2.0], [3.0, 4.0]], 0, -1).numpy()
+        array([[1., 2.],
+               [0., 4.]], dtype=float32)
+    """
+    x = _matrix("band_part", input)
+    lower = _sizes.whole(num_lower, "num_lower is a whole number")
+    upper = _sizes.whole(num_upper, "num_upper is a whole number")
+    row, column = _places(*x.shape[-2:])
+    inside = _ops.equal(row, row)  # everything
+    inside = _ops.logical_and(inside, row - column <= lower) if lower >= 0 else inside
+    inside = _ops.logical_and(inside, column - row <= upper) if upper >= 0 else inside
+    return _ops.select(inside, x, convert_to_tensor(0, x._dtype))

@@ -1,0 +1,25 @@
+"""Vectors of length 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad import _core
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math._reductions import axes_of
+
+_ops = _core.ops
+
+
+def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12,
+                 name: str | None = None) -> Tensor:  # fmt: skip
+    """The value x / sqrt(max(sum(x * x), epsilon)) along axes (default all).
+
+    Example:
+        >>> l2_normalize([3.0, 4.0]).numpy()
+        array([0.6, 0.8], dtype=float32)
+    """
+    tensor = convert_to_tensor(x)
+    axes = axes_of(tensor, axis)
+    total = _ops.reduce_sum(_ops.square(tensor), axes=axes, keepdims=True)
+    return tensor * _ops.rsqrt(_ops.maximum(total, convert_to_tensor(epsilon, tensor._dtype)))
