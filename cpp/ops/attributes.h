@@ -300,16 +300,20 @@ struct MatmulBiasAttrs : MatmulAttrs {
 
 // ---- windows over images ----
 
-// Of a convolution and its gradients.
+// Of a convolution, its gradients and pooling; one number per dimension of space, rows before
+// columns, the depth before both.
 struct WindowAttrs {
   Ints strides = {1, 1};
   Ints padding = {0, 0, 0, 0};
+  Ints dilations = {1, 1};
 
   static constexpr auto fields() {
     return std::tuple(
         defaulted("strides", &WindowAttrs::strides, "Steps of the window: rows, columns."),
         defaulted("padding", &WindowAttrs::padding,
-                  "Rows and columns added around an image: top, bottom, left, right."));
+                  "Rows and columns added around an image: top, bottom, left, right."),
+        defaulted("dilations", &WindowAttrs::dilations,
+                  "Steps inside the window, from tap to tap: rows, columns."));
   }
 };
 
@@ -321,6 +325,17 @@ struct ConvBiasAttrs : WindowAttrs {
     return std::tuple_cat(
         WindowAttrs::fields(),
         std::tuple(defaulted("activation", &ConvBiasAttrs::activation, "'none' or 'relu'.")));
+  }
+};
+
+struct ConvTransposeAttrs : WindowAttrs {
+  using Base = WindowAttrs;
+  Ints size = {};
+
+  static constexpr auto fields() {
+    return std::tuple_cat(
+        std::tuple(required("size", &ConvTransposeAttrs::size, "Rows and columns of the result.")),
+        WindowAttrs::fields());
   }
 };
 

@@ -1,4 +1,4 @@
-// conv2d + bias (+ relu) and matmul + bias (+ relu) as one node: the product's epilogue adds the
+// Convolution + bias (+ relu) and matmul + bias (+ relu) as one node: the product's epilogue adds the
 // bias and takes the maximum while the result is in registers.
 #include <algorithm>
 

@@ -385,6 +385,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def avg_pool2d_grad(
@@ -395,6 +396,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def broadcast_like(x: Tensor, like: Tensor, /) -> Tensor: ...
@@ -412,7 +414,13 @@ class _Operations:
     def cond(*x: Tensor, true_branch: Any, false_branch: Any, varying: bool) -> Any: ...
     @staticmethod
     def conv2d(
-        x: Tensor, filter: Tensor, /, *, strides: Sequence[int] = ..., padding: Sequence[int] = ...
+        x: Tensor,
+        filter: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def conv2d_bias(
@@ -423,6 +431,7 @@ class _Operations:
         *,
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
         activation: str = ...,
     ) -> Tensor: ...
     @staticmethod
@@ -434,6 +443,7 @@ class _Operations:
         *,
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def conv2d_input_grad(
@@ -444,6 +454,73 @@ class _Operations:
         *,
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv2d_transpose(
+        x: Tensor,
+        filter: Tensor,
+        /,
+        *,
+        size: Sequence[int],
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d(
+        x: Tensor,
+        filter: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d_bias(
+        x: Tensor,
+        filter: Tensor,
+        bias: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+        activation: str = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d_filter_grad(
+        x: Tensor,
+        dy: Tensor,
+        filter_like: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d_input_grad(
+        dy: Tensor,
+        filter: Tensor,
+        x_like: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d_transpose(
+        x: Tensor,
+        filter: Tensor,
+        /,
+        *,
+        size: Sequence[int],
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def cos(x: Tensor, /) -> Tensor: ...
@@ -531,6 +608,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> list[Tensor]: ...
     @staticmethod
     def max_pool2d_grad(
@@ -542,6 +620,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def max_pool2d_take(
@@ -552,6 +631,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def maximum(a: Tensor, b: Tensor, /) -> Tensor: ...
