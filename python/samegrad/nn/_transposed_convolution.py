@@ -8,7 +8,8 @@ from typing import Any
 from samegrad import _core
 from samegrad._dim import Dim
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor, match
+from samegrad._sizes import sizes_of
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
 from samegrad.nn._convolution import dimensions_of, one_row
 from samegrad.nn._window import (
     Padding,
@@ -219,13 +220,12 @@ def _transposed(
 
 def _size_of(who: str, output_shape: Any, x: Tensor, kernel: Tensor) -> tuple[int, ...]:
     """The result's sizes in space; its other axes must be those of the operands."""
-    given = output_shape.numpy() if is_tensor(output_shape) else output_shape
-    shape = list(given)
+    shape = sizes_of(output_shape)
     results = int(kernel._shape[-2])
     # The number of examples is that of the input, which may have none yet.
     same = len(shape) == x._rank and shape[-1] == results
     if same and not (isinstance(shape[0], Dim) or isinstance(x._shape[0], Dim)):
-        same = shape[0] is None or shape[0] == x._shape[0]
+        same = shape[0] == x._shape[0]
     if not same or any(int(size) < 0 for size in shape[1:-1]):
         raise ValueError(
             f"[{who}] output_shape must be ({x._shape[0]}, sizes of the result, {results}), with "
