@@ -1,9 +1,9 @@
 // Sizes of convolution and pooling windows, as kernels receive them (channels last, one example).
 //
-// Convolutions have one or two dimensions more than pooling: their taps may lie apart (dilation),
-// the channels may be in groups that do not see each other, and there may be planes in front of the
-// rows. A plane is what there is in two dimensions, so a kernel goes through the taps of the third
-// one after the other, and the chains of its sums go on from plane to plane.
+// Taps may lie apart (dilation). Of convolutions, channels may be in groups that do not see each
+// other, and there may be planes in front of the rows. A plane is what there is in two dimensions,
+// so a kernel goes through the taps of the third one after the other, and the chains of its sums go
+// on from plane to plane.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct WindowGeometry {
   std::int64_t pad_top, pad_left;  // bottom and right padding follow from the sizes
   // From tap to tap of the window, in pixels of the input.
   std::int64_t dilation_height = 1, dilation_width = 1;
-  // Channels of the input and the output are divided evenly among groups: a result sees the input
-  // of its own group alone.
+  // Convolution only, from here on. Channels of the input and the output are divided evenly among
+  // groups: a result sees the input of its own group alone.
   std::int64_t groups = 1;
   // Planes.
   std::int64_t in_depth = 1, out_depth = 1, window_depth = 1;

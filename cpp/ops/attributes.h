@@ -328,17 +328,6 @@ struct ConvBiasAttrs : WindowAttrs {
   }
 };
 
-struct ConvTransposeAttrs : WindowAttrs {
-  using Base = WindowAttrs;
-  Ints size = {};
-
-  static constexpr auto fields() {
-    return std::tuple_cat(
-        std::tuple(required("size", &ConvTransposeAttrs::size, "Rows and columns of the result.")),
-        WindowAttrs::fields());
-  }
-};
-
 struct PoolAttrs : WindowAttrs {
   using Base = WindowAttrs;
   Ints window = {};

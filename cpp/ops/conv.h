@@ -13,10 +13,22 @@
 #pragma once
 
 #include "ir/op_def.h"
+#include "ops/attributes.h"
 #include "tensor/kernel_args.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
+
+struct ConvTransposeAttrs : WindowAttrs {
+  using Base = WindowAttrs;
+  Ints size = {};
+
+  static constexpr auto fields() {
+    return std::tuple_cat(
+        std::tuple(required("size", &ConvTransposeAttrs::size, "Rows and columns of the result.")),
+        WindowAttrs::fields());
+  }
+};
 
 // ---- shapes: one rule per number of dimensions, two or three ----
 

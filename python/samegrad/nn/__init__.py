@@ -31,6 +31,7 @@ from samegrad.nn._cross_entropy import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
+from samegrad.nn._depth import depth_to_space, space_to_depth
 from samegrad.nn._loss_scaling import (
     compute_average_loss,
     compute_weighted_mean_loss,
@@ -72,6 +73,7 @@ __all__ = [
     "conv3d_transpose",
     "conv_transpose",
     "convolution",
+    "depth_to_space",
     "depthwise_conv2d",
     "dropout",
     "elu",
@@ -97,6 +99,7 @@ __all__ = [
     "softmax_cross_entropy_with_logits",
     "softplus",
     "softsign",
+    "space_to_depth",
     "sparse_softmax_cross_entropy_with_logits",
     "swish",
     "tanh",
