@@ -1,4 +1,9 @@
-// Sizes of convolution and pooling windows, as kernels receive them (NHWC, one example).
+// Sizes of convolution and pooling windows, as kernels receive them (channels last, one example).
+//
+// Taps may lie apart (dilation). Of convolutions, channels may be in groups that do not see each
+// other, and there may be planes in front of the rows. A plane is what there is in two dimensions,
+// so a kernel goes through the taps of the third one after the other, and the chains of its sums go
+// on from plane to plane.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +16,23 @@ struct WindowGeometry {
   std::int64_t window_height, window_width;
   std::int64_t stride_height, stride_width;
   std::int64_t pad_top, pad_left;  // bottom and right padding follow from the sizes
+  // From tap to tap of the window, in pixels of the input.
+  std::int64_t dilation_height = 1, dilation_width = 1;
+  // Convolution only, from here on. Channels of the input and the output are divided evenly among
+  // groups: a result sees the input of its own group alone.
+  std::int64_t groups = 1;
+  // Planes.
+  std::int64_t in_depth = 1, out_depth = 1, window_depth = 1;
+  std::int64_t stride_depth = 1, pad_front = 0, dilation_depth = 1;
 
-  std::int64_t in_size() const { return in_height * in_width * in_channels; }
-  std::int64_t out_pixels() const { return out_height * out_width; }
+  std::int64_t in_size() const { return in_depth * in_height * in_width * in_channels; }
+  std::int64_t out_pixels() const { return out_depth * out_height * out_width; }
   std::int64_t out_size() const { return out_pixels() * out_channels; }
+  std::int64_t taps() const { return window_depth * window_height * window_width; }
+  std::int64_t group_in() const { return in_channels / groups; }
+  std::int64_t group_out() const { return out_channels / groups; }
   // Elements of one patch: the contraction length of the convolution.
-  std::int64_t patch_size() const { return window_height * window_width * in_channels; }
+  std::int64_t patch_size() const { return taps() * group_in(); }
 };
 
 }  // namespace samegrad

@@ -32,9 +32,9 @@ struct Best {
 
 // The most frequent pool: windows of 2 x 2 side by side, without padding.
 bool tiled_by_two(const WindowGeometry& g) {
-  return g.window_height == 2 && g.window_width == 2 && g.stride_height == 2 &&
-         g.stride_width == 2 && g.pad_top == 0 && g.pad_left == 0 &&
-         2 * g.out_height <= g.in_height && 2 * g.out_width <= g.in_width;
+  return g.dilation_height == 1 && g.dilation_width == 1 && g.window_height == 2 &&
+         g.window_width == 2 && g.stride_height == 2 && g.stride_width == 2 && g.pad_top == 0 &&
+         g.pad_left == 0 && 2 * g.out_height <= g.in_height && 2 * g.out_width <= g.in_width;
 }
 
 // f(offset of the first of four inputs, offset of the output, count of channels), for each output.
@@ -142,7 +142,7 @@ Vec<T> sum_of_taps(const WindowGeometry& g, const WindowRange& w, const T* x, st
   Vec<T> sum = T(0);
   for (std::int64_t tap = first; tap < first + taps; ++tap) {
     const std::int64_t row = w.first_row + tap / width, column = w.first_column + tap % width;
-    const std::int64_t pixel = w.first_pixel + row * g.in_width + column;
+    const std::int64_t pixel = pixel_of_tap(g, w.first_pixel, row, column);
     sum = sum + load_some(x + pixel * g.in_channels, count, T(0));
   }
   return sum;

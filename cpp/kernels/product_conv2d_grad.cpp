@@ -1,61 +1,81 @@
+#include "kernels/product_depthwise.h"
 #include "kernels/product_functions.h"
 #include "kernels/product_pack.h"
 #include "kernels/window_taps.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
-// Rows (kh, kw, out) by columns (in): each tap of the filter transposed.
+// Per group, rows (depth, row, column, out) by columns (in): each tap of the filter transposed. By
+// channel the same with the groups side by side.
 template <class T>
 std::size_t conv2d_input_grad_packed_bytes(const WindowGeometry& g) {
-  return packed_size_bytes<T>(g.window_height * g.window_width * g.out_channels, g.in_channels);
+  const std::int64_t k = g.taps() * g.group_out();
+  if (input_grad_by_channel(g)) return channel_bytes<T>(k, g.in_channels);
+  return static_cast<std::size_t>(g.groups) * packed_size_bytes<T>(k, g.group_in());
 }
 
 template <class T>
 void conv2d_input_grad_pack(const WindowGeometry& g, const void* filter, void* packed) {
-  const std::int64_t taps = g.window_height * g.window_width;
-  const std::int64_t out = g.out_channels;
-  for (std::int64_t tap = 0; tap < taps; ++tap) {
-    pack_rows(static_cast<const T*>(filter) + tap * g.in_channels * out, out, g.in_channels, out,
-              true, tap * out, taps * out, static_cast<T*>(packed));
+  const auto* from = static_cast<const T*>(filter);
+  auto* to = static_cast<T*>(packed);
+  const std::int64_t taps = g.taps(), in = g.group_in(), out = g.group_out();
+  if (input_grad_by_channel(g)) {
+    return cut_groups(from, taps, g.in_channels, out, out * g.in_channels, g.in_channels, to);
+  }
+  const std::int64_t size = taps * out * packed_columns<T>(in);
+  for (std::int64_t i = 0; i < g.groups; ++i, to += size) {
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      pack_rows(from + tap * in * g.out_channels + i * out, out, in, g.out_channels, true,
+                tap * out, taps * out, to);
+    }
   }
 }
 
 template <class T>
-std::size_t conv2d_input_grad_scratch_bytes(const WindowGeometry&) {
-  return 0;
+std::size_t conv2d_input_grad_scratch_bytes(const WindowGeometry& g) {
+  const bool cut = input_grad_by_channel(g) && g.group_out() > 1;
+  return cut ? channel_bytes<T>(g.out_pixels(), g.out_channels) : 0;
 }
+
+namespace {
+
+// One plane of the cotangent and of the result, both at the first channel of a group.
+template <class T>
+struct GradientPlanes {
+  const T* dy;
+  std::int64_t pixel;     // from pixel to pixel of dy
+  std::int64_t channels;  // of dy that a result sees
+  std::int64_t channel;   // from channel to channel
+  T* dx;
+};
 
 // Gathers: an input pixel's sum stays in registers while the taps that reach it pass, so ascending
 // taps walk backwards over the output.
 template <class T>
-void conv2d_input_grad(const WindowGeometry& g, const void* dy, const void* packed, void* dx,
-                       void*) {
-  const auto* cotangent = static_cast<const T*>(dy);
-  auto* result = static_cast<T*>(dx);
-  const std::int64_t out = g.out_channels;
-  Product<T> product;
-  product.b = packed_panels(static_cast<const T*>(packed), g.window_height * g.window_width * out,
-                            g.in_channels);
+void gather_plane(const WindowGeometry& g, const GradientPlanes<T>& p, std::int64_t first_row,
+                  Product<T> product) {
+  const WindowAxis vertical = vertical_axis(g), horizontal = horizontal_axis(g);
   RowGroup<T> group(product);
-  for_input_runs(vertical_axis(g), [&](Range rows, Range row_taps) {
-    for_input_runs(horizontal_axis(g), [&](Range columns, Range column_taps) {
+  for_input_runs(vertical, [&](Range rows, Range row_taps) {
+    for_input_runs(horizontal, [&](Range columns, Range column_taps) {
       product.walk = {.outer = row_taps.count,
                       .inner = column_taps.count,
-                      .length = out,
-                      .a_outer = -g.out_width * out,
-                      .b_outer = g.stride_height * g.window_width * out,
-                      .a_inner = -out,
-                      .b_inner = g.stride_width * out};
-      product.b_first_row = (row_taps.first * g.window_width + column_taps.first) * out;
-      const std::int64_t out_column =
-          (columns.first + g.pad_left - column_taps.first) / g.stride_width;
+                      .length = p.channels,
+                      .a_outer = -vertical.out_step() * g.out_width * p.pixel,
+                      .b_outer = vertical.tap_step() * g.window_width * p.channels,
+                      .a_inner = -horizontal.out_step() * p.pixel,
+                      .b_inner = horizontal.tap_step() * p.channels,
+                      .a_step = p.channel};
+      product.b_first_row =
+          first_row + (row_taps.first * g.window_width + column_taps.first) * p.channels;
+      const std::int64_t out_column = horizontal.output_of(columns.first, column_taps.first);
       for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t in_row = rows.first + r * g.stride_height;
-        const std::int64_t out_row = (in_row + g.pad_top - row_taps.first) / g.stride_height;
-        const T* source = cotangent + (out_row * g.out_width + out_column) * out;
-        T* pixel = result + (in_row * g.in_width + columns.first) * g.in_channels;
+        const std::int64_t out_row = vertical.output_of(in_row, row_taps.first);
+        const T* source = p.dy + (out_row * g.out_width + out_column) * p.pixel;
+        T* pixel = p.dx + (in_row * g.in_width + columns.first) * g.in_channels;
         for (std::int64_t i = 0; i < columns.count; ++i) {
-          group.add(source + i * out, pixel + i * g.stride_width * g.in_channels);
+          group.add(source + i * p.pixel, pixel + i * g.stride_width * g.in_channels);
         }
       }
       group.flush();
@@ -63,67 +83,158 @@ void conv2d_input_grad(const WindowGeometry& g, const void* dy, const void* pack
   });
 }
 
+// All planes of a group whose right operand is in the product; the chains go on from tap to tap of
+// the depth.
+template <class T>
+void gather_group(const WindowGeometry& g, GradientPlanes<T> p, Product<T> product) {
+  const WindowAxis depth = depth_axis(g);
+  const T* dy = p.dy;
+  const std::int64_t tap_rows = g.window_height * g.window_width * p.channels;
+  for (std::int64_t i = 0; i < g.in_depth; ++i) {
+    const Range taps = taps_of_input(depth, i);
+    product.accumulate = false;
+    for (std::int64_t t = 0; t < taps.count; ++t, product.accumulate = true) {
+      const std::int64_t tap = taps.first + t * depth.tap_step();
+      p.dy = dy + depth.output_of(i, tap) * g.out_height * g.out_width * p.pixel;
+      gather_plane(g, p, tap * tap_rows, product);
+    }
+    const std::int64_t pixels = g.in_height * g.in_width;
+    for (std::int64_t n = 0; taps.count == 0 && n < pixels; ++n) {
+      std::fill_n(p.dx + n * g.in_channels, product.b.columns, T(0));
+    }
+    p.dx += pixels * g.in_channels;
+  }
+}
+
+}  // namespace
+
+template <class T>
+void conv2d_input_grad(const WindowGeometry& g, const void* dy, const void* packed, void* dx,
+                       void* scratch) {
+  const auto* cotangent = static_cast<const T*>(dy);
+  const auto* filter = static_cast<const T*>(packed);
+  auto* result = static_cast<T*>(dx);
+  const std::int64_t in = g.group_in(), out = g.group_out();
+  Product<T> product;
+  if (input_grad_by_channel(g)) {
+    const std::int64_t part = g.out_pixels() * g.in_channels;
+    if (out > 1) {
+      cut_groups(cotangent, g.out_pixels(), g.in_channels, out, g.in_channels, part,
+                 static_cast<T*>(scratch));
+      cotangent = static_cast<const T*>(scratch);
+    }
+    product.by_channel = true;
+    product.b = channel_rows(filter, g.in_channels);
+    return gather_group(g, {cotangent, g.in_channels, out, part, result}, product);
+  }
+  const std::int64_t size = g.taps() * out * packed_columns<T>(in);
+  for (std::int64_t i = 0; i < g.groups; ++i) {
+    product.b = packed_panels(filter + i * size, g.taps() * out, in);
+    gather_group(g, {cotangent + i * out, g.out_channels, out, 1, result + i * in}, product);
+  }
+}
+
 template <class T>
 std::size_t conv2d_filter_grad_scratch_bytes(const WindowGeometry& g) {
-  return packed_size_bytes<T>(g.out_pixels(), g.out_channels);
+  if (filter_grad_by_channel<T>(g)) return widened_bytes<T>(g);
+  return packed_size_bytes<T>(g.out_pixels(), g.group_out());
 }
 
 namespace {
 
-// The filter's gradient for the columns of product.b, which go to `result` and beyond. Rows are the
+// Images at the first channel of a group, and the gradient of the filter.
+template <class T>
+struct Patches {
+  const T* image;
+  std::int64_t pixel;     // from pixel to pixel of the image
+  std::int64_t channels;  // rows of a tap
+  T* result;
+};
+
+// Output pixels that a tap of the filter can see.
+struct Seen {
+  Range planes, rows, columns;
+  bool operator==(const Seen&) const = default;
+};
+
+// The filter's gradient for the columns of product.b, which go to p.result and beyond. Rows are the
 // patch elements; the contraction walks over the output pixels their tap can see.
 template <class T>
-void multiply_patches(const WindowGeometry& g, const T* image, Product<T>& product, T* result) {
-  const std::int64_t channels = g.in_channels;
+void multiply_patches(const WindowGeometry& g, const Patches<T>& p, Product<T> product) {
+  const WindowAxis depth = depth_axis(g), vertical = vertical_axis(g),
+                   horizontal = horizontal_axis(g);
   RowGroup<T> group(product);
-  Range rows, columns;
-  for (std::int64_t tap = 0; tap < g.window_height * g.window_width; ++tap) {
-    const std::int64_t ky = tap / g.window_width, kx = tap % g.window_width;
-    const Range tap_rows = outputs_of_tap(vertical_axis(g), ky);
-    const Range tap_columns = outputs_of_tap(horizontal_axis(g), kx);
-    if (tap == 0 || tap_rows != rows || tap_columns != columns) {
+  Seen seen;
+  for (std::int64_t tap = 0; tap < g.taps(); ++tap) {
+    const std::int64_t kx = tap % g.window_width, row = tap / g.window_width;
+    const std::int64_t ky = row % g.window_height, kz = row / g.window_height;
+    const Seen now{outputs_of_tap(depth, kz), outputs_of_tap(vertical, ky),
+                   outputs_of_tap(horizontal, kx)};
+    const auto& [planes, rows, columns] = now;
+    if (tap == 0 || now != seen) {
       group.flush();
-      rows = tap_rows;
-      columns = tap_columns;
-      product.walk = {.outer = rows.count,
+      seen = now;
+      product.walk = {.outer = planes.count,
+                      .inner = rows.count,
                       .length = columns.count,
-                      .a_outer = g.stride_height * g.in_width * channels,
-                      .b_outer = g.out_width,
-                      .a_step = g.stride_width * channels};
-      product.b_first_row = rows.first * g.out_width + columns.first;
+                      .a_outer = g.stride_depth * g.in_height * g.in_width * p.pixel,
+                      .b_outer = g.out_height * g.out_width,
+                      .a_inner = g.stride_height * g.in_width * p.pixel,
+                      .b_inner = g.out_width,
+                      .a_step = g.stride_width * p.pixel};
+      product.b_first_row =
+          (planes.first * g.out_height + rows.first) * g.out_width + columns.first;
     }
-    const std::int64_t in_row = rows.first * g.stride_height - g.pad_top + ky;
-    const std::int64_t in_column = columns.first * g.stride_width - g.pad_left + kx;
-    const T* source = image + (in_row * g.in_width + in_column) * channels;
-    for (std::int64_t c = 0; c < channels; ++c) {
-      group.add(source + c, result + (tap * channels + c) * g.out_channels);
+    const std::int64_t in_plane = depth.input_of(planes.first, kz);
+    const std::int64_t in_row = vertical.input_of(rows.first, ky);
+    const std::int64_t in_column = horizontal.input_of(columns.first, kx);
+    const T* source =
+        p.image + ((in_plane * g.in_height + in_row) * g.in_width + in_column) * p.pixel;
+    for (std::int64_t c = 0; c < p.channels; ++c) {
+      group.add(source + c, p.result + (tap * p.channels + c) * g.out_channels);
     }
   }
   group.flush();
 }
 
+// One group. Packs dy where many patch elements read it again; else only the columns that fill no
+// panel.
+template <class T>
+void multiply_group(const WindowGeometry& g, const Patches<T>& p, const T* dy, T* packed,
+                    Product<T> product) {
+  const std::int64_t all = g.out_channels, out = g.group_out(), pixels = g.out_pixels();
+  const std::int64_t direct = g.patch_size() < 32 ? out / kPanelColumns<T> * kPanelColumns<T> : 0;
+  if (direct > 0) {
+    product.b = {dy, direct, kPanelColumns<T>, all, all};
+    multiply_patches(g, p, product);
+  }
+  if (direct < out) {
+    pack_rows(dy + direct, pixels, out - direct, all, false, 0, pixels, packed);
+    product.b = packed_panels<T>(packed, pixels, out - direct);
+    multiply_patches(g, {p.image, p.pixel, p.channels, p.result + direct}, product);
+  }
+}
+
 }  // namespace
 
-// Packs dy where many patch elements read it again; else only the columns that fill no panel.
 template <class T>
 void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy, void* dfilter,
                         bool accumulate, void* scratch) {
   const auto* image = static_cast<const T*>(x);
   const auto* cotangent = static_cast<const T*>(dy);
-  auto* packed = static_cast<T*>(scratch);
+  auto* memory = static_cast<T*>(scratch);
   auto* result = static_cast<T*>(dfilter);
-  const std::int64_t out = g.out_channels, pixels = g.out_pixels();
-  const std::int64_t direct = g.patch_size() < 32 ? out / kPanelColumns<T> * kPanelColumns<T> : 0;
   Product<T> product;
   product.accumulate = accumulate;
-  if (direct > 0) {
-    product.b = {cotangent, direct, kPanelColumns<T>, out, out};
-    multiply_patches(g, image, product, result);
+  if (filter_grad_by_channel<T>(g)) {
+    product.by_channel = true;
+    product.b = channel_rows(cotangent, g.out_channels);
+    return multiply_patches(g, {widened(g, image, memory), g.out_channels, 1, result}, product);
   }
-  if (direct < out) {
-    pack_rows(cotangent + direct, pixels, out - direct, out, false, 0, pixels, packed);
-    product.b = packed_panels<T>(packed, pixels, out - direct);
-    multiply_patches(g, image, product, result + direct);
+  const std::int64_t in = g.group_in(), out = g.group_out();
+  for (std::int64_t i = 0; i < g.groups; ++i) {
+    multiply_group(g, {image + i * in, g.in_channels, in, result + i * out}, cotangent + i * out,
+                   memory, product);
   }
 }
 

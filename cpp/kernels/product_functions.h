@@ -31,6 +31,10 @@ void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ld
                  std::int64_t n, void* y, std::int64_t ldy, void* scratch);
 
 template <class T>
+std::size_t conv2d_packed_bytes(const WindowGeometry& g);
+template <class T>
+void conv2d_pack(const WindowGeometry& g, const void* filter, void* packed);
+template <class T>
 std::size_t conv2d_scratch_bytes(const WindowGeometry& g);
 template <class T>
 void conv2d(const WindowGeometry& g, const void* x, const void* packed_filter, void* y,

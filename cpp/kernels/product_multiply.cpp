@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/product_chains.h"
+#include "kernels/product_channels.h"
 #include "kernels/product_tile.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -149,6 +150,7 @@ namespace {
 // A chain or a part of one. The one place where tiles are laid out, so that all of it is inlined.
 template <class T>
 [[gnu::noinline]] void multiply_tiles(const Product<T>& product) {
+  if (product.by_channel) return multiply_channels(product);
   Multiplication<T>(product).run();
 }
 

@@ -46,6 +46,9 @@ struct Product {
   Panels<T> b;
   std::int64_t b_first_row = 0;
   bool accumulate = false;  // the chains go on from y instead of +0
+  // Element by element instead of a product: column j of y is the sum of column j of A by column j
+  // of B, a row of either being all columns, one behind the other (`b` is one panel).
+  bool by_channel = false;
   const T* bias = nullptr;
   Activation activation = Activation::kNone;
 };

@@ -117,13 +117,16 @@ struct ProductKernels {
                       std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
                       std::int64_t n, void* y, std::int64_t ldy, void* scratch);
 
-  // Convolution of one example, NHWC, filter [kh][kw][in][out]; chain over (kh, kw, in).
-  // The packed filter comes from pack(filter, patch_size, out_channels, out_channels, false).
+  // Convolution of one example, channels last; filter [kd][kh][kw][in of a group][out]; a chain
+  // over (kh, kw, in) that goes on from kd to kd. The packed filter comes from conv2d_pack; where
+  // there is one group it is that of pack(filter, patch_size, out_channels, out_channels, false).
+  std::size_t (*conv2d_packed_bytes)(const WindowGeometry& g);
+  void (*conv2d_pack)(const WindowGeometry& g, const void* filter, void* packed);
   std::size_t (*conv2d_scratch_bytes)(const WindowGeometry& g);
   void (*conv2d)(const WindowGeometry& g, const void* x, const void* packed_filter, void* y,
                  const Epilogue* epilogue, void* scratch);
-  // dx[in] of one example: for each input pixel, over the taps (kh, kw) in order, a chain over the
-  // out channels that goes on from tap to tap. The filter is packed by its own function.
+  // dx[in] of one example: for each input pixel, over the taps (kd, kh, kw) in order, a chain over
+  // the out channels that goes on from tap to tap. The filter is packed by its own function.
   std::size_t (*conv2d_input_grad_packed_bytes)(const WindowGeometry& g);
   void (*conv2d_input_grad_pack)(const WindowGeometry& g, const void* filter, void* packed);
   std::size_t (*conv2d_input_grad_scratch_bytes)(const WindowGeometry& g);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/simd.h"
+#include "kernels/window_taps.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
@@ -21,13 +22,20 @@ SAMEGRAD_INLINE void for_each_window(const WindowGeometry& g, F f) {
     const std::int64_t top = row * g.stride_height - g.pad_top;
     for (std::int64_t column = 0; column < g.out_width; ++column) {
       const std::int64_t left = column * g.stride_width - g.pad_left;
-      f(WindowRange{.first_row = std::max<std::int64_t>(0, -top),
-                    .end_row = std::min(g.window_height, g.in_height - top),
-                    .first_column = std::max<std::int64_t>(0, -left),
-                    .end_column = std::min(g.window_width, g.in_width - left),
-                    .first_pixel = top * g.in_width + left});
+      f(WindowRange{
+          .first_row = steps_up_to(-top, g.dilation_height),
+          .end_row = std::min(g.window_height, steps_up_to(g.in_height - top, g.dilation_height)),
+          .first_column = steps_up_to(-left, g.dilation_width),
+          .end_column = std::min(g.window_width, steps_up_to(g.in_width - left, g.dilation_width)),
+          .first_pixel = top * g.in_width + left});
     }
   }
+}
+
+// The pixel of the image below a tap of a window whose tap (0, 0) lies on `first_pixel`.
+SAMEGRAD_INLINE std::int64_t pixel_of_tap(const WindowGeometry& g, std::int64_t first_pixel,
+                                          std::int64_t row, std::int64_t column) {
+  return first_pixel + row * g.dilation_height * g.in_width + column * g.dilation_width;
 }
 
 // f(pixel of the image, number of the tap) for the taps that lie on the image, in order.
@@ -35,7 +43,7 @@ template <class F>
 SAMEGRAD_INLINE void for_each_tap(const WindowGeometry& g, const WindowRange& w, F f) {
   for (std::int64_t row = w.first_row; row < w.end_row; ++row) {
     for (std::int64_t column = w.first_column; column < w.end_column; ++column) {
-      f(w.first_pixel + row * g.in_width + column, row * g.window_width + column);
+      f(pixel_of_tap(g, w.first_pixel, row, column), row * g.window_width + column);
     }
   }
 }

@@ -6,19 +6,40 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 #include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 struct WindowAxis {
-  std::int64_t in, out, window, stride, pad;
+  std::int64_t in, out, window, stride, pad, dilation;
+
+  // Of two taps that reach the same pixel of the input from neighbouring outputs: how many taps lie
+  // between them, and how many outputs.
+  std::int64_t tap_step() const { return stride / common(); }
+  std::int64_t out_step() const { return dilation / common(); }
+  // Where tap k of output o lies on the input.
+  std::int64_t input_of(std::int64_t o, std::int64_t k) const {
+    return o * stride - pad + k * dilation;
+  }
+  // The output whose tap k lies on input pixel i.
+  std::int64_t output_of(std::int64_t i, std::int64_t k) const {
+    return (i + pad - k * dilation) / stride;
+  }
+
+ private:
+  std::int64_t common() const { return dilation == 1 ? 1 : std::gcd(stride, dilation); }
 };
+inline WindowAxis depth_axis(const WindowGeometry& g) {
+  return {g.in_depth, g.out_depth, g.window_depth, g.stride_depth, g.pad_front, g.dilation_depth};
+}
 inline WindowAxis vertical_axis(const WindowGeometry& g) {
-  return {g.in_height, g.out_height, g.window_height, g.stride_height, g.pad_top};
+  return {g.in_height,     g.out_height, g.window_height,
+          g.stride_height, g.pad_top,    g.dilation_height};
 }
 inline WindowAxis horizontal_axis(const WindowGeometry& g) {
-  return {g.in_width, g.out_width, g.window_width, g.stride_width, g.pad_left};
+  return {g.in_width, g.out_width, g.window_width, g.stride_width, g.pad_left, g.dilation_width};
 }
 
 struct Range {
@@ -27,30 +48,35 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+// The smallest k >= 0 with k * step >= x.
+inline std::int64_t steps_up_to(std::int64_t x, std::int64_t step) {
+  if (x <= 0) return 0;
+  return step == 1 ? x : (x + step - 1) / step;
+}
+
 // Taps of output pixel o that lie on the input.
 inline Range taps_of_output(const WindowAxis& axis, std::int64_t o) {
   const std::int64_t start = o * axis.stride - axis.pad;
-  const std::int64_t first = std::max<std::int64_t>(0, -start);
-  const std::int64_t end = std::min(axis.window, axis.in - start);
+  const std::int64_t first = steps_up_to(-start, axis.dilation);
+  const std::int64_t end = std::min(axis.window, steps_up_to(axis.in - start, axis.dilation));
   return end > first ? Range{first, end - first} : Range{};
 }
 
-// Taps that reach input pixel i from some output pixel: first, first + stride, …
+// Taps that reach input pixel i from some output pixel: first, first + tap_step(), …
 inline Range taps_of_input(const WindowAxis& axis, std::int64_t i) {
-  const std::int64_t place = i + axis.pad;
-  const std::int64_t lowest = std::max<std::int64_t>(0, place - (axis.out - 1) * axis.stride);
-  const std::int64_t first = lowest + (place - lowest) % axis.stride;
-  const std::int64_t last = std::min(axis.window - 1, place);
-  return first <= last ? Range{first, (last - first) / axis.stride + 1} : Range{};
+  const std::int64_t place = i + axis.pad, step = axis.tap_step();
+  std::int64_t first = steps_up_to(place - (axis.out - 1) * axis.stride, axis.dilation);
+  const std::int64_t last = std::min(axis.window - 1, place / axis.dilation);
+  const std::int64_t round = first + step;
+  while (first < round && (place - first * axis.dilation) % axis.stride != 0) ++first;
+  return first < round && first <= last ? Range{first, (last - first) / step + 1} : Range{};
 }
 
 // Output pixels whose tap k lies on the input.
 inline Range outputs_of_tap(const WindowAxis& axis, std::int64_t k) {
-  const std::int64_t before = std::max<std::int64_t>(0, axis.pad - k);
-  const std::int64_t first = (before + axis.stride - 1) / axis.stride;
-  const std::int64_t last_place = axis.in - 1 + axis.pad - k;
-  if (last_place < 0) return {};
-  const std::int64_t end = std::min(axis.out, last_place / axis.stride + 1);
+  const std::int64_t place = axis.pad - k * axis.dilation;
+  const std::int64_t first = steps_up_to(place, axis.stride);
+  const std::int64_t end = std::min(axis.out, steps_up_to(axis.in + place, axis.stride));
   return end > first ? Range{first, end - first} : Range{};
 }
 

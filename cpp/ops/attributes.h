@@ -300,16 +300,20 @@ struct MatmulBiasAttrs : MatmulAttrs {
 
 // ---- windows over images ----
 
-// Of a convolution and its gradients.
+// Of a convolution, its gradients and pooling; one number per dimension of space, rows before
+// columns, the depth before both.
 struct WindowAttrs {
   Ints strides = {1, 1};
   Ints padding = {0, 0, 0, 0};
+  Ints dilations = {1, 1};
 
   static constexpr auto fields() {
     return std::tuple(
         defaulted("strides", &WindowAttrs::strides, "Steps of the window: rows, columns."),
         defaulted("padding", &WindowAttrs::padding,
-                  "Rows and columns added around an image: top, bottom, left, right."));
+                  "Rows and columns added around an image: top, bottom, left, right."),
+        defaulted("dilations", &WindowAttrs::dilations,
+                  "Steps inside the window, from tap to tap: rows, columns."));
   }
 };
 

@@ -17,27 +17,44 @@ ValueType pooled(const InferArgs& args, int operand) {
   const Ints& window = args.attrs.as<PoolAttrs>().window;
   check_ints(args, "window", window, 2, 1);
   ValueType y = args.in[std::size_t(operand)];
-  const OutputSize size = output_size(args, y.shape, window[0], window[1]);
-  y.shape[1] = size.height;
-  y.shape[2] = size.width;
+  const Ints size = output_sizes(args, {y.shape[1], y.shape[2]}, window);
+  y.shape[1] = size[0];
+  y.shape[2] = size[1];
   return y;
 }
 
-void check_padding(const InferArgs& args) {
-  const Ints& window = args.attrs.as<PoolAttrs>().window;
-  const Ints& padding = args.attrs.as<PoolAttrs>().padding;
-  const bool ok = padding[0] < window[0] && padding[1] < window[0] && padding[2] < window[1] &&
-                  padding[3] < window[1];
+// Whether each window has a tap on the image along an axis: taps that lie far apart can be all in
+// the padding, before and behind it. Padding is smaller than the window.
+bool sees_image(std::int64_t size, std::int64_t stride, std::int64_t before, std::int64_t dilation,
+                std::int64_t outputs) {
+  for (std::int64_t o = 0; o < outputs && o * stride < before; ++o) {
+    const std::int64_t start = o * stride - before;
+    if (start + (-start + dilation - 1) / dilation * dilation >= size) return false;
+  }
+  return true;
+}
+
+void check_padding(const InferArgs& args, const ValueType& y) {
+  const auto& attrs = args.attrs.as<PoolAttrs>();
+  bool ok = true;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto axis = int(i) + 1;
+    const std::int64_t extent = (attrs.window[i] - 1) * attrs.dilations[i] + 1;
+    ok = ok && attrs.padding[2 * i] < extent && attrs.padding[2 * i + 1] < extent &&
+         sees_image(args.in[0].shape[axis], attrs.strides[i], attrs.padding[2 * i],
+                    attrs.dilations[i], y.shape[axis]);
+  }
   check_value(ok, args.op.name,
               "padding must be smaller than the window, so that each window "
               "sees the image: got padding ",
-              to_string(padding), " and window ", to_string(window), ".");
+              to_string(attrs.padding), ", window ", to_string(attrs.window), " and dilations ",
+              to_string(attrs.dilations), ".");
 }
 
 Inferred max_pool_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   const ValueType y = pooled(args, 0);
-  check_padding(args);
+  check_padding(args, y);
   const Ints& window = args.attrs.as<PoolAttrs>().window;
   check_value(window[0] * window[1] <= 256, args.op.name,
               "a window may hold at most 256 elements: got ", window[0], " x ", window[1],
@@ -50,7 +67,7 @@ Inferred max_pool_rule(const InferArgs& args) {
 Inferred avg_pool_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   const ValueType y = pooled(args, 0);
-  check_padding(args);
+  check_padding(args, y);
   return one_result(args, y);
 }
 
@@ -151,8 +168,8 @@ void take(const WindowGeometry& g, const T* x, const std::uint8_t* index, T* y) 
       const std::int64_t top = row * g.stride_height - g.pad_top;
       const std::int64_t left = column * g.stride_width - g.pad_left;
       for (std::int64_t c = 0; c < g.out_channels; ++c, ++index) {
-        const std::int64_t at =
-            (top + *index / g.window_width) * g.in_width + left + *index % g.window_width;
+        const std::int64_t at = (top + *index / g.window_width * g.dilation_height) * g.in_width +
+                                left + *index % g.window_width * g.dilation_width;
         *y++ = x[at * g.in_channels + c];
       }
     }

@@ -10,23 +10,23 @@
 
 namespace samegrad {
 
-// ValueError unless there are so many, of this size at least.
+// ValueError unless there are so many, of this size at least and none beyond 32 bits.
 void check_ints(const InferArgs& args, const char* name, const Ints& values, std::size_t count,
                 std::int64_t least);
-// ValueError unless strides and padding have the right lengths and ranges.
-void check_window_attrs(const InferArgs& args);
+// ValueError unless strides, padding and dilations have the right lengths and ranges for so many
+// dimensions of space.
+void check_window_attrs(const InferArgs& args, int dimensions = 2);
 
-// ValueError unless the operand has four axes and its examples, if any, lie on axis 0.
-void check_images(const InferArgs& args, int operand);
+// ValueError unless the operand has the axes (images, rows, columns, channels), with a depth before
+// the rows where there are three dimensions, and its examples, if any, lie on axis 0.
+void check_images(const InferArgs& args, int operand, int dimensions = 2);
+// Names of those axes, for messages.
+const char* axes_of_images(int dimensions);
 
-// Rows and columns of the result of a window over an image; ValueError if it does not fit in.
-struct OutputSize {
-  std::int64_t height, width;
-};
-OutputSize output_size(const InferArgs& args, const Shape& x, std::int64_t window_height,
-                       std::int64_t window_width);
+// Sizes of the result of a window over images, one per dimension; ValueError if it does not fit in.
+Ints output_sizes(const InferArgs& args, const Ints& image, const Ints& window);
 
-// The geometry of one image: x and y are shapes of whole batches.
+// The geometry of one image of two dimensions: x and y are shapes of whole batches.
 WindowGeometry geometry_of(const WindowAttrs& attrs, const Shape& x, const Shape& y,
                            std::int64_t window_height, std::int64_t window_width);
 

@@ -1,5 +1,5 @@
-// conv2d + bias (+ relu) and matmul + bias (+ relu) as one node: the product's epilogue adds the
-// bias and takes the maximum while the result is in registers.
+// Convolution or matmul + bias (+ relu) as one node: the product's epilogue adds the bias and takes
+// the maximum while the result is in registers.
 #include <algorithm>
 
 #include "passes/passes.h"

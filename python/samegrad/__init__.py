@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = frozenset({
     "autograph", "cli", "config", "data", "debugging", "distribute", "errors", "experimental",
-    "keras", "linalg", "math", "nest", "nn", "random", "testing", "train",
+    "image", "keras", "linalg", "math", "nest", "nn", "random", "testing", "train",
 })  # fmt: skip
 
 

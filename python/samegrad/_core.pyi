@@ -397,6 +397,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def avg_pool2d_grad(
@@ -407,6 +408,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def batch_gather(params: Tensor, indices: Tensor, /, *, batch_dims: int) -> Tensor: ...
@@ -430,7 +432,13 @@ class _Operations:
     def cond(*x: Tensor, true_branch: Any, false_branch: Any, varying: bool) -> Any: ...
     @staticmethod
     def conv2d(
-        x: Tensor, filter: Tensor, /, *, strides: Sequence[int] = ..., padding: Sequence[int] = ...
+        x: Tensor,
+        filter: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def conv2d_bias(
@@ -441,6 +449,7 @@ class _Operations:
         *,
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
         activation: str = ...,
     ) -> Tensor: ...
     @staticmethod
@@ -452,6 +461,7 @@ class _Operations:
         *,
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def conv2d_input_grad(
@@ -462,6 +472,73 @@ class _Operations:
         *,
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv2d_transpose(
+        x: Tensor,
+        filter: Tensor,
+        /,
+        *,
+        size: Sequence[int],
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d(
+        x: Tensor,
+        filter: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d_bias(
+        x: Tensor,
+        filter: Tensor,
+        bias: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+        activation: str = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d_filter_grad(
+        x: Tensor,
+        dy: Tensor,
+        filter_like: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d_input_grad(
+        dy: Tensor,
+        filter: Tensor,
+        x_like: Tensor,
+        /,
+        *,
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
+    ) -> Tensor: ...
+    @staticmethod
+    def conv3d_transpose(
+        x: Tensor,
+        filter: Tensor,
+        /,
+        *,
+        size: Sequence[int],
+        strides: Sequence[int] = ...,
+        padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def cos(x: Tensor, /) -> Tensor: ...
@@ -557,6 +634,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> list[Tensor]: ...
     @staticmethod
     def max_pool2d_grad(
@@ -568,6 +646,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def max_pool2d_take(
@@ -578,6 +657,7 @@ class _Operations:
         window: Sequence[int],
         strides: Sequence[int] = ...,
         padding: Sequence[int] = ...,
+        dilations: Sequence[int] = ...,
     ) -> Tensor: ...
     @staticmethod
     def maximum(a: Tensor, b: Tensor, /) -> Tensor: ...

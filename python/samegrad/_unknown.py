@@ -20,7 +20,7 @@ NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
-    "autograph.experimental", "keras.mixed_precision", "linalg",
+    "autograph.experimental", "keras.mixed_precision", "linalg", "image",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -238,8 +238,9 @@ def explain(path: str) -> str:
     near = difflib.get_close_matches(rest[0], names_of(parent), n=1) if rest else ()
     if near:
         return f"did you mean {near[0]!r}?"
-    place = ".".join(["samegrad", *path.split(".")[: -len(rest)]])
-    return f"see dir({place})"
+    place = ".".join(path.split(".")[: -len(rest)])
+    # Of a module that has few of its names.
+    return REASONS.get(place) or f"see dir({'.'.join(['samegrad', place]).rstrip('.')})"
 
 
 def message(module: str, name: str) -> str:

@@ -154,31 +154,46 @@ def matmul(a: Number, b: Number, transpose_a: bool, transpose_b: bool) -> Number
     return bilinear(product, a, b)
 
 
-def paddings(size: int, window: int, stride: int, same: bool) -> tuple[int, int, int]:
+def paddings(
+    size: int, window: int, stride: int, same: bool, dilation: int = 1
+) -> tuple[int, int, int]:
     """Rows of the result, padding before and after, as TensorFlow places windows."""
+    extent = (window - 1) * dilation + 1
     if not same:
-        return (size - window) // stride + 1, 0, 0
+        return (size - extent) // stride + 1, 0, 0
     rows = -(-size // stride)
-    missing = max((rows - 1) * stride + window - size, 0)
+    missing = max((rows - 1) * stride + extent - size, 0)
     return rows, missing // 2, missing - missing // 2
 
 
-def windows(x: np.ndarray, size: Sequence[int], stride: int, same: bool, fill: float) -> np.ndarray:
+def windows(
+    x: np.ndarray, size: Sequence[int], stride: int, same: bool, fill: float, dilation: int = 1
+) -> np.ndarray:
     """(n, h, w, c) to (n, rows, columns, window rows, window columns, c)."""
-    rows, top, bottom = paddings(x.shape[1], size[0], stride, same)
-    columns, left, right = paddings(x.shape[2], size[1], stride, same)
+    rows, top, bottom = paddings(x.shape[1], size[0], stride, same, dilation)
+    columns, left, right = paddings(x.shape[2], size[1], stride, same, dilation)
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
     result = np.empty((x.shape[0], rows, columns, *size, x.shape[3]))
     for i in range(size[0]):
         for j in range(size[1]):
-            last = (i + (rows - 1) * stride + 1, j + (columns - 1) * stride + 1)
-            result[:, :, :, i, j] = padded[:, i : last[0] : stride, j : last[1] : stride]
+            first = (i * dilation, j * dilation)
+            last = (first[0] + (rows - 1) * stride + 1, first[1] + (columns - 1) * stride + 1)
+            result[:, :, :, i, j] = padded[
+                :, first[0] : last[0] : stride, first[1] : last[1] : stride
+            ]
     return result
 
 
-def conv2d(x: Number, filters: Number, stride: int, same: bool) -> Number:
+def conv2d(x: Number, filters: Number, stride: int, same: bool, dilation: int = 1) -> Number:
+    """Groups follow from the channels of the filters."""
+
     def product(images: np.ndarray, f: np.ndarray) -> np.ndarray:
-        return np.tensordot(windows(images, f.shape[:2], stride, same, 0.0), f, 3)
+        seen = windows(images, f.shape[:2], stride, same, 0.0, dilation)
+        groups = images.shape[3] // f.shape[2]
+        channels = np.split(seen, groups, -1), np.split(f, groups, -1)
+        return np.concatenate(
+            [np.tensordot(a, b, 3) for a, b in zip(*channels, strict=True)], axis=-1
+        )
 
     return bilinear(product, x, filters)
 

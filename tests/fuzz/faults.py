@@ -142,9 +142,9 @@ struct CallHash {
     ),
     Fault(
         "images are padded at the wrong side",
-        "cpp/ops/window.cpp",
-        "strides[0], strides[1], padding[0], padding[2]",
-        "strides[0], strides[1], padding[1], padding[2]",
+        "cpp/ops/conv_kernels.cpp",
+        ".pad_top = window.padding[2 * at],",
+        ".pad_top = window.padding[2 * at + 1],",
     ),
     Fault(
         "rounds of a loop are differentiated forwards",

@@ -16,26 +16,65 @@ from samegrad.nn._activations import (
     softsign,
     swish,
 )
-from samegrad.nn._convolution import avg_pool, avg_pool2d, bias_add, conv2d, max_pool, max_pool2d
+from samegrad.nn._convolution import (
+    atrous_conv2d,
+    bias_add,
+    conv1d,
+    conv2d,
+    conv3d,
+    convolution,
+    depthwise_conv2d,
+    separable_conv2d,
+)
 from samegrad.nn._cross_entropy import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
+from samegrad.nn._depth import depth_to_space, space_to_depth
 from samegrad.nn._loss_scaling import (
     compute_average_loss,
     compute_weighted_mean_loss,
     scale_regularization_loss,
 )
+from samegrad.nn._pooling import (
+    avg_pool,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    pool,
+)
 from samegrad.nn._regularization import dropout, l2_loss
+from samegrad.nn._transposed_convolution import (
+    conv1d_transpose,
+    conv2d_transpose,
+    conv3d_transpose,
+    conv_transpose,
+)
 
 __all__ = [
+    "atrous_conv2d",
     "avg_pool",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "bias_add",
     "compute_average_loss",
     "compute_weighted_mean_loss",
+    "conv1d",
+    "conv1d_transpose",
     "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "conv_transpose",
+    "convolution",
+    "depth_to_space",
+    "depthwise_conv2d",
     "dropout",
     "elu",
     "gelu",
@@ -45,11 +84,15 @@ __all__ = [
     "leaky_relu",
     "log_softmax",
     "max_pool",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
+    "pool",
     "relu",
     "relu6",
     "scale_regularization_loss",
     "selu",
+    "separable_conv2d",
     "sigmoid",
     "sigmoid_cross_entropy_with_logits",
     "silu",
@@ -57,6 +100,7 @@ __all__ = [
     "softmax_cross_entropy_with_logits",
     "softplus",
     "softsign",
+    "space_to_depth",
     "sparse_softmax_cross_entropy_with_logits",
     "swish",
     "tanh",

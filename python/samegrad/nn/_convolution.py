@@ -1,19 +1,53 @@
-"""Convolution and pooling of images [n, rows, columns, channels]."""
+"""Convolution of signals, images and volumes, channels last."""
 
 from __future__ import annotations
 
 from samegrad import _core
-from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
 from samegrad.nn._window import (
     Padding,
     Sizes,
     check_channels_last,
-    rows_and_columns,
-    window_padding,
+    check_filters,
+    images_of,
+    space_of,
+    window_attrs,
 )
 
 _ops = _core.ops
+
+
+def conv1d(
+    input: TensorLike,
+    filters: TensorLike,
+    stride: Sizes,
+    padding: Padding,
+    data_format: str = "NWC",
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The product of each window of the signals with the filters.
+
+    Args:
+        input: Signals [n, columns, channels].
+        filters: [columns, channels of a group, results]; see `conv2d`.
+        stride: Step of the window: one number, or three (1, columns, 1).
+        padding: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
+        data_format: "NWC".
+        dilations: From tap to tap of the filters; default 1.
+        name: Not used.
+
+    Returns:
+        Signals [n, new columns, results].
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[-1.0]]], 1, "VALID").numpy().ravel()
+        array([-1., -2.], dtype=float32)
+    """
+    return _convolve("conv1d", 1, input, filters, stride, padding, data_format, dilations)
 
 
 def conv2d(
@@ -29,11 +63,13 @@ def conv2d(
 
     Args:
         input: Images [n, rows, columns, channels].
-        filters: [rows, columns, channels, results].
+        filters: [rows, columns, channels of a group, results]. With fewer channels than the images
+            have, these are divided into channels / channels of a group groups, and the results
+            too: those of a group see its own channels only.
         strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
         data_format: "NHWC".
-        dilations: 1.
+        dilations: From tap to tap of the filters, as strides are given; default 1.
         name: Not used.
 
     Returns:
@@ -46,90 +82,172 @@ def conv2d(
         >>> conv2d([[[[1.0], [2.0]]]], [[[[3.0]]]], strides=1, padding="SAME").numpy().ravel()
         array([3., 6.], dtype=float32)
     """
-    who = "conv2d"
-    check_channels_last(who, data_format)
-    if dilations is not None and rows_and_columns(who, "dilations", dilations) != (1, 1):
-        raise ValueError(f"[{who}] dilations must be 1: got {shown(dilations)}.")
-    x = images_of(who, input)
-    kernel = match(filters, x)
-    if kernel._rank != 4:
-        raise ValueError(
-            f"[{who}] filters must be [rows, columns, channels, results]: got shape "
-            f"{kernel._shape}."
-        )
-    steps = rows_and_columns(who, "strides", strides)
-    pads = window_padding(who, padding, _image_size(x), tuple(kernel._shape[:2]), steps)
-    return _ops.conv2d(x, kernel, strides=steps, padding=pads)
+    return _convolve("conv2d", 2, input, filters, strides, padding, data_format, dilations)
 
 
-def max_pool2d(
+def conv3d(
     input: TensorLike,
-    ksize: Sizes,
+    filters: TensorLike,
     strides: Sizes,
     padding: Padding,
-    data_format: str = "NHWC",
+    data_format: str = "NDHWC",
+    dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The largest element of each window, channel by channel; padding never wins.
+    """The product of each window of the volumes with the filters.
 
     Args:
-        input: Images [n, rows, columns, channels].
-        ksize: Size of the window: one number, two, or four (1, rows, columns, 1).
-        strides: Steps of the window.
-        padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
-        data_format: "NHWC".
+        input: Volumes [n, depth, rows, columns, channels].
+        filters: [depth, rows, columns, channels of a group, results]; see `conv2d`.
+        strides: Steps of the window: one number, three, or five (1, depth, rows, columns, 1).
+        padding: "VALID", "SAME" or [[0, 0], [front, back], [top, bottom], [left, right], [0, 0]].
+        data_format: "NDHWC".
+        dilations: From tap to tap of the filters, as strides are given; default 1.
         name: Not used.
 
     Returns:
-        Images [n, new rows, new columns, channels].
+        Volumes [n, new depth, new rows, new columns, results].
 
     Raises:
         ValueError: Shapes or arguments do not fit.
 
     Example:
-        >>> max_pool2d([[[[1.0], [5.0]], [[2.0], [3.0]]]], 2, 2, "VALID").numpy().ravel()
+        >>> conv3d([[[[[1.0], [2.0]]]]], [[[[[3.0]]]]], strides=1, padding="SAME").numpy().ravel()
+        array([3., 6.], dtype=float32)
+    """
+    return _convolve("conv3d", 3, input, filters, strides, padding, data_format, dilations)
+
+
+def convolution(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Sizes | None = None,
+    padding: Padding = "VALID",
+    data_format: str | None = None,
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """`conv1d`, `conv2d` or `conv3d`, as the input has three, four or five axes.
+
+    Args:
+        input: Signals, images or volumes, channels last.
+        filters: [size of each dimension, channels of a group, results].
+        strides: Steps of the window, one number or one per dimension; default 1.
+        padding: "VALID", "SAME" or pairs, as `conv2d` takes them.
+        data_format: Channels last.
+        dilations: From tap to tap of the filters; default 1.
+        name: Not used.
+
+    Returns:
+        What the windows give, with as many axes as the input.
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> convolution([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]]).numpy().ravel()
+        array([3., 6.], dtype=float32)
+    """
+    who = "convolution"
+    x = convert_to_tensor(input)
+    dimensions = dimensions_of(who, x)
+    steps = 1 if strides is None else strides
+    return _convolve(who, dimensions, x, filters, steps, padding, data_format, dilations)
+
+
+def atrous_conv2d(
+    value: TensorLike, filters: TensorLike, rate: int, padding: Padding, name: str | None = None
+) -> Tensor:
+    """`conv2d` with filters whose taps lie `rate` pixels apart.
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> x = [[[[1.0], [2.0], [4.0]]]]
+        >>> atrous_conv2d(x, [[[[1.0]], [[1.0]]]], 2, "VALID").numpy().ravel()
         array([5.], dtype=float32)
     """
-    check_channels_last("max_pool2d", data_format)
-    x = images_of("max_pool2d", input)
-    return _ops.max_pool2d(x, **_pool_attrs("max_pool2d", x, ksize, strides, padding))[0]
+    return _convolve("atrous_conv2d", 2, value, filters, 1, padding, None, rate)
 
 
-def avg_pool2d(
+def depthwise_conv2d(
     input: TensorLike,
-    ksize: Sizes,
+    filter: TensorLike,
     strides: Sizes,
     padding: Padding,
-    data_format: str = "NHWC",
+    data_format: str | None = None,
+    dilations: Sizes | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window, channel by channel; padding does not count.
+    """Each channel of the images with filters of its own.
 
     Args:
         input: Images [n, rows, columns, channels].
-        ksize: Size of the window: one number, two, or four (1, rows, columns, 1).
-        strides: Steps of the window.
+        filter: [rows, columns, channels, results of a channel].
+        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
         data_format: "NHWC".
+        dilations: From tap to tap of the filters, as strides are given; default 1.
         name: Not used.
 
     Returns:
-        Images [n, new rows, new columns, channels].
+        Images [n, new rows, new columns, channels * results of a channel]: those of the first
+        channel, those of the second one, and so on.
 
     Raises:
         ValueError: Shapes or arguments do not fit.
 
     Example:
-        >>> avg_pool2d([[[[1.0], [5.0]], [[2.0], [4.0]]]], 2, 2, "VALID").numpy().ravel()
-        array([3.], dtype=float32)
+        >>> depthwise_conv2d([[[[1.0, 2.0]]]], [[[[3.0], [4.0]]]], 1, "SAME").numpy().ravel()
+        array([3., 8.], dtype=float32)
     """
-    check_channels_last("avg_pool2d", data_format)
-    x = images_of("avg_pool2d", input)
-    return _ops.avg_pool2d(x, **_pool_attrs("avg_pool2d", x, ksize, strides, padding))
+    who = "depthwise_conv2d"
+    return _depthwise(who, input, filter, strides, padding, data_format, dilations)
 
 
-max_pool = max_pool2d
-avg_pool = avg_pool2d
+def separable_conv2d(
+    input: TensorLike,
+    depthwise_filter: TensorLike,
+    pointwise_filter: TensorLike,
+    strides: Sizes,
+    padding: Padding,
+    data_format: str | None = None,
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """`depthwise_conv2d`, whose results are then mixed pixel by pixel.
+
+    Args:
+        input: Images [n, rows, columns, channels].
+        depthwise_filter: [rows, columns, channels, results of a channel].
+        pointwise_filter: [1, 1, channels * results of a channel, results].
+        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
+        padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
+        data_format: "NHWC".
+        dilations: From tap to tap of the depthwise filter; default 1.
+        name: Not used.
+
+    Returns:
+        Images [n, new rows, new columns, results].
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> each, mixed = [[[[3.0], [4.0]]]], [[[[1.0], [10.0]]]]
+        >>> separable_conv2d([[[[1.0, 2.0]]]], each, mixed, 1, "SAME").numpy().ravel()
+        array([83.], dtype=float32)
+    """
+    who = "separable_conv2d"
+    y = _depthwise(who, input, depthwise_filter, strides, padding, data_format, dilations)
+    point = match(pointwise_filter, y)
+    if point._rank != 4 or tuple(point._shape[:3]) != (1, 1, y._shape[3]):
+        raise ValueError(
+            f"[{who}] pointwise_filter must be [1, 1, {y._shape[3]}, results], as the depthwise "
+            f"filter has so many results: got shape {point._shape}."
+        )
+    return _ops.conv2d(y, point)
 
 
 def bias_add(
@@ -158,30 +276,96 @@ def bias_add(
     return x + b
 
 
-def images_of(who: str, value: TensorLike) -> Tensor:
-    """The value as a tensor, checked to have the four axes of images.
+def dimensions_of(who: str, x: Tensor) -> int:
+    """The dimensions of space that an input of 3, 4 or 5 axes has.
 
     Example:
-        >>> images_of("conv2d", [[[[1.0]]]])._shape
-        (1, 1, 1, 1)
+        >>> dimensions_of("convolution", convert_to_tensor([[[1.0]]]))
+        1
     """
-    x = convert_to_tensor(value)
-    if x._rank != 4:
+    if not 3 <= x._rank <= 5:
         raise ValueError(
-            f"[{who}] images must be [n, rows, columns, channels]: got shape {x._shape}; add the "
-            "missing axes, e.g. images[..., None] for one channel."
+            f"[{who}] the input must be [n, columns, channels], [n, rows, columns, channels] or "
+            f"[n, depth, rows, columns, channels]: got shape {x._shape}."
         )
-    return x
+    return x._rank - 2
 
 
-def _image_size(x: Tensor) -> tuple[int, int]:
-    return int(x.shape[1]), int(x.shape[2])
+def _convolve(
+    who: str,
+    dimensions: int,
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Sizes,
+    padding: Padding,
+    data_format: str | None,
+    dilations: Sizes | None,
+) -> Tensor:
+    check_channels_last(who, data_format, dimensions)
+    x = images_of(who, input, dimensions)
+    kernel = match(filters, x)
+    check_filters(who, kernel, dimensions, "channels, results")
+    _check_groups(who, x, kernel)
+    window = tuple(int(size) for size in kernel._shape[:-2])
+    attrs = window_attrs(who, space_of(x), window, strides, padding, dilations)
+    if dimensions == 3:
+        return _ops.conv3d(x, kernel, **attrs)
+    if dimensions == 2:
+        return _ops.conv2d(x, kernel, **attrs)
+    # A signal is an image of one row.
+    rows = _ops.conv2d(
+        _ops.expand_dims(x, axes=[1]), _ops.expand_dims(kernel, axes=[0]), **one_row(attrs)
+    )
+    return _ops.squeeze(rows, axes=[1])
 
 
-def _pool_attrs(
-    who: str, x: Tensor, ksize: Sizes, strides: Sizes, padding: Padding
-) -> dict[str, tuple[int, ...]]:
-    window = rows_and_columns(who, "ksize", ksize)
-    steps = rows_and_columns(who, "strides", strides)
-    pads = window_padding(who, padding, _image_size(x), window, steps)
-    return {"window": window, "strides": steps, "padding": pads}
+def one_row(attrs: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Attributes of a window over signals as those of one over images of one row.
+
+    Example:
+        >>> one_row({"strides": (2,), "padding": (0, 1), "dilations": (1,)})
+        {'strides': (1, 2), 'padding': (0, 0, 0, 1), 'dilations': (1, 1)}
+    """
+    row = {"padding": (0, 0)}
+    return {name: row.get(name, (1,)) + value for name, value in attrs.items()}
+
+
+def _check_groups(who: str, x: Tensor, kernel: Tensor) -> None:
+    channels, each, results = int(x._shape[-1]), int(kernel._shape[-2]), int(kernel._shape[-1])
+    if channels == each:
+        return
+    if each == 0 or channels % each:
+        raise ValueError(
+            f"[{who}] the filters' channels must be the images' or divide them into groups: got "
+            f"{each} and {channels} (shapes {kernel._shape} and {x._shape})."
+        )
+    if results % (channels // each):
+        raise ValueError(
+            f"[{who}] the results must be divided evenly among the groups: got {results} results "
+            f"for {channels // each} groups of {each} channels (shapes {kernel._shape} and "
+            f"{x._shape})."
+        )
+
+
+def _depthwise(
+    who: str,
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Sizes,
+    padding: Padding,
+    data_format: str | None,
+    dilations: Sizes | None,
+) -> Tensor:
+    check_channels_last(who, data_format)
+    x = images_of(who, input)
+    kernel = match(filter, x)
+    check_filters(who, kernel, 2, "channels, results of a channel")
+    height, width, channels, each = (int(size) for size in kernel._shape)
+    if channels != x._shape[3]:
+        raise ValueError(
+            f"[{who}] the filter must have the channels of the images: got {channels} and "
+            f"{x._shape[3]} (shapes {kernel._shape} and {x._shape})."
+        )
+    attrs = window_attrs(who, space_of(x), (height, width), strides, padding, dilations)
+    groups = _ops.reshape(kernel, shape=[height, width, 1, channels * each])
+    return _ops.conv2d(x, groups, **attrs)

@@ -179,13 +179,13 @@ void bench_conv2d(const Bench& bench, const ProductKernels& p, const std::string
                   const WindowGeometry& g) {
   const std::int64_t weights = g.patch_size() * g.out_channels;
   Buffer x(g.in_size()), filter(weights), y(g.out_size()), bias(g.out_channels);
-  Buffer form = bytes(p.packed_bytes(g.patch_size(), g.out_channels));
+  Buffer form = bytes(p.conv2d_packed_bytes(g));
   Buffer back = bytes(p.conv2d_input_grad_packed_bytes(g));
   Buffer scratch = bytes(std::max({p.conv2d_scratch_bytes(g), p.conv2d_input_grad_scratch_bytes(g),
                                    p.conv2d_filter_grad_scratch_bytes(g)}));
   const Epilogue epilogue{bias.data(), Activation::kRelu};
   const double flops = 2.0 * static_cast<double>(g.out_pixels() * weights);
-  p.pack(filter.data(), g.patch_size(), g.out_channels, g.out_channels, false, form.data());
+  p.conv2d_pack(g, filter.data(), form.data());
   p.conv2d_input_grad_pack(g, filter.data(), back.data());
   bench.report(name + " forward", flops,
                [&] { p.conv2d(g, x.data(), form.data(), y.data(), &epilogue, scratch.data()); });
@@ -221,6 +221,18 @@ void run(const Bench& bench, const ProductKernels& p) {
   bench_conv2d(bench, p, "conv 28x28x1 5x5/2 same 64", {28, 28, 1, 14, 14, 64, 5, 5, 2, 2, 1, 1});
   bench_conv2d(bench, p, "conv 14x14x64 5x5/2 same 128", {14, 14, 64, 7, 7, 128, 5, 5, 2, 2, 1, 1});
   bench_conv2d(bench, p, "conv 14x14x64 3x3 same 64", {14, 14, 64, 14, 14, 64, 3, 3, 1, 1, 1, 1});
+  bench_conv2d(bench, p, "conv 14x14x64 3x3 same 64 dilated",
+               {14, 14, 64, 14, 14, 64, 3, 3, 1, 1, 2, 2, 2, 2});
+  bench_conv2d(bench, p, "conv 14x14x64 3x3 same 64, 4 groups",
+               {14, 14, 64, 14, 14, 64, 3, 3, 1, 1, 1, 1, 1, 1, 4});
+  bench_conv2d(bench, p, "depthwise 56x56x128 3x3 same",
+               {56, 56, 128, 56, 56, 128, 3, 3, 1, 1, 1, 1, 1, 1, 128});
+  bench_conv2d(bench, p, "depthwise 14x14x512 3x3 same",
+               {14, 14, 512, 14, 14, 512, 3, 3, 1, 1, 1, 1, 1, 1, 512});
+  bench_conv2d(bench, p, "depthwise 28x28x17 3x3 same, 2 each",
+               {28, 28, 17, 28, 28, 34, 3, 3, 1, 1, 1, 1, 1, 1, 17});
+  bench_conv2d(bench, p, "volume 8x14x14x32 3x3x3 same 32",
+               {14, 14, 32, 14, 14, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1, 8, 8, 3, 1, 1, 1});
 }
 
 }  // namespace

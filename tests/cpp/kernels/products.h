@@ -131,11 +131,32 @@ Scratch packed(const ProductKernels& p, const T* b, std::int64_t k, std::int64_t
 template <class F>
 void for_each_meeting(const WindowGeometry& g, const F& visit) {
   for (std::int64_t o = 0; o < g.out_pixels(); ++o) {
-    for (std::int64_t tap = 0; tap < g.window_height * g.window_width; ++tap) {
-      const std::int64_t y = o / g.out_width * g.stride_height - g.pad_top + tap / g.window_width;
-      const std::int64_t x = o % g.out_width * g.stride_width - g.pad_left + tap % g.window_width;
-      if (y < 0 || y >= g.in_height || x < 0 || x >= g.in_width) continue;
-      visit(y * g.in_width + x, o, tap);
+    const std::int64_t row = o / g.out_width;
+    for (std::int64_t tap = 0; tap < g.taps(); ++tap) {
+      const std::int64_t tap_row = tap / g.window_width;
+      const std::int64_t z = row / g.out_height * g.stride_depth - g.pad_front +
+                             tap_row / g.window_height * g.dilation_depth;
+      const std::int64_t y = row % g.out_height * g.stride_height - g.pad_top +
+                             tap_row % g.window_height * g.dilation_height;
+      const std::int64_t x =
+          o % g.out_width * g.stride_width - g.pad_left + tap % g.window_width * g.dilation_width;
+      if (z < 0 || z >= g.in_depth || y < 0 || y >= g.in_height || x < 0 || x >= g.in_width)
+        continue;
+      visit((z * g.in_height + y) * g.in_width + x, o, tap);
+    }
+  }
+}
+
+// visit(element of the input, element of the output, element of the filter) for every product of a
+// convolution at such a meeting: channels of the input, then of the output.
+template <class F>
+void for_each_product(const WindowGeometry& g, std::int64_t i, std::int64_t o, std::int64_t tap,
+                      const F& visit) {
+  for (std::int64_t c = 0; c < g.in_channels; ++c) {
+    const std::int64_t group = c / g.group_in();
+    for (std::int64_t j = group * g.group_out(); j < (group + 1) * g.group_out(); ++j) {
+      visit(i * g.in_channels + c, o * g.out_channels + j,
+            (tap * g.group_in() + c % g.group_in()) * g.out_channels + j);
     }
   }
 }
@@ -150,7 +171,8 @@ Block<T> filled(std::int64_t n, T value) {
 template <class T>
 void run_conv2d(const ProductKernels& p, const WindowGeometry& g, const Block<T>& x,
                 const Block<T>& filter, const Epilogue& epilogue, Block<T>& y) {
-  Scratch form = packed(p, filter.data(), g.patch_size(), g.out_channels, g.out_channels);
+  Scratch form(p.conv2d_packed_bytes(g));
+  p.conv2d_pack(g, filter.data(), form.data());
   Scratch scratch(p.conv2d_scratch_bytes(g));
   p.conv2d(g, x.data(), form.data(), y.data(), &epilogue, scratch.data());
 }

@@ -179,39 +179,51 @@ TEST("products are the same in all variants with fused multiply-add") {
   }
 }
 
-// In, out, window, strides, padding; the last has contractions longer than a chain.
+// In, out, window, strides, padding, dilations, groups, depth; two have contractions longer than a
+// chain.
 const WindowGeometry kGeometries[] = {
     {28, 28, 1, 26, 26, 32, 3, 3, 1, 1, 0, 0}, {9, 11, 7, 5, 6, 19, 3, 3, 2, 2, 1, 1},
     {6, 6, 20, 6, 6, 33, 1, 1, 1, 1, 0, 0},    {7, 7, 3, 7, 7, 5, 5, 5, 1, 1, 2, 2},
     {8, 8, 16, 4, 4, 16, 2, 2, 2, 2, 0, 0},    {70, 66, 130, 68, 64, 6, 3, 11, 1, 1, 0, 5}};
+const WindowGeometry kGeneral[] = {{9, 11, 7, 5, 5, 19, 3, 2, 2, 2, 2, 1, 2, 3},
+                                   {9, 11, 12, 9, 11, 12, 3, 3, 1, 1, 1, 1, 1, 1, 12},
+                                   {9, 11, 19, 9, 11, 57, 3, 3, 1, 1, 2, 2, 2, 2, 19},
+                                   {9, 11, 12, 5, 6, 20, 3, 3, 2, 2, 1, 1, 1, 1, 4},
+                                   {66, 70, 33, 66, 70, 33, 3, 3, 1, 1, 1, 1, 1, 1, 33},
+                                   {6, 5, 7, 6, 5, 9, 3, 3, 1, 1, 1, 1, 1, 1, 1, 7, 4, 3, 2, 2, 2},
+                                   {6, 5, 8, 6, 5, 8, 3, 3, 1, 1, 1, 1, 1, 1, 8, 7, 7, 3, 1, 1, 1}};
+
+void check_convolutions(DType dtype, const WindowGeometry& g, std::mt19937& generator) {
+  const std::int64_t weights = g.patch_size() * g.out_channels;
+  const Sample x = wide(dtype, g.in_size(), generator);
+  const Sample dy = wide(dtype, g.out_size(), generator);
+  const Sample filter = wide(dtype, weights, generator);
+  check_variants("conv2d", dtype, g.out_size(), [&](const KernelTable& t, void* y) {
+    const ProductKernels& p = *t.product(dtype);
+    std::vector<std::byte> form(p.conv2d_packed_bytes(g)), scratch(p.conv2d_scratch_bytes(g));
+    p.conv2d_pack(g, filter.data(), form.data());
+    p.conv2d(g, x.data(), form.data(), y, nullptr, scratch.data());
+  });
+  check_variants("conv2d_input_grad", dtype, g.in_size(), [&](const KernelTable& t, void* y) {
+    const ProductKernels& p = *t.product(dtype);
+    std::vector<std::byte> form(p.conv2d_input_grad_packed_bytes(g));
+    std::vector<std::byte> scratch(p.conv2d_input_grad_scratch_bytes(g));
+    p.conv2d_input_grad_pack(g, filter.data(), form.data());
+    p.conv2d_input_grad(g, dy.data(), form.data(), y, scratch.data());
+  });
+  check_variants("conv2d_filter_grad", dtype, weights, [&](const KernelTable& t, void* y) {
+    const ProductKernels& p = *t.product(dtype);
+    std::vector<std::byte> scratch(p.conv2d_filter_grad_scratch_bytes(g));
+    p.conv2d_filter_grad(g, x.data(), dy.data(), y, false, scratch.data());
+    p.conv2d_filter_grad(g, x.data(), dy.data(), y, true, scratch.data());
+  });
+}
 
 TEST("convolutions are the same in all variants with fused multiply-add") {
   std::mt19937 generator(25);
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
-    for (const WindowGeometry& g : kGeometries) {
-      const std::int64_t weights = g.patch_size() * g.out_channels;
-      const Sample x = wide(dtype, g.in_size(), generator);
-      const Sample dy = wide(dtype, g.out_size(), generator);
-      const Sample filter = wide(dtype, weights, generator);
-      check_variants("conv2d", dtype, g.out_size(), [&](const KernelTable& t, void* y) {
-        const ProductKernels& p = *t.product(dtype);
-        std::vector<std::byte> form(p.packed_bytes(g.patch_size(), g.out_channels));
-        p.pack(filter.data(), g.patch_size(), g.out_channels, g.out_channels, false, form.data());
-        p.conv2d(g, x.data(), form.data(), y, nullptr, nullptr);
-      });
-      check_variants("conv2d_input_grad", dtype, g.in_size(), [&](const KernelTable& t, void* y) {
-        const ProductKernels& p = *t.product(dtype);
-        std::vector<std::byte> form(p.conv2d_input_grad_packed_bytes(g));
-        p.conv2d_input_grad_pack(g, filter.data(), form.data());
-        p.conv2d_input_grad(g, dy.data(), form.data(), y, nullptr);
-      });
-      check_variants("conv2d_filter_grad", dtype, weights, [&](const KernelTable& t, void* y) {
-        const ProductKernels& p = *t.product(dtype);
-        std::vector<std::byte> scratch(p.conv2d_filter_grad_scratch_bytes(g));
-        p.conv2d_filter_grad(g, x.data(), dy.data(), y, false, scratch.data());
-        p.conv2d_filter_grad(g, x.data(), dy.data(), y, true, scratch.data());
-      });
-    }
+    for (const WindowGeometry& g : kGeometries) check_convolutions(dtype, g, generator);
+    for (const WindowGeometry& g : kGeneral) check_convolutions(dtype, g, generator);
   }
 }
 

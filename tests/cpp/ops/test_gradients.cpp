@@ -153,7 +153,7 @@ TEST("derivatives of every row agree with differences, first and second order") 
 TEST("products with bias and activation give the bits of their separate rows") {
   register_all_ops();
   int checked = 0;
-  for (const char* name : {"matmul_bias", "conv2d_bias"}) {
+  for (const char* name : {"matmul_bias", "conv2d_bias", "conv3d_bias"}) {
     const OpDef& op = OpRegistry::instance().get(name);
     for (const Sample& sample : op.samples) {
       Graph graph;
@@ -182,7 +182,7 @@ TEST("products with bias and activation give the bits of their separate rows") {
       ++checked;
     }
   }
-  CHECK_EQ(checked, 6);
+  CHECK_EQ(checked, 12);
 }
 
 }  // namespace

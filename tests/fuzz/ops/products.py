@@ -135,24 +135,27 @@ def _draw_conv(g: Draw) -> Drawn | None:
     _, h, w, c = g.types[x].shape
     assert isinstance(h, int) and isinstance(w, int) and isinstance(c, int)
     same, stride = g.rng.random() < 0.5, g.rng.choice([1, 1, 2, 3])
-    kh, kw = (min(g.rng.randint(1, 5), d) for d in (h, w))
-    if kh * kw * c > 800:
+    dilation = g.rng.choice([1, 1, 1, 2, 3])
+    kh, kw = (min(g.rng.randint(1, 5), (d - 1) // dilation + 1) for d in (h, w))
+    groups = g.rng.choice([1, 1, c, *(n for n in range(2, c) if c % n == 0)])
+    if kh * kw * c > 800 * groups or groups > 64:
         return None
-    filters = g.size(16)
+    filters = groups * g.size(max(16 // groups, 1))
     shape = (
         N(),
-        dual.paddings(h, kh, stride, same)[0],
-        dual.paddings(w, kw, stride, same)[0],
+        dual.paddings(h, kh, stride, same, dilation)[0],
+        dual.paddings(w, kw, stride, same, dilation)[0],
         filters,
     )
     if g.too_big(shape) or shape[1] < 1 or shape[2] < 1:
         return None
-    inputs = [x, g.variable((kh, kw, c, filters))]
+    inputs = [x, g.variable((kh, kw, c // groups, filters))]
     fused = g.rng.choice(["", "bias", "bias relu"])
     if fused:
         inputs.append(g.variable((filters,)))
     attrs = {
         "stride": stride,
+        "dilation": dilation,
         "same": same,
         "padding": "SAME" if same else "VALID",
         "fused": fused,
@@ -161,7 +164,10 @@ def _draw_conv(g: Draw) -> Drawn | None:
 
 
 def _conv_text(out: str, i: list[str], a: dict) -> list[str]:  # type: ignore[type-arg]
-    product = f"tf.nn.conv2d({i[0]}, {i[1]}, strides={a['stride']}, padding='{a['padding']}')"
+    product = (
+        f"tf.nn.conv2d({i[0]}, {i[1]}, strides={a['stride']}, padding='{a['padding']}', "
+        f"dilations={a['dilation']})"
+    )
     return [f"{out} = " + _fused_text(product, i, a["fused"])]
 
 
@@ -238,7 +244,9 @@ ROWS = [
         "conv2d",
         _draw_conv,
         _conv_text,
-        lambda v, a, _: _fused(dual.conv2d(v[0], v[1], a["stride"], a["same"]), v, a["fused"]),
+        lambda v, a, _: _fused(
+            dual.conv2d(v[0], v[1], a["stride"], a["same"], a["dilation"]), v, a["fused"]
+        ),
         weight=3,
     ),
     Op(

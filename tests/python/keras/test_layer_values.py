@@ -58,6 +58,18 @@ def test_conv2d_strides_and_padding():
         np.testing.assert_array_equal(y.numpy(), np.maximum(product.numpy(), 0))
 
 
+def test_conv2d_dilations_and_groups():
+    x = random(2, 9, 8, 4)
+    layer = layers.Conv2D(6, 3, padding="same", dilation_rate=(2, 1), groups=2, use_bias=False)
+    y = layer(x).numpy()
+    assert layer.kernel.shape == (3, 3, 2, 6)
+    assert layers.Conv2D.from_config(layer.get_config()).groups == 2
+    for g in (0, 1):
+        kernel = layer.kernel.numpy()[..., 3 * g : 3 * g + 3]
+        alone = tf.nn.conv2d(x[..., 2 * g : 2 * g + 2], kernel, 1, "SAME", dilations=(2, 1))
+        np.testing.assert_array_equal(y[..., 3 * g : 3 * g + 3], alone.numpy())
+
+
 def test_pooling_layers():
     x = random(2, 4, 6, 3)
     blocks = x.reshape(2, 2, 2, 3, 2, 3)
@@ -132,7 +144,10 @@ def test_a_function_as_a_layer():
         (lambda: layers.Conv2D(0, 3), r"\[Conv2D\] filters must be positive: got 0"),
         (lambda: layers.Conv2D(1, 0), r"\[Conv2D\] kernel_size must be one or two positive"),
         (lambda: layers.Conv2D(1, 3, padding="full"), "padding must be 'valid' or 'same'"),
-        (lambda: layers.Conv2D(1, 3, groups=2), "dilation_rate and groups must be 1"),
+        (lambda: layers.Conv2D(1, 3, groups=2), "filters must be divisible by groups: got 1 and 2"),
+        (lambda: layers.Conv2D(2, 3, groups=2)(random(1, 5, 5, 3)), "divisible by groups: got 3"),
+        (lambda: layers.Conv2D(2, 3, groups=0), "groups must be positive: got 0"),
+        (lambda: layers.Conv2D(2, 3, dilation_rate=0), "dilation_rate must be one or two positive"),
         (lambda: layers.Conv2D(1, 3)(random(2, 5, 5)), "add the missing axes"),
         (lambda: layers.Conv2D(1, 9)(random(1, 5, 5, 1)), "window must not be larger"),
         (lambda: layers.MaxPooling2D(data_format="channels_first"), "channels last"),

@@ -15,7 +15,7 @@ class Conv2D(AffineLayer):
     """activation(convolution of the images with the kernel + bias).
 
     Shapes: [n, rows, columns, channels] to [n, new rows, new columns, filters]; kernel [kernel
-    rows, kernel columns, channels, filters], bias [filters].
+    rows, kernel columns, channels / groups, filters], bias [filters].
 
     Args:
         filters: How many results for each place.
@@ -23,8 +23,9 @@ class Conv2D(AffineLayer):
         strides: Its steps.
         padding: "valid" (none) or "same" (as many windows as steps fit into the image).
         data_format: "channels_last".
-        dilation_rate: 1.
-        groups: 1.
+        dilation_rate: From tap to tap of the kernel.
+        groups: Into how many groups the channels and the filters are divided, each of which sees
+            its own channels only.
         activation: A name, a function, or None.
         use_bias: Whether a bias is added.
         kernel_initializer: First values of the kernel.
@@ -74,9 +75,11 @@ class Conv2D(AffineLayer):
         self.strides = rows_and_columns(who, "strides", strides)
         self.padding = check_padding(who, padding)
         check_channels_last(who, data_format)
-        if rows_and_columns(who, "dilation_rate", dilation_rate) != (1, 1) or groups != 1:
+        self.dilation_rate = rows_and_columns(who, "dilation_rate", dilation_rate)
+        self.groups = positive(who, "groups", groups)
+        if self.filters % self.groups:
             raise ValueError(
-                f"[{who}] dilation_rate and groups must be 1: got {dilation_rate} and {groups}."
+                f"[{who}] filters must be divisible by groups: got {filters} and {groups}."
             )
 
     def build(self, input_shape: Any) -> None:
@@ -86,20 +89,28 @@ class Conv2D(AffineLayer):
                 f"{tuple(input_shape)}; add the missing axes, e.g. images[..., None] for one "
                 "channel."
             )
-        self._add_weights((*self.kernel_size, int(input_shape[-1]), self.filters))
+        channels = int(input_shape[-1])
+        if channels % self.groups:
+            raise ValueError(
+                f"[{self.name}] the channels of images must be divisible by groups: got "
+                f"{channels} and {self.groups}."
+            )
+        self._add_weights((*self.kernel_size, channels // self.groups, self.filters))
         self.built = True
 
     def call(self, inputs: Tensor) -> Tensor:
         kernel = self._kernel_tensor()
-        if inputs._rank != 4 or inputs._shape[-1] != kernel._shape[2]:
+        channels = int(kernel._shape[2]) * self.groups
+        if inputs._rank != 4 or inputs._shape[-1] != channels:
             raise ValueError(
-                f"[{self.name}] images must be [n, rows, columns, {kernel._shape[2]}], with as "
+                f"[{self.name}] images must be [n, rows, columns, {channels}], with as "
                 f"many channels as at the first call: got shape {tuple(inputs._shape)}."
             )
-        return self._finish(nn.conv2d(inputs, kernel, self.strides, self.padding))
+        y = nn.conv2d(inputs, kernel, self.strides, self.padding, dilations=self.dilation_rate)
+        return self._finish(y)
 
     def get_config(self) -> dict[str, Any]:
-        names = ("filters", "kernel_size", "strides", "padding")
+        names = ("filters", "kernel_size", "strides", "padding", "dilation_rate", "groups")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 

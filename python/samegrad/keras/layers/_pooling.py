@@ -8,8 +8,7 @@ from samegrad import _core, nn
 from samegrad._tensor import Tensor
 from samegrad.keras.layers._convolution import check_padding
 from samegrad.keras.layers._layer import Layer
-from samegrad.nn._convolution import images_of
-from samegrad.nn._window import Sizes, check_channels_last, rows_and_columns
+from samegrad.nn._window import Sizes, check_channels_last, images_of, rows_and_columns
 
 _ops = _core.ops
 

@@ -1,0 +1,219 @@
+#include "kernels/table.h"
+#include "ops/attributes.h"
+#include "ops/conv.h"
+#include "ops/tree_rows.h"
+#include "ops/window.h"
+#include "tensor/tree_accumulator.h"
+
+namespace samegrad {
+namespace {
+
+// Of one image; x, filter and y are shapes of whole operands.
+WindowGeometry geometry_of_conv(const Attrs& attrs, const Shape& x, const Shape& filter,
+                                const Shape& y) {
+  const auto& window = attrs.as<WindowAttrs>();
+  const int rows = x.rank() - 3, channels = x.rank() - 1;  // axes of images
+  const auto at = std::size_t(rows - 1);                   // where attributes tell of rows
+  WindowGeometry g{.in_height = x[rows],
+                   .in_width = x[rows + 1],
+                   .in_channels = x[channels],
+                   .out_height = y[rows],
+                   .out_width = y[rows + 1],
+                   .out_channels = filter[channels],
+                   .window_height = filter[rows - 1],
+                   .window_width = filter[rows],
+                   .stride_height = window.strides[at],
+                   .stride_width = window.strides[at + 1],
+                   .pad_top = window.padding[2 * at],
+                   .pad_left = window.padding[2 * at + 2],
+                   .dilation_height = window.dilations[at],
+                   .dilation_width = window.dilations[at + 1]};
+  if (filter[channels - 1] > 0) g.groups = x[channels] / filter[channels - 1];
+  if (rows == 2) {
+    g.in_depth = x[1], g.out_depth = y[1], g.window_depth = filter[0];
+    g.stride_depth = window.strides[0], g.pad_front = window.padding[0];
+    g.dilation_depth = window.dilations[0];
+  }
+  return g;
+}
+
+// For preparing, where sizes of images do not matter. The operand that the images are tells their
+// channels; where there is none (a transposed convolution), there is one group.
+WindowGeometry geometry_of_filter(const Attrs& attrs, std::span<const View> in,
+                                  std::size_t images) {
+  const Shape& filter = in[1].shape;
+  const int channels = filter.rank() - 1;
+  Shape x = filter;
+  x[channels] = images < in.size() ? in[images].shape[channels] : filter[channels - 1];
+  return geometry_of_conv(attrs, x, filter, x);
+}
+
+}  // namespace
+
+std::size_t conv_packed_bytes(std::span<const View> in, const Attrs& attrs) {
+  return kernels().product(in[1].dtype).conv2d_packed_bytes(geometry_of_filter(attrs, in, 0));
+}
+
+void conv_pack(std::span<const View> in, const Attrs& attrs, void* packed) {
+  const WindowGeometry g = geometry_of_filter(attrs, in, 0);
+  kernels().product(in[1].dtype).conv2d_pack(g, in[1].data, packed);
+}
+
+std::size_t conv_input_grad_packed_bytes(std::span<const View> in, const Attrs& attrs) {
+  const WindowGeometry g = geometry_of_filter(attrs, in, 2);
+  return kernels().product(in[1].dtype).conv2d_input_grad_packed_bytes(g);
+}
+
+void conv_input_grad_pack(std::span<const View> in, const Attrs& attrs, void* packed) {
+  const WindowGeometry g = geometry_of_filter(attrs, in, 2);
+  kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, packed);
+}
+
+namespace {
+
+// The operand as OpDef::prepare leaves it: made here if nobody has done so.
+const void* prepared_filter(const KernelArgs& args,
+                            std::size_t (*bytes)(std::span<const View>, const Attrs&),
+                            void (*pack)(std::span<const View>, const Attrs&, void*)) {
+  if (args.prepared) return args.prepared;
+  void* packed = args.scratch.take(bytes(args.in, args.attrs));
+  pack(args.in, args.attrs, packed);
+  return packed;
+}
+
+void convolve(const KernelArgs& args, const Epilogue* epilogue) {
+  const View& x = args.in[0];
+  const View& y = args.out[0];
+  const std::int64_t item = std::int64_t(size_of(x.dtype));
+  const ProductKernels& product = kernels().product(x.dtype);
+  const WindowGeometry g = geometry_of_conv(args.attrs, x.shape, args.in[1].shape, y.shape);
+  const Scratch::Frame frame(args.scratch);
+  const void* filter = prepared_filter(args, conv_packed_bytes, conv_pack);
+  for_each_image(args, x.shape[0], product.conv2d_scratch_bytes(g),
+                 [&](std::int64_t i, void* scratch) {
+                   product.conv2d(g, x.as<char>() + i * g.in_size() * item, filter,
+                                  y.as<char>() + i * g.out_size() * item, epilogue, scratch);
+                 });
+}
+
+}  // namespace
+
+void conv_kernel(const KernelArgs& args) {
+  convolve(args, nullptr);
+}
+
+void conv_bias_kernel(const KernelArgs& args) {
+  const Epilogue epilogue{args.in[2].data, args.attrs.as<ConvBiasAttrs>().activation};
+  convolve(args, &epilogue);
+}
+
+void conv_input_grad_kernel(const KernelArgs& args) {
+  const View& dy = args.in[0];
+  const View& dx = args.out[0];
+  const std::int64_t item = std::int64_t(size_of(dy.dtype));
+  const ProductKernels& product = kernels().product(dy.dtype);
+  const WindowGeometry g = geometry_of_conv(args.attrs, dx.shape, args.in[1].shape, dy.shape);
+  const Scratch::Frame frame(args.scratch);
+  const void* filter = prepared_filter(args, conv_input_grad_packed_bytes, conv_input_grad_pack);
+  for_each_image(args, dy.shape[0], product.conv2d_input_grad_scratch_bytes(g),
+                 [&](std::int64_t i, void* scratch) {
+                   product.conv2d_input_grad(g, dy.as<char>() + i * g.out_size() * item, filter,
+                                             dx.as<char>() + i * g.in_size() * item, scratch);
+                 });
+}
+
+namespace {
+
+// Images and the cotangents of their results, ready for leaves.
+struct FilterGradient {
+  const ProductKernels& product;
+  WindowGeometry geometry;
+  const char* x;
+  const char* dy;
+  std::int64_t item;
+  std::int64_t images_per_example;
+  bool by_image;  // a leaf is too long for one chain over its pixels
+  DType dtype;
+
+  void add_image(std::int64_t i, void* sum, bool accumulate, void* scratch) const {
+    product.conv2d_filter_grad(geometry, x + i * geometry.in_size() * item,
+                               dy + i * geometry.out_size() * item, sum, accumulate, scratch);
+  }
+};
+
+StateShape filter_state(std::span<const View>, const Attrs&, const View& result) {
+  return state_of_result(result);
+}
+
+// A leaf is one chain over the pixels of its images unless that gets too long: then each image has
+// its own.
+const void* open_filter_grad(const KernelArgs& args) {
+  const View& x = args.in[0];
+  const WindowGeometry g =
+      geometry_of_conv(args.attrs, x.shape, args.out[0].shape, args.in[1].shape);
+  const std::int64_t images = x.shape[0] / args.examples;
+  const std::int64_t pixels = args.in[1].shape.size(1, x.shape.rank() - 1);
+  const bool by_image = kLeafExamples * images * pixels > kContractionBlock;
+  return new (args.scratch.take(sizeof(FilterGradient))) FilterGradient{
+      kernels().product(x.dtype),     g,      x.as<const char>(), args.in[1].as<const char>(),
+      std::int64_t(size_of(x.dtype)), images, by_image,           x.dtype};
+}
+
+void filter_grad_leaf(const LeafArgs& args) {
+  const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
+  const Scratch::Frame frame(args.scratch);
+  const std::size_t bytes = gradient.product.conv2d_filter_grad_scratch_bytes(gradient.geometry);
+  void* scratch = args.scratch.take(bytes);
+  std::byte* sum = args.state.data[0];
+  std::byte* own = sum;
+  if (gradient.by_image) {
+    const std::int64_t elements = args.block.size() * gradient.item;
+    own = static_cast<std::byte*>(args.scratch.take(std::size_t(elements)));
+  }
+  bool first = args.first;
+  const std::int64_t end = args.end * gradient.images_per_example;
+  for (std::int64_t i = args.begin * gradient.images_per_example; i < end; ++i, first = false) {
+    if (first || !gradient.by_image) {
+      gradient.add_image(i, sum, !first, scratch);
+      continue;
+    }
+    gradient.add_image(i, own, false, scratch);
+    join_elements(BinaryFn::k_add, gradient.dtype, args.block, args.state,
+                  {{own}, args.block.columns});
+  }
+}
+
+constexpr TreeKernel kFilterTree{.state = filter_state,
+                                 .open = open_filter_grad,
+                                 .leaf = filter_grad_leaf,
+                                 .combine = combine_elements<BinaryFn::k_add>,
+                                 .neutral = neutral_zeros};
+
+}  // namespace
+
+TreeKernel conv_filter_tree() {
+  return kFilterTree;
+}
+
+// Images that are no examples: the same sum, each image for an example.
+void conv_filter_grad_kernel(const KernelArgs& args) {
+  const View& sum = args.out[0];
+  if (sum.size() == 0) return;
+  const std::int64_t images = args.in[0].shape[0];
+  const Scratch::Frame frame(args.scratch);
+  const TreeReduction reduction(kFilterTree, args.attrs, args.in, sum);
+  const Extent& whole = reduction.whole;
+  auto* partials = static_cast<std::byte*>(
+      args.scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, whole, images))));
+  TreeAccumulator accumulator(reduction, whole, 0, images, whole.at(sum.as<std::byte>()), partials);
+  if (images == 0) return;
+  const void* operands = open_filter_grad({.attrs = args.attrs,
+                                           .in = args.in,
+                                           .out = args.out,
+                                           .examples = images,
+                                           .facts = args.facts,
+                                           .scratch = args.scratch});
+  accumulator.feed(operands, 0, 0, images, args.scratch);
+}
+
+}  // namespace samegrad

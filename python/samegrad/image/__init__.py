@@ -1,0 +1,10 @@
+"""Images as tensors: resizing."""
+
+from samegrad._boundary import guard
+from samegrad._unknown import getattr_of
+from samegrad.image._resize import ResizeMethod, resize
+
+__all__ = ["ResizeMethod", "resize"]
+
+__getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -1,0 +1,129 @@
+"""Resizing by the centres of pixels, as in TensorFlow 2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._arrays import cast, expand_dims, gather, squeeze
+from samegrad._dtypes import as_dtype
+from samegrad._shown import shown
+from samegrad._sizes import sizes_of
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+
+_ops = _core.ops
+_MOST = 2**31 - 1
+
+
+class ResizeMethod:
+    """Names of the ways to resize.
+
+    Example:
+        >>> ResizeMethod.BILINEAR
+        'bilinear'
+    """
+
+    BILINEAR = "bilinear"
+    NEAREST_NEIGHBOR = "nearest"
+
+
+def resize(
+    images: TensorLike,
+    size: Any,
+    method: str = ResizeMethod.BILINEAR,
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Images of another size.
+
+    The centre of pixel i of n lies at (i + 0.5) / n of the image, in the old and in the new one.
+
+    Args:
+        images: [n, rows, columns, channels], or one image without n.
+        size: New rows and columns.
+        method: "bilinear" (between the four pixels around a centre) or "nearest" (the pixel in
+            which it lies).
+        preserve_aspect_ratio: Whether rows and columns are scaled alike, to the largest image that
+            is not larger than `size`.
+        antialias: False: smaller images are made of samples.
+        name: Not used.
+
+    Returns:
+        Images with the new rows and columns: of the same type if "nearest", of float64 from
+        float64, else of float32.
+
+    Raises:
+        ValueError: The images have other axes or no pixels, the size is none, or the method is
+            unknown.
+
+    Example:
+        >>> resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
+        array([0., 1., 3., 4.], dtype=float32)
+        >>> resize([[[0.0], [4.0]]], (1, 4), "nearest").numpy().ravel()
+        array([0., 0., 4., 4.], dtype=float32)
+    """
+    who = "resize"
+    x = convert_to_tensor(images)
+    if x._rank not in (3, 4):
+        raise ValueError(
+            f"[{who}] images must be [n, rows, columns, channels] or [rows, columns, channels]: "
+            f"got shape {x._shape}."
+        )
+    kind = method.lower() if isinstance(method, str) else method
+    if kind not in ("bilinear", "nearest"):
+        raise ValueError(f"[{who}] method must be 'bilinear' or 'nearest': got {shown(method)}.")
+    if antialias:
+        raise ValueError(f"[{who}] antialias must be False: got {shown(antialias)}.")
+    if x._rank == 3:
+        return squeeze(resize(expand_dims(x, 0), size, method, preserve_aspect_ratio, antialias), 0)
+    old = int(x._shape[1]), int(x._shape[2])
+    new = _new_size(who, size, old, preserve_aspect_ratio)
+    if kind == "nearest":
+        for axis in (1, 2):
+            x = _nearest(x, axis, old[axis - 1], new[axis - 1])
+        return x
+    if as_dtype(x._dtype).is_integer or x._dtype == "bool":
+        x = cast(x, "float32")
+    for axis in (2, 1):
+        x = _between(x, axis, old[axis - 1], new[axis - 1])
+    return x
+
+
+def _new_size(who: str, size: Any, old: tuple[int, int], keep_ratio: bool) -> tuple[int, int]:
+    sizes = [int(entry) for entry in sizes_of(size)]
+    if len(sizes) != 2 or not all(0 < entry <= _MOST for entry in sizes):
+        raise ValueError(
+            f"[{who}] size must be two positive integers (rows, columns): got {shown(size)}."
+        )
+    if not all(old):
+        raise ValueError(f"[{who}] images must have pixels: got {old[0]} x {old[1]}.")
+    if not keep_ratio:
+        return sizes[0], sizes[1]
+    scale = min(sizes[0] / old[0], sizes[1] / old[1])
+    return max(1, round(old[0] * scale)), max(1, round(old[1] * scale))
+
+
+def _nearest(x: Tensor, axis: int, old: int, new: int) -> Tensor:
+    if old == new:
+        return x
+    # Computed in float32, as in TensorFlow: half-way cases are decided as there.
+    scale = np.float32(old) / np.float32(new)
+    place = np.floor((np.arange(new, dtype=np.float32) + np.float32(0.5)) * scale)
+    return gather(x, np.clip(place, 0, old - 1).astype(np.int64), axis=axis)
+
+
+def _between(x: Tensor, axis: int, old: int, new: int) -> Tensor:
+    if old == new:
+        return x
+    kind = x._dtype
+    place = (np.arange(new) + 0.5) * (old / new) - 0.5
+    before = np.floor(place)
+    shape = [1] * x._rank
+    shape[axis] = new
+    share = convert_to_tensor((place - before).astype(kind).reshape(shape))
+    low = gather(x, np.maximum(before, 0).astype(np.int64), axis=axis)
+    high = gather(x, np.minimum(np.ceil(place), old - 1).astype(np.int64), axis=axis)
+    return low + (high - low) * share

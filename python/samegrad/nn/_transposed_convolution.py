@@ -1,0 +1,254 @@
+"""Transposed convolution: a convolution's gradient with respect to its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from samegrad import _core
+from samegrad._dim import Dim
+from samegrad._shown import shown
+from samegrad._sizes import sizes_of
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad.nn._convolution import dimensions_of, one_row
+from samegrad.nn._window import (
+    Padding,
+    Sizes,
+    check_channels_last,
+    check_filters,
+    images_of,
+    window_attrs,
+)
+
+_ops = _core.ops
+
+
+def conv1d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Any,
+    strides: Sizes,
+    padding: Padding = "SAME",
+    data_format: str = "NWC",
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The transpose of `conv1d`.
+
+    Each element of the input is spread over a window of the signals that are made, by the filters;
+    where windows lie over each other, they add up.
+
+    Args:
+        input: Signals [n, columns, channels].
+        filters: [columns, results, channels].
+        output_shape: [n, new columns, results]; a convolution of this shape must have that of the
+            input.
+        strides: Step of the window: one number, or three (1, columns, 1).
+        padding: Of that convolution: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
+        data_format: "NWC".
+        dilations: From tap to tap of the filters; default 1.
+        name: Not used.
+
+    Returns:
+        Signals [n, new columns, results].
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> y = conv1d_transpose([[[1.0], [2.0]]], [[[3.0]], [[4.0]]], [1, 4, 1], 2, "VALID")
+        >>> y.numpy().ravel()
+        array([3., 4., 6., 8.], dtype=float32)
+    """
+    who = "conv1d_transpose"
+    return _transposed(
+        who, 1, input, filters, output_shape, strides, padding, data_format, dilations
+    )
+
+
+def conv2d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Any,
+    strides: Sizes,
+    padding: Padding = "SAME",
+    data_format: str = "NHWC",
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The transpose of `conv2d`.
+
+    Each element of the input is spread over a window of the images that are made, by the filters;
+    where windows lie over each other, they add up.
+
+    Args:
+        input: Images [n, rows, columns, channels].
+        filters: [rows, columns, results, channels].
+        output_shape: [n, new rows, new columns, results]; a convolution of this shape must have
+            that of the input.
+        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
+        padding: Of that convolution: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right],
+            [0, 0]].
+        data_format: "NHWC".
+        dilations: From tap to tap of the filters, as strides are given; default 1.
+        name: Not used.
+
+    Returns:
+        Images [n, new rows, new columns, results].
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> x, filters = [[[[1.0], [2.0]]]], [[[[3.0]], [[4.0]]]]
+        >>> conv2d_transpose(x, filters, [1, 1, 4, 1], (1, 2), "VALID").numpy().ravel()
+        array([3., 4., 6., 8.], dtype=float32)
+    """
+    who = "conv2d_transpose"
+    return _transposed(
+        who, 2, input, filters, output_shape, strides, padding, data_format, dilations
+    )
+
+
+def conv3d_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Any,
+    strides: Sizes,
+    padding: Padding = "SAME",
+    data_format: str = "NDHWC",
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The transpose of `conv3d`.
+
+    Each element of the input is spread over a window of the volumes that are made, by the filters;
+    where windows lie over each other, they add up.
+
+    Args:
+        input: Volumes [n, depth, rows, columns, channels].
+        filters: [depth, rows, columns, results, channels].
+        output_shape: [n, new depth, new rows, new columns, results]; a convolution of this shape
+            must have that of the input.
+        strides: Steps of the window: one number, three, or five (1, depth, rows, columns, 1).
+        padding: Of that convolution: "VALID", "SAME" or pairs, as `conv3d` takes them.
+        data_format: "NDHWC".
+        dilations: From tap to tap of the filters, as strides are given; default 1.
+        name: Not used.
+
+    Returns:
+        Volumes [n, new depth, new rows, new columns, results].
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> x, filters = [[[[[1.0], [2.0]]]]], [[[[[3.0]], [[4.0]]]]]
+        >>> conv3d_transpose(x, filters, [1, 1, 1, 4, 1], (1, 1, 2), "VALID").numpy().ravel()
+        array([3., 4., 6., 8.], dtype=float32)
+    """
+    who = "conv3d_transpose"
+    return _transposed(
+        who, 3, input, filters, output_shape, strides, padding, data_format, dilations
+    )
+
+
+def conv_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Any,
+    strides: Sizes,
+    padding: Padding = "SAME",
+    data_format: str | None = None,
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, by the axes of the input.
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> y = conv_transpose([[[1.0], [2.0]]], [[[3.0]], [[4.0]]], [1, 4, 1], 2, "VALID")
+        >>> y.numpy().ravel()
+        array([3., 4., 6., 8.], dtype=float32)
+    """
+    who = "conv_transpose"
+    x = convert_to_tensor(input)
+    dimensions = dimensions_of(who, x)
+    return _transposed(
+        who, dimensions, x, filters, output_shape, strides, padding, data_format, dilations
+    )
+
+
+def _transposed(
+    who: str,
+    dimensions: int,
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Any,
+    strides: Sizes,
+    padding: Padding,
+    data_format: str | None,
+    dilations: Sizes | None,
+) -> Tensor:
+    check_channels_last(who, data_format, dimensions)
+    x = images_of(who, input, dimensions)
+    kernel = match(filters, x)
+    check_filters(who, kernel, dimensions, "results, channels")
+    if kernel._shape[-1] != x._shape[-1]:
+        raise ValueError(
+            f"[{who}] the last axis of the filters must be as long as that of the input: got "
+            f"{kernel._shape[-1]} and {x._shape[-1]} (shapes {kernel._shape} and {x._shape})."
+        )
+    size = _size_of(who, output_shape, x, kernel)
+    window = tuple(int(side) for side in kernel._shape[:-2])
+    attrs = window_attrs(who, size, window, strides, padding, dilations)
+    _check_size(who, size, window, x, attrs)
+    if dimensions == 3:
+        return _ops.conv3d_transpose(x, kernel, size=size, **attrs)
+    if dimensions == 2:
+        return _ops.conv2d_transpose(x, kernel, size=size, **attrs)
+    rows = _ops.conv2d_transpose(
+        _ops.expand_dims(x, axes=[1]),
+        _ops.expand_dims(kernel, axes=[0]),
+        size=(1, *size),
+        **one_row(attrs),
+    )
+    return _ops.squeeze(rows, axes=[1])
+
+
+def _size_of(who: str, output_shape: Any, x: Tensor, kernel: Tensor) -> tuple[int, ...]:
+    """The result's sizes in space; its other axes must be those of the operands."""
+    shape = sizes_of(output_shape)
+    results = int(kernel._shape[-2])
+    # The number of examples is that of the input, which may have none yet.
+    same = len(shape) == x._rank and shape[-1] == results
+    if same and not (isinstance(shape[0], Dim) or isinstance(x._shape[0], Dim)):
+        same = shape[0] == x._shape[0]
+    if not same or any(int(size) < 0 for size in shape[1:-1]):
+        raise ValueError(
+            f"[{who}] output_shape must be ({x._shape[0]}, sizes of the result, {results}), with "
+            f"{x._rank} numbers: got {shown(output_shape)}."
+        )
+    return tuple(int(size) for size in shape[1:-1])
+
+
+def _check_size(
+    who: str,
+    size: Sequence[int],
+    window: Sequence[int],
+    x: Tensor,
+    attrs: dict[str, tuple[int, ...]],
+) -> None:
+    pads = attrs["padding"]
+    expected = []
+    for i, (side, taps) in enumerate(zip(size, window, strict=True)):
+        room = side + pads[2 * i] + pads[2 * i + 1] - (taps - 1) * attrs["dilations"][i] - 1
+        expected.append(room // attrs["strides"][i] + 1 if room >= 0 else 0)
+    if tuple(expected) != tuple(x._shape[1:-1]):
+        raise ValueError(
+            f"[{who}] a convolution of the result must have the sizes of the input: got "
+            f"{tuple(expected)} for {tuple(size)} in output_shape, and an input of shape "
+            f"{x._shape}; choose another output_shape, strides or padding."
+        )

@@ -1,0 +1,180 @@
+"""Transposed convolutions of one, two and three dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import windows
+from windows import check_derivatives, explicit, numbers, transposed
+
+import samegrad as tf
+from samegrad import nn
+
+# Shape of the input, of the filter, sizes of the result, strides, dilations, padding.
+Case = tuple[
+    tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], Any
+]
+CASES: dict[str, Case] = {
+    "images": ((3, 4, 2, 5), (3, 2, 3, 5), (7, 5), (2, 3), (1, 1), "SAME"),
+    "the smallest of the sizes": ((3, 4, 2, 5), (3, 2, 3, 5), (7, 4), (2, 3), (1, 1), "SAME"),
+    "valid": ((2, 3, 4, 2), (3, 2, 4, 2), (8, 8), (2, 2), (1, 1), "VALID"),
+    "dilated": ((2, 3, 4, 2), (3, 2, 4, 2), (11, 7), (2, 1), (3, 3), "VALID"),
+    "given padding": ((2, 3, 4, 2), (3, 2, 3, 2), (4, 5), (2, 1), (1, 2), ((1, 2), (0, 1))),
+    "strides beyond the filter": ((2, 3, 2, 1), (1, 2, 17, 1), (8, 9), (3, 5), (1, 1), "SAME"),
+    "one pixel": ((2, 1, 1, 3), (3, 3, 2, 3), (1, 1), (1, 1), (1, 1), "SAME"),
+    "signals": ((2, 4, 3), (5, 2, 3), (11,), (3,), (1,), "SAME"),
+    "signals, dilated": ((2, 4, 3), (3, 2, 3), (8,), (1,), (2,), "VALID"),
+    "volumes": ((2, 2, 3, 2, 3), (2, 3, 2, 2, 3), (4, 5, 3), (2, 2, 2), (1, 1, 1), "SAME"),
+    "volumes, dilated": (
+        (2, 2, 3, 2, 3),
+        (2, 2, 1, 2, 3),
+        (5, 5, 3),
+        (1, 1, 2),
+        (3, 2, 1),
+        "VALID",
+    ),
+}
+each_case = pytest.mark.parametrize("name", list(CASES))
+
+
+def call(name: str, x: Any, f: Any) -> tf.Tensor:
+    _, filters, size, strides, dilations, padding = CASES[name]
+    given = padding if isinstance(padding, str) else explicit(padding)
+    function = {1: nn.conv1d_transpose, 2: nn.conv2d_transpose, 3: nn.conv3d_transpose}[len(size)]
+    shape = [x.shape[0], *size, filters[-2]]
+    return function(x, f, shape, strides, given, dilations=dilations)
+
+
+def operands(name: str, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
+    shape, filters = CASES[name][:2]
+    return numbers(*shape, dtype=dtype), numbers(*filters, seed=1, dtype=dtype)
+
+
+@each_case
+def test_it_spreads_each_element_over_a_window(name):
+    _, filters, size, strides, dilations, padding = CASES[name]
+    pads = padding
+    if padding == "SAME":
+        pads = windows.same_padding(size, filters[:-2], strides, dilations)
+    elif padding == "VALID":
+        pads = [(0, 0)] * len(size)
+    x, f = operands(name)
+    expected = transposed(x, f, size, strides, pads, dilations)
+    np.testing.assert_allclose(call(name, x, f).numpy(), expected, rtol=1e-11, atol=1e-12)
+    shape = np.array([x.shape[0], *size, filters[-2]])
+    general = nn.conv_transpose(x, f, shape, strides, explicit(pads), dilations=dilations)
+    np.testing.assert_array_equal(general.numpy(), call(name, x, f).numpy())
+
+
+@each_case
+def test_it_is_the_gradient_of_a_convolution(name):
+    _, filters, size, strides, dilations, padding = CASES[name]
+    given = padding if isinstance(padding, str) else explicit(padding)
+    y, f = map(tf.constant, operands(name, "float32"))
+    x = tf.zeros((y.shape[0], *size, filters[-2]))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        forward = nn.convolution(x, f, strides, given, dilations=dilations)
+    gradient = tape.gradient(forward, x, output_gradients=y)
+    np.testing.assert_array_equal(gradient.numpy(), call(name, y, f).numpy())
+
+
+@each_case
+def test_derivatives_are_right_to_second_order(name):
+    x, f = operands(name)
+    check_derivatives(lambda x, f: call(name, x, f), [0.5 * x, 0.5 * f], traced=name == "images")
+
+
+def trained(name: str, replicas: int, images: np.ndarray) -> list[np.ndarray]:
+    where = tf.distribute.MirroredStrategy(replicas=replicas, split="balanced")
+    with where.scope():
+        f = tf.Variable(numbers(*CASES[name][1], seed=1, dtype="float32") / 4)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            y = nn.relu(call(name, x, f))
+            axes = list(range(1, len(y.shape)))
+            loss = nn.compute_average_loss(tf.reduce_sum(y * y, axis=axes))
+        g = tape.gradient(loss, f)
+        f.assign_sub(1e-4 * tf.distribute.get_replica_context().all_reduce("SUM", g))
+
+    (batch,) = where.experimental_distribute_dataset(
+        tf.data.Dataset.from_tensor_slices(images).batch(len(images))
+    )
+    for _ in range(3):
+        where.run(step, (batch,))
+    return f.numpy()
+
+
+@pytest.mark.parametrize("name", ["images", "signals", "volumes"])
+def test_replicas_have_the_bits_of_one_device(name):
+    images = numbers(13, *CASES[name][0][1:], dtype="float32")
+    one = trained(name, 1, images)
+    for replicas in (2, 3, 4):
+        np.testing.assert_array_equal(one, trained(name, replicas, images))
+
+
+def test_any_number_of_images_runs_through_one_trace():
+    traces = []
+
+    @tf.function
+    def run(x, f):
+        traces.append(1)
+        return nn.conv2d_transpose(x, f, [tf.shape(x)[0], 7, 5, 3], (2, 3))
+
+    @tf.function
+    def listed(x, f):
+        return nn.conv2d_transpose(x, f, [x.shape[0], 7, 5, 3], (2, 3))
+
+    f = operands("images", "float32")[1]
+    for n in (3, 1000, 1, 0):
+        x = numbers(n, *CASES["images"][0][1:], dtype="float32")
+        given = tf.constant(x)._as_examples(0, 1)
+        expected = nn.conv2d_transpose(x, f, (n, 7, 5, 3), (2, 3)).numpy()
+        np.testing.assert_array_equal(listed(given, f).numpy(), expected)
+        np.testing.assert_array_equal(run(given, f).numpy(), expected)
+    assert len(traces) == 1
+
+
+def test_torch_agrees():
+    torch = pytest.importorskip("torch")
+    x, f = numbers(2, 4, 3, 5), numbers(3, 2, 4, 5, seed=1)
+    theirs = torch.nn.functional.conv_transpose2d(
+        torch.tensor(np.moveaxis(x, -1, 1).copy()),
+        torch.tensor(np.moveaxis(f, [-1, -2], [0, 1]).copy()),
+        stride=(2, 3),
+        dilation=(1, 2),
+    )
+    shape = (2, *theirs.shape[2:], 4)
+    ours = nn.conv2d_transpose(x, f, shape, (2, 3), "VALID", dilations=(1, 2))
+    np.testing.assert_allclose(ours.numpy(), np.moveaxis(theirs.numpy(), 1, -1), rtol=1e-10)
+
+
+X = np.zeros((2, 3, 4, 5), "float32")
+F = np.zeros((3, 2, 6, 5), "float32")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: nn.conv2d_transpose(X, F[..., :4], (2, 6, 8, 6), 2), "last axis of the filters"),
+        (lambda: nn.conv2d_transpose(X, F, (2, 6, 8, 5), 2), r"output_shape must be \(2, sizes"),
+        (lambda: nn.conv2d_transpose(X, F, (3, 6, 8, 6), 2), r"output_shape must be \(2, sizes"),
+        (lambda: nn.conv2d_transpose(X, F, (6, 8), 2), "with 4 numbers: got"),
+        (lambda: nn.conv2d_transpose(X, F, (2, -6, 8, 6), 2), r"output_shape must be \(2, sizes"),
+        (lambda: nn.conv2d_transpose(X, F, (2, 7, 8, 6), 2), r"got \(4, 4\) for \(7, 8\)"),
+        (lambda: nn.conv2d_transpose(X, F, (2, 1, 1, 6), 2, "VALID"), "window must not be larger"),
+        (lambda: nn.conv2d_transpose(X[0], F, (2, 6, 8, 6), 2), r"images must be \[n, rows"),
+        (lambda: nn.conv2d_transpose(X, F[0], (2, 6, 8, 6), 2), r"columns, results, channels\]"),
+        (lambda: nn.conv2d_transpose(X, F, (2, 6, 8, 6), 0), "strides must be one or two"),
+        (lambda: nn.conv2d_transpose(X, F, (2, 6, 8, 6), 2, data_format="NCHW"), "channels last"),
+        (lambda: nn.conv1d_transpose(X, F, (2, 6, 6), 2), r"signals must be \[n, columns"),
+        (lambda: nn.conv3d_transpose(X, F, (2, 6, 6), 2), r"volumes must be \[n, depth"),
+        (lambda: nn.conv_transpose(X[0, 0], F, (2, 6, 6), 2), r"\[conv_transpose\] the input"),
+    ],
+)
+def test_wrong_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
