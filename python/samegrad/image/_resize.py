@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._arrays import cast, expand_dims, gather, squeeze
+from samegrad._arrays import cast, expand_dims, squeeze
 from samegrad._dtypes import as_dtype
+from samegrad._gather import gather
 from samegrad._shown import shown
 from samegrad._sizes import sizes_of
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
