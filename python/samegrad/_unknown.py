@@ -40,6 +40,8 @@ _VARIABLES = "make a samegrad.Variable, or a weight with Layer.add_weight"
 _OWN_LOOP = "write the loop: GradientTape, optimizer.apply_gradients and strategy.run"
 _PRIVATE = "it is a private part of TensorFlow: use the public name"
 
+# Modules that have few of TensorFlow's names, and what stands in for the others.
+PARTS = {"image": _IMAGES}
 # TensorFlow's names that have no place here, and what stands in for them. A key is a name in any
 # module, or the end of a dotted name; it speaks for all names below it too.
 REASONS = {
@@ -93,7 +95,6 @@ REASONS = {
     "io": _RECORDS,
     "TFRecordDataset": _RECORDS,
     "TextLineDataset": _RECORDS,
-    "image": _IMAGES,
     "audio": "prepare sound with NumPy in Dataset.map",
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,
@@ -239,8 +240,7 @@ def explain(path: str) -> str:
     if near:
         return f"did you mean {near[0]!r}?"
     place = ".".join(path.split(".")[: -len(rest)])
-    # Of a module that has few of its names.
-    return REASONS.get(place) or f"see dir({'.'.join(['samegrad', place]).rstrip('.')})"
+    return PARTS.get(place) or f"see dir({'.'.join(['samegrad', place]).rstrip('.')})"
 
 
 def message(module: str, name: str) -> str:
@@ -252,7 +252,7 @@ def message(module: str, name: str) -> str:
     """
     path = ".".join([*module.split(".")[1:], name])
     text = explain(path)
-    joint = ":" if text in REASONS.values() else ";"
+    joint = ":" if text in (*REASONS.values(), *PARTS.values()) else ";"
     end = "" if text.endswith("?") else "."
     return f"module {module!r} has no attribute {name!r}{joint} {text}{end}"
 
