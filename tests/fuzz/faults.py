@@ -78,8 +78,14 @@ FAULTS = [
     Fault(
         "a variable is written before its last reader",
         "cpp/plan/buffers.cpp",
-        "return last_read_[std::size_t(old)] <= at && read_at_end_[std::size_t(old)] == 0;",
-        "return read_at_end_[std::size_t(old)] == 0;",
+        "if (last_read_[std::size_t(old)] > at || read_at_end_[std::size_t(old)] != 0) return false;",
+        "if (read_at_end_[std::size_t(old)] != 0) return false;",
+    ),
+    Fault(
+        "a fused loop writes over what it still reads",
+        "cpp/plan/buffers.cpp",
+        "if (!node.op->may_overwrite(node, k, result)) return false;",
+        "(void)result;",
     ),
     Fault(
         "attributes do not count when equal nodes are merged",
