@@ -78,8 +78,8 @@ FAULTS = [
     Fault(
         "a variable is written before its last reader",
         "cpp/plan/buffers.cpp",
-        "if (last_read_[std::size_t(old)] > at || read_at_end_[std::size_t(old)] != 0) return false;",
-        "if (read_at_end_[std::size_t(old)] != 0) return false;",
+        "last_read_[std::size_t(old)] > at || read_at_end_[std::size_t(old)] != 0) return false;",
+        "read_at_end_[std::size_t(old)] != 0) return false;",
     ),
     Fault(
         "a fused loop writes over what it still reads",
