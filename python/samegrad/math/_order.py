@@ -15,12 +15,12 @@ from samegrad.math._unary import is_finite
 _ops = _core.ops
 
 
-class _Direction(TextChoice):
+class Direction(TextChoice):
     ASCENDING = "ASCENDING"
     DESCENDING = "DESCENDING"
 
 
-class _Side(TextChoice):
+class Side(TextChoice):
     left = "left"
     right = "right"
 
@@ -38,7 +38,7 @@ class TopK(NamedTuple):
 
 
 def _order(x: Tensor, axis: int, direction: str) -> Tensor:
-    descending = _Direction(direction) is _Direction.DESCENDING
+    descending = Direction(direction) is Direction.DESCENDING
     return _ops.arg_sort(x, axis=axis_of(x, axis), descending=descending)
 
 
@@ -117,7 +117,14 @@ def top_k(input: TensorLike, k: int = 1, sorted: bool = True, index_type: DTypeL
         (array([5., 3.], dtype=float32), array([1, 2], dtype=int32))
     """
     x = convert_to_tensor(input)
-    places = _ops.arg_top_k(x, k=whole(k, "k is a whole number"))
+    count = whole(k, "k is a whole number")
+    size = x._shape[-1] if x._rank else None
+    if isinstance(size, int) and not 0 <= count <= size:
+        raise ValueError(
+            f"[top_k] k must lie between 0 and the size of the last axis: got {count} for shape "
+            f"{tuple(x.shape)}; ask for fewer."
+        )
+    places = _ops.arg_top_k(x, k=count)
     values = _ops.take_along_axis(x, places, axis=-1)
     return TopK(values, _ops.cast(places, dtype=as_dtype(index_type).name))
 
@@ -188,6 +195,6 @@ def searchsorted(sorted_sequence: TensorLike, values: TensorLike, side: str = "l
         >>> searchsorted([1.0, 3.0, 3.0, 5.0], [3.0, 4.0], side="right").numpy()
         array([3, 3], dtype=int32)
     """
-    right = _Side(side) is _Side.right
+    right = Side(side) is Side.right
     places = _ops.search_sorted(*pair(sorted_sequence, values), right=right)
     return _ops.cast(places, dtype=as_dtype(out_type).name)
