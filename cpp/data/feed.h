@@ -34,7 +34,7 @@ enum class FeedSplit {
 struct FeedOptions {
   FeedSplit split = FeedSplit::kNone;
   int replicas = 1;
-  // Elements kept ready, at least: of small ones two chunks. 0: as many as fit into 1 MiB, 2 …
+  // Elements kept ready, at least: of small ones two chunks. 0: as many as fit into 1 MiB, but 2 to
   // 1024.
   int depth = 0;
 };

@@ -11,29 +11,10 @@ namespace {
 // Of one image; x, filter and y are shapes of whole operands.
 WindowGeometry geometry_of_conv(const Attrs& attrs, const Shape& x, const Shape& filter,
                                 const Shape& y) {
-  const auto& window = attrs.as<WindowAttrs>();
-  const int rows = x.rank() - 3, channels = x.rank() - 1;  // axes of images
-  const auto at = std::size_t(rows - 1);                   // where attributes tell of rows
-  WindowGeometry g{.in_height = x[rows],
-                   .in_width = x[rows + 1],
-                   .in_channels = x[channels],
-                   .out_height = y[rows],
-                   .out_width = y[rows + 1],
-                   .out_channels = filter[channels],
-                   .window_height = filter[rows - 1],
-                   .window_width = filter[rows],
-                   .stride_height = window.strides[at],
-                   .stride_width = window.strides[at + 1],
-                   .pad_top = window.padding[2 * at],
-                   .pad_left = window.padding[2 * at + 2],
-                   .dilation_height = window.dilations[at],
-                   .dilation_width = window.dilations[at + 1]};
+  const int channels = x.rank() - 1;
+  WindowGeometry g = geometry_of(attrs.as<WindowAttrs>(), x, y, filter);
+  g.out_channels = filter[channels];
   if (filter[channels - 1] > 0) g.groups = x[channels] / filter[channels - 1];
-  if (rows == 2) {
-    g.in_depth = x[1], g.out_depth = y[1], g.window_depth = filter[0];
-    g.stride_depth = window.strides[0], g.pad_front = window.padding[0];
-    g.dilation_depth = window.dilations[0];
-  }
   return g;
 }
 

@@ -190,14 +190,6 @@ void check_along(const InferArgs& args, const ValueType& x, const ValueType& ind
               ": got ", shapes_of_operands(args), ".");
 }
 
-// kExample if all operands hold the same examples on axis 0 and these are not what is indexed.
-Locality along_locality(const InferArgs& args, int axis) {
-  const ExampleAxis& batch = args.in[0].batch;
-  const bool aligned =
-      std::ranges::all_of(args.in, [&](const ValueType& type) { return type.batch == batch; });
-  return aligned && axis > 0 && batch.axis == 0 ? Locality::kExample : Locality::kWhole;
-}
-
 Inferred take_along_rule(const InferArgs& args) {
   check_dtype(args, 1, kInts);
   check_min_rank(args, 0, 1);
@@ -205,7 +197,7 @@ Inferred take_along_rule(const InferArgs& args) {
   check_along(args, args.in[0], args.in[1], axis);
   ValueType y = args.in[1];
   y.dtype = args.in[0].dtype;
-  return {{y}, along_locality(args, axis)};
+  return {{y}, locality_of_aligned(args, axis > 0)};
 }
 
 Inferred take_along_grad_rule(const InferArgs& args) {
@@ -218,7 +210,7 @@ Inferred take_along_grad_rule(const InferArgs& args) {
   check_value(same_shape(args, args.in[0], args.in[1]), args.op.name,
               "'ct' must have the shape of 'indices': got ", shapes_of_operands(args), ".");
   x.dtype = args.in[0].dtype;
-  return {{x}, along_locality(args, axis)};
+  return {{x}, locality_of_aligned(args, axis > 0)};
 }
 
 OpDef take_along_row() {

@@ -13,15 +13,6 @@
 namespace samegrad {
 namespace {
 
-// The index at a flat position, checked.
-template <class I>
-std::int64_t index_at(std::string_view who, const KernelArgs& args, std::int64_t flat,
-                      std::int64_t size) {
-  const auto value = std::int64_t(args.in[1].as<I>()[flat]);
-  if (value < 0 || value >= size) fail_index(who, args, args.in[1], value, flat, size);
-  return value;
-}
-
 int axis_of(const KernelArgs& args, const Shape& shape) {
   const std::int64_t axis = args.attrs.as<IndexAttrs>().axis;
   return int(axis < 0 ? axis + shape.rank() : axis);
@@ -40,7 +31,7 @@ void gather(const KernelArgs& args) {
   char* y = args.out[0].as<char>();
   for (std::int64_t o = 0; o < outer; ++o, x += size * bytes) {
     for (std::int64_t i = 0; i < count; ++i, y += bytes) {
-      const std::int64_t index = index_at<I>("gather", args, i, size);
+      const std::int64_t index = index_at<I>("gather", args, args.in[1], i, size);
       if (bytes) std::memcpy(y, x + index * bytes, std::size_t(bytes));
     }
   }
@@ -75,7 +66,7 @@ class Segments {
     };
     for (std::int64_t k = 0; k < count; ++k) {
       s.position_[k] = axis == 0 ? k : flat(k);
-      ++s.start_[index_at<I>("segment_sum", args, s.position_[k], size) + 1];
+      ++s.start_[index_at<I>("segment_sum", args, args.in[1], s.position_[k], size) + 1];
     }
     for (std::int64_t i = 0; i < size; ++i) s.start_[i + 1] += s.start_[i];
     for (std::int64_t k = 0; k < count; ++k) {
@@ -250,7 +241,8 @@ const OpenSegments* open_segments(const KernelArgs& args, int example_axis, std:
 
 void check_indices(const KernelArgs& args, std::int64_t size) {
   visit<kInts>("segment_sum", args.in[1].dtype, [&]<class I>() {
-    for (std::int64_t i = 0; i < args.in[1].size(); ++i) index_at<I>("segment_sum", args, i, size);
+    for (std::int64_t i = 0; i < args.in[1].size(); ++i)
+      index_at<I>("segment_sum", args, args.in[1], i, size);
   });
 }
 
@@ -299,7 +291,7 @@ void along_axis(std::string_view who, const KernelArgs& args, const Shape& x, co
   for (std::int64_t o = 0; o < outer; ++o) {
     for (std::int64_t k = 0; k < shape[axis]; ++k) {
       for (std::int64_t i = 0; i < inner; ++i, ++at) {
-        f(at, (o * size + index_at<I>(who, args, at, size)) * inner + i);
+        f(at, (o * size + index_at<I>(who, args, args.in[1], at, size)) * inner + i);
       }
     }
   }

@@ -7,9 +7,18 @@
 
 namespace samegrad {
 
-// InvalidArgumentError: an index, at a flat position of the operand, that is not in [0, size).
 [[noreturn]] void fail_index(std::string_view who, const KernelArgs& args, const View& indices,
                              std::int64_t value, std::int64_t flat, std::int64_t size);
+
+// The index at a flat position of an operand of integers; InvalidArgumentError unless it lies in
+// [0, size).
+template <class I>
+std::int64_t index_at(std::string_view who, const KernelArgs& args, const View& indices,
+                      std::int64_t flat, std::int64_t size) {
+  const auto value = std::int64_t(indices.as<I>()[flat]);
+  if (value < 0 || value >= size) fail_index(who, args, indices, value, flat, size);
+  return value;
+}
 
 void gather_kernel(const KernelArgs& args);
 void segment_sum_kernel(const KernelArgs& args);

@@ -48,7 +48,7 @@ OpDef arg_sort_row() {
   return op;
 }
 
-Inferred arg_top_k_rule(const InferArgs& args) {
+Inferred top_k_rule(const InferArgs& args) {
   check_dtype(args, 0, kAll);
   check_min_rank(args, 0, 1);
   const ValueType& x = args.in[0];
@@ -66,17 +66,17 @@ Inferred arg_top_k_rule(const InferArgs& args) {
   return one_result(args, y);
 }
 
-OpDef arg_top_k_row() {
+OpDef top_k_row() {
   OpDef op;
-  op.name = "arg_top_k";
+  op.name = "top_k";
   op.doc =
       "Positions (int32) of the k largest elements along the last axis, the largest first, the "
       "first of equals first, NaN last.";
   op.operands = {"x"};
   op.attrs = schema_of<TopKAttrs>();
   op.traits = kNoGradient;
-  op.infer = arg_top_k_rule;
-  op.kernel = arg_top_k_kernel;
+  op.infer = top_k_rule;
+  op.kernel = top_k_kernel;
   op.samples = {{.shapes = {{7}}, .attrs = TopKAttrs{.k = 3}},
                 {.shapes = {{5, 40}}, .attrs = TopKAttrs{.k = 2}, .batched = {1}},
                 {.shapes = {{5, 4}}, .attrs = TopKAttrs{.k = 4}, .batched = {1}}};
@@ -126,7 +126,7 @@ OpDef search_sorted_row() {
 }  // namespace
 
 std::vector<OpDef> order_ops() {
-  return {arg_sort_row(), arg_top_k_row(), search_sorted_row()};
+  return {arg_sort_row(), top_k_row(), search_sorted_row()};
 }
 
 }  // namespace samegrad

@@ -117,7 +117,7 @@ void arg_sort_kernel(const KernelArgs& args) {
   visit(x.dtype, [&]<class T>() { order_lines<T>(args, axis, attrs.descending, sorted); });
 }
 
-void arg_top_k_kernel(const KernelArgs& args) {
+void top_k_kernel(const KernelArgs& args) {
   const std::int64_t k = args.attrs.as<TopKAttrs>().k;
   const auto first = [k](auto* entries, auto* spare, std::int64_t n) {
     if (k > n / 8) return sorted(entries, spare, n);

@@ -9,7 +9,7 @@ namespace samegrad {
 // one comes first, and NaN comes last in both.
 void arg_sort_kernel(const KernelArgs& args);
 // The first k of the descending order of each line.
-void arg_top_k_kernel(const KernelArgs& args);
+void top_k_kernel(const KernelArgs& args);
 void search_sorted_kernel(const KernelArgs& args);
 
 }  // namespace samegrad

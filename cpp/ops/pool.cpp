@@ -111,7 +111,7 @@ Inferred take_rule(const InferArgs& args) {
 
 WindowGeometry geometry_of_pool(const Attrs& attrs, const Shape& x, const Shape& y) {
   const Ints& window = attrs.as<PoolAttrs>().window;
-  return geometry_of(attrs.as<PoolAttrs>(), x, y, window[0], window[1]);
+  return geometry_of(attrs.as<PoolAttrs>(), x, y, {window[0], window[1]});
 }
 
 void max_pool_kernel(const KernelArgs& args) {

@@ -255,6 +255,14 @@ Locality locality_of(std::span<const ValueType> in, std::span<const ValueType> o
   return std::ranges::any_of(out, elsewhere) ? Locality::kWhole : Locality::kExample;
 }
 
+Locality locality_of_aligned(const InferArgs& args, bool by_itself) {
+  const ExampleAxis& batch = args.in[0].batch;
+  const bool aligned = batch.axis == 0 && std::ranges::all_of(args.in, [&](const ValueType& type) {
+                         return type.batch == batch;
+                       });
+  return aligned && by_itself ? Locality::kExample : Locality::kWhole;
+}
+
 Inferred one_result(const InferArgs& args, const ValueType& type) {
   return by_example(type, locality_of(args.in, {&type, 1}));
 }

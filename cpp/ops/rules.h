@@ -34,6 +34,9 @@ ValueType ordinary_type(const InferArgs& args, const ValueType& type);
 // kExample if examples lie on axis 0 wherever there are some, so that any rows make a tile;
 // kWhole otherwise.
 Locality locality_of(std::span<const ValueType> in, std::span<const ValueType> out);
+// kExample if all operands hold the same examples on axis 0, each of which is done by itself;
+// kWhole otherwise.
+Locality locality_of_aligned(const InferArgs& args, bool by_itself);
 // One result; the locality is locality_of(args.in, result).
 Inferred one_result(const InferArgs& args, const ValueType& type);
 

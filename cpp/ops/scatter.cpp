@@ -94,13 +94,9 @@ ValueType batch_gathered(const InferArgs& args, const ValueType& x, const ValueT
   return y;
 }
 
-// Examples that lie on axis 0 of all operands have indices of their own.
+// Examples have indices of their own where they are parts of the batch.
 Locality batch_locality(const InferArgs& args) {
-  const ExampleAxis& batch = args.in[0].batch;
-  const bool aligned =
-      std::ranges::all_of(args.in, [&](const ValueType& type) { return type.batch == batch; });
-  const bool own = aligned && batch.axis == 0 && args.attrs.as<BatchIndexAttrs>().batch_dims > 0;
-  return own ? Locality::kExample : Locality::kWhole;
+  return locality_of_aligned(args, args.attrs.as<BatchIndexAttrs>().batch_dims > 0);
 }
 
 Inferred batch_gather_rule(const InferArgs& args) {

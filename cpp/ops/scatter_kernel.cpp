@@ -20,9 +20,7 @@ struct Indices {
   std::int64_t size;
 
   std::int64_t operator[](std::int64_t flat) const {
-    const auto value = std::int64_t(args.in[1].as<I>()[flat]);
-    if (value < 0 || value >= size) fail_index(who, args, args.in[1], value, flat, size);
-    return value;
+    return index_at<I>(who, args, args.in[1], flat, size);
   }
 };
 
@@ -38,21 +36,16 @@ void ravel(const KernelArgs& args) {
   const std::int64_t parts = indices.shape[indices.shape.rank() - 1];
   const int first = int(attrs.batch_dims);
   const std::int64_t behind = like.shape.size(first, first + int(parts));
-  const I* index = indices.as<I>();
   std::int64_t* y = args.out[0].as<std::int64_t>();
   for (std::int64_t row = 0; row < args.out[0].size(); ++row) {
     std::int64_t place = 0;
     for (std::int64_t k = 0; k < parts; ++k) {
-      const std::int64_t size = like.shape[first + int(k)];
-      const auto value = std::int64_t(index[row * parts + k]);
-      if (value < 0 && attrs.absent) {
+      const std::int64_t at = row * parts + k, size = like.shape[first + int(k)];
+      if (attrs.absent && indices.as<I>()[at] < 0) {
         place = behind;
         break;
       }
-      if (value < 0 || value >= size) {
-        fail_index("ravel_index", args, indices, value, row * parts + k, size);
-      }
-      place = place * size + value;
+      place = place * size + index_at<I>("ravel_index", args, indices, at, size);
     }
     y[row] = place;
   }
@@ -165,11 +158,7 @@ void segment_last_kernel(const KernelArgs& args) {
   std::fill_n(y.as<std::int64_t>(), y.size(), -1);
   const auto mark = [&]<class I>() {
     for (std::int64_t i = 0; i < args.in[0].size(); ++i) {
-      const auto value = std::int64_t(args.in[0].as<I>()[i]);
-      if (value < 0 || value >= y.size()) {
-        fail_index("segment_last", args, args.in[0], value, i, y.size());
-      }
-      y.as<std::int64_t>()[value] = i;
+      y.as<std::int64_t>()[index_at<I>("segment_last", args, args.in[0], i, y.size())] = i;
     }
   };
   visit<kInts>("segment_last", args.in[0].dtype, mark);

@@ -66,22 +66,29 @@ Ints output_sizes(const InferArgs& args, const Ints& image, const Ints& window) 
 }
 
 WindowGeometry geometry_of(const WindowAttrs& attrs, const Shape& x, const Shape& y,
-                           std::int64_t window_height, std::int64_t window_width) {
+                           const Shape& window) {
   const auto& [strides, padding, dilations] = attrs;
-  return {.in_height = x[1],
-          .in_width = x[2],
-          .in_channels = x[3],
-          .out_height = y[1],
-          .out_width = y[2],
-          .out_channels = y[3],
-          .window_height = window_height,
-          .window_width = window_width,
-          .stride_height = strides[0],
-          .stride_width = strides[1],
-          .pad_top = padding[0],
-          .pad_left = padding[2],
-          .dilation_height = dilations[0],
-          .dilation_width = dilations[1]};
+  const int rows = x.rank() - 3;          // the axis of images
+  const auto at = std::size_t(rows - 1);  // where attributes and window tell of rows
+  WindowGeometry g{.in_height = x[rows],
+                   .in_width = x[rows + 1],
+                   .in_channels = x[rows + 2],
+                   .out_height = y[rows],
+                   .out_width = y[rows + 1],
+                   .out_channels = y[rows + 2],
+                   .window_height = window[rows - 1],
+                   .window_width = window[rows],
+                   .stride_height = strides[at],
+                   .stride_width = strides[at + 1],
+                   .pad_top = padding[2 * at],
+                   .pad_left = padding[2 * at + 2],
+                   .dilation_height = dilations[at],
+                   .dilation_width = dilations[at + 1]};
+  if (rows == 2) {
+    g.in_depth = x[1], g.out_depth = y[1], g.window_depth = window[0];
+    g.stride_depth = strides[0], g.pad_front = padding[0], g.dilation_depth = dilations[0];
+  }
+  return g;
 }
 
 }  // namespace samegrad

@@ -26,9 +26,10 @@ const char* axes_of_images(int dimensions);
 // Sizes of the result of a window over images, one per dimension; ValueError if it does not fit in.
 Ints output_sizes(const InferArgs& args, const Ints& image, const Ints& window);
 
-// The geometry of one image of two dimensions: x and y are shapes of whole batches.
+// The geometry of one image of two or three dimensions: x and y are shapes of whole batches, the
+// first axes of `window` its sizes.
 WindowGeometry geometry_of(const WindowAttrs& attrs, const Shape& x, const Shape& y,
-                           std::int64_t window_height, std::int64_t window_width);
+                           const Shape& window);
 
 // Calls body(image, scratch memory) for all images, in parallel where the kernel has all rows.
 template <class Body>

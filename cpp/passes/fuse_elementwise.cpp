@@ -233,9 +233,7 @@ class Fusion {
       std::vector<Source> sources;
       for (Value input : node.inputs) {
         Source source{step_of(input), kNowhere};
-        if (source.step == kNowhere) {
-          source.operand = operand(outside(input));
-        }
+        if (source.step == kNowhere) source.operand = operand(outside(input));
         sources.push_back(source);
       }
       sources_.push_back(std::move(sources));

@@ -9,7 +9,7 @@
 #include "ops/attributes.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
-#include "tensor/tree.h"
+#include "runtime/tree.h"
 
 namespace samegrad {
 namespace {
@@ -33,12 +33,7 @@ void reduce_slice(const Plan& plan, const Slice& slice, Context& context, Scratc
     x[r] = context.base(int(r), input) + slice.begin * width;
   }
   std::byte* out = context.base(0, slice.node->outputs[0]) + slice.begin * width;
-  auto* scratch = static_cast<std::byte*>(
-      memory.take(std::size_t(aligned(n * width) * tree_levels(std::int64_t(replicas), 1))));
-  const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
-  sum_along_tree(
-      {x, replicas}, out, n * width, scratch, aligned(n * width),
-      [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
+  sum_of_replicas({x, replicas}, dtype, n, out, memory);
   if (slice.node->attrs.as<AllReduceAttrs>().op == ReduceOp::kMean) {
     const Array count = Array::number(dtype, context.replicas());
     kernels().binary(BinaryFn::k_div, dtype)(out, count.raw(), out, n, 1, 0);

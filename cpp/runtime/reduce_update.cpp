@@ -132,13 +132,8 @@ class BlockwiseUpdate {
     for (std::size_t r = 0; r < replicas; ++r) {
       given[r] = static_cast<const std::byte*>(sum.operands[r]) + block.column * item;
     }
-    const int levels = tree_levels(std::int64_t(replicas), 1);
-    auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(levels * extent.bytes)));
-    const BinaryKernel add = kernels().binary(BinaryFn::k_add, sum.reduction.dtype);
-    sum_along_tree({given, replicas}, memory, block.size() * item, memory, extent.bytes,
-                   [&](const std::byte* a, const std::byte* b, std::byte* to) {
-                     add(a, b, to, block.size(), 1, 1);
-                   });
+    auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
+    sum_of_replicas({given, replicas}, sum.reduction.dtype, block.size(), memory, scratch);
     return memory;
   }
 
@@ -285,8 +280,13 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
     if (reduction.whole.cuts() == 0) continue;
     const Block block = binding.sums[0].reduction.blocks(1).cut(0);
     const std::int64_t state = Extent(reduction.state, block).bytes;
-    binding.task_bytes += std::size_t(tree_levels(std::int64_t(replicas), 1) * state);
-    if (!of) continue;
+    const auto levels = std::size_t(tree_levels(std::int64_t(replicas), 1) * state);
+    if (!of) {
+      binding.task_bytes += std::size_t(state);
+      most = std::max(most, levels);
+      continue;
+    }
+    binding.task_bytes += levels;
     const std::int64_t examples = *std::ranges::max_element(of->examples);
     most = std::max(most, block_bytes(*reduction.kernel, reduction, block, examples));
   }

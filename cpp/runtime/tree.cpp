@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "base/thresholds.h"
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
+#include "runtime/layout.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -70,6 +73,18 @@ void reduce_block(const TreeReduction& reduction, const void* operands, const Re
   auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(partial_bytes)));
   TreeAccumulator accumulator(reduction, extent, at.begin, at.end, at.state, partials);
   accumulator.feed(operands, 0, at.begin, at.end, scratch);
+}
+
+void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
+                     std::byte* out, Scratch& scratch) {
+  const Scratch::Frame frame(scratch);
+  const std::int64_t bytes = n * std::int64_t(size_of(dtype)), stride = aligned(bytes);
+  const int levels = tree_levels(std::int64_t(x.size()), 1);
+  auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(levels * stride)));
+  const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
+  sum_along_tree(
+      x, out, bytes, partials, stride,
+      [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
 }
 
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch) {

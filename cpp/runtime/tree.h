@@ -25,6 +25,11 @@ struct ReducedBlock {
 void reduce_block(const TreeReduction& reduction, const void* operands, const ReducedBlock& at,
                   Scratch& scratch);
 
+// Of n elements that each replica has, in the order of the tree over the replicas; `out` is none of
+// them. Takes tree_levels(x.size(), 1) times as many bytes of scratch.
+void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
+                     std::byte* out, Scratch& scratch);
+
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch);
 
 }  // namespace samegrad

@@ -102,9 +102,7 @@ def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: T
         >>> tensor_scatter_nd_update([1.0, 2.0, 3.0], [[2], [0], [2]], [7.0, 8.0, 9.0]).numpy()
         array([8., 2., 9.], dtype=float32)
     """
-    x, values = pair(tensor, updates)
-    places = Places("tensor_scatter_nd_update", x, indices)
-    places.check(values)
+    _, values, places = _checked("tensor_scatter_nd_update", tensor, indices, updates)
     last = _ops.segment_last(places.rows, places.table)
     # A row in front, so that there is one to read without updates.
     first = zeros_of([1, *places.rest], values._dtype)
@@ -132,11 +130,8 @@ def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: Tens
         >>> tensor_scatter_nd_max([1.0, 2.0], [[1], [1]], [0.0, 5.0]).numpy()
         array([1., 5.], dtype=float32)
     """
-    x, values = pair(tensor, updates)
-    places = Places("tensor_scatter_nd_max", x, indices)
-    places.check(values)
-    largest = _ops.segment_max(values, places.rows, places.table)
-    return _ops.maximum(x, places.whole(largest))
+    x, values, places = _checked("tensor_scatter_nd_max", tensor, indices, updates)
+    return _ops.maximum(x, places.whole(_ops.segment_max(values, places.rows, places.table)))
 
 
 def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: TensorLike,
@@ -157,8 +152,14 @@ def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: Tens
         >>> tensor_scatter_nd_min([1.0, 2.0], [[1], [1]], [0.0, 5.0]).numpy()
         array([1., 0.], dtype=float32)
     """
+    x, values, places = _checked("tensor_scatter_nd_min", tensor, indices, updates)
+    return _ops.minimum(x, places.whole(_ops.segment_min(values, places.rows, places.table)))
+
+
+def _checked(
+    who: str, tensor: TensorLike, indices: TensorLike, updates: TensorLike
+) -> tuple[Tensor, Tensor, Places]:
     x, values = pair(tensor, updates)
-    places = Places("tensor_scatter_nd_min", x, indices)
+    places = Places(who, x, indices)
     places.check(values)
-    smallest = _ops.segment_min(values, places.rows, places.table)
-    return _ops.minimum(x, places.whole(smallest))
+    return x, values, places

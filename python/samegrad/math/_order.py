@@ -117,14 +117,7 @@ def top_k(input: TensorLike, k: int = 1, sorted: bool = True, index_type: DTypeL
         (array([5., 3.], dtype=float32), array([1, 2], dtype=int32))
     """
     x = convert_to_tensor(input)
-    count = whole(k, "k is a whole number")
-    size = x._shape[-1] if x._rank else None
-    if isinstance(size, int) and not 0 <= count <= size:
-        raise ValueError(
-            f"[top_k] k must lie between 0 and the size of the last axis: got {count} for shape "
-            f"{tuple(x.shape)}; ask for fewer."
-        )
-    places = _ops.arg_top_k(x, k=count)
+    places = _ops.top_k(x, k=whole(k, "k is a whole number"))
     values = _ops.take_along_axis(x, places, axis=-1)
     return TopK(values, _ops.cast(places, dtype=as_dtype(index_type).name))
 

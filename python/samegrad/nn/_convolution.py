@@ -366,6 +366,5 @@ def _depthwise(
             f"[{who}] the filter must have the channels of the images: got {channels} and "
             f"{x._shape[3]} (shapes {kernel._shape} and {x._shape})."
         )
-    attrs = window_attrs(who, space_of(x), (height, width), strides, padding, dilations)
     groups = _ops.reshape(kernel, shape=[height, width, 1, channels * each])
-    return _ops.conv2d(x, groups, **attrs)
+    return _convolve(who, 2, x, groups, strides, padding, data_format, dilations)
