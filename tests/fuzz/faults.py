@@ -148,9 +148,9 @@ struct CallHash {
     ),
     Fault(
         "images are padded at the wrong side",
-        "cpp/ops/conv_kernels.cpp",
-        ".pad_top = window.padding[2 * at],",
-        ".pad_top = window.padding[2 * at + 1],",
+        "cpp/ops/window.cpp",
+        ".pad_top = padding[2 * at],",
+        ".pad_top = padding[2 * at + 1],",
     ),
     Fault(
         "rounds of a loop are differentiated forwards",
