@@ -161,3 +161,44 @@ TEST("updates block by block that find no memory leave all weights as they were"
   }
   CHECK(failures > 5, failures);
 }
+
+TEST("where memory runs out, a weight with given gradients is as before, wherever that is") {
+  int failures = 0;
+  for (int k = 0; k < 2000; ++k) {
+    Layers net(300);
+    net.graph.replicas = 2;
+    const Value w = net.variable({300, 200});
+    const Value given = net.graph.add_argument({DType::kFloat32, {300, 200}, {}}, Placement::kOwn);
+    net.graph.writes.push_back({0, net.b("sub", {w, net.b("all_reduce", {given})})});
+    const Plan plan = compile(net.graph);
+    CHECK_EQ(plan.updates.size(), std::size_t(1));
+    CHECK_EQ(plan.updates[0].sums[0].tree, -1);
+    CHECK(plan.stores[0] == Store::kInPlace);
+    Executable executable(plan);
+    const Array rows(DType::kFloat32, {Layers::kExamples, 300});
+    const Array ones(DType::kFloat32, {300, 200});
+    std::fill_n(ones.data<float>(), ones.size(), 1.f);
+    const std::vector<std::vector<Array>> arguments{{rows, rows}, {ones, ones}};
+    Call call;
+    call.arguments = arguments;
+    call.variables = net.cells;
+    call.counts = {{Layers::kExamples}, {Layers::kExamples}};
+    const std::vector<float> before = net.numbers(0);
+    bool failed = false;
+    allocations_left = k;
+    try {
+      executable.run(call);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    } catch (const Error&) {
+      failed = true;
+    }
+    allocations_left = -1;
+    failures += failed;
+    CHECK_EQ(net.numbers(0) == before, failed);
+    if (failed) continue;
+    CHECK_EQ(net.numbers(0)[7], before[7] - 2.f);
+    break;
+  }
+  CHECK(failures > 5, failures);
+}
