@@ -117,6 +117,10 @@ void reduce_scatter_exchange(const ExchangeArgs& args) {
   std::int64_t offset = 0;
   for (const std::vector<View>& out : args.out) {
     const Pieces part(out[0], axis);
+    if (!out[0].data) {  // another process's
+      offset += part.bytes;
+      continue;
+    }
     std::vector<std::byte> scratch(std::size_t(levels) * std::size_t(part.bytes));
     const std::int64_t elements = part.bytes / std::int64_t(size_of(dtype));
     for (std::int64_t i = 0; i < part.outer && part.bytes > 0; ++i) {

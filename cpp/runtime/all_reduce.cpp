@@ -2,7 +2,6 @@
 // would have joined its subtrees.
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -10,6 +9,7 @@
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
+#include "runtime/world_sum.h"
 
 namespace samegrad {
 namespace {
@@ -18,76 +18,112 @@ namespace {
 struct Slice {
   const Node* node;
   std::int64_t begin, end;
+  std::int64_t packed;  // where the result begins, where results travel
 };
 
-void reduce_slice(const Plan& plan, const Slice& slice, Context& context, Scratch& memory) {
-  const Graph& graph = plan.graph;
-  const Value input = plan.root[std::size_t(slice.node->inputs[0])];
-  const DType dtype = graph.type(input).dtype;
-  const auto width = std::int64_t(size_of(dtype));
-  const std::int64_t n = slice.end - slice.begin;
-  const Scratch::Frame frame(memory);
-  const auto replicas = std::size_t(context.replicas());
-  auto* x = static_cast<const std::byte**>(memory.take(replicas * sizeof(std::byte*)));
-  for (std::size_t r = 0; r < replicas; ++r) {
-    x[r] = context.base(int(r), input) + slice.begin * width;
-  }
-  std::byte* out = context.base(0, slice.node->outputs[0]) + slice.begin * width;
-  sum_of_replicas({x, replicas}, dtype, n, out, memory);
-  if (slice.node->attrs.as<AllReduceAttrs>().op == ReduceOp::kMean) {
-    const Array count = Array::number(dtype, context.replicas());
-    kernels().binary(BinaryFn::k_div, dtype)(out, count.raw(), out, n, 1, 0);
-  }
-}
+class AllReduce {
+ public:
+  AllReduce(const Plan& plan, const Call& call, Context& context)
+      : plan_(plan), call_(call), context_(context) {}
 
-std::vector<View> views_of(const Plan& plan, const std::vector<Value>& values, int replica,
-                           Context& context) {
-  std::vector<View> views;
-  for (Value value : values) {
-    const ValueType& type = plan.graph.type(value);
-    views.push_back(view_of(type, concrete_shape(type, context.facts(replica).local_examples),
-                            context.base(replica, plan.root[std::size_t(value)])));
+  void add(const Node& node) {
+    const ValueType& type = plan_.graph.type(node.outputs[0]);
+    const std::int64_t n = type.shape.size();
+    const std::int64_t block = thresholds().all_reduce_block;
+    for (std::int64_t begin = 0; begin < n; begin += block) {
+      slices_.push_back({&node, begin, std::min(begin + block, n), packed_bytes_});
+    }
+    packed_.push_back({type.dtype, packed_bytes_, n});
+    packed_bytes_ += aligned(n * std::int64_t(size_of(type.dtype)));
+    total_ += n * context_.replicas();
   }
-  return views;
-}
 
-void exchange(const Plan& plan, const Node& node, Context& context) {
-  std::vector<std::vector<View>> in, out;
-  const int copies = plan.graph.varying(node.outputs[0]) ? context.replicas() : 1;
-  for (int r = 0; r < context.replicas(); ++r) {
-    in.push_back(views_of(plan, node.inputs, r, context));
-    if (r < copies) out.push_back(views_of(plan, node.outputs, r, context));
+  void run() const {
+    if (!call_.communicator) {
+      for_slices([&](const Slice& slice, Scratch& memory) {
+        sum(slice, {0, context_.replicas()}, result(slice), memory);
+        divide(slice);
+      });
+      return;
+    }
+    WorldSum world(*call_.communicator, packed_);
+    for_slices([&](const Slice& slice, Scratch& memory) {
+      for (std::size_t i = 0; i < world.subtrees().size(); ++i) {
+        sum(slice, world.subtrees()[i], world.of_subtree(i) + at(slice), memory);
+      }
+    });
+    const std::byte* sums = world.exchange();
+    for_slices([&](const Slice& slice, Scratch&) {
+      std::copy_n(sums + at(slice), (slice.end - slice.begin) * width(slice), result(slice));
+      divide(slice);
+    });
   }
-  node.op->exchange({node.attrs, in, out});
-}
+
+ private:
+  template <class F>
+  void for_slices(const F& f) const {
+    if (total_ <= thresholds().parallel_all_reduce_elements) {
+      for (const Slice& slice : slices_) f(slice, context_.main_task().scratch);
+      return;
+    }
+    parallel_loops().run(std::int64_t(slices_.size()), [&](std::int64_t i) {
+      const Context::Lease lease(context_);
+      f(slices_[std::size_t(i)], (*lease).scratch);
+    });
+  }
+
+  DType dtype(const Slice& slice) const { return plan_.graph.type(slice.node->outputs[0]).dtype; }
+  std::int64_t width(const Slice& slice) const { return std::int64_t(size_of(dtype(slice))); }
+  std::int64_t at(const Slice& slice) const { return slice.packed + slice.begin * width(slice); }
+  std::byte* result(const Slice& slice) const {
+    return context_.base(0, slice.node->outputs[0]) + slice.begin * width(slice);
+  }
+
+  // Over some replicas of this process.
+  void sum(const Slice& slice, ReplicaRange replicas, std::byte* out, Scratch& memory) const {
+    const Value input = plan_.root[std::size_t(slice.node->inputs[0])];
+    const Scratch::Frame frame(memory);
+    const auto count = std::size_t(replicas.end - replicas.begin);
+    auto* x = static_cast<const std::byte**>(memory.take(count * sizeof(std::byte*)));
+    for (std::size_t r = 0; r < count; ++r) {
+      x[r] = context_.base(replicas.begin + int(r), input) + slice.begin * width(slice);
+    }
+    sum_of_replicas({x, count}, dtype(slice), slice.end - slice.begin, out, memory);
+  }
+
+  void divide(const Slice& slice) const {
+    if (slice.node->attrs.as<AllReduceAttrs>().op != ReduceOp::kMean) return;
+    const Array count = Array::number(dtype(slice), context_.replicas_of_world());
+    std::byte* out = result(slice);
+    const BinaryKernel div = kernels().binary(BinaryFn::k_div, dtype(slice));
+    div(out, count.raw(), out, slice.end - slice.begin, 1, 0);
+  }
+
+  const Plan& plan_;
+  const Call& call_;
+  Context& context_;
+  std::vector<Slice> slices_;
+  std::vector<Packed> packed_;
+  std::int64_t packed_bytes_ = 0;
+  std::int64_t total_ = 0;  // elements that are read
+};
 
 }  // namespace
 
-void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context) {
-  std::vector<Slice> slices;
-  std::int64_t total = 0;
+void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, const Call& call,
+                Context& context) {
+  AllReduce sums(plan, call, context);
+  bool any = false;
   for (std::int32_t index : nodes) {
     const Node& node = plan.graph.nodes[std::size_t(index)];
     if (node.op->exchange) {
-      exchange(plan, node, context);
+      exchange(plan, node, call, context);
       continue;
     }
-    const std::int64_t n = plan.graph.type(node.outputs[0]).shape.size();
-    const std::int64_t block = thresholds().all_reduce_block;
-    for (std::int64_t begin = 0; begin < n; begin += block) {
-      slices.push_back({&node, begin, std::min(begin + block, n)});
-    }
-    total += n * context.replicas();
+    sums.add(node);
+    any = true;
   }
-  if (total <= thresholds().parallel_all_reduce_elements) {
-    for (const Slice& slice : slices)
-      reduce_slice(plan, slice, context, context.main_task().scratch);
-    return;
-  }
-  parallel_loops().run(std::int64_t(slices.size()), [&](std::int64_t i) {
-    const Context::Lease lease(context);
-    reduce_slice(plan, slices[std::size_t(i)], context, (*lease).scratch);
-  });
+  if (any) sums.run();
 }
 
 }  // namespace samegrad

@@ -19,14 +19,13 @@ int symbol_of_node(const Graph& graph, const Node& node) {
 }
 
 Context::Context(const Plan& plan, const std::vector<LoopLayout>& layouts)
-    : plan_(plan),
-      layouts_(layouts),
-      replicas_(plan.graph.replicas),
-      values_(plan.graph.values.size()),
-      main_task_(make_task()) {}
+    : plan_(plan), layouts_(layouts), values_(plan.graph.values.size()), main_task_(make_task()) {}
 
-void Context::bind(const std::vector<std::vector<std::int64_t>>& counts, int threads) {
-  counts_ = counts;
+void Context::bind(const Call& call, int threads) {
+  counts_ = call.counts;
+  world_counts_ = call.counts_of_world();
+  replicas_ = int(counts_.size());
+  first_replica_ = call.first_replica();
   threads_ = threads;
   arena_bytes_ = 0;
   pending_.clear();
@@ -83,18 +82,22 @@ void Context::reserve_scratch() {
 void Context::set_facts() {
   facts_.assign(std::size_t(replicas_), {});
   std::vector<std::int64_t> first(plan_.graph.symbols.size(), 0);
-  for (int r = 0; r < replicas_; ++r) {
-    StepFacts& facts = facts_[std::size_t(r)];
-    facts.replica = r;
-    facts.replicas = replicas_;
-    facts.local_examples = counts_[std::size_t(r)];
-    facts.first_example = first;
+  for (int w = 0; w < int(world_counts_.size()); ++w) {
+    const std::vector<std::int64_t>& counts = world_counts_[std::size_t(w)];
+    const int r = w - first_replica_;
+    if (r >= 0 && r < replicas_) {
+      StepFacts& facts = facts_[std::size_t(r)];
+      facts.replica = w;
+      facts.replicas = replicas_of_world();
+      facts.local_examples = counts;
+      facts.first_example = first;
+    }
     for (std::size_t s = 0; s < first.size(); ++s) {
-      if (!joins_replicas(plan_.graph.symbols, s)) first[s] += facts.local_examples[s];
+      if (!joins_replicas(plan_.graph.symbols, s)) first[s] += counts[s];
     }
   }
   for (std::size_t s = 0; s < first.size(); ++s) {
-    if (joins_replicas(plan_.graph.symbols, s)) first[s] = counts_[0][s];
+    if (joins_replicas(plan_.graph.symbols, s)) first[s] = world_counts_[0][s];
   }
   for (StepFacts& facts : facts_) facts.global_examples = first;
 }

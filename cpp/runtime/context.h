@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/guarded.h"
+#include "runtime/call.h"
 #include "runtime/layout.h"
 #include "tensor/buffer_pool.h"
 #include "tensor/kernel_args.h"
@@ -71,13 +72,16 @@ class Context {
  public:
   Context(const Plan& plan, const std::vector<LoopLayout>& layouts);
 
-  // Lays out the arena for these counts of examples (per replica, per symbol).
-  void bind(const std::vector<std::vector<std::int64_t>>& counts, int threads);
-  bool is_bound_to(const std::vector<std::vector<std::int64_t>>& counts, int threads) const {
-    return counts == counts_ && threads == threads_;
+  // Lays out the arena for the call's counts of examples.
+  void bind(const Call& call, int threads);
+  bool is_bound_to(const Call& call, int threads) const {
+    return call.counts == counts_ && threads == threads_ &&
+           call.first_replica() == first_replica_ && call.counts_of_world() == world_counts_;
   }
 
+  // Of this process; they are numbered from 0 here, and in the world from the first one's number.
   int replicas() const { return replicas_; }
+  int replicas_of_world() const { return int(world_counts_.size()); }
   // ValueError if the replica's counts give a value a size below 0: one that runs must not.
   void check_sizes(int replica) const;
   // Of the loops of this run, for their derivatives.
@@ -141,10 +145,11 @@ class Context {
 
   const Plan& plan_;
   const std::vector<LoopLayout>& layouts_;
-  int replicas_;
+  int replicas_ = 0;
+  int first_replica_ = 0;
   int threads_ = 0;
   std::size_t values_;
-  std::vector<std::vector<std::int64_t>> counts_;
+  Counts counts_, world_counts_;
   Leased arena_;
   const std::byte* placed_ = nullptr;  // the arena that pending_ was set for
   std::int64_t arena_bytes_ = 0;

@@ -79,8 +79,18 @@ class ControlRun {
     call.messages = call_.messages;
     const std::vector<Symbol>& symbols = executable.plan().graph.symbols;
     call.counts = call_.counts;
-    complete_counts(symbols, call.counts);
+    call.communicator = call_.communicator;
+    call.alone = call_.alone;
+    complete_body_counts(symbols, call);
     return executable.run(call);
+  }
+
+  // A body has symbols of its own, whose counts follow from those of the step.
+  void complete_body_counts(const std::vector<Symbol>& symbols, Call& call) const {
+    if (!call.communicator) return complete_counts(symbols, call.counts);
+    Counts counts = call_.world_counts;
+    complete_counts(symbols, counts);
+    call.set_counts(std::move(counts));
   }
 
   // The replicas that came here.

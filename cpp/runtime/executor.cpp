@@ -53,8 +53,28 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)) {
 }
 
 std::vector<std::vector<Array>> Executable::run(const Call& call) {
+  // A branch or round has its counts from the step that it is in.
+  const bool asks = call.communicator && call.world_counts.empty();
+  return asks ? run_in_world(call) : run_here(call);
+}
+
+// Where this process fails, the others must not wait for it.
+std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
+  try {
+    Call own = call;
+    check_world(plan_.graph, call);
+    own.set_counts(gather_counts(plan_.graph, call));
+    return run_here(own);
+  } catch (const std::exception& error) {
+    call.communicator->abort(error.what());
+    throw;
+  }
+}
+
+std::vector<std::vector<Array>> Executable::run_here(const Call& call) {
   std::optional<StateLock> turn;
-  if (!plan_.graph.writes.empty()) {
+  if (call.alone) {
+  } else if (!plan_.graph.writes.empty()) {
     turn.emplace(StateLock::Use::kWrite);
   } else if (!plan_.graph.variables.empty()) {
     turn.emplace(StateLock::Use::kRead);
@@ -73,7 +93,7 @@ std::unique_ptr<Context> Executable::lease(const Call& call) {
     const auto contexts = contexts_.lock();
     std::vector<std::unique_ptr<Context>>& idle = contexts->idle;
     for (auto& candidate : idle) {
-      if (candidate->is_bound_to(call.counts, threads)) std::swap(candidate, idle.back());
+      if (candidate->is_bound_to(call, threads)) std::swap(candidate, idle.back());
     }
     if (idle.empty()) {
       idle.reserve(++contexts->made);  // so that giving it back cannot fail
@@ -83,7 +103,7 @@ std::unique_ptr<Context> Executable::lease(const Call& call) {
     }
   }
   if (!context) context = std::make_unique<Context>(plan_, layouts_);
-  if (!context->is_bound_to(call.counts, threads)) context->bind(call.counts, threads);
+  if (!context->is_bound_to(call, threads)) context->bind(call, threads);
   return context;
 }
 
@@ -204,7 +224,7 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
     case PlanStep::Kind::kLoop:
       return run_loop(plan_, step.index, layouts_[std::size_t(step.index)], call, context);
     case PlanStep::Kind::kAllReduce:
-      return all_reduce(plan_, step.nodes, context);
+      return all_reduce(plan_, step.nodes, call, context);
     case PlanStep::Kind::kControl:
       return run_control(plan_, step.nodes[0], bodies_.at(step.nodes[0]), call, context);
     case PlanStep::Kind::kNode:
@@ -212,7 +232,7 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
     case PlanStep::Kind::kRows:
       return run_rows(plan_, step.nodes[0], call, context);
     case PlanStep::Kind::kReduceUpdate:
-      return run_reduce_update(plan_, step.index, context);
+      return run_reduce_update(plan_, step.index, call, context);
   }
 }
 

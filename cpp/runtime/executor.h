@@ -8,36 +8,11 @@
 
 #include "base/guarded.h"
 #include "plan/plan.h"
+#include "runtime/call.h"
 #include "runtime/check_finite.h"
 #include "runtime/context.h"
 
 namespace samegrad {
-
-// A variable as programs see it; train/ derives Variable from it.
-class StateCell {
- public:
-  virtual ~StateCell() = default;
-  // One array, or one per replica. A step replaces an array that somebody else still holds instead
-  // of writing into it.
-  virtual std::vector<Array>& components() = 0;
-};
-
-// What one step is given.
-struct Call {
-  std::span<const std::vector<Array>> arguments;  // each with one array, or one per replica
-  std::span<const std::shared_ptr<StateCell>> variables = {};  // per slot of the graph
-  std::vector<std::vector<std::int64_t>> counts;               // examples, per replica and symbol
-  std::uint64_t seed = 0;
-  std::uint64_t step = 0;
-  bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
-  const Locations* locations = nullptr;
-  Messages* messages = nullptr;
-  // Of a branch or round: the replicas that go this way; empty: all. What differs between replicas
-  // is not computed for the others: it might be an error there.
-  std::vector<bool> active = {};
-
-  bool runs(int replica) const { return active.empty() || active[std::size_t(replica)]; }
-};
 
 class Executable;
 using Bodies = std::vector<std::unique_ptr<Executable>>;
@@ -52,6 +27,8 @@ class Executable {
   std::vector<std::vector<Array>> run(const Call& call);
 
  private:
+  std::vector<std::vector<Array>> run_in_world(const Call& call);
+  std::vector<std::vector<Array>> run_here(const Call& call);
   std::unique_ptr<Context> lease(const Call& call);
   std::vector<std::vector<Array>> run(const Call& call, Context& context);
   void set_arguments(const Call& call, Context& context);
@@ -81,7 +58,10 @@ void run_control(const Plan& plan, std::int32_t node, const Bodies& bodies, cons
                  Context& context);
 void run_node(const Plan& plan, std::int32_t node, const Call& call, Context& context);
 void run_rows(const Plan& plan, std::int32_t node, const Call& call, Context& context);
-void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, Context& context);
+void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, const Call& call,
+                Context& context);
+// A collective that is no sum: each replica's results are made of what all have.
+void exchange(const Plan& plan, const Node& node, const Call& call, Context& context);
 
 // Runs one op at once, as eager code does. counts: examples per symbol of the types.
 std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,

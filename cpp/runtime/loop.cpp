@@ -103,7 +103,7 @@ class ChunkRun {
     code.node->op->kernel(args);
     if (call_.check_finite) {
       for (const View& result : out)
-        check_finite(call_.locations, *code.node, result, chunk_.replica);
+        check_finite(call_.locations, *code.node, result, facts_.replica);
     }
   }
 
@@ -154,7 +154,8 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
       const State state = tree.whole.at(first.trees[t]);
       tree.kernel->finish({node.attrs, tree.state, state, {&result, 1}});
     }
-    if (call.check_finite) check_finite(call.locations, node, result, first.replica);
+    if (!call.check_finite) continue;
+    check_finite(call.locations, node, result, context.facts(first.replica).replica);
   }
 }
 

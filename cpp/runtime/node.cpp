@@ -120,7 +120,7 @@ void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& c
     whole.run(task.scratch);
     if (!call.check_finite) return;
     for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
-      check_finite(call.locations, node, views[k], int(r));
+      check_finite(call.locations, node, views[k], context.facts(int(r)).replica);
     }
   };
   if (!big || copies == 1) {

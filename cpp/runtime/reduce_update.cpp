@@ -10,6 +10,7 @@
 #include "ops/tree_rows.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
+#include "runtime/world_sum.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -44,29 +45,97 @@ TreeReduction reduction_of(const Graph& graph, const ReduceUpdate::Sum& sum) {
 class BlockwiseUpdate {
  public:
   BlockwiseUpdate(const Plan& plan, const ReduceUpdate& step, UpdateBinding& binding,
-                  Context& context)
-      : plan_(plan), step_(step), binding_(binding), context_(context) {}
+                  const Call& call, Context& context)
+      : plan_(plan), step_(step), binding_(binding), call_(call), context_(context) {}
 
   void run() {
     Scratch& scratch = context_.main_task().scratch;
     const Scratch::Frame frame(scratch);
     take_at_once(scratch, binding_.open_bytes + binding_.task_bytes);
     for (std::size_t s = 0; s < step_.sums.size(); ++s) open(s);
-    const ParallelFor& loops = parallel_loops();
-    const bool parallel = loops.threads() > 1 && work_ > thresholds().parallel_tree_work;
-    const std::int64_t tasks = parallel ? thresholds().parts_per_thread * loops.threads() : 1;
-    const Extent blocks = binding_.sums[0].reduction.blocks(tasks);
-    if (!parallel) {
-      for (std::int64_t i = 0; i < blocks.cuts(); ++i) run_block(blocks.cut(i), scratch);
-      return;
-    }
-    loops.run(blocks.cuts(), [&](std::int64_t i) {
-      const Context::Lease lease(context_);
-      run_block(blocks.cut(i), (*lease).scratch);
+    if (call_.communicator) return run_in_world();
+    for_blocks([&](std::int64_t, const Block& block, Scratch& own) {
+      std::byte** results = pointers(own);
+      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+        results[s] = reduce(s, block, {0, context_.replicas()}, own);
+      }
+      finish(block, results, own);
     });
   }
 
  private:
+  // The sums have to be in memory once for each subtree, as they travel.
+  void run_in_world() {
+    std::vector<Packed> packed;
+    std::int64_t bytes = 0;
+    for (const UpdateBinding::Sum& sum : binding_.sums) {
+      packed.push_back({sum.reduction.dtype, bytes, sum.reduction.whole.block.size()});
+      bytes += aligned(packed.back().elements * std::int64_t(size_of(packed.back().dtype)));
+    }
+    WorldSum world(*call_.communicator, packed);
+    const std::vector<std::int64_t> first = first_elements();
+    const auto at = [&](std::size_t s, std::int64_t block) {
+      return packed[s].offset + first[std::size_t(block)] * std::int64_t(size_of(packed[s].dtype));
+    };
+    for_blocks([&](std::int64_t i, const Block& block, Scratch& own) {
+      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+        const std::int64_t size = block.size() * std::int64_t(size_of(packed[s].dtype));
+        for (std::size_t t = 0; t < world.subtrees().size(); ++t) {
+          const Scratch::Frame frame(own);
+          std::copy_n(reduce(s, block, world.subtrees()[t], own), size,
+                      world.of_subtree(t) + at(s, i));
+        }
+      }
+    });
+    std::byte* sums = world.exchange();
+    for_blocks([&](std::int64_t i, const Block& block, Scratch& own) {
+      std::byte** results = pointers(own);
+      for (std::size_t s = 0; s < step_.sums.size(); ++s) results[s] = sums + at(s, i);
+      finish(block, results, own);
+    });
+  }
+
+  bool is_parallel() const {
+    return parallel_loops().threads() > 1 && work_ > thresholds().parallel_tree_work;
+  }
+  Extent blocks() const {
+    const int threads = parallel_loops().threads();
+    return binding_.sums[0].reduction.blocks(is_parallel() ? thresholds().parts_per_thread * threads
+                                                           : 1);
+  }
+  // Of each block, where blocks lie one after the other.
+  std::vector<std::int64_t> first_elements() const {
+    const Extent all = blocks();
+    std::vector<std::int64_t> first(std::size_t(all.cuts()), 0);
+    for (std::size_t i = 1; i < first.size(); ++i) {
+      first[i] = first[i - 1] + all.cut(std::int64_t(i) - 1).size();
+    }
+    return first;
+  }
+
+  // Calls f(number, block, scratch) for all blocks.
+  template <class F>
+  void for_blocks(const F& f) const {
+    const Extent all = blocks();
+    const auto run = [&](std::int64_t i, Scratch& scratch) {
+      const Scratch::Frame frame(scratch);
+      take_at_once(scratch, binding_.task_bytes);
+      f(i, all.cut(i), scratch);
+    };
+    if (!is_parallel()) {
+      for (std::int64_t i = 0; i < all.cuts(); ++i) run(i, context_.main_task().scratch);
+      return;
+    }
+    parallel_loops().run(all.cuts(), [&](std::int64_t i) {
+      const Context::Lease lease(context_);
+      run(i, (*lease).scratch);
+    });
+  }
+
+  std::byte** pointers(Scratch& scratch) const {
+    return static_cast<std::byte**>(scratch.take(step_.sums.size() * sizeof(std::byte*)));
+  }
+
   // So that what is taken next comes from one piece of memory.
   static void take_at_once(Scratch& scratch, std::size_t bytes) {
     const Scratch::Frame frame(scratch);
@@ -102,52 +171,52 @@ class BlockwiseUpdate {
     }
   }
 
-  void run_block(const Block& block, Scratch& scratch) const {
-    const Scratch::Frame frame(scratch);
-    take_at_once(scratch, binding_.task_bytes);
-    const std::size_t sums = step_.sums.size();
-    auto* results = static_cast<std::byte**>(scratch.take(sums * sizeof(std::byte*)));
-    for (std::size_t s = 0; s < sums; ++s) results[s] = reduce(s, block, scratch);
+  // What follows once a block of each sum is complete.
+  void finish(const Block& block, std::byte* const* results, Scratch& scratch) const {
+    for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+      if (!is_mean(step_.sums[s])) continue;
+      const UpdateBinding::Sum& sum = binding_.sums[s];
+      const BinaryKernel div = kernels().binary(BinaryFn::k_div, sum.reduction.dtype);
+      div(results[s], sum.divisor.raw(), results[s], block.size(), 1, 0);
+    }
     if (step_.update < 0) return store(block, results[0]);
     update(block, results, scratch);
   }
 
-  // The block of a sum over all examples of all replicas, row by row.
-  std::byte* reduce(std::size_t s, const Block& block, Scratch& scratch) const {
-    const UpdateBinding::Sum& sum = binding_.sums[s];
-    std::byte* result = step_.sums[s].tree < 0 ? add(sum, block, scratch) : fold(s, block, scratch);
-    if (is_mean(step_.sums[s])) {
-      const BinaryKernel div = kernels().binary(BinaryFn::k_div, sum.reduction.dtype);
-      div(result, sum.divisor.raw(), result, block.size(), 1, 0);
-    }
-    return result;
+  // The block of a sum over all examples of some replicas, row by row.
+  std::byte* reduce(std::size_t s, const Block& block, ReplicaRange replicas,
+                    Scratch& scratch) const {
+    return step_.sums[s].tree < 0 ? add(binding_.sums[s], block, replicas, scratch)
+                                  : fold(s, block, replicas, scratch);
   }
 
   // Of what the replicas are given; such a block is a piece of one row.
-  std::byte* add(const UpdateBinding::Sum& sum, const Block& block, Scratch& scratch) const {
+  std::byte* add(const UpdateBinding::Sum& sum, const Block& block, ReplicaRange replicas,
+                 Scratch& scratch) const {
     const Extent extent(sum.reduction.state, block);
-    const std::size_t replicas = sum.operands.size();
+    const auto count = std::size_t(replicas.end - replicas.begin);
     const auto item = std::int64_t(size_of(sum.reduction.dtype));
-    auto* given = static_cast<const std::byte**>(scratch.take(replicas * sizeof(std::byte*)));
-    for (std::size_t r = 0; r < replicas; ++r) {
-      given[r] = static_cast<const std::byte*>(sum.operands[r]) + block.column * item;
+    auto* given = static_cast<const std::byte**>(scratch.take(count * sizeof(std::byte*)));
+    for (std::size_t i = 0; i < count; ++i) {
+      const void* operand = sum.operands[std::size_t(replicas.begin) + i];
+      given[i] = static_cast<const std::byte*>(operand) + block.column * item;
     }
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
-    sum_of_replicas({given, replicas}, sum.reduction.dtype, block.size(), memory, scratch);
+    sum_of_replicas({given, count}, sum.reduction.dtype, block.size(), memory, scratch);
     return memory;
   }
 
-  std::byte* fold(std::size_t s, const Block& block, Scratch& scratch) const {
+  std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas,
+                  Scratch& scratch) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
     const std::vector<std::int64_t>& examples = context_.node(step_.sums[s].tree).examples;
-    const auto replicas = std::int64_t(sum.operands.size());
     const Extent extent(sum.reduction.state, block);
     const DType dtype = sum.reduction.dtype;
-    const std::int64_t bytes = tree_levels(replicas, 1) * extent.bytes;
+    const std::int64_t bytes = tree_levels(replicas.end - replicas.begin, 1) * extent.bytes;
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(bytes)));
     const BinaryKernel add = kernels().binary(BinaryFn::k_add, dtype);
     walk_tree(
-        0, replicas, 1, 0,
+        replicas.begin, replicas.end, 1, 0,
         [&](std::int64_t r, std::int64_t, int level) {
           const ReducedBlock at{0, examples[std::size_t(r)], block,
                                 extent.at(memory + level * extent.bytes)};
@@ -240,6 +309,7 @@ class BlockwiseUpdate {
   const Plan& plan_;
   const ReduceUpdate& step_;
   UpdateBinding& binding_;
+  const Call& call_;
   Context& context_;
   std::int64_t work_ = 0;  // a rough count of operations
 };
@@ -273,7 +343,8 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
     const NodeBinding* of = sum.tree < 0 ? nullptr : &context.node(sum.tree);
     const std::size_t replicas = of ? of->views.size() : std::size_t(context.replicas());
     const DType dtype = plan.graph.type(sum.result).dtype;
-    binding.sums.push_back({reduction_of(plan.graph, sum), Array::number(dtype, double(replicas)),
+    binding.sums.push_back({reduction_of(plan.graph, sum),
+                            Array::number(dtype, double(context.replicas_of_world())),
                             std::vector<const void*>(replicas)});
     const TreeReduction& reduction = binding.sums.back().reduction;
     if (of) binding.open_bytes += open_bytes(plan.graph.nodes[std::size_t(sum.tree)], *of);
@@ -294,9 +365,9 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
   return binding;
 }
 
-void run_reduce_update(const Plan& plan, std::int32_t update, Context& context) {
+void run_reduce_update(const Plan& plan, std::int32_t update, const Call& call, Context& context) {
   const ReduceUpdate& step = plan.updates[std::size_t(update)];
-  BlockwiseUpdate(plan, step, context.update(update), context).run();
+  BlockwiseUpdate(plan, step, context.update(update), call, context).run();
 }
 
 }  // namespace samegrad

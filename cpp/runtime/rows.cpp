@@ -20,7 +20,7 @@ void run_rows(const Plan& plan, std::int32_t index, const Call& call, Context& c
   if (!call.check_finite) return;
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
     if (binding.views.size() > 1 && !call.runs(int(r))) continue;
-    check_finite(call.locations, node, binding.views[r].back(), int(r));
+    check_finite(call.locations, node, binding.views[r].back(), context.facts(int(r)).replica);
   }
 }
 

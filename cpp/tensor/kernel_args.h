@@ -133,7 +133,8 @@ using Kernel = void (*)(const KernelArgs& args);
 struct ExchangeArgs {
   const Attrs& attrs;
   std::span<const std::vector<View>> in;
-  std::span<const std::vector<View>> out;  // one, or one per replica
+  // One, or one per replica; without memory where the replica is another process's.
+  std::span<const std::vector<View>> out;
 };
 
 }  // namespace samegrad

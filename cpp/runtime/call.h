@@ -1,0 +1,61 @@
+// What one step is given.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/messages.h"
+#include "ir/graph.h"
+#include "runtime/check_finite.h"
+#include "runtime/communicator.h"
+#include "tensor/array.h"
+
+namespace samegrad {
+
+// Examples, per replica and symbol.
+using Counts = std::vector<std::vector<std::int64_t>>;
+
+// A variable as programs see it; train/ derives Variable from it.
+class StateCell {
+ public:
+  virtual ~StateCell() = default;
+  // One array, or one per replica. A step replaces an array that somebody else still holds instead
+  // of writing into it.
+  virtual std::vector<Array>& components() = 0;
+};
+
+// What one step is given.
+struct Call {
+  std::span<const std::vector<Array>> arguments;  // each with one array, or one per replica
+  std::span<const std::shared_ptr<StateCell>> variables = {};  // per slot of the graph
+  Counts counts;                                               // of this process's replicas
+  // The processes that the program's replicas are spread over; null: there is one.
+  Communicator* communicator = nullptr;
+  // Of all replicas, where there are several processes: run() asks the others for theirs.
+  Counts world_counts = {};
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;
+  bool check_finite = false;  // look at every result, name the op that made the first NaN or inf
+  const Locations* locations = nullptr;
+  Messages* messages = nullptr;
+  // Of a branch or round: the replicas that go this way; empty: all. What differs between replicas
+  // is not computed for the others: it might be an error there.
+  std::vector<bool> active = {};
+  // The caller sees to it that nobody else uses the variables.
+  bool alone = false;
+
+  const Counts& counts_of_world() const { return world_counts.empty() ? counts : world_counts; }
+  int first_replica() const { return communicator ? communicator->own().begin : 0; }
+  // Of the world: this process's are among them.
+  void set_counts(Counts of_world);
+  bool runs(int replica) const { return active.empty() || active[std::size_t(replica)]; }
+};
+
+// ValueError where program, counts and the world do not belong together.
+void check_world(const Graph& graph, const Call& call);
+// The counts of all processes, which all of them ask for at the same time.
+Counts gather_counts(const Graph& graph, const Call& call);
+
+}  // namespace samegrad

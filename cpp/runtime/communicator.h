@@ -1,0 +1,54 @@
+// The processes that a program's replicas are spread over. Launching and carrying are theirs who
+// implement this; the order of addition is ours (world_sum.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace samegrad {
+
+// What goes to another process, or comes from it.
+struct Message {
+  int rank;
+  std::byte* data;
+  std::int64_t bytes;
+};
+
+struct ReplicaRange {
+  int begin, end;
+  bool operator==(const ReplicaRange&) const = default;
+};
+
+class Communicator {
+ public:
+  // Rank r has the replicas [firsts[r], firsts[r + 1]) of the world; the last one is their number.
+  Communicator(int rank, std::vector<int> firsts) : rank_(rank), firsts_(std::move(firsts)) {}
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return int(firsts_.size()) - 1; }
+  int replicas() const { return firsts_.back(); }
+  ReplicaRange replicas_of(int rank) const {
+    return {firsts_[std::size_t(rank)], firsts_[std::size_t(rank) + 1]};
+  }
+  ReplicaRange own() const { return replicas_of(rank_); }
+
+  // Starts all of these, and returns when all are done. Messages between two ranks arrive in the
+  // order in which they were sent, each in one piece. Every rank calls it the same number of times
+  // in a step, never from a task of the engine's threads. Throws where a rank is gone.
+  virtual void exchange(std::span<const Message> sends, std::span<const Message> receives) = 0;
+  // This process goes no further: whoever waits in exchange(), or comes to it, is told why.
+  virtual void abort(std::string_view why) noexcept = 0;
+
+ private:
+  int rank_;
+  std::vector<int> firsts_;
+};
+
+}  // namespace samegrad

@@ -1,0 +1,259 @@
+// Replicas that are spread over processes: the same bits, whichever process has which.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <numeric>
+#include <thread>
+
+#include "check.h"
+#include "ir/builder.h"
+#include "ops/attributes.h"
+#include "ops/registry.h"
+#include "runtime/executor.h"
+#include "runtime/threads.h"
+#include "runtime/world_sum.h"
+#include "thread_communicator.h"
+
+namespace samegrad::testing {
+namespace {
+
+constexpr std::int64_t kIn = 96, kOut = 128;  // a gradient of 48 KiB
+
+class Weight final : public StateCell {
+ public:
+  explicit Weight(const Shape& shape) : components_{Array(DType::kFloat32, shape)} {
+    float* numbers = components_[0].data<float>();
+    for (std::int64_t i = 0; i < shape.size(); ++i) numbers[i] = float(i * 37 % 101) / 64 - 0.7f;
+  }
+  std::vector<Array>& components() override { return components_; }
+
+ private:
+  std::vector<Array> components_;
+};
+
+// w -= mean gradient, b -= sum of y, and what replicas see of each other, of numbers drawn at
+// random and of the count of all.
+Graph program(int replicas) {
+  register_all_ops();
+  Graph graph;
+  graph.replicas = replicas;
+  graph.add_symbol({});
+  graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
+  Builder b(graph);
+  const Value x = graph.add_argument({DType::kFloat32, {kRows, kIn}, {0, 1, 0}}, Placement::kRows);
+  graph.variables = {{"w", 1}, {"b", 1}};
+  const Value w = graph.add_read(0, {DType::kFloat32, {kIn, kOut}, {}});
+  const Value bias = graph.add_read(1, {DType::kFloat32, {kOut}, {}});
+  const char* draw = "random_uniform_like";
+  const Value noise = b(draw, {x}, OpRegistry::instance().get(draw).samples[0].attrs);
+  const Value y = b("add", {b("matmul", {b("add", {x, noise}), w}), bias});
+  const Value of_w = b("matmul", {x, y}, MatmulAttrs{.transpose_a = true});
+  const Value of_b = b("reduce_sum", {y}, ReduceAttrs{.axes = {0}});
+  graph.writes.push_back(
+      {0, b("sub", {w, b("all_reduce", {of_w}, AllReduceAttrs{.op = ReduceOp::kMean})})});
+  graph.writes.push_back({1, b("sub", {bias, b("all_reduce", {of_b})})});
+  const Value all = b("all_gather", {x}, AllGatherAttrs{.axis = 0, .replicas = replicas});
+  graph.outputs = {y, b("reduce_sum", {all}, ReduceAttrs{.axes = {1}}),
+                   b("reduce_scatter", {b("mul", {all, all}), x},
+                     AllGatherAttrs{.axis = 0, .replicas = replicas})};
+  return graph;
+}
+
+struct Result {
+  std::vector<std::vector<Array>> outputs;
+  std::vector<std::shared_ptr<StateCell>> weights;
+};
+
+Array rows(std::int64_t first, std::int64_t count) {
+  Array x(DType::kFloat32, {count, kIn});
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    x.data<float>()[i] = float((first * kIn + i) * 7919 % 1013) / 512 - 1;
+  }
+  return x;
+}
+
+// Three steps on the replicas [range.begin, range.end) of those with these examples.
+Result train(const Plan& plan, const std::vector<std::int64_t>& examples, ReplicaRange range,
+             Communicator* communicator) {
+  Executable executable(plan);
+  Result result;
+  result.weights = {std::make_shared<Weight>(Shape{kIn, kOut}),
+                    std::make_shared<Weight>(Shape{kOut})};
+  std::vector<std::vector<Array>> arguments(1);
+  Call call;
+  call.communicator = communicator;
+  call.alone = communicator != nullptr;
+  call.variables = result.weights;
+  call.seed = 3;
+  std::int64_t first = std::accumulate(examples.begin(), examples.begin() + range.begin, 0l);
+  for (int r = range.begin; r < range.end; ++r) {
+    const std::int64_t count = examples[std::size_t(r)];
+    arguments[0].push_back(rows(first, count));
+    call.counts.push_back({count});
+    complete_counts(plan.graph.symbols, call.counts.back());
+    first += count;
+  }
+  if (!communicator) complete_counts(plan.graph.symbols, call.counts);
+  call.arguments = arguments;
+  for (call.step = 0; call.step < 3; ++call.step) result.outputs = executable.run(call);
+  return result;
+}
+
+// On threads that play ranks with so many replicas each; the first error is thrown.
+std::vector<Result> train_in_world(const Plan& plan, const std::vector<std::int64_t>& examples,
+                                   const std::vector<int>& firsts) {
+  Wire wire;
+  const std::size_t ranks = firsts.size() - 1;
+  std::vector<Result> results(ranks);
+  std::vector<std::exception_ptr> errors(ranks);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        ThreadCommunicator communicator(wire, int(rank), firsts);
+        results[rank] = train(plan, examples, communicator.own(), &communicator);
+      } catch (...) {
+        errors[rank] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  CHECK(wire.is_empty());
+  return results;
+}
+
+bool same(const Array& a, const Array& b) {
+  return a.shape() == b.shape() && (a.bytes() == 0 || !std::memcmp(a.raw(), b.raw(), a.bytes()));
+}
+
+void check_equal(const Result& one, const Result& part, ReplicaRange range) {
+  for (std::size_t w = 0; w < one.weights.size(); ++w) {
+    CHECK(same(one.weights[w]->components()[0], part.weights[w]->components()[0]));
+  }
+  for (std::size_t i = 0; i < one.outputs.size(); ++i) {
+    for (std::size_t r = 0; r < part.outputs[i].size(); ++r) {
+      const bool differs = one.outputs[i].size() > 1;
+      CHECK(same(one.outputs[i][differs ? std::size_t(range.begin) + r : 0], part.outputs[i][r]));
+    }
+  }
+}
+
+}  // namespace
+
+TEST("a process owns few subtrees: one where its replicas are one, two logarithms at most") {
+  CHECK(maximal_subtrees(8, {4, 8}) == (std::vector<ReplicaRange>{{4, 8}}));
+  CHECK(maximal_subtrees(8, {0, 8}) == (std::vector<ReplicaRange>{{0, 8}}));
+  CHECK(maximal_subtrees(8, {1, 4}) == (std::vector<ReplicaRange>{{1, 2}, {2, 4}}));
+  CHECK(maximal_subtrees(8, {3, 3}).empty());
+  for (const int replicas : {1, 2, 3, 7, 8, 13, 64, 100, 1000, 1024}) {
+    int most = 2, log = 0;
+    while ((1 << log) < replicas) ++log;
+    most = std::max(1, 2 * log);
+    for (int begin = 0; begin < replicas; begin += 1 + replicas / 40) {
+      for (int end = begin + 1; end <= replicas; end += 1 + replicas / 40) {
+        const auto found = maximal_subtrees(replicas, {begin, end});
+        CHECK(int(found.size()) <= most, replicas, begin, end);
+        int next = begin;
+        for (const ReplicaRange& subtree : found) {
+          CHECK_EQ(subtree.begin, next);
+          next = subtree.end;
+        }
+        CHECK_EQ(next, end);
+      }
+    }
+  }
+}
+
+TEST("replicas over processes give the bits of one process, whichever has which") {
+  const std::vector<std::vector<int>> worlds = {
+      {0, 8}, {0, 4, 8}, {0, 3, 8}, {0, 1, 8}, {0, 2, 5, 8}, {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+  for (const bool fused : {true, false}) {
+    PlanOptions options;
+    options.fuse_updates = fused;
+    const Plan plan = compile(program(8), options);
+    const auto blockwise =
+        std::ranges::count(plan.steps, PlanStep::Kind::kReduceUpdate, &PlanStep::kind);
+    CHECK_EQ(blockwise, fused ? 1 : 0);
+    for (const auto& examples : {std::vector<std::int64_t>{2, 2, 2, 2, 2, 2, 2, 2},
+                                 std::vector<std::int64_t>{5, 1, 0, 3, 700, 2, 0, 1}}) {
+      for (const int threads : {1, 2}) {
+        set_thread_count(threads);
+        const Result one = train(plan, examples, {0, 8}, nullptr);
+        for (const std::vector<int>& firsts : worlds) {
+          const std::vector<Result> ranks = train_in_world(plan, examples, firsts);
+          for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+            check_equal(one, ranks[rank], {firsts[rank], firsts[rank + 1]});
+          }
+        }
+      }
+    }
+  }
+  set_thread_count(0);
+}
+
+TEST("a number of replicas that is no power of two keeps its bits too") {
+  const std::vector<std::int64_t> examples = {3, 4, 2, 1, 9};
+  const Plan plan = compile(program(5));
+  const Result one = train(plan, examples, {0, 5}, nullptr);
+  for (const std::vector<int>& firsts : {std::vector<int>{0, 2, 5}, std::vector<int>{0, 1, 4, 5}}) {
+    const std::vector<Result> ranks = train_in_world(plan, examples, firsts);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      check_equal(one, ranks[rank], {firsts[rank], firsts[rank + 1]});
+    }
+  }
+}
+
+TEST("of a large sum only owned subtrees travel, and each part is added up by one rank") {
+  constexpr std::int64_t kNumbers = 1 << 16, kBytes = kNumbers * 4;
+  for (const auto& [firsts, subtrees] :
+       {std::pair{std::vector<int>{0, 4, 8}, 2}, std::pair{std::vector<int>{0, 3, 8}, 4}}) {
+    Wire wire;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank, firsts = firsts] {
+        ThreadCommunicator communicator(wire, rank, firsts);
+        WorldSum sum(communicator, {{DType::kFloat32, 0, kNumbers}});
+        for (std::size_t i = 0; i < sum.subtrees().size(); ++i) {
+          std::fill_n(reinterpret_cast<float*>(sum.of_subtree(i)), kNumbers, float(rank + 1));
+        }
+        const auto* result = reinterpret_cast<const float*>(sum.exchange());
+        CHECK(result[0] == result[kNumbers - 1]);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    // Half of each subtree to who adds it up, half of the sum back from each.
+    CHECK_EQ(wire.bytes(), subtrees * kBytes / 2 + kBytes);
+  }
+}
+
+TEST("where one process fails, the others are told why instead of waiting") {
+  const Plan plan = compile(program(4));
+  Wire wire;
+  std::string told;
+  std::thread other([&] {
+    try {
+      ThreadCommunicator communicator(wire, 1, {0, 2, 4});
+      train(plan, {2, 2, 2, 2}, communicator.own(), &communicator);
+    } catch (const Error& error) {
+      told = error.what();
+    }
+  });
+  ThreadCommunicator communicator(wire, 0, {0, 2, 4});
+  bool failed = false;
+  try {
+    train(plan, {2, 2, 2, 2}, {0, 1}, &communicator);  // one replica is missing
+  } catch (const Error&) {
+    failed = true;
+  }
+  other.join();
+  CHECK(failed);
+  CHECK(
+      told.find("rank 0 failed: [step] rank 0 has 2 of the world's replicas: got examples for 1") !=
+          std::string::npos,
+      told);
+}
+
+}  // namespace samegrad::testing
