@@ -44,8 +44,14 @@ struct NodeBinding {
 struct UpdateBinding {
   struct Sum {
     TreeReduction reduction;
-    Array divisor;                      // of a mean
-    std::vector<const void*> operands;  // of each replica, as the run opened them
+    Array divisor;  // of a mean
+    // Of each share of the examples, as the run opened them: of a replica, or of all replicas where
+    // the tree over them is the tree over their rows.
+    struct Share {
+      const void* operands;
+      std::int64_t examples;
+    };
+    std::vector<Share> shares;
   };
   std::vector<Sum> sums;
   // Scratch that opening the operands takes at most, and that a task takes.

@@ -1,7 +1,9 @@
 #include "runtime/reduce_update.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
+#include <numeric>
 
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
@@ -147,26 +149,64 @@ class BlockwiseUpdate {
     const Node& node = plan_.graph.nodes[std::size_t(step_.sums[s].tree)];
     const NodeBinding& of = context_.node(step_.sums[s].tree);
     UpdateBinding::Sum& sum = binding_.sums[s];
-    for (std::size_t r = 0; r < of.views.size(); ++r) {
-      const std::span<const View> views = of.views[r];
-      const KernelArgs args{.attrs = node.attrs,
-                            .in = views.first(node.inputs.size()),
-                            .out = views.subspan(node.inputs.size()),
-                            .examples = of.examples[r],
-                            .symbol = std::max(of.symbol, 0),
-                            .facts = context_.facts(int(r)),
-                            .scratch = context_.main_task().scratch};
-      sum.operands[r] = args.examples > 0 ? node.op->tree.open(args) : nullptr;
-      work_ += sum.reduction.whole.block.size() * (args.examples + 1);
+    sum.shares.clear();  // keeps its memory
+    if (is_one_share(s)) {
+      const auto replicas = std::int64_t(of.views.size());
+      View* views =
+          static_cast<View*>(context_.main_task().scratch.take(of.views[0].size() * sizeof(View)));
+      std::uninitialized_copy(of.views[0].begin(), of.views[0].end(), views);
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) views[k].shape[0] *= replicas;
+      return open_share(s, node, {views, of.views[0].size()}, of.examples[0] * replicas, 0);
     }
+    for (std::size_t r = 0; r < of.views.size(); ++r) {
+      open_share(s, node, of.views[r], of.examples[r], int(r));
+    }
+  }
+
+  void open_share(std::size_t s, const Node& node, std::span<const View> views,
+                  std::int64_t examples, int replica) {
+    UpdateBinding::Sum& sum = binding_.sums[s];
+    const KernelArgs args{.attrs = node.attrs,
+                          .in = views.first(node.inputs.size()),
+                          .out = views.subspan(node.inputs.size()),
+                          .examples = examples,
+                          .symbol = std::max(context_.node(step_.sums[s].tree).symbol, 0),
+                          .facts = context_.facts(replica),
+                          .scratch = context_.main_task().scratch};
+    sum.shares.push_back({examples > 0 ? node.op->tree.open(args) : nullptr, examples});
+    work_ += sum.reduction.whole.block.size() * (examples + 1);
+  }
+
+  // Whether the rows of all replicas are to the tree as if one had them all: then the lower levels
+  // of many small shares are registers too. Equal shares of 2^j replicas are subtrees, unless a
+  // leaf would have the examples of two; their rows have to lie one after the other.
+  bool is_one_share(std::size_t s) const {
+    const NodeBinding& of = context_.node(step_.sums[s].tree);
+    const std::size_t replicas = of.views.size();
+    if (call_.communicator || replicas < 2 || !std::has_single_bit(replicas)) return false;
+    if (2 * of.examples[0] <= binding_.sums[s].reduction.leaf) return false;
+    const Node& node = plan_.graph.nodes[std::size_t(step_.sums[s].tree)];
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (of.types[k].batch.axis != 0 || !node.op->reads(k)) return false;
+    }
+    for (std::size_t r = 1; r < replicas; ++r) {
+      if (of.examples[r] != of.examples[0]) return false;
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        const View& before = of.views[r - 1][k];
+        const std::int64_t bytes = before.size() * std::int64_t(size_of(before.dtype));
+        if (before.as<std::byte>() + bytes != of.views[r][k].as<std::byte>()) return false;
+      }
+    }
+    return true;
   }
 
   void open_given(std::size_t s) {
     const Node& all_reduce = plan_.graph.nodes[std::size_t(step_.sums[s].all_reduce)];
     const Value root = plan_.root[std::size_t(all_reduce.inputs[0])];
     UpdateBinding::Sum& sum = binding_.sums[s];
-    for (std::size_t r = 0; r < sum.operands.size(); ++r) {
-      sum.operands[r] = context_.base(int(r), root);
+    sum.shares.clear();
+    for (int r = 0; r < context_.replicas(); ++r) {
+      sum.shares.push_back({context_.base(r, root), 0});
       work_ += 2 * sum.reduction.whole.block.size();
     }
   }
@@ -198,7 +238,7 @@ class BlockwiseUpdate {
     const auto item = std::int64_t(size_of(sum.reduction.dtype));
     auto* given = static_cast<const std::byte**>(scratch.take(count * sizeof(std::byte*)));
     for (std::size_t i = 0; i < count; ++i) {
-      const void* operand = sum.operands[std::size_t(replicas.begin) + i];
+      const void* operand = sum.shares[std::size_t(replicas.begin) + i].operands;
       given[i] = static_cast<const std::byte*>(operand) + block.column * item;
     }
     auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
@@ -209,7 +249,7 @@ class BlockwiseUpdate {
   std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas,
                   Scratch& scratch) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
-    const std::vector<std::int64_t>& examples = context_.node(step_.sums[s].tree).examples;
+    if (sum.shares.size() == 1) replicas = {0, 1};
     const Extent extent(sum.reduction.state, block);
     const DType dtype = sum.reduction.dtype;
     const std::int64_t bytes = tree_levels(replicas.end - replicas.begin, 1) * extent.bytes;
@@ -218,9 +258,9 @@ class BlockwiseUpdate {
     walk_tree(
         replicas.begin, replicas.end, 1, 0,
         [&](std::int64_t r, std::int64_t, int level) {
-          const ReducedBlock at{0, examples[std::size_t(r)], block,
-                                extent.at(memory + level * extent.bytes)};
-          reduce_block(sum.reduction, sum.operands[std::size_t(r)], at, scratch);
+          const UpdateBinding::Sum::Share& share = sum.shares[std::size_t(r)];
+          const ReducedBlock at{0, share.examples, block, extent.at(memory + level * extent.bytes)};
+          reduce_block(sum.reduction, share.operands, at, scratch);
         },
         [&](int level) {
           std::byte* left = memory + level * extent.bytes;
@@ -345,7 +385,8 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
     const DType dtype = plan.graph.type(sum.result).dtype;
     binding.sums.push_back({reduction_of(plan.graph, sum),
                             Array::number(dtype, double(context.replicas_of_world())),
-                            std::vector<const void*>(replicas)});
+                            {}});
+    binding.sums.back().shares.reserve(replicas);
     const TreeReduction& reduction = binding.sums.back().reduction;
     if (of) binding.open_bytes += open_bytes(plan.graph.nodes[std::size_t(sum.tree)], *of);
     if (reduction.whole.cuts() == 0) continue;
@@ -358,7 +399,7 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
       continue;
     }
     binding.task_bytes += levels;
-    const std::int64_t examples = *std::ranges::max_element(of->examples);
+    const std::int64_t examples = std::accumulate(of->examples.begin(), of->examples.end(), 0l);
     most = std::max(most, block_bytes(*reduction.kernel, reduction, block, examples));
   }
   binding.task_bytes += most + Scratch::kBlockBytes;  // the update's kernel takes small pieces

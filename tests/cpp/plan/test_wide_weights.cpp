@@ -2,6 +2,7 @@
 // by block, and that these change nothing where memory runs out.
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 #include "allocation.h"
 #include "base/thresholds.h"
@@ -130,6 +131,81 @@ TEST("a gradient that is an output too is stored as a whole") {
   net.update(0, w, net.x, net.layer(net.x, w));
   net.graph.outputs.push_back(net.graph.nodes[1].outputs[0]);
   CHECK_EQ(count(compile(net.graph), PlanStep::Kind::kReduceUpdate), 0);
+}
+
+namespace {
+
+int opened = 0;
+
+// matmul that counts for how many shares of the examples its operands are opened.
+const OpDef& counting_matmul() {
+  static const OpDef op = [] {
+    OpDef row = OpRegistry::instance().get("matmul");
+    row.tree.open = [](const KernelArgs& args) {
+      ++opened;
+      return OpRegistry::instance().get("matmul").tree.open(args);
+    };
+    return row;
+  }();
+  return op;
+}
+
+// w - the gradient of examples that lie one after the other, shared out like this.
+std::vector<float> updated(const std::vector<std::int64_t>& shares) {
+  Layers net(304);
+  net.graph.replicas = int(shares.size());
+  Graph& graph = net.graph;
+  if (shares.size() > 1) graph.values[std::size_t(net.x)].placement = Placement::kRows;
+  const Value w = net.variable({304, 208});
+  const Value y = net.layer(net.x, w);
+  Value gradient =
+      net.b.apply(counting_matmul(), {{net.x, y}}, MatmulAttrs{.transpose_a = true})[0];
+  if (shares.size() > 1) gradient = net.b("all_reduce", {gradient});
+  graph.writes.push_back({0, net.b("sub", {w, gradient})});
+  Executable executable(compile(graph));
+  CHECK_EQ(count(executable.plan(), PlanStep::Kind::kReduceUpdate), 1);
+  const std::int64_t examples = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
+  const Array rows(DType::kFloat32, {examples, 304});
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    rows.data<float>()[i] = float(i * 7919 % 1013) / 1024 - 0.5f;
+  }
+  std::vector<std::vector<Array>> arguments(1);
+  Call call;
+  std::int64_t first = 0;
+  for (const std::int64_t n : shares) {
+    auto* data = reinterpret_cast<std::byte*>(rows.data<float>() + first * 304);
+    const auto bytes = std::size_t(n) * 304 * sizeof(float);
+    arguments[0].emplace_back(DType::kFloat32, Shape{n, 304},
+                              std::make_shared<Buffer>(data, bytes, [] {}));
+    call.counts.push_back({n});
+    first += n;
+  }
+  call.arguments = arguments;
+  call.variables = net.cells;
+  opened = 0;
+  executable.run(call);
+  return net.numbers(0);
+}
+
+}  // namespace
+
+TEST("equal shares of replicas are one to the tree, with the bits of one replica") {
+  const std::vector<float> one = updated({24});
+  CHECK_EQ(opened, 1);
+  for (const std::size_t replicas : {2, 4, 8}) {
+    CHECK(updated(std::vector<std::int64_t>(replicas, 24 / std::int64_t(replicas))) == one,
+          replicas);
+    CHECK_EQ(opened, 1);
+  }
+}
+
+TEST("shares that are no subtrees are summed up one by one") {
+  updated({8, 8, 8});
+  CHECK_EQ(opened, 3);
+  updated({12, 7, 5, 0});
+  CHECK_EQ(opened, 3);  // one has none
+  updated({2, 2, 2, 2});
+  CHECK_EQ(opened, 4);  // a leaf would have the examples of two
 }
 
 TEST("updates block by block that find no memory leave all weights as they were") {
