@@ -216,6 +216,7 @@ void Context::make_chunks(std::size_t index) {
         [](int) {});
   }
   binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
+  make_joins(index);
   // The first chunk of a replica folds into the result itself, where that is the state.
   for (Chunk& chunk : binding.chunks) {
     for (std::size_t t = 0; t < chunk.trees.size(); ++t) {
@@ -227,6 +228,24 @@ void Context::make_chunks(std::size_t index) {
       }
     }
   }
+}
+
+void Context::make_joins(std::size_t index) {
+  LoopBinding& binding = loops_[index];
+  std::int64_t bytes = 0;
+  const int tasks = binding.parallel ? int(thresholds().parts_per_thread) * threads_ : 1;
+  for (std::size_t r = 0; r + 1 < binding.first_chunk.size(); ++r) {
+    const std::int64_t chunks = binding.first_chunk[r + 1] - binding.first_chunk[r];
+    if (chunks < 2) continue;
+    for (std::size_t t = 0; t < layouts_[index].trees.size(); ++t) {
+      const Extent blocks = layouts_[index].trees[t].blocks(tasks);
+      for (std::int64_t i = 0; i < blocks.cuts(); ++i) {
+        binding.joins.push_back({int(r), t, blocks.cut(i)});
+      }
+      bytes += blocks.bytes * chunks;
+    }
+  }
+  binding.parallel_joins = binding.parallel && bytes > thresholds().parallel_replica_bytes;
 }
 
 void Context::bind_nodes() {

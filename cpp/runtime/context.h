@@ -22,11 +22,20 @@ struct Chunk {
   std::int64_t partial_bytes = 0;
 };
 
+// A block of a tree result of a replica, which is joined from all of its chunks.
+struct Join {
+  int replica;
+  std::size_t tree;  // of Loop::trees
+  Block block;
+};
+
 // The chunks of a loop, those of a replica next to each other in order of examples.
 struct LoopBinding {
   std::vector<Chunk> chunks;
   std::vector<std::int32_t> first_chunk;  // per replica, and the end
-  std::int64_t chunk_examples = 0;        // subtrees up to this size are chunks
+  std::vector<Join> joins;
+  bool parallel_joins = false;
+  std::int64_t chunk_examples = 0;  // subtrees up to this size are chunks
   bool parallel = false;
 };
 
@@ -143,6 +152,7 @@ class Context {
   void place_prepared(const Prepared& prepared);
   void place_loops();
   void make_chunks(std::size_t loop);
+  void make_joins(std::size_t loop);
   void bind_nodes();
   void bind_node(std::int32_t index);
   Task make_task() const;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/thresholds.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"
@@ -122,22 +123,20 @@ class ChunkRun {
 };
 
 // Joins the chunks of one replica in the order of the tree above them.
-void join_chunks(const LoopLayout& layout, const LoopBinding& binding, std::size_t first,
-                 std::size_t last) {
-  if (last - first < 2) return;
+void join_chunks(const LoopLayout& layout, const LoopBinding& binding, const Join& join) {
+  const TreeReduction& tree = layout.trees[join.tree];
+  const auto first = std::size_t(binding.first_chunk[std::size_t(join.replica)]);
+  const auto last = std::size_t(binding.first_chunk[std::size_t(join.replica) + 1]);
   std::array<std::size_t, 64> at;
   std::size_t next = first;
+  const auto state = [&](std::size_t chunk) {
+    return tree.whole.part(tree.whole.at(binding.chunks[chunk].trees[join.tree]), join.block);
+  };
   walk_tree(
       0, binding.chunks[last - 1].end, binding.chunk_examples, 0,
       [&](std::int64_t, std::int64_t, int level) { at[std::size_t(level)] = next++; },
       [&](int level) {
-        const Chunk& left = binding.chunks[at[std::size_t(level)]];
-        const Chunk& right = binding.chunks[at[std::size_t(level) + 1]];
-        for (std::size_t t = 0; t < layout.trees.size(); ++t) {
-          const TreeReduction& tree = layout.trees[t];
-          const Extent& whole = tree.whole;
-          tree.combine(whole.block, whole.at(left.trees[t]), whole.at(right.trees[t]));
-        }
+        tree.combine(join.block, state(at[std::size_t(level)]), state(at[std::size_t(level) + 1]));
       });
 }
 
@@ -162,14 +161,26 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
 }  // namespace
 
 void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
+  std::int64_t items = 0, bytes = 0;
   for (const Prepared& prepared : step.prepare) {
-    const Node& node = plan.graph.nodes[std::size_t(prepared.node)];
     const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
-    for (std::size_t r = 0; r < sources.size(); ++r) {
-      if (sources.size() > 1 && !call.runs(int(r))) continue;
-      node.op->prepare(sources[r], node.attrs, context.prepared(prepared.slot, int(r)));
-    }
+    const Node& node = plan.graph.nodes[std::size_t(prepared.node)];
+    const View& operand = sources[0][std::size_t(node.op->prepared_operand)];
+    items += std::int64_t(sources.size());
+    bytes += std::int64_t(sources.size()) * operand.size() * std::int64_t(size_of(operand.dtype));
   }
+  const auto prepare = [&](std::int64_t i) {
+    auto prepared = step.prepare.begin();
+    for (; i >= std::int64_t(context.sources(prepared->slot).size()); ++prepared) {
+      i -= std::int64_t(context.sources(prepared->slot).size());
+    }
+    const Node& node = plan.graph.nodes[std::size_t(prepared->node)];
+    const std::vector<std::vector<View>>& sources = context.sources(prepared->slot);
+    if (sources.size() > 1 && !call.runs(int(i))) return;
+    node.op->prepare(sources[std::size_t(i)], node.attrs, context.prepared(prepared->slot, int(i)));
+  };
+  if (bytes > thresholds().parallel_operation_bytes) return parallel_loops().run(items, prepare);
+  for (std::int64_t i = 0; i < items; ++i) prepare(i);
 }
 
 void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, const Call& call,
@@ -188,12 +199,16 @@ void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, co
   const auto finish = [&](std::int64_t r) {
     if (!runs(int(r))) return;
     const auto first = std::size_t(binding.first_chunk[std::size_t(r)]);
-    join_chunks(layout, binding, first, std::size_t(binding.first_chunk[std::size_t(r) + 1]));
     finish_trees(plan, loop, layout, call, binding.chunks[first], context);
+  };
+  const auto join = [&](std::int64_t i) {
+    const Join& piece = binding.joins[std::size_t(i)];
+    if (runs(piece.replica)) join_chunks(layout, binding, piece);
   };
   const auto replicas = std::int64_t(binding.first_chunk.size()) - 1;
   if (!binding.parallel) {
     for (std::int64_t i = 0; i < chunks; ++i) run_chunk(i, context.main_task());
+    for (std::int64_t i = 0; i < std::int64_t(binding.joins.size()); ++i) join(i);
     for (std::int64_t r = 0; r < replicas; ++r) finish(r);
     return;
   }
@@ -201,6 +216,8 @@ void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, co
     const Context::Lease lease(context);
     run_chunk(i, *lease);
   });
+  (binding.parallel_joins ? parallel_loops() : serial_loops())
+      .run(std::int64_t(binding.joins.size()), join);
   parallel_loops().run(replicas, finish);
 }
 

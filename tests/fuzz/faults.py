@@ -42,8 +42,8 @@ FAULTS = [
     Fault(
         "replicas are summed in another order",
         "cpp/runtime/all_reduce.cpp",
-        "context.base(int(r), input) + slice.begin",
-        "context.base(int((r + 1) % replicas), input) + slice.begin",
+        "context_.base(replicas.begin + int(r), input)",
+        "context_.base(replicas.begin + int((r + 1) % count), input)",
     ),
     Fault(
         "the last block of an all-reduce is left out",
@@ -59,9 +59,9 @@ FAULTS = [
     ),
     Fault(
         "two chunks are not joined",
-        "cpp/runtime/loop.cpp",
-        "if (last - first < 2) return;",
-        "if (last - first < 3) return;",
+        "cpp/runtime/context.cpp",
+        "if (chunks < 2) continue;",
+        "if (chunks < 3) continue;",
     ),
     Fault(
         "tiles of live values overlap",
