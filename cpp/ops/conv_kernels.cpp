@@ -140,8 +140,27 @@ const void* open_filter_grad(const KernelArgs& args) {
       std::int64_t(size_of(x.dtype)), images, by_image,           x.dtype};
 }
 
+// Images of one plane, as planes of one image that its windows do not join: the chains of its sums
+// go on from plane to plane, so they stay in registers from image to image.
+void add_images(const FilterGradient& images, const LeafArgs& args) {
+  FilterGradient together = images;
+  const std::int64_t first = args.begin * images.images_per_example;
+  const std::int64_t count = (args.end - args.begin) * images.images_per_example;
+  together.x += first * images.geometry.in_size() * images.item;
+  together.dy += first * images.geometry.out_size() * images.item;
+  together.geometry.in_depth = together.geometry.out_depth = count;
+  const std::size_t bytes = together.product.conv2d_filter_grad_scratch_bytes(together.geometry);
+  const Scratch::Frame frame(args.scratch);
+  together.add_image(0, args.state.data[0], !args.first, args.scratch.take(bytes));
+}
+
+bool are_planes(const WindowGeometry& g) {
+  return g.in_depth == 1 && g.out_depth == 1 && g.window_depth == 1;
+}
+
 void filter_grad_leaf(const LeafArgs& args) {
   const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
+  if (!gradient.by_image && are_planes(gradient.geometry)) return add_images(gradient, args);
   const Scratch::Frame frame(args.scratch);
   const std::size_t bytes = gradient.product.conv2d_filter_grad_scratch_bytes(gradient.geometry);
   void* scratch = args.scratch.take(bytes);
