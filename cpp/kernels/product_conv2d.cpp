@@ -3,6 +3,7 @@
 #include "kernels/product_chains.h"
 #include "kernels/product_depthwise.h"
 #include "kernels/product_functions.h"
+#include "kernels/product_lines.h"
 #include "kernels/product_pack.h"
 #include "kernels/window_taps.h"
 
@@ -30,9 +31,22 @@ void conv2d_pack(const WindowGeometry& g, const void* filter, void* packed) {
   }
 }
 
+namespace {
+
+std::int64_t in_pixels(const WindowGeometry& g) {
+  return g.in_depth * g.in_height * g.in_width;
+}
+// Results next to each other see pixels next to each other.
+bool by_line(const WindowGeometry& g) {
+  return g.stride_width == 1 && pays_by_line(g.group_out(), g.group_in());
+}
+
+}  // namespace
+
 template <class T>
 std::size_t conv2d_scratch_bytes(const WindowGeometry& g) {
-  return forward_by_channel<T>(g) ? widened_bytes<T>(g) : 0;
+  if (forward_by_channel<T>(g)) return widened_bytes<T>(g);
+  return by_line(g) ? planes_bytes<T>(g.group_in(), in_pixels(g)) : 0;
 }
 
 namespace {
@@ -44,6 +58,8 @@ struct Planes {
   std::int64_t pixel;     // from pixel to pixel of x
   std::int64_t channels;  // of a tap: the columns of a patch that belong to it
   T* y;
+  bool by_line = false;      // x has a plane per channel
+  std::int64_t channel = 1;  // from channel to channel
 };
 
 // No patch matrix: a patch is window_height pieces of the image (of one tap each where taps lie
@@ -80,6 +96,23 @@ void convolve_plane(const WindowGeometry& g, const Planes<T>& p, std::int64_t fi
   });
 }
 
+// The same where x has a plane per channel.
+template <class T>
+void convolve_lines(const WindowGeometry& g, const Planes<T>& p, std::int64_t first_row,
+                    const Product<T>& product) {
+  multiply_lines<T>({.lines = walk_of_output(vertical_axis(g)),
+                     .pixels = walk_of_output(horizontal_axis(g)),
+                     .planes = p.x,
+                     .channels = p.channels,
+                     .channel_step = p.channel,
+                     .product = product,
+                     .first_row = first_row,
+                     .window_width = g.window_width,
+                     .result = p.y,
+                     .line_step = g.out_width * g.out_channels,
+                     .pixel_step = g.out_channels});
+}
+
 // The result of a plane that sees nothing but padding.
 template <class T>
 void finish_nothing(const WindowGeometry& g, const Product<T>& product, T* y) {
@@ -106,7 +139,11 @@ void convolve_group(const WindowGeometry& g, Planes<T> p, Product<T> product) {
       product.activation = last ? activation : Activation::kNone;
       const std::int64_t tap = taps.first + t;
       p.x = x + depth.input_of(o, tap) * g.in_height * g.in_width * p.pixel;
-      convolve_plane(g, p, tap * tap_rows, product);
+      if (p.by_line) {
+        convolve_lines(g, p, tap * tap_rows, product);
+      } else {
+        convolve_plane(g, p, tap * tap_rows, product);
+      }
     }
     if (taps.count == 0) finish_nothing(g, product, p.y);
     p.y += g.out_height * g.out_width * g.out_channels;
@@ -136,7 +173,14 @@ void conv2d(const WindowGeometry& g, const void* x, const void* packed_filter, v
   for (std::int64_t i = 0; i < g.groups; ++i) {
     product.b = packed_panels(filter + i * size, g.patch_size(), out);
     product.bias = bias ? bias + i * out : nullptr;
-    convolve_group(g, {image + i * in, g.in_channels, in, result + i * out}, product);
+    Planes<T> planes{image + i * in, g.in_channels, in, result + i * out};
+    if (by_line(g)) {
+      planes.x = make_planes(planes.x, in_pixels(g), in, g.in_channels, scratch);
+      planes.pixel = 1;
+      planes.channel = plane_step<T>(in_pixels(g));
+      planes.by_line = true;
+    }
+    convolve_group(g, planes, product);
   }
 }
 

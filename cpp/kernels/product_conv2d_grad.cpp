@@ -1,5 +1,6 @@
 #include "kernels/product_depthwise.h"
 #include "kernels/product_functions.h"
+#include "kernels/product_lines.h"
 #include "kernels/product_pack.h"
 #include "kernels/window_taps.h"
 
@@ -33,8 +34,11 @@ void conv2d_input_grad_pack(const WindowGeometry& g, const void* filter, void* p
 
 template <class T>
 std::size_t conv2d_input_grad_scratch_bytes(const WindowGeometry& g) {
-  const bool cut = input_grad_by_channel(g) && g.group_out() > 1;
-  return cut ? channel_bytes<T>(g.out_pixels(), g.out_channels) : 0;
+  const std::int64_t out = g.group_out();
+  if (input_grad_by_channel(g)) {
+    return out > 1 ? channel_bytes<T>(g.out_pixels(), g.out_channels) : 0;
+  }
+  return pays_by_line(g.group_in(), out) ? planes_bytes<T>(out, g.out_pixels()) : 0;
 }
 
 namespace {
@@ -47,6 +51,7 @@ struct GradientPlanes {
   std::int64_t channels;  // of dy that a result sees
   std::int64_t channel;   // from channel to channel
   T* dx;
+  bool by_line = false;  // dy has a plane per channel
 };
 
 // Gathers: an input pixel's sum stays in registers while the taps that reach it pass, so ascending
@@ -83,6 +88,28 @@ void gather_plane(const WindowGeometry& g, const GradientPlanes<T>& p, std::int6
   });
 }
 
+// The same where dy has a plane per channel.
+template <class T>
+void gather_lines(const WindowGeometry& g, const GradientPlanes<T>& p, std::int64_t first_row,
+                  const Product<T>& product) {
+  const WindowAxis vertical = vertical_axis(g), horizontal = horizontal_axis(g);
+  for (std::int64_t y = 0; y < std::min(vertical.stride, vertical.in); ++y) {
+    for (std::int64_t x = 0; x < std::min(horizontal.stride, horizontal.in); ++x) {
+      multiply_lines<T>({.lines = walk_of_input(vertical, y),
+                         .pixels = walk_of_input(horizontal, x),
+                         .planes = p.dy,
+                         .channels = p.channels,
+                         .channel_step = p.channel,
+                         .product = product,
+                         .first_row = first_row,
+                         .window_width = g.window_width,
+                         .result = p.dx + (y * g.in_width + x) * g.in_channels,
+                         .line_step = vertical.stride * g.in_width * g.in_channels,
+                         .pixel_step = horizontal.stride * g.in_channels});
+    }
+  }
+}
+
 // All planes of a group whose right operand is in the product; the chains go on from tap to tap of
 // the depth.
 template <class T>
@@ -96,7 +123,11 @@ void gather_group(const WindowGeometry& g, GradientPlanes<T> p, Product<T> produ
     for (std::int64_t t = 0; t < taps.count; ++t, product.accumulate = true) {
       const std::int64_t tap = taps.first + t * depth.tap_step();
       p.dy = dy + depth.output_of(i, tap) * g.out_height * g.out_width * p.pixel;
-      gather_plane(g, p, tap * tap_rows, product);
+      if (p.by_line) {
+        gather_lines(g, p, tap * tap_rows, product);
+      } else {
+        gather_plane(g, p, tap * tap_rows, product);
+      }
     }
     const std::int64_t pixels = g.in_height * g.in_width;
     for (std::int64_t n = 0; taps.count == 0 && n < pixels; ++n) {
@@ -130,7 +161,14 @@ void conv2d_input_grad(const WindowGeometry& g, const void* dy, const void* pack
   const std::int64_t size = g.taps() * out * packed_columns<T>(in);
   for (std::int64_t i = 0; i < g.groups; ++i) {
     product.b = packed_panels(filter + i * size, g.taps() * out, in);
-    gather_group(g, {cotangent + i * out, g.out_channels, out, 1, result + i * in}, product);
+    GradientPlanes<T> planes{cotangent + i * out, g.out_channels, out, 1, result + i * in};
+    if (pays_by_line(in, out)) {
+      planes.dy = make_planes(planes.dy, g.out_pixels(), out, g.out_channels, scratch);
+      planes.pixel = 1;
+      planes.channel = plane_step<T>(g.out_pixels());
+      planes.by_line = true;
+    }
+    gather_group(g, planes, product);
   }
 }
 

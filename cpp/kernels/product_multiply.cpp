@@ -6,6 +6,7 @@
 
 #include "kernels/product_chains.h"
 #include "kernels/product_channels.h"
+#include "kernels/product_narrow.h"
 #include "kernels/product_tile.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -151,6 +152,7 @@ namespace {
 template <class T>
 [[gnu::noinline]] void multiply_tiles(const Product<T>& product) {
   if (product.by_channel) return multiply_channels(product);
+  if (is_narrow(product)) return multiply_narrow(product);
   Multiplication<T>(product).run();
 }
 

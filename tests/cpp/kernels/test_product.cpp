@@ -166,6 +166,23 @@ WindowGeometry any_geometry(bool general) {
   return g;
 }
 
+// Few channels on one side, where pixels along a line are the lanes: lines of more than a register.
+WindowGeometry any_narrow_geometry() {
+  const AnyAxis rows = any_axis(13, true), columns = any_axis(40, true);
+  const std::int64_t few = any_of(1, 5), many = any_of(8, 20), groups = any_of(1, 2);
+  const bool to_few = any_of(0, 1) == 1;
+  WindowGeometry g{rows.in,        columns.in,       groups * (to_few ? many : few),
+                   rows.out,       columns.out,      groups * (to_few ? few : many),
+                   rows.window,    columns.window,   rows.stride,
+                   columns.stride, rows.pad,         columns.pad,
+                   rows.dilation,  columns.dilation, groups};
+  if (any_of(0, 3) > 0) return g;
+  const AnyAxis depth = any_axis(3, true);
+  g.in_depth = depth.in, g.out_depth = depth.out, g.window_depth = depth.window;
+  g.stride_depth = depth.stride, g.pad_front = depth.pad, g.dilation_depth = depth.dilation;
+  return g;
+}
+
 std::string text_of(const WindowGeometry& g) {
   std::ostringstream out;
   out << "in " << g.in_height << 'x' << g.in_width << 'x' << g.in_channels << " window "
@@ -187,6 +204,7 @@ std::vector<WindowGeometry> all_geometries() {
       {3, 3, 2, 7, 7, 4, 2, 2, 1, 1, 3, 3}};  // the last: windows wholly in the padding
   for (int i = 0; i < 300; ++i) all.push_back(any_geometry(false));
   for (int i = 0; i < 400; ++i) all.push_back(any_geometry(true));
+  for (int i = 0; i < 200; ++i) all.push_back(any_narrow_geometry());
   return all;
 }
 
@@ -227,6 +245,11 @@ TEST("an infinite weight outside the image makes no NaN") {
     std::fill_n(filter.data() + 24, 6, T(1));
     run_conv2d(p, g, x, filter, {}, y);
     for (std::int64_t i = 0; i < 3; ++i) CHECK(std::isfinite(y[i]), table.isa);
+    const WindowGeometry narrow{1, 1, 9, 1, 1, 1, 3, 3, 1, 1, 1, 1};
+    Block<T> x9(9), weights = filled<T>(81, std::numeric_limits<T>::infinity()), y1(1);
+    std::fill_n(weights.data() + 36, 9, T(1));
+    run_conv2d(p, narrow, x9, weights, {}, y1);
+    CHECK(std::isfinite(y1[0]), table.isa);
   });
 }
 
