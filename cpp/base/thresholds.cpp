@@ -31,6 +31,7 @@ constexpr Named kTable[] = {
     NAMED(tile_examples),
     NAMED(parts_per_thread),
     NAMED(fused_block),
+    NAMED(fused_row),
     NAMED(fused_piece),
     NAMED(tree_block_bytes),
     NAMED(product_block_bytes),

@@ -26,7 +26,8 @@ struct Thresholds {
   std::int64_t tile_examples = 256;     // in a tile at most
   std::int64_t parts_per_thread = 4;    // enough to even out, few enough to keep partial sums small
   std::int64_t fused_block = 512;       // elements: a dozen registers fit into L1
-  std::int64_t fused_piece = 16 << 10;  // elements that a thread takes at a time
+  std::int64_t fused_row = 16 << 10;  // elements: longer rows do not stay in L2 with their results
+  std::int64_t fused_piece = 16 << 10;           // elements that a thread takes at a time
   std::int64_t tree_block_bytes = 16 << 10;      // of a state: it stays in L1 through the tree
   std::int64_t product_block_bytes = 512 << 10;  // of a product's: it and its operands stay in L2
   std::int64_t product_block_columns = 1024;     // wide enough for what goes row by row after it

@@ -31,7 +31,8 @@ enum Trait : std::uint32_t {
   kMayRaise = 1u << 12,    // for some values; elementwise rows: of whole numbers only
   // Results after the loop variables are histories of rounds.
   kKeepsRounds = 1u << 13,
-  kIdentity = 1u << 14,  // the result is the operand; what it means to gradients is all it does
+  kIdentity = 1u << 14,   // the result is the operand; what it means to gradients is all it does
+  kWholeRows = 1u << 15,  // elements of a result are made of whole rows: no cut goes through one
 };
 
 struct InferArgs {
@@ -89,10 +90,11 @@ enum class Scaling : std::uint8_t {
   kCount      // the result is a count
 };
 
-// The one function of the kernel table that an elementwise row is.
+// The one function of the kernel table that an elementwise row is, or one along the last axes.
 struct BlockFn {
-  enum Kind : std::uint8_t { kNone, kUnary, kBinary, kSelect, kCast } kind = kNone;
-  int fn = 0;  // UnaryFn or BinaryFn
+  enum Kind : std::uint8_t { kNone, kUnary, kBinary, kSelect, kCast, kReduce, kSoftmax, kRepeat };
+  Kind kind = kNone;
+  int fn = 0;  // UnaryFn, BinaryFn or ReduceFn; of kSoftmax: 1 for the logarithm
 };
 
 struct OpDef {
@@ -131,7 +133,7 @@ struct OpDef {
   // Products: the row that adds a bias to the result as well, and takes its relu if asked to; its
   // attributes are the same but for those that it leaves out. Empty: none.
   std::string with_bias = {};
-  // Elementwise rows: what a fused loop runs on blocks.
+  // What a fused loop runs on blocks: elementwise rows, and those along the last axes.
   BlockFn block = {};
   // Elementwise rows: whether the result may lie in the operand's memory, because no element of the
   // operand is read after it has been written. Null: any result in that of any operand.

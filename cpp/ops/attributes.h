@@ -26,18 +26,6 @@ struct NamedAttrs {
   }
 };
 
-struct FusedAttrs : NamedAttrs {
-  using Base = NamedAttrs;
-  Ints code = {};
-  Ints dtypes = {};
-
-  static constexpr auto fields() {
-    return std::tuple(required("code", &FusedAttrs::code, "The steps."),
-                      required("dtypes", &FusedAttrs::dtypes, "Dtypes of the results."),
-                      required("names", &FusedAttrs::names, "The operations it was made of."));
-  }
-};
-
 // ---- numbers and shapes ----
 
 struct FullAttrs {

@@ -123,6 +123,7 @@ OpDef broadcast_like_row() {
   op.operands = {"x", "like"};
   op.scaling = Scaling::kSum;
   op.traits = kSpread;
+  op.block = {BlockFn::kRepeat};
   op.infer = broadcast_like_rule;
   op.kernel = broadcast_kernel;
   op.vjp = [](const VjpArgs& v) -> Values { return {sum_repeated(v), kNoValue}; };

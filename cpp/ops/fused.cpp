@@ -6,29 +6,11 @@
 
 #include "base/thresholds.h"
 #include "kernels/table.h"
-#include "ops/attributes.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
 namespace samegrad {
 namespace {
-
-// The attribute `code`: the number of temporary registers, then the steps.
-struct Word {
-  enum : std::size_t { kKind, kFn, kDType, kResult, kIn0, kIn1, kIn2, kOut, kCount };
-};
-
-constexpr std::int64_t kNoRegister = -1;
-
-struct Code {
-  explicit Code(const Ints& code)
-      : words(code.data()), steps((std::int64_t(code.size()) - 1) / Word::kCount) {}
-  std::int64_t temporaries() const { return words[0]; }
-  const std::int64_t* step(std::int64_t i) const { return words + 1 + i * Word::kCount; }
-
-  const std::int64_t* words;
-  std::int64_t steps;
-};
 
 struct Register {
   std::byte* data;
@@ -40,7 +22,7 @@ void run_step(const std::int64_t* word, const Register* in, const Register& out,
   const auto dtype = DType(word[Word::kDType]);
   const auto at = [&](int k) -> const Register& { return in[word[Word::kIn0 + std::size_t(k)]]; };
   switch (BlockFn::Kind(word[Word::kKind])) {
-    case BlockFn::kNone:
+    default:
       return;
     case BlockFn::kUnary:
       return kernels().unary(UnaryFn(word[Word::kFn]), dtype)(at(0).data, out.data, n);
@@ -56,7 +38,7 @@ void run_step(const std::int64_t* word, const Register* in, const Register& out,
 }
 
 void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch) {
-  const Code code(args.attrs.as<FusedAttrs>().code);
+  const FusedCode code(args.attrs.as<FusedAttrs>().code);
   const std::int64_t size = args.out[0].size(), block = thresholds().fused_block;
   const std::size_t block_bytes = std::size_t(block) * kMostElementBytes;
   const Scratch::Frame frame(scratch);
@@ -100,20 +82,6 @@ void fused_kernel(const KernelArgs& args) {
   });
 }
 
-// Each block of a result is written by one step: the operand must have been read by then.
-bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result) {
-  const Code code(node.attrs.as<FusedAttrs>().code);
-  const std::size_t place = node.inputs.size() + result;
-  bool written = false;
-  for (std::int64_t s = 0; s < code.steps; ++s) {
-    const std::int64_t* word = code.step(s);
-    const auto reads = [&](std::size_t k) { return word[Word::kIn0 + k] == std::int64_t(operand); };
-    if (written && (reads(0) || reads(1) || reads(2))) return false;
-    if (word[Word::kOut] == std::int64_t(place)) written = true;
-  }
-  return true;
-}
-
 Inferred fused_rule(const InferArgs& args) {
   Inferred inferred = broadcast_rule(args, DType::kFloat32);
   const ValueType type = inferred.types[0];
@@ -139,10 +107,10 @@ OpDef fused_row() {
   return op;
 }
 
-}  // namespace
+constexpr std::int64_t kNoRegister = -1;
 
-Attrs fused_attrs(const FusedProgram& program, const std::string& names) {
-  Ints code = {program.temporaries};
+FusedAttrs attributes(const FusedProgram& program, const std::string& names) {
+  Ints code = {program.temporaries, program.row_temporaries};
   for (const FusedStep& step : program.steps) {
     Ints words(Word::kCount, kNoRegister);
     words[Word::kKind] = step.block.kind;
@@ -155,11 +123,37 @@ Attrs fused_attrs(const FusedProgram& program, const std::string& names) {
   }
   Ints dtypes;
   for (const DType dtype : program.results) dtypes.push_back(std::int64_t(dtype));
-  return FusedAttrs{{names}, std::move(code), std::move(dtypes)};
+  return {{names}, std::move(code), std::move(dtypes)};
+}
+
+}  // namespace
+
+bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result) {
+  const FusedCode code(node.attrs.as<FusedAttrs>().code);
+  const std::size_t place = node.inputs.size() + result;
+  bool written = false;
+  for (std::int64_t s = 0; s < code.steps; ++s) {
+    const std::int64_t* word = code.step(s);
+    const auto reads = [&](std::size_t k) { return word[Word::kIn0 + k] == std::int64_t(operand); };
+    if (written && (reads(0) || reads(1) || reads(2))) return false;
+    if (word[Word::kOut] == std::int64_t(place)) written = true;
+  }
+  return true;
+}
+
+Attrs fused_attrs(const FusedProgram& program, const std::string& names) {
+  return attributes(program, names);
+}
+
+Attrs fused_rows_attrs(const FusedProgram& program, const std::string& names) {
+  Ints roles;
+  for (const FusedRole role : program.roles) roles.push_back(std::int64_t(role));
+  return FusedRowsAttrs{attributes(program, names), std::move(roles), program.axes,
+                        program.columns};
 }
 
 std::vector<OpDef> fused_ops() {
-  return {fused_row()};
+  return {fused_row(), fused_rows_row()};
 }
 
 }  // namespace samegrad

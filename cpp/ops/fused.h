@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/op_def.h"
+#include "ops/attributes.h"
 
 namespace samegrad {
 
@@ -19,13 +20,84 @@ struct FusedStep {
   int out;
 };
 
+// What a value is to the rows that a fused loop goes through: an element for each of theirs, one
+// for each row (the row's axes kept as 1, or dropped), one for each column, or a single number.
+enum class FusedRole : std::uint8_t { kFull, kRow, kDroppedRow, kColumn, kNumber };
+
+constexpr bool is_per_row(FusedRole role) {
+  return role == FusedRole::kRow || role == FusedRole::kDroppedRow;
+}
+
 struct FusedProgram {
   int temporaries = 0;
   std::vector<FusedStep> steps;
   std::vector<DType> results;
+  // Of a loop over rows: what operands and results are, the axes of a row and its elements, and how
+  // many further temporary registers hold an element for each row.
+  std::vector<FusedRole> roles = {};
+  int axes = 0;
+  std::int64_t columns = 0;
+  int row_temporaries = 0;
+};
+
+struct FusedAttrs : NamedAttrs {
+  using Base = NamedAttrs;
+  Ints code = {};
+  Ints dtypes = {};
+
+  static constexpr auto fields() {
+    return std::tuple(required("code", &FusedAttrs::code, "The steps."),
+                      required("dtypes", &FusedAttrs::dtypes, "Dtypes of the results."),
+                      required("names", &FusedAttrs::names, "The operations it was made of."));
+  }
+};
+
+struct FusedRowsAttrs : FusedAttrs {
+  using Base = FusedAttrs;
+  Ints roles = {};           // FusedRole of each operand, then of each result
+  std::int64_t axes = 0;     // how many last axes make a row
+  std::int64_t columns = 0;  // elements of a row
+
+  static constexpr auto fields() {
+    return std::tuple(
+        required("code", &FusedRowsAttrs::code, "The steps."),
+        required("dtypes", &FusedRowsAttrs::dtypes, "Dtypes of the results."),
+        required("names", &FusedRowsAttrs::names, "The operations it was made of."),
+        required("roles", &FusedRowsAttrs::roles, "What operands, then results are to a row."),
+        required("axes", &FusedRowsAttrs::axes, "How many last axes make a row."),
+        required("columns", &FusedRowsAttrs::columns, "Elements of a row."));
+  }
 };
 
 // The attributes of a fused node; `names` of the rows it was made of are for people.
 Attrs fused_attrs(const FusedProgram& program, const std::string& names);
+// The same of one that goes through rows.
+Attrs fused_rows_attrs(const FusedProgram& program, const std::string& names);
+
+// ---- the steps as numbers, which both kinds of node have ----
+
+struct Word {
+  enum : std::size_t { kKind, kFn, kDType, kResult, kIn0, kIn1, kIn2, kOut, kCount };
+};
+
+// The attribute `code`: the numbers of temporary registers (of whole blocks, of rows), then the
+// steps.
+struct FusedCode {
+  static constexpr std::int64_t kHeader = 2;
+  explicit FusedCode(const std::vector<std::int64_t>& code)
+      : words(code.data()), steps((std::int64_t(code.size()) - kHeader) / Word::kCount) {}
+  std::int64_t temporaries() const { return words[0]; }
+  std::int64_t row_temporaries() const { return words[1]; }
+  const std::int64_t* step(std::int64_t i) const { return words + kHeader + i * Word::kCount; }
+
+  const std::int64_t* words;
+  std::int64_t steps;
+};
+
+// Whether the result may lie in the operand's memory: it is written by one step, by which the
+// operand must have been read.
+bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result);
+
+OpDef fused_rows_row();
 
 }  // namespace samegrad

@@ -114,6 +114,7 @@ OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&
   op.attrs = schema_of<ReduceAttrs>();
   op.infer = reduce_rule<kAllowed>;
   op.kernel = reduce_kernel<kFn>;
+  op.block = {BlockFn::kReduce, int(kFn)};
   op.tree = reduction_tree<kFn, kJoin>();
   if (kFn == ReduceFn::kSum) op.scaling = Scaling::kSum;
   op.vjp = vjp;

@@ -56,6 +56,7 @@ OpDef softmax_row(const char* name, const char* doc, Kernel kernel, Values (*vjp
   op.operands = {"x"};
   op.infer = softmax_rule;
   op.kernel = kernel;
+  op.block = {BlockFn::kSoftmax, kernel == log_softmax_kernel};
   op.vjp = vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = {}},
                 {.shapes = {{5, 10}}, .attrs = {}, .batched = {1}},

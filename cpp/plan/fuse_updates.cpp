@@ -78,7 +78,8 @@ class UpdateFuser {
       return -1;
     }
     const Node& node = graph_.nodes[std::size_t(n)];
-    if (!node.op->has(kElementwise) || may_raise(graph_, node)) return -1;
+    if (!node.op->has(kElementwise) || node.op->has(kWholeRows)) return -1;
+    if (may_raise(graph_, node)) return -1;
     const Shape& shape = graph_.type(sum.result).shape;
     const auto is_whole = [&](Value value) {
       const ValueType& type = graph_.type(value);

@@ -581,6 +581,16 @@ class _Operations:
         *x: Tensor, code: Sequence[int], dtypes: Sequence[int], names: str
     ) -> Any: ...
     @staticmethod
+    def fused_rows(
+        *x: Tensor,
+        code: Sequence[int],
+        dtypes: Sequence[int],
+        names: str,
+        roles: Sequence[int],
+        axes: int,
+        columns: int,
+    ) -> Any: ...
+    @staticmethod
     def gather(params: Tensor, indices: Tensor, /, *, axis: int = ...) -> Tensor: ...
     @staticmethod
     def global_size_of(x: Tensor, /, *, axes: Sequence[int]) -> Tensor: ...

@@ -110,6 +110,12 @@ struct CallHash {
         "(at(1).data, at(0).data, out.data, n,",
     ),
     Fault(
+        "all rows of a fused loop take what belongs to the first of some",
+        "cpp/ops/fused_rows.cpp",
+        "return {in_[k]->data, width, 0};",
+        "return {in_[k]->data, 0, 0};",
+    ),
+    Fault(
         "relu is lost in the epilogue of a product",
         "cpp/ops/matmul_kernel.cpp",
         "epilogue{args.in[2].data, attrs.activation};",

@@ -34,7 +34,7 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
         "SAMEGRAD_THRESHOLDS": "deferred_bytes=1,deferred_rows=1000000,tile_bytes=1,"
         "loop_weight_bytes=1,cut_weight_bytes=1,loop_tile_examples=1,product_block_bytes=2000,"
         "product_subtree_rows=11,"
-        f"fused_operations=3,fused_block=7,fused_piece=11,all_reduce_block=3,{EVERYWHERE}"
+        f"fused_operations=5,fused_block=7,fused_piece=11,all_reduce_block=3,{EVERYWHERE}"
     },
     "v3": {"SAMEGRAD_ISA": "v3"},
     "v4": {"SAMEGRAD_ISA": "v4"},

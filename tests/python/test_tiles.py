@@ -17,7 +17,9 @@ ONE_BY_ONE = re.compile(r"nodes (\d+)-(\d+) one example at a time")
 
 @pytest.fixture(autouse=True)
 def _settings_as_before() -> Iterator[None]:
+    _trace.OPTIONS.fuse_elementwise = False  # a reduction and what is around it, one by one
     yield
+    _trace.OPTIONS.fuse_elementwise = True
     _trace.OPTIONS.inner_loops = True
     tf.config.threading.set_intra_op_parallelism_threads(0)
     tf.keras.backend.set_floatx("float32")

@@ -6,6 +6,7 @@
 
 #include "ops/attributes.h"
 #include "ops/interpreter.h"
+#include "ops/scan.h"
 
 namespace samegrad::testing {
 namespace {
@@ -156,12 +157,62 @@ TEST("a fused node does not go round what lies between its parts") {
   Program p;
   const Value x = p.batched({5});
   const Value a = p.b("tanh", {x});
-  const Attrs rows = ReduceAttrs{{1}, true};
-  const Value mean = p.b("broadcast_like", {p.b("reduce_sum", {a}, rows), a});
-  p.graph.outputs = {p.b("sub", {p.b("exp", {a}), p.b("mul", {mean, mean})})};
+  const Value sums = p.b("cumsum", {a}, ScanAttrs{.axis = 1});
+  p.graph.outputs = {p.b("sub", {p.b("exp", {a}), p.b("mul", {sums, sums})})};
   const Graph after = p.after(fuse_elementwise);
-  CHECK_EQ(count(after, "reduce_sum"), 1);
+  CHECK_EQ(count(after, "cumsum"), 1);
   CHECK(count(after, "fused_elementwise") >= 1);
+}
+
+TEST("what rows are reduced to goes back to their elements in one loop") {
+  if (thresholds().fused_operations < 16) return;  // forced: little is fused
+  for (const bool keepdims : {true, false}) {
+    Program p;
+    const Value x = p.batched({3, 33}), scale = p.plain({33});
+    const Attrs rows = ReduceAttrs{{2}, keepdims};
+    Value total = p.b("reduce_sum", {p.b("square", {x})}, rows);
+    total = p.b("rsqrt", {p.b("add", {total, p.number(0.5)})});
+    if (keepdims) {
+      const Value y = p.b("mul", {p.b("mul", {x, total}), scale});
+      p.graph.outputs = {p.b("softmax", {y}), p.b("broadcast_like", {total, x}), total};
+    } else {
+      p.graph.outputs = {total};
+    }
+    const Graph after = p.after(fuse_elementwise);
+    CHECK_EQ(count(after, "fused_rows"), 1);
+    CHECK_EQ(after.nodes.size(), std::size_t(1));
+  }
+}
+
+TEST("what there is one of for each row is not taken for a row") {
+  if (thresholds().fused_operations < 16) return;  // forced: little is fused
+  Program p;
+  const Value x = p.plain({6, 6});
+  const Value sums = p.b("reduce_sum", {p.b("exp", {x})}, ReduceAttrs{{1}, false});
+  const Value y = p.b("mul", {x, sums});  // by columns
+  p.graph.outputs = {p.b("mul", {p.b("reduce_sum", {y}, ReduceAttrs{{1}, false}), sums}), y};
+  CHECK(count(p.after(fuse_elementwise), "fused_rows") >= 1);
+}
+
+TEST("rows that only what there is one of for each could tell stay apart") {
+  Program p;
+  const Value x = p.batched({3, 1}), like = p.batched({3, 5});
+  const Value y = p.b("broadcast_like", {p.b("exp", {x}), like});
+  p.graph.outputs = {p.b("softmax", {p.b("tanh", {y})})};
+  CHECK_EQ(count(p.after(fuse_elementwise), "fused_rows"), 0);
+}
+
+TEST("reductions over the examples, over other axes and of long rows stay apart") {
+  Program p;
+  const Value x = p.batched({3, 5}), y = p.b("exp", {x});
+  const Value z = p.b("exp", {p.batched({thresholds().fused_row + 1})});
+  const auto sum = [&](Value v, std::vector<std::int64_t> axes) {
+    return p.b("reduce_sum", {v}, ReduceAttrs{std::move(axes), true});
+  };
+  p.graph.outputs = {sum(y, {0}), sum(y, {1}), sum(y, {0, 1, 2}), sum(z, {1})};
+  const Graph after = p.after(fuse_elementwise);
+  CHECK_EQ(count(after, "reduce_sum"), 4);
+  CHECK_EQ(count(after, "fused_rows"), 0);
 }
 
 TEST("relu's mask moves to the small side of a pooling") {

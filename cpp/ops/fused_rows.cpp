@@ -1,0 +1,315 @@
+// Elementwise rows, reductions and softmaxes along the last axes one after the other, on a few rows
+// that stay in L1: what a row is reduced to goes back to its elements without leaving the cache.
+#include <algorithm>
+#include <cstring>
+
+#include "base/thresholds.h"
+#include "kernels/table.h"
+#include "ops/fused.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+struct Register {
+  std::byte* data;
+  FusedRole role;
+};
+
+// An operand of a step as its rows see it.
+struct Line {
+  const std::byte* data;
+  std::int64_t advance;  // bytes to the next row
+  int step;              // 0: one element for all
+};
+
+// One step, with its function found and its registers known.
+class Step {
+ public:
+  Step(const std::int64_t* word, const Register* registers, std::int64_t columns)
+      : kind_(BlockFn::Kind(word[Word::kKind])),
+        dtype_(DType(word[Word::kDType])),
+        out_(registers + word[Word::kOut]),
+        columns_(columns),
+        width_(std::int64_t(size_of(DType(word[Word::kResult])))) {
+    const auto fn = int(word[Word::kFn]);
+    for (std::size_t k = 0; k < 3; ++k) {
+      if (const std::int64_t at = word[Word::kIn0 + k]; at >= 0) in_[k] = registers + at;
+    }
+    find(fn, DType(word[Word::kResult]));
+    const bool walks = kind_ == BlockFn::kBinary || kind_ == BlockFn::kSelect;
+    at_once_ = !walks || is_per_row(out_->role);
+    if (!at_once_) at_once_ = !goes_with_rows(0) && !goes_with_rows(1) && !goes_with_rows(2);
+  }
+
+  void run(std::int64_t rows) const {
+    const std::int64_t elements = is_per_row(out_->role) ? rows : rows * columns_;
+    switch (kind_) {
+      case BlockFn::kNone:
+        return;
+      case BlockFn::kUnary:
+      case BlockFn::kCast:
+        return f_.unary(in_[0]->data, out_->data, elements);
+      case BlockFn::kReduce:
+        return f_.rows(in_[0]->data, out_->data, rows, columns_);
+      case BlockFn::kSoftmax:
+        if (columns_ > 0) f_.rows(in_[0]->data, out_->data, rows, columns_);
+        return;
+      case BlockFn::kRepeat:
+        return repeat(rows);
+      case BlockFn::kBinary:
+      case BlockFn::kSelect:
+        return at_once_ ? call(line(0).data, line(1).data, line(2).data, out_->data, elements,
+                               step_at_once(0), step_at_once(1), step_at_once(2))
+                        : run_each(rows);
+    }
+  }
+
+ private:
+  void find(int fn, DType result) {
+    switch (kind_) {
+      case BlockFn::kUnary:
+        f_.unary = kernels().unary(UnaryFn(fn), dtype_);
+        break;
+      case BlockFn::kCast:
+        f_.unary = kernels().cast(dtype_, result);
+        break;
+      case BlockFn::kBinary:
+        f_.binary = kernels().binary(BinaryFn(fn), dtype_);
+        break;
+      case BlockFn::kSelect:
+        f_.select = kernels().select(dtype_);
+        break;
+      case BlockFn::kReduce:
+        f_.rows = kernels().row_reduce(ReduceFn(fn), dtype_);
+        break;
+      case BlockFn::kSoftmax: {
+        const SoftmaxKernels& softmax = kernels().softmax(dtype_);
+        f_.rows = fn ? softmax.log_softmax : softmax.softmax;
+        break;
+      }
+      default:
+        break;
+    }
+  }
+
+  bool goes_with_rows(std::size_t k) const { return in_[k] && is_per_row(in_[k]->role); }
+  int step_at_once(std::size_t k) const {
+    return in_[k] && in_[k]->role == FusedRole::kNumber ? 0 : 1;
+  }
+
+  void call(const void* a, const void* b, const void* c, void* y, std::int64_t n, int step_a,
+            int step_b, int step_c) const {
+    if (kind_ == BlockFn::kBinary) return f_.binary(a, b, y, n, step_a, step_b);
+    f_.select(a, b, c, y, n, step_a, step_b, step_c);
+  }
+
+  Line line(std::size_t k) const {
+    if (!in_[k]) return {nullptr, 0, 0};
+    const bool condition = kind_ == BlockFn::kSelect && k == 0;
+    const auto width = condition ? std::int64_t(sizeof(bool)) : std::int64_t(size_of(dtype_));
+    switch (in_[k]->role) {
+      case FusedRole::kFull:
+        return {in_[k]->data, columns_ * width, 1};
+      case FusedRole::kNumber:
+        return {in_[k]->data, 0, 0};
+      default:
+        return {in_[k]->data, width, 0};
+    }
+  }
+
+  void run_each(std::int64_t rows) const {
+    Line a = line(0), b = line(1), c = line(2);
+    std::byte* y = out_->data;
+    for (std::int64_t r = 0; r < rows; ++r, y += columns_ * width_) {
+      call(a.data, b.data, c.data, y, columns_, a.step, b.step, c.step);
+      a.data += a.advance;
+      b.data += b.advance;
+      c.data += c.advance;
+    }
+  }
+
+  // An element for each row, for all elements of the row; or what is a whole block already.
+  void repeat(std::int64_t rows) const {
+    if (in_[0]->role == out_->role || is_per_row(out_->role)) {
+      const std::int64_t elements = is_per_row(out_->role) ? rows : rows * columns_;
+      if (elements > 0) std::memcpy(out_->data, in_[0]->data, std::size_t(elements * width_));
+      return;
+    }
+    visit(dtype_, [&]<class T>() {
+      const auto* x = reinterpret_cast<const T*>(in_[0]->data);
+      auto* y = reinterpret_cast<T*>(out_->data);
+      for (std::int64_t r = 0; r < rows; ++r, y += columns_) std::fill_n(y, columns_, x[r]);
+    });
+  }
+
+  BlockFn::Kind kind_;
+  DType dtype_;  // of the last operand
+  const Register* in_[3] = {};
+  const Register* out_;
+  std::int64_t columns_;
+  std::int64_t width_;  // bytes of an element of the result
+  bool at_once_ = false;
+  union {
+    UnaryKernel unary = nullptr;
+    BinaryKernel binary;
+    SelectKernel select;
+    RowReduceKernel rows;
+  } f_;
+};
+
+const View& view_at(const KernelArgs& args, std::size_t k) {
+  return k < args.in.size() ? args.in[k] : args.out[k - args.in.size()];
+}
+
+std::int64_t bytes_per_row(const View& view, FusedRole role, std::int64_t columns) {
+  const auto width = std::int64_t(size_of(view.dtype));
+  if (role == FusedRole::kFull) return width * columns;
+  return is_per_row(role) ? width : 0;
+}
+
+std::int64_t rows_of(const KernelArgs& args, const FusedRowsAttrs& attrs) {
+  for (std::size_t k = 0; k < attrs.roles.size(); ++k) {
+    const auto role = FusedRole(attrs.roles[k]);
+    const Shape& shape = view_at(args, k).shape;
+    if (role == FusedRole::kFull) return shape.size(0, shape.rank() - int(attrs.axes));
+    if (is_per_row(role)) return shape.size();
+  }
+  return 0;
+}
+
+// The rows [begin, end) of one call, some at a time.
+class RowsRun {
+ public:
+  RowsRun(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scratch& scratch)
+      : args_(args),
+        attrs_(args.attrs.as<FusedRowsAttrs>()),
+        begin_(begin),
+        end_(end),
+        most_(std::clamp<std::int64_t>(
+            thresholds().fused_block / std::max<std::int64_t>(attrs_.columns, 1), 1,
+            std::max<std::int64_t>(end - begin, 1))),
+        scratch_(scratch) {}
+
+  void run() {
+    const Scratch::Frame frame(scratch_);
+    open_registers();
+    const FusedCode code(attrs_.code);
+    auto* steps = static_cast<Step*>(scratch_.take(std::size_t(code.steps) * sizeof(Step)));
+    for (std::int64_t s = 0; s < code.steps; ++s) {
+      new (steps + s) Step(code.step(s), registers_, attrs_.columns);
+    }
+    for (std::int64_t at = begin_; at < end_; at += most_) {
+      const std::int64_t rows = std::min(most_, end_ - at);
+      for (std::int64_t s = 0; s < code.steps; ++s) steps[s].run(rows);
+      for (std::size_t k = 0; k < attrs_.roles.size(); ++k) {
+        registers_[k].data += rows * bytes_per_row(view_at(args_, k), role(k), attrs_.columns);
+      }
+    }
+  }
+
+ private:
+  FusedRole role(std::size_t k) const { return FusedRole(attrs_.roles[k]); }
+
+  void open_registers() {
+    const FusedCode code(attrs_.code);
+    const std::size_t fixed = attrs_.roles.size();
+    const std::size_t full = fixed + std::size_t(code.temporaries());
+    const std::size_t count = full + std::size_t(code.row_temporaries());
+    registers_ = static_cast<Register*>(scratch_.take(count * sizeof(Register)));
+    for (std::size_t k = 0; k < fixed; ++k) {
+      const View& view = view_at(args_, k);
+      auto* data = view.as<std::byte>() + begin_ * bytes_per_row(view, role(k), attrs_.columns);
+      const bool column = role(k) == FusedRole::kColumn;
+      registers_[k] = column ? repeated(view) : Register{data, role(k)};
+    }
+    for (std::size_t k = fixed; k < count; ++k) {
+      const std::int64_t elements = k < full ? most_ * attrs_.columns : most_;
+      auto* memory = scratch_.take(std::size_t(elements) * kMostElementBytes);
+      const FusedRole role = k < full ? FusedRole::kFull : FusedRole::kRow;
+      registers_[k] = {static_cast<std::byte*>(memory), role};
+    }
+  }
+
+  // A row that is there once, as often as a block has rows: one call for all of them then.
+  Register repeated(const View& view) const {
+    if (most_ == 1) return {view.as<std::byte>(), FusedRole::kFull};
+    const std::size_t bytes = std::size_t(attrs_.columns) * size_of(view.dtype);
+    auto* memory = static_cast<std::byte*>(scratch_.take(std::size_t(most_) * bytes));
+    for (std::int64_t r = 0; bytes > 0 && r < most_; ++r) {
+      std::memcpy(memory + std::size_t(r) * bytes, view.data, bytes);
+    }
+    return {memory, FusedRole::kFull};
+  }
+
+  const KernelArgs& args_;
+  const FusedRowsAttrs& attrs_;
+  std::int64_t begin_, end_;
+  std::int64_t most_;  // rows at a time
+  Scratch& scratch_;
+  Register* registers_ = nullptr;
+};
+
+void fused_rows_kernel(const KernelArgs& args) {
+  const auto& attrs = args.attrs.as<FusedRowsAttrs>();
+  const std::int64_t rows = rows_of(args, attrs);
+  const std::int64_t columns = std::max<std::int64_t>(attrs.columns, 1);
+  if (!args.parallel || args.parallel->threads() == 1 ||
+      rows * columns < thresholds().parallel_fused_elements) {
+    return RowsRun(args, 0, rows, args.scratch).run();
+  }
+  const std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);
+  args.parallel->run((rows + piece - 1) / piece, [&](std::int64_t i) {
+    Scratch scratch;
+    RowsRun(args, i * piece, std::min(rows, (i + 1) * piece), scratch).run();
+  });
+}
+
+// The type that all operands broadcast to, those apart whose axes tell nothing of it.
+Inferred fused_rows_rule(const InferArgs& args) {
+  const auto& attrs = args.attrs.as<FusedRowsAttrs>();
+  std::vector<ValueType> in;
+  for (std::size_t k = 0; k < args.in.size(); ++k) {
+    if (FusedRole(attrs.roles[k]) != FusedRole::kDroppedRow) in.push_back(args.in[k]);
+  }
+  Inferred inferred = broadcast_rule({args.op, in, args.attrs, args.symbols}, DType::kFloat32);
+  const ValueType full = inferred.types[0];
+  const int kept = full.shape.rank() - int(attrs.axes);
+  inferred.types.clear();
+  for (std::size_t r = 0; r < attrs.dtypes.size(); ++r) {
+    ValueType type{DType(attrs.dtypes[r]), full.shape, full.batch};
+    const auto role = FusedRole(attrs.roles[args.in.size() + r]);
+    for (int axis = full.shape.rank() - 1; axis >= kept; --axis) {
+      if (role == FusedRole::kRow) type.shape[axis] = 1;
+      if (role == FusedRole::kDroppedRow) type.shape.erase(axis);
+    }
+    inferred.types.push_back(type);
+  }
+  return inferred;
+}
+
+bool rows_may_overwrite(const Node& node, std::size_t operand, std::size_t result) {
+  const auto& roles = node.attrs.as<FusedRowsAttrs>().roles;
+  const auto role = FusedRole(roles[operand]), made = FusedRole(roles[node.inputs.size() + result]);
+  const bool moves_alike = role == made || (is_per_row(role) && is_per_row(made));
+  return moves_alike && fused_may_overwrite(node, operand, result);
+}
+
+}  // namespace
+
+OpDef fused_rows_row() {
+  OpDef op;
+  op.name = "fused_rows";
+  op.doc = "Elementwise operations and reductions along the last axes, row by row; made by a pass.";
+  op.min_arity = 1;
+  op.max_arity = -1;
+  op.operands = {"x"};
+  op.attrs = schema_of<FusedRowsAttrs>();
+  op.traits = kElementwise | kWholeRows | kNoGradient | kBackward;
+  op.infer = fused_rows_rule;
+  op.kernel = fused_rows_kernel;
+  op.may_overwrite = rows_may_overwrite;
+  return op;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,154 @@
+#include "passes/row_space.h"
+
+#include <algorithm>
+
+#include "base/thresholds.h"
+#include "ops/attributes.h"
+#include "ops/reduce_kernel.h"
+
+namespace samegrad {
+namespace {
+
+// The last axes make rows of one length, which is not too long for a cache.
+bool makes_rows(const RowSpace& space) {
+  const int kept = space.shape.rank() - space.axes;
+  if (space.axes <= 0 || kept < 0 || space.batch.axis >= kept) return false;
+  for (int axis = kept; axis < space.shape.rank(); ++axis) {
+    if (space.shape[axis] < 0) return false;
+  }
+  return columns_of(space) <= thresholds().fused_row;
+}
+
+std::optional<RowSpace> rows_of(const ValueType& type, int axes) {
+  const RowSpace space{type.shape, type.batch, axes};
+  return makes_rows(space) ? std::optional(space) : std::nullopt;
+}
+
+// How many last axes are reduced, if no others are; 0: others are.
+int reduced_axes(const Graph& graph, const Node& node) {
+  const int rank = graph.type(node.inputs[0]).shape.rank();
+  const std::uint32_t mask = axes_mask("reduce", node.attrs.as<ReduceAttrs>().axes, rank);
+  for (int axes = 1; axes <= rank; ++axes) {
+    if (mask == ((1u << axes) - 1) << (rank - axes)) return axes;
+  }
+  return 0;
+}
+
+// x has 1 where rows have their axes, and all else as they.
+bool has_one_per_row(const ValueType& x, const ValueType& type, int axes) {
+  if (x.shape.rank() != type.shape.rank() || x.batch != type.batch) return false;
+  const int kept = type.shape.rank() - axes;
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    if (x.shape[axis] != (axis < kept ? type.shape[axis] : 1)) return false;
+  }
+  return true;
+}
+
+// x is one row, for all.
+bool is_one_row(const ValueType& x, const ValueType& type, int axes) {
+  if (x.batched() || x.shape.rank() > type.shape.rank()) return false;
+  for (int back = 1; back <= std::max(axes, x.shape.rank()); ++back) {
+    const std::int64_t own = back <= x.shape.rank() ? x.shape[x.shape.rank() - back] : 1;
+    if (own != (back <= axes ? type.shape[type.shape.rank() - back] : 1)) return false;
+  }
+  return true;
+}
+
+// How many last axes make the rows along which x is repeated; 0: it is repeated in another way.
+int repeated_axes(const ValueType& x, const ValueType& type) {
+  for (int axes = 1; axes <= type.shape.rank(); ++axes) {
+    if (has_one_per_row(x, type, axes) || is_one_row(x, type, axes)) return axes;
+  }
+  return 0;
+}
+
+bool is_full(const ValueType& own, const Shape& shape, const ExampleAxis& batch) {
+  return own.shape == shape && own.batch == batch;
+}
+
+std::optional<RowSpace> space_of_elements(const Graph& graph, const std::vector<bool>& spread,
+                                          const Node& node) {
+  const ValueType& type = graph.type(node.outputs[0]);
+  int axes = 0;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    const Value input = node.inputs[k];
+    const ValueType& own = graph.type(input);
+    if (!node.op->reads(k) || spread[std::size_t(input)]) continue;
+    if (is_full(own, type.shape, type.batch) || is_number(graph, input)) continue;
+    const int found = repeated_axes(own, type);
+    if (found == 0 || (axes > 0 && axes != found)) return std::nullopt;
+    axes = found;
+  }
+  return axes > 0 ? rows_of(type, axes) : RowSpace{type.shape, type.batch, 0};
+}
+
+}  // namespace
+
+std::int64_t columns_of(const RowSpace& space) {
+  return space.shape.size(space.shape.rank() - space.axes, space.shape.rank());
+}
+
+bool is_number(const Graph& graph, Value value) {
+  const ValueType& type = graph.type(value);
+  return !type.batched() && !type.shape.symbolic() && type.shape.size() == 1;
+}
+
+std::optional<RowSpace> space_of(const Graph& graph, const std::vector<bool>& spread,
+                                 const Node& node) {
+  switch (node.op->block.kind) {
+    case BlockFn::kNone:
+      return std::nullopt;
+    case BlockFn::kReduce: {
+      const bool over_examples = node.locality == Locality::kTree;
+      return over_examples ? std::nullopt
+                           : rows_of(graph.type(node.inputs[0]), reduced_axes(graph, node));
+    }
+    case BlockFn::kSoftmax:
+      return rows_of(graph.type(node.inputs[0]), 1);
+    case BlockFn::kRepeat: {
+      const auto space = space_of_elements(graph, spread, node);
+      return space && space->axes > 0 ? space : std::nullopt;
+    }
+    default:
+      return space_of_elements(graph, spread, node);
+  }
+}
+
+std::optional<RowSpace> joined(const RowSpace& a, const RowSpace& b) {
+  if (a.axes == 0 && b.axes > 0) return joined(b, a);
+  if (is_full({DType::kFloat32, a.shape, a.batch}, b.shape, b.batch)) {
+    return b.axes == 0 || a.axes == b.axes ? std::optional(a) : std::nullopt;
+  }
+  const bool one_per_row =
+      b.axes == 0 && role_of_result(a, {DType::kFloat32, b.shape, b.batch}).has_value();
+  return one_per_row ? std::optional(a) : std::nullopt;
+}
+
+std::optional<FusedRole> role_of_result(const RowSpace& space, const ValueType& type) {
+  if (is_full(type, space.shape, space.batch)) return FusedRole::kFull;
+  if (space.axes == 0) return std::nullopt;
+  const ValueType full{type.dtype, space.shape, space.batch};
+  if (has_one_per_row(type, full, space.axes)) return FusedRole::kRow;
+  const int kept = space.shape.rank() - space.axes;
+  const bool dropped = type.batch == space.batch && type.shape.rank() == kept &&
+                       std::equal(type.shape.begin(), type.shape.end(), space.shape.begin());
+  return dropped ? std::optional(FusedRole::kDroppedRow) : std::nullopt;
+}
+
+std::optional<FusedRole> role_of_operand(const Graph& graph, const std::vector<bool>& spread,
+                                         const RowSpace& space, const Node& node, std::size_t k) {
+  const ValueType& own = graph.type(node.inputs[k]);
+  const ValueType& type = graph.type(node.outputs[0]);
+  const bool whole = node.op->block.kind == BlockFn::kReduce;
+  if (whole || node.op->block.kind == BlockFn::kSoftmax) {
+    return is_full(own, space.shape, space.batch) ? std::optional(FusedRole::kFull) : std::nullopt;
+  }
+  if (spread[std::size_t(node.inputs[k])]) return FusedRole::kNumber;
+  if (is_full(own, type.shape, type.batch)) return role_of_result(space, type);
+  if (is_number(graph, node.inputs[k])) return FusedRole::kNumber;
+  if (!is_full(type, space.shape, space.batch) || space.axes == 0) return std::nullopt;
+  if (has_one_per_row(own, type, space.axes)) return FusedRole::kRow;
+  return is_one_row(own, type, space.axes) ? std::optional(FusedRole::kColumn) : std::nullopt;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,38 @@
+// What a fused loop goes through: elements, or rows along the last axes, and what each value is to
+// them.
+#pragma once
+
+#include <optional>
+
+#include "ir/graph.h"
+#include "ops/fused.h"
+
+namespace samegrad {
+
+// The elements of a shape with its example axis; `axes` of them at the end make a row, 0: any.
+struct RowSpace {
+  Shape shape;
+  ExampleAxis batch;
+  int axes = 0;
+};
+
+// Whether the value is one number, equal for all examples.
+bool is_number(const Graph& graph, Value value);
+
+// The space that a node asks for; none if it is not made row by row. Values that are `spread` count
+// as numbers.
+std::optional<RowSpace> space_of(const Graph& graph, const std::vector<bool>& spread,
+                                 const Node& node);
+// The space of both, as far as shapes tell.
+std::optional<RowSpace> joined(const RowSpace& a, const RowSpace& b);
+
+// What results of the type are in the space: full, or one for each row.
+std::optional<FusedRole> role_of_result(const RowSpace& space, const ValueType& type);
+// What operand k is to a node whose result has a role.
+std::optional<FusedRole> role_of_operand(const Graph& graph, const std::vector<bool>& spread,
+                                         const RowSpace& space, const Node& node, std::size_t k);
+
+// Elements of a row.
+std::int64_t columns_of(const RowSpace& space);
+
+}  // namespace samegrad
