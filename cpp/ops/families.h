@@ -18,6 +18,7 @@ std::vector<OpDef> scan_ops();
 std::vector<OpDef> order_ops();
 std::vector<OpDef> softmax_ops();
 std::vector<OpDef> cross_entropy_ops();
+std::vector<OpDef> attention_ops();
 std::vector<OpDef> random_ops();
 std::vector<OpDef> fact_ops();
 std::vector<OpDef> collective_ops();

@@ -1,4 +1,4 @@
-"""Functions of neural networks: activations, convolutions, cross-entropies, loss scaling."""
+"""Functions of neural networks: activations, attention, convolutions, cross-entropies."""
 
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
@@ -16,6 +16,7 @@ from samegrad.nn._activations import (
     softsign,
     swish,
 )
+from samegrad.nn._attention import dot_product_attention
 from samegrad.nn._convolution import (
     atrous_conv2d,
     bias_add,
@@ -75,6 +76,7 @@ __all__ = [
     "convolution",
     "depth_to_space",
     "depthwise_conv2d",
+    "dot_product_attention",
     "dropout",
     "elu",
     "gelu",

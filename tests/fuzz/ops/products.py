@@ -81,6 +81,36 @@ def _draw_batched(g: Draw) -> Drawn | None:
     return (x, y), {"ta": ta, "tb": tb}, Type(shape, local=t.local and o.local)
 
 
+def _draw_attention(g: Draw) -> Drawn | None:
+    """Rows of each example that look at each other, or at those before."""
+    x = g.pick(
+        lambda t: (
+            t.kind == "f"
+            and len(t.shape) == 3
+            and t.shape[0] == N()
+            and _fixed(t, -1, -2)
+            and t.shape[1] <= 256
+        )
+    )
+    if x is None:
+        return None
+    return (x,), {"causal": g.rng.random() < 0.5}, Type(g.types[x].shape, local=g.types[x].local)
+
+
+def _attention_text(out: str, i: list[str], attrs: dict) -> list[str]:  # type: ignore[type-arg]
+    attend = "tf.nn.dot_product_attention({0}, 0.5 * {0}, {0}, scale=0.3, is_causal={1})"
+    head = f"{i[0]}[:, :, None, :]"
+    return [f"{out} = {attend.format(head, attrs['causal'])}[:, :, 0, :]"]
+
+
+def _attention(v: list[dual.Number], attrs: dict) -> dual.Number:  # type: ignore[type-arg]
+    scores = mul(0.15, dual.matmul(v[0], v[0], False, True))
+    if attrs["causal"]:
+        rows = dual.value_of(scores).shape[-1]
+        scores = dual.add(scores, np.triu(np.full((rows, rows), -1e30), 1))
+    return dual.matmul(dual.softmax(scores, 2), v[0], False, False)
+
+
 def _draw_gram(g: Draw) -> Drawn | None:
     """xᵀ·y over the examples: the tree's own product."""
     x = g.pick(
@@ -215,6 +245,13 @@ ROWS = [
         _draw_batched,
         line("tf.matmul({0}, {1}, transpose_a={ta}, transpose_b={tb})"),
         lambda v, a, _: dual.matmul(v[0], v[1], a["ta"], a["tb"]),
+        weight=1.5,
+    ),
+    Op(
+        "attention",
+        _draw_attention,
+        _attention_text,
+        lambda v, a, _: _attention(v, a),
         weight=1.5,
     ),
     Op(

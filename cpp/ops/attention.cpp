@@ -1,0 +1,212 @@
+// Scaled dot-product attention and its gradient: rules, derivatives and rows of the table.
+#include "ops/attention.h"
+
+#include <optional>
+
+#include "ops/expr.h"
+#include "ops/families.h"
+#include "ops/rules.h"
+
+namespace samegrad {
+namespace {
+
+// Query, key, value and perhaps a mask from an operand on.
+class AttentionRule {
+ public:
+  AttentionRule(const InferArgs& args, int first) : args_(args), first_(first) {}
+
+  void check() const {
+    check_dtype(args_, 0, kFloats);
+    check_same_dtype(args_, 0, first_ + 3);
+    for (int k = 0; k < int(args_.in.size()); ++k) {
+      check_value(type(k).shape.rank() == 4, args_.op.name, "operand ", k,
+                  " must have 4 axes: got shape ", args_.shape_of(k), ".");
+    }
+    const int q = first_, k = first_ + 1, v = first_ + 2;
+    equal(q, 0, k, 0, "batches");
+    equal(q, 0, v, 0, "batches");
+    equal(k, 1, v, 1, "the lengths of key and value");
+    equal(q, 2, k, 2, "numbers of heads");
+    equal(q, 2, v, 2, "numbers of heads");
+    equal(q, 3, k, 3, "the widths of query and key");
+    if (int(args_.in.size()) > first_ + 3) check_mask();
+  }
+
+  // Of every example by itself.
+  Locality locality() const {
+    const ExampleAxis& batch = type(first_).batch;
+    if (batch.axis != 0) return Locality::kWhole;
+    for (int k = 0; k < int(args_.in.size()); ++k) {
+      const bool for_all = k == first_ + 3 && !type(k).batched() && type(k).shape[0] == 1;
+      if (type(k).batch != batch && !for_all) return Locality::kWhole;
+    }
+    return Locality::kExample;
+  }
+
+  const ValueType& type(int k) const { return args_.in[std::size_t(k)]; }
+
+ private:
+  bool same(int a, int axis_a, int b, int axis_b) const {
+    return same_size(args_, size_along(args_, type(a), axis_a), size_along(args_, type(b), axis_b));
+  }
+
+  void equal(int a, int axis_a, int b, int axis_b, const char* what) const {
+    check_value(same(a, axis_a, b, axis_b), args_.op.name, what, " must be equal: got shapes ",
+                args_.shape_of(a), " and ", args_.shape_of(b), ".");
+  }
+
+  void check_mask() const {
+    const int m = first_ + 3, q = first_, k = first_ + 1;
+    check_dtype(args_, m, kBools);
+    const bool fits = fits_axis(m, 0, q, 0) && fits_axis(m, 1, q, 2) && fits_axis(m, 2, q, 1) &&
+                      fits_axis(m, 3, k, 1);
+    check_value(fits, args_.op.name,
+                "the mask must broadcast to (batch, heads, queries, keys): got ", args_.shape_of(m),
+                " for query ", args_.shape_of(q), " and key ", args_.shape_of(k), ".");
+  }
+
+  bool fits_axis(int m, int axis_m, int x, int axis_x) const {
+    return type(m).shape[axis_m] == 1 || same(m, axis_m, x, axis_x);
+  }
+
+  const InferArgs& args_;
+  int first_;
+};
+
+Inferred attention_rule(const InferArgs& args) {
+  const AttentionRule rule(args, 0);
+  rule.check();
+  ValueType y = args.in[0];
+  y.shape[3] = args.in[2].shape[3];
+  return {{y}, rule.locality()};
+}
+
+// ---- the same in plain rows ----
+
+Expr heads_first(Expr x) {
+  return call("transpose", x, TransposeAttrs{.perm = {0, 2, 1, 3}});
+}
+Expr product(Expr a, Expr b, bool transpose_a, bool transpose_b) {
+  return call("matmul", a, b, MatmulAttrs{.transpose_a = transpose_a, .transpose_b = transpose_b});
+}
+
+// Operands from `first` on.
+struct Operands {
+  Operands(const VjpArgs& v, std::size_t first)
+      : q(v.b, v.in[first]), k(v.b, v.in[first + 1]), v(v.b, v.in[first + 2]) {
+    if (v.in.size() > first + 3) mask = Expr(v.b, v.in[first + 3]);
+    scale = v.attrs.as<AttentionAttrs>().scale.as<double>();
+  }
+
+  Expr weights() const {
+    Expr scores = product(heads_first(q), heads_first(k), false, true) * scale;
+    if (mask) scores = select(*mask, scores, masked_score(q.dtype()));
+    return call("softmax", scores);
+  }
+
+  Expr q, k, v;
+  std::optional<Expr> mask;
+  double scale;
+};
+
+Values attention_decompose(const VjpArgs& v) {
+  const Operands in(v, 0);
+  return cotangents(heads_first(product(in.weights(), heads_first(in.v), false, false)));
+}
+
+// As the walk derives the decomposition.
+Values attention_grad_decompose(const VjpArgs& v) {
+  const Operands in(v, 1);
+  const Expr ct = heads_first(Expr(v.b, v.in[0])), p = in.weights();
+  const Expr of_weights = product(ct, heads_first(in.v), false, true);
+  const int last = p.type().shape.rank() - 1;
+  Expr of_scores = p * (of_weights - reduce_sum(of_weights * p, {last}, true));
+  if (in.mask) of_scores = select(*in.mask, of_scores, 0.0);
+  of_scores = of_scores * in.scale;
+  return cotangents(heads_first(product(of_scores, heads_first(in.k), false, false)),
+                    heads_first(product(of_scores, heads_first(in.q), true, false)),
+                    heads_first(product(p, ct, true, false)));
+}
+
+Values attention_vjp(const VjpArgs& v) {
+  Values in{v.ct[0]};
+  in.insert(in.end(), v.in.begin(), v.in.end());
+  Values gradients =
+      v.b.apply(OpRegistry::instance().get("dot_product_attention_grad"), in, v.attrs);
+  gradients.resize(v.in.size(), kNoValue);
+  return gradients;
+}
+
+Inferred attention_grad_rule(const InferArgs& args) {
+  const AttentionRule rule(args, 1);
+  rule.check();
+  return {{args.in[1], args.in[2], args.in[3]}, rule.locality()};
+}
+
+std::vector<Sample> attention_samples(bool backward) {
+  const DType real = DType::kFloat32;
+  std::vector<Sample> samples;
+  const auto add = [&](std::int64_t queries, std::int64_t keys, bool masked, bool batched) {
+    Sample sample;
+    sample.shapes = {{3, queries, 2, 5}, {3, keys, 2, 5}, {3, keys, 2, 4}};
+    if (backward) sample.shapes.insert(sample.shapes.begin(), {3, queries, 2, 4});
+    sample.dtypes.assign(sample.shapes.size(), real);
+    if (batched) sample.batched.assign(sample.shapes.size(), 1);
+    if (masked) {
+      sample.shapes.push_back({batched ? 3 : 1, 1, queries, keys});
+      sample.dtypes.push_back(DType::kBool);
+      if (batched) sample.batched.push_back(1);
+      sample.integer_high = 2;
+    }
+    sample.attrs = AttentionAttrs{.scale = 0.5};
+    samples.push_back(std::move(sample));
+  };
+  add(3, 4, false, false);
+  add(2, 3, true, false);
+  add(4, 3, false, true);
+  add(3, 3, true, true);
+  return samples;
+}
+
+OpDef attention_row() {
+  OpDef op;
+  op.name = "dot_product_attention";
+  op.doc =
+      "softmax(scale * query keyᵀ) value for each head, of (batch, length, heads, width); a mask "
+      "says which pairs count. No matrix of all pairs is in memory; the bits are those of its "
+      "parts.";
+  op.min_arity = 3;
+  op.max_arity = 4;
+  op.operands = {"query", "key", "value", "mask"};
+  op.attrs = schema_of<AttentionAttrs>();
+  op.infer = attention_rule;
+  op.kernel = attention_kernel;
+  op.vjp = attention_vjp;
+  op.decompose = attention_decompose;
+  op.samples = attention_samples(false);
+  return op;
+}
+
+OpDef attention_grad_row() {
+  OpDef op;
+  op.name = "dot_product_attention_grad";
+  op.doc = "Gradients of dot_product_attention with respect to query, key and value.";
+  op.min_arity = 4;
+  op.max_arity = 5;
+  op.operands = {"ct", "query", "key", "value", "mask"};
+  op.attrs = schema_of<AttentionAttrs>();
+  op.traits = kBackward;
+  op.infer = attention_grad_rule;
+  op.kernel = attention_grad_kernel;
+  op.decompose = attention_grad_decompose;
+  op.samples = attention_samples(true);
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpDef> attention_ops() {
+  return {attention_row(), attention_grad_row()};
+}
+
+}  // namespace samegrad

@@ -1,0 +1,286 @@
+// Attention, whole score rows of a few queries at a time: they stay in L2, and no matrix of all
+// pairs is ever in memory. Each number is made by the functions that make it in the decomposition.
+#include "ops/attention.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/order.h"
+#include "base/thresholds.h"
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
+
+namespace samegrad {
+namespace {
+
+// An operand (batch, length, heads, width); rows of a head are `stride` elements apart.
+struct Heads {
+  explicit Heads(const View& x)
+      : data(x.as<std::byte>()),
+        item(std::int64_t(size_of(x.dtype))),
+        batch(x.shape[0]),
+        length(x.shape[1]),
+        heads(x.shape[2]),
+        width(x.shape[3]) {}
+  std::int64_t stride() const { return heads * width; }
+  std::byte* at(std::int64_t b, std::int64_t h) const {
+    return data + (b * length * heads + h) * width * item;
+  }
+  std::byte* row(std::byte* head, std::int64_t r) const { return head + r * stride() * item; }
+
+  std::byte* data;
+  std::int64_t item, batch, length, heads, width;
+};
+
+// One call: everything but which head.
+class Attention {
+ public:
+  // Operands from `first` on are query, key, value and perhaps a mask.
+  Attention(const KernelArgs& args, std::size_t first)
+      : q_(args.in[first]),
+        k_(args.in[first + 1]),
+        v_(args.in[first + 2]),
+        mask_(args.in.size() > first + 3 ? &args.in[first + 3] : nullptr),
+        dtype_(args.in[first].dtype),
+        product_(kernels().product(dtype_)),
+        mul_(kernels().binary(BinaryFn::k_mul, dtype_)) {
+    visit<kFloats>("dot_product_attention", dtype_, [&]<class T>() {
+      const T numbers[] = {args.attrs.as<AttentionAttrs>().scale.as<T>(), T(masked_score(dtype_)),
+                           T(0)};
+      std::memcpy(numbers_, numbers, sizeof numbers);
+    });
+  }
+
+  std::int64_t count() const { return q_.batch * q_.heads; }
+  std::int64_t keys() const { return k_.length; }
+
+  // Queries whose score rows are there together.
+  std::int64_t most() const {
+    constexpr std::int64_t kTile = 24;  // whole tiles of every variant
+    const std::int64_t row = std::max<std::int64_t>(keys() * q_.item, 1);
+    const std::int64_t fitting = thresholds().tile_bytes / row / kTile * kTile;
+    return std::clamp<std::int64_t>(fitting, std::min(kTile, q_.length), q_.length);
+  }
+
+  // The queries [begin, end) of head i.
+  struct Block {
+    std::int64_t batch, head, begin, end;
+    std::int64_t rows() const { return end - begin; }
+  };
+
+  // What one task needs of a head, packed, and its buffers.
+  struct Packed {
+    void *keys, *values, *keys_back = nullptr, *values_back = nullptr;
+    std::byte *weights, *grads = nullptr, *products = nullptr, *sums = nullptr;
+  };
+
+  Packed take(Scratch& scratch, bool backward) const {
+    const auto bytes = std::size_t(most() * keys() * q_.item);
+    const auto pack = [&](std::int64_t k, std::int64_t n) {
+      return scratch.take(product_.packed_bytes(k, n));
+    };
+    Packed p{pack(q_.width, keys()), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    p.weights = static_cast<std::byte*>(scratch.take(bytes));
+    if (!backward) {
+      p.values = pack(keys(), v_.width);
+      return p;
+    }
+    p.keys_back = pack(keys(), q_.width);
+    p.values_back = pack(v_.width, keys());
+    p.grads = static_cast<std::byte*>(scratch.take(bytes));
+    p.products = static_cast<std::byte*>(scratch.take(bytes));
+    p.sums = static_cast<std::byte*>(scratch.take(std::size_t(most() * q_.item)));
+    return p;
+  }
+
+  void pack(const Packed& p, std::int64_t b, std::int64_t h) const {
+    product_.pack(k_.at(b, h), q_.width, keys(), k_.stride(), true, p.keys);
+    if (p.values) product_.pack(v_.at(b, h), keys(), v_.width, v_.stride(), false, p.values);
+    if (p.keys_back) product_.pack(k_.at(b, h), keys(), q_.width, k_.stride(), false, p.keys_back);
+    if (p.values_back) {
+      product_.pack(v_.at(b, h), v_.width, keys(), v_.stride(), true, p.values_back);
+    }
+  }
+
+  // softmax(mask(scale · q kᵀ)) of some queries.
+  void weigh(const Packed& p, const Block& block) const {
+    const std::int64_t n = block.rows() * keys();
+    if (n == 0) return;
+    const std::byte* q = q_.row(q_.at(block.batch, block.head), block.begin);
+    product_.matmul(q, block.rows(), q_.width, q_.stride(), p.keys, keys(), p.weights, keys(),
+                    nullptr);
+    mul_(p.weights, number(0), p.weights, n, 1, 0);
+    if (mask_) mask(p.weights, block, number(1));
+    kernels().softmax(dtype_).softmax(p.weights, p.weights, block.rows(), keys());
+  }
+
+  void forward(const Packed& p, const Block& block, const Heads& y) const {
+    weigh(p, block);
+    product_.matmul(p.weights, block.rows(), keys(), keys(), p.values, v_.width,
+                    y.row(y.at(block.batch, block.head), block.begin), y.stride(), nullptr);
+  }
+
+  // Results of the backward pass: those of queries are written, those of keys and values go on.
+  struct Gradients {
+    Heads ct, q, k, v;
+  };
+
+  void backward(const Packed& p, const Block& block, const Gradients& to, std::byte* keys_to,
+                std::byte* values_to, bool accumulate) const {
+    const std::int64_t rows = block.rows(), n = rows * keys();
+    const std::byte* ct = to.ct.row(to.ct.at(block.batch, block.head), block.begin);
+    weigh(p, block);
+    product_.matmul_transposed(p.weights, keys(), ct, to.ct.stride(), rows, keys(), v_.width,
+                               values_to, v_.stride(), accumulate);
+    product_.matmul(ct, rows, v_.width, to.ct.stride(), p.values_back, keys(), p.grads, keys(),
+                    nullptr);
+    mul_(p.grads, p.weights, p.products, n, 1, 1);
+    kernels().row_reduce(ReduceFn::kSum, dtype_)(p.products, p.sums, rows, keys());
+    const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, dtype_);
+    const std::int64_t row_bytes = keys() * q_.item;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::byte* grads = p.grads + r * row_bytes;
+      sub(grads, p.sums + r * q_.item, grads, keys(), 1, 0);
+    }
+    mul_(p.weights, p.grads, p.grads, n, 1, 1);
+    if (mask_) mask(p.grads, block, number(2));
+    mul_(p.grads, number(0), p.grads, n, 1, 0);
+    product_.matmul(p.grads, rows, keys(), keys(), p.keys_back, q_.width,
+                    to.q.row(to.q.at(block.batch, block.head), block.begin), q_.stride(), nullptr);
+    const std::byte* q = q_.row(q_.at(block.batch, block.head), block.begin);
+    product_.matmul_transposed(p.grads, keys(), q, q_.stride(), rows, keys(), q_.width, keys_to,
+                               k_.stride(), accumulate);
+  }
+
+  const Heads& queries() const { return q_; }
+  const Heads& key_heads() const { return k_; }
+  const Heads& value_heads() const { return v_; }
+  DType dtype() const { return dtype_; }
+
+ private:
+  const std::byte* number(std::size_t i) const { return numbers_ + i * std::size_t(q_.item); }
+
+  // What pairs without a mask have stays; the others get the number.
+  void mask(std::byte* x, const Block& block, const std::byte* number) const {
+    const Shape& shape = mask_->shape;
+    const auto place = [&](int axis, std::int64_t i) { return shape[axis] == 1 ? 0 : i; };
+    const SelectKernel select = kernels().select(dtype_);
+    const std::int64_t row_bytes = keys() * q_.item;
+    for (std::int64_t r = 0; r < block.rows(); ++r, x += row_bytes) {
+      const std::int64_t row =
+          (place(0, block.batch) * shape[1] + place(1, block.head)) * shape[2] +
+          place(2, block.begin + r);
+      select(mask_->as<std::byte>() + row * shape[3], x, number, x, keys(), shape[3] == 1 ? 0 : 1,
+             1, 0);
+    }
+  }
+
+  const Heads q_, k_, v_;
+  const View* mask_;
+  DType dtype_;
+  const ProductKernels& product_;
+  BinaryKernel mul_;
+  std::byte numbers_[3 * kMostElementBytes];  // scale, masked score, zero
+};
+
+// body(i, scratch) for each head of each example.
+template <class Body>
+void for_each_head(const KernelArgs& args, std::int64_t heads, const Body& body) {
+  if (!args.parallel || args.parallel->threads() == 1 || heads < 2) {
+    for (std::int64_t i = 0; i < heads; ++i) body(i, args.scratch);
+    return;
+  }
+  args.parallel->run(heads, [&](std::int64_t i) {
+    Scratch scratch;
+    body(i, scratch);
+  });
+}
+
+// The gradients of keys and values are contractions over the queries: one chain over each
+// kContractionBlock of them, chains joined by halving.
+class Backward {
+ public:
+  Backward(const Attention& attention, const Attention::Packed& packed,
+           const Attention::Gradients& to, std::int64_t batch, std::int64_t head, Scratch& scratch)
+      : a_(attention), p_(packed), to_(to), batch_(batch), head_(head), scratch_(scratch) {}
+
+  void run() { chains(0, a_.queries().length, to_.k.at(batch_, head_), to_.v.at(batch_, head_)); }
+
+ private:
+  void chains(std::int64_t begin, std::int64_t end, std::byte* keys, std::byte* values) {
+    if (end - begin <= kContractionBlock) {
+      bool accumulate = false;
+      for (std::int64_t at = begin; at < end || at == begin; at += a_.most()) {
+        const std::int64_t stop = std::min(at + a_.most(), end);
+        a_.backward(p_, {batch_, head_, at, stop}, to_, keys, values, accumulate);
+        accumulate = true;
+        if (a_.most() == 0) break;
+      }
+      return;
+    }
+    const std::int64_t blocks = (end - begin + kContractionBlock - 1) / kContractionBlock;
+    const std::int64_t middle = begin + tree_split(blocks) * kContractionBlock;
+    chains(begin, middle, keys, values);
+    const Scratch::Frame frame(scratch_);
+    const auto take = [&](const Heads& x) {
+      return static_cast<std::byte*>(scratch_.take(std::size_t(x.length * x.stride() * x.item)));
+    };
+    std::byte* right_keys = take(a_.key_heads());
+    std::byte* right_values = take(a_.value_heads());
+    chains(middle, end, right_keys, right_values);
+    join(a_.key_heads(), keys, right_keys);
+    join(a_.value_heads(), values, right_values);
+  }
+
+  void join(const Heads& x, std::byte* left, std::byte* right) const {
+    const BinaryKernel add = kernels().binary(BinaryFn::k_add, a_.dtype());
+    for (std::int64_t r = 0; r < x.length; ++r) {
+      add(x.row(left, r), x.row(right, r), x.row(left, r), x.width, 1, 1);
+    }
+  }
+
+  const Attention& a_;
+  const Attention::Packed& p_;
+  const Attention::Gradients& to_;
+  std::int64_t batch_, head_;
+  Scratch& scratch_;
+};
+
+}  // namespace
+
+double masked_score(DType dtype) {
+  const double largest = dtype == DType::kFloat64 ? std::numeric_limits<double>::max()
+                                                  : double(std::numeric_limits<float>::max());
+  return -0.7 * largest;
+}
+
+void attention_kernel(const KernelArgs& args) {
+  const Attention attention(args, 0);
+  const Heads y(args.out[0]);
+  for_each_head(args, attention.count(), [&](std::int64_t i, Scratch& scratch) {
+    const Scratch::Frame frame(scratch);
+    const Attention::Packed packed = attention.take(scratch, false);
+    const std::int64_t batch = i / y.heads, head = i % y.heads;
+    attention.pack(packed, batch, head);
+    for (std::int64_t at = 0; at < y.length; at += attention.most()) {
+      const std::int64_t end = std::min(at + attention.most(), y.length);
+      attention.forward(packed, {batch, head, at, end}, y);
+    }
+  });
+}
+
+void attention_grad_kernel(const KernelArgs& args) {
+  const Attention attention(args, 1);
+  const Attention::Gradients to{Heads(args.in[0]), Heads(args.out[0]), Heads(args.out[1]),
+                                Heads(args.out[2])};
+  for_each_head(args, attention.count(), [&](std::int64_t i, Scratch& scratch) {
+    const Scratch::Frame frame(scratch);
+    const Attention::Packed packed = attention.take(scratch, true);
+    const std::int64_t batch = i / to.q.heads, head = i % to.q.heads;
+    attention.pack(packed, batch, head);
+    Backward(attention, packed, to, batch, head, scratch).run();
+  });
+}
+
+}  // namespace samegrad

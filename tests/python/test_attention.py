@@ -1,0 +1,201 @@
+"""Attention has the bits of its parts, forwards and backwards, and no matrix of all pairs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from derivatives import check_derivatives
+from replica_values import examples, local, shares, strategy
+
+import samegrad as tf
+
+LOWEST = {
+    "float32": -0.7 * float(np.finfo(np.float32).max),
+    "float64": -0.7 * 1.7976931348623157e308,
+}
+
+
+def plain(q: Any, k: Any, v: Any, mask: Any = None, scale: float | None = None) -> Any:
+    """The parts one after the other."""
+    q, k, v = (tf.transpose(x, [0, 2, 1, 3]) for x in (q, k, v))
+    scores = tf.matmul(q, k, transpose_b=True) * (scale or 1 / np.sqrt(int(q.shape[-1])))
+    if mask is not None:
+        scores = tf.where(mask, scores, tf.constant(LOWEST[scores.dtype.name], scores.dtype))
+    return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), [0, 2, 1, 3])
+
+
+def numbers(
+    n: int, queries: int, keys: int, dtype: str = "float32", heads: int = 2, width: int = 5
+) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(queries * 100 + keys)
+    shapes = [(n, queries, heads, width), (n, keys, heads, width), (n, keys, heads, 3)]
+    return tuple(rng.normal(size=shape).astype(dtype) for shape in shapes)
+
+
+def with_gradients(attend: Any) -> Any:
+    def step(q: Any, k: Any, v: Any, mask: Any = None) -> list[Any]:
+        with tf.GradientTape() as tape:
+            tape.watch([q, k, v])
+            y = attend(q, k, v, mask)
+            total = tf.reduce_sum(tf.square(y))
+        return [y, *tape.gradient(total, [q, k, v])]
+
+    return step
+
+
+def arrays(values: list[Any]) -> list[np.ndarray]:
+    return [value.numpy() for value in values]
+
+
+def assert_same(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def mask_of(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(1).uniform(size=shape) < 0.6
+
+
+SIZES = [(1, 1), (1, 8), (7, 15), (16, 17), (25, 8), (100, 1100), (300, 700)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("batched", [True, False], ids=["examples", "plain"])
+@pytest.mark.parametrize(("queries", "keys"), SIZES)
+def test_bits_are_those_of_the_parts(queries: int, keys: int, batched: bool, dtype: str) -> None:
+    wrap = examples if batched else tf.constant
+    given = [wrap(x) for x in numbers(3, queries, keys, dtype)]
+    fused = tf.function(with_gradients(tf.nn.dot_product_attention))
+    expected = arrays(tf.function(with_gradients(plain))(*given))
+    assert_same(arrays(fused(*given)), expected)
+    assert_same(arrays(with_gradients(tf.nn.dot_product_attention)(*given)), expected)
+    plan = fused.explain(*given)
+    assert "dot_product_attention_grad" in plan
+    assert "softmax" not in plan
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 2, 9, 33), (1, 1, 9, 33), (3, 1, 1, 33), (1, 2, 9, 1), (3, 1, 9, 1)]
+)
+def test_masks_of_any_shape_have_the_bits_of_the_parts(shape: tuple[int, ...]) -> None:
+    q, k, v = (examples(x) for x in numbers(3, 9, 33))
+    mask = examples(mask_of(shape)) if shape[0] == 3 else tf.constant(mask_of(shape))
+    found = tf.function(with_gradients(tf.nn.dot_product_attention))(q, k, v, mask)
+    assert_same(arrays(found), arrays(tf.function(with_gradients(plain))(q, k, v, mask)))
+
+
+def test_causal_attention_sees_what_was_before_and_what_the_mask_leaves() -> None:
+    q, k, v = (tf.constant(x) for x in numbers(2, 6, 8))
+    before = np.tril(np.ones((6, 8), bool))[None, None]
+    keys = mask_of((2, 1, 1, 8))
+    found = tf.nn.dot_product_attention(q, k, v, is_causal=True)
+    np.testing.assert_array_equal(found.numpy(), plain(q, k, v, before).numpy())
+    both = tf.nn.dot_product_attention(q, k, v, mask=keys, is_causal=True, scale=0.3)
+    np.testing.assert_array_equal(both.numpy(), plain(q, k, v, before & keys, 0.3).numpy())
+
+
+def test_a_query_without_keys_weighs_all_equally() -> None:
+    q, k, v = numbers(1, 2, 4)
+    found = tf.nn.dot_product_attention(q, k, v, mask=np.zeros((1, 1, 2, 4), bool)).numpy()
+    np.testing.assert_allclose(found, np.broadcast_to(v.mean(1, keepdims=True), found.shape), 1e-6)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_first_and_second_derivatives(masked: bool) -> None:
+    q, k, v = numbers(2, 3, 4, "float64", heads=1, width=2)
+    mask = mask_of((1, 1, 3, 4)) if masked else None
+    check_derivatives(lambda q, k, v: tf.nn.dot_product_attention(q, k, v, mask), q, k, v)
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_replicas_have_the_bits_of_one_device(replicas: int) -> None:
+    data = numbers(16, 17, 9)
+
+    def step(q: Any, k: Any, v: Any) -> list[Any]:
+        w = tf.constant(np.linspace(0.5, 1.5, 5, dtype=np.float32))
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = tf.nn.dot_product_attention(q * w, k, v)
+            loss = tf.reduce_sum(y * y)
+        context = tf.distribute.get_replica_context()
+        return [y, context.all_reduce("SUM", tape.gradient(loss, w))]
+
+    def run(replicas: int) -> list[np.ndarray]:
+        y, g = strategy(replicas).run(
+            step, args=tuple(shares(*np.split(x, replicas)) for x in data)
+        )
+        return [np.concatenate(local(y)), local(g)[0]]
+
+    assert_same(run(replicas), run(1))
+
+
+@pytest.mark.parametrize(("n", "queries", "keys"), [(0, 3, 4), (2, 0, 4), (2, 3, 0), (2, 0, 0)])
+def test_nothing_to_look_at_or_nobody_who_looks(n: int, queries: int, keys: int) -> None:
+    given = [tf.constant(x) for x in numbers(n, queries, keys)]
+    found = arrays(tf.function(with_gradients(tf.nn.dot_product_attention))(*given))
+    assert_same(found, arrays(tf.function(with_gradients(plain))(*given)))
+    assert found[0].shape == (n, queries, 2, 3)
+
+
+def test_what_is_not_finite_stays_in_its_head() -> None:
+    q, k, v = numbers(2, 5, 6)
+    q[0, 1, 0, 2], k[1, 3, 1, 0] = np.nan, np.inf
+    given = [examples(x) for x in (q, k, v)]
+    found = arrays(tf.function(with_gradients(tf.nn.dot_product_attention))(*given))
+    assert_same(found, arrays(tf.function(with_gradients(plain))(*given)))
+    assert np.isfinite(found[0][0, :, 1]).all() and np.isfinite(found[0][1, :, 0]).all()
+
+
+def test_more_queries_than_one_chain_adds_up() -> None:
+    given = [tf.constant(x) for x in numbers(1, 9000, 3, heads=1, width=2)]
+    found = arrays(tf.function(with_gradients(tf.nn.dot_product_attention))(*given))
+    assert_same(found, arrays(tf.function(with_gradients(plain))(*given)))
+
+
+def test_blocks_of_few_queries_change_no_bit() -> None:
+    program = """
+import sys, numpy as np, samegrad as tf
+rng = np.random.default_rng(0)
+q, k, v = (tf.constant(rng.normal(size=(2, 70, 2, 8)).astype(np.float32)) for _ in range(3))
+with tf.GradientTape() as tape:
+    tape.watch([q, k, v])
+    y = tf.nn.dot_product_attention(q, k, v, is_causal=True)
+    s = tf.reduce_sum(y * y)
+sys.stdout.buffer.write(b"".join(x.numpy().tobytes() for x in [y, *tape.gradient(s, [q, k, v])]))
+"""
+
+    def run(thresholds: str) -> bytes:
+        environment = {**os.environ, "SAMEGRAD_THRESHOLDS": thresholds}
+        return subprocess.run(
+            [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, check=True
+        ).stdout
+
+    assert run("tile_bytes=1") == run("tile_bytes=1000000") == run("1")
+
+
+def test_wrong_operands_are_refused() -> None:
+    q, k, v = numbers(2, 3, 4)
+    attend = tf.nn.dot_product_attention
+    with pytest.raises(ValueError, match="query must be"):
+        attend(q[0], k, v)
+    with pytest.raises(ValueError, match="the widths of query and key must be equal"):
+        attend(q[..., :2], k, v)
+    with pytest.raises(ValueError, match="lengths of key and value"):
+        attend(q, k[:, :2], v)
+    with pytest.raises(ValueError, match="batches"):
+        attend(q[:1], k, v)
+    with pytest.raises(ValueError, match="numbers of heads"):
+        attend(q[:, :, :1], k, v)
+    with pytest.raises(ValueError, match="mask must broadcast"):
+        attend(q, k, v, mask=np.ones((2, 1, 3, 5), bool))
+    with pytest.raises(ValueError, match="with 4 axes"):
+        attend(q, k, v, mask=np.ones((3, 4), bool))
+    with pytest.raises(TypeError):
+        attend(q, k, v, mask=np.ones((2, 1, 3, 4), np.float32))
+    with pytest.raises(TypeError):
+        attend(q.astype(np.float64), k, v)
