@@ -32,6 +32,7 @@ enum Trait : std::uint32_t {
   // Results after the loop variables are histories of rounds.
   kKeepsRounds = 1u << 13,
   kIdentity = 1u << 14,  // the result is the operand; what it means to gradients is all it does
+  kAnyType = 1u << 15,   // moves, fills or orders elements of any type: nothing is widened for it
 };
 
 struct InferArgs {
@@ -151,6 +152,8 @@ struct OpDef {
   }
 };
 
+// Whether a row computes, so that it takes elements of 16 bits widened (passes/widen.cpp).
+bool computes(const OpDef& op);
 // Whether the node's kernel raises for some values of its operands.
 bool may_raise(const Graph& graph, const Node& node);
 // Whether the node, or one in its regions, has one of the traits.

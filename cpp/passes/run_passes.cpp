@@ -42,6 +42,8 @@ Graph run_passes(Graph graph, const PassOptions& options) {
   };
   static const bool verifying = verifies();
   if (verifying) verify(graph);
+  graph = widen(std::move(graph));
+  if (verifying) verify(graph);
   graph = commute_all_reduce(std::move(graph));
   if (verifying) verify(graph);
   for (const auto& [wanted, pass] : passes) {
