@@ -44,7 +44,8 @@ Graph run_passes(Graph graph, const PassOptions& options) {
   if (verifying) verify(graph);
   graph = widen(std::move(graph));
   if (verifying) verify(graph);
-  graph = commute_all_reduce(std::move(graph));
+  // Before and after: what an all-reduce is taken of instead may be a part in 16 bits.
+  graph = widen(commute_all_reduce(std::move(graph)));
   if (verifying) verify(graph);
   for (const auto& [wanted, pass] : passes) {
     if (!wanted) continue;

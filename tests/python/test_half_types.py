@@ -322,8 +322,19 @@ def used_twice(x, w, b):
     return tf.reduce_sum(tf.matmul(tf.tanh(tf.matmul(x, w) + b), w, transpose_b=True)) / 64
 
 
+def branched(x, w, b):
+    h = tf.cond(tf.reduce_sum(w) > 100.0, lambda: tf.matmul(x, w), lambda: tf.matmul(x, w * w) + b)
+    return tf.reduce_sum(tf.tanh(h)) / 64
+
+
+def repeated(x, w, b):
+    h = tf.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(h * b + h)),
+                      (0, tf.matmul(x, w)))[1]  # fmt: skip
+    return tf.reduce_sum(h) / 64
+
+
 @DTYPES
-@pytest.mark.parametrize("step", [layer, used_twice])
+@pytest.mark.parametrize("step", [layer, used_twice, branched, repeated])
 def test_gradients_have_the_bits_of_one_device(dtype, step):
     alone = gradients_on(1, dtype, step)
     for replicas in (2, 4):
