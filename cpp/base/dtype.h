@@ -9,6 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/half.h"
+
 namespace samegrad {
 
 enum class DType : std::uint8_t {
@@ -24,10 +26,11 @@ struct DTypeRow {
   const char* name;
   DTypeKind kind;
   std::uint8_t bytes;
+  bool widened;  // nothing is computed in it: operands become those of its sums' type
 };
 inline constexpr DTypeRow kDTypes[] = {
 #define SAMEGRAD_DTYPE(id, name, kind, Storage, Sum) \
-  {DType::id, name, DTypeKind::kind, sizeof(Storage)},
+  {DType::id, name, DTypeKind::kind, sizeof(Storage), !std::is_same_v<Storage, Sum>},
 #include "base/dtypes.def"
 #undef SAMEGRAD_DTYPE
 };
@@ -40,6 +43,10 @@ constexpr std::size_t size_of(DType dtype) {
 }
 constexpr bool is_floating(DType dtype) {
   return row_of(dtype).kind == DTypeKind::kFloating;
+}
+
+constexpr bool is_widened(DType dtype) {
+  return row_of(dtype).widened;
 }
 
 inline constexpr std::size_t kMostElementBytes = [] {
@@ -61,10 +68,17 @@ constexpr DTypes dtypes_of(DTypeKind kind) {
 inline constexpr DTypes kFloats = dtypes_of(DTypeKind::kFloating);
 inline constexpr DTypes kInts = dtypes_of(DTypeKind::kSigned);
 inline constexpr DTypes kSigned = kFloats | kInts;
+inline constexpr DTypes kIndices = bit_of(DType::kInt32) | bit_of(DType::kInt64);
 inline constexpr DTypes kIntegers = kInts | dtypes_of(DTypeKind::kUnsigned);
 inline constexpr DTypes kNumbers = kFloats | kIntegers;
 inline constexpr DTypes kBools = dtypes_of(DTypeKind::kBoolean);
 inline constexpr DTypes kAll = kNumbers | kBools;
+// What kernels compute in.
+inline constexpr DTypes kComputed = [] {
+  DTypes found = 0;
+  for (const DTypeRow& row : kDTypes) found |= row.widened ? 0 : bit_of(row.dtype);
+  return found;
+}();
 
 // "float32", "int64", … : NumPy's names.
 const char* name_of(DType dtype);
@@ -157,6 +171,11 @@ constexpr auto visit(std::string_view who, DType dtype, F&& f) {
 template <class F>
 constexpr auto visit(DType dtype, F&& f) {
   return visit<kAll>("dtype", dtype, f);
+}
+
+// What is computed in, and sums are kept in: the dtype itself but for those that are widened.
+constexpr DType sum_type(DType dtype) {
+  return visit(dtype, []<class T>() { return kDTypeOf<typename DTypeOf<T>::SumType>; });
 }
 
 }  // namespace samegrad

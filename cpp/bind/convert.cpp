@@ -19,6 +19,10 @@ const Array& concrete(const Tensor& tensor, const char* who) {
 }
 
 py::dtype numpy_dtype(DType dtype) {
+  if (dtype == DType::kBFloat16) {  // NumPy has none of its own
+    static constinit Imported bfloat16("ml_dtypes", "bfloat16");
+    return py::dtype::from_args(bfloat16.get());
+  }
   return py::dtype(std::string(name_of(dtype)));
 }
 

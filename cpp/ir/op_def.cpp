@@ -39,6 +39,11 @@ std::vector<const OpDef*> OpRegistry::all() const {
   return ops;
 }
 
+bool computes(const OpDef& op) {
+  return !op.has(Trait(kAnyType | kAliases | kControl | kRandomOp)) &&
+         op.block.kind != BlockFn::kSelect && op.block.kind != BlockFn::kCast;
+}
+
 bool may_raise(const Graph& graph, const Node& node) {
   return node.op->has(kMayRaise) &&
          !(node.op->has(kElementwise) && is_floating(graph.type(node.inputs[0]).dtype));

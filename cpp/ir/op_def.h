@@ -33,6 +33,7 @@ enum Trait : std::uint32_t {
   kKeepsRounds = 1u << 13,
   kIdentity = 1u << 14,   // the result is the operand; what it means to gradients is all it does
   kWholeRows = 1u << 15,  // elements of a result are made of whole rows: no cut goes through one
+  kAnyType = 1u << 16,    // moves, fills or orders elements of any type: nothing is widened for it
 };
 
 struct InferArgs {
@@ -153,6 +154,8 @@ struct OpDef {
   }
 };
 
+// Whether a row computes, so that it takes elements of 16 bits widened (passes/widen.cpp).
+bool computes(const OpDef& op);
 // Whether the node's kernel raises for some values of its operands.
 bool may_raise(const Graph& graph, const Node& node);
 // Whether the node, or one in its regions, has one of the traits.

@@ -8,7 +8,7 @@ namespace {
 template <class T, class Op>
 std::int64_t first_best(const T* x, std::int64_t n) {
   T best = x[0];
-  if constexpr (sizeof(T) == 1) {
+  if constexpr (!kInRegisters<T>) {
     for (std::int64_t i = 1; i < n; ++i) best = Op::fold(best, x[i]);
   } else {
     best = reduce_row<T, Op>(x, n);

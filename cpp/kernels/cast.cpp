@@ -2,15 +2,21 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd.h"
 #include "kernels/variant.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
+template <class T>
+inline constexpr bool kHalf = is_widened(kDTypeOf<T>);
+
 // Floats outside the range of a whole number become its nearest end, NaN becomes 0.
 template <class From, class To>
 inline To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (kHalf<From>) {
+    return convert<float, To>(x);
+  } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
@@ -25,22 +31,46 @@ inline To convert(From x) {
   }
 }
 
+// As many elements as the instructions of the variant convert, if it has some; the others one by
+// one, which gives the same bits.
+template <class From, class To>
+std::int64_t cast_registers(const From* from, To* to, std::int64_t n) {
+  std::int64_t i = 0;
+  if constexpr (kConvertsHalves && std::is_same_v<From, Float16> && std::is_same_v<To, float>) {
+    for (; i + Vec<float>::kLanes <= n; i += Vec<float>::kLanes) {
+      widen_halves(from + i).store(to + i);
+    }
+  }
+  if constexpr (kConvertsHalves && std::is_same_v<From, float> && std::is_same_v<To, Float16>) {
+    for (; i + Vec<float>::kLanes <= n; i += Vec<float>::kLanes) {
+      narrow_to_halves(Vec<float>::load(from + i), to + i);
+    }
+  }
+  return i;
+}
+
 template <class From, class To>
 void cast(const void* x, void* y, std::int64_t n) {
   if constexpr (std::is_same_v<From, To>) {
     if (n > 0) std::memmove(y, x, static_cast<std::size_t>(n) * sizeof(To));
-  } else {
+  } else if constexpr (std::is_same_v<From, bool> || !std::is_integral_v<To> ||
+                       std::is_same_v<To, bool> || std::is_unsigned_v<To> ||
+                       !std::is_integral_v<From>) {
     const From* from = static_cast<const From*>(x);
     To* to = static_cast<To*>(y);
-    for (std::int64_t i = 0; i < n; ++i) to[i] = convert<From, To>(from[i]);
+    for (std::int64_t i = cast_registers(from, to, n); i < n; ++i) {
+      to[i] = convert<From, To>(from[i]);
+    }
+  } else {  // modulo 2^bits, whatever the sign
+    cast<From, BitsOf<To>>(x, y, n);
   }
 }
 
 }  // namespace
 
 CastKernel cast_kernel(DType from, DType to) {
-  return kernel_for(from, [to]<class From>() {
-    return kernel_for(to, []<class To>() -> CastKernel { return cast<From, To>; });
+  return kernel_for<samegrad::kAll>(from, [to]<class From>() {
+    return kernel_for<samegrad::kAll>(to, []<class To>() -> CastKernel { return cast<From, To>; });
   });
 }
 

@@ -89,11 +89,10 @@ void reduce_all_columns(const T* x, T* y, std::int64_t rows, std::int64_t n, boo
   if (c < n) reduce_columns<T, Op, 1>(x + c, y + c, rows, n, n - c, accumulate);
 }
 
-template <class Op>
-void reduce_byte_columns(const std::uint8_t* x, std::uint8_t* y, std::int64_t rows, std::int64_t n,
-                         bool accumulate) {
+template <class T, class Op>
+void reduce_one_by_one(const T* x, T* y, std::int64_t rows, std::int64_t n, bool accumulate) {
   for (std::int64_t r = 0; r < rows; ++r) {
-    const std::uint8_t* row = x + r * n;
+    const T* row = x + r * n;
     for (std::int64_t c = 0; c < n; ++c) {
       y[c] = r == 0 && !accumulate ? row[c] : Op::fold(y[c], row[c]);
     }
@@ -106,10 +105,10 @@ void column_reduce(const void* x, void* y, std::int64_t rows, std::int64_t n, bo
   T* to = static_cast<T*>(y);
   if (rows == 0) {
     for (std::int64_t c = 0; !accumulate && c < n; ++c) to[c] = Op::template neutral<T>;
-  } else if constexpr (sizeof(T) == 1) {
-    reduce_byte_columns<Op>(from, to, rows, n, accumulate);
-  } else {
+  } else if constexpr (kInRegisters<T>) {
     reduce_all_columns<T, Op>(from, to, rows, n, accumulate);
+  } else {
+    reduce_one_by_one<T, Op>(from, to, rows, n, accumulate);
   }
 }
 

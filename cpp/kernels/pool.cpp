@@ -196,7 +196,7 @@ constexpr PoolKernels kKernels = {.max_pool = max_pool<T>,
 }  // namespace
 
 const PoolKernels* pool_kernels(DType dtype) {
-  return kernel_for<samegrad::kFloats>(dtype, []<class T>() { return &kKernels<T>; });
+  return kernel_for<samegrad::kFloats & kComputed>(dtype, []<class T>() { return &kKernels<T>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

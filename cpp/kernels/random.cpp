@@ -205,12 +205,12 @@ constexpr RandomKernels kKernels = {
 }  // namespace
 
 const RandomKernels* random_kernels(DType dtype) {
-  return kernel_for<samegrad::kFloats>(dtype, []<class T>() { return &kKernels<T>; });
+  return kernel_for<samegrad::kFloats & kComputed>(dtype, []<class T>() { return &kKernels<T>; });
 }
 
 RandomIntegersKernel random_integers_kernel(DType dtype) {
-  return kernel_for<samegrad::kInts>(
-      dtype, []<class T>() -> RandomIntegersKernel { return random_integers<T>; });
+  return kernel_for<kIndices>(dtype,
+                              []<class T>() -> RandomIntegersKernel { return random_integers<T>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

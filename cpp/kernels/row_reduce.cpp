@@ -4,10 +4,9 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-// Bytes have no registers of their own here: few reduce them, and the compiler vectorises this.
-template <class Op>
-std::uint8_t reduce_bytes(const std::uint8_t* x, std::int64_t n) {
-  std::uint8_t result = Op::template neutral<std::uint8_t>;
+template <class T, class Op>
+T reduce_one_by_one(const T* x, std::int64_t n) {
+  T result = Op::template neutral<T>;
   for (std::int64_t i = 0; i < n; ++i) result = Op::fold(result, x[i]);
   return result;
 }
@@ -17,10 +16,10 @@ void row_reduce(const void* x, void* y, std::int64_t rows, std::int64_t n) {
   const T* from = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
   for (std::int64_t r = 0; r < rows; ++r) {
-    if constexpr (sizeof(T) == 1) {
-      to[r] = reduce_bytes<Op>(from + r * n, n);
-    } else {
+    if constexpr (kInRegisters<T>) {
       to[r] = reduce_row<T, Op>(from + r * n, n);
+    } else {
+      to[r] = reduce_one_by_one<T, Op>(from + r * n, n);
     }
   }
 }

@@ -137,7 +137,8 @@ void scan(const ScanLines& lines, const void* x, void* y, void* scratch) {
 
 template <class Op>
 ScanKernel kernel_of(DType dtype) {
-  return kernel_for<kNumbers>(dtype, []<class T>() -> ScanKernel { return scan<T, Op>; });
+  return kernel_for<kNumbers & kComputed>(dtype,
+                                          []<class T>() -> ScanKernel { return scan<T, Op>; });
 }
 
 template <class T>
@@ -165,7 +166,8 @@ ScanKernel scan_kernel(ScanFn fn, DType dtype) {
 }
 
 AffineScanKernel affine_scan_kernel(DType dtype) {
-  return kernel_for<kNumbers>(dtype, []<class T>() -> AffineScanKernel { return affine_scan<T>; });
+  return kernel_for<kNumbers & kComputed>(
+      dtype, []<class T>() -> AffineScanKernel { return affine_scan<T>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

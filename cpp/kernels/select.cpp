@@ -39,7 +39,8 @@ void select(const void* condition, const void* a, const void* b, void* y, std::i
 }  // namespace
 
 SelectKernel select_kernel(DType dtype) {
-  return kernel_for(dtype, []<class T>() -> SelectKernel { return select<BitsOf<T>>; });
+  return kernel_for<samegrad::kAll>(dtype,
+                                    []<class T>() -> SelectKernel { return select<BitsOf<T>>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -15,6 +15,8 @@
 //                             and the other lanes that are loaded are `fill`
 //   multiply_low_halves   of the lower 32 bits of Words
 //   narrow, widen         integers as wide as T to kLanes bytes, the first of 16, and back
+//   kConvertsHalves       whether widen_halves and narrow_to_halves are there: registers of float
+//                         from and to float16; if not, base/half.h has the same bits
 #pragma once
 
 #ifndef SAMEGRAD_SIMD_FILE  // the build gives that of variants.def

@@ -105,6 +105,15 @@ SAMEGRAD_INLINE __m256i widen_bytes(__m128i bytes) {
   return _mm256_cvtepu8_epi64(bytes);
 }
 
+inline constexpr bool kConvertsHalves = true;
+SAMEGRAD_INLINE Vec<float> widen_halves(const Float16* from) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+SAMEGRAD_INLINE void narrow_to_halves(Vec<float> x, Float16* to) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm256_cvtps_ph(x.raw, _MM_FROUND_TO_NEAREST_INT));
+}
+
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
 #include "kernels/simd_x86.h"

@@ -103,6 +103,15 @@ SAMEGRAD_INLINE __m512i widen_bytes(__m128i bytes) {
   return _mm512_maskz_cvtepu8_epi64(-1, bytes);
 }
 
+inline constexpr bool kConvertsHalves = true;
+SAMEGRAD_INLINE Vec<float> widen_halves(const Float16* from) {
+  return _mm512_maskz_cvtph_ps(-1, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+SAMEGRAD_INLINE void narrow_to_halves(Vec<float> x, Float16* to) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_maskz_cvtps_ph(-1, x.raw, _MM_FROUND_TO_NEAREST_INT));
+}
+
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
 #include "kernels/simd_x86.h"

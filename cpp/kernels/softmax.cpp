@@ -101,7 +101,7 @@ constexpr SoftmaxKernels kKernels = {.softmax = softmax<T>,
 }  // namespace
 
 const SoftmaxKernels* softmax_kernels(DType dtype) {
-  return kernel_for<samegrad::kFloats>(dtype, []<class T>() { return &kKernels<T>; });
+  return kernel_for<samegrad::kFloats & kComputed>(dtype, []<class T>() { return &kKernels<T>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -13,7 +13,7 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 
 // f.operator()<T>(), a pointer, with the type of elements of a dtype of the set; null for others.
-template <DTypes kSet = samegrad::kAll, class F>
+template <DTypes kSet = samegrad::kComputed, class F>
 inline auto kernel_for(DType dtype, F&& f) {
   using First = typename ElementOf<DType(std::countr_zero(kSet))>::Type;
   using Pointer = decltype(f.template operator()<First>());

@@ -105,6 +105,7 @@ OpDef broadcast_to_row() {
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<BroadcastAttrs>();
+  op.traits = kAnyType;
   op.infer = broadcast_to_rule;
   op.kernel = broadcast_kernel;
   op.vjp = [](const VjpArgs& v) -> Values { return {sum_repeated(v)}; };
@@ -122,7 +123,7 @@ OpDef broadcast_like_row() {
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "like"};
   op.scaling = Scaling::kSum;
-  op.traits = kSpread;
+  op.traits = kSpread | kAnyType;
   op.block = {BlockFn::kRepeat};
   op.infer = broadcast_like_rule;
   op.kernel = broadcast_kernel;

@@ -135,6 +135,7 @@ OpDef concat_row() {
   op.operands = {"xs"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<ConcatAttrs>();
+  op.traits = kAnyType;
   op.infer = concat_rule;
   op.kernel = concat_kernel;
   op.vjp = concat_vjp;
@@ -185,7 +186,7 @@ OpDef concat_grad_row() {
   op.operands = {"ct", "likes"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<ConcatAttrs>();
-  op.traits = kBackward;
+  op.traits = kBackward | kAnyType;
   op.infer = concat_grad_rule;
   op.kernel = concat_grad_kernel;
   op.vjp = concat_grad_vjp;
@@ -257,6 +258,7 @@ OpDef pad_row() {
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<PadAttrs>();
+  op.traits = kAnyType;
   op.infer = pad_rule;
   op.kernel = pad_kernel;
   op.vjp = pad_vjp;

@@ -152,8 +152,8 @@ void sparse_grad(const KernelArgs& args) {
 }
 
 void sparse_grad_kernel(const KernelArgs& args) {
-  visit<kFloats>("sparse_softmax_cross_entropy_grad", args.in[1].dtype,
-                 [&]<class T>() { sparse_grad<T>(args); });
+  visit<kFloats & kComputed>("sparse_softmax_cross_entropy_grad", args.in[1].dtype,
+                             [&]<class T>() { sparse_grad<T>(args); });
 }
 
 Values sparse_grad_decompose(const VjpArgs& args) {

@@ -32,7 +32,7 @@ OpDef full_like_row() {
   op.doc = "One number in the shape and dtype of another value.";
   op.operands = {"x"};
   op.attrs = schema_of<FullAttrs>();
-  op.traits = kNoGradient | kSpread;
+  op.traits = kNoGradient | kSpread | kAnyType;
   op.infer = same_as_input;
   op.kernel = full_like_kernel;
   op.type_only = 1;
@@ -76,7 +76,7 @@ OpDef full_sizes_row() {
   op.max_arity = 8;
   op.operands = {"likes"};
   op.attrs = schema_of<FullSizesAttrs>();
-  op.traits = kNoGradient;
+  op.traits = kNoGradient | kAnyType;
   op.infer = full_sizes_rule;
   op.kernel = full_like_kernel;
   op.type_only = ~0u;
@@ -103,7 +103,7 @@ OpDef iota_row() {
   op.max_arity = 8;
   op.operands = {"likes"};
   op.attrs = schema_of<SizeAttrs>();
-  op.traits = kNoGradient;
+  op.traits = kNoGradient | kAnyType;
   op.infer = iota_rule;
   op.kernel = iota_kernel;
   op.type_only = ~0u;
@@ -117,7 +117,7 @@ OpDef zeros_row() {
   op.doc = "Zeros of a shape.";
   op.min_arity = op.max_arity = 0;
   op.attrs = schema_of<ZerosAttrs>();
-  op.traits = kNoGradient;
+  op.traits = kNoGradient | kAnyType;
   op.infer = full_rule;
   op.kernel = zeros_kernel;
   op.samples = {{.shapes = {}, .attrs = ZerosAttrs{.shape = {2, 3}}}};

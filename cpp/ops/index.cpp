@@ -42,7 +42,7 @@ Inferred gathered(const InferArgs& args, const ValueType& params, ValueType indi
 }
 
 Inferred gather_rule(const InferArgs& args) {
-  check_dtype(args, 1, kInts);
+  check_dtype(args, 1, kIndices);
   check_min_rank(args, 0, 1);
   return gathered(args, args.in[0], args.in[1]);
 }
@@ -66,7 +66,7 @@ OpDef gather_row() {
   op.scaled = 1u;
   op.attrs = schema_of<IndexAttrs>();
   op.infer = gather_rule;
-  op.traits = kMayRaise;
+  op.traits = kMayRaise | kAnyType;
   op.kernel = gather_kernel;
   op.vjp = gather_vjp;
   const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64};
@@ -85,7 +85,7 @@ OpDef gather_row() {
 
 Inferred segment_sum_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
-  check_dtype(args, 1, kInts);
+  check_dtype(args, 1, kIndices);
   check_min_rank(args, 2, 1);
   ValueType like = args.in[2];
   const Inferred values = gathered(args, like, args.in[1]);
@@ -165,7 +165,7 @@ OpDef one_hot_row() {
       "outside [0, depth) gives `off` everywhere, as in TensorFlow.";
   op.operands = {"indices"};
   op.attrs = schema_of<OneHotAttrs>();
-  op.traits = kNoGradient;
+  op.traits = kNoGradient | kAnyType;
   op.infer = one_hot_rule;
   op.kernel = one_hot_kernel;
   const Attrs attrs = OneHotAttrs{.depth = 4, .on = 1.0, .off = 0.0};
@@ -191,7 +191,7 @@ void check_along(const InferArgs& args, const ValueType& x, const ValueType& ind
 }
 
 Inferred take_along_rule(const InferArgs& args) {
-  check_dtype(args, 1, kInts);
+  check_dtype(args, 1, kIndices);
   check_min_rank(args, 0, 1);
   const int axis = axis_of(args, args.in[0]);
   check_along(args, args.in[0], args.in[1], axis);
@@ -202,7 +202,7 @@ Inferred take_along_rule(const InferArgs& args) {
 
 Inferred take_along_grad_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
-  check_dtype(args, 1, kInts);
+  check_dtype(args, 1, kIndices);
   check_min_rank(args, 2, 1);
   ValueType x = args.in[2];
   const int axis = axis_of(args, x);
@@ -223,7 +223,7 @@ OpDef take_along_row() {
   op.scaled = 1u;
   op.attrs = schema_of<IndexAttrs>();
   op.infer = take_along_rule;
-  op.traits = kMayRaise;
+  op.traits = kMayRaise | kAnyType;
   op.kernel = take_along_kernel;
   op.vjp = [](const VjpArgs& v) {
     const Expr ct(v.b, v.ct[0]), x(v.b, v.in[0]), indices(v.b, v.in[1]);

@@ -227,20 +227,20 @@ const OpenSegments* open_segments_of(const KernelArgs& args, int example_axis,
   };
   void* memory = args.scratch.take(sizeof(SegmentSum<T>));
   const auto* sum =
-      new (memory) SegmentSum<T>{visit<kInts>("segment_sum", args.in[1].dtype, segments),
+      new (memory) SegmentSum<T>{visit<kIndices>("segment_sum", args.in[1].dtype, segments),
                                  args.in[0].as<T>(), args.in[1].size(), size, width};
   return new (args.scratch.take(sizeof(OpenSegments))) OpenSegments{sum, add_segments<T>};
 }
 
 const OpenSegments* open_segments(const KernelArgs& args, int example_axis, std::int64_t examples) {
-  return visit<kNumbers>("segment_sum", args.in[0].dtype, [&]<class T>() {
+  return visit<kNumbers & kComputed>("segment_sum", args.in[0].dtype, [&]<class T>() {
     static_assert(kSumsInPlace<T>);
     return open_segments_of<T>(args, example_axis, examples);
   });
 }
 
 void check_indices(const KernelArgs& args, std::int64_t size) {
-  visit<kInts>("segment_sum", args.in[1].dtype, [&]<class I>() {
+  visit<kIndices>("segment_sum", args.in[1].dtype, [&]<class I>() {
     for (std::int64_t i = 0; i < args.in[1].size(); ++i)
       index_at<I>("segment_sum", args, args.in[1], i, size);
   });
@@ -260,6 +260,7 @@ void by_rows(const KernelArgs& args, std::int64_t rows, std::size_t bytes, const
   });
 }
 
+// T is an unsigned integer: numbers are written as bits.
 template <class T, class I>
 void one_hot(const KernelArgs& args, T on, T off) {
   const View& y = args.out[0];
@@ -276,8 +277,10 @@ void one_hot(const KernelArgs& args, T on, T off) {
 template <class I>
 void one_hot_of(const KernelArgs& args) {
   const auto& attrs = args.attrs.as<OneHotAttrs>();
-  visit(args.out[0].dtype,
-        [&]<class T>() { one_hot<T, I>(args, attrs.on.as<T>(), attrs.off.as<T>()); });
+  visit(args.out[0].dtype, [&]<class T>() {
+    using B = BitsOf<T>;
+    one_hot<B, I>(args, std::bit_cast<B>(attrs.on.as<T>()), std::bit_cast<B>(attrs.off.as<T>()));
+  });
 }
 
 // The lines of x along an axis: calls f(position among indices, element of x).
@@ -299,7 +302,7 @@ void along_axis(std::string_view who, const KernelArgs& args, const Shape& x, co
 
 template <class F>
 void along_axis_of_any(std::string_view who, const KernelArgs& args, const Shape& x, const F& f) {
-  visit<kInts>(who, args.in[1].dtype, [&]<class I>() { along_axis<I>(who, args, x, f); });
+  visit<kIndices>(who, args.in[1].dtype, [&]<class I>() { along_axis<I>(who, args, x, f); });
 }
 
 }  // namespace
@@ -311,7 +314,7 @@ void fail_index(std::string_view who, const KernelArgs& args, const View& indice
 }
 
 void gather_kernel(const KernelArgs& args) {
-  visit<kInts>("gather", args.in[1].dtype, [&]<class I>() { gather<I>(args); });
+  visit<kIndices>("gather", args.in[1].dtype, [&]<class I>() { gather<I>(args); });
 }
 
 // Indices that are no examples are summed as if the rows of their first axis were.
@@ -381,7 +384,7 @@ void take_along_kernel(const KernelArgs& args) {
 
 void take_along_grad_kernel(const KernelArgs& args) {
   const View& y = args.out[0];
-  visit<kNumbers>("take_along_axis_grad", y.dtype, [&]<class T>() {
+  visit<kNumbers & kComputed>("take_along_axis_grad", y.dtype, [&]<class T>() {
     std::fill_n(y.as<T>(), y.size(), T(0));
     along_axis_of_any("take_along_axis_grad", args, y.shape,
                       [&](std::int64_t from, std::int64_t to) {

@@ -38,7 +38,7 @@ OpDef arg_sort_row() {
       "last.";
   op.operands = {"x"};
   op.attrs = schema_of<SortAttrs>();
-  op.traits = kNoGradient;
+  op.traits = kNoGradient | kAnyType;
   op.infer = arg_sort_rule;
   op.kernel = arg_sort_kernel;
   op.samples = {{.shapes = {{7}}, .attrs = SortAttrs{.axis = 0}},
@@ -74,7 +74,7 @@ OpDef top_k_row() {
       "first of equals first, NaN last.";
   op.operands = {"x"};
   op.attrs = schema_of<TopKAttrs>();
-  op.traits = kNoGradient;
+  op.traits = kNoGradient | kAnyType;
   op.infer = top_k_rule;
   op.kernel = top_k_kernel;
   op.samples = {{.shapes = {{7}}, .attrs = TopKAttrs{.k = 3}},

@@ -58,6 +58,7 @@ OpDef transpose_row() {
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<TransposeAttrs>();
+  op.traits = kAnyType;
   op.infer = transpose_rule;
   op.kernel = transpose_kernel;
   op.vjp = transpose_vjp;
@@ -104,6 +105,7 @@ OpDef reverse_row() {
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<ReverseAttrs>();
+  op.traits = kAnyType;
   op.infer = reverse_rule;
   op.kernel = reverse_kernel;
   op.vjp = [](const VjpArgs& v) {

@@ -188,7 +188,8 @@ void take_images(const KernelArgs& args) {
 }
 
 void take_kernel(const KernelArgs& args) {
-  visit<kFloats>("max_pool2d_take", args.in[0].dtype, [&]<class T>() { take_images<T>(args); });
+  visit<kFloats & kComputed>("max_pool2d_take", args.in[0].dtype,
+                             [&]<class T>() { take_images<T>(args); });
 }
 
 // ---- gradients ----

@@ -35,19 +35,24 @@ void draw(const KernelArgs& args, std::int64_t first_row, std::int64_t rows, std
     const auto& range = args.attrs.as<DrawAttrs>();
     kernels().random_integers(dtype)(key, first_row, rows, n, range.low, range.high, y);
   } else {
-    const RandomKernels& random = kernels().random(dtype);
+    const RandomKernels& random = kernels().random(sum_type(dtype));
     const auto f = kDraw == Draw::kUniform  ? random.uniform
                    : kDraw == Draw::kNormal ? random.normal
                                             : random.truncated_normal;
-    f(key, first_row, rows, n, y);
+    if (!is_widened(dtype)) return f(key, first_row, rows, n, y);
+    const Scratch::Frame frame(args.scratch);
+    const DType wide = sum_type(dtype);
+    void* drawn = args.scratch.take(std::size_t(rows * n) * size_of(wide));
+    f(key, first_row, rows, n, drawn);
+    kernels().cast(wide, dtype)(drawn, y, rows * n);
   }
 }
 
 template <Draw kDraw>
 void check_drawn(const InferArgs& args, DType dtype) {
   const bool integers = kDraw == Draw::kIntegers;
-  check_type(bit_of(dtype) & (integers ? kInts : kFloats), args.op.name, "dtype must be ",
-             names_of(integers ? kInts : kFloats), ": got ", name_of(dtype), ".");
+  check_type(bit_of(dtype) & (integers ? kIndices : kFloats), args.op.name, "dtype must be ",
+             names_of(integers ? kIndices : kFloats), ": got ", name_of(dtype), ".");
   if (!integers) return;
   const auto& range = args.attrs.as<DrawAttrs>();
   check_value(range.low < range.high, args.op.name, "low must be below high: got low=", range.low,

@@ -245,7 +245,7 @@ void reduction_subtree(const LeafArgs& args) {
   const char* each = number_of_each(r, args.begin, args.end, args.scratch);
   char* y = args.state.as<char>();
   if (r.fn == ReduceFn::kSum && is_floating(r.dtype)) {
-    visit<kFloats>("reduce_sum", r.dtype, [&]<class T>() {
+    visit<kFloats & kComputed>("reduce_sum", r.dtype, [&]<class T>() {
       static_assert(kSumsInPlace<T>);
       *reinterpret_cast<T*>(y) = sum_numbers(reinterpret_cast<const T*>(each), examples);
     });

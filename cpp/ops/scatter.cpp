@@ -20,7 +20,7 @@ const std::vector<DType> kSegments{DType::kFloat32, DType::kInt64, DType::kFloat
 
 // Sizes that count examples are those of a whole replica.
 Inferred ravel_index_rule(const InferArgs& args) {
-  check_dtype(args, 0, kInts);
+  check_dtype(args, 0, kIndices);
   check_min_rank(args, 0, 1);
   const ValueType &indices = args.in[0], &like = args.in[1];
   const std::int64_t first = args.attrs.as<RavelAttrs>().batch_dims;
@@ -100,7 +100,7 @@ Locality batch_locality(const InferArgs& args) {
 }
 
 Inferred batch_gather_rule(const InferArgs& args) {
-  check_dtype(args, 1, kInts);
+  check_dtype(args, 1, kIndices);
   check_min_rank(args, 0, 1);
   return {{batch_gathered(args, args.in[0], args.in[1])}, batch_locality(args)};
 }
@@ -123,7 +123,7 @@ OpDef batch_gather_row() {
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
   op.attrs = schema_of<BatchIndexAttrs>();
-  op.traits = kMayRaise;
+  op.traits = kMayRaise | kAnyType;
   op.infer = batch_gather_rule;
   op.kernel = batch_gather_kernel;
   op.vjp = [](const VjpArgs& v) {
@@ -139,7 +139,7 @@ OpDef batch_gather_row() {
 
 Inferred batch_segment_sum_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
-  check_dtype(args, 1, kInts);
+  check_dtype(args, 1, kIndices);
   check_min_rank(args, 2, 1);
   ValueType like = args.in[2];
   check_value(same_shape(args, args.in[0], batch_gathered(args, like, args.in[1])), args.op.name,
@@ -178,7 +178,7 @@ OpDef batch_segment_sum_row() {
 // Of examples, those of the replica.
 Inferred segment_extreme_rule(const InferArgs& args) {
   check_dtype(args, 0, kNumbers);
-  check_dtype(args, 1, kInts);
+  check_dtype(args, 1, kIndices);
   check_min_rank(args, 2, 1);
   const ValueType &values = args.in[0], &indices = args.in[1];
   ValueType y = ordinary_type(args, args.in[2]);
@@ -232,7 +232,7 @@ OpDef segment_extreme_row(const char* name, const char* doc, Kernel kernel) {
 }
 
 Inferred segment_last_rule(const InferArgs& args) {
-  check_dtype(args, 0, kInts);
+  check_dtype(args, 0, kIndices);
   check_min_rank(args, 1, 1);
   ValueType like = ordinary_type(args, args.in[1]);
   return {{{DType::kInt64, {like.shape[0]}, {}}}, Locality::kWhole};

@@ -26,7 +26,7 @@ struct Indices {
 
 template <class F>
 void with_indices(const char* who, const KernelArgs& args, std::int64_t size, const F& f) {
-  visit<kInts>(who, args.in[1].dtype, [&]<class I>() { f(Indices<I>{who, args, size}); });
+  visit<kIndices>(who, args.in[1].dtype, [&]<class I>() { f(Indices<I>{who, args, size}); });
 }
 
 template <class I>
@@ -111,7 +111,7 @@ void segment_extreme(const KernelArgs& args, const char* who) {
 }  // namespace
 
 void ravel_index_kernel(const KernelArgs& args) {
-  visit<kInts>("ravel_index", args.in[0].dtype, [&]<class I>() { ravel<I>(args); });
+  visit<kIndices>("ravel_index", args.in[0].dtype, [&]<class I>() { ravel<I>(args); });
 }
 
 void batch_gather_kernel(const KernelArgs& args) {
@@ -130,7 +130,7 @@ void batch_gather_kernel(const KernelArgs& args) {
 void batch_segment_sum_kernel(const KernelArgs& args) {
   const View& y = args.out[0];
   const BatchSizes s(args, y.shape);
-  visit<kNumbers>("batch_segment_sum", y.dtype, [&]<class T>() {
+  visit<kNumbers & kComputed>("batch_segment_sum", y.dtype, [&]<class T>() {
     static_assert(kSumsInPlace<T>);
     std::fill_n(y.as<T>(), y.size(), T(0));
     const T* x = args.in[0].as<T>();
@@ -144,13 +144,13 @@ void batch_segment_sum_kernel(const KernelArgs& args) {
 }
 
 void segment_max_kernel(const KernelArgs& args) {
-  visit<kNumbers>("segment_max", args.out[0].dtype,
-                  [&]<class T>() { segment_extreme<T, true>(args, "segment_max"); });
+  visit<kNumbers & kComputed>("segment_max", args.out[0].dtype,
+                              [&]<class T>() { segment_extreme<T, true>(args, "segment_max"); });
 }
 
 void segment_min_kernel(const KernelArgs& args) {
-  visit<kNumbers>("segment_min", args.out[0].dtype,
-                  [&]<class T>() { segment_extreme<T, false>(args, "segment_min"); });
+  visit<kNumbers & kComputed>("segment_min", args.out[0].dtype,
+                              [&]<class T>() { segment_extreme<T, false>(args, "segment_min"); });
 }
 
 void segment_last_kernel(const KernelArgs& args) {
@@ -161,7 +161,7 @@ void segment_last_kernel(const KernelArgs& args) {
       y.as<std::int64_t>()[index_at<I>("segment_last", args, args.in[0], i, y.size())] = i;
     }
   };
-  visit<kInts>("segment_last", args.in[0].dtype, mark);
+  visit<kIndices>("segment_last", args.in[0].dtype, mark);
 }
 
 }  // namespace samegrad

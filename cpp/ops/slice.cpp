@@ -183,6 +183,7 @@ OpDef slice_row() {
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<SliceAttrs>();
+  op.traits = kAnyType;
   op.infer = slice_rule;
   op.kernel = slice_kernel;
   op.vjp = [](const VjpArgs& v) {
@@ -204,7 +205,7 @@ OpDef slice_grad_row() {
   op.operands = {"ct", "like"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<SliceAttrs>();
-  op.traits = kBackward;
+  op.traits = kBackward | kAnyType;
   op.infer = slice_grad_rule;
   op.kernel = slice_grad_kernel;
   op.vjp = [](const VjpArgs& v) {

@@ -81,6 +81,7 @@ OpDef tile_row() {
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<TileAttrs>();
+  op.traits = kAnyType;
   op.infer = tile_rule;
   op.kernel = tile_kernel;
   op.vjp = tile_vjp;
@@ -136,6 +137,7 @@ OpDef repeat_row() {
   op.operands = {"x"};
   op.scaling = Scaling::kSum;
   op.attrs = schema_of<RepeatAttrs>();
+  op.traits = kAnyType;
   op.infer = repeat_rule;
   op.kernel = repeat_kernel;
   op.vjp = repeat_vjp;

@@ -16,6 +16,10 @@ struct PassOptions {
   bool operator==(const PassOptions&) const = default;
 };
 
+// Elements of 16 bits are no numbers to compute with: each operation that computes gets them as
+// float32, and its result is rounded. So a sum over examples, or over replicas, is one of float32
+// until its root. Not an option: there are no kernels for them.
+Graph widen(Graph graph);
 // Nodes whose operands are all constants become constants.
 Graph fold_constants(Graph graph);
 // Equal nodes become one (random ones excepted).

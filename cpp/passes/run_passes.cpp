@@ -42,7 +42,10 @@ Graph run_passes(Graph graph, const PassOptions& options) {
   };
   static const bool verifying = verifies();
   if (verifying) verify(graph);
-  graph = commute_all_reduce(std::move(graph));
+  graph = widen(std::move(graph));
+  if (verifying) verify(graph);
+  // Before and after: what an all-reduce is taken of instead may be a part in 16 bits.
+  graph = widen(commute_all_reduce(std::move(graph)));
   if (verifying) verify(graph);
   for (const auto& [wanted, pass] : passes) {
     if (!wanted) continue;

@@ -3,6 +3,7 @@
 
 #include "base/float_environment.h"
 #include "base/thresholds.h"
+#include "kernels/table.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
@@ -133,11 +134,48 @@ void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& c
   });
 }
 
+namespace {
+
+bool any_widened(const std::vector<ValueType>& types) {
+  return std::ranges::any_of(types, [](const ValueType& type) { return is_widened(type.dtype); });
+}
+
+Array converted(const Array& x, DType to) {
+  if (x.dtype() == to) return x;
+  Array y(to, x.shape());
+  const FloatEnvironment environment;
+  kernels().cast(x.dtype(), to)(x.raw(), y.raw(), x.shape().size());
+  return y;
+}
+
+// As passes/widen.cpp has it.
+std::vector<Array> run_widened(const Node& node, std::vector<ValueType> in_types,
+                               std::vector<ValueType> out_types, std::vector<Array> in,
+                               const StepFacts& facts) {
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    in_types[k].dtype = sum_type(in_types[k].dtype);
+    in[k] = converted(in[k], in_types[k].dtype);
+  }
+  std::vector<DType> dtypes;
+  for (ValueType& type : out_types) {
+    dtypes.push_back(type.dtype);
+    type.dtype = sum_type(type.dtype);
+  }
+  std::vector<Array> out = run_op(node, in_types, out_types, in, facts);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = converted(out[i], dtypes[i]);
+  return out;
+}
+
+}  // namespace
+
 std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,
                           const std::vector<ValueType>& out_types, const std::vector<Array>& in,
                           const StepFacts& facts) {
   if (node.op->has(kAliases)) {
     return {in[0].reshaped(concrete_shape(out_types[0], facts.local_examples))};
+  }
+  if (computes(*node.op) && (any_widened(in_types) || any_widened(out_types))) {
+    return run_widened(node, in_types, out_types, in, facts);
   }
   std::vector<ValueType> types = in_types;
   types.insert(types.end(), out_types.begin(), out_types.end());

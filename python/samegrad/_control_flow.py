@@ -12,6 +12,7 @@ from typing import Any
 
 from samegrad import _context, _core
 from samegrad._carried import describe, holds, same_structure
+from samegrad._dtypes import as_dtype
 from samegrad._graph_flow import graph_branch, graph_loop
 from samegrad._nest import map_structure
 from samegrad._shown import shown
@@ -306,7 +307,7 @@ def switch_case(
     if not all(isinstance(key, int) for key in keys) or len(set(keys)) != len(keys):
         raise ValueError(f"[switch_case] the numbers must be integers, each once: got {keys}.")
     index = convert_to_tensor(branch_index)
-    if index._dtype not in ("int32", "int64", "uint8"):
+    if not as_dtype(index._dtype).is_integer:
         raise TypeError(f"[switch_case] branch_index must be an integer: got {describe(index)}.")
     if default is None:
         last = max(keys)

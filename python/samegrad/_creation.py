@@ -15,6 +15,13 @@ from samegrad._tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of
 _ops = _core.ops
 
 
+# Of bounds of several types, a range has the last.
+_WIDER = (
+    "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bfloat16",
+    "float16", "float32", "float64",
+)  # fmt: skip
+
+
 def zeros(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
     """Zeros.
 
@@ -92,7 +99,7 @@ def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = "float32",
     if _sizes.dim_in((rows, columns)) is not None:
         row, column = _ops.expand_dims(_sizes.iota(rows), axes=[1]), _sizes.iota(columns)
         return cast(_ops.equal(row, column), dtype)
-    return Tensor(np.eye(rows, columns, dtype=np.dtype(as_dtype(dtype).name)))
+    return Tensor(np.eye(rows, columns, dtype=as_dtype(dtype)._numpy))
 
 
 def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | None = None,
@@ -112,11 +119,16 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     sizes = [_size_or(n) for n in (first, last, delta)]
     if _sizes.dim_in(sizes) is not None:
         return _range_of_sizes(sizes, dtype)
-    numbers = [n.numpy() if isinstance(n, Tensor) else n for n in (first, last, delta)]
+    numbers = [_number(n) if isinstance(n, Tensor) else n for n in (first, last, delta)]
     if dtype is None:  # the widest of the bounds': the numbers may be none
         dtypes = {convert_to_tensor(n)._dtype for n in numbers}
-        dtype = max(dtypes, key=("int32", "int64", "float32", "float64").index)
-    return Tensor(np.arange(*numbers).astype(as_dtype(dtype).name))
+        dtype = max(dtypes, key=_WIDER.index)
+    return Tensor(np.arange(*numbers).astype(as_dtype(dtype)._numpy))
+
+
+def _number(n: Tensor) -> Any:
+    """NumPy's number; one of 16 bits, which NumPy would count in, as a float."""
+    return float(n.numpy()) if n._dtype in ("float16", "bfloat16") else n.numpy()
 
 
 def _size_or(number: Any) -> Any:

@@ -8,7 +8,25 @@ import numpy as np
 
 from samegrad._shown import shown
 
-_NAMES = ("float32", "float64", "int32", "int64", "uint8", "bool")
+_NAMES = (
+    "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """NumPy's dtype of that name; that of bfloat16 is the package ml_dtypes', as in TensorFlow."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return found
+    return np.dtype(name)
+
+
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """NumPy's letter for the kind of a dtype; of bfloat16, of which NumPy does not know it, "f"."""
+    return "f" if dtype.name == "bfloat16" else dtype.kind
 
 
 def _unknown(value: object) -> TypeError:
@@ -29,17 +47,20 @@ class DType:
         (True, True, 4)
     """
 
-    __slots__ = ("_numpy", "name")
+    __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
         if name not in _NAMES:
             raise _unknown(name)
         self.name = name
-        self._numpy = np.dtype(name)
+
+    @property
+    def _numpy(self) -> np.dtype[Any]:
+        return numpy_dtype(self.name)
 
     @property
     def as_numpy_dtype(self) -> type[Any]:
-        """NumPy's scalar type."""
+        """NumPy's scalar type; of bfloat16, that of the package `ml_dtypes`."""
         return self._numpy.type
 
     @property
@@ -49,34 +70,50 @@ class DType:
 
     @property
     def is_floating(self) -> bool:
-        """Whether it is float32 or float64."""
-        return self._numpy.kind == "f"
+        """Whether it is float16, bfloat16, float32 or float64."""
+        return "float" in self.name
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is int32, int64 or uint8."""
-        return self._numpy.kind in "iu"
+        """Whether it holds whole numbers, with sign or without."""
+        return "int" in self.name
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether it is uint8, uint16, uint32 or uint64."""
+        return self.name.startswith("uint")
 
     @property
     def is_bool(self) -> bool:
         """Whether it is bool."""
-        return self._numpy.kind == "b"
+        return self.name == "bool"
 
     @property
     def min(self) -> Any:
         """The least number it can hold."""
-        return np.finfo(self._numpy).min if self.is_floating else np.iinfo(self._numpy).min
+        return self._limits.min
 
     @property
     def max(self) -> Any:
         """The greatest number it can hold."""
-        return np.finfo(self._numpy).max if self.is_floating else np.iinfo(self._numpy).max
+        return self._limits.max
+
+    @property
+    def _limits(self) -> Any:
+        if self.name == "bfloat16":
+            import ml_dtypes
+
+            limits: Any = ml_dtypes.finfo
+            return limits(self._numpy)
+        return np.finfo(self._numpy) if self.is_floating else np.iinfo(self._numpy)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
             return self.name == other.name
         if not isinstance(other, str | type | np.dtype):
             return False
+        if self.name == "bfloat16" and isinstance(other, str):
+            return other == self.name
         try:
             return bool(self._numpy == np.dtype(other))
         except TypeError:
@@ -96,12 +133,25 @@ DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
 
 float32 = DType("float32")
 float64 = DType("float64")
+float16 = half = DType("float16")
+bfloat16 = DType("bfloat16")
+int8 = DType("int8")
+int16 = DType("int16")
 int32 = DType("int32")
 int64 = DType("int64")
 uint8 = DType("uint8")
+uint16 = DType("uint16")
+uint32 = DType("uint32")
+uint64 = DType("uint64")
 bool_ = DType("bool")
 
-_BY_NAME = {t.name: t for t in (float32, float64, int32, int64, uint8, bool_)}
+_BY_NAME = {
+    t.name: t
+    for t in (
+        float32, float64, float16, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32,
+        uint64, bool_,
+    )
+}  # fmt: skip
 _BY_PYTHON = {float: float32, int: int32, bool: bool_}
 
 

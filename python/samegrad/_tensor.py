@@ -13,7 +13,7 @@ import numpy as np
 from samegrad import _context, _core
 from samegrad._counts import counts_of
 from samegrad._dim import Dim, code_of, dim_of, dims_of, with_dims
-from samegrad._dtypes import DType, DTypeLike, as_dtype
+from samegrad._dtypes import DType, DTypeLike, as_dtype, kind_of
 from samegrad._reference import Reference
 from samegrad._shown import shown
 
@@ -88,7 +88,7 @@ def _numbers(value: Any) -> np.ndarray[Any, Any]:
             f"[convert_to_tensor] the parts of a list must have one shape: got {shown(value)} "
             f"({error}); pad the shorter ones."
         ) from error
-    if array.dtype.kind not in "fiub":
+    if kind_of(array.dtype) not in "fiub":
         raise TypeError(
             f"[convert_to_tensor] a number, an array or a tensor is needed: got "
             f"{type(value).__name__} {value!r:.80}."
@@ -98,7 +98,7 @@ def _numbers(value: Any) -> np.ndarray[Any, Any]:
 
 def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The array in another dtype that can hold its numbers."""
-    if array.dtype.kind == "f" and wanted.kind in "iub":
+    if kind_of(array.dtype) == "f" and wanted.kind in "iub":
         raise TypeError(
             f"[convert_to_tensor] the values are {array.dtype}: got dtype={wanted.name}, which "
             "would lose their fractions; use samegrad.cast."
@@ -112,14 +112,27 @@ def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndar
                 f"[convert_to_tensor] {wanted.name} holds numbers from {limits.min} to "
                 f"{limits.max}: got {least} to {most}; use another dtype."
             )
-    return array.astype(wanted, copy=False)
+    with np.errstate(over="ignore"):  # what is too large is infinite
+        return array.astype(wanted, copy=False)
+
+
+def _large_whole(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Python's whole numbers that NumPy made floats of, as some are beyond int64."""
+    exact = np.asarray(value, dtype=object)
+    if all(type(n) is int and 0 <= n < 2**64 for n in exact.ravel()):
+        return exact.astype(np.uint64)
+    return array
 
 
 def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
     """NumPy's array of a Python or NumPy value, with TensorFlow's defaults for Python numbers."""
     typed = isinstance(value, np.ndarray | np.generic)
     if dtype is not None:
-        return _cast_exactly(_numbers(value), np.dtype(as_dtype(dtype).name))
+        wanted = as_dtype(dtype)._numpy
+        array = _numbers(value)
+        if wanted == np.uint64 and array.dtype == np.float64 and not typed:
+            array = _large_whole(value, array)
+        return _cast_exactly(array, wanted)
     array = _numbers(value)
     if not typed and array.dtype == np.float64 and not _holds_float64(value):
         return array.astype(np.float32)
@@ -260,8 +273,9 @@ def _swapped(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _truediv(a: Tensor, b: Tensor) -> Tensor:
-    if as_dtype(a._dtype).is_integer:
-        a, b = (_ops.cast(t, dtype="float64") for t in (a, b))
+    kind = as_dtype(a._dtype)
+    if kind.is_integer:
+        a, b = (_ops.cast(t, dtype="float32" if kind.size < 4 else "float64") for t in (a, b))
     return _ops.div(a, b)
 
 

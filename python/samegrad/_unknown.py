@@ -28,7 +28,8 @@ _EAGER = "functions always run at once unless samegrad.function traces them: lea
 _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)"
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
 _NO_PYTHON = "steps run without Python; use Dataset.map for Python code on data"
-_NUMBERS = "numbers are float32 or float64, int32, int64, uint8 or bool"
+_NUMBERS = "numbers are floats, whole numbers or bool: see DType"
+_POLICY = "choose types by samegrad.cast: float16 and bfloat16 are stored, float32 computes"
 _DENSE = "tensors are dense; gradients of gather are summed row by row"
 _RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
@@ -110,14 +111,11 @@ REASONS = {
     "set_memory_growth": _NO_GPU,
     "is_gpu_available": _NO_GPU,
     "device": _NO_GPU,
-    "float16": _NUMBERS,
-    "half": _NUMBERS,
-    "bfloat16": _NUMBERS,
     "complex64": _NUMBERS,
     "complex128": _NUMBERS,
-    "Policy": _NUMBERS,
-    "global_policy": _NUMBERS,
-    "set_global_policy": _NUMBERS,
+    "Policy": _POLICY,
+    "global_policy": _POLICY,
+    "set_global_policy": _POLICY,
     "summary": _LOG,
     "profiler": "see explain() of a function or strategy",
     "numpy_function": _NO_PYTHON,

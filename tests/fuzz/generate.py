@@ -9,7 +9,7 @@ from fuzz import features
 from fuzz.ops import OPS
 from fuzz.program import N, Program, Shape, Statement, Type, names_in
 
-BYTES = {"float32": 4, "float64": 8}
+BYTES = {"bfloat16": 2, "float32": 4, "float64": 8}
 
 
 class Draw:
@@ -24,6 +24,8 @@ class Draw:
         self.rng = random.Random(seed)
         self.large = large
         self.dtype = self.rng.choice(["float32", "float64", "float64"])
+        if random.Random(f"type {seed}").random() < 0.15:  # the rest of the program stays
+            self.dtype = "bfloat16"
         self.shares = self._shares()
         self.inputs = [self._input() for _ in range(self.rng.choice([1, 1, 2]))]
         if self.rng.random() < 0.5:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 
@@ -123,7 +124,7 @@ class Program:
 
     def largest(self) -> int:
         """Bytes of the largest value of one example."""
-        width = 8 if self.dtype == "float64" else 4
+        width = {"float64": 8, "float32": 4, "bfloat16": 2}[self.dtype]
         types = [t for t in self.types().values() if t.axis >= 0]
         return max((t.per_example() for t in types), default=0) * width
 
@@ -145,7 +146,14 @@ def concrete(shape: Shape, n: int) -> tuple[int, ...]:
 
 
 def draw(seed: int, stream: int, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    return np.random.default_rng([seed, stream]).normal(size=shape).astype(dtype)
+    return rounded(np.random.default_rng([seed, stream]).normal(size=shape), dtype)
+
+
+def rounded(x: np.ndarray, dtype: str) -> np.ndarray:
+    """In the dtype; of 16 bits, its numbers as float32."""
+    if dtype != "bfloat16":
+        return x.astype(dtype)
+    return x.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def input_data(program: Program, step: int) -> list[np.ndarray]:
@@ -168,7 +176,7 @@ def scale_of(shape: tuple[int, ...]) -> float:
 
 def variable_data(program: Program) -> list[np.ndarray]:
     return [
-        (draw(program.seed, 1000 + i, s, "float64") * scale_of(s)).astype(program.dtype)
+        rounded(draw(program.seed, 1000 + i, s, "float64") * scale_of(s), program.dtype)
         for i, s in enumerate(program.variables)
     ]
 

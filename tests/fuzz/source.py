@@ -13,7 +13,7 @@ import samegrad as tf
 FLOAT = tf.{dtype}
 
 def draw(stream, *shape):
-    return np.random.default_rng([{seed}, stream]).normal(size=shape).astype("{dtype}")
+    return np.random.default_rng([{seed}, stream]).normal(size=shape).astype(FLOAT.as_numpy_dtype)
 """
 
 
@@ -101,7 +101,7 @@ def setup_text(program: Program) -> str:
     lines = []
     for i, shape in enumerate(program.variables):
         sizes = "".join(f", {d}" for d in shape)
-        data = f'(draw64({1000 + i}{sizes}) * {scale_of(shape)}).astype("{program.dtype}")'
+        data = f"(draw64({1000 + i}{sizes}) * {scale_of(shape)}).astype(FLOAT.as_numpy_dtype)"
         lines.append(f"w{i} = tf.Variable({data})")
     if optimizer_text(program):
         lines.append(optimizer_text(program))

@@ -75,8 +75,14 @@ def _parts(value: Any) -> list[np.ndarray] | None:
     if value is None:
         return None
     if hasattr(value, "values") and not hasattr(value, "numpy"):
-        return [np.array(v.numpy()) for v in value.values]
-    return [np.array(value.numpy())]
+        return [_array(v) for v in value.values]
+    return [_array(value)]
+
+
+def _array(value: Any) -> np.ndarray:
+    """As NumPy counts: numbers of 16 bits as float32."""
+    array = np.array(value.numpy())
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
 class Runner:
@@ -135,7 +141,7 @@ class Runner:
         for stream in streams:  # variables are made of data that is here already
             setup = re.sub(
                 rf"tf\.Variable\(\(draw64\({stream}.*$",
-                f"tf.Variable(data[{stream}])",
+                f"tf.Variable(data[{stream}], dtype=FLOAT)",
                 setup,
                 flags=re.M,
             )
@@ -151,11 +157,10 @@ class Runner:
         call = self._callable(space["step"], mode, strategy)
         for number in range(program.steps):
             arguments = [
-                self._argument(x, program.examples, mode, strategy)
-                for x in input_data(program, number)
+                self._argument(x, program, mode, strategy) for x in input_data(program, number)
             ]
             values, g, h = call(*arguments)
-            after = [space[f"w{i}"].numpy() for i in range(len(program.variables))]
+            after = [_array(space[f"w{i}"]) for i in range(len(program.variables))]
             outcome.steps.append(
                 {
                     "values": [_parts(v) for v in values],
@@ -182,10 +187,10 @@ class Runner:
             return lambda *args: strategy.run(step, args=args)
         return self.tf.function(lambda *args: strategy.run(step, args=args))
 
-    def _argument(self, x: np.ndarray, examples: bool, mode: Mode, strategy: Any) -> Any:
+    def _argument(self, x: np.ndarray, program: Program, mode: Mode, strategy: Any) -> Any:
         def tensor(part: np.ndarray) -> Any:
-            made = self.tf.constant(part)
-            return made._as_examples(0, 1) if examples else made
+            made = self.tf.constant(part, program.dtype if part.dtype.kind == "f" else None)
+            return made._as_examples(0, 1) if program.examples else made
 
         if strategy is None or not mode.distributes():
             return tensor(x)

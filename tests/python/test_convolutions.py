@@ -322,7 +322,7 @@ def test_wrong_arguments_are_named(call, message):
 
 
 def test_other_types_are_refused():
-    with pytest.raises(TypeError, match="must be float32 or float64"):
+    with pytest.raises(TypeError, match="must be float32, float64, float16 or bfloat16"):
         nn.conv2d(X.astype("int32"), F.astype("int32"), 1, "SAME")
 
 

@@ -209,7 +209,7 @@ def test_an_axis_that_is_not_there_is_refused(name, x, axis, words):
 
 @BOTH
 @pytest.mark.parametrize(("x", "how", "words"), [
-    ([True], {}, "must be float32, float64, int32, int64 or uint8: got bool"),
+    ([True], {}, "must be float32, .*uint64: got bool"),
     ([1.0], {"axis": 0.5}, "axis"),
     ("x", {}, r"\[cum"),
 ])  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 from samegrad import _context, _core
 from samegrad._counts import counted, questions
+from samegrad._dtypes import as_dtype
 from samegrad._location import user_line
 from samegrad._nest import map_structure
 from samegrad._scaling_check import report
@@ -218,7 +219,7 @@ class Strategy(abc.ABC):
         return reduced
 
     def _reduce_tensor(self, op: str, tensor: Tensor, axis: Any) -> Tensor:
-        if op == "mean" and tensor._dtype not in ("float32", "float64"):
+        if op == "mean" and not as_dtype(tensor._dtype).is_floating:
             tensor = _ops.cast(tensor, dtype="float64")
         if axis is None:
             several = self.num_replicas_in_sync > 1

@@ -36,7 +36,7 @@ def set_floatx(value: str) -> None:
         >>> set_floatx("float32")
     """
     dtype = as_dtype(value)
-    if not dtype.is_floating:
+    if dtype.name not in ("float32", "float64"):
         raise ValueError(f"[set_floatx] the type must be float32 or float64: got {shown(value)}.")
     _Settings.floatx = dtype.name
 

@@ -100,8 +100,8 @@ class _Segments:
 
 def _limit(dtype: str, least: bool) -> Any:
     """The least or largest finite number of a dtype."""
-    limits: Any = np.finfo(dtype) if as_dtype(dtype).is_floating else np.iinfo(dtype)
-    return np.asarray(limits.min if least else limits.max, dtype)
+    kind = as_dtype(dtype)
+    return np.asarray(kind.min if least else kind.max, kind._numpy)
 
 
 def _sorted_segments(who: str, data: TensorLike, segment_ids: TensorLike) -> _Segments:

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad import _system_errors
+from samegrad._dtypes import numpy_dtype
 from samegrad.train import _files
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -46,6 +47,7 @@ _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DTYPE_NAMES = {
     "float64": "F64",
     "float32": "F32",
+    "bfloat16": "BF16",
     "float16": "F16",
     "int64": "I64",
     "int32": "I32",
@@ -145,7 +147,12 @@ def _as_plain(name: str, array: Array) -> Array:
             f"[checkpoint] arrays must be floating point, integer or bool: got {array.dtype} for "
             f"{name!r}. Store it in another form."
         )
-    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+    return array.astype(_little_endian(array.dtype), order="C", copy=False)
+
+
+def _little_endian(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    # bfloat16 has the order of the machine alone, which is that of all that samegrad runs on.
+    return dtype if dtype.name == "bfloat16" else dtype.newbyteorder("<")
 
 
 def _describe(array: Array) -> dict[str, Json]:
@@ -241,7 +248,7 @@ def _manifest_bytes(
 
 def _header(entries: Mapping[str, Mapping[str, Any]]) -> tuple[bytes, dict[str, int]]:
     """The beginning of a safetensors file, and how many bytes each array has, in their order."""
-    kinds = {name: np.dtype(entry["dtype"]) for name, entry in entries.items()}
+    kinds = {name: numpy_dtype(entry["dtype"]) for name, entry in entries.items()}
     # Large items first: every array is aligned to its item size, as readers expect.
     order = sorted(entries, key=lambda name: (-kinds[name].itemsize, name))
     header: dict[str, Json] = {}
@@ -391,7 +398,7 @@ def _read_arrays(
     for name in sizes:
         entry = entries[name]
         try:
-            array = np.empty(entry["shape"], np.dtype(entry["dtype"]).newbyteorder("<"))
+            array = np.empty(entry["shape"], _little_endian(numpy_dtype(entry["dtype"])))
         except MemoryError as error:
             raise MemoryError(
                 f"[checkpoint] {path} must fit into memory: got {sizes[name]} bytes for "

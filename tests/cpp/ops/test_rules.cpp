@@ -51,9 +51,10 @@ TEST("dtypes are checked and the remedy is named") {
   CHECK_EQ(error_of("add", {floats({2}), ints}),
            "[add] operands must have one dtype: got float32 and int32; convert one with "
            "samegrad.cast.");
-  CHECK_EQ(error_of("exp", {ints}),
-           "[exp] the operand must be float32 or float64: got int32; convert it with "
-           "samegrad.cast.");
+  CHECK_EQ(
+      error_of("exp", {ints}),
+      "[exp] the operand must be float32, float64, float16 or bfloat16: got int32; convert it with "
+      "samegrad.cast.");
   CHECK_EQ(error_of("select", {ints, ints, ints}).substr(0, 43),
            "[select] 'condition' must be bool: got int3");
 }
@@ -97,7 +98,8 @@ TEST("reductions say what becomes of the examples") {
 TEST("what cannot be reduced over replicas is refused") {
   CHECK_EQ(type_of("all_reduce", {floats({5, 3}, 0)}), "float32 (5, 3), whole, fixed");
   CHECK_EQ(error_of("all_reduce", {{Array(DType::kInt32, {3})}}, AllReduceAttrs{ReduceOp::kMean}),
-           "[all_reduce] the operand must be float32 or float64: got int32; convert it with "
+           "[all_reduce] the operand must be float32, float64, float16 or bfloat16: got int32; "
+           "convert it with "
            "samegrad.cast.");
 }
 

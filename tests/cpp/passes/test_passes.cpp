@@ -60,6 +60,25 @@ std::ptrdiff_t count(const Graph& graph, std::string_view op) {
   return std::ranges::count_if(graph.nodes, [&](const Node& n) { return n.op->name == op; });
 }
 
+TEST("what computes gets float32 and rounds once, and what moves elements keeps 16 bits") {
+  Program p;
+  const Value x = p.graph.add_argument({DType::kBFloat16, {kRows, 3}, {0, 1, 0}});
+  const Value joined = p.b("concat", {x, p.b("mul", {p.b("tanh", {x}), x})}, ConcatAttrs{1});
+  p.graph.outputs = {p.b("reduce_sum", {joined}, ReduceAttrs{.axes = {0}})};
+  verify(p.graph);
+  const Graph after = widen(p.graph);
+  verify(after);
+  CHECK_EQ(count(after, "cast"), 7);
+  CHECK(after.type(after.outputs[0]).dtype == DType::kBFloat16);
+  for (const Node& node : after.nodes) {
+    const DType dtype = after.type(node.outputs[0]).dtype;
+    if (computes(*node.op)) CHECK(dtype == DType::kFloat32, node.op->name);
+    if (node.op->name == "concat") CHECK(dtype == DType::kBFloat16);
+    if (node.op->name == "reduce_sum") CHECK(node.locality == Locality::kTree);
+  }
+  CHECK_EQ(widen(after).nodes.size(), after.nodes.size());
+}
+
 TEST("what nobody reads goes") {
   Program p;
   const Value x = p.batched({3});
