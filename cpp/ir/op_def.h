@@ -9,6 +9,7 @@
 
 #include "base/functions.h"
 #include "ir/graph.h"
+#include "tensor/row_tree.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
@@ -32,6 +33,9 @@ enum Trait : std::uint32_t {
   // Results after the loop variables are histories of rounds.
   kKeepsRounds = 1u << 13,
   kIdentity = 1u << 14,  // the result is the operand; what it means to gradients is all it does
+  // A row (an element of axis 0) of the result depends on that row of the operand alone, and is one
+  // number if the operand's is, however long it may be.
+  kByRow = 1u << 15,
 };
 
 struct InferArgs {
@@ -109,6 +113,8 @@ struct OpDef {
   Kernel kernel = nullptr;
   // kTree: the reduction over the examples. A row may have both, and the rule's locality chooses.
   TreeKernel tree = {};
+  // The same result row by row, if most of it is zeros.
+  RowTree rows = {};
   // Builds the cotangents of the inputs (kNoValue: none flows). Null with kNoGradient.
   Values (*vjp)(const VjpArgs& args) = nullptr;
   // Rewrites the node into plain rows, so that its derivative is the derivative of those.

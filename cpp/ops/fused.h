@@ -25,7 +25,11 @@ struct FusedProgram {
   std::vector<DType> results;
 };
 
+struct FusedAttrs;
 // The attributes of a fused node; `names` of the rows it was made of are for people.
 Attrs fused_attrs(const FusedProgram& program, const std::string& names);
+
+// What they were made of.
+FusedProgram fused_program(const FusedAttrs& attrs);
 
 }  // namespace samegrad
