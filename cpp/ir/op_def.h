@@ -9,6 +9,7 @@
 
 #include "base/functions.h"
 #include "ir/graph.h"
+#include "tensor/row_tree.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
@@ -34,6 +35,9 @@ enum Trait : std::uint32_t {
   kIdentity = 1u << 14,   // the result is the operand; what it means to gradients is all it does
   kWholeRows = 1u << 15,  // elements of a result are made of whole rows: no cut goes through one
   kAnyType = 1u << 16,    // moves, fills or orders elements of any type: nothing is widened for it
+  // A row (an element of axis 0) of the result depends on that row of the operand alone, and is one
+  // number if the operand's is, however long it may be.
+  kByRow = 1u << 17,
 };
 
 struct InferArgs {
@@ -112,6 +116,8 @@ struct OpDef {
   Kernel kernel = nullptr;
   // kTree: the reduction over the examples. A row may have both, and the rule's locality chooses.
   TreeKernel tree = {};
+  // The same result row by row, if most of it is zeros.
+  RowTree rows = {};
   // Builds the cotangents of the inputs (kNoValue: none flows). Null with kNoGradient.
   Values (*vjp)(const VjpArgs& args) = nullptr;
   // Rewrites the node into plain rows, so that its derivative is the derivative of those.

@@ -152,6 +152,25 @@ Attrs fused_rows_attrs(const FusedProgram& program, const std::string& names) {
                         program.columns};
 }
 
+FusedProgram fused_program(const FusedAttrs& attrs) {
+  const Code code(attrs.code);
+  FusedProgram program{int(code.temporaries()), {}, {}};
+  for (std::int64_t s = 0; s < code.steps; ++s) {
+    const std::int64_t* word = code.step(s);
+    FusedStep step{{BlockFn::Kind(word[Word::kKind]), int(word[Word::kFn])},
+                   DType(word[Word::kDType]),
+                   DType(word[Word::kResult]),
+                   {},
+                   int(word[Word::kOut])};
+    for (std::size_t k = Word::kIn0; k <= Word::kIn2; ++k) {
+      if (word[k] != kNoRegister) step.in.push_back(int(word[k]));
+    }
+    program.steps.push_back(std::move(step));
+  }
+  for (const std::int64_t dtype : attrs.dtypes) program.results.push_back(DType(dtype));
+  return program;
+}
+
 std::vector<OpDef> fused_ops() {
   return {fused_row(), fused_rows_row()};
 }

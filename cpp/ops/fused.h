@@ -69,6 +69,7 @@ struct FusedRowsAttrs : FusedAttrs {
   }
 };
 
+struct FusedAttrs;
 // The attributes of a fused node; `names` of the rows it was made of are for people.
 Attrs fused_attrs(const FusedProgram& program, const std::string& names);
 // The same of one that goes through rows.
@@ -99,5 +100,8 @@ struct FusedCode {
 bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t result);
 
 OpDef fused_rows_row();
+
+// What they were made of.
+FusedProgram fused_program(const FusedAttrs& attrs);
 
 }  // namespace samegrad

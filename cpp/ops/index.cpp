@@ -123,6 +123,7 @@ OpDef segment_sum_row() {
              .combine = combine_elements<BinaryFn::k_add>,
              .neutral = neutral_zeros,
              .subtree = segment_subtree};
+  op.rows = segment_rows();
   op.vjp = [](const VjpArgs& v) {
     return cotangents(call("gather", Expr(v.b, v.ct[0]), Expr(v.b, v.in[1]), v.attrs), none(),
                       none());
@@ -141,6 +142,34 @@ OpDef segment_sum_row() {
                 sample({{9, 2}, {9}, {4, 2}}, 0, {1, 1, 0}),
                 sample({{9, 3, 2}, {9, 3}, {4, 2}}, 0, {1, 1, 0}),
                 sample({{5, 4, 2}, {4}, {5, 3, 2}}, 1, {1, 0, 1})};
+  return op;
+}
+
+// ---- nonzero_rows ----
+
+// Where examples lie on another axis, a row has something of all of them.
+Inferred nonzero_rows_rule(const InferArgs& args) {
+  ValueType y = args.in[0];
+  y.dtype = DType::kBool;
+  return y.batch.axis > 0 ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
+}
+
+OpDef nonzero_rows_row() {
+  OpDef op;
+  op.name = "nonzero_rows";
+  op.doc = "True in all elements of a row (along axis 0) in which an element is not 0.";
+  op.operands = {"x"};
+  op.traits = kNoGradient | kByRow;
+  op.infer = nonzero_rows_rule;
+  op.kernel = nonzero_rows_kernel;
+  op.samples = {{.shapes = {{4, 3}}, .attrs = {}},
+                {.shapes = {{5, 2}},
+                 .attrs = {},
+                 .dtypes = {DType::kInt32},
+                 .batched = {1},
+                 .integer_high = 2},
+                {.shapes = {{2, 5}}, .attrs = {}},
+                {.shapes = {{}}, .attrs = {}}};
   return op;
 }
 
@@ -271,7 +300,8 @@ OpDef take_along_grad_row() {
 }  // namespace
 
 std::vector<OpDef> index_ops() {
-  return {gather_row(), segment_sum_row(), one_hot_row(), take_along_row(), take_along_grad_row()};
+  return {gather_row(),  segment_sum_row(), nonzero_rows_row(),
+          one_hot_row(), take_along_row(),  take_along_grad_row()};
 }
 
 }  // namespace samegrad

@@ -3,9 +3,17 @@
 
 #include <string_view>
 
+#include "ops/attributes.h"
+#include "tensor/row_tree.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
+
+// The axis of IndexAttrs in a shape.
+inline int axis_along(const Attrs& attrs, const Shape& shape) {
+  const std::int64_t axis = attrs.as<IndexAttrs>().axis;
+  return int(axis < 0 ? axis + shape.rank() : axis);
+}
 
 [[noreturn]] void fail_index(std::string_view who, const KernelArgs& args, const View& indices,
                              std::int64_t value, std::int64_t flat, std::int64_t size);
@@ -26,6 +34,9 @@ StateShape segment_state(std::span<const View> in, const Attrs& attrs, const Vie
 const void* open_segments(const KernelArgs& args);
 void segment_leaf(const LeafArgs& args);
 void segment_subtree(const LeafArgs& args);
+// Of segment_sum along axis 0 with the examples there.
+const RowTree& segment_rows();
+void nonzero_rows_kernel(const KernelArgs& args);
 void one_hot_kernel(const KernelArgs& args);
 void take_along_kernel(const KernelArgs& args);
 void take_along_grad_kernel(const KernelArgs& args);

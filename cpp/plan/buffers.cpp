@@ -64,12 +64,15 @@ class Decider {
     const std::int32_t at = writer_[std::size_t(root)];
     if (!in_place_ || !producer || !producer->op->has(kElementwise) || at < 0) return false;
     const PlanStep::Kind kind = plan_.steps[std::size_t(at)].kind;
-    if (kind != PlanStep::Kind::kNode && kind != PlanStep::Kind::kReduceUpdate) return false;
+    const bool by_rows = kind == PlanStep::Kind::kRowUpdate;
+    if (kind != PlanStep::Kind::kNode && kind != PlanStep::Kind::kReduceUpdate && !by_rows) {
+      return false;
+    }
     if (plan_.storage[std::size_t(root)] != Storage::kShared) return false;
     if (std::size_t(at) < first_safe_ || read_at_end_[std::size_t(root)] != 1) return false;
     if (old == kNoValue) return true;
     if (last_read_[std::size_t(old)] > at || read_at_end_[std::size_t(old)] != 0) return false;
-    return overwrites(*producer, root, old);
+    return by_rows || overwrites(*producer, root, old);  // results leave once rows are done
   }
 
   // Whether the node may write the value into the memory of the old one, which it may read.
@@ -129,8 +132,9 @@ BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
 }
 
 bool is_safe(const Plan& plan, const PlanStep& step) {
-  const bool sums = step.kind == PlanStep::Kind::kAllReduce;
-  if (sums || step.kind == PlanStep::Kind::kReduceUpdate) return true;
+  const auto is = [&](PlanStep::Kind kind) { return step.kind == kind; };
+  if (is(PlanStep::Kind::kAllReduce) || is(PlanStep::Kind::kReduceUpdate)) return true;
+  if (is(PlanStep::Kind::kRowUpdate)) return true;
   if (step.kind != PlanStep::Kind::kNode) return false;
   const Node& node = plan.graph.nodes[std::size_t(step.nodes[0])];
   return node.op->has(kAliases) || (node.op->has(kElementwise) && !may_raise(plan.graph, node));

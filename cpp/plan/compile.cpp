@@ -48,6 +48,18 @@ std::vector<bool> values_inside_updates(const Plan& plan) {
       inside[std::size_t(sum.result)] = update.update >= 0;
     }
   }
+  for (const RowUpdate& update : plan.row_updates) {
+    for (const ReduceUpdate::Sum& sum : update.sums) {
+      inside[std::size_t(plan.graph.nodes[std::size_t(sum.tree)].outputs[0])] = true;
+      inside[std::size_t(sum.result)] = true;
+    }
+    for (std::int32_t n : update.nodes) {
+      for (Value output : plan.graph.nodes[std::size_t(n)].outputs) {
+        inside[std::size_t(output)] = std::ranges::none_of(
+            update.results, [&](const RowUpdate::Result& r) { return r.value == output; });
+      }
+    }
+  }
   return inside;
 }
 
@@ -127,6 +139,7 @@ Plan compile(Graph graph, const PlanOptions& options) {
   for (const Node& node : plan.graph.nodes) plan.has_random |= node.op->has(kRandomOp);
   compile_bodies(plan, options);
   schedule(plan, options);
+  if (options.sparse_rows) find_row_updates(plan);
   if (options.fuse_updates) fuse_updates(plan);
   set_roots(plan);
   set_storage(plan);

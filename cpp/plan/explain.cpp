@@ -38,6 +38,10 @@ const char* title_of(const PlanStep& step) {
       return "rows of all replicas";
     case PlanStep::Kind::kReduceUpdate:
       return "block by block";
+    case PlanStep::Kind::kNameRows:
+      return "rows that have a gradient";
+    case PlanStep::Kind::kRowUpdate:
+      return "sparse, row by row";
     default:
       return "once";
   }
@@ -70,6 +74,12 @@ std::string explain(const Plan& plan) {
   for (const PlanStep& step : plan.steps) {
     if (step.kind == PlanStep::Kind::kLoop) {
       print_loop(out, plan, plan.loops[std::size_t(step.index)]);
+    } else if (step.kind == PlanStep::Kind::kNameRows) {
+      out << "  " << title_of(step) << ": of";
+      for (std::int32_t n : step.nodes) {
+        out << " %" << plan.graph.nodes[std::size_t(n)].outputs[0];
+      }
+      out << "\n";
     } else {
       out << "  " << title_of(step) << ":\n";
       print_nodes(out, plan, step.nodes, false);

@@ -55,6 +55,19 @@ struct ReduceUpdate {
   std::int32_t update = -1;  // an elementwise node
 };
 
+// The same for gradients that are zeros but for the rows that the examples name, and an update that
+// leaves a variable as it is where its gradient is zero: rows that nobody names are not touched.
+// First a step finds out which are named, which may fail; the other one cannot.
+struct RowUpdate {
+  std::vector<ReduceUpdate::Sum> sums;
+  std::vector<std::int32_t> nodes;  // of the update, in order
+  struct Result {
+    Value value;
+    std::int32_t variable;  // whose old value it is in rows without gradient
+  };
+  std::vector<Result> results;  // what the update is there for
+};
+
 struct PlanStep {
   enum class Kind : std::uint8_t {
     kNode,          // one node, replica by replica
@@ -62,10 +75,13 @@ struct PlanStep {
     kLoop,          // a loop over examples
     kAllReduce,     // the collectives that run together
     kReduceUpdate,  // reductions, their all-reduce and the update of them
+    kNameRows,      // which rows a RowUpdate has to touch
+    kRowUpdate,     // a RowUpdate
     kControl        // a branch or a loop of the program
   } kind;
   std::vector<std::int32_t> nodes;
-  std::int32_t index = -1;        // kLoop: of Plan::loops; kReduceUpdate: of Plan::updates
+  // kLoop: of Plan::loops; kReduceUpdate: of Plan::updates; kNameRows, kRowUpdate: of row_updates.
+  std::int32_t index = -1;
   std::vector<Prepared> prepare;  // done before the step
 };
 
@@ -83,6 +99,7 @@ struct PlanOptions {
   bool defer_products = true;  // big weight gradients after the loop
   bool cut_products = true;    // products with big weights outside of loops, all rows at once
   bool fuse_updates = true;    // big weight gradients and the updates by them block by block
+  bool sparse_rows = true;     // updates touch only rows that have a gradient
   bool write_in_place = true;  // updates store into the variables' memory
   bool operator==(const PlanOptions&) const = default;
 };
@@ -92,6 +109,7 @@ struct Plan {
   std::vector<PlanStep> steps;
   std::vector<Loop> loops;
   std::vector<ReduceUpdate> updates;
+  std::vector<RowUpdate> row_updates;
   std::vector<Storage> storage;             // per value
   std::vector<Value> root;                  // per value: whose bytes it shows (itself mostly)
   std::vector<std::int32_t> prepared_slot;  // per node: slot of its prepared operand, or -1

@@ -15,6 +15,9 @@ void form_inner_loops(Plan& plan, const PlanOptions& options);
 // Joins the reductions of large gradients with their all-reduces and updates, once steps are known.
 void fuse_updates(Plan& plan);
 
+// Makes updates by rows of those that leave alone what has no gradient, once steps are known.
+void find_row_updates(Plan& plan);
+
 // Moves steps that write variables and cannot fail behind those that can, once storage is known.
 void put_updates_last(Plan& plan);
 

@@ -4,6 +4,7 @@
 
 #include "base/thresholds.h"
 #include "runtime/reduce_update.h"
+#include "runtime/row_update.h"
 
 #include "tensor/tree.h"
 
@@ -41,6 +42,7 @@ void Context::bind(const Call& call, int threads) {
   place_loops();
   bind_nodes();
   bind_updates();
+  bind_row_updates();
 }
 
 void Context::take_memory() {
@@ -61,6 +63,10 @@ void Context::reserve_scratch() {
   std::size_t open = Scratch::kBlockBytes, task = 0;
   for (const UpdateBinding& update : updates_) {
     open = std::max(open, update.open_bytes + update.task_bytes);
+    task = std::max(task, update.task_bytes);
+  }
+  for (const RowBinding& update : row_updates_) {
+    open = std::max(open, update.task_bytes);
     task = std::max(task, update.task_bytes);
   }
   {
@@ -251,7 +257,8 @@ void Context::make_joins(std::size_t index) {
 void Context::bind_nodes() {
   for (const PlanStep& step : plan_.steps) {
     const bool binds = step.kind == PlanStep::Kind::kNode || step.kind == PlanStep::Kind::kRows ||
-                       step.kind == PlanStep::Kind::kReduceUpdate;
+                       step.kind == PlanStep::Kind::kReduceUpdate ||
+                       step.kind == PlanStep::Kind::kRowUpdate;
     if (!binds) continue;
     for (std::int32_t node : step.nodes) bind_node(node);
   }
@@ -290,6 +297,23 @@ void Context::bind_updates() {
   updates_.clear();
   for (const ReduceUpdate& update : plan_.updates) {
     updates_.push_back(bind_update(plan_, update, *this));
+  }
+}
+
+void Context::bind_row_updates() {
+  row_updates_.clear();
+  row_updates_.reserve(plan_.row_updates.size());  // addresses into them are kept
+  for (const RowUpdate& update : plan_.row_updates) {
+    row_updates_.push_back(bind_row_update(plan_, update, *this));
+    RowBinding& binding = row_updates_.back();
+    const std::int64_t n = binding.places;
+    const auto place = [&](std::byte*& where, std::int64_t count, std::size_t item) {
+      pending_.emplace_back(&where, reserve(size_product(count, std::int64_t(item))));
+    };
+    place(binding.named, 2 * n, sizeof(NamedRow));
+    place(binding.row, n, sizeof(std::int64_t));
+    place(binding.begin, n + 1, sizeof(std::int64_t));
+    place(binding.place, n, sizeof(std::int64_t));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/guarded.h"
 #include "runtime/call.h"
+#include "plan/row_program.h"
 #include "runtime/layout.h"
 #include "tensor/buffer_pool.h"
 #include "tensor/kernel_args.h"
@@ -67,6 +68,39 @@ struct UpdateBinding {
   std::size_t open_bytes = 0, task_bytes = 0;
 };
 
+// Updates of rows: where things lie in memory, and what a run found out.
+struct RowBinding {
+  // A value of the update in a block of rows that lie next to each other.
+  struct Slot {
+    Value value;
+    std::int64_t row_bytes;
+    std::int64_t offset;  // in the task's scratch
+  };
+  explicit RowBinding(const Graph& graph, const RowUpdate& update) : program(graph, update) {}
+
+  RowProgram program;
+  std::vector<KnownValue> registers;
+  std::int64_t rows = 0, width = 0;  // of the variable; elements of a row
+  std::int64_t block_rows = 1;       // that are updated together
+  std::vector<Slot> slots;           // of the sums, then of operands with all rows, then of results
+  std::vector<Slot> left;            // results that leave, and where they are
+  std::vector<Value> old;            // of these: what they are where there is no gradient
+  std::vector<Array> divisors;       // per sum, of a mean
+  // Places that name rows, numbered through all sums and replicas, and where those of each begin.
+  std::vector<std::int64_t> first;
+  std::int64_t places = 0;
+  std::size_t block_bytes = 0, task_bytes = 0;  // of the slots; of all that a task takes
+  // What the run found, in the arena: rows that are named, in order, where the places of each begin
+  // among all, and the places.
+  std::byte *named = nullptr, *row = nullptr, *begin = nullptr, *place = nullptr;
+  std::int64_t count = 0;  // of rows that are named
+
+  template <class T>
+  static T* as(std::byte* memory) {
+    return reinterpret_cast<T*>(memory);
+  }
+};
+
 // What one task works with, kept from step to step.
 struct Task {
   Scratch scratch;
@@ -120,6 +154,7 @@ class Context {
   const LoopBinding& loop(std::int32_t index) const { return loops_[std::size_t(index)]; }
   const NodeBinding& node(std::int32_t index) const { return nodes_[std::size_t(index)]; }
   UpdateBinding& update(std::int32_t index) { return updates_[std::size_t(index)]; }
+  RowBinding& row_update(std::int32_t index) { return row_updates_[std::size_t(index)]; }
   std::byte* prepared(std::int32_t slot, int replica) const {
     return prepared_[std::size_t(slot) * std::size_t(replicas_) + std::size_t(replica)];
   }
@@ -157,6 +192,7 @@ class Context {
   void bind_node(std::int32_t index);
   Task make_task() const;
   void bind_updates();
+  void bind_row_updates();
   std::int64_t reserve(std::int64_t bytes);
 
   const Plan& plan_;
@@ -177,6 +213,7 @@ class Context {
   std::vector<LoopBinding> loops_;
   std::vector<NodeBinding> nodes_;
   std::vector<UpdateBinding> updates_;
+  std::vector<RowBinding> row_updates_;
   // Addresses to set when the arena is there: (where, offset).
   std::vector<std::pair<std::byte**, std::int64_t>> pending_;
   // Addresses to set in every run: (where, base pointer).

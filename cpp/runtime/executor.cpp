@@ -9,6 +9,7 @@
 #include "base/float_environment.h"
 
 #include "runtime/reduce_update.h"
+#include "runtime/row_update.h"
 #include "runtime/state_lock.h"
 #include "runtime/threads.h"
 
@@ -233,6 +234,10 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
       return run_rows(plan_, step.nodes[0], call, context);
     case PlanStep::Kind::kReduceUpdate:
       return run_reduce_update(plan_, step.index, call, context);
+    case PlanStep::Kind::kNameRows:
+      return name_rows(plan_, step.index, context);
+    case PlanStep::Kind::kRowUpdate:
+      return run_row_update(plan_, step.index, context);
   }
 }
 

@@ -133,6 +133,7 @@ Executable& CompiledProgram::executable(bool check_finite) {
   if (!*unfused) {
     PlanOptions options = options_;
     options.passes.fuse_epilogue = options.passes.fuse_elementwise = false;
+    options.sparse_rows = false;
     options.fuse_updates = false;    // looks at what passes between their nodes
     options.write_in_place = false;  // any operation may stop the step
     *unfused = std::make_unique<Executable>(compile(*graph_, options));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workloads import CLASSES, PIXELS
+from workloads import CLASSES, EMBEDDINGS, PIXELS
 from workloads import DENSE as DENSE_WIDTHS
 
 
@@ -108,6 +108,17 @@ DUELS += (
         Side("samegrad", 1, 256),
         (Goal("speedup", 0.95), Goal("memory_ratio", 1.1, at_most=True)),
     ),
+)
+
+DUELS += tuple(
+    Duel(
+        name.replace("_", "-"),
+        name,
+        Side("samegrad", 2, 2048),
+        Side("torch", 1, 4096),
+        (Goal("speedup", 2),),
+    )
+    for name in EMBEDDINGS
 )
 
 IMPORT_GOAL = Goal("added_s", 0.1, at_most=True)

@@ -14,6 +14,8 @@ from typing import Any
 from workloads import (
     CLASSES,
     DENSE,
+    EMBEDDED,
+    EMBEDDINGS,
     HEADS,
     HIDDEN,
     LAYERS,
@@ -38,7 +40,7 @@ def build(job: Job, data: Arrays) -> Program:
     dataset = dataset.batch(job.global_batch, drop_remainder=True).prefetch(2)
     batches = iter(strategy.experimental_distribute_dataset(dataset))
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
-    steps |= dict.fromkeys(DENSE, dense)
+    steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
     with strategy.scope():
         replica_step = steps[job.workload](tf, job)
 
@@ -121,6 +123,23 @@ def dense(tf: Any, job: Job) -> Step:
         ]
     )
     return classifier(tf, job, model)
+
+
+def embeddings(tf: Any, job: Job) -> Step:
+    """Rows of a table, which lose some of their length in each step (LazyAdam: samegrad only)."""
+    name, rows = EMBEDDINGS[job.workload]
+    table = tf.Variable(tf.random.normal([rows, EMBEDDED], stddev=0.02))
+    optimizers = tf.keras.optimizers
+    optimizer = optimizers.SGD(0.01) if name == "sparse_sgd" else optimizers.LazyAdam(0.001)
+
+    def step(ids: Any) -> Any:
+        with tf.GradientTape() as tape:
+            each = tf.reduce_sum(tf.square(tf.gather(table, ids)), axis=1)
+            loss = tf.nn.compute_average_loss(each, global_batch_size=job.global_batch)
+        apply(optimizer, tape, loss, [table])
+        return loss
+
+    return step
 
 
 def tiny(tf: Any, job: Job) -> Step:

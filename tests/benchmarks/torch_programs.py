@@ -11,6 +11,8 @@ import numpy as np
 from workloads import (
     CLASSES,
     DENSE,
+    EMBEDDED,
+    EMBEDDINGS,
     HEADS,
     HIDDEN,
     LAYERS,
@@ -45,7 +47,7 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
         return [tensor[picked] for tensor in tensors]
 
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
-    steps |= dict.fromkeys(DENSE, dense)
+    steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
     step = steps[job.workload](torch, job, rows)
     return Program(step, lambda loss: float(loss.item()), str(torch.__version__))
 
@@ -90,6 +92,25 @@ def classifier(torch: Any, job: Job, rows: Rows, model: Any) -> Step:
         images, labels = rows(i)
         optimizer.zero_grad()
         loss = loss_object(model(images), labels.long())
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def embeddings(torch: Any, job: Job, rows: Rows) -> Step:
+    """Sparse gradients: a step costs what the rows cost that it looks up."""
+    name, count = EMBEDDINGS[job.workload]
+    model = mirrored(torch, job, torch.nn.Embedding(count, EMBEDDED, sparse=True))
+    sgd, adam = torch.optim.SGD, torch.optim.SparseAdam
+    parameters = list(model.parameters())
+    optimizer = sgd(parameters, 0.01) if name == "sparse_sgd" else adam(parameters, 0.001)
+
+    def step(i: int) -> Any:
+        (ids,) = rows(i)
+        optimizer.zero_grad()
+        loss = model(ids).square().sum(1).mean()
         loss.backward()
         optimizer.step()
         return loss

@@ -24,11 +24,22 @@ Arrays = tuple[npt.NDArray[Any], ...]
 DENSE = {"dense_1024": 1024, "dense_2048": 2048, "dense_4096": 4096}
 PIXELS, CLASSES = 784, 10
 
+# Tables of embeddings, of which a step looks up some: the optimizer and the rows.
+EMBEDDINGS = {
+    f"{name}_{rows}": (name, rows)
+    for name in ("sparse_sgd", "sparse_adam")
+    for rows in (10_000, 100_000, 1_000_000)
+}
+EMBEDDED = 64  # numbers of a row
+
 BATCH = {"cnn": 64, "tiny": 8, "wgan_gp": 32, "transformer": 32}  # per replica
 BATCH |= {"dense_1024": 32, "dense_2048": 128, "dense_4096": 128}
+BATCH |= dict.fromkeys(EMBEDDINGS, 4096)
 STEPS = {"cnn": 60, "tiny": 10000, "wgan_gp": 30, "transformer": 20}
 STEPS |= {"dense_1024": 60, "dense_2048": 15, "dense_4096": 10}
+STEPS |= dict.fromkeys(EMBEDDINGS, 400)
 WARMUP = {"cnn": 8, "tiny": 300, "wgan_gp": 4, "transformer": 3, **dict.fromkeys(DENSE, 2)}
+WARMUP |= dict.fromkeys(EMBEDDINGS, 20)
 
 NOISE = 100  # inputs of the generator
 VOCABULARY, LENGTH, LAYERS, WIDTH, HIDDEN, HEADS = 8192, 40, 4, 128, 512, 8
@@ -59,6 +70,7 @@ class Job:
     @property
     def unit(self) -> str:
         names = {"transformer": "tokens", "tiny": "examples", **dict.fromkeys(DENSE, "examples")}
+        names |= dict.fromkeys(EMBEDDINGS, "rows")
         return names.get(self.workload, "images")
 
 
@@ -86,6 +98,8 @@ def load(workload: str) -> Arrays:
     if workload in DENSE:
         rows = rng.normal(size=(2048, PIXELS)).astype(np.float32)
         return rows, rng.integers(0, CLASSES, 2048).astype(np.int32)
+    if workload in EMBEDDINGS:
+        return (rng.integers(0, EMBEDDINGS[workload][1], 1 << 18),)
     inputs, targets = rng.normal(size=(4096, 8)), rng.normal(size=(4096, 1))
     return inputs.astype(np.float32), targets.astype(np.float32)
 

@@ -18,6 +18,7 @@ PASSES = [
     "defer_products",
     "cut_products",
     "fuse_updates",
+    "sparse_rows",
     "eliminate_common",
     "fold_constants",
     "sink_masks",

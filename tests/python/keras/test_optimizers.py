@@ -306,3 +306,51 @@ def test_no_warning_when_all_is_well():
         warnings.simplefilter("error")
         v = tf.Variable(1.0)
         optimizers.Adam().apply_gradients([(tf.constant(1.0), v)])
+
+
+def lazy_adam(w, gradients, lr, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
+    """Rows without gradient are left out of each step, which counts for all."""
+    w, m, v = w.copy(), np.zeros_like(w), np.zeros_like(w)
+    for t, g in enumerate(gradients, 1):
+        rows = (g != 0).any(axis=tuple(range(1, g.ndim)))
+        m[rows] += (1 - beta_1) * (g - m)[rows]
+        v[rows] += (1 - beta_2) * (g * g - v)[rows]
+        rate = lr * np.sqrt(1 - beta_2**t) / (1 - beta_1**t)
+        w[rows] -= rate * m[rows] / (np.sqrt(v[rows]) + epsilon)
+    return w
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (4, 2, 3)])
+def test_lazy_adam_moves_rows_that_have_a_gradient(shape):
+    rng = np.random.default_rng(2)
+    start = rng.normal(size=shape)
+    gradients = [rng.normal(size=shape) for _ in range(6)]
+    for k, g in enumerate(gradients):
+        g[k % shape[0]] = 0.0
+        g[(k + 1) % shape[0], 0] = 0.0  # a zero in a row that moves
+        g[-1] = 0.0
+    w = tf.Variable(start)
+    optimizer = optimizers.LazyAdam(0.125)
+    for g in gradients:
+        optimizer.apply_gradients([(tf.constant(g), w)])
+    expected = lazy_adam(start, gradients, 0.125)
+    np.testing.assert_allclose(w.numpy(), expected, rtol=1e-12)
+    assert (w.numpy()[-1] == start[-1]).all() and (w.numpy()[0] != start[0]).any()
+
+
+def test_lazy_adam_is_adam_for_vectors():
+    gradients = [np.where(np.arange(5) == k % 5, 0.0, RNG.normal(size=5)) for k in range(6)]
+    ends = []
+    for kind in (optimizers.Adam, optimizers.LazyAdam):
+        w, optimizer = tf.Variable(np.ones(5)), kind(0.1)
+        for g in gradients:
+            optimizer.apply_gradients([(tf.constant(g), w)])
+        ends.append(w.numpy())
+    np.testing.assert_array_equal(*ends)
+
+
+def test_lazy_adam_takes_a_row_of_nan_for_one_with_a_gradient():
+    w, optimizer = tf.Variable(np.ones((3, 2))), optimizers.LazyAdam(0.1)
+    optimizer.apply_gradients([(tf.constant([[0.0, np.nan], [0.0, 0.0], [-0.0, 0.0]]), w)])
+    np.testing.assert_array_equal(np.isnan(w.numpy()), [[False, True], [False] * 2, [False] * 2])
+    np.testing.assert_array_equal(w.numpy()[1:], 1.0)

@@ -87,3 +87,66 @@ class Adam(Optimizer):
     def get_config(self) -> dict[str, Any]:
         names = ("beta_1", "beta_2", "epsilon", "amsgrad")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+class LazyAdam(Adam):
+    """Adam that leaves alone the rows of a variable that have no gradient.
+
+    A row is an element of axis 0 of a variable with two axes or more, as of a table of embeddings.
+    Where the gradient of a row, summed over the replicas, is all zeros, the row and its moments
+    stay as they are: Adam would let the moments decay and go on moving the row. So a step costs
+    what the rows that examples name cost, not what the table costs (as `LazyAdam` of TensorFlow
+    Addons and `SparseAdam` of PyTorch; a row that is named but whose gradient is all zeros stays
+    here, and moves there). t counts all steps. Variables with fewer axes are updated as by Adam.
+
+    Args:
+        learning_rate: A number, a variable, a schedule, or a function of the number of steps.
+        beta_1: Decay of the mean, in [0, 1).
+        beta_2: Decay of the mean square, in [0, 1).
+        epsilon: Keeps the divisor away from 0.
+        amsgrad: Whether to divide by the largest v so far (Reddi et al., 2018).
+        name: Of the optimizer.
+        clipnorm: Each gradient is scaled so that its norm is at most this.
+        clipvalue: Each element is cut to [-clipvalue, clipvalue].
+        global_clipnorm: All gradients are scaled so that the norm of all together is at most this.
+            Norms need gradients as a whole: with one, a step costs what the table costs.
+
+    Raises:
+        ValueError: A number is out of range.
+
+    Example:
+        >>> import samegrad as tf
+        >>> table, optimizer = tf.Variable([[1.0], [2.0], [3.0]]), LazyAdam(0.5)
+        >>> for row in (0, 1):
+        ...     with tf.GradientTape() as tape:
+        ...         loss = tf.reduce_sum(tf.gather(table, [row]))
+        ...     optimizer.apply_gradients([(tape.gradient(loss, table), table)])
+        >>> print(table.numpy().ravel().round(2))  # Adam would have moved row 0 again
+        [0.5  1.63 3.  ]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        name: str = "LazyAdam",
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+    ) -> None:
+        limits = (clipnorm, clipvalue, global_clipnorm)
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, name, *limits)
+
+    def _update(
+        self, gradient: Tensor, variable: Tensor, slots: Mapping[str, Tensor], shared: Any
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        new, moments = super()._update(gradient, variable, slots, shared)
+        if variable._rank < 2:
+            return new, moments
+        moves = _ops.nonzero_rows(gradient)
+        return _ops.select(moves, new, variable), {
+            slot: _ops.select(moves, value, slots[slot]) for slot, value in moments.items()
+        }

@@ -1,0 +1,62 @@
+// What elementwise operations make of values of which something is known: that all elements are one
+// number, or that each is, to the bit, what another value has in its place. So it is found out
+// which updates leave a variable as it is where the gradient is zero, whatever the optimizer: w - 0
+// is w, also if w is -0, infinite or not a number; w + 0 is not, as -0 becomes 0. A number that is
+// not known yet counts as one that changes nothing where it is added, or as the condition that lets
+// a value be: whether it is shows when it is known.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/op_def.h"
+
+namespace samegrad {
+
+struct KnownValue {
+  // kSome: a number, but not which.
+  enum Kind : std::uint8_t { kNothing, kSame, kNumber, kSome } kind = kNothing;
+  int same = -1;                                         // kSame: as which value
+  std::array<std::byte, kMostElementBytes> number = {};  // kNumber
+
+  static KnownValue same_as(int value) { return {kSame, value, {}}; }
+  static KnownValue some_number() { return {kSome, -1, {}}; }
+  bool is_number() const { return kind == kNumber || kind == kSome; }
+  // The number at an address.
+  static KnownValue number_at(const void* at, DType dtype);
+  // A number that the dtype has.
+  static KnownValue number_of(double number, DType dtype);
+  bool operator==(const KnownValue&) const = default;
+};
+
+// Nodes that run one after the other. Registers hold what is known of their operands and results.
+class KnownProgram {
+ public:
+  // A register for a value that no node makes.
+  int add_operand() { return registers_++; }
+  // Whether the node is one that can be followed; its results have the registers that are returned.
+  static bool takes(const Node& node);
+  std::vector<int> add(const Graph& graph, const Node& node, std::span<const int> operands);
+
+  int registers() const { return registers_; }
+  // Fills the registers of the results. Allocates nothing.
+  void run(std::span<KnownValue> registers) const;
+
+ private:
+  struct Step {
+    const OpDef* by_row = nullptr;  // else block
+    BlockFn block = {};
+    DType dtype = DType::kFloat32;  // of the last operand
+    DType result = DType::kFloat32;
+    std::array<int, 3> in = {-1, -1, -1};
+    int out = -1;
+  };
+  static KnownValue follow(const Step& step, std::span<const KnownValue> registers);
+
+  std::vector<Step> steps_;
+  int registers_ = 0;
+};
+
+}  // namespace samegrad

@@ -1,0 +1,272 @@
+// Gradients of tables of which the examples name some rows: which plans touch these alone, what is
+// known of zeros, and that a step that fails changes nothing.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+
+#include "allocation.h"
+#include "check.h"
+#include "ops/attributes.h"
+#include "ops/known.h"
+#include "ops/registry.h"
+#include "programs.h"
+
+using namespace samegrad;
+
+namespace {
+
+constexpr std::int64_t kTableRows = 1000, kWidth = 20, kExamples = 6;
+
+class Table final : public StateCell {
+ public:
+  explicit Table(const Shape& shape) : components_{Array(DType::kFloat32, shape)} {
+    float* numbers = components_[0].data<float>();
+    for (std::int64_t i = 0; i < shape.size(); ++i) numbers[i] = i % 5 ? float(i % 7) - 3 : -0.f;
+  }
+  std::vector<Array>& components() override { return components_; }
+
+ private:
+  std::vector<Array> components_;
+};
+
+// table -= rate * (the gradient of the sum of table[ids])
+struct Lookup {
+  explicit Lookup(int replicas = 1) : b(graph) {
+    register_all_ops();
+    graph.replicas = replicas;
+    graph.add_symbol({});
+    graph.symbols[0].traced_count = kExamples;
+    ids = named_rows();
+    rate = variable({});
+    table = variable({kTableRows, kWidth});
+  }
+
+  Value named_rows() {
+    const Placement placement = graph.replicas > 1 ? Placement::kRows : Placement::kReplicated;
+    return graph.add_argument({DType::kInt64, {kRows}, {0, 1, 0}}, placement);
+  }
+  Value variable(const Shape& shape) {
+    graph.variables.push_back({"v" + std::to_string(graph.variables.size()), 1});
+    cells.push_back(std::make_shared<Table>(shape));
+    return graph.add_read(std::int32_t(cells.size()) - 1, {DType::kFloat32, shape, {}});
+  }
+  Value gradient() {
+    const Value rows = b("gather", {table, ids}, IndexAttrs{.axis = 0});
+    const Value sum = b("segment_sum", {rows, ids, table}, IndexAttrs{.axis = 0});
+    return graph.replicas > 1 ? b("all_reduce", {sum}) : sum;
+  }
+  void update() { write(b("sub", {table, b("mul", {gradient(), rate})})); }
+  void write(Value value) { graph.writes.push_back({1, value}); }
+
+  void run(Executable& executable, const std::vector<std::int64_t>& named, float by = 1) {
+    cells[0]->components()[0].data<float>()[0] = by;
+    std::vector<std::vector<Array>> arguments(1);
+    for (int r = 0; r < graph.replicas; ++r) {
+      arguments[0].emplace_back(DType::kInt64, Shape{kExamples});
+      std::ranges::copy(named, arguments[0].back().data<std::int64_t>());
+    }
+    Call call;
+    call.arguments = arguments;
+    call.variables = cells;
+    call.counts.assign(std::size_t(graph.replicas), {kExamples});
+    executable.run(call);
+  }
+  std::vector<std::uint32_t> bits() {
+    const Array& array = cells[1]->components()[0];
+    std::vector<std::uint32_t> bits(std::size_t(array.size()));
+    std::copy_n(array.data<std::uint32_t>(), bits.size(), bits.data());
+    return bits;
+  }
+
+  Graph graph;
+  Builder b;
+  Value ids, rate, table;
+  std::vector<std::shared_ptr<StateCell>> cells;
+};
+
+std::int64_t sparse_steps(const Plan& plan) {
+  return std::ranges::count(plan.steps, PlanStep::Kind::kRowUpdate, &PlanStep::kind);
+}
+
+// What is known of the result of a fused or single operation.
+KnownValue result_of(const char* op, const KnownValue& a, const KnownValue& b,
+                     DType dtype = DType::kFloat32) {
+  register_all_ops();
+  Graph graph;
+  Builder builder(graph);
+  const Value x = graph.add_argument({dtype, {4}, {}}), y = graph.add_argument({dtype, {4}, {}});
+  builder(op, {x, y});
+  KnownProgram program;
+  const std::vector<int> in{program.add_operand(), program.add_operand()};
+  const std::vector<int> out = program.add(graph, graph.nodes[0], in);
+  std::vector<KnownValue> registers(std::size_t(program.registers()));
+  registers[0] = a;
+  registers[1] = b;
+  program.run(registers);
+  return registers[std::size_t(out[0])];
+}
+
+KnownValue number(double value, DType dtype = DType::kFloat32) {
+  return KnownValue::number_of(value, dtype);
+}
+
+}  // namespace
+
+TEST("what keeps every number, -0 and what is none too, is known") {
+  const KnownValue w = KnownValue::same_as(3), nothing;
+  CHECK(result_of("sub", w, number(0.0)) == w);
+  CHECK(result_of("sub", w, number(-0.0)) == nothing);
+  CHECK(result_of("add", w, number(-0.0)) == w);
+  CHECK(result_of("add", number(-0.0), w) == w);
+  CHECK(result_of("add", w, number(0.0)) == nothing);
+  CHECK(result_of("mul", number(1.0), w) == w);
+  CHECK(result_of("mul", w, number(0.0)) == nothing);
+  CHECK(result_of("div", w, number(1.0)) == w);
+  CHECK(result_of("div", number(1.0), w) == nothing);
+  CHECK(result_of("sub", number(0.0), w) == nothing);
+  CHECK(result_of("maximum", w, w) == nothing);
+  CHECK(result_of("add", w, number(0, DType::kInt32), DType::kInt32) == w);
+  CHECK(result_of("mul", number(3.0), number(-0.5)) == number(-1.5));
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(result_of("mul", number(0.0), number(infinity)).kind == KnownValue::kNumber);
+  CHECK(result_of("sub", w, number(std::nan(""))) == nothing);
+  // What is not known yet may be what is wanted.
+  const KnownValue some = KnownValue::some_number();
+  CHECK(result_of("sub", w, some) == w);
+  CHECK(result_of("mul", w, some) == nothing);
+  CHECK(result_of("mul", number(0.0), some) == some);
+}
+
+TEST("the gradient of a table and its update are one step, which stores in place") {
+  for (const int replicas : {1, 4}) {
+    Lookup lookup(replicas);
+    lookup.update();
+    const Plan plan = compile(lookup.graph);
+    CHECK_EQ(sparse_steps(plan), 1);
+    CHECK(plan.stores[0] == Store::kInPlace);
+    // Nothing that can fail comes after it.
+    CHECK(plan.steps.back().kind == PlanStep::Kind::kRowUpdate);
+    PlanOptions options;
+    options.sparse_rows = false;
+    CHECK_EQ(sparse_steps(compile(lookup.graph, options)), 0);
+  }
+}
+
+TEST("an update that moves rows without gradient touches all") {
+  Lookup decays;
+  const Value step = decays.b("mul", {decays.gradient(), decays.rate});
+  const Value kept = decays.b("mul", {decays.table, decays.rate});
+  decays.write(decays.b("sub", {kept, step}));
+  CHECK_EQ(sparse_steps(compile(decays.graph)), 0);
+  Lookup adds;  // +0 makes a 0 of a -0
+  adds.write(adds.b("add", {adds.table, adds.gradient()}));
+  CHECK_EQ(sparse_steps(compile(adds.graph)), 0);
+}
+
+TEST("a gradient that something else reads is stored as a whole") {
+  Lookup lookup;
+  lookup.update();
+  lookup.graph.outputs.push_back(lookup.graph.nodes[1].outputs[0]);
+  CHECK_EQ(sparse_steps(compile(lookup.graph)), 0);
+}
+
+TEST("a value that goes to another variable than the one that it keeps is made as a whole") {
+  Lookup lookup;
+  lookup.variable({kTableRows, kWidth});
+  const Value step = lookup.b("mul", {lookup.gradient(), lookup.rate});
+  lookup.graph.writes.push_back({2, lookup.b("sub", {lookup.table, step})});
+  CHECK_EQ(sparse_steps(compile(lookup.graph)), 0);
+}
+
+TEST("rows have the bits of a dense step, whatever the rate") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<std::int64_t> named{7, 999, 7, 0, 500, 7};
+  for (const int replicas : {1, 2, 3}) {
+    for (const float rate : {0.25f, 0.f, -0.f, -0.25f, infinity, std::nanf("")}) {
+      Lookup sparse(replicas), dense(replicas);
+      sparse.update();
+      dense.update();
+      PlanOptions options;
+      options.sparse_rows = false;
+      CHECK_EQ(sparse_steps(compile(sparse.graph)), 1);
+      Executable rows(compile(sparse.graph)), whole(compile(dense.graph, options));
+      for (int step = 0; step < 2; ++step) {
+        sparse.run(rows, named, rate);
+        dense.run(whole, named, rate);
+      }
+      CHECK(sparse.bits() == dense.bits(), replicas, rate);
+    }
+  }
+}
+
+TEST("somebody who holds the old table keeps it, and the new one is whole") {
+  const std::vector<std::int64_t> named{7, 999, 7, 0, 500, 7};
+  Lookup held, alone;
+  held.update();
+  alone.update();
+  Executable first(compile(held.graph)), second(compile(alone.graph));
+  const std::vector<std::uint32_t> before = held.bits();
+  const Array old = held.cells[1]->components()[0];
+  held.run(first, named);
+  alone.run(second, named);
+  CHECK(std::equal(before.begin(), before.end(), old.data<std::uint32_t>()));
+  CHECK(held.bits() == alone.bits());
+  CHECK(held.bits() != before);
+}
+
+TEST("a row that is not there leaves the table as it was") {
+  for (const std::int64_t wrong : {std::int64_t(-1), kTableRows}) {
+    Lookup lookup(2);
+    // The gradient's own indices are wrong; the gather before it has others.
+    const Value others = lookup.named_rows();
+    const Value rows = lookup.b("gather", {lookup.table, others}, IndexAttrs{.axis = 0});
+    const Value sum =
+        lookup.b("segment_sum", {rows, lookup.ids, lookup.table}, IndexAttrs{.axis = 0});
+    lookup.write(lookup.b("sub", {lookup.table, lookup.b("all_reduce", {sum})}));
+    const Plan plan = compile(lookup.graph);
+    CHECK_EQ(sparse_steps(plan), 1);
+    Executable executable(plan);
+    Array good(DType::kInt64, {kExamples}), bad(DType::kInt64, {kExamples});
+    std::fill_n(good.data<std::int64_t>(), kExamples, 1);
+    std::fill_n(bad.data<std::int64_t>(), kExamples, 1);
+    bad.data<std::int64_t>()[kExamples - 1] = wrong;
+    const std::vector<std::vector<Array>> arguments{{good, bad}, {good, good}};
+    Call call;
+    call.arguments = arguments;
+    call.variables = lookup.cells;
+    call.counts = {{kExamples}, {kExamples}};
+    const std::vector<std::uint32_t> before = lookup.bits();
+    CHECK_THROWS(executable.run(call), Error);
+    CHECK(lookup.bits() == before);
+  }
+}
+
+TEST("a step that finds no memory leaves the table as it was") {
+  for (const float rate : {0.25f, -0.25f}) {
+    int failures = 0;
+    for (int k = 0; k < 2000; ++k) {
+      Lookup lookup(2);
+      lookup.update();
+      const Plan plan = compile(lookup.graph);
+      CHECK_EQ(sparse_steps(plan), 1);
+      Executable executable(plan);
+      const std::vector<std::uint32_t> before = lookup.bits();
+      const std::vector<std::int64_t> named{7, 999, 7, 0, 500, 7};
+      bool failed = false;
+      allocations_left = k;
+      try {
+        lookup.run(executable, named, rate);
+      } catch (const std::bad_alloc&) {
+        failed = true;
+      } catch (const Error&) {
+        failed = true;
+      }
+      allocations_left = -1;
+      failures += failed;
+      CHECK_EQ(lookup.bits() == before, failed);
+      if (!failed) break;
+    }
+    CHECK(failures > 5, failures);
+  }
+}
