@@ -31,6 +31,8 @@ enum Trait : std::uint32_t {
   kMayRaise = 1u << 12,    // for some values; elementwise rows: of whole numbers only
   // Results after the loop variables are histories of rounds.
   kKeepsRounds = 1u << 13,
+  // Says what the derivative of its first operands is, and computes nothing.
+  kGradientRule = 1u << 15,
   kIdentity = 1u << 14,  // the result is the operand; what it means to gradients is all it does
 };
 

@@ -16,6 +16,8 @@ struct PassOptions {
   bool operator==(const PassOptions&) const = default;
 };
 
+// Without what the program says about gradients, in bodies either; run_passes begins with it.
+Graph without_gradient_rules(Graph graph);
 // Nodes whose operands are all constants become constants.
 Graph fold_constants(Graph graph);
 // Equal nodes become one (random ones excepted).

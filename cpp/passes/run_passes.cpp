@@ -42,6 +42,7 @@ Graph run_passes(Graph graph, const PassOptions& options) {
   };
   static const bool verifying = verifies();
   if (verifying) verify(graph);
+  graph = without_gradient_rules(std::move(graph));
   graph = commute_all_reduce(std::move(graph));
   if (verifying) verify(graph);
   for (const auto& [wanted, pass] : passes) {
