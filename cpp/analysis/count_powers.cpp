@@ -86,6 +86,7 @@ CountWalk::CountWalk(const Graph& graph) : graph_(graph), found_(graph.values.si
     if (info.source != Source::kNode) found_[v] = of_source(info);
   }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].outputs.empty()) continue;  // what the program says about gradients
     const CountTerms result = of_node(std::int32_t(i));
     for (Value output : graph.nodes[i].outputs) found_[std::size_t(output)] = result;
   }

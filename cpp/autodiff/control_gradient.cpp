@@ -7,6 +7,7 @@
 #include "autodiff/gradient.h"
 #include "ir/placement.h"
 #include "ops/control.h"
+#include "ops/rounds.h"
 
 namespace samegrad {
 namespace {
@@ -118,10 +119,20 @@ struct Loop {
   }
 };
 
+bool is_unstacking(const Node& node) {
+  return node.op->name == "unstack_rounds";
+}
+
 // Of the arrays in a round's entry of a history.
 std::vector<Placement> entry_placements(const Graph& graph, Value history) {
   const ValueInfo& info = graph.values[std::size_t(history)];
   const Node& node = *graph.producer(history);
+  if (is_unstacking(node)) {
+    std::vector<Placement> placements;
+    for (Value rows : node.inputs)
+      placements.push_back(entry_placement(graph.type(rows), graph.placement(rows)));
+    return placements;
+  }
   if (node.regions.empty()) {  // a sum of histories
     std::vector<Placement> either = entry_placements(graph, node.inputs[0]);
     const std::vector<Placement> other = entry_placements(graph, node.inputs[1]);
@@ -338,6 +349,33 @@ class RoundGradient {
   std::vector<Placement> placements_;             // of cotangents and sums
 };
 
+// The cotangents of arrays whose rows made a history: the rows of the history's own cotangent,
+// which has only those of floats.
+Values unstack_gradient(const Node& node, const VjpArgs& args) {
+  StackRoundsAttrs attrs;
+  std::vector<std::size_t> floats = floating(args.b.graph(), node.inputs, 0, node.inputs.size());
+  Values result(node.inputs.size(), kNoValue);
+  if (args.ct[0] == kNoValue || floats.empty()) return result;
+  const std::vector<Placement> placements = entry_placements(args.b.graph(), args.ct[0]);
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    const ValueType& type = args.b.type(node.inputs[floats[i]]);
+    attrs.rounds = type.shape[0];
+    attrs.add(entry_type(type), entry_placement(type, placements[i]));
+  }
+  const Values rows =
+      args.b.apply(OpRegistry::instance().get("stack_rounds"), {{args.ct[0]}}, std::move(attrs));
+  for (std::size_t i = 0; i < floats.size(); ++i) result[floats[i]] = rows[i];
+  return result;
+}
+
+Values stack_gradient(const VjpArgs& args) {
+  Values cts;
+  for (std::size_t i = 0; i < args.out.size(); ++i) {
+    cts.push_back(args.ct[i] == kNoValue ? zeros_like(args.b, args.out[i]) : args.ct[i]);
+  }
+  return args.b.apply(OpRegistry::instance().get("unstack_rounds"), cts);
+}
+
 }  // namespace
 
 bool is_history(const Graph& graph, Value value) {
@@ -357,9 +395,11 @@ Value add_cotangents(Builder& b, Value x, Value y) {
 Values control_gradient(const Node& node, const VjpArgs& args, const std::vector<bool>& wanted,
                         Values& sums) {
   if (node.attrs.get_if<CondAttrs>()) return cond_gradient(node, args, wanted, sums);
-  if (node.regions.empty()) {  // a sum of histories
+  if (node.regions.empty()) {
     sums.assign(sums.size(), kNoValue);
-    return {args.ct[0], args.ct[0]};
+    if (is_unstacking(node)) return unstack_gradient(node, args);
+    if (node.attrs.get_if<StackRoundsAttrs>()) return stack_gradient(args);
+    return {args.ct[0], args.ct[0]};  // a sum of histories
   }
   const Loop loop(node);
   // What rounds carry is summed in each round.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autodiff/control_gradient.h"
+#include "autodiff/gradient_rule.h"
 #include "base/error.h"
 #include "ops/attributes.h"
 
@@ -37,6 +38,7 @@ class Walk {
     for (std::int32_t i = 0; i < nodes_; ++i) {
       const Node& node = b_.graph().nodes[std::size_t(i)];
       if (!recorded_(i) || node.op->has(kNoGradient) || !takes_reached(node)) continue;
+      if (node.op->has(kGradientRule)) reach_results(node);
       for (Value output : node.outputs) {
         if (has_gradient(b_.graph(), output)) reached_[std::size_t(output)] = true;
       }
@@ -108,7 +110,36 @@ class Walk {
     return false;
   }
 
+  // What a rule is the derivative of are the operands of whatever comes behind it.
+  void reach_results(const Node& rule) {
+    bool reaches = false;
+    for (std::int64_t place : ruled_operands(rule)) {
+      reaches = reaches || reached_[std::size_t(rule.inputs[std::size_t(place)])];
+    }
+    for (std::size_t i = 0; reaches && i < ruled_results(rule); ++i) {
+      if (has_gradient(b_.graph(), rule.inputs[i])) reached_[std::size_t(rule.inputs[i])] = true;
+    }
+  }
+
+  void visit_rule(const Node& rule) {
+    Values cts;
+    bool flows = false;
+    for (std::size_t i = 0; i < ruled_results(rule); ++i) {
+      cts.push_back(ct(rule.inputs[i]));
+      flows |= cts.back() != kNoValue;
+    }
+    if (!flows) return;
+    const Builder::Deriving deriving(b_, rule.location);
+    const Values made = apply_rule(b_, rule, std::move(cts));
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const Value operand = rule.inputs[std::size_t(ruled_operands(rule)[i])];
+      if (made[i] == kNoValue || !reached(operand)) continue;
+      add(operand, sum_to_type(b_, made[i], b_.type(operand), operand));
+    }
+  }
+
   void visit(const Node& node) {
+    if (node.op->has(kGradientRule)) return visit_rule(node);
     Values cts;
     bool flows = false;
     for (Value output : node.outputs) {

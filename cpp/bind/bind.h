@@ -9,6 +9,7 @@ void register_errors(pybind11::module_& m);
 void register_tensor(pybind11::module_& m);
 void register_ops(pybind11::module_& m);
 void register_control(pybind11::module_& m);
+void register_custom_gradient(pybind11::module_& m);
 void register_arguments(pybind11::module_& m);
 void register_train(pybind11::module_& m);
 void register_feed(pybind11::module_& m);

@@ -12,6 +12,7 @@ PYBIND11_MODULE(_core, m) {
   samegrad::register_scopes(m);
   samegrad::register_all_or_nothing(m);
   samegrad::register_control(m);
+  samegrad::register_custom_gradient(m);
   samegrad::register_feed(m);
   samegrad::register_runtime(m);
 }

@@ -35,6 +35,12 @@ void register_control(py::module_& m) {
         return traced_while(to_function(condition), to_function(body), variables, maximum);
       },
       py::arg("condition"), py::arg("body"), py::arg("variables"), py::arg("maximum"));
+  m.def(
+      "traced_scan",
+      [](const py::function& body, const std::vector<Tensor>& rows,
+         const std::vector<Tensor>& variables,
+         bool reverse) { return traced_scan(to_function(body), rows, variables, reverse); },
+      py::arg("body"), py::arg("rows"), py::arg("variables"), py::arg("reverse"));
   // Ctrl-C between the rounds of a loop.
   on_interrupt_poll = [] {
     const py::gil_scoped_acquire gil;

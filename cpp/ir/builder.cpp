@@ -61,6 +61,11 @@ Values Builder::many(std::string_view op, std::initializer_list<Value> inputs, A
   return apply(OpRegistry::instance().get(op), {inputs.begin(), inputs.size()}, std::move(attrs));
 }
 
+Values Builder::called_gradient(std::int64_t callback, const Values&) {
+  fail(ErrorKind::kRuntime, "custom_gradient", "function ", callback,
+       " belongs to another trace; take the gradient where the tape recorded.");
+}
+
 void Builder::begin_call(std::int32_t run) {
   open_calls_.push_back(graph_.calls.size());
   graph_.calls.push_back({std::int32_t(graph_.nodes.size()), -1, run});

@@ -24,6 +24,10 @@ class Builder {
   // A 0-d constant of the dtype.
   virtual Value number(DType dtype, Number value);
 
+  // The cotangents that a function of the program makes of those of its results, as its
+  // gradient_by_call lists them; kNoValue: none. Only the trace that holds the function has it.
+  virtual Values called_gradient(std::int64_t callback, const Values& cts);
+
   // Nodes added in between are a call, see CallRange. `leaving`: values that are used outside.
   virtual void begin_call(std::int32_t run = -1);
   virtual void end_call(std::span<const Value> leaving = {});

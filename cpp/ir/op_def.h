@@ -38,6 +38,8 @@ enum Trait : std::uint32_t {
   // A row (an element of axis 0) of the result depends on that row of the operand alone, and is one
   // number if the operand's is, however long it may be.
   kByRow = 1u << 17,
+  // Says what the derivative of its first operands is, and computes nothing.
+  kGradientRule = 1u << 18,
 };
 
 struct InferArgs {

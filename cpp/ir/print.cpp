@@ -30,14 +30,17 @@ std::string to_string(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       out << (i ? ", %" : "%") << node.outputs[i];
-    out << " = " << node.op->name << "(";
+    out << (node.outputs.empty() ? "" : " = ") << node.op->name << "(";
     for (std::size_t i = 0; i < node.inputs.size(); ++i) out << (i ? ", %" : "%") << node.inputs[i];
     for (std::size_t i = 0; i < node.regions.size(); ++i) {
       out << ", " << node.op->regions[i] << "=graph at " << node.regions[i].get();
     }
     if (node.attrs.fields() > 0) out << ", " << to_string(node.attrs);
-    out << ") : " << to_string(graph.type(node.outputs[0]))
-        << suffix_of(graph.placement(node.outputs[0]));
+    out << ")";
+    if (!node.outputs.empty()) {
+      out << " : " << to_string(graph.type(node.outputs[0]))
+          << suffix_of(graph.placement(node.outputs[0]));
+    }
     const std::string line = node.location < 0 ? "" : graph.locations[std::size_t(node.location)];
     if (!line.empty()) out << "  # " << line;
     out << "\n";

@@ -23,6 +23,8 @@ std::vector<OpDef> random_ops();
 std::vector<OpDef> fact_ops();
 std::vector<OpDef> collective_ops();
 std::vector<OpDef> control_ops();
+std::vector<OpDef> rounds_ops();
+std::vector<OpDef> gradient_rule_ops();
 std::vector<OpDef> movement_ops();
 std::vector<OpDef> index_ops();
 std::vector<OpDef> scatter_ops();

@@ -88,7 +88,8 @@ Flags wanted_results(const Node& node, std::size_t region, const Layout& layout,
   Flags wanted(node.regions[region]->outputs.size(), false);
   if (is_condition(node, region)) return wanted;
   // Behind what rounds carry come the entries of histories.
-  const std::size_t count = layout.carried ? layout.carried : wanted.size();
+  const bool rounds = node.attrs.get_if<RoundsAttrs>() != nullptr;
+  const std::size_t count = rounds ? layout.carried : wanted.size();
   std::copy_n(request.results.begin(), count, wanted.begin());
   return wanted;
 }

@@ -1,5 +1,6 @@
 // Programs that run once more for their values only.
 #include "ir/regions.h"
+#include "ops/gradient_rule.h"
 #include "passes/rewrite.h"
 
 namespace samegrad {
@@ -9,8 +10,11 @@ std::vector<bool> needed_nodes(const Graph& graph) {
   std::vector<bool> wanted(graph.values.size(), false), needed(graph.nodes.size(), false);
   for (Value output : graph.outputs) wanted[std::size_t(output)] = true;
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
-    for (Value output : graph.nodes[i].outputs) {
-      needed[i] = needed[i] || wanted[std::size_t(output)];
+    const Node& node = graph.nodes[i];
+    for (Value output : node.outputs) needed[i] = needed[i] || wanted[std::size_t(output)];
+    const auto* rule = node.attrs.get_if<GradientRuleAttrs>();
+    for (std::int64_t r = 0; rule && r < rule->results; ++r) {
+      needed[i] = needed[i] || wanted[std::size_t(node.inputs[std::size_t(r)])];
     }
     if (!needed[i]) continue;
     for (Value input : graph.nodes[i].inputs) wanted[std::size_t(input)] = true;

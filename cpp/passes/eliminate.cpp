@@ -1,6 +1,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "ir/regions.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -14,6 +15,18 @@ Graph forward_identities(Graph graph) {
     } else {
       rewrite.replace(node.outputs[0], rewrite(node.inputs[0]));
     }
+  }
+  return rewrite.finish();
+}
+
+Graph without_gradient_rules(Graph graph) {
+  if (!contains(graph, kGradientRule)) return graph;
+  Rewriter rewrite(graph);
+  for (const Node& node : graph.nodes) {
+    if (node.op->has(kGradientRule)) continue;
+    Node plain = node;
+    change_regions(plain, [](Graph& region) { region = without_gradient_rules(region); });
+    rewrite.copy(plain);
   }
   return rewrite.finish();
 }

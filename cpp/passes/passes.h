@@ -20,6 +20,8 @@ struct PassOptions {
 // float32, and its result is rounded. So a sum over examples, or over replicas, is one of float32
 // until its root. Not an option: there are no kernels for them.
 Graph widen(Graph graph);
+// Without what the program says about gradients, in bodies either; run_passes begins with it.
+Graph without_gradient_rules(Graph graph);
 // Nodes whose operands are all constants become constants.
 Graph fold_constants(Graph graph);
 // Equal nodes become one (random ones excepted).

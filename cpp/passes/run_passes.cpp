@@ -42,7 +42,7 @@ Graph run_passes(Graph graph, const PassOptions& options) {
   };
   static const bool verifying = verifies();
   if (verifying) verify(graph);
-  graph = widen(std::move(graph));
+  graph = widen(without_gradient_rules(std::move(graph)));
   if (verifying) verify(graph);
   // Before and after: what an all-reduce is taken of instead may be a part in 16 bits.
   graph = widen(commute_all_reduce(std::move(graph)));

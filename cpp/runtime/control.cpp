@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/control.h"
+#include "ops/rounds.h"
 #include "runtime/executor.h"
 #include "runtime/interrupt.h"
 
@@ -30,6 +31,10 @@ class ControlRun {
       run_while(*loop);
     } else if (const auto* replay = node_.attrs.get_if<ReplayAttrs>()) {
       run_replay(*replay);
+    } else if (const auto* stack = node_.attrs.get_if<StackRoundsAttrs>()) {
+      run_stack(*stack);
+    } else if (node_.op->name == "unstack_rounds") {
+      run_unstack();
     } else {
       run_sum();
     }
@@ -227,6 +232,55 @@ class ControlRun {
       for (std::size_t v = 0; v < count; ++v) state[v] = after(active, next[v], state[v]);
     }
     for (std::size_t v = 0; v < count; ++v) store(v, state[v]);
+  }
+
+  // The rows share the memory of one copy.
+  void run_unstack() {
+    History* history = keep(0);
+    if (!history) return;
+    Arrays arrays = operands(0, node_.inputs.size());
+    own(arrays);
+    std::vector<std::int64_t> counts;
+    for (std::size_t r = 0; r < replicas(); ++r) {
+      counts.push_back(arrays[0][arrays[0].size() == 1 ? 0 : r].shape()[0]);
+    }
+    history->rounds.resize(std::size_t(*std::ranges::max_element(counts)));
+    for (std::int64_t k = 0; k < std::int64_t(history->rounds.size()); ++k) {
+      History::Round& round = history->rounds[std::size_t(k)];
+      round.active = here();
+      for (std::size_t r = 0; r < replicas(); ++r) {
+        if (k >= counts[r]) round.active[r] = false;
+      }
+      for (const std::vector<Array>& of_replicas : arrays) {
+        round.variables.emplace_back();
+        for (const Array& rows : of_replicas) round.variables.back().push_back(row_of(rows, k));
+      }
+    }
+  }
+
+  static Array row_of(const Array& rows, std::int64_t k) {
+    Shape shape;
+    for (int axis = 1; axis < rows.shape().rank(); ++axis) shape.push_back(rows.shape()[axis]);
+    if (k >= rows.shape()[0]) return Array::zeros(rows.dtype(), shape);  // nobody reads it
+    return rows.rows(k, k + 1).reshaped(shape);
+  }
+
+  void run_stack(const StackRoundsAttrs& attrs) {
+    const History& history = history_of(0);
+    for (std::size_t i = 0; i < attrs.dtypes.size(); ++i) {
+      const Value value = node_.outputs[i];
+      const std::vector<Array> targets = arrays_of(value);
+      for (std::size_t r = 0; r < targets.size(); ++r) {
+        const std::int64_t rows = targets[r].shape()[0];
+        if (rows == 0) continue;
+        const std::size_t bytes = targets[r].bytes() / std::size_t(rows);
+        for (std::int64_t k = 0; k < rows && bytes > 0; ++k) {
+          const std::vector<Array>& entry = history.rounds[std::size_t(k)].variables[i];
+          std::memcpy(targets[r].raw() + std::size_t(k) * bytes,
+                      entry[entry.size() == 1 ? 0 : r].raw(), bytes);
+        }
+      }
+    }
   }
 
   // a + b, each once for all replicas or once per replica.

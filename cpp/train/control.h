@@ -21,4 +21,10 @@ std::vector<Tensor> traced_cond(const Tensor& condition, const TensorFunction& t
 std::vector<Tensor> traced_while(const TensorFunction& condition, const TensorFunction& body,
                                  const std::vector<Tensor>& variables, std::int64_t maximum);
 
+// A loop over the rows of some arrays (one at least, with as many rows each), from the last one if
+// `reverse`: `body` takes a row of each and then the variables, and returns the new variables and
+// then what it makes of the rows. The variables after the loop, then what was made, stacked.
+std::vector<Tensor> traced_scan(const TensorFunction& body, const std::vector<Tensor>& rows,
+                                const std::vector<Tensor>& variables, bool reverse);
+
 }  // namespace samegrad

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "passes/join_counts.h"
+#include "passes/passes.h"
 #include "train/program.h"
 
 namespace samegrad {
@@ -71,7 +72,7 @@ Program join_programs(std::vector<Program> programs, const std::vector<std::stri
     Graph& graph = programs[p].graph;
     graph.variables = joined.graph.variables;
     complete_writes(graph, written);
-    traces.push_back({std::move(graph), split_at[p]});
+    traces.push_back({without_gradient_rules(std::move(graph)), split_at[p]});
   }
   joined.graph = join_counts(traces);
   return joined;

@@ -131,7 +131,8 @@ Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs,
   Node& node = graph_.nodes.back();
   const bool eager = mode_ == Mode::kEager;
   if (locate && !node.derivative && (!eager || check_numerics)) node.location = location();
-  if (eager && deferred_ == 0 && !node.op->has(kControl)) execute(node);
+  const bool computes = !node.op->has(kControl) && !node.op->has(kGradientRule);
+  if (eager && deferred_ == 0 && computes) execute(node);
   return outputs;
 }
 
@@ -176,6 +177,7 @@ void Trace::execute(const Node& node) {
 }
 
 Value Trace::read(const std::shared_ptr<Variable>& variable) {
+  if (counts_reads_) counted_reads_.push_back(variable);
   const auto known = state_.find(variable.get());
   if (known != state_.end() && is_current(*variable, known->second)) {
     std::vector<Value>& reads = reads_[variable.get()];
@@ -245,6 +247,7 @@ ScalingReport Trace::check_scaling(const std::vector<Value>& outputs) const {
 
 Program Trace::finish(std::vector<Value> outputs) {
   finished_ = true;
+  counted_reads_.clear();
   actual_.reset();
   looked_.clear();
   large_constants_.clear();

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "analysis/scaling.h"
+#include "base/error.h"
 #include "ir/builder.h"
 #include "train/current.h"
 #include "train/program.h"
@@ -50,6 +51,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void note_split();
   const std::string& split_at() const { return outer_ ? outer_->split_at() : split_at_; }
 
+  Values called_gradient(std::int64_t callback, const Values& cts) override;
   Values apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs = {},
                std::vector<GraphPtr> regions = {}) override;
   void begin_call(std::int32_t run = -1) override;
@@ -85,6 +87,21 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
                                           const std::vector<std::vector<Array>>& outputs,
                                           std::uint64_t number);
 
+  // Values whose derivative is what `gradient` makes, of the cotangents of the results, for the
+  // operands. In eager code it is called when a gradient is taken; in a graph it is traced at once,
+  // as its graph goes with the program into bodies and under tapes outside. `error`: why it must
+  // not be called.
+  struct Gradients {
+    std::vector<std::optional<Tensor>> of_operands;
+    std::optional<Error> error;
+  };
+  using GradientFunction = std::function<Gradients(const std::vector<Tensor>&)>;
+  Values with_gradient(const Values& values, const Values& operands,
+                       const GradientFunction& gradient);
+  // The variables read since they were counted first, each as often as it was read.
+  std::size_t count_reads();
+  const std::vector<std::shared_ptr<Variable>>& counted_reads() const { return counted_reads_; }
+
   // Notes what the program does with a value, for check_scaling().
   void use(ValueUse::Kind kind, const Tensor& tensor);
   // What is wrong with the counts that the program divides by; `outputs` are its results.
@@ -95,6 +112,14 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::int64_t ordinal() const { return outer_ ? outer_->ordinal() : ordinal_; }
   void set_ordinal(std::int64_t ordinal);
   std::uint64_t step() const { return step_; }
+  // What decides what is drawn next, so that it can be drawn again.
+  struct Draws {
+    std::uint64_t step;
+    bool drew;
+    std::int64_t ordinal;
+  };
+  Draws draws() const { return outer_ ? outer_->draws() : Draws{step_, drew_, ordinal_}; }
+  void set_draws(const Draws& draws);
 
   // Lets values be looked at while the program is traced; it is called with these arguments, each
   // with one array, or one per replica.
@@ -151,6 +176,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void copy_nodes(const Graph& from, Values& map, std::int32_t run);
   // Where the program is, as an index of the graph's locations.
   std::int32_t location();
+  // The rule of the results, traced.
+  void add_rule(const Values& results, const Values& operands, const GradientFunction& gradient);
 
   Mode mode_;
   Graph graph_;
@@ -172,6 +199,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<Value, std::vector<Array>> looked_;
   std::size_t members_ = 0;  // graph_.symbols.replicas, when that was last looked at
   std::string split_at_;
+  std::vector<GradientFunction> gradients_;  // eager
+  bool counts_reads_ = false;
+  std::vector<std::shared_ptr<Variable>> counted_reads_;
   std::int64_t ordinal_ = 0;
   std::uint64_t step_ = 0;
   bool drew_ = false;  // eager: the step number is this trace's own

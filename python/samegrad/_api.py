@@ -34,6 +34,7 @@ from samegrad._contractions import einsum, tensordot
 from samegrad._control_flow import case, cond, switch_case, while_loop
 from samegrad._creation import eye, fill, linspace, meshgrid, ones, ones_like, zeros, zeros_like
 from samegrad._creation import range_ as range
+from samegrad._custom_gradient import custom_gradient, recompute_grad
 from samegrad._dtypes import (
     DType,
     as_dtype,
@@ -54,8 +55,9 @@ from samegrad._dtypes import (
 from samegrad._dtypes import bool_ as bool
 from samegrad._function import function
 from samegrad._gather import boolean_mask, gather, gather_nd
-from samegrad._norms import clip_by_norm, clip_by_value, norm
+from samegrad._norms import clip_by_global_norm, clip_by_norm, clip_by_value, norm
 from samegrad._print import print_ as print
+from samegrad._row_loops import foldl, foldr, map_fn, scan, vectorized_map
 from samegrad._scatter import (
     scatter_nd,
     tensor_scatter_nd_add,
@@ -63,6 +65,13 @@ from samegrad._scatter import (
     tensor_scatter_nd_min,
     tensor_scatter_nd_sub,
     tensor_scatter_nd_update,
+)
+from samegrad._sequences import (
+    reverse_sequence,
+    roll,
+    sequence_mask,
+    unique,
+    unique_with_counts,
 )
 from samegrad._sysconfig import sysconfig
 from samegrad._tape import GradientTape, UnconnectedGradients
@@ -134,23 +143,25 @@ __all__ = [  # packages are loaded by samegrad itself
     "DType", "GradientTape", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
     "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add",
     "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh",
-    "autograph", "bfloat16", "bool", "boolean_mask", "broadcast_to", "case", "cast", "clip_by_norm",
-    "clip_by_value", "concat", "cond", "config", "constant", "convert_to_tensor", "cos", "cosh",
-    "cumsum", "data", "debugging", "distribute", "divide", "einsum", "equal", "errors", "exp",
-    "expand_dims", "experimental", "eye", "fill", "float16", "float32", "float64", "floor",
-    "function", "gather", "gather_nd", "greater", "greater_equal", "half", "identity", "image",
-    "init_scope", "int16", "int32", "int64", "int8", "is_tensor", "keras", "less", "less_equal",
-    "linalg", "linspace", "logical_and", "logical_not", "logical_or", "math", "matmul", "maximum",
-    "meshgrid", "minimum", "multiply", "negative", "nest", "newaxis", "nn", "norm", "not_equal",
-    "one_hot", "ones", "ones_like", "pad", "pow", "print", "random", "range", "rank", "reduce_all",
-    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
-    "reduce_sum", "repeat", "reshape", "reverse", "round", "scatter_nd", "searchsorted", "shape",
-    "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "split", "sqrt", "square", "squeeze",
-    "stack", "stop_gradient", "subtract", "switch_case", "sysconfig", "tan", "tanh",
-    "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
-    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "testing", "tile", "train",
-    "transpose", "truediv", "uint16", "uint32", "uint64", "uint8", "unstack", "where", "while_loop",
-    "zeros", "zeros_like",
+    "autograph", "bfloat16", "bool", "boolean_mask", "broadcast_to", "case", "cast",
+    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant",
+    "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "data", "debugging",
+    "distribute", "divide", "einsum", "equal", "errors", "exp", "expand_dims", "experimental",
+    "eye", "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather",
+    "gather_nd", "greater", "greater_equal", "half", "identity", "image", "init_scope", "int16",
+    "int32", "int64", "int8", "is_tensor", "keras", "less", "less_equal", "linalg", "linspace",
+    "logical_and", "logical_not", "logical_or", "map_fn", "math", "matmul", "maximum", "meshgrid",
+    "minimum", "multiply", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "one_hot",
+    "ones", "ones_like", "pad", "pow", "print", "random", "range", "rank", "recompute_grad",
+    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll",
+    "round", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "sigmoid", "sign",
+    "sin", "sinh", "size", "slice", "sort", "split", "sqrt", "square", "squeeze", "stack",
+    "stop_gradient", "subtract", "switch_case", "sysconfig", "tan", "tanh", "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub",
+    "tensor_scatter_nd_update", "tensordot", "testing", "tile", "train", "transpose", "truediv",
+    "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unstack",
+    "vectorized_map", "where", "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip
 
 __getattr__ = getattr_of("samegrad")

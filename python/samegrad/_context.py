@@ -43,6 +43,8 @@ class Context(NamedTuple):
     # Whether a layer is being called, and what layers inside take over as `training`.
     in_layer: bool = False
     training: bool | None = None
+    # How many gradient functions are being traced inside one another.
+    open_gradients: int = 0
 
 
 class _Settings:

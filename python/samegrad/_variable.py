@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,21 @@ def step_of(*variables: Variable) -> _core.AllOrNothing:
     return _core.all_or_nothing(variables=[v._cell for v in variables] if eager else [])
 
 
+# By their cells in the engine; a variable keeps its own.
+_of_cells: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
+
+
+def variable_of(cell: Any) -> Variable | None:
+    """The variable that a cell of the engine belongs to, if it still exists.
+
+    Example:
+        >>> v = Variable(1.0)
+        >>> variable_of(v._cell) is v
+        True
+    """
+    return _of_cells.get(id(cell))
+
+
 class Variable:
     """A tensor that changes: one copy per process, shared by all replicas.
 
@@ -120,6 +136,7 @@ class Variable:
             if aggregation is not VariableAggregation.SUM:
                 first = [value] * replicas
             self._cell = _core.StateVariable(name or "Variable", first)
+            _of_cells[id(self._cell)] = self
 
     @property
     def name(self) -> str:

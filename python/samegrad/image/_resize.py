@@ -13,6 +13,7 @@ from samegrad._gather import gather
 from samegrad._shown import shown
 from samegrad._sizes import sizes_of
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.image._kernels import Taps, taps_of
 
 _ops = _core.ops
 _MOST = 2**31 - 1
@@ -28,6 +29,15 @@ class ResizeMethod:
 
     BILINEAR = "bilinear"
     NEAREST_NEIGHBOR = "nearest"
+    BICUBIC = "bicubic"
+    AREA = "area"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    GAUSSIAN = "gaussian"
+    MITCHELLCUBIC = "mitchellcubic"
+
+
+_METHODS = tuple(value for name, value in vars(ResizeMethod).items() if name.isupper())
 
 
 def resize(
@@ -45,11 +55,15 @@ def resize(
     Args:
         images: [n, rows, columns, channels], or one image without n.
         size: New rows and columns.
-        method: "bilinear" (between the four pixels around a centre) or "nearest" (the pixel in
-            which it lies).
+        method: "bilinear" (between the four pixels around a centre), "nearest" (the pixel in
+            which it lies), "area" (the mean over the new pixel), or the weights of a kernel around
+            the centre: "bicubic" (Keys, a = -0.5), "lanczos3", "lanczos5", "gaussian" (radius 1.5
+            pixels, deviation 0.5) or "mitchellcubic".
         preserve_aspect_ratio: Whether rows and columns are scaled alike, to the largest image that
             is not larger than `size`.
-        antialias: False: smaller images are made of samples.
+        antialias: Whether kernels, the bilinear one too, widen as the image becomes smaller, so
+            that all its pixels count; False: smaller images are made of samples. "nearest" and
+            "area" take no notice.
         name: Not used.
 
     Returns:
@@ -74,10 +88,10 @@ def resize(
             f"got shape {x._shape}."
         )
     kind = method.lower() if isinstance(method, str) else method
-    if kind not in ("bilinear", "nearest"):
-        raise ValueError(f"[{who}] method must be 'bilinear' or 'nearest': got {shown(method)}.")
-    if antialias:
-        raise ValueError(f"[{who}] antialias must be False: got {shown(antialias)}.")
+    if kind not in _METHODS:
+        raise ValueError(f"[{who}] method must be one of {_METHODS}: got {shown(method)}.")
+    if not isinstance(antialias, bool | int):
+        raise ValueError(f"[{who}] antialias must be True or False: got {shown(antialias)}.")
     if x._rank == 3:
         return squeeze(resize(expand_dims(x, 0), size, method, preserve_aspect_ratio, antialias), 0)
     old = int(x._shape[1]), int(x._shape[2])
@@ -88,8 +102,13 @@ def resize(
         return x
     if as_dtype(x._dtype).is_integer or x._dtype == "bool":
         x = cast(x, "float32")
+    if old == new:
+        return x
     for axis in (2, 1):
-        x = _between(x, axis, old[axis - 1], new[axis - 1])
+        if kind == "bilinear" and not antialias:
+            x = _between(x, axis, old[axis - 1], new[axis - 1])
+        else:
+            x = _weighted(x, axis, taps_of(kind, old[axis - 1], new[axis - 1], bool(antialias)))
     return x
 
 
@@ -128,3 +147,11 @@ def _between(x: Tensor, axis: int, old: int, new: int) -> Tensor:
     low = gather(x, np.maximum(before, 0).astype(np.int64), axis=axis)
     high = gather(x, np.minimum(np.ceil(place), old - 1).astype(np.int64), axis=axis)
     return low + (high - low) * share
+
+
+def _weighted(x: Tensor, axis: int, taps: Taps) -> Tensor:
+    """The sum of old pixels, each times its weight, for each new one."""
+    shape = [1] * (x._rank + 1)
+    shape[axis], shape[axis + 1] = taps.weights.shape
+    weights = convert_to_tensor(taps.weights.astype(x._dtype).reshape(shape))
+    return _ops.reduce_sum(gather(x, taps.places, axis=axis) * weights, axes=[axis + 1])

@@ -4,7 +4,7 @@ from samegrad._arrays import matmul
 from samegrad._boundary import guard
 from samegrad._contractions import einsum, tensordot
 from samegrad._creation import eye
-from samegrad._norms import norm
+from samegrad._norms import global_norm, norm
 from samegrad._unknown import getattr_of
 from samegrad.linalg._diagonals import band_part, diag, diag_part, trace
 from samegrad.math import l2_normalize
@@ -15,6 +15,7 @@ __all__ = [
     "diag_part",
     "einsum",
     "eye",
+    "global_norm",
     "l2_normalize",
     "matmul",
     "norm",

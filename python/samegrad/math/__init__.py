@@ -35,6 +35,7 @@ from samegrad.math._binary import (
     xlogy,
 )
 from samegrad.math._counting import bincount, confusion_matrix
+from samegrad.math._log_scans import cumulative_logsumexp
 from samegrad.math._normalize import l2_normalize
 from samegrad.math._order import in_top_k, top_k
 from samegrad.math._reductions import (
@@ -107,9 +108,9 @@ from samegrad.math._unary import (
 __all__ = [
     "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2",
     "atanh", "bincount", "ceil", "confusion_matrix", "cos", "cosh", "count_nonzero", "cumprod",
-    "cumsum", "divide", "divide_no_nan", "equal", "erf", "exp", "expm1", "floor", "floordiv",
-    "floormod", "greater", "greater_equal", "in_top_k", "is_finite", "is_inf", "is_nan",
-    "l2_normalize", "less", "less_equal", "log", "log1p", "log_sigmoid", "logical_and",
+    "cumsum", "cumulative_logsumexp", "divide", "divide_no_nan", "equal", "erf", "exp", "expm1",
+    "floor", "floordiv", "floormod", "greater", "greater_equal", "in_top_k", "is_finite", "is_inf",
+    "is_nan", "l2_normalize", "less", "less_equal", "log", "log1p", "log_sigmoid", "logical_and",
     "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "negative",
     "not_equal", "pow", "reciprocal", "reduce_all", "reduce_any", "reduce_euclidean_norm",
     "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std",

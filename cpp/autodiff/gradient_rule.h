@@ -1,0 +1,16 @@
+// Derivatives that the program gives itself.
+#pragma once
+
+#include "ir/builder.h"
+
+namespace samegrad {
+
+// How many of the rule's first operands are results whose derivative it is.
+std::size_t ruled_results(const Node& rule);
+// The operands that the rule gives cotangents of.
+const std::vector<std::int64_t>& ruled_operands(const Node& rule);
+// Those cotangents, given one for each of the results (kNoValue: nothing flows, zeros for the
+// rule), in the order of ruled_operands; kNoValue: none.
+Values apply_rule(Builder& b, const Node& rule, Values cts);
+
+}  // namespace samegrad

@@ -1,0 +1,176 @@
+"""Moments, what is normalized by them or by neighbours, and rows of tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad import _core
+from samegrad._arrays import pad
+from samegrad._dtypes import as_dtype
+from samegrad._gather import gather
+from samegrad._norms import clip_by_norm
+from samegrad._shown import shown
+from samegrad._sizes import whole
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad.math._reductions import axes_of, reduce_mean, reduce_variance
+
+_ops = _core.ops
+
+
+def moments(
+    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The mean and the variance (mean squared distance from the mean) over axes.
+
+    Inside `strategy.run`, those along the examples are of this replica's.
+
+    Args:
+        x: Floats.
+        axes: Their numbers; negative from the last.
+        shift: Not used: the variance is computed from the distances.
+        keepdims: Whether the axes stay, with size 1.
+        name: Not used.
+
+    Returns:
+        Mean and variance, in x's dtype.
+
+    Raises:
+        TypeError: x does not hold floats.
+        ValueError: There is no such axis.
+
+    Example:
+        >>> mean, variance = moments([[1.0, 3.0], [2.0, 6.0]], [1])
+        >>> mean.numpy(), variance.numpy()
+        (array([2., 4.], dtype=float32), array([1., 4.], dtype=float32))
+    """
+    value = _floats("moments", "x", x)
+    over = axes_of(value, axes)
+    return reduce_mean(value, over, keepdims), reduce_variance(value, over, keepdims)
+
+
+def batch_normalization(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike | None,
+    scale: TensorLike | None,
+    variance_epsilon: TensorLike,
+    name: str | None = None,
+) -> Tensor:
+    """Normalized x: scale * (x - mean) / sqrt(variance + variance_epsilon) + offset, broadcasting.
+
+    Args:
+        x: Floats.
+        mean: Subtracted; with the size of the channels, or of what `moments` gives.
+        variance: Of the same shape.
+        offset: Added; None: nothing.
+        scale: A factor; None: 1.
+        variance_epsilon: A small positive number, against division by 0.
+        name: Not used.
+
+    Returns:
+        Floats of x's shape and dtype.
+
+    Raises:
+        TypeError: x does not hold floats.
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> batch_normalization([1.0, 3.0], 2.0, 1.0, 0.5, 2.0, 0.0).numpy()
+        array([-1.5,  2.5], dtype=float32)
+    """
+    value = _floats("batch_normalization", "x", x)
+    factor = _ops.rsqrt(match(variance, value) + match(variance_epsilon, value))
+    if scale is not None:
+        factor = factor * match(scale, value)
+    y = value * factor - match(mean, value) * factor
+    return y if offset is None else y + match(offset, value)
+
+
+def local_response_normalization(
+    input: TensorLike,
+    depth_radius: int = 5,
+    bias: float = 1,
+    alpha: float = 1,
+    beta: float = 0.5,
+    name: str | None = None,
+) -> Tensor:
+    """Each element by (bias + alpha * the sum of squares of the channels near it) ** beta.
+
+    Args:
+        input: Images [n, rows, columns, channels].
+        depth_radius: How many channels on each side are near.
+        bias: Positive, against division by 0.
+        alpha: A factor.
+        beta: An exponent.
+        name: Not used.
+
+    Returns:
+        Floats of the same shape and dtype (Krizhevsky et al. 2012, section 3.3).
+
+    Raises:
+        TypeError: The images do not hold floats.
+        ValueError: They have other axes, or the radius is negative.
+
+    Example:
+        >>> local_response_normalization([[[[3.0, 4.0]]]], 1, 0.0).numpy().round(1).ravel()
+        array([0.6, 0.8], dtype=float32)
+    """
+    who = "local_response_normalization"
+    x, radius = _floats(who, "input", input), whole(depth_radius)
+    if x._rank != 4:
+        raise ValueError(
+            f"[{who}] input must be [n, rows, columns, channels]: got shape {x._shape}."
+        )
+    if radius < 0:
+        raise ValueError(f"[{who}] depth_radius must not be negative: got {shown(depth_radius)}.")
+    channels = int(x._shape[3])
+    radius = min(radius, max(channels - 1, 0))
+    squares = pad(_ops.square(x), [[0, 0], [0, 0], [0, 0], [radius, radius]])
+    near = squares[..., :channels]
+    for place in range(1, 2 * radius + 1):
+        near = near + squares[..., place : place + channels]
+    return x / _ops.pow(near * float(alpha) + float(bias), match(float(beta), x))
+
+
+def embedding_lookup(
+    params: Any, ids: TensorLike, max_norm: TensorLike | None = None, name: str | None = None
+) -> Tensor:
+    """The rows of a table that ids name.
+
+    Args:
+        params: The table [rows, ...], or a list of one.
+        ids: Whole numbers of any shape, in [0, rows).
+        max_norm: Rows of a larger euclidean norm are scaled down to it; default none are.
+        name: Not used.
+
+    Returns:
+        Shape ids.shape + params.shape[1:].
+
+    Raises:
+        ValueError: There are several tables.
+        InvalidArgumentError: An id is no row.
+
+    Example:
+        >>> embedding_lookup([[[1.0], [2.0]]], [1, 0, 1]).numpy().ravel()
+        array([2., 1., 2.], dtype=float32)
+    """
+    several = isinstance(params, list | tuple)
+    if several and len(params) != 1:
+        raise ValueError(
+            f"[embedding_lookup] params must be one table: got {len(params)}; join them with "
+            "samegrad.concat."
+        )
+    table = convert_to_tensor(params[0] if several else params)
+    rows = gather(table, ids)
+    if max_norm is None:
+        return rows
+    first = rows._rank - table._rank + 1
+    return clip_by_norm(rows, max_norm, list(range(first, rows._rank)))
+
+
+def _floats(who: str, what: str, value: TensorLike) -> Tensor:
+    x = convert_to_tensor(value)
+    if not as_dtype(x._dtype).is_floating:
+        raise TypeError(f"[{who}] {what} must hold floats: got {x._dtype}; use samegrad.cast.")
+    return x
