@@ -39,6 +39,16 @@ std::vector<const OpDef*> OpRegistry::all() const {
   return ops;
 }
 
+double flops_of(const OpDef& op, const CostArgs& args) {
+  if (op.has(kAliases)) return 0;
+  if (op.flops) return op.flops(args);
+  std::int64_t most = 0;
+  for (const auto views : {args.in, args.out}) {
+    for (const View& view : views) most = std::max(most, view.size());
+  }
+  return double(most);
+}
+
 bool may_raise(const Graph& graph, const Node& node) {
   return node.op->has(kMayRaise) &&
          !(node.op->has(kElementwise) && is_floating(graph.type(node.inputs[0]).dtype));
