@@ -4,6 +4,8 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/thresholds.h"
+#include "plan/cost.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "tensor/tree.h"
@@ -121,24 +123,57 @@ class ChunkRun {
   std::vector<TreeAccumulator>& trees_;  // per Loop::trees
 };
 
-// Joins the chunks of one replica in the order of the tree above them.
-void join_chunks(const LoopLayout& layout, const LoopBinding& binding, std::size_t first,
-                 std::size_t last) {
+// Joins the chunks of one replica in the order of the tree above them: a block of one result.
+void join_chunks(const LoopLayout& layout, const LoopBinding& binding, std::size_t replica,
+                 std::size_t t, const Block& block) {
+  const auto first = std::size_t(binding.first_chunk[replica]);
+  const auto last = std::size_t(binding.first_chunk[replica + 1]);
   if (last - first < 2) return;
+  const TreeReduction& tree = layout.trees[t];
+  const auto state_of = [&](std::size_t chunk) {
+    return tree.whole.part(tree.whole.at(binding.chunks[chunk].trees[t]), block);
+  };
   std::array<std::size_t, 64> at;
   std::size_t next = first;
   walk_tree(
       0, binding.chunks[last - 1].end, binding.chunk_examples, 0,
       [&](std::int64_t, std::int64_t, int level) { at[std::size_t(level)] = next++; },
       [&](int level) {
-        const Chunk& left = binding.chunks[at[std::size_t(level)]];
-        const Chunk& right = binding.chunks[at[std::size_t(level) + 1]];
-        for (std::size_t t = 0; t < layout.trees.size(); ++t) {
-          const TreeReduction& tree = layout.trees[t];
-          const Extent& whole = tree.whole;
-          tree.combine(whole.block, whole.at(left.trees[t]), whole.at(right.trees[t]));
-        }
+        tree.combine(block, state_of(at[std::size_t(level)]), state_of(at[std::size_t(level) + 1]));
       });
+}
+
+// Of all replicas that run: in parallel block by block where there is much to join.
+template <class Runs>
+void join_all_chunks(const LoopLayout& layout, const LoopBinding& binding, const Runs& runs) {
+  struct Join {
+    std::size_t replica, tree;
+    Block block;
+  };
+  const std::size_t replicas = binding.first_chunk.size() - 1;
+  if (binding.chunks.size() == replicas) return;
+  std::int64_t bytes = 0;
+  for (const TreeReduction& tree : layout.trees) bytes += tree.whole.bytes;
+  bytes *= std::int64_t(binding.chunks.size() - replicas);
+  const ParallelFor& loops = parallel_loops();
+  const bool parallel = binding.parallel && bytes > thresholds().parallel_operation_bytes;
+  std::vector<Join> joins;
+  for (std::size_t r = 0; r < replicas; ++r) {
+    for (std::size_t t = 0; runs(int(r)) && t < layout.trees.size(); ++t) {
+      const TreeReduction& tree = layout.trees[t];
+      if (!parallel) {
+        join_chunks(layout, binding, r, t, tree.whole.block);
+        continue;
+      }
+      const Extent blocks = tree.blocks(thresholds().parts_per_thread * loops.threads());
+      for (std::int64_t i = 0; i < blocks.cuts(); ++i) joins.push_back({r, t, blocks.cut(i)});
+    }
+  }
+  if (!parallel) return;
+  loops.run(std::int64_t(joins.size()), [&](std::int64_t i) {
+    const Join& join = joins[std::size_t(i)];
+    join_chunks(layout, binding, join.replica, join.tree, join.block);
+  });
 }
 
 // The results of the trees of one replica.
@@ -161,14 +196,23 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
 }  // namespace
 
 void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
+  if (step.prepare.empty()) return;
+  std::int64_t bytes = 0;
   for (const Prepared& prepared : step.prepare) {
+    bytes += example_bytes(plan.graph.type(prepared.operand));
+  }
+  const auto prepare = [&](std::int64_t i) {
+    const Prepared& prepared = step.prepare[std::size_t(i)];
     const Node& node = plan.graph.nodes[std::size_t(prepared.node)];
     const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
     for (std::size_t r = 0; r < sources.size(); ++r) {
       if (sources.size() > 1 && !call.runs(int(r))) continue;
       node.op->prepare(sources[r], node.attrs, context.prepared(prepared.slot, int(r)));
     }
-  }
+  };
+  const auto count = std::int64_t(step.prepare.size());
+  if (bytes > thresholds().parallel_operation_bytes) return parallel_loops().run(count, prepare);
+  for (std::int64_t i = 0; i < count; ++i) prepare(i);
 }
 
 void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, const Call& call,
@@ -187,12 +231,12 @@ void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, co
   const auto finish = [&](std::int64_t r) {
     if (!runs(int(r))) return;
     const auto first = std::size_t(binding.first_chunk[std::size_t(r)]);
-    join_chunks(layout, binding, first, std::size_t(binding.first_chunk[std::size_t(r) + 1]));
     finish_trees(plan, loop, layout, call, binding.chunks[first], context);
   };
   const auto replicas = std::int64_t(binding.first_chunk.size()) - 1;
   if (!binding.parallel) {
     for (std::int64_t i = 0; i < chunks; ++i) run_chunk(i, context.main_task());
+    join_all_chunks(layout, binding, runs);
     for (std::int64_t r = 0; r < replicas; ++r) finish(r);
     return;
   }
@@ -200,6 +244,7 @@ void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, co
     const Context::Lease lease(context);
     run_chunk(i, *lease);
   });
+  join_all_chunks(layout, binding, runs);
   parallel_loops().run(replicas, finish);
 }
 
