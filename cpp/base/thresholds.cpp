@@ -80,8 +80,20 @@ void set(Thresholds& thresholds, std::string_view item) {
 
 }  // namespace
 
-Thresholds thresholds_from(std::string_view text) {
-  Thresholds result;
+Thresholds::Thresholds(const Machine& machine)
+    : deferred_bytes(machine.l1),
+      loop_weight_bytes(machine.l2),
+      cut_weight_bytes(machine.l2 / 16),
+      inner_loop_bytes(machine.l1 / 4 * 3),
+      tile_bytes(machine.l2 / 4),
+      fused_block(machine.l1 / 64),
+      fused_piece(machine.l2 / 64),
+      tree_block_bytes(machine.l1 / 2),
+      product_block_bytes(machine.l2 / 2),
+      all_reduce_block(machine.l1 / 8) {}
+
+Thresholds thresholds_from(std::string_view text, const Machine& machine) {
+  Thresholds result(machine);
   if (text.empty()) return result;
   if (text.find('=') == text.npos) {
     for (const Named& named : kTable) result.*named.member = value_of(text);
@@ -98,7 +110,7 @@ Thresholds thresholds_from(std::string_view text) {
 const Thresholds& thresholds() {
   static const Thresholds result = [] {
     const char* text = std::getenv(kVariable);
-    return thresholds_from(text ? text : "");
+    return thresholds_from(text ? text : "", machine());
   }();
   return result;
 }

@@ -270,7 +270,13 @@ void register_step(py::module_& m) {
       .def_property_readonly("fixed", &Step::fixed)
       .def("run", &run_step, py::arg("arguments"), py::arg("constants"))
       .def("program", &Step::program_text)
-      .def("explain", &Step::explanation)
+      .def(
+          "explain",
+          [](Step& step, const Arguments* arguments, int measure) {
+            const py::gil_scoped_release release;
+            return step.explanation(arguments ? &arguments->arrays : nullptr, measure);
+          },
+          py::arg("arguments") = py::none(), py::arg("measure") = 0)
       // Equal for steps that share what is compiled.
       .def_property_readonly("compiled", [](const Step& s) {
         return reinterpret_cast<std::uintptr_t>(&s.compiled());

@@ -44,6 +44,16 @@ bool computes(const OpDef& op) {
          op.block.kind != BlockFn::kSelect && op.block.kind != BlockFn::kCast;
 }
 
+double flops_of(const OpDef& op, const CostArgs& args) {
+  if (op.has(kAliases)) return 0;
+  if (op.flops) return op.flops(args);
+  std::int64_t most = 0;
+  for (const auto views : {args.in, args.out}) {
+    for (const View& view : views) most = std::max(most, view.size());
+  }
+  return double(most);
+}
+
 bool may_raise(const Graph& graph, const Node& node) {
   return node.op->has(kMayRaise) &&
          !(node.op->has(kElementwise) && is_floating(graph.type(node.inputs[0]).dtype));

@@ -73,6 +73,12 @@ struct VjpArgs {
 };
 using Values = std::vector<Value>;
 
+// What a call would be given: shapes without memory.
+struct CostArgs {
+  const Attrs& attrs;
+  std::span<const View> in, out;
+};
+
 // How the generated tests call the op: shapes of the operands (axis 0 of the first `batched` ones
 // counts examples), attributes and the range of the numbers.
 struct Sample {
@@ -147,6 +153,9 @@ struct OpDef {
   // Elementwise rows: whether the result may lie in the operand's memory, because no element of the
   // operand is read after it has been written. Null: any result in that of any operand.
   bool (*may_overwrite)(const Node& node, std::size_t operand, std::size_t result) = nullptr;
+  // Operations of a call, a fused multiply-add being two: times are predicted by it, and what is
+  // worth a thread. Null: one for each element of the largest operand or result.
+  double (*flops)(const CostArgs& args) = nullptr;
   std::vector<Sample> samples = {};
 
   bool has(Trait trait) const { return (traits & trait) != 0; }
@@ -164,6 +173,8 @@ struct OpDef {
 
 // Whether a row computes, so that it takes elements of 16 bits widened (passes/widen.cpp).
 bool computes(const OpDef& op);
+// Operations of such a call; none where only bytes are shown.
+double flops_of(const OpDef& op, const CostArgs& args);
 // Whether the node's kernel raises for some values of its operands.
 bool may_raise(const Graph& graph, const Node& node);
 // Whether the node, or one in its regions, has one of the traits.

@@ -103,6 +103,12 @@ std::vector<Sample> samples_of(int dimensions, const std::vector<char>& operands
   return samples;
 }
 
+// Each element of y is a chain over the channels of x and the filter's window.
+double conv_flops(const View& y, const View& filter) {
+  const double channels = std::max<double>(1, double(filter.shape[filter.shape.rank() - 1]));
+  return 2.0 * double(y.size()) * double(filter.size()) / channels;
+}
+
 // ---- rows of the table ----
 
 template <int kDimensions>
@@ -135,6 +141,7 @@ OpDef conv_row() {
   op.prepared_operand = 1;
   op.prepared_bytes = conv_packed_bytes;
   op.prepare = conv_pack;
+  op.flops = [](const CostArgs& args) { return conv_flops(args.out[0], args.in[1]); };
   return op;
 }
 
@@ -150,6 +157,7 @@ OpDef input_grad_row() {
   op.prepared_operand = 1;
   op.prepared_bytes = conv_input_grad_packed_bytes;
   op.prepare = conv_input_grad_pack;
+  op.flops = [](const CostArgs& args) { return conv_flops(args.in[0], args.in[1]); };
   return op;
 }
 
@@ -166,6 +174,7 @@ OpDef transpose_row() {
   op.prepared_operand = 1;
   op.prepared_bytes = conv_input_grad_packed_bytes;
   op.prepare = conv_input_grad_pack;
+  op.flops = [](const CostArgs& args) { return conv_flops(args.in[0], args.in[1]); };
   std::vector<Sample> samples;
   const std::vector<Example> examples = examples_of(kDimensions);
   for (std::size_t i = 0; i < examples.size(); ++i) {
@@ -188,6 +197,7 @@ OpDef filter_grad_row() {
   op.tree = conv_filter_tree();
   op.vjp = filter_grad_vjp;
   op.type_only = 1u << 2;
+  op.flops = [](const CostArgs& args) { return conv_flops(args.in[1], args.out[0]); };
   return op;
 }
 

@@ -104,6 +104,9 @@ OpDef fused_row() {
   op.infer = fused_rule;
   op.kernel = fused_kernel;
   op.may_overwrite = fused_may_overwrite;
+  op.flops = [](const CostArgs& args) {
+    return double(args.out[0].size()) * double(Code(args.attrs.as<FusedAttrs>().code).steps);
+  };
   return op;
 }
 

@@ -180,6 +180,11 @@ std::vector<Sample> matmul_samples() {
           sample({{4, 5}, {3, 4}}, true, true, {0, 1})};
 }
 
+double product_flops(const CostArgs& args, bool transpose_a) {
+  const Shape& a = args.in[0].shape;
+  return 2.0 * double(args.out[0].size()) * double(a[a.rank() - (transpose_a ? 2 : 1)]);
+}
+
 OpDef matmul_row() {
   OpDef op;
   op.name = "matmul";
@@ -206,6 +211,9 @@ OpDef matmul_row() {
   op.prepared_operand = 1;
   op.prepared_bytes = matmul_packed_bytes;
   op.prepare = matmul_pack;
+  op.flops = [](const CostArgs& args) {
+    return product_flops(args, args.attrs.as<MatmulAttrs>().transpose_a);
+  };
   op.samples = matmul_samples();
   return op;
 }
@@ -245,6 +253,7 @@ OpDef matmul_bias_row() {
   op.prepared_operand = 1;
   op.prepared_bytes = matmul_packed_bytes;
   op.prepare = matmul_pack;
+  op.flops = [](const CostArgs& args) { return product_flops(args, false); };
   const Attrs relu = MatmulBiasAttrs{{}, Activation::kRelu};
   const Attrs turned = MatmulBiasAttrs{{.transpose_b = true}, Activation::kNone};
   op.samples = {{.shapes = {{2, 3}, {3, 4}, {4}}, .attrs = relu},

@@ -2,6 +2,7 @@
 // derivative.
 #include "ops/order.h"
 
+#include <cmath>
 #include <limits>
 
 #include "ops/families.h"
@@ -30,6 +31,13 @@ Inferred arg_sort_rule(const InferArgs& args) {
   return y.batch.axis == axis ? Inferred{{y}, Locality::kWhole} : one_result(args, y);
 }
 
+// A comparison and what it moves.
+constexpr double kComparison = 4;
+
+double levels_of(std::int64_t n) {
+  return std::log2(double(n) + 2);
+}
+
 OpDef arg_sort_row() {
   OpDef op;
   op.name = "arg_sort";
@@ -41,6 +49,12 @@ OpDef arg_sort_row() {
   op.traits = kNoGradient | kAnyType;
   op.infer = arg_sort_rule;
   op.kernel = arg_sort_kernel;
+  op.flops = [](const CostArgs& args) {
+    const Shape& shape = args.in[0].shape;
+    std::int64_t axis = args.attrs.as<SortAttrs>().axis;
+    axis += axis < 0 ? shape.rank() : 0;
+    return kComparison * double(shape.size()) * levels_of(shape[int(axis)]);
+  };
   op.samples = {{.shapes = {{7}}, .attrs = SortAttrs{.axis = 0}},
                 {.shapes = {{5, 7}}, .attrs = SortAttrs{.descending = true}, .batched = {1}},
                 {.shapes = {{5, 4, 3}}, .attrs = SortAttrs{.axis = 1}, .batched = {1}},
@@ -117,6 +131,10 @@ OpDef search_sorted_row() {
   op.traits = kNoGradient;
   op.infer = search_sorted_rule;
   op.kernel = search_sorted_kernel;
+  op.flops = [](const CostArgs& args) {
+    const Shape& sequence = args.in[0].shape;
+    return kComparison * double(args.in[1].size()) * levels_of(sequence[sequence.rank() - 1]);
+  };
   op.samples = {{.shapes = {{7}, {2, 3}}, .attrs = SearchAttrs{}},
                 {.shapes = {{7}, {5, 3}}, .attrs = SearchAttrs{.right = true}, .batched = {0, 1}},
                 {.shapes = {{5, 4}, {5, 6}}, .attrs = SearchAttrs{}, .batched = {1, 1}}};

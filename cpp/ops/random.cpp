@@ -135,6 +135,8 @@ OpDef random_row(const char* name, const char* doc, bool like) {
   op.traits = kRandomOp | kNoGradient;
   op.infer = like ? like_rule<kDraw> : shape_rule<kDraw>;
   op.kernel = like ? like_kernel<kDraw> : shape_kernel<kDraw>;
+  // Ten rounds of a cipher for four numbers, and what makes draws of them.
+  op.flops = [](const CostArgs& args) { return 32.0 * double(args.out[0].size()); };
   op.type_only = like ? 1 : 0;
   Sample sample;
   DrawAttrs attrs;

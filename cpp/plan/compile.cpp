@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "plan/buffers.h"
+#include "plan/cost.h"
+#include "plan/memory.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -145,8 +147,10 @@ Plan compile(Graph graph, const PlanOptions& options) {
   set_storage(plan);
   set_prepared(plan);
   form_inner_loops(plan, options);
+  choose_tiles(plan);
   if (options.write_in_place) put_updates_last(plan);
   plan.stores = decide_stores(plan, options.write_in_place);
+  plan.lives = find_lives(plan);
   return plan;
 }
 

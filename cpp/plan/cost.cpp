@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/order.h"
 #include "base/thresholds.h"
 #include "ir/op_def.h"
 
@@ -39,6 +40,35 @@ bool can_be_cut(const Graph& graph, const Node& node) {
          !graph.varying(weights) && graph.type(node.inputs[0]).batched();
 }
 
+View view_without_memory(const ValueType& type, const Shape& shape) {
+  return {nullptr, shape, type.dtype, type.batch.axis, type.batch.rows_per_example};
+}
+
+template <class ShapeOf>
+Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
+  if (node.op->has(kAliases)) return {};
+  std::vector<View> views;
+  Cost cost;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (std::size_t k = 0; k < values->size(); ++k) {
+      const ValueType& type = graph.type((*values)[k]);
+      views.push_back(view_without_memory(type, shape_of(type)));
+      const bool moves = values == &node.outputs || node.op->reads(k);
+      if (moves) cost.bytes += double(views.back().size()) * double(size_of(type.dtype));
+    }
+  }
+  const std::span<const View> all(views);
+  const std::size_t inputs = node.inputs.size();
+  cost.flops = flops_of(*node.op, {node.attrs, all.first(inputs), all.subspan(inputs)});
+  return cost;
+}
+
+Shape shape_of_example(const ValueType& type) {
+  Shape shape = type.shape;
+  if (type.batched()) shape[type.batch.axis] = type.batch.rows_per_example;
+  return shape;
+}
+
 }  // namespace
 
 std::int64_t example_bytes(const ValueType& type) {
@@ -51,10 +81,9 @@ std::vector<bool> products_to_cut(const Graph& graph, const std::vector<bool>& i
     std::int64_t weights;
   };
   std::vector<Product> products;
-  std::int64_t streamed = 0;
+  std::int64_t streamed = streamed_weights(graph, in_loop);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const std::int64_t weights = in_loop[n] ? weight_bytes(graph, graph.nodes[n]) : 0;
-    streamed += weights;
     if (weights > 0 && can_be_cut(graph, graph.nodes[n])) products.push_back({n, weights});
   }
   std::ranges::stable_sort(products, std::ranges::greater(), &Product::weights);
@@ -66,6 +95,50 @@ std::vector<bool> products_to_cut(const Graph& graph, const std::vector<bool>& i
     streamed -= product.weights;
   }
   return cut;
+}
+
+std::int64_t streamed_weights(const Graph& graph, const std::vector<bool>& in_loop) {
+  std::int64_t bytes = 0;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (in_loop[n]) bytes += weight_bytes(graph, graph.nodes[n]);
+  }
+  return bytes;
+}
+
+void choose_tiles(Plan& plan) {
+  for (Loop& loop : plan.loops) {
+    std::vector<Value> roots;
+    for (std::int32_t n : loop.nodes) {
+      const Node& node = plan.graph.nodes[std::size_t(n)];
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        if (node.op->reads(k)) roots.push_back(plan.root[std::size_t(node.inputs[k])]);
+      }
+      for (Value output : node.outputs) roots.push_back(plan.root[std::size_t(output)]);
+    }
+    std::ranges::sort(roots);
+    roots.erase(std::ranges::unique(roots).begin(), roots.end());
+    for (Value root : roots) {
+      if (plan.storage[std::size_t(root)] != Storage::kTile) continue;
+      loop.example_bytes += example_bytes(plan.graph.type(root));
+    }
+    loop.tile_examples = kLeafExamples;
+    if (!loop.inner.empty()) continue;  // what passes between the nodes is big as it is
+    const std::int64_t fitting = thresholds().tile_bytes / (loop.example_bytes + 1);
+    loop.tile_examples = std::max(std::min(fitting, thresholds().tile_examples), kLeafExamples);
+  }
+}
+
+Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts) {
+  return cost_with(graph, node,
+                   [&](const ValueType& type) { return shape_or_empty(type, counts); });
+}
+
+double work_of_example(const Graph& graph, const Node& node) {
+  double elements = 0;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (Value value : *values) elements += double(example_size(graph.type(value)));
+  }
+  return elements + (node.op->flops ? cost_with(graph, node, shape_of_example).flops / 2 : 0);
 }
 
 }  // namespace samegrad

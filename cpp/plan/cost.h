@@ -1,10 +1,11 @@
-// What decides among plans of equal bits.
+// What decides among plans of equal bits, and what steps are predicted to take.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
-#include "ir/graph.h"
+#include "plan/plan.h"
 
 namespace samegrad {
 
@@ -16,5 +17,34 @@ std::int64_t example_bytes(const ValueType& type);
 // examples, which is for nothing while they stay in L2; where they do not, a product outside reads
 // its weights once, but its operand and its result go through memory.
 std::vector<bool> products_to_cut(const Graph& graph, const std::vector<bool>& in_loop);
+
+// Bytes of the weights that the products of these nodes stream in each tile.
+std::int64_t streamed_weights(const Graph& graph, const std::vector<bool>& in_loop);
+
+// How many examples each loop takes at a time: what they bring stays in cache.
+void choose_tiles(Plan& plan);
+
+// What a call of a node computes, and the bytes of its operands and results.
+struct Cost {
+  double flops = 0, bytes = 0;
+};
+Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts);
+// The same of one example, in operations: what decides whether a loop is worth several threads.
+double work_of_example(const Graph& graph, const Node& node);
+
+// What all threads of a machine do in a second. Such numbers are measured, so they feed predictions
+// and nothing else: no plan depends on them.
+struct Rates {
+  double flops = 0, double_flops = 0;  // of products of floats and of doubles
+  double cache_bytes = 0;              // what stays in L2
+  double memory_bytes = 0;             // what does not
+  int threads = 1;
+};
+
+// Seconds that a step is predicted to take with these counts of examples (per replica and symbol):
+// the longest of computing, moving bytes within caches and moving them from memory, and what its
+// calls cost by themselves. Control flow without its bodies.
+double predict(const Plan& plan, const PlanStep& step,
+               const std::vector<std::vector<std::int64_t>>& counts, const Rates& rates);
 
 }  // namespace samegrad

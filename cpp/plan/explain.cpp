@@ -1,8 +1,12 @@
+#include "plan/explain.h"
+
+#include <cstdio>
 #include <sstream>
 
 #include "analysis/departures.h"
+#include "base/machine.h"
+#include "base/thresholds.h"
 #include "ops/attributes.h"
-#include "plan/plan.h"
 
 namespace samegrad {
 namespace {
@@ -28,6 +32,11 @@ void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
   }
   out << ":\n";
   print_nodes(out, plan, loop.nodes, true);
+  out << "    tiles of " << loop.tile_examples << " examples, each with "
+      << text_of_bytes(loop.example_bytes) << " between the nodes: "
+      << (loop.inner.empty() ? "they have " + text_of_bytes(thresholds().tile_bytes) + " of L2"
+                             : std::string("the least, as an example fills L1"))
+      << "\n";
 }
 
 const char* title_of(const PlanStep& step) {
@@ -45,6 +54,52 @@ const char* title_of(const PlanStep& step) {
     default:
       return "once";
   }
+}
+
+void print_reason(std::ostringstream& out, const Plan& plan, const PlanStep& step) {
+  if (step.kind != PlanStep::Kind::kRows) return;
+  const Node& node = plan.graph.nodes[std::size_t(step.nodes[0])];
+  const Value weights = node.inputs[std::size_t(node.op->prepared_operand)];
+  out << "    out of its loop: " << text_of_bytes(example_bytes(plan.graph.type(weights))) << " of "
+      << text_of_bytes(plan.loop_weights) << " of weights, where L2 keeps "
+      << text_of_bytes(thresholds().loop_weight_bytes) << "\n";
+}
+
+std::string text_of_time(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, seconds < 1e-3 ? "%.1f us" : "%.2f ms",
+                seconds * (seconds < 1e-3 ? 1e6 : 1e3));
+  return text;
+}
+
+void print_times(std::ostringstream& out, const RunFacts& facts, std::size_t step) {
+  if (step < facts.predicted.size()) {
+    out << "    predicted " << text_of_time(facts.predicted[step]);
+    if (step < facts.measured.size()) {
+      const StepTime& time = facts.measured[step];
+      out << ", measured " << text_of_time(time.mean) << " (least " << text_of_time(time.least)
+          << ")";
+    }
+    out << "\n";
+  }
+}
+
+void print_machine(std::ostringstream& out, const RunFacts& facts) {
+  out << "machine: " << to_string(machine()) << ", " << facts.threads << " thread(s)\n";
+  out << "memory between steps: " << text_of_bytes(facts.arena_bytes) << " (of "
+      << text_of_bytes(facts.unshared_bytes) << " without reuse)\n";
+  double predicted = 0, measured = 0, least = 0;
+  for (double seconds : facts.predicted) predicted += seconds;
+  for (const StepTime& time : facts.measured) {
+    measured += time.mean;
+    least += time.least;
+  }
+  out << "time: predicted " << text_of_time(predicted);
+  if (facts.runs > 0) {
+    out << ", measured " << text_of_time(measured) << " (mean of " << facts.runs
+        << " runs that changed nothing; least " << text_of_time(least) << ")";
+  }
+  out << "\n";
 }
 
 // Promise of the tree: said where it holds, and why where it does not.
@@ -66,12 +121,14 @@ void print_bits(std::ostringstream& out, const Plan& plan) {
 
 }  // namespace
 
-std::string explain(const Plan& plan) {
+std::string explain(const Plan& plan, const RunFacts& facts) {
   std::ostringstream out;
   out << plan.graph.replicas << " replica(s), " << plan.graph.nodes.size() << " operations, "
       << plan.steps.size() << " steps\n";
   print_bits(out, plan);
-  for (const PlanStep& step : plan.steps) {
+  print_machine(out, facts);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep& step = plan.steps[s];
     if (step.kind == PlanStep::Kind::kLoop) {
       print_loop(out, plan, plan.loops[std::size_t(step.index)]);
     } else if (step.kind == PlanStep::Kind::kNameRows) {
@@ -83,7 +140,9 @@ std::string explain(const Plan& plan) {
     } else {
       out << "  " << title_of(step) << ":\n";
       print_nodes(out, plan, step.nodes, false);
+      print_reason(out, plan, step);
     }
+    print_times(out, facts, s);
   }
   return out.str();
 }

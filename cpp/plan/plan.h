@@ -33,6 +33,8 @@ struct Loop {
   };
   std::vector<Inner> inner;
   std::vector<Value> trees;  // results of the tree reductions in the loop
+  // A tile is a subtree of at most so many examples; what one brings to it.
+  std::int64_t tile_examples = 4, example_bytes = 0;
 };
 
 struct Prepared {
@@ -85,6 +87,12 @@ struct PlanStep {
   std::vector<Prepared> prepare;  // done before the step
 };
 
+// The steps between which a value needs memory of the run's arena.
+struct Life {
+  std::int32_t first = -1, last = -1;
+  Value home = kNoValue;  // whose memory it is; kNoValue: it lies elsewhere, or is used by nobody
+};
+
 // How a write of the graph reaches its variable.
 enum class Store : std::uint8_t {
   kNothing,  // the variable gets the value that it has
@@ -114,8 +122,11 @@ struct Plan {
   std::vector<Value> root;                  // per value: whose bytes it shows (itself mostly)
   std::vector<std::int32_t> prepared_slot;  // per node: slot of its prepared operand, or -1
   std::vector<bool> inner_value;            // per value: lives for one example of an inner loop
+  std::vector<Life> lives;                  // per value
   std::int32_t prepared_slots = 0;
   std::vector<Store> stores;  // per write
+  // Of the products in loops: the weights that one pass streams, before and after some left.
+  std::int64_t loop_weights = 0, kept_weights = 0;
   // Of control nodes: the plans of the graphs among their attributes, in that order.
   std::map<std::int32_t, std::vector<Plan>> bodies;
   bool has_random = false;
@@ -123,8 +134,5 @@ struct Plan {
 
 // Passes, phases, storage.
 Plan compile(Graph graph, const PlanOptions& options = {});
-
-// Phases, loops and bits for people.
-std::string explain(const Plan& plan);
 
 }  // namespace samegrad

@@ -41,12 +41,14 @@ class Scheduler {
     for (const Node& node : graph.nodes) in_loop_.push_back(belongs_to_loop(node));
     cut_.resize(graph.nodes.size());
     if (options_.cut_products) cut_ = products_to_cut(graph, in_loop_);
+    plan_.loop_weights = streamed_weights(graph, in_loop_);
     std::int32_t last = 0;
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       if (cut_[n]) in_loop_[n] = false;
       level_[n] = level_of(graph.nodes[n], in_loop_[n]);
       last = std::max(last, level_[n]);
     }
+    plan_.kept_weights = streamed_weights(graph, in_loop_);
     for (std::int32_t level = 0; level <= last; ++level) {
       if (level % 2) {
         emit_loops(level);

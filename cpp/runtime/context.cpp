@@ -28,7 +28,7 @@ void Context::bind(const Call& call, int threads) {
   replicas_ = int(counts_.size());
   first_replica_ = call.first_replica();
   threads_ = threads;
-  arena_bytes_ = 0;
+  reserved_.clear();
   pending_.clear();
   placed_ = nullptr;
   bases_.assign(std::size_t(replicas_) * values_, nullptr);
@@ -43,13 +43,30 @@ void Context::bind(const Call& call, int threads) {
   bind_nodes();
   bind_updates();
   bind_row_updates();
+  packing_ = pack(reserved_);
+}
+
+std::int64_t Context::unshared_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Interval& interval : reserved_) bytes += interval.bytes;
+  // A value in the memory of another one would have its own.
+  for (std::size_t v = 0; v < values_; ++v) {
+    if (plan_.lives[v].home == kNoValue || plan_.lives[v].home == Value(v)) continue;
+    const ValueType& type = plan_.graph.values[v].type;
+    for (int r = 0; r < (plan_.storage[v] == Storage::kShared ? 1 : replicas_); ++r) {
+      bytes += aligned(size_in_bytes(type.dtype, shape_or_empty(type, counts_[std::size_t(r)])));
+    }
+  }
+  return bytes;
 }
 
 void Context::take_memory() {
-  arena_ = Leased(std::size_t(arena_bytes_));
+  arena_ = Leased(std::size_t(packing_.bytes));
   if (arena_.data() == placed_) return;  // the pool gives the same one again
   placed_ = arena_.data();
-  for (const auto& [where, offset] : pending_) *where = arena_.data() + offset;
+  for (const auto& [where, reserved, offset] : pending_) {
+    *where = arena_.data() + packing_.offsets[std::size_t(reserved)] + offset;
+  }
 }
 
 void Context::give_memory() noexcept {
@@ -127,32 +144,38 @@ void Context::check_sizes(int replica) const {
   }
 }
 
-std::int64_t Context::reserve(std::int64_t bytes) {
-  const std::int64_t offset = arena_bytes_;
-  arena_bytes_ = size_sum(arena_bytes_, aligned(bytes));
-  return offset;
+std::int64_t Context::reserve(std::int64_t bytes, std::int32_t first, std::int32_t last) {
+  reserved_.push_back({aligned(bytes), first, last});
+  return std::int64_t(reserved_.size()) - 1;
 }
 
+// The rows of all replicas lie one after the other, as those of one replica would, where a
+// replica's are whole lines (is_one_share in reduce_update.cpp).
 void Context::place_values() {
-  const Graph& graph = plan_.graph;
-  std::vector<bool> in_variable(values_, false);
-  for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    const auto root = std::size_t(plan_.root[std::size_t(graph.writes[w].value)]);
-    in_variable[root] = plan_.stores[w] == Store::kInPlace;
+  const auto copies = [&](std::size_t v) {
+    return plan_.storage[v] == Storage::kShared ? 1 : replicas_;
+  };
+  // By value: what is reserved for all replicas, and where in it each one's begins.
+  std::vector<std::int64_t> reserved(values_, -1);
+  std::vector<std::vector<std::int64_t>> begins(values_);
+  for (std::size_t v = 0; v < values_; ++v) {
+    const Life& life = plan_.lives[v];
+    if (life.home != Value(v)) continue;
+    std::int64_t bytes = 0;
+    for (int r = 0; r < copies(v); ++r) {
+      const ValueType& type = plan_.graph.values[v].type;
+      const Shape shape = shape_or_empty(type, counts_[std::size_t(r)]);
+      begins[v].push_back(bytes);
+      bytes = size_sum(bytes, aligned(size_in_bytes(type.dtype, shape)));
+    }
+    reserved[v] = reserve(bytes, life.first, life.last);
   }
   for (std::size_t v = 0; v < values_; ++v) {
-    const bool own = plan_.root[v] == Value(v) && graph.values[v].source == Source::kNode;
-    if (!own || in_variable[v]) continue;
-    const ValueType& type = graph.values[v].type;
-    const Storage storage = plan_.storage[v];
-    if (storage != Storage::kReplica && storage != Storage::kShared) continue;
+    if (plan_.lives[v].home == kNoValue) continue;
+    const auto home = std::size_t(plan_.lives[v].home);
     for (int r = 0; r < replicas_; ++r) {
-      if (r > 0 && storage == Storage::kShared) {
-        pending_.emplace_back(&base(r, Value(v)), pending_.back().second);
-        continue;
-      }
-      const Shape shape = shape_or_empty(type, counts_[std::size_t(r)]);
-      pending_.emplace_back(&base(r, Value(v)), reserve(size_in_bytes(type.dtype, shape)));
+      const int copy = std::min(r, copies(v) - 1);
+      pending_.push_back({&base(r, Value(v)), reserved[home], begins[home][std::size_t(copy)]});
     }
   }
 }
@@ -160,12 +183,14 @@ void Context::place_values() {
 void Context::place_prepared() {
   prepared_.assign(std::size_t(plan_.prepared_slots) * std::size_t(replicas_), nullptr);
   sources_.assign(std::size_t(plan_.prepared_slots), {});
-  for (const PlanStep& step : plan_.steps) {
-    for (const Prepared& prepared : step.prepare) place_prepared(prepared);
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    for (const Prepared& prepared : plan_.steps[s].prepare) {
+      place_prepared(prepared, std::int32_t(s));
+    }
   }
 }
 
-void Context::place_prepared(const Prepared& prepared) {
+void Context::place_prepared(const Prepared& prepared, std::int32_t step) {
   const Graph& graph = plan_.graph;
   const Node& node = graph.nodes[std::size_t(prepared.node)];
   std::vector<View> in;
@@ -173,23 +198,28 @@ void Context::place_prepared(const Prepared& prepared) {
   const auto bytes = std::int64_t(node.op->prepared_bytes(in, node.attrs));
   auto& sources = sources_[std::size_t(prepared.slot)];
   sources.assign(graph.varying(prepared.operand) ? std::size_t(replicas_) : 1, in);
-  std::int64_t offset = 0;
+  std::int64_t reserved = 0;
   for (std::size_t r = 0; r < std::size_t(replicas_); ++r) {
     const auto at = std::size_t(prepared.slot) * std::size_t(replicas_) + r;
     if (r < sources.size()) {
-      offset = reserve(bytes);
+      reserved = reserve(bytes, step, step);
       for (std::size_t k = 0; k < in.size(); ++k) {
         const Value root = plan_.root[std::size_t(node.inputs[k])];
         node_places_.emplace_back(&sources[r][k].data, &base(int(r), root));
       }
     }
-    pending_.emplace_back(&prepared_[at], offset);
+    pending_.push_back({&prepared_[at], reserved, 0});
   }
 }
 
 void Context::place_loops() {
   loops_.assign(plan_.loops.size(), {});
-  for (std::size_t i = 0; i < loops_.size(); ++i) make_chunks(i);
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const PlanStep& step = plan_.steps[s];
+    if (step.kind != PlanStep::Kind::kLoop) continue;
+    make_chunks(std::size_t(step.index));
+    place_trees(std::size_t(step.index), std::int32_t(s));
+  }
 }
 
 void Context::make_chunks(std::size_t index) {
@@ -223,6 +253,12 @@ void Context::make_chunks(std::size_t index) {
   }
   binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
   make_joins(index);
+}
+
+void Context::place_trees(std::size_t index, std::int32_t step) {
+  const Loop& loop = plan_.loops[index];
+  const LoopLayout& layout = layouts_[index];
+  LoopBinding& binding = loops_[index];
   // The first chunk of a replica folds into the result itself, where that is the state.
   for (Chunk& chunk : binding.chunks) {
     for (std::size_t t = 0; t < chunk.trees.size(); ++t) {
@@ -230,7 +266,7 @@ void Context::make_chunks(std::size_t index) {
       if (chunk.begin == 0 && !tree.kernel->finish) {
         tree_places_.emplace_back(&chunk.trees[t], &base(chunk.replica, loop.trees[t]));
       } else {
-        pending_.emplace_back(&chunk.trees[t], reserve(tree.whole.bytes));
+        pending_.push_back({&chunk.trees[t], reserve(tree.whole.bytes, step, step), 0});
       }
     }
   }
@@ -307,8 +343,9 @@ void Context::bind_row_updates() {
     row_updates_.push_back(bind_row_update(plan_, update, *this));
     RowBinding& binding = row_updates_.back();
     const std::int64_t n = binding.places;
+    const auto last = std::int32_t(plan_.steps.size()) - 1;
     const auto place = [&](std::byte*& where, std::int64_t count, std::size_t item) {
-      pending_.emplace_back(&where, reserve(size_product(count, std::int64_t(item))));
+      pending_.push_back({&where, reserve(size_product(count, std::int64_t(item)), 0, last), 0});
     };
     place(binding.named, 2 * n, sizeof(NamedRow));
     place(binding.row, n, sizeof(std::int64_t));

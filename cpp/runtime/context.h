@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "base/guarded.h"
-#include "runtime/call.h"
+#include "plan/memory.h"
 #include "plan/row_program.h"
+#include "runtime/call.h"
 #include "runtime/layout.h"
 #include "tensor/buffer_pool.h"
 #include "tensor/kernel_args.h"
@@ -143,6 +144,10 @@ class Context {
     return bases_.data() + std::size_t(replica) * values_;
   }
   StepFacts& facts(int replica) { return facts_[std::size_t(replica)]; }
+  // Of the arena that it takes for a run.
+  std::int64_t arena_bytes() const { return packing_.bytes; }
+  // What that would be if nothing shared memory with anything.
+  std::int64_t unshared_bytes() const;
   // Between runs a context has neither arena nor scratch: they are the pool's.
   void take_memory();
   void give_memory() noexcept;
@@ -184,16 +189,18 @@ class Context {
   void find_impossible();
   void place_values();
   void place_prepared();
-  void place_prepared(const Prepared& prepared);
+  void place_prepared(const Prepared& prepared, std::int32_t step);
   void place_loops();
   void make_chunks(std::size_t loop);
   void make_joins(std::size_t loop);
+  void place_trees(std::size_t loop, std::int32_t step);
   void bind_nodes();
   void bind_node(std::int32_t index);
   Task make_task() const;
   void bind_updates();
   void bind_row_updates();
-  std::int64_t reserve(std::int64_t bytes);
+  // Memory of the arena from the first to the last of some steps; its number.
+  std::int64_t reserve(std::int64_t bytes, std::int32_t first, std::int32_t last);
 
   const Plan& plan_;
   const std::vector<LoopLayout>& layouts_;
@@ -204,7 +211,8 @@ class Context {
   Counts counts_, world_counts_;
   Leased arena_;
   const std::byte* placed_ = nullptr;  // the arena that pending_ was set for
-  std::int64_t arena_bytes_ = 0;
+  std::vector<Interval> reserved_;
+  Packing packing_;  // of what is reserved
   std::vector<std::byte*> bases_;
   std::vector<std::byte*> prepared_;
   std::vector<std::vector<std::vector<View>>> sources_;  // per slot and copy
@@ -214,8 +222,12 @@ class Context {
   std::vector<NodeBinding> nodes_;
   std::vector<UpdateBinding> updates_;
   std::vector<RowBinding> row_updates_;
-  // Addresses to set when the arena is there: (where, offset).
-  std::vector<std::pair<std::byte**, std::int64_t>> pending_;
+  // Addresses to set when the arena is there.
+  struct Pending {
+    std::byte** where;
+    std::int64_t reserved, offset;  // in what is reserved
+  };
+  std::vector<Pending> pending_;
   // Addresses to set in every run: (where, base pointer).
   std::vector<std::pair<void**, std::byte* const*>> node_places_;
   std::vector<std::pair<std::byte**, std::byte* const*>> tree_places_;

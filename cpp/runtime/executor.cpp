@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -15,6 +16,9 @@
 
 namespace samegrad {
 namespace {
+
+// Sizes of batches that take turns, the last one of an epoch say, are laid out once.
+constexpr std::size_t kKeptCounts = 4;
 
 // Nobody else reads the array, so it may be written into.
 bool holds_alone(const Array& array) {
@@ -75,7 +79,7 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
 std::vector<std::vector<Array>> Executable::run_here(const Call& call) {
   std::optional<StateLock> turn;
   if (call.alone) {
-  } else if (!plan_.graph.writes.empty()) {
+  } else if (!plan_.graph.writes.empty() && !call.dry) {
     turn.emplace(StateLock::Use::kWrite);
   } else if (!plan_.graph.variables.empty()) {
     turn.emplace(StateLock::Use::kRead);
@@ -93,14 +97,15 @@ std::unique_ptr<Context> Executable::lease(const Call& call) {
   {
     const auto contexts = contexts_.lock();
     std::vector<std::unique_ptr<Context>>& idle = contexts->idle;
-    for (auto& candidate : idle) {
-      if (candidate->is_bound_to(call, threads)) std::swap(candidate, idle.back());
-    }
-    if (idle.empty()) {
+    auto found = std::ranges::find_if(
+        idle, [&](const auto& one) { return one->is_bound_to(call, threads); });
+    // Of other counts the one that was used longest ago, once there are enough of them.
+    if (found == idle.end() && idle.size() >= kKeptCounts) found = idle.begin();
+    if (found == idle.end()) {
       idle.reserve(++contexts->made);  // so that giving it back cannot fail
     } else {
-      context = std::move(idle.back());
-      idle.pop_back();
+      context = std::move(*found);
+      idle.erase(found);
     }
   }
   if (!context) context = std::make_unique<Context>(plan_, layouts_);
@@ -185,7 +190,8 @@ std::vector<Array> Executable::make_state(const Call& call, Context& context) {
     const Store store = plan_.stores[w];
     const std::size_t first = fresh.size();
     for (const Array& old : call.variables[std::size_t(write.variable)]->components()) {
-      const bool keeps = store == Store::kNothing || (store != Store::kReplace && holds_alone(old));
+      const bool keeps =
+          store == Store::kNothing || (store != Store::kReplace && !call.dry && holds_alone(old));
       fresh.push_back(keeps ? old : Array(old.dtype(), old.shape()));
     }
     if (store == Store::kInPlace) {
@@ -241,6 +247,20 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
   }
 }
 
+void Executable::run_steps(const Call& call, Context& context) {
+  if (!call.seconds) {
+    for (const PlanStep& step : plan_.steps) run_step(step, call, context);
+    return;
+  }
+  using Clock = std::chrono::steady_clock;
+  call.seconds->resize(plan_.steps.size());
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const Clock::time_point start = Clock::now();
+    run_step(plan_.steps[s], call, context);
+    (*call.seconds)[s] += std::chrono::duration<double>(Clock::now() - start).count();
+  }
+}
+
 std::vector<std::vector<Array>> Executable::run(const Call& call, Context& context) {
   for (int r = 0; r < context.replicas(); ++r) {
     context.facts(r).seed = call.seed;
@@ -255,9 +275,9 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   std::vector<std::vector<Array>> outputs = make_outputs(call, context);
   std::vector<Array> fresh = make_state(call, context);
   context.refresh();
-  for (const PlanStep& step : plan_.steps) run_step(step, call, context);
+  run_steps(call, context);
   copy_outputs(outputs, context);
-  commit_state(call, context, fresh);
+  if (!call.dry) commit_state(call, context, fresh);
   return outputs;
 }
 

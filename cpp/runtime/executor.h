@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/guarded.h"
+#include "plan/explain.h"
 #include "plan/plan.h"
 #include "runtime/call.h"
 #include "runtime/check_finite.h"
@@ -25,6 +26,13 @@ class Executable {
   // One array per output, or one per replica where replicas differ. May run in several threads at
   // once; steps that write variables take turns.
   std::vector<std::vector<Array>> run(const Call& call);
+  // Memory between the steps of such a run.
+  struct ArenaBytes {
+    std::int64_t planned = 0, unshared = 0;  // unshared: if each value had its own
+  };
+  ArenaBytes arena_bytes(const Call& call);
+  // Of a run with these counts; where `runs` > 0, with the times of as many dry ones.
+  RunFacts facts_of(const Call& call, int runs);
 
  private:
   std::vector<std::vector<Array>> run_in_world(const Call& call);
@@ -37,13 +45,16 @@ class Executable {
   std::vector<Array> make_state(const Call& call, Context& context);
   void commit_state(const Call& call, Context& context, std::vector<Array>& fresh);
   void run_step(const PlanStep& step, const Call& call, Context& context);
+  void run_steps(const Call& call, Context& context);
+  std::vector<double> predict_steps(const std::vector<std::vector<std::int64_t>>& counts,
+                                    const Rates& rates) const;
 
   Plan plan_;
   std::vector<Value> external_;  // arguments, variables and constants
   std::vector<LoopLayout> layouts_;
   std::map<std::int32_t, Bodies> bodies_;  // of control nodes
   struct Contexts {
-    std::vector<std::unique_ptr<Context>> idle;
+    std::vector<std::unique_ptr<Context>> idle;  // the longest idle first
     std::size_t made = 0;
   };
   Guarded<Contexts> contexts_;

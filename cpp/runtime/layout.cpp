@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/thresholds.h"
 #include "plan/cost.h"
+#include "plan/memory.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -11,8 +11,8 @@ namespace {
 
 // Of a value in a tile: the nodes between which it is needed, and its place.
 struct Lifetime {
-  std::int64_t offset, bytes;
-  std::int32_t first, last;  // positions in the loop
+  std::int64_t offset = -1;
+  std::int32_t first = -1, last = -1;  // positions in the loop
 };
 
 Operand make_operand(const Plan& plan, Value value) {
@@ -27,44 +27,14 @@ Operand make_operand(const Plan& plan, Value value) {
   return operand;
 }
 
-// Operations of one example: products weigh as much as their contraction is long.
-double work_of(const Plan& plan, const Node& node) {
-  double work = 0;
-  for (Value value : node.inputs) work += double(example_size(plan.graph.type(value)));
-  for (Value value : node.outputs) work += double(example_size(plan.graph.type(value)));
-  if (node.op->prepared_operand >= 0 && node.inputs.size() >= 2) {
-    const ValueType& right = plan.graph.type(node.inputs[std::size_t(node.op->prepared_operand)]);
-    const double columns = std::max<double>(1.0, double(right.shape[right.shape.rank() - 1]));
-    work += double(example_size(plan.graph.type(node.outputs[0]))) * double(example_size(right)) /
-            columns;
-  }
-  return work;
-}
-
-// First fit: the lowest place that no value alive at the same time takes.
-std::int64_t place(const std::vector<Lifetime>& placed, const Lifetime& life) {
-  std::vector<const Lifetime*> rivals;
-  for (const Lifetime& other : placed) {
-    if (other.first <= life.last && life.first <= other.last) rivals.push_back(&other);
-  }
-  std::sort(rivals.begin(), rivals.end(),
-            [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; });
-  std::int64_t offset = 0;
-  for (const Lifetime* rival : rivals) {
-    if (offset + life.bytes <= rival->offset) break;
-    offset = std::max(offset, rival->offset + rival->bytes);
-  }
-  return offset;
-}
-
 class Layouter {
  public:
   Layouter(const Plan& plan, const Loop& loop) : plan_(plan), loop_(loop) {}
 
   LoopLayout run() {
     collect_nodes();
+    layout_.tile_examples = loop_.tile_examples;
     find_lifetimes();
-    choose_tile();
     place_tiles();
     return std::move(layout_);
   }
@@ -86,7 +56,7 @@ class Layouter {
         code.operands[std::size_t(k)].type_only = !node.op->reads(std::size_t(k));
       }
       if (node.locality == Locality::kTree) add_tree(code);
-      layout_.work += work_of(plan_, node);
+      layout_.work += work_of_example(plan_.graph, node);
       layout_.nodes.push_back(std::move(code));
     }
   }
@@ -109,7 +79,7 @@ class Layouter {
   }
 
   void find_lifetimes() {
-    lifetimes_.resize(plan_.graph.values.size(), {-1, 0, -1, -1});
+    lifetimes_.resize(plan_.graph.values.size());
     for (std::size_t p = 0; p < layout_.nodes.size(); ++p) {
       for (const Operand& operand : layout_.nodes[p].operands) {
         const auto root = std::size_t(operand.root);
@@ -134,27 +104,18 @@ class Layouter {
     return aligned(example_bytes(plan_.graph.type(root)) * (inner ? 1 : examples));
   }
 
-  void choose_tile() {
-    layout_.tile_examples = kLeafExamples;
-    if (!loop_.inner.empty()) return;  // what passes between the nodes is big as it is
-    std::int64_t example = 1;
-    for (std::size_t v = 0; v < lifetimes_.size(); ++v) {
-      if (lifetimes_[v].first >= 0) example += example_bytes(plan_.graph.values[v].type);
-    }
-    const std::int64_t fitting =
-        std::min(thresholds().tile_bytes / example, thresholds().tile_examples);
-    layout_.tile_examples = std::max(fitting, kLeafExamples);
-  }
-
   void place_tiles() {
-    std::vector<Lifetime> placed;
+    std::vector<Interval> intervals;
     for (std::size_t v = 0; v < lifetimes_.size(); ++v) {
-      Lifetime& life = lifetimes_[v];
+      const Lifetime& life = lifetimes_[v];
       if (life.first < 0) continue;
-      life.bytes = bytes_of(Value(v), layout_.tile_examples);
-      life.offset = place(placed, life);
-      layout_.tile_bytes = std::max(layout_.tile_bytes, life.offset + life.bytes);
-      placed.push_back(life);
+      intervals.push_back({bytes_of(Value(v), layout_.tile_examples), life.first, life.last});
+    }
+    const Packing packing = pack(intervals);
+    layout_.tile_bytes = packing.bytes;
+    auto offset = packing.offsets.begin();
+    for (Lifetime& life : lifetimes_) {
+      if (life.first >= 0) life.offset = *offset++;
     }
     for (LoopNode& code : layout_.nodes) {
       for (Operand& operand : code.operands)

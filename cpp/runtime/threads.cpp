@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "base/machine.h"
 #include "base/process.h"
 
 namespace samegrad {
@@ -26,7 +27,8 @@ int default_threads() {
                 "SAMEGRAD_NUM_THREADS", "must be a whole number from 1 to 4096: got '", text, "'.");
     return int(threads);
   }
-  return oneapi::tbb::this_task_arena::max_concurrency();
+  const auto described = int(machine().threads);
+  return described > 0 ? described : oneapi::tbb::this_task_arena::max_concurrency();
 }
 
 class SerialLoops final : public ParallelFor {

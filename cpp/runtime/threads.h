@@ -7,7 +7,8 @@
 
 namespace samegrad {
 
-// Threads in use: set_thread_count(), else SAMEGRAD_NUM_THREADS, else the cores of the process.
+// Threads in use: set_thread_count(), else SAMEGRAD_NUM_THREADS, else those of SAMEGRAD_MACHINE,
+// else the cores of the process.
 int thread_count();
 // 0 stands for the default; ValueError if negative.
 void set_thread_count(int threads);

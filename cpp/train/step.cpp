@@ -54,10 +54,23 @@ std::string Step::program_text() const {
   return to_string(labelled(program()));
 }
 
-std::string Step::explanation() const {
+std::string Step::explanation(const Arguments* arguments, int runs) {
+  check_value(runs >= 0, "explain", "measure must be a number of runs, 0 or more: got ", runs, ".");
+  check_value(arguments || runs == 0, "explain", "runs to measure need arguments: got none.");
+  Arguments storage;
+  Call call;
+  if (arguments) {
+    call = call_of(*arguments, storage);
+  } else {
+    call.counts = counts_of(Arguments{});  // as traced
+  }
+  call.step = random_state().step;
+  Messages messages;  // of the measured runs: shown to nobody
+  call.messages = &messages;
+  const RunFacts facts = compiled_->executable(false).facts_of(call, runs);
   Plan labelled_plan = plan();
   labelled_plan.graph = labelled(std::move(labelled_plan.graph));
-  return explain(labelled_plan);
+  return explain(labelled_plan, facts);
 }
 
 void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) const {

@@ -23,7 +23,9 @@ class Step {
   bool fixed() const { return fixed_; }
   // For people, with the lines of this program and the names of its variables.
   std::string program_text() const;
-  std::string explanation() const;
+  // Of a run with these arguments (null: with the traced counts of examples); the times of so many
+  // are measured, which change nothing.
+  std::string explanation(const std::vector<std::vector<Array>>* arguments, int runs);
 
   // Arguments: one array each, or one per replica. ValueError where arrays and program do not fit.
   // What the step prints goes to `messages`, when it fails, too.

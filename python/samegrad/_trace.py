@@ -135,9 +135,9 @@ class TracedProgram:
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
 
-    def explain(self) -> str:
-        """Its phases, loops and memory."""
-        return str(self._step.explain())
+    def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
+        """Its phases, loops, memory and times with these arguments; so many runs are measured."""
+        return str(self._step.explain(arguments, measure))
 
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""

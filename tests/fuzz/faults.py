@@ -64,10 +64,16 @@ FAULTS = [
         "if (chunks < 3) continue;",
     ),
     Fault(
-        "tiles of live values overlap",
-        "cpp/runtime/layout.cpp",
-        "other.first <= life.last && life.first <= other.last",
-        "other.first < life.last && life.first < other.last",
+        "values overlap in the step in which one ends and the other begins",
+        "cpp/plan/memory.cpp",
+        "ends.top().first < interval.first",
+        "ends.top().first <= interval.first",
+    ),
+    Fault(
+        "a result takes the memory of an operand that is read later",
+        "cpp/plan/memory.cpp",
+        "from.home == kNoValue || from.last != step || from.first == step",
+        "from.home == kNoValue || from.first == step",
     ),
     Fault(
         "values of an inner loop live too short",

@@ -36,6 +36,11 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
         "product_subtree_rows=11,"
         f"fused_operations=5,fused_block=7,fused_piece=11,all_reduce_block=3,{EVERYWHERE}"
     },
+    # Small caches: whatever follows from the description of the machine is another than here.
+    "machine": {
+        "SAMEGRAD_MACHINE": "l1=4k,l2=32k,l3=64k,threads=3",
+        "SAMEGRAD_THRESHOLDS": EVERYWHERE,
+    },
     "v3": {"SAMEGRAD_ISA": "v3"},
     "v4": {"SAMEGRAD_ISA": "v4"},
 }

@@ -68,6 +68,34 @@ def test_a_threshold_that_makes_no_sense_is_an_error(text: str, message: str) ->
     assert f"[SAMEGRAD_THRESHOLDS] {message}" in done.stderr
 
 
+def test_plans_for_another_machine_have_the_same_bits() -> None:
+    texts, bits = set(), set()
+    for machine in ("", "l1=4k,l2=32k,l3=64k,threads=3", "l1=128k,l2=8m,threads=1"):
+        done = run(SAMEGRAD_MACHINE=machine)
+        assert done.returncode == 0, done.stderr
+        bits.add(done.stdout.splitlines()[0])
+        texts |= {line for line in done.stdout.splitlines() if line.startswith("machine: ")}
+    assert len(bits) == 1
+    assert {line for line in texts if "L1 4 KiB, L2 32 KiB, L3 64 KiB, 3 thread" in line}
+    assert {line for line in texts if "L1 128 KiB, L2 8 MiB" in line and "1 thread" in line}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("l4=1m", "must be name=number"),
+        ("l2", "must be name=number"),
+        ("l2=64", "'l2' must be a whole number from 32768 to"),
+        ("threads=0", "'threads' must be a whole number from 1 to 4096"),
+        ("l1=1e5", "'l1' must be a whole number from 4096 to"),
+    ],
+)
+def test_a_machine_that_makes_no_sense_is_an_error(text: str, message: str) -> None:
+    done = run(SAMEGRAD_MACHINE=text)
+    assert done.returncode != 0
+    assert f"[SAMEGRAD_MACHINE] {message}" in done.stderr
+
+
 def test_verification_takes_zero_or_one() -> None:
     assert run(SAMEGRAD_VERIFY="0").returncode == run(SAMEGRAD_VERIFY="1").returncode == 0
     assert "[SAMEGRAD_VERIFY] must be 0 or 1: got 'yes'" in run(SAMEGRAD_VERIFY="yes").stderr

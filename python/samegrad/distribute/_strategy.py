@@ -116,13 +116,30 @@ class Strategy(abc.ABC):
         )
 
     def explain(
-        self, fn: Callable[..., Any], args: Any = (), kwargs: dict[str, Any] | None = None
+        self,
+        fn: Callable[..., Any],
+        args: Any = (),
+        kwargs: dict[str, Any] | None = None,
+        *,
+        measure: int = 0,
     ) -> str:
-        """What `run` would do with fn: its bits, phases and loops, in text. Nothing is run.
+        """What `run` would do with fn: its bits, phases, loops, memory and times, in text.
 
         The second line says whether the results have the bits of one replica, or names what in fn
         gives them others: a replica's sum that is changed before its all-reduce, a number that
-        each replica has of its own.
+        each replica has of its own. Then come the machine that the plan was made for, and each
+        step with the time that it is predicted to take: the longest of computing, moving bytes in
+        caches and from memory, and calling its operations.
+
+        Args:
+            fn: As for `run`.
+            args: Its arguments.
+            kwargs: Its named arguments.
+            measure: How many runs are measured, step by step. They change neither variables nor
+                what is drawn next, and print nothing; 0: nothing is run.
+
+        Raises:
+            ValueError: `measure` is negative.
 
         Example:
             >>> import samegrad as tf
@@ -130,10 +147,12 @@ class Strategy(abc.ABC):
             >>> print(strategy.explain(lambda: tf.constant(1.0)).splitlines()[1:3])
             ['bits: may differ ...:', '  - 3 replicas are no power of two']
         """
-        return TracedProgram(
-            lambda *a, **k: self._run_in_trace(fn, a, k), tuple(args), kwargs or {},
+        args, kwargs = tuple(args), kwargs or {}
+        program = TracedProgram(
+            lambda *a, **k: self._run_in_trace(fn, a, k), args, kwargs,
             self.num_replicas_in_sync, _context.settings.functions_run_eagerly,
-        ).explain()  # fmt: skip
+        )  # fmt: skip
+        return program.explain(_core.Arguments(args, kwargs), measure)
 
     def join_trace(self) -> None:
         """Makes the step that is being traced one of this strategy's replicas.

@@ -111,6 +111,14 @@ class Fake {
     call.counts = {{}};
     return executable.run(call);
   }
+  std::vector<std::vector<Array>> run_dry(Executable& executable, std::vector<double>& seconds) {
+    Call call;
+    call.variables = cells_;
+    call.counts = {{}};
+    call.dry = true;
+    call.seconds = &seconds;
+    return executable.run(call);
+  }
   Cell& cell(int variable) { return static_cast<Cell&>(*cells_[std::size_t(variable)]); }
   Graph& graph() { return graph_; }
 

@@ -10,6 +10,7 @@
 #include "ops/attributes.h"
 #include "ops/registry.h"
 #include "plan/cost.h"
+#include "plan/explain.h"
 #include "programs.h"
 
 using namespace samegrad;
@@ -93,6 +94,8 @@ TEST("of weights that do not fit together the largest leave, until the others do
   CHECK(net.cuts() == (std::vector<bool>{false, true, false}));
   const Plan plan = compile(net.graph);
   CHECK_EQ(count(plan, PlanStep::Kind::kRows), 1);
+  const std::string why = "out of its loop: 2.1 MiB of 3.0 MiB of weights, where L2 keeps ";
+  CHECK(explain(plan, {}).find(why) != std::string::npos, explain(plan, {}));
   PlanOptions options;
   options.cut_products = false;
   CHECK_EQ(count(compile(net.graph, options), PlanStep::Kind::kRows), 0);

@@ -159,3 +159,105 @@ def test_nothing_is_run() -> None:
         v = tf.Variable(1.0)
     strategy.explain(lambda: v.assign_add(1.0))
     assert float(v) == 1.0
+
+
+def training(replicas: int) -> tuple[tf.distribute.Strategy, tf.Variable, object, object]:
+    """A strategy, a variable, a step with draws that trains it, and its rows."""
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    with strategy.scope():
+        w = tf.Variable(np.ones((2, 1), np.float32))
+        optimizer = tf.keras.optimizers.Adam()
+
+    def step(rows):
+        with tf.GradientTape() as tape:
+            noisy = rows + tf.random.normal(tf.shape(rows))
+            loss = tf.nn.compute_average_loss(tf.reduce_sum((noisy @ w) ** 2, axis=1))
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        tf.print("loss", loss)
+        return all_reduced(loss)
+
+    dataset = tf.data.Dataset.from_tensor_slices(ROWS).batch(12)
+    rows = next(iter(strategy.experimental_distribute_dataset(dataset)))
+    return strategy, w, step, rows
+
+
+def steps_of(text: str) -> list[str]:
+    """The titles of the steps, of which each has one line of times."""
+    return [line for line in text.splitlines() if re.match(r"  [a-z].*:$", line)]
+
+
+TIME = r"[0-9.]+ (us|ms)"
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_each_step_has_a_predicted_and_a_measured_time(replicas: int) -> None:
+    strategy, _, step, rows = training(replicas)
+    text = strategy.explain(step, args=(rows,), measure=3)
+    times = re.findall(rf"^    predicted {TIME}, measured {TIME} \(least {TIME}\)$", text, re.M)
+    assert len(times) == len(steps_of(text)) > 1
+    assert re.search(rf"^time: predicted {TIME}, measured {TIME} \(mean of 3 runs", text, re.M)
+
+
+def test_without_measuring_there_are_predictions_only() -> None:
+    strategy, _, step, rows = training(2)
+    text = strategy.explain(step, args=(rows,))
+    times = re.findall(rf"^    predicted {TIME}$", text, re.M)
+    assert len(times) == len(steps_of(text)) > 1
+    assert "measured" not in text
+
+
+def test_measuring_changes_no_variable_and_no_draw_and_prints_nothing(capfd) -> None:
+    def trained(measure: int) -> tuple[bytes, list[float]]:
+        tf.random.set_seed(5)
+        strategy, w, step, rows = training(2)
+        compiled = tf.function(lambda r: strategy.run(step, args=(r,)))
+        losses = []
+        for _ in range(3):
+            losses.append(float(strategy.reduce("SUM", compiled(rows), axis=None)))
+            if measure:
+                capfd.readouterr()
+                before = w.numpy().tobytes()
+                strategy.explain(step, args=(rows,), measure=measure)
+                compiled.explain(rows, measure=measure)
+                assert w.numpy().tobytes() == before
+                printed = capfd.readouterr()
+                assert printed.out == printed.err == ""
+        return w.numpy().tobytes(), losses
+
+    assert trained(0) == trained(4)
+
+
+def test_a_variable_that_somebody_holds_an_array_of_is_measured_too() -> None:
+    v = tf.Variable([1.0, 2.0])
+    held = v.read_value()
+    add = tf.function(lambda: v.assign_add([1.0, 1.0]))
+    assert "measured" in add.explain(measure=2)
+    assert v.numpy().tolist() == np.asarray(held).tolist() == [1.0, 2.0]
+
+
+def test_the_plan_names_the_machine_its_memory_and_its_tiles() -> None:
+    strategy, _, step, rows = training(2)
+    text = strategy.explain(step, args=(rows,))
+    assert re.search(r"^    tiles of \d+ examples, each with .* of L2$", text, re.M)
+    assert re.search(r"^machine: L1 \d+ KiB, L2 .*, L3 .*, \d+ thread", text, re.M)
+    assert re.search(r"^memory between steps: .* \(of .* without reuse\)$", text, re.M)
+
+
+@pytest.mark.parametrize("measure", [-1, -100])
+def test_a_negative_number_of_runs_is_an_error(measure: int) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with pytest.raises(ValueError, match=r"measure must be a number of runs, 0 or more: got -1"):
+        strategy.explain(lambda: tf.constant(1.0), measure=measure)
+
+
+def test_an_error_of_a_measured_run_is_raised_and_changes_nothing() -> None:
+    v = tf.Variable([4, 5])
+
+    @tf.function
+    def divide(x):
+        v.assign_add([1, 1])
+        return v // x
+
+    with pytest.raises(ValueError, match="divi"):
+        divide.explain(tf.constant([1, 0]), measure=1)
+    assert v.numpy().tolist() == [4, 5]

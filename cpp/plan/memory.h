@@ -1,0 +1,29 @@
+// Which steps need the memory of a value, and where values lie that are not needed together.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace samegrad {
+
+// Of every value that lies in a run's arena, by the buffers that the steps declare; those of others
+// are empty. A whole elementwise operation may give its result the memory of an operand that
+// nobody reads afterwards.
+std::vector<Life> find_lives(const Plan& plan);
+
+// Memory from the first to the last of some steps.
+struct Interval {
+  std::int64_t bytes = 0;
+  std::int32_t first = 0, last = 0;
+};
+
+// Offsets such that no two intervals with a common step overlap; O(n log n).
+struct Packing {
+  std::vector<std::int64_t> offsets;
+  std::int64_t bytes = 0;
+};
+Packing pack(std::span<const Interval> intervals);
+
+}  // namespace samegrad

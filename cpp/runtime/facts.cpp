@@ -1,0 +1,58 @@
+// How long the steps of a plan take, predicted and measured.
+#include <algorithm>
+
+#include "runtime/executor.h"
+#include "runtime/interrupt.h"
+#include "runtime/rates.h"
+
+namespace samegrad {
+
+std::vector<double> Executable::predict_steps(const std::vector<std::vector<std::int64_t>>& counts,
+                                              const Rates& rates) const {
+  std::vector<double> predicted;
+  for (const PlanStep& step : plan_.steps) {
+    predicted.push_back(predict(plan_, step, counts, rates));
+    if (step.kind != PlanStep::Kind::kControl) continue;
+    for (const std::unique_ptr<Executable>& body : bodies_.at(step.nodes[0])) {
+      auto its_counts = counts;
+      complete_counts(body->plan().graph.symbols, its_counts);
+      for (double seconds : body->predict_steps(its_counts, rates)) predicted.back() += seconds;
+    }
+  }
+  return predicted;
+}
+
+Executable::ArenaBytes Executable::arena_bytes(const Call& call) {
+  std::unique_ptr<Context> context = lease(call);
+  const ArenaBytes bytes{context->arena_bytes(), context->unshared_bytes()};
+  contexts_.lock()->idle.push_back(std::move(context));
+  return bytes;
+}
+
+RunFacts Executable::facts_of(const Call& call, int runs) {
+  const Rates rates = measured_rates();
+  RunFacts facts;
+  facts.threads = rates.threads;
+  facts.predicted = predict_steps(call.counts, rates);
+  const ArenaBytes arena = arena_bytes(call);
+  facts.arena_bytes = arena.planned;
+  facts.unshared_bytes = arena.unshared;
+  Call dry = call;
+  dry.dry = true;
+  for (int i = 0; i <= runs && runs > 0; ++i) {
+    std::vector<double> seconds;
+    dry.seconds = &seconds;
+    run(dry);
+    poll_interrupt();
+    if (i == 0) continue;  // with cold caches and memory that nobody has touched
+    facts.measured.resize(seconds.size(), {0, 1e9});
+    for (std::size_t s = 0; s < seconds.size(); ++s) {
+      facts.measured[s].mean += seconds[s] / runs;
+      facts.measured[s].least = std::min(facts.measured[s].least, seconds[s]);
+    }
+  }
+  facts.runs = runs;
+  return facts;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,94 @@
+#include "runtime/rates.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "base/guarded.h"
+#include "base/machine.h"
+#include "ops/attributes.h"
+#include "ops/registry.h"
+#include "runtime/executor.h"
+#include "runtime/threads.h"
+
+namespace samegrad {
+namespace {
+
+constexpr int kRuns = 4;
+constexpr std::int64_t kSide = 512;                          // of the matrices
+constexpr std::int64_t kMostBytes = std::int64_t(64) << 20;  // of an array that is copied
+
+template <class F>
+double least_seconds(const F& f) {
+  double least = 1e9;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    f();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    least = std::min(least, took.count());
+  }
+  return std::max(least, 1e-9);
+}
+
+// Of the engine's own product, which is what it could reach at best.
+double product_flops(DType dtype) {
+  const OpDef& op = OpRegistry::instance().get("matmul");
+  const ValueType type{dtype, {kSide, kSide}, {}};
+  Array square(dtype, type.shape);
+  std::memset(square.raw(), 0, square.bytes());
+  Node node;
+  node.op = &op;
+  node.attrs = MatmulAttrs{};
+  node.inputs = {0, 1};
+  node.outputs = {2};
+  node.locality = Locality::kWhole;
+  const StepFacts facts;
+  const double seconds = least_seconds([&] {
+    run_op(node, {type, type}, {type}, {square, square}, facts);
+  });
+  return 2.0 * double(kSide * kSide * kSide) / seconds;
+}
+
+// Read and written, by all threads, of arrays of so many bytes for each.
+double copied_bytes(std::int64_t bytes, int rounds) {
+  const ParallelFor& loops = parallel_loops();
+  const std::int64_t threads = loops.threads();
+  Array from(DType::kUInt8, {threads * bytes}), to(DType::kUInt8, {threads * bytes});
+  std::memset(from.raw(), 1, from.bytes());
+  std::memset(to.raw(), 1, to.bytes());
+  const double seconds = least_seconds([&] {
+    loops.run(threads, [&](std::int64_t t) {
+      for (int i = 0; i < rounds; ++i) {
+        std::memcpy(to.raw() + t * bytes, from.raw() + t * bytes, std::size_t(bytes));
+      }
+    });
+  });
+  return 2.0 * double(threads * bytes * rounds) / seconds;
+}
+
+Rates measure() {
+  Rates rates;
+  rates.threads = parallel_loops().threads();
+  rates.flops = product_flops(DType::kFloat32);
+  rates.double_flops = product_flops(DType::kFloat64);
+  rates.cache_bytes = copied_bytes(machine().l2 / 4, 64);
+  rates.memory_bytes = copied_bytes(std::min(machine().l3, kMostBytes) / rates.threads, 1);
+  return rates;
+}
+
+}  // namespace
+
+Rates measured_rates() {
+  static auto* known = new Guarded<std::map<int, Rates>>;  // by threads; never destroyed
+  const int threads = parallel_loops().threads();
+  {
+    const auto all = known->lock();
+    if (const auto at = all->find(threads); at != all->end()) return at->second;
+  }
+  const Rates rates = measure();
+  (*known->lock())[threads] = rates;
+  return rates;
+}
+
+}  // namespace samegrad

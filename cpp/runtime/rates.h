@@ -1,0 +1,11 @@
+// What this machine does in a second, for predictions; no plan depends on it.
+#pragma once
+
+#include "plan/cost.h"
+
+namespace samegrad {
+
+// Of as many threads as are in use; measured when first asked for, in some hundredths of a second.
+Rates measured_rates();
+
+}  // namespace samegrad
