@@ -105,7 +105,7 @@ OpDef fused_row() {
   op.kernel = fused_kernel;
   op.may_overwrite = fused_may_overwrite;
   op.flops = [](const CostArgs& args) {
-    return double(args.out[0].size()) * double(Code(args.attrs.as<FusedAttrs>().code).steps);
+    return double(args.out[0].size()) * double(FusedCode(args.attrs.as<FusedAttrs>().code).steps);
   };
   return op;
 }
@@ -156,7 +156,7 @@ Attrs fused_rows_attrs(const FusedProgram& program, const std::string& names) {
 }
 
 FusedProgram fused_program(const FusedAttrs& attrs) {
-  const Code code(attrs.code);
+  const FusedCode code(attrs.code);
   FusedProgram program{int(code.temporaries()), {}, {}};
   for (std::int64_t s = 0; s < code.steps; ++s) {
     const std::int64_t* word = code.step(s);

@@ -69,7 +69,6 @@ struct FusedRowsAttrs : FusedAttrs {
   }
 };
 
-struct FusedAttrs;
 // The attributes of a fused node; `names` of the rows it was made of are for people.
 Attrs fused_attrs(const FusedProgram& program, const std::string& names);
 // The same of one that goes through rows.

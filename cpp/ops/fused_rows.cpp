@@ -309,6 +309,9 @@ OpDef fused_rows_row() {
   op.infer = fused_rows_rule;
   op.kernel = fused_rows_kernel;
   op.may_overwrite = rows_may_overwrite;
+  op.flops = [](const CostArgs& args) {
+    return double(args.in[0].size()) * double(FusedCode(args.attrs.as<FusedAttrs>().code).steps);
+  };
   return op;
 }
 
