@@ -111,6 +111,6 @@ def test_every_public_function_of_numbers_is_compared():
     tested = {*WITHIN, *OF_TWO, *REDUCTIONS, "acosh", "add_n", "argmax", "argmin", "reduce_all"}
     tested |= {"cumprod", "cumsum", "in_top_k", "top_k"}  # test_scans.py, test_order.py
     tested |= {name for name in tf.math.__all__ if "segment_" in name}  # test_segments.py
-    tested |= {"bincount", "confusion_matrix", "l2_normalize"}
+    tested |= {"bincount", "confusion_matrix", "cumulative_logsumexp", "l2_normalize"}
     tested |= {"reduce_any", "logical_and", "logical_or", "logical_xor", "logical_not"}
     assert set(tf.math.__all__) == tested
