@@ -16,7 +16,7 @@ def paths_of(mode: Mode, outcome: Outcome) -> Iterator[tuple[str, str]]:
 
     Paths: "tile" and "inner" in the loop over the examples, "deferred" after it, "rows" for those
     of all replicas at once, "whole" for a replica at once, "reduced" over replicas, "update" for
-    reductions and updates block by block; "eager" without a plan.
+    reductions and updates block by block, "sparse" for those of rows; "eager" without a plan.
     """
     if mode.kind == "function":  # operations one at a time are those of its trace
         yield from ((name, "eager") for name in outcome.operations)
@@ -34,6 +34,8 @@ def paths_of(mode: Mode, outcome: Outcome) -> Iterator[tuple[str, str]]:
             where = "rows"
         elif line.startswith("  block by block"):
             where = "update"
+        elif line.startswith("  sparse"):
+            where = "sparse"
         elif found := _NODE.match(line):
             path = where
             if where == "tile":

@@ -144,7 +144,7 @@ def collect(options: Any) -> Report:
 
 def table(report: Report) -> str:
     """How often each row was drawn on each path."""
-    columns = ["tile", "inner", "rows", "deferred", "update", "whole", "reduced", "eager"]
+    columns = ["tile", "inner", "rows", "deferred", "update", "sparse", "whole", "reduced", "eager"]
     names = sorted({name for name, _ in report.paths})
     lines = [f"{'':32}" + "".join(f"{c:>10}" for c in columns)]
     for name in names:
