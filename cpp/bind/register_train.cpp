@@ -272,7 +272,8 @@ void register_step(py::module_& m) {
       .def("program", &Step::program_text)
       .def(
           "explain",
-          [](Step& step, const Arguments* arguments, int measure) {
+          [](Step& step, const py::object& given, int measure) {
+            const auto* arguments = given.is_none() ? nullptr : given.cast<const Arguments*>();
             const py::gil_scoped_release release;
             return step.explanation(arguments ? &arguments->arrays : nullptr, measure);
           },

@@ -155,7 +155,8 @@ class Function:
             **kwargs: Of the function, whose own parameter `measure` goes by position.
 
         Raises:
-            ValueError: `measure` is negative.
+            TypeError: `measure` is no whole number.
+            ValueError: It is negative, or beyond a million.
 
         Example:
             >>> import samegrad as tf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from samegrad._counts import questions
 from samegrad._nest import flatten, map_structure
 from samegrad._requirements import Requirement, check_all
 from samegrad._scaling_check import check_trace
+from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._values import (
     PerReplica,
@@ -30,6 +32,18 @@ def _as_argument(value: Any) -> Any:
     """NumPy's arrays and numbers enter a program as tensors."""
     is_array = isinstance(value, np.ndarray | np.generic)
     return convert_to_tensor(value) if is_array else value
+
+
+def _runs(measure: Any) -> int:
+    """How many runs explain() measures."""
+    rule = "[explain] 'measure' must be a number of runs from 0 to a million: got"
+    try:
+        runs = operator.index(measure)
+    except TypeError:
+        raise TypeError(f"{rule} {shown(measure)}.") from None
+    if not 0 <= runs <= 1_000_000:
+        raise ValueError(f"{rule} {runs}.")
+    return runs
 
 
 class _Trace:
@@ -137,7 +151,7 @@ class TracedProgram:
 
     def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
         """Its phases, loops, memory and times with these arguments; so many runs are measured."""
-        return str(self._step.explain(arguments, measure))
+        return str(self._step.explain(arguments, _runs(measure)))
 
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""

@@ -139,7 +139,8 @@ class Strategy(abc.ABC):
                 what is drawn next, and print nothing; 0: nothing is run.
 
         Raises:
-            ValueError: `measure` is negative.
+            TypeError: `measure` is no whole number.
+            ValueError: It is negative, or beyond a million.
 
         Example:
             >>> import samegrad as tf

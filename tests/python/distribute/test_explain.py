@@ -243,11 +243,18 @@ def test_the_plan_names_the_machine_its_memory_and_its_tiles() -> None:
     assert re.search(r"^memory between steps: .* \(of .* without reuse\)$", text, re.M)
 
 
-@pytest.mark.parametrize("measure", [-1, -100])
+@pytest.mark.parametrize("measure", [-1, -100, 10**12])
 def test_a_negative_number_of_runs_is_an_error(measure: int) -> None:
     strategy = tf.distribute.MirroredStrategy(replicas=2)
-    with pytest.raises(ValueError, match=r"measure must be a number of runs, 0 or more: got -1"):
+    with pytest.raises(ValueError, match=rf"'measure' must be a number of runs .*: got {measure}"):
         strategy.explain(lambda: tf.constant(1.0), measure=measure)
+
+
+@pytest.mark.parametrize("measure", [1.5, "3", None, {}])
+def test_a_number_of_runs_that_is_no_whole_number_is_an_error(measure: object) -> None:
+    function = tf.function(lambda: tf.constant(1.0))
+    with pytest.raises(TypeError, match=r"\[explain\] 'measure' must be a number of runs"):
+        function.explain(measure=measure)
 
 
 def test_an_error_of_a_measured_run_is_raised_and_changes_nothing() -> None:
