@@ -41,6 +41,11 @@ KnownValue of_select(const KnownValue& condition, const KnownValue& a, const Kno
   return a.kind == KnownValue::kSame ? a : b;
 }
 
+bool is_elementwise(BlockFn::Kind kind) {
+  return kind == BlockFn::kUnary || kind == BlockFn::kBinary || kind == BlockFn::kSelect ||
+         kind == BlockFn::kCast;
+}
+
 }  // namespace
 
 KnownValue KnownValue::number_at(const void* at, DType dtype) {
@@ -57,7 +62,8 @@ KnownValue KnownValue::number_of(double number, DType dtype) {
 }
 
 bool KnownProgram::takes(const Node& node) {
-  return node.op->has(kByRow) || node.op->block.kind != BlockFn::kNone ||
+  if (node.op->has(kWholeRows)) return false;  // its steps know rows and columns, too
+  return node.op->has(kByRow) || is_elementwise(node.op->block.kind) ||
          node.attrs.get_if<FusedAttrs>() != nullptr;
 }
 
