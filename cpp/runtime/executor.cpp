@@ -68,6 +68,9 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
   try {
     Call own = call;
     check_world(plan_.graph, call);
+    check_value(plan_.row_updates.empty(), "step",
+                "updates of the rows that have a gradient stay in one process so far: compile the "
+                "program without them (PlanOptions::sparse_rows).");
     own.set_counts(gather_counts(plan_.graph, call));
     return run_here(own);
   } catch (const std::exception& error) {

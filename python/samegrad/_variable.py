@@ -65,8 +65,30 @@ def step_of(*variables: Variable) -> _core.AllOrNothing:
     return _core.all_or_nothing(variables=[v._cell for v in variables] if eager else [])
 
 
-# By their cells in the engine; a variable keeps its own.
-_of_cells: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
+class _Owners:
+    """Variables by their cells in the engine; a variable keeps its own.
+
+    Plain weak references: the callbacks of a WeakValueDictionary swallow an interrupt that comes
+    while they run. Those of variables that are gone are dropped as others are added.
+    """
+
+    def __init__(self) -> None:
+        self._of_cells: dict[int, weakref.ref[Variable]] = {}
+        self._limit = 64
+
+    def add(self, variable: Variable) -> None:
+        if len(self._of_cells) >= self._limit:
+            self._of_cells = {k: r for k, r in self._of_cells.items() if r() is not None}
+            self._limit = 64 + 2 * len(self._of_cells)
+        self._of_cells[id(variable._cell)] = weakref.ref(variable)
+
+    def of(self, cell: Any) -> Variable | None:
+        known = self._of_cells.get(id(cell))
+        variable = known() if known else None
+        return variable if variable is not None and variable._cell is cell else None
+
+
+_owners = _Owners()
 
 
 def variable_of(cell: Any) -> Variable | None:
@@ -77,7 +99,7 @@ def variable_of(cell: Any) -> Variable | None:
         >>> variable_of(v._cell) is v
         True
     """
-    return _of_cells.get(id(cell))
+    return _owners.of(cell)
 
 
 class Variable:
@@ -136,7 +158,7 @@ class Variable:
             if aggregation is not VariableAggregation.SUM:
                 first = [value] * replicas
             self._cell = _core.StateVariable(name or "Variable", first)
-            _of_cells[id(self._cell)] = self
+            _owners.add(self)
 
     @property
     def name(self) -> str:

@@ -56,7 +56,8 @@ def register_provider(
             nothing.
 
     Example:
-        >>> register_provider("samegrad_version", lambda: "0.1.0")
+        >>> from samegrad import _core
+        >>> register_provider("samegrad_version", lambda: _core.__version__)
     """
     _providers[name] = _Provider(save, restore, absent)
 
