@@ -85,10 +85,9 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
 def recompute_grad(f: Callable[..., Any]) -> Any:
     """A function whose inner values are computed again for its gradient, not kept for it.
 
-    It costs one more run of `f`. In eager code only arguments and results are in memory between the
-    call and the gradient. A compiled step computes again, too, but saves nothing by it: its values
-    are in memory of their own for the whole step, unless they pass through a loop over examples,
-    tile by tile. Random draws are the same in both runs, except those of a `samegrad.function` that
+    It costs one more run of `f`. Only arguments and results are in memory between the call and the
+    gradient; `Function.explain` tells what a compiled step needs between its steps. What passes
+    through a loop over examples, tile by tile, needs no memory anyway. Random draws are the same in both runs, except those of a `samegrad.function` that
     eager code calls in `f`.
 
     Args:
