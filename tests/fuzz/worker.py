@@ -29,6 +29,8 @@ class Mode:
         cover: Whether the paths that operations take are counted.
         per_count: Whether the program asks for numbers of examples and does something else for
             each: replicas with other numbers have a trace of their own.
+        hides: Whether the step keeps its gradients to itself, so that updates may be joined with
+            the sums, and touch only rows that have a gradient.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Mode:
     threads: int = 2
     cover: bool = False
     per_count: bool = False
+    hides: bool = False
 
     def distributes(self) -> bool:
         """Whether arguments are what a strategy distributed, whose axis 0 counts examples.
@@ -50,6 +53,7 @@ class Mode:
     def __str__(self) -> str:
         said = f"{self.kind} {self.shares}, {self.threads} threads"
         said += ", a trace per count" if self.per_count else ""
+        said += ", gradients hidden" if self.hides else ""
         return said + (f", without {self.off}" if self.off else "")
 
 
@@ -179,6 +183,9 @@ class Runner:
         if mode.per_count:
             plain = step
             step = lambda *args: plain(*map(self._by_count, args))  # noqa: E731
+        if mode.hides:
+            open_ = step
+            step = lambda *args: (open_(*args)[0], [], [])  # noqa: E731
         if mode.kind == "eager":
             return step
         if mode.kind == "function":
