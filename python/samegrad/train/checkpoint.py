@@ -57,7 +57,8 @@ def register_provider(
 
     Example:
         >>> from samegrad import _core
-        >>> register_provider("samegrad_version", lambda: _core.__version__)
+        >>> version = _core.__version__
+        >>> register_provider("samegrad_version", lambda version=version: version)
     """
     _providers[name] = _Provider(save, restore, absent)
 
