@@ -87,8 +87,8 @@ def recompute_grad(f: Callable[..., Any]) -> Any:
 
     It costs one more run of `f`. Only arguments and results are in memory between the call and the
     gradient; `Function.explain` tells what a compiled step needs between its steps. What passes
-    through a loop over examples, tile by tile, needs no memory anyway. Random draws are the same in both runs, except those of a `samegrad.function` that
-    eager code calls in `f`.
+    through a loop over examples, tile by tile, needs no memory anyway. Random draws are the same in
+    both runs, except those of a `samegrad.function` that eager code calls in `f`.
 
     Args:
         f: Takes tensors in any structure, and named arguments that are not differentiated; returns
