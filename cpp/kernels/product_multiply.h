@@ -24,6 +24,19 @@ struct Walk {
   std::int64_t a_step = 1;
 };
 
+// Calls f(offset in A, row of B) for the products of the walk, in order; `b` is the row where it
+// starts.
+template <class T, class F>
+SAMEGRAD_INLINE void for_each_product(const Walk& w, const T* b, std::int64_t b_step, const F& f) {
+  for (std::int64_t o = 0; o < w.outer; ++o) {
+    for (std::int64_t i = 0; i < w.inner; ++i) {
+      std::int64_t at = o * w.a_outer + i * w.a_inner;
+      const T* row = b + (o * w.b_outer + i * w.b_inner) * b_step;
+      for (std::int64_t n = w.length; n > 0; --n, at += w.a_step, row += b_step) f(at, row);
+    }
+  }
+}
+
 // Rows of one product: whole tiles in every variant.
 inline constexpr int kMostRows = 96;
 

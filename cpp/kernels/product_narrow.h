@@ -58,21 +58,13 @@ class NarrowTile {
   }
 
   SAMEGRAD_INLINE void contract() {
-    const Walk& w = product_.walk;
     const std::int64_t b_step = step_of_narrow(product_.b);
     const T* a[kPieces];
 #pragma GCC unroll 16
     for (int p = 0; p < kPieces; ++p) a[p] = product_.a[pieces_[p].row];
     const T* b = product_.b.data + product_.b_first_row * b_step;
-    for (std::int64_t o = 0; o < w.outer; ++o) {
-      for (std::int64_t i = 0; i < w.inner; ++i) {
-        std::int64_t at = o * w.a_outer + i * w.a_inner;
-        const T* factors = b + (o * w.b_outer + i * w.b_inner) * b_step;
-        for (std::int64_t n = w.length; n > 0; --n, at += w.a_step, factors += b_step) {
-          add_products(a, at, factors);
-        }
-      }
-    }
+    for_each_product(product_.walk, b, b_step,
+                     [&](std::int64_t at, const T* factors) { add_products(a, at, factors); });
   }
 
   SAMEGRAD_INLINE void add_products(const T* const (&a)[kPieces], std::int64_t at, const T* b) {

@@ -42,7 +42,7 @@ class AllReduce {
     if (!call_.communicator) {
       for_slices([&](const Slice& slice, Scratch& memory) {
         sum(slice, {0, context_.replicas()}, result(slice), memory);
-        divide(slice);
+        finish(slice);
       });
       return;
     }
@@ -55,7 +55,7 @@ class AllReduce {
     const std::byte* sums = world.exchange();
     for_slices([&](const Slice& slice, Scratch&) {
       std::copy_n(sums + at(slice), (slice.end - slice.begin) * width(slice), result(slice));
-      divide(slice);
+      finish(slice);
     });
   }
 
@@ -91,12 +91,10 @@ class AllReduce {
     sum_of_replicas({x, count}, dtype(slice), slice.end - slice.begin, out, memory);
   }
 
-  void divide(const Slice& slice) const {
-    if (slice.node->attrs.as<AllReduceAttrs>().op != ReduceOp::kMean) return;
+  void finish(const Slice& slice) const {
+    if (!is_mean(*slice.node)) return;
     const Array count = Array::number(dtype(slice), context_.replicas_of_world());
-    std::byte* out = result(slice);
-    const BinaryKernel div = kernels().binary(BinaryFn::k_div, dtype(slice));
-    div(out, count.raw(), out, slice.end - slice.begin, 1, 0);
+    divide(result(slice), slice.end - slice.begin, count);
   }
 
   const Plan& plan_;

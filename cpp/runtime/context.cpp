@@ -24,7 +24,7 @@ Context::Context(const Plan& plan, const std::vector<LoopLayout>& layouts)
 
 void Context::bind(const Call& call, int threads) {
   counts_ = call.counts;
-  world_counts_ = call.counts_of_world();
+  world_counts_ = call.world_counts;
   replicas_ = int(counts_.size());
   first_replica_ = call.first_replica();
   threads_ = threads;
@@ -105,8 +105,8 @@ void Context::reserve_scratch() {
 void Context::set_facts() {
   facts_.assign(std::size_t(replicas_), {});
   std::vector<std::int64_t> first(plan_.graph.symbols.size(), 0);
-  for (int w = 0; w < int(world_counts_.size()); ++w) {
-    const std::vector<std::int64_t>& counts = world_counts_[std::size_t(w)];
+  for (int w = 0; w < replicas_of_world(); ++w) {
+    const std::vector<std::int64_t>& counts = counts_of_world()[std::size_t(w)];
     const int r = w - first_replica_;
     if (r >= 0 && r < replicas_) {
       StepFacts& facts = facts_[std::size_t(r)];
@@ -120,7 +120,7 @@ void Context::set_facts() {
     }
   }
   for (std::size_t s = 0; s < first.size(); ++s) {
-    if (joins_replicas(plan_.graph.symbols, s)) first[s] = world_counts_[0][s];
+    if (joins_replicas(plan_.graph.symbols, s)) first[s] = counts_of_world()[0][s];
   }
   for (StepFacts& facts : facts_) facts.global_examples = first;
 }

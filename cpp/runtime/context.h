@@ -126,12 +126,12 @@ class Context {
   void bind(const Call& call, int threads);
   bool is_bound_to(const Call& call, int threads) const {
     return call.counts == counts_ && threads == threads_ &&
-           call.first_replica() == first_replica_ && call.counts_of_world() == world_counts_;
+           call.first_replica() == first_replica_ && call.world_counts == world_counts_;
   }
 
   // Of this process; they are numbered from 0 here, and in the world from the first one's number.
   int replicas() const { return replicas_; }
-  int replicas_of_world() const { return int(world_counts_.size()); }
+  int replicas_of_world() const { return int(counts_of_world().size()); }
   // ValueError if the replica's counts give a value a size below 0: one that runs must not.
   void check_sizes(int replica) const;
   // Of the loops of this run, for their derivatives.
@@ -185,6 +185,7 @@ class Context {
   };
 
  private:
+  const Counts& counts_of_world() const { return world_counts_.empty() ? counts_ : world_counts_; }
   void set_facts();
   void find_impossible();
   void place_values();
@@ -208,7 +209,7 @@ class Context {
   int first_replica_ = 0;
   int threads_ = 0;
   std::size_t values_;
-  Counts counts_, world_counts_;
+  Counts counts_, world_counts_;  // as the call has them
   Leased arena_;
   const std::byte* placed_ = nullptr;  // the arena that pending_ was set for
   std::vector<Interval> reserved_;

@@ -81,11 +81,9 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
 
 std::vector<std::vector<Array>> Executable::run_here(const Call& call) {
   std::optional<StateLock> turn;
-  if (call.alone) {
-  } else if (!plan_.graph.writes.empty() && !call.dry) {
-    turn.emplace(StateLock::Use::kWrite);
-  } else if (!plan_.graph.variables.empty()) {
-    turn.emplace(StateLock::Use::kRead);
+  const bool writes = !plan_.graph.writes.empty() && !call.dry;
+  if (!call.alone && (writes || !plan_.graph.variables.empty())) {
+    turn.emplace(writes ? StateLock::Use::kWrite : StateLock::Use::kRead);
   }
   std::unique_ptr<Context> context = lease(call);
   const FloatEnvironment environment;

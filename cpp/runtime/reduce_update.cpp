@@ -214,10 +214,9 @@ class BlockwiseUpdate {
   // What follows once a block of each sum is complete.
   void finish(const Block& block, std::byte* const* results, Scratch& scratch) const {
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-      if (!is_mean(step_.sums[s])) continue;
-      const UpdateBinding::Sum& sum = binding_.sums[s];
-      const BinaryKernel div = kernels().binary(BinaryFn::k_div, sum.reduction.dtype);
-      div(results[s], sum.divisor.raw(), results[s], block.size(), 1, 0);
+      const std::int32_t all_reduce = step_.sums[s].all_reduce;
+      if (all_reduce < 0 || !is_mean(plan_.graph.nodes[std::size_t(all_reduce)])) continue;
+      divide(results[s], block.size(), binding_.sums[s].divisor);
     }
     if (step_.update < 0) return store(block, results[0]);
     update(block, results, scratch);
@@ -267,12 +266,6 @@ class BlockwiseUpdate {
           add(left, left + extent.bytes, left, block.size(), 1, 1);
         });
     return memory;
-  }
-
-  bool is_mean(const ReduceUpdate::Sum& sum) const {
-    if (sum.all_reduce < 0) return false;
-    const Node& node = plan_.graph.nodes[std::size_t(sum.all_reduce)];
-    return node.attrs.as<AllReduceAttrs>().op == ReduceOp::kMean;
   }
 
   std::int64_t columns() const { return binding_.sums[0].reduction.whole.block.columns; }

@@ -10,6 +10,7 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "runtime/threads.h"
+#include "runtime/tree.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -216,7 +217,9 @@ class RowUpdater {
         sum_replicas({s, 0, copies}, begin, end, to, scratch);
       }
     }
-    divide(s, rows.count, memory + slot.offset);
+    const std::int32_t all_reduce = step_.sums[s].all_reduce;
+    if (all_reduce < 0 || !is_mean(plan_.graph.nodes[std::size_t(all_reduce)])) return;
+    divide(memory + slot.offset, rows.count * binding_.width, binding_.divisors[s]);
   }
 
   std::size_t first_of(std::size_t s) const {
@@ -252,14 +255,6 @@ class RowUpdater {
   }
 
   DType dtype_of(std::size_t s) const { return plan_.graph.type(step_.sums[s].result).dtype; }
-
-  void divide(std::size_t s, std::int64_t rows, std::byte* at) const {
-    if (step_.sums[s].all_reduce < 0) return;
-    const Node& node = plan_.graph.nodes[std::size_t(step_.sums[s].all_reduce)];
-    if (node.attrs.as<AllReduceAttrs>().op != ReduceOp::kMean) return;
-    const BinaryKernel div = kernels().binary(BinaryFn::k_div, dtype_of(s));
-    div(at, binding_.divisors[s].raw(), at, rows * binding_.width, 1, 0);
-  }
 
   void run_node(std::int32_t index, std::int64_t rows, std::byte* memory, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);

@@ -6,6 +6,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "ops/attributes.h"
 #include "runtime/layout.h"
 #include "tensor/tree.h"
 
@@ -85,6 +86,14 @@ void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int6
   sum_along_tree(
       x, out, bytes, partials, stride,
       [&](const std::byte* a, const std::byte* b, std::byte* sum) { add(a, b, sum, n, 1, 1); });
+}
+
+bool is_mean(const Node& all_reduce) {
+  return all_reduce.attrs.as<AllReduceAttrs>().op == ReduceOp::kMean;
+}
+
+void divide(std::byte* sums, std::int64_t n, const Array& divisor) {
+  kernels().binary(BinaryFn::k_div, divisor.dtype())(sums, divisor.raw(), sums, n, 1, 0);
 }
 
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch) {

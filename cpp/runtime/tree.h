@@ -2,6 +2,7 @@
 // examples, in parallel where there is enough to do.
 #pragma once
 
+#include "ir/graph.h"
 #include "tensor/tree_accumulator.h"
 
 namespace samegrad {
@@ -29,6 +30,10 @@ void reduce_block(const TreeReduction& reduction, const void* operands, const Re
 // them. Takes tree_levels(x.size(), 1) times as many bytes of scratch.
 void sum_of_replicas(std::span<const std::byte* const> x, DType dtype, std::int64_t n,
                      std::byte* out, Scratch& scratch);
+
+// Whether the sums of an all-reduce are divided by the number of replicas, and that.
+bool is_mean(const Node& all_reduce);
+void divide(std::byte* sums, std::int64_t n, const Array& divisor);
 
 void reduce_whole(const WholeReduction& whole, const ParallelFor& loops, Scratch& scratch);
 

@@ -19,16 +19,7 @@ TEST("a step that finds no memory, at whatever point, leaves all variables as th
     f.output(f.sum({f.old(4), f.old(1)}));
     Executable executable(f.plan());
     const Array held = f.cell(4).components()[0];
-    bool failed = false;
-    allocations_left = k;
-    try {
-      f.run(executable);
-    } catch (const std::bad_alloc&) {
-      failed = true;
-    } catch (const Error&) {
-      failed = true;
-    }
-    allocations_left = -1;
+    const bool failed = fails_at_allocation(k, [&] { f.run(executable); });
     failures += failed;
     const float expected[] = {2, 12, 31, 33, 82};
     for (int v = 0; v < 5; ++v) {

@@ -253,16 +253,7 @@ TEST("a step that finds no memory leaves the table as it was") {
       Executable executable(plan);
       const std::vector<std::uint32_t> before = lookup.bits();
       const std::vector<std::int64_t> named{7, 999, 7, 0, 500, 7};
-      bool failed = false;
-      allocations_left = k;
-      try {
-        lookup.run(executable, named, rate);
-      } catch (const std::bad_alloc&) {
-        failed = true;
-      } catch (const Error&) {
-        failed = true;
-      }
-      allocations_left = -1;
+      const bool failed = fails_at_allocation(k, [&] { lookup.run(executable, named, rate); });
       failures += failed;
       CHECK_EQ(lookup.bits() == before, failed);
       if (!failed) break;

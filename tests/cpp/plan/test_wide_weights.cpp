@@ -223,16 +223,7 @@ TEST("updates block by block that find no memory leave all weights as they were"
     Array rows(DType::kFloat32, {Layers::kExamples, 300});
     std::fill_n(rows.data<float>(), rows.size(), 1.f);
     const std::vector<float> first = net.numbers(0), second = net.numbers(1);
-    bool failed = false;
-    allocations_left = k;
-    try {
-      net.run(executable, rows);
-    } catch (const std::bad_alloc&) {
-      failed = true;
-    } catch (const Error&) {
-      failed = true;
-    }
-    allocations_left = -1;
+    const bool failed = fails_at_allocation(k, [&] { net.run(executable, rows); });
     failures += failed;
     CHECK_EQ(net.numbers(0) == first, failed);
     CHECK_EQ(net.numbers(1) == second, failed);
@@ -263,16 +254,7 @@ TEST("where memory runs out, a weight with given gradients is as before, whereve
     call.variables = net.cells;
     call.counts = {{Layers::kExamples}, {Layers::kExamples}};
     const std::vector<float> before = net.numbers(0);
-    bool failed = false;
-    allocations_left = k;
-    try {
-      executable.run(call);
-    } catch (const std::bad_alloc&) {
-      failed = true;
-    } catch (const Error&) {
-      failed = true;
-    }
-    allocations_left = -1;
+    const bool failed = fails_at_allocation(k, [&] { executable.run(call); });
     failures += failed;
     CHECK_EQ(net.numbers(0) == before, failed);
     if (failed) continue;

@@ -56,8 +56,8 @@ class Adam(Optimizer):
     ) -> None:
         if not (0.0 <= beta_1 < 1.0 and 0.0 <= beta_2 < 1.0 and epsilon >= 0.0):
             raise ValueError(
-                "[Adam] beta_1 and beta_2 must be in [0, 1) and epsilon at least 0: got "
-                f"{beta_1}, {beta_2} and {epsilon}."
+                f"[{type(self).__name__}] beta_1 and beta_2 must be in [0, 1) and epsilon at least "
+                f"0: got {beta_1}, {beta_2} and {epsilon}."
             )
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.amsgrad = bool(amsgrad)
