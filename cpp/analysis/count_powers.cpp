@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostTerms = 8;
 
-CountTerms unknown(std::int32_t nonlinear = -1) {
+CountTerms unknown(NodeId nonlinear = kNoNode) {
   CountTerms result;
   result.known = false;
   result.nonlinear = nonlinear;
@@ -40,7 +40,7 @@ CountTerm joined(const CountTerm& a, const CountTerm& b, int sign = 1) {
   term.repeated |= b.repeated;
   term.ambiguous |= b.ambiguous;
   term.order = std::max(a.order, b.order);
-  if (term.origin < 0) term.origin = b.origin;
+  if (!term.origin.exists()) term.origin = b.origin;
   return term;
 }
 
@@ -50,16 +50,16 @@ bool is_share(const CountTerm& term) {
 }
 
 // The same, by a node that is to be named if a count comes in with it.
-CountTerm joined_at(std::int32_t index, const CountTerm& a, const CountTerm& b, int sign = 1) {
+CountTerm joined_at(NodeId index, const CountTerm& a, const CountTerm& b, int sign = 1) {
   CountTerm term = joined(a, b, sign);
   const bool counts = sign * b.powers.local < 0 || b.powers.replicas != 0;
   const bool share = is_share(a) || is_share(b);
-  if (term.origin < 0 && (counts || share)) term.origin = index;
+  if (!term.origin.exists() && (counts || share)) term.origin = index;
   return term;
 }
 
-std::int32_t nonlinear_of(const CountTerms& a, std::int32_t otherwise) {
-  return a.nonlinear >= 0 ? a.nonlinear : otherwise;
+NodeId nonlinear_of(const CountTerms& a, NodeId otherwise) {
+  return a.nonlinear.exists() ? a.nonlinear : otherwise;
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ bool CountTerm::alike(const CountTerm& other) const {
 void CountTerms::add(const CountTerm& term) {
   for (CountTerm& own : terms) {
     if (!own.alike(term)) continue;
-    if (own.origin < 0) own.origin = term.origin;
+    if (!own.origin.exists()) own.origin = term.origin;
     return;
   }
   terms.push_back(term);
@@ -81,14 +81,14 @@ void CountTerms::add(const CountTerm& term) {
 }
 
 CountWalk::CountWalk(const Graph& graph) : graph_(graph), found_(graph.values.size()) {
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+  for (Value v : graph.values.ids()) {
     const ValueInfo& info = graph.values[v];
     if (info.source != Source::kNode) found_[v] = of_source(info);
   }
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+  for (NodeId i : graph.nodes.ids()) {
     if (graph.nodes[i].outputs.empty()) continue;  // what the program says about gradients
-    const CountTerms result = of_node(std::int32_t(i));
-    for (Value output : graph.nodes[i].outputs) found_[std::size_t(output)] = result;
+    const CountTerms result = of_node(i);
+    for (Value output : graph.nodes[i].outputs) found_[output] = result;
   }
 }
 
@@ -104,12 +104,12 @@ CountTerms CountWalk::of_source(const ValueInfo& info) const {
   return follows ? one(term) : unknown();
 }
 
-CountTerms CountWalk::of_node(std::int32_t index) {
-  const Node& node = graph_.nodes[std::size_t(index)];
-  const ValueInfo& output = graph_.values[std::size_t(node.outputs[0])];
+CountTerms CountWalk::of_node(NodeId index) {
+  const Node& node = graph_.nodes[index];
+  const ValueInfo& output = graph_.values[node.outputs[0]];
   if (node.op->scaling == Scaling::kCount) return count(node);
   std::vector<std::size_t> scaled;
-  std::int32_t nonlinear = -1;
+  NodeId nonlinear;
   bool known = !node.op->exchange && !node.op->has(kControl), rows = false;
   // Examples that all replicas share follow no rule, nor do sums along other axes that count them.
   const bool alike = output.type.batched() && !graph_.varying(node.outputs[0]);
@@ -122,8 +122,8 @@ CountTerms CountWalk::of_node(std::int32_t index) {
     const bool condition = parameter && graph_.type(node.inputs[k]).dtype == DType::kBool;
     // Guards that the program wrote (against NaN, say) are no functions of what they guard; those
     // of a derivative are.
-    const bool guard = condition && operand.nonlinear >= 0 &&
-                       !graph_.nodes[std::size_t(operand.nonlinear)].derivative;
+    const bool guard =
+        condition && operand.nonlinear.exists() && !graph_.nodes[operand.nonlinear].derivative;
     if (!guard) nonlinear = nonlinear_of(operand, nonlinear);
     known &= operand.known || condition;
     rows |= graph_.type(node.inputs[k]).batched();
@@ -147,11 +147,10 @@ CountTerms CountWalk::of_node(std::int32_t index) {
   return result;
 }
 
-CountTerms CountWalk::operand(std::int32_t index, std::size_t k) const {
-  const Node& node = graph_.nodes[std::size_t(index)];
-  const ValueInfo& info = graph_.values[std::size_t(node.inputs[k])];
-  const bool of_gradient =
-      info.source == Source::kNode && graph_.nodes[std::size_t(info.index)].derivative;
+CountTerms CountWalk::operand(NodeId index, std::size_t k) const {
+  const Node& node = graph_.nodes[index];
+  const ValueInfo& info = graph_.values[node.inputs[k]];
+  const bool of_gradient = info.source == Source::kNode && graph_.nodes[info.node()].derivative;
   CountTerms result = of(node.inputs[k]);
   for (CountTerm& term : result.terms) {
     if (of_gradient && !node.derivative && term.order == 0) term.order = 1;
@@ -160,8 +159,8 @@ CountTerms CountWalk::operand(std::int32_t index, std::size_t k) const {
   return result;
 }
 
-CountTerms CountWalk::by_rule(std::int32_t index, const std::vector<std::size_t>& scaled) {
-  const Node& node = graph_.nodes[std::size_t(index)];
+CountTerms CountWalk::by_rule(NodeId index, const std::vector<std::size_t>& scaled) {
+  const Node& node = graph_.nodes[index];
   const std::int8_t axis = node.inputs.empty() ? CountTerms::kNo : of(node.inputs[0]).sizes_of_axis;
   if (axis != CountTerms::kNo) return picked_size(node, axis);
   switch (node.op->scaling) {
@@ -182,8 +181,8 @@ CountTerms CountWalk::by_rule(std::int32_t index, const std::vector<std::size_t>
   return opaque(index);
 }
 
-CountTerms CountWalk::sum(std::int32_t index, const std::vector<std::size_t>& scaled) {
-  const Node& node = graph_.nodes[std::size_t(index)];
+CountTerms CountWalk::sum(NodeId index, const std::vector<std::size_t>& scaled) {
+  const Node& node = graph_.nodes[index];
   CountTerms result;
   bool share = false, variables = false;
   for (std::size_t k : scaled) {
@@ -193,14 +192,14 @@ CountTerms CountWalk::sum(std::int32_t index, const std::vector<std::size_t>& sc
       if (!term.is_plain()) result.add(term);
     }
   }
-  if (share && variables && !node.derivative && added_to_share_ < 0) added_to_share_ = index;
+  if (share && variables && !node.derivative && !added_to_share_.exists()) added_to_share_ = index;
   // A number beside something else (an epsilon, zeros) changes no gradient.
   return result.known && result.terms.empty() ? one({}) : result;
 }
 
 // What else the result is made of: indices, the probabilities of a loss.
-CountTerms CountWalk::with_parameters(std::int32_t index, CountTerms result) const {
-  const Node& node = graph_.nodes[std::size_t(index)];
+CountTerms CountWalk::with_parameters(NodeId index, CountTerms result) const {
+  const Node& node = graph_.nodes[index];
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const bool condition = graph_.type(node.inputs[k]).dtype == DType::kBool;
     if (node.op->scales(k) || !node.op->reads(k) || condition) continue;
@@ -212,7 +211,7 @@ CountTerms CountWalk::with_parameters(std::int32_t index, CountTerms result) con
   return result;
 }
 
-CountTerms CountWalk::choice(std::int32_t index, const std::vector<std::size_t>& scaled) {
+CountTerms CountWalk::choice(NodeId index, const std::vector<std::size_t>& scaled) {
   CountTerms result = sum(index, scaled);
   for (const CountTerm& term : result.terms) {
     if (is_share(term)) return unknown(index);
@@ -220,8 +219,8 @@ CountTerms CountWalk::choice(std::int32_t index, const std::vector<std::size_t>&
   return result.terms.size() <= 1 ? result : unknown();
 }
 
-CountTerms CountWalk::product(std::int32_t index, const std::vector<std::size_t>& scaled) {
-  const Node& node = graph_.nodes[std::size_t(index)];
+CountTerms CountWalk::product(NodeId index, const std::vector<std::size_t>& scaled) {
+  const Node& node = graph_.nodes[index];
   const double part = 1.0 / graph_.replicas;
   CountTerms result = one({});
   for (std::size_t k : scaled) {
@@ -241,11 +240,11 @@ CountTerms CountWalk::product(std::int32_t index, const std::vector<std::size_t>
   return result;
 }
 
-CountTerms CountWalk::quotient(std::int32_t index, const CountTerms& above, std::size_t below) {
+CountTerms CountWalk::quotient(NodeId index, const CountTerms& above, std::size_t below) {
   const CountTerms divisors = operand(index, below);
   if (divisors.terms.size() != 1) return unknown();
   const CountTerm& divisor = divisors.terms[0];
-  const Value given = graph_.nodes[std::size_t(index)].inputs[below];
+  const Value given = graph_.nodes[index].inputs[below];
   CountTerms result;
   for (const CountTerm& a : above.terms) {
     CountTerm term = joined_at(index, a, divisor, -1);
@@ -257,15 +256,15 @@ CountTerms CountWalk::quotient(std::int32_t index, const CountTerms& above, std:
 
 // A literal 2 may be the number of replicas, if there are two, or halve something.
 bool CountWalk::may_mean(Value value, double number) const {
-  const ValueInfo& info = graph_.values[std::size_t(value)];
+  const ValueInfo& info = graph_.values[value];
   if (info.source != Source::kConstant || info.type.shape.rank() != 0 || info.counts) return false;
-  const Array& array = graph_.constants[std::size_t(info.index)];
+  const Array& array = graph_.constants[info.constant()];
   const Array meant = Array::number(array.dtype(), number);
   return std::memcmp(array.raw(), meant.raw(), array.bytes()) == 0;
 }
 
-CountTerms CountWalk::opaque(std::int32_t index) const {
-  const Node& node = graph_.nodes[std::size_t(index)];
+CountTerms CountWalk::opaque(NodeId index) const {
+  const Node& node = graph_.nodes[index];
   CountTerm result;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (!node.op->reads(k)) continue;
@@ -285,7 +284,7 @@ CountTerms CountWalk::count(const Node& node) const {
     term.powers.replicas = 1;
     return one(term);
   }
-  const ValueInfo& x = graph_.values[std::size_t(node.inputs[0])];
+  const ValueInfo& x = graph_.values[node.inputs[0]];
   if (x.type.batched() && x.placement == Placement::kReplicated) return unknown();
   const auto* axes = node.attrs.get_if<CountAttrs>();
   if (!axes && graph_.type(node.outputs[0]).shape.rank() == 0) return unknown();
@@ -318,8 +317,8 @@ CountTerms CountWalk::picked_size(const Node& node, std::int8_t axis) const {
   return one(term);
 }
 
-CountTerms CountWalk::all_reduced(std::int32_t index) const {
-  const Node& node = graph_.nodes[std::size_t(index)];
+CountTerms CountWalk::all_reduced(NodeId index) const {
+  const Node& node = graph_.nodes[index];
   const CountTerms& operand = of(node.inputs[0]);
   const bool mean = node.attrs.as<AllReduceAttrs>().op == ReduceOp::kMean;
   CountTerms result;
@@ -334,7 +333,7 @@ CountTerms CountWalk::all_reduced(std::int32_t index) const {
       term.repeated |= !term.varying;
       if (!term.varying) term.origin = index;
     } else {
-      return unknown(nonlinear_of(operand, term.variable ? term.origin : -1));
+      return unknown(nonlinear_of(operand, term.variable ? term.origin : kNoNode));
     }
     if (mean) term.powers.replicas = std::int8_t(term.powers.replicas - 1);
     term.powers.local = 0;

@@ -21,7 +21,7 @@ struct CountTerm {
   // Of gradients: 1 in what the program computes of one, 2 in the derivative of that.
   std::uint8_t order = 0;
   // The node that divided by a count of the replica, or took a sum or mean over the replicas.
-  std::int32_t origin = -1;
+  NodeId origin;
 
   bool alike(const CountTerm& other) const;
   // A number that nothing is known of.
@@ -31,7 +31,7 @@ struct CountTerm {
 struct CountTerms {
   bool known = true;
   std::vector<CountTerm> terms;
-  std::int32_t nonlinear = -1;      // the node that used a share as if it were the whole
+  NodeId nonlinear;                 // the node that used a share as if it were the whole
   std::int8_t sizes_of_axis = kNo;  // of a vector of sizes: the axis that counts examples, or -1
   static constexpr std::int8_t kNo = -2;
 
@@ -42,31 +42,31 @@ class CountWalk {
  public:
   explicit CountWalk(const Graph& graph);
 
-  const CountTerms& of(Value value) const { return found_[std::size_t(value)]; }
-  // The first node of the program that adds a term of variables alone to a share; -1: none.
-  std::int32_t added_to_share() const { return added_to_share_; }
+  const CountTerms& of(Value value) const { return found_[value]; }
+  // The first node of the program that adds a term of variables alone to a share; or none.
+  NodeId added_to_share() const { return added_to_share_; }
 
  private:
   CountTerms of_source(const ValueInfo& info) const;
-  CountTerms of_node(std::int32_t index);
+  CountTerms of_node(NodeId index);
   // Of an operand, as the node reads it.
-  CountTerms operand(std::int32_t index, std::size_t k) const;
-  CountTerms by_rule(std::int32_t index, const std::vector<std::size_t>& scaled);
-  CountTerms sum(std::int32_t index, const std::vector<std::size_t>& scaled);
-  CountTerms choice(std::int32_t index, const std::vector<std::size_t>& scaled);
-  CountTerms product(std::int32_t index, const std::vector<std::size_t>& scaled);
-  CountTerms quotient(std::int32_t index, const CountTerms& above, std::size_t below);
-  CountTerms with_parameters(std::int32_t index, CountTerms result) const;
-  CountTerms opaque(std::int32_t index) const;
+  CountTerms operand(NodeId index, std::size_t k) const;
+  CountTerms by_rule(NodeId index, const std::vector<std::size_t>& scaled);
+  CountTerms sum(NodeId index, const std::vector<std::size_t>& scaled);
+  CountTerms choice(NodeId index, const std::vector<std::size_t>& scaled);
+  CountTerms product(NodeId index, const std::vector<std::size_t>& scaled);
+  CountTerms quotient(NodeId index, const CountTerms& above, std::size_t below);
+  CountTerms with_parameters(NodeId index, CountTerms result) const;
+  CountTerms opaque(NodeId index) const;
   CountTerms count(const Node& node) const;
   CountTerms picked_size(const Node& node, std::int8_t axis) const;
-  CountTerms all_reduced(std::int32_t index) const;
+  CountTerms all_reduced(NodeId index) const;
   void sum_examples(const Node& node, CountTerms& result) const;
   bool may_mean(Value value, double number) const;
 
   const Graph& graph_;
-  std::vector<CountTerms> found_;
-  std::int32_t added_to_share_ = -1;
+  PerValue<CountTerms> found_;
+  NodeId added_to_share_;
 };
 
 }  // namespace samegrad

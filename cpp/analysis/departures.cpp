@@ -48,9 +48,9 @@ class Origin {
  public:
   static std::string of(const Scope& scope, Value value) {
     const Graph& graph = scope.graph;
-    const ValueInfo& info = graph.values[std::size_t(value)];
+    const ValueInfo& info = graph.values[value];
     if (info.source != Source::kNode) return of_source(scope, info);
-    const Node& node = graph.nodes[std::size_t(info.index)];
+    const Node& node = graph.nodes[info.node()];
     if (const Value own = own_operand(graph, node); own != kNoValue) return of(scope, own);
     return node.op->has(kControl) ? of_control(scope, node) : of_node(graph, node);
   }
@@ -66,7 +66,7 @@ class Origin {
 
   static std::string of_source(const Scope& scope, const ValueInfo& info) {
     if (info.source == Source::kVariable) {
-      return text("variable '", scope.graph.variables[std::size_t(info.index)].name,
+      return text("variable '", scope.graph.variables[info.slot()].name,
                   "' has a value per replica");
     }
     if (!scope.outer) return "an argument has a value per replica";
@@ -123,7 +123,7 @@ Reason change_of(const Scope& scope, Value value) {
   if (node->op->has(kControl)) {
     Reason reason;
     if (node->attrs.get_if<CondAttrs>()) {
-      const auto result = graph.values[std::size_t(value)].result;
+      const auto result = graph.values[value].result;
       each_body(*node, scope, [&](const Scope& body) {
         const Value made = body.graph.outputs[std::size_t(result)];
         if (!reason && body.graph.varying(made)) reason = change_of(body, made);
@@ -140,19 +140,17 @@ class Search {
  public:
   std::vector<std::string> run(const Graph& graph) && {
     const Scope scope{graph};
-    std::vector<bool> needed(graph.values.size(), false);
+    PerValue<bool> needed(graph.values.size(), false);
     // A result that stays with each replica promises nothing.
-    const auto need = [&](Value value) {
-      needed[std::size_t(value)] = needed[std::size_t(value)] || !graph.varying(value);
-    };
+    const auto need = [&](Value value) { needed[value] = needed[value] || !graph.varying(value); };
     for (Value output : graph.outputs) need(output);
     for (const StateWrite& write : graph.writes) need(write.value);
-    for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+    for (NodeId n : graph.nodes.ids().reversed()) {
       const Node& node = graph.nodes[n];
-      if (std::ranges::none_of(node.outputs, [&](Value v) { return needed[std::size_t(v)]; })) {
+      if (std::ranges::none_of(node.outputs, [&](Value v) { return needed[v]; })) {
         continue;
       }
-      for (Value input : node.inputs) needed[std::size_t(input)] = true;
+      for (Value input : node.inputs) needed[input] = true;
       visit(scope, node);
     }
     std::ranges::reverse(found_);

@@ -29,7 +29,7 @@ class Judge {
     const bool gradient = use.kind == ValueUse::Kind::kGradient;
     // What an optimizer assigns was judged as a gradient.
     if (!gradient && optimized) return;
-    if (terms.nonlinear >= 0) report_at(Kind::kNonlinearShare, terms.nonlinear);
+    if (terms.nonlinear.exists()) report_at(Kind::kNonlinearShare, terms.nonlinear);
     const bool data = std::any_of(terms.terms.begin(), terms.terms.end(),
                                   [](const CountTerm& term) { return term.data; });
     for (const CountTerm& term : terms.terms) {
@@ -76,8 +76,8 @@ class Judge {
     if (divided_twice) report_at(Kind::kShareThenMean, term.origin);
   }
 
-  void report_at(Kind kind, std::int32_t node) {
-    report(kind, node < 0 ? -1 : graph_.nodes[std::size_t(node)].location);
+  void report_at(Kind kind, NodeId node) {
+    report(kind, node.exists() ? graph_.nodes[node].location : -1);
   }
 
   void report(Kind kind, std::int32_t location) {

@@ -13,10 +13,10 @@ namespace samegrad {
 namespace {
 
 Values arguments_of(const Graph& graph) {
-  Values values(graph.arguments.size());
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+  Values values(graph.arguments.size(), Value(0));
+  for (Value v : graph.values.ids()) {
     const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kArgument) values[std::size_t(info.index)] = Value(v);
+    if (info.source == Source::kArgument) values[info.argument()] = v;
   }
   return values;
 }
@@ -32,7 +32,7 @@ Value zeros_like(Builder& b, Value value) {
 Values dense_gradient(Builder& b, const Values& targets, const Values& seeds, const Values& sources,
                       const Values& sums) {
   Values gradients = gradient(
-      b, targets, seeds, sources, [](std::int32_t) { return true; }, sums);
+      b, targets, seeds, sources, [](NodeId) { return true; }, sums);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (gradients[i] == kNoValue) gradients[i] = zeros_like(b, sources[i]);
   }
@@ -84,7 +84,7 @@ Values cond_gradient(const Node& node, const VjpArgs& args, const std::vector<bo
     sources.push_back(k - 1);
     infos.emplace_back();
     if (sums[k] == kNoValue) continue;
-    infos.back() = args.b.graph().values[std::size_t(sums[k])];
+    infos.back() = args.b.graph().values[sums[k]];
     inputs.push_back(sums[k]);
   }
   Values result(node.inputs.size(), kNoValue);
@@ -125,7 +125,7 @@ bool is_unstacking(const Node& node) {
 
 // Of the arrays in a round's entry of a history.
 std::vector<Placement> entry_placements(const Graph& graph, Value history) {
-  const ValueInfo& info = graph.values[std::size_t(history)];
+  const ValueInfo& info = graph.values[history];
   const Node& node = *graph.producer(history);
   if (is_unstacking(node)) {
     std::vector<Placement> placements;
@@ -330,7 +330,7 @@ class RoundGradient {
   static void set_arguments(Graph& graph, const Values& order) {
     std::vector<Argument> arguments;
     for (std::size_t i = 0; i < order.size(); ++i) {
-      ValueInfo& info = graph.values[std::size_t(order[i])];
+      ValueInfo& info = graph.values[order[i]];
       info.index = std::int32_t(i);
       arguments.push_back({info.placement});
     }
@@ -381,7 +381,7 @@ Values stack_gradient(const VjpArgs& args) {
 bool is_history(const Graph& graph, Value value) {
   const Node* node = graph.producer(value);
   if (!node || !node->op->has(kKeepsRounds)) return false;
-  return std::size_t(graph.values[std::size_t(value)].result) >= carried_values(*node);
+  return std::size_t(graph.values[value].result) >= carried_values(*node);
 }
 
 bool has_gradient(const Graph& graph, Value value) {

@@ -12,10 +12,10 @@ namespace {
 
 class Walk {
  public:
-  Walk(Builder& b, const std::function<bool(std::int32_t)>& recorded)
-      : b_(b), recorded_(recorded), nodes_(std::int32_t(b.graph().nodes.size())) {
-    reached_.resize(b.graph().values.size(), false);
-    ct_.resize(b.graph().values.size(), kNoValue);
+  Walk(Builder& b, const std::function<bool(NodeId)>& recorded)
+      : b_(b), recorded_(recorded), nodes_(b.graph().nodes.ids()) {
+    reached_.assign(b.graph().values.size(), false);
+    ct_.assign(b.graph().values.size(), kNoValue);
     for (const CallRange& call : b.graph().calls) {
       if (call.end <= call.begin) continue;
       if (recorded(call.begin) || recorded(call.end - 1)) calls_.push_back(call);
@@ -34,13 +34,13 @@ class Walk {
 
   void mark_sources(std::span<const Value> sources) {
     sources_.assign(sources.begin(), sources.end());
-    for (Value source : sources) reached_[std::size_t(source)] = true;
-    for (std::int32_t i = 0; i < nodes_; ++i) {
-      const Node& node = b_.graph().nodes[std::size_t(i)];
+    for (Value source : sources) reached_[source] = true;
+    for (NodeId i : nodes_) {
+      const Node& node = b_.graph().nodes[i];
       if (!recorded_(i) || node.op->has(kNoGradient) || !takes_reached(node)) continue;
       if (node.op->has(kGradientRule)) reach_results(node);
       for (Value output : node.outputs) {
-        if (has_gradient(b_.graph(), output)) reached_[std::size_t(output)] = true;
+        if (has_gradient(b_.graph(), output)) reached_[output] = true;
       }
     }
   }
@@ -50,18 +50,18 @@ class Walk {
     sum = sum == kNoValue ? ct : add_cotangents(b_, sum, ct);
   }
 
-  bool reached(Value value) const { return reached_[std::size_t(value)]; }
-  Value ct(Value value) const { return ct_[std::size_t(value)]; }
+  bool reached(Value value) const { return reached_[value]; }
+  Value ct(Value value) const { return ct_[value]; }
 
   void run() {
     std::size_t next = 0;
-    for (std::int32_t i = nodes_ - 1; i >= 0; --i) {
+    for (NodeId i : nodes_.reversed()) {
       for (; next < calls_.size() && calls_[next].end == i + 1; ++next) {
         b_.begin_call(calls_[next].run);
         open_.push_back({calls_[next], {}});
       }
       // By value: building vjps grows the vector of nodes.
-      const Node node = b_.graph().nodes[std::size_t(i)];
+      const Node node = b_.graph().nodes[i];
       if (recorded_(i) && !node.op->has(kNoGradient) && takes_reached(node)) visit(node);
       while (!open_.empty() && open_.back().range.begin == i) leave_call();
     }
@@ -74,14 +74,14 @@ class Walk {
     std::vector<std::pair<Value, Value>> sums;
   };
 
-  std::int32_t maker_of(Value value) const {
-    const ValueInfo& info = b_.graph().values[std::size_t(value)];
-    return info.source == Source::kNode ? info.index : -1;
+  NodeId maker_of(Value value) const {
+    const ValueInfo& info = b_.graph().values[value];
+    return info.source == Source::kNode ? info.node() : kNoNode;
   }
 
   Value& sum_of(Value value) {
     if (open_.empty() || maker_of(value) >= open_.back().range.begin) {
-      return ct_[std::size_t(value)];
+      return ct_[value];
     }
     auto& sums = open_.back().sums;
     const auto known = std::ranges::find(sums, value, &std::pair<Value, Value>::first);
@@ -95,7 +95,7 @@ class Walk {
     Values leaving;
     for (const auto& [value, sum] : call.sums) leaving.push_back(sum);
     for (Value source : sources_) {
-      const std::int32_t maker = maker_of(source);
+      const NodeId maker = maker_of(source);
       const bool inside = maker >= call.range.begin && maker < call.range.end;
       if (inside && ct(source) != kNoValue) leaving.push_back(ct(source));
     }
@@ -105,7 +105,7 @@ class Walk {
 
   bool takes_reached(const Node& node) const {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.op->reads(k) && reached_[std::size_t(node.inputs[k])]) return true;
+      if (node.op->reads(k) && reached_[node.inputs[k]]) return true;
     }
     return false;
   }
@@ -114,10 +114,10 @@ class Walk {
   void reach_results(const Node& rule) {
     bool reaches = false;
     for (std::int64_t place : ruled_operands(rule)) {
-      reaches = reaches || reached_[std::size_t(rule.inputs[std::size_t(place)])];
+      reaches = reaches || reached_[rule.inputs[std::size_t(place)]];
     }
     for (std::size_t i = 0; reaches && i < ruled_results(rule); ++i) {
-      if (has_gradient(b_.graph(), rule.inputs[i])) reached_[std::size_t(rule.inputs[i])] = true;
+      if (has_gradient(b_.graph(), rule.inputs[i])) reached_[rule.inputs[i]] = true;
     }
   }
 
@@ -143,7 +143,7 @@ class Walk {
     Values cts;
     bool flows = false;
     for (Value output : node.outputs) {
-      cts.push_back(ct_[std::size_t(output)]);
+      cts.push_back(ct_[output]);
       flows |= cts.back() != kNoValue;
     }
     if (!flows) return;
@@ -187,17 +187,16 @@ class Walk {
            "has no derivative; stop the gradient with samegrad.stop_gradient if none should flow.");
     }
     // The derivative of a fused row is that of the plain rows it stands for.
-    const auto before = std::int32_t(b_.graph().nodes.size());
+    const NodeId before = b_.graph().nodes.next_id();
     const Values plain = node.op->decompose(args);
-    return gradient(b_, plain, args.ct, node.inputs,
-                    [before](std::int32_t i) { return i >= before; });
+    return gradient(b_, plain, args.ct, node.inputs, [before](NodeId i) { return i >= before; });
   }
 
   Builder& b_;
-  const std::function<bool(std::int32_t)>& recorded_;
-  std::int32_t nodes_;
-  std::vector<bool> reached_;
-  Values ct_;
+  const std::function<bool(NodeId)>& recorded_;
+  IdRange<NodeId> nodes_;
+  PerValue<bool> reached_;
+  PerValue<Value> ct_;
   Values sources_;
   std::vector<CallRange> calls_;
   std::vector<Call> open_;
@@ -224,7 +223,7 @@ Value sum_to_type(Builder& b, Value ct, const ValueType& operand_type, Value ope
 }
 
 Values gradient(Builder& b, std::span<const Value> targets, std::span<const Value> seeds,
-                std::span<const Value> sources, const std::function<bool(std::int32_t)>& recorded,
+                std::span<const Value> sources, const std::function<bool(NodeId)>& recorded,
                 std::span<const Value> sums) {
   Walk walk(b, recorded);
   walk.mark_sources(sources);

@@ -13,7 +13,7 @@ namespace samegrad {
 // recorded(i): the tape saw node i of b.graph(); others stop the walk. `sums`: what gradients of
 // the sources are added to one by one (kNoValue: nothing yet); none at all: nothing for any.
 Values gradient(Builder& b, std::span<const Value> targets, std::span<const Value> seeds,
-                std::span<const Value> sources, const std::function<bool(std::int32_t)>& recorded,
+                std::span<const Value> sources, const std::function<bool(NodeId)>& recorded,
                 std::span<const Value> sums = {});
 
 // ct summed over the axes along which an operand of this type was broadcast.

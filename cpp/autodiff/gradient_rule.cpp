@@ -8,22 +8,22 @@ namespace {
 
 // The nodes of a graph once more, with these values for its arguments.
 Values copy_into(Builder& b, const Graph& graph, const Values& arguments) {
-  Values map(graph.values.size(), kNoValue);
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+  PerValue<Value> map(graph.values.size(), kNoValue);
+  for (Value v : graph.values.ids()) {
     const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kArgument) map[v] = arguments[std::size_t(info.index)];
+    if (info.source == Source::kArgument) map[v] = arguments[info.argument()];
     if (info.source != Source::kConstant) continue;
-    map[v] = b.graph().add_constant(graph.constants[std::size_t(info.index)], info.type.batch);
-    b.graph().values[std::size_t(map[v])].counts = info.counts;
+    map[v] = b.graph().add_constant(graph.constants[info.constant()], info.type.batch);
+    b.graph().values[map[v]].counts = info.counts;
   }
   const auto mapped = [&](const Values& values) {
     Values fresh;
-    for (Value value : values) fresh.push_back(map[std::size_t(value)]);
+    for (Value value : values) fresh.push_back(map[value]);
     return fresh;
   };
   for (const Node& node : graph.nodes) {
     const Values made = b.apply(*node.op, mapped(node.inputs), node.attrs, node.regions);
-    for (std::size_t i = 0; i < made.size(); ++i) map[std::size_t(node.outputs[i])] = made[i];
+    for (std::size_t i = 0; i < made.size(); ++i) map[node.outputs[i]] = made[i];
   }
   return mapped(graph.outputs);
 }

@@ -41,12 +41,12 @@ Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attr
   node.locality = inferred.locality;
   node.derivative = deriving_.has_value();
   node.location = deriving_.value_or(-1);
-  const auto index = std::int32_t(graph_.nodes.size());
+  const std::int32_t index = graph_.nodes.next_id().number();
   for (std::size_t i = 0; i < inferred.types.size(); ++i) {
     (void)size_in_bytes(inferred.types[i].dtype, inferred.types[i].shape);  // there must be one
     const Placement placement = placement_of(graph_, node, inferred, i);
-    node.outputs.push_back(Value(graph_.values.size()));
-    graph_.values.push_back({inferred.types[i], Source::kNode, index, std::int32_t(i), placement});
+    node.outputs.push_back(graph_.values.push_back(
+        {inferred.types[i], Source::kNode, index, std::int32_t(i), placement}));
   }
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back().outputs;
@@ -68,12 +68,12 @@ Values Builder::called_gradient(std::int64_t callback, const Values&) {
 
 void Builder::begin_call(std::int32_t run) {
   open_calls_.push_back(graph_.calls.size());
-  graph_.calls.push_back({std::int32_t(graph_.nodes.size()), -1, run});
+  graph_.calls.push_back({graph_.nodes.next_id(), kNoNode, run});
 }
 
 void Builder::end_call(std::span<const Value>) {
   CallRange& call = graph_.calls[open_calls_.back()];
-  call.end = std::int32_t(graph_.nodes.size());
+  call.end = graph_.nodes.next_id();
   if (call.begin == call.end && open_calls_.back() + 1 == graph_.calls.size()) {
     graph_.calls.pop_back();
   }
@@ -82,7 +82,7 @@ void Builder::end_call(std::span<const Value>) {
 
 Value Builder::number(DType dtype, Number value) {
   const Value constant = graph_.add_constant(Array::number(dtype, value));
-  graph_.values[std::size_t(constant)].counts = CountPowers{};  // the rules of rows have no counts
+  graph_.values[constant].counts = CountPowers{};  // the rules of rows have no counts
   return constant;
 }
 

@@ -3,15 +3,14 @@
 namespace samegrad {
 
 const Node* Graph::producer(Value value) const {
-  const ValueInfo& info = values[std::size_t(value)];
-  return info.source == Source::kNode ? &nodes[std::size_t(info.index)] : nullptr;
+  const ValueInfo& info = values[value];
+  return info.source == Source::kNode ? &nodes[info.node()] : nullptr;
 }
 
 namespace {
 Value push(Graph& graph, const ValueType& type, Source source, std::size_t index,
            Placement placement = Placement::kReplicated) {
-  graph.values.push_back({type, source, std::int32_t(index), 0, placement});
-  return Value(graph.values.size() - 1);
+  return graph.values.push_back({type, source, std::int32_t(index), 0, placement});
 }
 }  // namespace
 
@@ -20,16 +19,15 @@ Value Graph::add_argument(const ValueType& type, Placement placement) {
   return push(*this, type, Source::kArgument, arguments.size() - 1, placement);
 }
 
-Value Graph::add_read(std::int32_t variable, const ValueType& type) {
-  const bool own = variables[std::size_t(variable)].components > 1;
-  return push(*this, type, Source::kVariable, std::size_t(variable),
+Value Graph::add_read(SlotId variable, const ValueType& type) {
+  const bool own = variables[variable].components > 1;
+  return push(*this, type, Source::kVariable, variable.index(),
               own ? Placement::kOwn : Placement::kReplicated);
 }
 
 Value Graph::add_constant(const Array& array, const ExampleAxis& batch) {
-  constants.push_back(array);
-  return push(*this, {array.dtype(), array.shape(), batch}, Source::kConstant,
-              constants.size() - 1);
+  const ConstantId constant = constants.push_back(array);
+  return push(*this, {array.dtype(), array.shape(), batch}, Source::kConstant, constant.index());
 }
 
 int Graph::add_symbol(const Symbol& symbol) {

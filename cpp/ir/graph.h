@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/ids.h"
 #include "ir/type.h"
 #include "tensor/attrs.h"
 
@@ -17,8 +17,21 @@ namespace samegrad {
 struct OpDef;
 struct Graph;
 using GraphPtr = std::shared_ptr<const Graph>;
-using Value = std::int32_t;  // index into Graph::values
-inline constexpr Value kNoValue = -1;
+struct ValueInfo;
+struct Node;
+struct VariableSlot;
+// Places in the lists of a graph: a number of one kind is none of another.
+using Value = Id<ValueInfo>;
+using NodeId = Id<Node>;
+using SlotId = Id<VariableSlot>;
+using ConstantId = Id<struct Constant>;
+inline constexpr Value kNoValue;
+inline constexpr NodeId kNoNode;
+// Tables beside a graph.
+template <class T>
+using PerValue = IndexedVector<Value, T>;
+template <class T>
+using PerNode = IndexedVector<NodeId, T>;
 
 // What a node does with the example axis; its shape rule decides.
 enum class Locality : std::uint8_t {
@@ -49,12 +62,17 @@ struct CountPowers {
 struct ValueInfo {
   ValueType type;
   Source source = Source::kNode;
-  // The node, or the index into Graph::arguments, ::variables, ::constants.
+  // By the source, the number that one of these gives.
   std::int32_t index = -1;
   std::int32_t result = 0;  // which of the node's results
   Placement placement = Placement::kReplicated;
   // Of a constant: what the program said that it is made of, if it did.
   std::optional<CountPowers> counts = {};
+
+  NodeId node() const { return NodeId(index); }
+  std::size_t argument() const { return std::size_t(index); }
+  SlotId slot() const { return SlotId(index); }
+  ConstantId constant() const { return ConstantId(index); }
 };
 
 struct Node {
@@ -79,25 +97,25 @@ struct VariableSlot {
   std::size_t components = 1;
 };
 struct StateWrite {
-  std::int32_t variable = -1;  // index into Graph::variables
-  Value value = kNoValue;
+  SlotId variable;
+  Value value;
 };
 
 // Nodes [begin, end) that a call of a function recorded: one node to gradients. What flows out of
 // it is summed inside first, then added to the other uses.
 struct CallRange {
-  std::int32_t begin = 0, end = -1;  // end -1: the call is not over
+  NodeId begin, end;  // no end: the call is not over
   // Of a compiled program's run under an eager tape: which run. Its nodes have no arrays until a
   // gradient needs them; -1: none.
   std::int32_t run = -1;
 };
 
 struct Graph {
-  std::deque<ValueInfo> values;  // so that types stay where they are while the graph grows
-  std::vector<Node> nodes;       // operands come before results
+  IndexedDeque<Value, ValueInfo> values;  // types stay where they are while the graph grows
+  PerNode<Node> nodes;                    // operands come before results
   std::vector<Argument> arguments;
-  std::vector<VariableSlot> variables;
-  std::vector<Array> constants;
+  IndexedVector<SlotId, VariableSlot> variables;
+  IndexedVector<ConstantId, Array> constants;
   Symbols symbols;
   std::vector<std::string> locations;
   std::vector<Value> outputs;
@@ -107,8 +125,8 @@ struct Graph {
   std::vector<StateWrite> rereads;
   int replicas = 1;
 
-  const ValueType& type(Value value) const { return values[std::size_t(value)].type; }
-  Placement placement(Value value) const { return values[std::size_t(value)].placement; }
+  const ValueType& type(Value value) const { return values[value].type; }
+  Placement placement(Value value) const { return values[value].placement; }
   // May differ between replicas.
   bool varying(Value value) const { return placement(value) != Placement::kReplicated; }
   // The node that makes the value, or null.
@@ -116,7 +134,7 @@ struct Graph {
 
   Value add_argument(const ValueType& type, Placement placement = Placement::kReplicated);
   // The value that the variable of a slot has when the program starts.
-  Value add_read(std::int32_t variable, const ValueType& type);
+  Value add_read(SlotId variable, const ValueType& type);
   Value add_constant(const Array& array, const ExampleAxis& batch = {});
   int add_symbol(const Symbol& symbol);
 };
@@ -125,7 +143,7 @@ struct Graph {
 std::uint64_t hash_of(const Graph& graph);
 // Equality of the same; the constants without axes whose values differ, by their index, go to
 // `different`, all others must be equal.
-bool same_program(const Graph& a, const Graph& b, std::vector<std::size_t>& different);
+bool same_program(const Graph& a, const Graph& b, std::vector<ConstantId>& different);
 // Equality of lists of regions, by what they compute.
 bool same_regions(std::span<const GraphPtr> a, std::span<const GraphPtr> b);
 

@@ -20,14 +20,14 @@ bool same_type(const Array& a, const Array& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape();
 }
 
-bool same_constants(const Graph& a, const Graph& b, std::vector<std::size_t>& different) {
+bool same_constants(const Graph& a, const Graph& b, std::vector<ConstantId>& different) {
   if (a.constants.size() != b.constants.size()) return false;
-  for (std::size_t i = 0; i < a.constants.size(); ++i) {
-    const Array &x = a.constants[i], &y = b.constants[i];
+  for (ConstantId c : a.constants.ids()) {
+    const Array &x = a.constants[c], &y = b.constants[c];
     if (!same_type(x, y)) return false;
     if (same_bytes(x, y)) continue;
     if (x.shape().rank() > 0 || !x.defined() || !y.defined()) return false;
-    different.push_back(i);
+    different.push_back(c);
   }
   return true;
 }
@@ -55,7 +55,7 @@ bool all_same(const List& a, const List& b, Same same) {
 
 bool same_regions(std::span<const GraphPtr> a, std::span<const GraphPtr> b) {
   return std::ranges::equal(a, b, [](const GraphPtr& x, const GraphPtr& y) {
-    std::vector<std::size_t> different;
+    std::vector<ConstantId> different;
     return x == y || (same_program(*x, *y, different) && different.empty());
   });
 }
@@ -82,7 +82,7 @@ std::uint64_t hash_of(const Graph& graph) {
   return hash.state();
 }
 
-bool same_program(const Graph& a, const Graph& b, std::vector<std::size_t>& different) {
+bool same_program(const Graph& a, const Graph& b, std::vector<ConstantId>& different) {
   return a.replicas == b.replicas && a.outputs == b.outputs && a.symbols == b.symbols &&
          all_same(a.calls, b.calls,
                   [](const CallRange& x, const CallRange& y) {

@@ -9,7 +9,7 @@ namespace {
 std::string source_name(const Graph& graph, const ValueInfo& info) {
   if (info.source == Source::kArgument) return "argument " + std::to_string(info.index);
   if (info.source == Source::kConstant) return "constant";
-  return "variable " + graph.variables[std::size_t(info.index)].name;
+  return "variable " + graph.variables[info.slot()].name;
 }
 
 }  // namespace
@@ -21,10 +21,10 @@ const char* suffix_of(Placement placement) {
 
 std::string to_string(const Graph& graph) {
   std::ostringstream out;
-  for (std::size_t i = 0; i < graph.values.size(); ++i) {
-    const ValueInfo& info = graph.values[i];
+  for (Value value : graph.values.ids()) {
+    const ValueInfo& info = graph.values[value];
     if (info.source == Source::kNode) continue;
-    out << "%" << i << " = " << source_name(graph, info) << " : " << to_string(info.type)
+    out << "%" << value << " = " << source_name(graph, info) << " : " << to_string(info.type)
         << suffix_of(info.placement) << "\n";
   }
   for (const Node& node : graph.nodes) {
@@ -48,7 +48,7 @@ std::string to_string(const Graph& graph) {
   out << "return";
   for (Value output : graph.outputs) out << " %" << output;
   for (const StateWrite& write : graph.writes) {
-    out << "\n" << graph.variables[std::size_t(write.variable)].name << " := %" << write.value;
+    out << "\n" << graph.variables[write.variable].name << " := %" << write.value;
   }
   return out.str() + "\n";
 }

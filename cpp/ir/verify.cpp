@@ -16,15 +16,15 @@ class Verifier {
       : graph_(graph), symbols_(graph.symbols), made_(graph.values.size(), false) {}
 
   void run() {
-    for (std::size_t v = 0; v < graph_.values.size(); ++v) check_origin(v);
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) check_node(n);
+    for (Value v : graph_.values.ids()) check_origin(v);
+    for (NodeId n : graph_.nodes.ids()) check_node(n);
     for (Value output : graph_.outputs) check_made(output, "graph", "output");
     check_writes();
   }
 
  private:
   // Values of nodes are looked at with their nodes.
-  void check_origin(std::size_t v) {
+  void check_origin(Value v) {
     const ValueInfo& info = graph_.values[v];
     if (info.source == Source::kNode) return;
     made_[v] = true;
@@ -34,19 +34,19 @@ class Verifier {
     check_value(info.index >= 0 && std::size_t(info.index) < size, "graph", "value %", v,
                 " comes from number ", info.index, " of ", size, ".");
     if (info.source != Source::kConstant) return;
-    const Array& array = graph_.constants[std::size_t(info.index)];
+    const Array& array = graph_.constants[info.constant()];
     check_value(array.dtype() == info.type.dtype && array.shape().rank() == info.type.shape.rank(),
                 "graph", "constant %", v, " is called ", to_string(info.type), ": it is ",
                 name_of(array.dtype()), " ", to_string(array.shape()), ".");
   }
 
   void check_made(Value value, std::string_view who, const char* what) const {
-    const bool exists = value >= 0 && std::size_t(value) < graph_.values.size();
-    check_value(exists, who, what, " %", value, " is not a value of the graph.");
-    check_value(made_[std::size_t(value)], who, what, " %", value, " is used before it is made.");
+    check_value(graph_.values.contains(value), who, what, " %", value,
+                " is not a value of the graph.");
+    check_value(made_[value], who, what, " %", value, " is used before it is made.");
   }
 
-  void check_node(std::size_t n) {
+  void check_node(NodeId n) {
     const Node& node = graph_.nodes[n];
     std::vector<ValueType> types;
     for (Value input : node.inputs) {
@@ -66,15 +66,15 @@ class Verifier {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) check_result(n, i, inferred);
   }
 
-  void check_result(std::size_t n, std::size_t i, const Inferred& inferred) {
+  void check_result(NodeId n, std::size_t i, const Inferred& inferred) {
     const Node& node = graph_.nodes[n];
     const Value output = node.outputs[i];
     const std::string_view who = node.op->name;
-    check_value(output >= 0 && std::size_t(output) < graph_.values.size(), who, "result %", output,
+    check_value(graph_.values.contains(output), who, "result %", output,
                 " is not a value of the graph.");
-    const ValueInfo& info = graph_.values[std::size_t(output)];
-    check_value(info.source == Source::kNode && info.index == std::int32_t(n) &&
-                    info.result == std::int32_t(i) && !made_[std::size_t(output)],
+    const ValueInfo& info = graph_.values[output];
+    check_value(info.source == Source::kNode && info.node() == n &&
+                    info.result == std::int32_t(i) && !made_[output],
                 who, "result %", output, " is said to come from elsewhere.");
     ValueType expected = inferred.types[i];
     // Re-running a rule that makes a symbol makes another one.
@@ -85,15 +85,14 @@ class Verifier {
     const Placement placement = placement_of(graph_, node, inferred, i);
     check_value(graph_.varying(output) || placement == Placement::kReplicated, who, "result %",
                 output, " may differ between replicas, but is said to be equal.");
-    made_[std::size_t(output)] = true;
+    made_[output] = true;
   }
 
   void check_writes() const {
-    std::set<std::int32_t> written;
+    std::set<SlotId> written;
     for (const StateWrite& write : graph_.writes) {
-      check_value(write.variable >= 0 && std::size_t(write.variable) < graph_.variables.size(),
-                  "graph", "a write has no variable.");
-      const VariableSlot& slot = graph_.variables[std::size_t(write.variable)];
+      check_value(graph_.variables.contains(write.variable), "graph", "a write has no variable.");
+      const VariableSlot& slot = graph_.variables[write.variable];
       check_made(write.value, slot.name, "assigned value");
       check_value(written.insert(write.variable).second, slot.name, "is written twice.");
       check_value(slot.components > 1 || !graph_.varying(write.value), slot.name,
@@ -106,7 +105,7 @@ class Verifier {
   void check_written(const StateWrite& write, const std::string& name) const {
     const ValueType& type = graph_.type(write.value);
     for (const ValueInfo& info : graph_.values) {
-      if (info.source != Source::kVariable || info.index != write.variable) continue;
+      if (info.source != Source::kVariable || info.slot() != write.variable) continue;
       check_value(info.type.dtype == type.dtype && info.type.shape == type.shape, name,
                   "is a variable of ", to_string(info.type), " and is assigned ", to_string(type),
                   ".");
@@ -115,7 +114,7 @@ class Verifier {
 
   const Graph& graph_;
   Symbols symbols_;
-  std::vector<bool> made_;
+  PerValue<bool> made_;
 };
 
 }  // namespace

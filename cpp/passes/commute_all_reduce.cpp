@@ -16,7 +16,7 @@
 namespace samegrad {
 namespace {
 
-using Flags = std::vector<bool>;
+using Flags = std::vector<bool>;  // per operand or result
 
 bool is_sum_over_replicas(const Node& node) {
   const auto* all_reduce = node.attrs.get_if<AllReduceAttrs>();
@@ -25,9 +25,9 @@ bool is_sum_over_replicas(const Node& node) {
 
 Values arguments_of(const Graph& graph) {
   Values values(graph.arguments.size(), kNoValue);
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+  for (Value v : graph.values.ids()) {
     const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kArgument) values[std::size_t(info.index)] = Value(v);
+    if (info.source == Source::kArgument) values[info.argument()] = v;
   }
   return values;
 }
@@ -35,7 +35,7 @@ Values arguments_of(const Graph& graph) {
 void replicate_argument(Graph& graph, std::size_t index) {
   graph.arguments[index].placement = Placement::kReplicated;
   const Value value = arguments_of(graph)[index];
-  graph.values[std::size_t(value)].placement = Placement::kReplicated;
+  graph.values[value].placement = Placement::kReplicated;
 }
 
 // How the operands and results of a control node are the arguments and results of its bodies.
@@ -119,29 +119,29 @@ class Commute {
   // What is needed of which values, for results that are to be sums over the replicas where asked
   // for, out of arguments that are given as such.
   void trace(const Flags& results, const Values& given) {
-    for (Value value : given) given_[std::size_t(value)] = true;
+    for (Value value : given) given_[value] = true;
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
-      (results[i] ? summed_ : plain_)[std::size_t(graph_.outputs[i])] = true;
+      (results[i] ? summed_ : plain_)[graph_.outputs[i]] = true;
     }
-    for (const StateWrite& write : graph_.writes) plain_[std::size_t(write.value)] = true;
-    for (std::size_t n = graph_.nodes.size(); n-- > 0;) trace_back(std::int32_t(n));
+    for (const StateWrite& write : graph_.writes) plain_[write.value] = true;
+    for (NodeId n : graph_.nodes.ids().reversed()) trace_back(n);
   }
   bool moved() const { return moved_; }
-  bool is_plain(Value value) const { return plain_[std::size_t(value)]; }
-  bool is_summed(Value value) const { return summed_[std::size_t(value)]; }
+  bool is_plain(Value value) const { return plain_[value]; }
+  bool is_summed(Value value) const { return summed_[value]; }
 
   Graph run(const Flags& results) {
-    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
-      if (given_[v]) replicate_argument(rewrite_.to(), std::size_t(graph_.values[v].index));
+    for (Value v : graph_.values.ids()) {
+      if (given_[v]) replicate_argument(rewrite_.to(), graph_.values[v].argument());
     }
-    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+    for (Value v : graph_.values.ids()) {
       if (graph_.values[v].source == Source::kNode || !summed_[v]) continue;
-      sum_[v] = given_[v] ? rewrite_(Value(v)) : sum_of_leaf(Value(v), -1);
+      sum_[v] = given_[v] ? rewrite_(v) : sum_of_leaf(v, -1);
     }
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) emit(std::int32_t(n));
+    for (NodeId n : graph_.nodes.ids()) emit(n);
     Graph made = rewrite_.finish();
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (results[i]) made.outputs[i] = sum_[std::size_t(graph_.outputs[i])];
+      if (results[i]) made.outputs[i] = sum_[graph_.outputs[i]];
     }
     return made;
   }
@@ -149,22 +149,21 @@ class Commute {
  private:
   // ---- what is needed ----
 
-  bool is_wanted(const Node& node, const Flags& values) const {
-    return std::ranges::any_of(node.outputs, [&](Value v) { return values[std::size_t(v)]; });
+  bool is_wanted(const Node& node, const PerValue<bool>& values) const {
+    return std::ranges::any_of(node.outputs, [&](Value v) { return values[v]; });
   }
 
-  void trace_back(std::int32_t index) {
-    const Node& node = graph_.nodes[std::size_t(index)];
-    if (holds(node, kSideEffect)) plain_[std::size_t(node.outputs[0])] = true;
+  void trace_back(NodeId index) {
+    const Node& node = graph_.nodes[index];
+    if (holds(node, kSideEffect)) plain_[node.outputs[0]] = true;
     // The type of a value is that of its sum as well.
     for (Value output : node.outputs) {
-      const auto v = std::size_t(output);
-      if (typed_[v] && !summed_[v]) plain_[v] = true;
+      if (typed_[output] && !summed_[output]) plain_[output] = true;
     }
     if (is_wanted(node, summed_)) trace_sum(index);
     if (!is_wanted(node, plain_)) return;
     if (is_sum_over_replicas(node) && is_function_of_sums(graph_, node.inputs[0])) {
-      summed_[std::size_t(node.inputs[0])] = moved_ = true;
+      summed_[node.inputs[0]] = moved_ = true;
     } else if (!requests_.count(index)) {
       for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, false);
     }
@@ -172,14 +171,14 @@ class Commute {
 
   void need(const Node& node, std::size_t k, bool sum) {
     const bool typed = !node.op->reads(k) && !node.op->has(kRandomOp);
-    (typed ? typed_ : sum ? summed_ : plain_)[std::size_t(node.inputs[k])] = true;
+    (typed ? typed_ : sum ? summed_ : plain_)[node.inputs[k]] = true;
   }
 
-  void trace_sum(std::int32_t index) {
-    const Node& node = graph_.nodes[std::size_t(index)];
+  void trace_sum(NodeId index) {
+    const Node& node = graph_.nodes[index];
     if (node.op->has(kControl) && request(index)) return;
     if (!takes_parts(graph_, node)) {  // a sum itself
-      for (Value output : node.outputs) plain_[std::size_t(output)] = true;
+      for (Value output : node.outputs) plain_[output] = true;
       return;
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, takes_sum_of(node, k));
@@ -192,19 +191,19 @@ class Commute {
   }
 
   // Whether branches or rounds can give sums over the replicas in place of parts.
-  bool request(std::int32_t index) {
-    const Node& node = graph_.nodes[std::size_t(index)];
+  bool request(NodeId index) {
+    const Node& node = graph_.nodes[index];
     const Layout layout(node);
     Request asked{{}, Flags(node.inputs.size(), false)};
     for (Value output : node.outputs) {
-      asked.results.push_back(summed_[std::size_t(output)] && graph_.varying(output));
+      asked.results.push_back(summed_[output] && graph_.varying(output));
     }
     // Operands that bodies need as they are stay so, and rounds ask for more results in turn.
     Flags kept(node.inputs.size(), false);
     while (true) {
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         if (!asked.results[i]) continue;
-        if (plain_[std::size_t(node.outputs[i])] || is_remembered(node, i)) return false;
+        if (plain_[node.outputs[i]] || is_remembered(node, i)) return false;
         if (i >= layout.carried) continue;
         if (kept[layout.operand + i]) return false;
         asked.operands[layout.operand + i] = true;
@@ -267,15 +266,15 @@ class Commute {
 
   // ---- the new graph ----
 
-  void emit(std::int32_t index) {
-    const Node& node = graph_.nodes[std::size_t(index)];
+  void emit(NodeId index) {
+    const Node& node = graph_.nodes[index];
     if (const auto found = requests_.find(index); found != requests_.end()) {
       return emit_control(node, found->second);
     }
     if (is_wanted(node, plain_)) {
       const Value input = node.inputs.empty() ? kNoValue : node.inputs[0];
       if (is_sum_over_replicas(node) && is_function_of_sums(graph_, input)) {
-        rewrite_.replace(node.outputs[0], sum_[std::size_t(input)]);
+        rewrite_.replace(node.outputs[0], sum_[input]);
       } else {
         rewrite_.copy(with_history(node));
       }
@@ -285,12 +284,12 @@ class Commute {
       emit_function(node);
     } else {
       for (Value output : node.outputs) {
-        if (!summed_[std::size_t(output)]) continue;
-        sum_[std::size_t(output)] = sum_of_leaf(output, node.location);
+        if (!summed_[output]) continue;
+        sum_[output] = sum_of_leaf(output, node.location);
       }
     }
     for (Value output : node.outputs) {
-      if (rewrite_(output) == kNoValue) rewrite_.replace(output, sum_[std::size_t(output)]);
+      if (rewrite_(output) == kNoValue) rewrite_.replace(output, sum_[output]);
     }
   }
 
@@ -298,11 +297,11 @@ class Commute {
     Values inputs;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
-      inputs.push_back(takes_sum_of(node, k) ? sum_[std::size_t(input)] : rewrite_(input));
+      inputs.push_back(takes_sum_of(node, k) ? sum_[input] : rewrite_(input));
     }
     const Values made = rewrite_.builder().apply(*node.op, inputs, node.attrs, node.regions);
     rewrite_.to().nodes.back().location = node.location;
-    for (std::size_t i = 0; i < made.size(); ++i) sum_[std::size_t(node.outputs[i])] = made[i];
+    for (std::size_t i = 0; i < made.size(); ++i) sum_[node.outputs[i]] = made[i];
   }
 
   Value sum_of_leaf(Value value, std::int32_t location) {
@@ -330,15 +329,15 @@ class Commute {
     Values inputs;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Value input = node.inputs[k];
-      inputs.push_back(request.operands[k] ? sum_[std::size_t(input)] : rewrite_(input));
+      inputs.push_back(request.operands[k] ? sum_[input] : rewrite_(input));
     }
     const Values made = rewrite_.builder().apply(*node.op, inputs, fresh.attrs, fresh.regions);
     rewrite_.to().nodes.back().location = node.location;
     for (std::size_t i = 0; i < made.size(); ++i) {
       const Value output = node.outputs[i];
       rewrite_.replace(output, made[i]);
-      if (!summed_[std::size_t(output)]) continue;
-      sum_[std::size_t(output)] = request.results[i] ? made[i] : sum_of_leaf(output, node.location);
+      if (!summed_[output]) continue;
+      sum_[output] = request.results[i] ? made[i] : sum_of_leaf(output, node.location);
     }
   }
 
@@ -349,7 +348,7 @@ class Commute {
     Graph round = body(node.regions);
     for (std::size_t h = 0; h < replay->entries.size(); ++h) {
       const Node* loop = graph_.producer(node.inputs[h]);
-      const auto found = requests_.find(std::int32_t(loop - graph_.nodes.data()));
+      const auto found = requests_.find(graph_.nodes.id_of(*loop));
       const std::size_t carried = Layout(*loop).carried;
       if (found == requests_.end() || node.inputs[h] != loop->outputs[carried]) continue;
       for (std::size_t i = 0; i < carried; ++i) {
@@ -364,12 +363,12 @@ class Commute {
   const Graph& graph_;
   int replicas_;
   Rewriter rewrite_;
-  Flags plain_;                               // needed as they are
-  Flags summed_;                              // whose sum over the replicas is needed
-  Flags typed_;                               // whose type is
-  Flags given_;                               // arguments that are sums already
-  Values sum_;                                // in the new graph
-  std::map<std::int32_t, Request> requests_;  // of control nodes
+  PerValue<bool> plain_;                // needed as they are
+  PerValue<bool> summed_;               // whose sum over the replicas is needed
+  PerValue<bool> typed_;                // whose type is
+  PerValue<bool> given_;                // arguments that are sums already
+  PerValue<Value> sum_;                 // in the new graph
+  std::map<NodeId, Request> requests_;  // of control nodes
   bool moved_ = false;
 };
 

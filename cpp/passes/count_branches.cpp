@@ -40,21 +40,21 @@ class Branch {
   void find_needed(std::size_t g) {
     const Graph& graph = numbers_.graph(g);
     needed_[g].assign(graph.nodes.size(), false);
-    std::vector<bool> seen(graph.values.size(), false);
+    PerValue<bool> seen(graph.values.size(), false);
     Values open;
     const auto need = [&](int number) {
       const Value value = numbers_.at(g, number);
       if (is_inside(number)) return;
       if (numbers_.common(number) && !is_history(number)) {
         if (std::ranges::find(captured_, number) == captured_.end()) captured_.push_back(number);
-      } else if (!seen[std::size_t(value)]) {
-        seen[std::size_t(value)] = true;
+      } else if (!seen[value]) {
+        seen[value] = true;
         open.push_back(value);
       }
     };
     for (const Choice* choice : choices_) need(choice->numbers[g]);
     while (!open.empty()) {
-      const auto index = std::size_t(graph.values[std::size_t(open.back())].index);
+      const NodeId index = graph.values[open.back()].node();
       open.pop_back();
       needed_[g][index] = true;
       for (Value input : graph.nodes[index].inputs) need(numbers_.of(g, input));
@@ -72,7 +72,7 @@ class Branch {
   bool is_history(int number) const {
     const ValueInfo& info = numbers_.info(number);
     if (info.source != Source::kNode) return false;
-    const Node& node = numbers_.graph(numbers_.home(number)).nodes[std::size_t(info.index)];
+    const Node& node = numbers_.graph(numbers_.home(number)).nodes[info.node()];
     if (!node.op->has(kKeepsRounds)) return false;
     const bool history = std::size_t(info.result) >= carried_values(node);
     if (history && holds(node, kCollective | kSideEffect)) {
@@ -136,14 +136,14 @@ class Branch {
       const ValueInfo& info = numbers_.info(number);
       const Graph& home = numbers_.graph(numbers_.home(number));
       return known[number] =
-                 to.graph().add_constant(home.constants[std::size_t(info.index)], info.type.batch);
+                 to.graph().add_constant(home.constants[info.constant()], info.type.batch);
     };
-    for (std::size_t n = 0; n < from.nodes.size(); ++n) {
+    for (NodeId n : from.nodes.ids()) {
       if (!needed_[g][n]) continue;
       const Node& node = from.nodes[n];
       Values inputs;
       for (Value input : node.inputs) inputs.push_back(value_of(numbers_.of(g, input)));
-      const Values made = append(to, g, std::int32_t(n), inputs);
+      const Values made = append(to, g, n, inputs);
       for (std::size_t i = 0; i < made.size(); ++i)
         known[numbers_.of(g, node.outputs[i])] = made[i];
     }
@@ -158,7 +158,7 @@ class Branch {
     return to("of_trace", {value}, OfTraceAttrs{.shape = std::move(shape)});
   }
 
-  Values append(Builder& to, std::size_t g, std::int32_t index, const Values& inputs) const {
+  Values append(Builder& to, std::size_t g, NodeId index, const Values& inputs) const {
     const Graph& from = numbers_.graph(g);
     const Node& node = numbers_.node(g, index);
     const auto rows = branches_.draws[g].find(index);
@@ -198,7 +198,7 @@ class Branch {
   const ValueNumbers& numbers_;
   const std::vector<Choice*>& choices_;
   const std::string& line_;
-  std::vector<std::vector<bool>> needed_;
+  std::vector<PerNode<bool>> needed_;
   std::vector<int> captured_;
 };
 

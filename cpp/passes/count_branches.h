@@ -34,7 +34,7 @@ struct CountBranches {
   const ValueNumbers& numbers;
   std::string line;  // the user's, at which the traces part
   // Of draws whose number of rows differs, per graph and node: that number.
-  std::vector<std::map<std::int32_t, std::int64_t>> draws;
+  std::vector<std::map<NodeId, std::int64_t>> draws;
 };
 
 // Adds the branch that makes the choices to the builder's graph. `given` finds or makes what all

@@ -6,18 +6,19 @@
 namespace samegrad {
 namespace {
 
-std::vector<bool> needed_nodes(const Graph& graph) {
-  std::vector<bool> wanted(graph.values.size(), false), needed(graph.nodes.size(), false);
-  for (Value output : graph.outputs) wanted[std::size_t(output)] = true;
-  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+PerNode<bool> needed_nodes(const Graph& graph) {
+  PerValue<bool> wanted(graph.values.size(), false);
+  PerNode<bool> needed(graph.nodes.size(), false);
+  for (Value output : graph.outputs) wanted[output] = true;
+  for (NodeId i : graph.nodes.ids().reversed()) {
     const Node& node = graph.nodes[i];
-    for (Value output : node.outputs) needed[i] = needed[i] || wanted[std::size_t(output)];
+    for (Value output : node.outputs) needed[i] = needed[i] || wanted[output];
     const auto* rule = node.attrs.get_if<GradientRuleAttrs>();
     for (std::int64_t r = 0; rule && r < rule->results; ++r) {
-      needed[i] = needed[i] || wanted[std::size_t(node.inputs[std::size_t(r)])];
+      needed[i] = needed[i] || wanted[node.inputs[std::size_t(r)]];
     }
     if (!needed[i]) continue;
-    for (Value input : graph.nodes[i].inputs) wanted[std::size_t(input)] = true;
+    for (Value input : graph.nodes[i].inputs) wanted[input] = true;
   }
   return needed;
 }
@@ -33,18 +34,18 @@ Node without_effects(const Node& node) {
 }
 
 Graph without_effects(const Graph& graph) {
-  const std::vector<bool> needed = needed_nodes(graph);
+  const PerNode<bool> needed = needed_nodes(graph);
   Rewriter rewrite(graph);
-  std::vector<std::int32_t> place = {0};  // of each node, and the end
-  for (std::size_t i = 0; i < needed.size(); ++i) {
+  PerNode<NodeId> place(1, NodeId(0));  // of each node, and the end
+  for (NodeId i : needed.ids()) {
     if (needed[i]) rewrite.copy(without_effects(graph.nodes[i]));
-    place.push_back(std::int32_t(rewrite.to().nodes.size()));
+    place.push_back(rewrite.to().nodes.next_id());
   }
   Graph& pure = rewrite.to();
   pure.outputs = rewrite(graph.outputs);
   for (CallRange call : graph.calls) {
-    call.begin = place[std::size_t(call.begin)];
-    call.end = place[std::size_t(call.end)];
+    call.begin = place[call.begin];
+    call.end = place[call.end];
     pure.calls.push_back(call);
   }
   for (const StateWrite& read : graph.rereads) {

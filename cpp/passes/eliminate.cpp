@@ -32,20 +32,20 @@ Graph without_gradient_rules(Graph graph) {
 }
 
 Graph eliminate_dead(Graph graph) {
-  std::vector<bool> needed(graph.values.size(), false);
-  for (Value output : graph.outputs) needed[std::size_t(output)] = true;
-  for (const StateWrite& write : graph.writes) needed[std::size_t(write.value)] = true;
-  std::vector<bool> kept(graph.nodes.size(), false);
-  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+  PerValue<bool> needed(graph.values.size(), false);
+  for (Value output : graph.outputs) needed[output] = true;
+  for (const StateWrite& write : graph.writes) needed[write.value] = true;
+  PerNode<bool> kept(graph.nodes.size(), false);
+  for (NodeId i : graph.nodes.ids().reversed()) {
     const Node& node = graph.nodes[i];
     bool keep = holds(node, kSideEffect);
-    for (Value output : node.outputs) keep = keep || needed[std::size_t(output)];
+    for (Value output : node.outputs) keep = keep || needed[output];
     kept[i] = keep;
     if (!keep) continue;
-    for (Value input : node.inputs) needed[std::size_t(input)] = true;
+    for (Value input : node.inputs) needed[input] = true;
   }
   Rewriter rewrite(graph);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+  for (NodeId i : graph.nodes.ids()) {
     if (kept[i]) rewrite.copy(graph.nodes[i]);
   }
   return rewrite.finish();
@@ -65,7 +65,7 @@ struct Call {
 struct CallHash {
   std::size_t operator()(const Call& call) const {
     std::size_t hash = std::hash<const OpDef*>()(call.node->op) ^ call.node->attrs.hash();
-    for (Value input : call.inputs) hash = hash * 1099511628211u + std::size_t(input);
+    for (Value input : call.inputs) hash = hash * 1099511628211u + input.index();
     return hash;
   }
 };
@@ -79,13 +79,13 @@ std::string key_of(const ValueInfo& info, const Array& array) {
 void merge_constants(Rewriter& rewrite) {
   std::map<std::string, Value> seen;
   const Graph& from = rewrite.from();
-  for (std::size_t v = 0; v < from.values.size(); ++v) {
+  for (Value v : from.values.ids()) {
     const ValueInfo& info = from.values[v];
     if (info.source != Source::kConstant) continue;
-    const Array& array = from.constants[std::size_t(info.index)];
+    const Array& array = from.constants[info.constant()];
     if (array.size() != 1) continue;
-    const auto [at, fresh] = seen.try_emplace(key_of(info, array), rewrite(Value(v)));
-    if (!fresh) rewrite.replace(Value(v), at->second);
+    const auto [at, fresh] = seen.try_emplace(key_of(info, array), rewrite(v));
+    if (!fresh) rewrite.replace(v, at->second);
   }
 }
 

@@ -19,7 +19,7 @@ bool is_pure(const OpDef& op) {
 bool can_fold(const Graph& operands, const Values& inputs, const Graph& results, const Node& node) {
   if (!is_pure(*node.op)) return false;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const ValueInfo& info = operands.values[std::size_t(inputs[k])];
+    const ValueInfo& info = operands.values[inputs[k]];
     const bool read = node.op->reads(k);
     if (info.type.batched() || info.type.shape.symbolic() ||
         (read && info.source != Source::kConstant))
@@ -45,9 +45,9 @@ std::optional<std::vector<Array>> evaluate(const Graph& operands, const Values& 
   std::vector<View> in, out;
   std::vector<Array> arrays;
   for (Value input : inputs) {
-    const ValueInfo& info = operands.values[std::size_t(input)];
+    const ValueInfo& info = operands.values[input];
     if (info.source == Source::kConstant) {
-      in.push_back(view_of(operands.constants[std::size_t(info.index)]));
+      in.push_back(view_of(operands.constants[info.constant()]));
     } else {
       in.push_back({nullptr, info.type.shape, info.type.dtype});
     }

@@ -17,14 +17,14 @@ namespace {
 // Makes the fused node of one group.
 class Fusion {
  public:
-  Fusion(Rewriter& rewrite, const FusionGroups& groups, const std::vector<int>& uses,
-         const std::vector<std::int32_t>& members)
+  Fusion(Rewriter& rewrite, const FusionGroups& groups, const PerValue<int>& uses,
+         const std::vector<NodeId>& members)
       : rewrite_(rewrite),
         graph_(rewrite.from()),
         groups_(groups),
         uses_(uses),
         members_(members),
-        space_(*groups.space_of_group(std::size_t(members[0]))) {
+        space_(*groups.space_of_group(members[0])) {
     program_.axes = space_.axes;
     program_.columns = columns_of(space_);
   }
@@ -32,7 +32,7 @@ class Fusion {
   void build() {
     collect();
     if (space_.axes > 0 && !operands_tell_the_space()) {
-      for (const std::int32_t n : members_) rewrite_.copy(graph_.nodes[std::size_t(n)]);
+      for (const NodeId n : members_) rewrite_.copy(graph_.nodes[n]);
       return;
     }
     assign();
@@ -48,7 +48,7 @@ class Fusion {
     int operand = kNowhere;
   };
 
-  const Node& node_of(std::size_t step) const { return graph_.nodes[std::size_t(members_[step])]; }
+  const Node& node_of(std::size_t step) const { return graph_.nodes[members_[step]]; }
 
   // A value may be an operand twice: as a row and as one element for each.
   int operand(Value fresh, FusedRole role) {
@@ -78,8 +78,7 @@ class Fusion {
   int step_of(Value value) const {
     const Node* producer = graph_.producer(value);
     if (!producer) return kNowhere;
-    const auto at =
-        std::find(members_.begin(), members_.end(), std::int32_t(groups_.index_of(*producer)));
+    const auto at = std::find(members_.begin(), members_.end(), groups_.id_of(*producer));
     return at == members_.end() ? kNowhere : int(at - members_.begin());
   }
 
@@ -132,12 +131,12 @@ class Fusion {
   }
 
   // Whether somebody outside the group reads what the node makes.
-  bool leaves(std::int32_t node) const {
-    const auto& readers = groups_.readers(std::size_t(node));
-    const auto inside = std::count_if(readers.begin(), readers.end(), [&](std::int32_t reader) {
-      return groups_.group_of(std::size_t(reader)) == groups_.group_of(std::size_t(node));
+  bool leaves(NodeId node) const {
+    const auto& readers = groups_.readers(node);
+    const auto inside = std::count_if(readers.begin(), readers.end(), [&](NodeId reader) {
+      return groups_.group_of(reader) == groups_.group_of(node);
     });
-    return uses_[std::size_t(graph_.nodes[std::size_t(node)].outputs[0])] > inside;
+    return uses_[graph_.nodes[node].outputs[0]] > inside;
   }
 
   // Registers: a result is written where it belongs.
@@ -197,10 +196,10 @@ class Fusion {
     }
     const Values made = space_.axes > 0 ? make("fused_rows", fused_rows_attrs(program_, names))
                                         : make("fused_elementwise", fused_attrs(program_, names));
-    rewrite_.to().nodes.back().location = graph_.nodes[std::size_t(members_.back())].location;
+    rewrite_.to().nodes.back().location = graph_.nodes[members_.back()].location;
     for (std::size_t r = 0; r < results_.size(); ++r) {
       const Value old = node_of(std::size_t(results_[r])).outputs[0];
-      rewrite_.to().values[std::size_t(made[r])].placement = graph_.placement(old);
+      rewrite_.to().values[made[r]].placement = graph_.placement(old);
       rewrite_.replace(old, made[r]);
     }
   }
@@ -212,8 +211,8 @@ class Fusion {
   Rewriter& rewrite_;
   const Graph& graph_;
   const FusionGroups& groups_;
-  const std::vector<int>& uses_;
-  const std::vector<std::int32_t>& members_;
+  const PerValue<int>& uses_;
+  const std::vector<NodeId>& members_;
   const RowSpace space_;
   Values operands_;
   std::vector<bool> needed_;                  // per step: repeating is left out where it can be
@@ -224,10 +223,10 @@ class Fusion {
 };
 
 // A node alone takes the numbers that were spread for it; a group becomes a fused node.
-void emit_group(Rewriter& rewrite, const FusionGroups& groups, const std::vector<int>& uses,
-                const std::vector<std::int32_t>& members) {
+void emit_group(Rewriter& rewrite, const FusionGroups& groups, const PerValue<int>& uses,
+                const std::vector<NodeId>& members) {
   const Graph& graph = rewrite.from();
-  const auto n = std::size_t(members[0]);
+  const NodeId n = members[0];
   const Node& node = graph.nodes[n];
   const bool spread = node.op->has(kElementwise) && groups.space_of_group(n) &&
                       std::any_of(node.inputs.begin(), node.inputs.end(),
@@ -240,18 +239,18 @@ void emit_group(Rewriter& rewrite, const FusionGroups& groups, const std::vector
 }
 
 // How many nodes read a value, each counted once; outputs and writes too.
-std::vector<int> count_readers(const Graph& graph) {
-  std::vector<int> readers(graph.values.size(), 0);
+PerValue<int> count_readers(const Graph& graph) {
+  PerValue<int> readers(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const auto end = node.inputs.begin() + std::ptrdiff_t(k);
       if (std::find(node.inputs.begin(), end, node.inputs[k]) == end) {
-        ++readers[std::size_t(node.inputs[k])];
+        ++readers[node.inputs[k]];
       }
     }
   }
-  for (Value output : graph.outputs) ++readers[std::size_t(output)];
-  for (const StateWrite& write : graph.writes) ++readers[std::size_t(write.value)];
+  for (Value output : graph.outputs) ++readers[output];
+  for (const StateWrite& write : graph.writes) ++readers[write.value];
   return readers;
 }
 
@@ -259,19 +258,19 @@ std::vector<int> count_readers(const Graph& graph) {
 class Order {
  public:
   explicit Order(const FusionGroups& groups) : groups_(groups), waits_(groups.members().size(), 0) {
-    for (std::size_t g = 0; g < waits_.size(); ++g) {
-      each_reader(g, [&](std::size_t other) { ++waits_[other]; });
+    for (GroupId g : waits_.ids()) {
+      each_reader(g, [&](GroupId other) { ++waits_[other]; });
     }
-    for (std::size_t g = 0; g < waits_.size(); ++g) offer(g);
+    for (GroupId g : waits_.ids()) offer(g);
   }
 
   template <class Visit>
   void walk(const Visit& visit) {
     while (!ready_.empty()) {
-      const std::size_t g = ready_.top().second;
+      const GroupId g = ready_.top().second;
       ready_.pop();
       visit(groups_.members()[g]);
-      each_reader(g, [&](std::size_t other) {
+      each_reader(g, [&](GroupId other) {
         --waits_[other];
         offer(other);
       });
@@ -280,23 +279,23 @@ class Order {
 
  private:
   template <class Visit>
-  void each_reader(std::size_t group, const Visit& visit) const {
-    for (std::int32_t node : groups_.members()[group]) {
-      for (std::int32_t reader : groups_.readers(std::size_t(node))) {
-        const std::int32_t other = groups_.group_of(std::size_t(reader));
-        if (other != std::int32_t(group)) visit(std::size_t(other));
+  void each_reader(GroupId group, const Visit& visit) const {
+    for (NodeId node : groups_.members()[group]) {
+      for (NodeId reader : groups_.readers(node)) {
+        const GroupId other = groups_.group_of(reader);
+        if (other != group) visit(other);
       }
     }
   }
 
-  void offer(std::size_t group) {
+  void offer(GroupId group) {
     const auto& members = groups_.members()[group];
     if (!members.empty() && waits_[group] == 0) ready_.emplace(members[0], group);
   }
 
-  using Entry = std::pair<std::int32_t, std::size_t>;  // first node, group
+  using Entry = std::pair<NodeId, GroupId>;  // first node, group
   const FusionGroups& groups_;
-  std::vector<int> waits_;
+  IndexedVector<GroupId, int> waits_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready_;
 };
 
@@ -304,11 +303,10 @@ class Order {
 
 Graph fuse_elementwise(Graph graph) {
   const FusionGroups groups(graph);
-  const std::vector<int> readers = count_readers(graph);
+  const PerValue<int> readers = count_readers(graph);
   Rewriter rewrite(graph);
-  Order(groups).walk([&](const std::vector<std::int32_t>& members) {
-    emit_group(rewrite, groups, readers, members);
-  });
+  Order(groups).walk(
+      [&](const std::vector<NodeId>& members) { emit_group(rewrite, groups, readers, members); });
   return rewrite.finish();
 }
 

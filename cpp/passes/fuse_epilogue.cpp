@@ -9,7 +9,7 @@ namespace samegrad {
 namespace {
 
 struct Fusion {
-  std::int32_t add = -1, relu = -1;  // nodes taken in
+  NodeId add, relu;  // nodes taken in
   Value bias = kNoValue;
 };
 
@@ -28,30 +28,29 @@ bool is_bias(const Graph& graph, Value bias, Value product) {
 }
 
 // The only reader of a value, or -1.
-std::vector<std::int32_t> only_readers(const Graph& graph) {
-  const std::vector<int> uses = count_uses(graph);
-  std::vector<std::int32_t> reader(graph.values.size(), -1);
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+PerValue<NodeId> only_readers(const Graph& graph) {
+  const PerValue<int> uses = count_uses(graph);
+  PerValue<NodeId> reader(graph.values.size());
+  for (NodeId n : graph.nodes.ids()) {
     for (Value input : graph.nodes[n].inputs) {
-      if (uses[std::size_t(input)] == 1) reader[std::size_t(input)] = std::int32_t(n);
+      if (uses[input] == 1) reader[input] = n;
     }
   }
   return reader;
 }
 
-Fusion find(const Graph& graph, const std::vector<std::int32_t>& reader, const Node& node) {
+Fusion find(const Graph& graph, const PerValue<NodeId>& reader, const Node& node) {
   Fusion fusion;
   const Value product = node.outputs[0];
-  fusion.add = reader[std::size_t(product)];
-  if (fusion.add < 0) return {};
-  const Node& add = graph.nodes[std::size_t(fusion.add)];
+  fusion.add = reader[product];
+  if (!fusion.add.exists()) return {};
+  const Node& add = graph.nodes[fusion.add];
   if (add.op->name != "add") return {};
   fusion.bias = add.inputs[0] == product ? add.inputs[1] : add.inputs[0];
-  const bool made = graph.values[std::size_t(fusion.bias)].source == Source::kNode;
+  const bool made = graph.values[fusion.bias].source == Source::kNode;
   if (made || !is_bias(graph, fusion.bias, product)) return {};
-  fusion.relu = reader[std::size_t(add.outputs[0])];
-  if (fusion.relu >= 0 && graph.nodes[std::size_t(fusion.relu)].op->name != "relu")
-    fusion.relu = -1;
+  fusion.relu = reader[add.outputs[0]];
+  if (fusion.relu.exists() && graph.nodes[fusion.relu].op->name != "relu") fusion.relu = kNoNode;
   return fusion;
 }
 
@@ -59,7 +58,7 @@ Value build(Rewriter& rewrite, const Node& node, const Fusion& fusion) {
   const OpDef& op = *fused_op(node);
   AttrDraft attrs(op.name, op.attrs);
   attrs.take(node.attrs);
-  if (fusion.relu >= 0) attrs.set("activation", std::string("relu"));
+  if (fusion.relu.exists()) attrs.set("activation", std::string("relu"));
   const Value inputs[] = {rewrite(node.inputs[0]), rewrite(node.inputs[1]), rewrite(fusion.bias)};
   return rewrite.builder().apply(op, inputs, attrs.finish())[0];
 }
@@ -67,23 +66,23 @@ Value build(Rewriter& rewrite, const Node& node, const Fusion& fusion) {
 }  // namespace
 
 Graph fuse_epilogue(Graph graph) {
-  const std::vector<std::int32_t> reader = only_readers(graph);
-  std::vector<bool> taken(graph.nodes.size(), false);
+  const PerValue<NodeId> reader = only_readers(graph);
+  PerNode<bool> taken(graph.nodes.size(), false);
   Rewriter rewrite(graph);
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (NodeId n : graph.nodes.ids()) {
     const Node& node = graph.nodes[n];
     if (taken[n]) continue;
     const Fusion fusion = fused_op(node) ? find(graph, reader, node) : Fusion{};
-    if (fusion.add < 0) {
+    if (!fusion.add.exists()) {
       rewrite.copy(node);
       continue;
     }
     const Value result = build(rewrite, node, fusion);
-    taken[std::size_t(fusion.add)] = true;
-    rewrite.replace(graph.nodes[std::size_t(fusion.add)].outputs[0], result);
-    if (fusion.relu < 0) continue;
-    taken[std::size_t(fusion.relu)] = true;
-    rewrite.replace(graph.nodes[std::size_t(fusion.relu)].outputs[0], result);
+    taken[fusion.add] = true;
+    rewrite.replace(graph.nodes[fusion.add].outputs[0], result);
+    if (!fusion.relu.exists()) continue;
+    taken[fusion.relu] = true;
+    rewrite.replace(graph.nodes[fusion.relu].outputs[0], result);
   }
   return rewrite.finish();
 }

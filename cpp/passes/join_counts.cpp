@@ -63,8 +63,8 @@ class Join {
     check_order();
     CountBranches branches{numbers, line_, rows_of_draws()};
     branches_ = &branches;
-    for (std::size_t v = 0; v < graph(0).values.size(); ++v) {  // those that nobody reads, too
-      if (graph(0).values[v].source == Source::kArgument) (void)given(numbers.of(0, Value(v)));
+    for (Value v : graph(0).values.ids()) {  // those that nobody reads, too
+      if (graph(0).values[v].source == Source::kArgument) (void)given(numbers.of(0, v));
     }
     find_choices();
     for (int place = 0; place < anchors(); ++place) {
@@ -104,8 +104,8 @@ class Join {
     std::vector<Places> anchors, draws;
     for (std::size_t g = 0; g < traces_.size(); ++g) {
       anchors.emplace_back();
-      for (std::int32_t n : numbers_->anchors(g)) {
-        anchors[g].push_back({&graph(g), &graph(g).nodes[std::size_t(n)]});
+      for (NodeId n : numbers_->anchors(g)) {
+        anchors[g].push_back({&graph(g), &graph(g).nodes[n]});
       }
       draws.emplace_back();
       walk_nodes(graph(g), [&](const Graph& in, const Node& node) {
@@ -138,10 +138,10 @@ class Join {
     return x.ordinal == y.ordinal && x.seed == y.seed && x.dtype == y.dtype;
   }
 
-  std::vector<std::int32_t> draws_of(std::size_t g) const {
-    std::vector<std::int32_t> draws;
-    for (std::size_t n = 0; n < graph(g).nodes.size(); ++n) {
-      if (graph(g).nodes[n].op->has(kRandomOp)) draws.push_back(std::int32_t(n));
+  std::vector<NodeId> draws_of(std::size_t g) const {
+    std::vector<NodeId> draws;
+    for (NodeId n : graph(g).nodes.ids()) {
+      if (graph(g).nodes[n].op->has(kRandomOp)) draws.push_back(n);
     }
     return draws;
   }
@@ -159,9 +159,9 @@ class Join {
   }
 
   // Of draws whose rows are a replica's own, and which have another number of them in each trace.
-  std::vector<std::map<std::int32_t, std::int64_t>> rows_of_draws() {
-    std::vector<std::map<std::int32_t, std::int64_t>> rows(traces_.size());
-    std::vector<std::vector<std::int32_t>> draws;
+  std::vector<std::map<NodeId, std::int64_t>> rows_of_draws() {
+    std::vector<std::map<NodeId, std::int64_t>> rows(traces_.size());
+    std::vector<std::vector<NodeId>> draws;
     for (std::size_t g = 0; g < traces_.size(); ++g) draws.push_back(draws_of(g));
     const auto fewer = [](const auto& a, const auto& b) { return a.size() < b.size(); };
     const std::size_t count = std::ranges::min_element(draws, fewer)->size();
@@ -169,7 +169,7 @@ class Join {
       std::vector<Size> sizes;
       bool own = false;  // rather than one draw for all replicas
       for (std::size_t g = 0; g < traces_.size(); ++g) {
-        const Node& node = graph(g).nodes[std::size_t(draws[g][i])];
+        const Node& node = graph(g).nodes[draws[g][i]];
         if (const auto plain = plain_rows(graph(g), node)) sizes.emplace_back(*plain);
         own = own || graph(g).varying(node.outputs[0]);
       }
@@ -222,7 +222,7 @@ class Join {
   }
 
   const Node& anchor(std::size_t g, int place) const {
-    return graph(g).nodes[std::size_t(numbers_->anchors(g)[std::size_t(place)])];
+    return graph(g).nodes[numbers_->anchors(g)[std::size_t(place)]];
   }
   std::vector<int> operand(int place, std::size_t k) const {
     return across([&](std::size_t g) { return anchor(g, place).inputs[k]; });
@@ -252,7 +252,7 @@ class Join {
   }
 
   void check_written(std::size_t w, bool differs) const {
-    const VariableSlot& slot = joined_.variables[std::size_t(graph(0).writes[w].variable)];
+    const VariableSlot& slot = joined_.variables[graph(0).writes[w].variable];
     if (!differs || slot.components > 1) return;
     fail(ErrorKind::kRuntime, slot.name,
          "is one variable for all replicas, but what is assigned to it differs with the number of "
@@ -272,19 +272,18 @@ class Join {
     const Graph& home = graph(numbers_->home(number));
     Value made = kNoValue;
     if (info.source == Source::kConstant) {
-      made = joined_.add_constant(home.constants[std::size_t(info.index)], type.batch);
+      made = joined_.add_constant(home.constants[info.constant()], type.batch);
     } else if (info.source == Source::kVariable) {
-      made = joined_.add_read(info.index, type);
+      made = joined_.add_read(info.slot(), type);
     } else {
-      joined_.values.push_back({type, info.source, info.index, 0, info.placement});
-      made = Value(joined_.values.size() - 1);
+      made = joined_.values.push_back({type, info.source, info.index, 0, info.placement});
     }
     return values_[number] = made;
   }
 
   void emit_common(int after) {
     const Graph& first = graph(0);
-    for (std::size_t n = 0; n < first.nodes.size(); ++n) {
+    for (NodeId n : first.nodes.ids()) {
       const Node& node = first.nodes[n];
       const int number = numbers_->of(0, node.outputs[0]);
       const bool now = !numbers_->is_anchor(0, node) && numbers_->common(number) &&
@@ -292,7 +291,7 @@ class Join {
       if (!now) continue;
       Values inputs;
       for (Value input : node.inputs) inputs.push_back(given(numbers_->of(0, input)));
-      keep(node, append_node(builder_, first, numbers_->node(0, std::int32_t(n)), inputs));
+      keep(node, append_node(builder_, first, numbers_->node(0, n), inputs));
     }
   }
 
@@ -419,12 +418,12 @@ class Join {
       const std::size_t first = own_operands(node) - own;
       for (ValueInfo& info : body.values) {
         if (info.source != Source::kArgument) continue;
-        if (std::size_t(info.index) >= own) {
-          const int number = numbers_->of(g, node.inputs[first + std::size_t(info.index)]);
+        if (info.argument() >= own) {
+          const int number = numbers_->of(g, node.inputs[first + info.argument()]);
           const auto at = std::ranges::find(captured, number) - captured.begin();
           info.index = std::int32_t(own) + std::int32_t(at);
         }
-        info.placement = placements[std::size_t(info.index)];
+        info.placement = placements[info.argument()];
       }
       bodies.push_back({std::move(body), line_});
     }

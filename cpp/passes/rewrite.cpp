@@ -10,16 +10,15 @@ Rewriter::Rewriter(const Graph& from)
   to_.symbols = from.symbols;
   to_.locations = from.locations;
   to_.replicas = from.replicas;
-  for (std::size_t v = 0; v < from.values.size(); ++v) {
+  for (Value v : from.values.ids()) {
     if (from.values[v].source == Source::kNode) continue;
-    map_[v] = Value(to_.values.size());
-    to_.values.push_back(from.values[v]);
+    map_[v] = to_.values.push_back(from.values[v]);
   }
 }
 
 Values Rewriter::operator()(const std::vector<Value>& old) const {
   Values fresh;
-  for (Value value : old) fresh.push_back(map_[std::size_t(value)]);
+  for (Value value : old) fresh.push_back(map_[value]);
   return fresh;
 }
 
@@ -29,11 +28,10 @@ void Rewriter::copy(const Node& node) {
   fresh.inputs = (*this)(node.inputs);
   fresh.outputs.clear();
   for (Value output : node.outputs) {
-    ValueInfo info = from_.values[std::size_t(output)];
-    info.index = std::int32_t(to_.nodes.size());
-    fresh.outputs.push_back(Value(to_.values.size()));
+    ValueInfo info = from_.values[output];
+    info.index = to_.nodes.next_id().number();
+    fresh.outputs.push_back(to_.values.push_back(info));
     replace(output, fresh.outputs.back());
-    to_.values.push_back(info);
   }
   to_.nodes.push_back(std::move(fresh));
 }
@@ -45,13 +43,13 @@ Graph Rewriter::finish() {
   return std::move(to_);
 }
 
-std::vector<int> count_uses(const Graph& graph) {
-  std::vector<int> uses(graph.values.size(), 0);
+PerValue<int> count_uses(const Graph& graph) {
+  PerValue<int> uses(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {
-    for (Value input : node.inputs) ++uses[std::size_t(input)];
+    for (Value input : node.inputs) ++uses[input];
   }
-  for (Value output : graph.outputs) ++uses[std::size_t(output)];
-  for (const StateWrite& write : graph.writes) ++uses[std::size_t(write.value)];
+  for (Value output : graph.outputs) ++uses[output];
+  for (const StateWrite& write : graph.writes) ++uses[write.value];
   return uses;
 }
 

@@ -16,9 +16,9 @@ class Rewriter {
   Builder& builder() { return builder_; }
 
   // The new value for an old one (made already).
-  Value operator()(Value old) const { return map_[std::size_t(old)]; }
+  Value operator()(Value old) const { return map_[old]; }
   Values operator()(const std::vector<Value>& old) const;
-  void replace(Value old, Value fresh) { map_[std::size_t(old)] = fresh; }
+  void replace(Value old, Value fresh) { map_[old] = fresh; }
   // Copies a node with its operands replaced.
   void copy(const Node& node);
   // The finished graph, with outputs and writes.
@@ -28,7 +28,7 @@ class Rewriter {
   const Graph& from_;
   Graph to_;
   Builder builder_;
-  std::vector<Value> map_;
+  PerValue<Value> map_;
 };
 
 // The graph without what its outputs do not need: it writes no variable and shows nothing, in
@@ -37,6 +37,6 @@ Graph without_effects(const Graph& graph);
 Node without_effects(const Node& node);
 
 // How often each value is read by nodes, outputs and writes.
-std::vector<int> count_uses(const Graph& graph);
+PerValue<int> count_uses(const Graph& graph);
 
 }  // namespace samegrad

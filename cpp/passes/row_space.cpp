@@ -66,14 +66,14 @@ bool is_full(const ValueType& own, const Shape& shape, const ExampleAxis& batch)
   return own.shape == shape && own.batch == batch;
 }
 
-std::optional<RowSpace> space_of_elements(const Graph& graph, const std::vector<bool>& spread,
+std::optional<RowSpace> space_of_elements(const Graph& graph, const PerValue<bool>& spread,
                                           const Node& node) {
   const ValueType& type = graph.type(node.outputs[0]);
   int axes = 0;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Value input = node.inputs[k];
     const ValueType& own = graph.type(input);
-    if (!node.op->reads(k) || spread[std::size_t(input)]) continue;
+    if (!node.op->reads(k) || spread[input]) continue;
     if (is_full(own, type.shape, type.batch) || is_number(graph, input)) continue;
     const int found = repeated_axes(own, type);
     if (found == 0 || (axes > 0 && axes != found)) return std::nullopt;
@@ -93,7 +93,7 @@ bool is_number(const Graph& graph, Value value) {
   return !type.batched() && !type.shape.symbolic() && type.shape.size() == 1;
 }
 
-std::optional<RowSpace> space_of(const Graph& graph, const std::vector<bool>& spread,
+std::optional<RowSpace> space_of(const Graph& graph, const PerValue<bool>& spread,
                                  const Node& node) {
   switch (node.op->block.kind) {
     case BlockFn::kNone:
@@ -135,7 +135,7 @@ std::optional<FusedRole> role_of_result(const RowSpace& space, const ValueType& 
   return dropped ? std::optional(FusedRole::kDroppedRow) : std::nullopt;
 }
 
-std::optional<FusedRole> role_of_operand(const Graph& graph, const std::vector<bool>& spread,
+std::optional<FusedRole> role_of_operand(const Graph& graph, const PerValue<bool>& spread,
                                          const RowSpace& space, const Node& node, std::size_t k) {
   const ValueType& own = graph.type(node.inputs[k]);
   const ValueType& type = graph.type(node.outputs[0]);
@@ -143,7 +143,7 @@ std::optional<FusedRole> role_of_operand(const Graph& graph, const std::vector<b
   if (whole || node.op->block.kind == BlockFn::kSoftmax) {
     return is_full(own, space.shape, space.batch) ? std::optional(FusedRole::kFull) : std::nullopt;
   }
-  if (spread[std::size_t(node.inputs[k])]) return FusedRole::kNumber;
+  if (spread[node.inputs[k]]) return FusedRole::kNumber;
   if (is_full(own, type.shape, type.batch)) return role_of_result(space, type);
   if (is_number(graph, node.inputs[k])) return FusedRole::kNumber;
   if (!is_full(type, space.shape, space.batch) || space.axes == 0) return std::nullopt;

@@ -21,7 +21,7 @@ bool is_number(const Graph& graph, Value value);
 
 // The space that a node asks for; none if it is not made row by row. Values that are `spread` count
 // as numbers.
-std::optional<RowSpace> space_of(const Graph& graph, const std::vector<bool>& spread,
+std::optional<RowSpace> space_of(const Graph& graph, const PerValue<bool>& spread,
                                  const Node& node);
 // The space of both, as far as shapes tell.
 std::optional<RowSpace> joined(const RowSpace& a, const RowSpace& b);
@@ -29,7 +29,7 @@ std::optional<RowSpace> joined(const RowSpace& a, const RowSpace& b);
 // What results of the type are in the space: full, or one for each row.
 std::optional<FusedRole> role_of_result(const RowSpace& space, const ValueType& type);
 // What operand k is to a node whose result has a role.
-std::optional<FusedRole> role_of_operand(const Graph& graph, const std::vector<bool>& spread,
+std::optional<FusedRole> role_of_operand(const Graph& graph, const PerValue<bool>& spread,
                                          const RowSpace& space, const Node& node, std::size_t k);
 
 // Elements of a row.

@@ -13,9 +13,9 @@ bool is(const Node* node, const char* name) {
 }
 
 bool is_zero(const Graph& graph, Value value) {
-  const ValueInfo& info = graph.values[std::size_t(value)];
+  const ValueInfo& info = graph.values[value];
   if (info.source == Source::kConstant) {
-    const Array& array = graph.constants[std::size_t(info.index)];
+    const Array& array = graph.constants[info.constant()];
     return array.size() == 1 && element(array, 0) == 0;
   }
   const Node* node = graph.producer(value);

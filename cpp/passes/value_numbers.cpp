@@ -86,7 +86,7 @@ Value ValueNumbers::at(std::size_t g, int number) const {
 
 const ValueInfo& ValueNumbers::info(int number) const {
   const Number& known = all_[std::size_t(number)];
-  return graphs_[std::size_t(known.graph)]->values[std::size_t(known.value)];
+  return graphs_[std::size_t(known.graph)]->values[known.value];
 }
 
 bool ValueNumbers::common(int number) const {
@@ -110,10 +110,10 @@ void ValueNumbers::map_symbols(std::size_t g) {
 void ValueNumbers::number_graph(std::size_t g) {
   const Graph& graph = *graphs_[g];
   mapped_[g].reserve(graph.nodes.size());
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
-    if (graph.values[v].source != Source::kNode) see(g, Value(v), number_of_source(g, Value(v)));
+  for (Value v : graph.values.ids()) {
+    if (graph.values[v].source != Source::kNode) see(g, v, number_of_source(g, v));
   }
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) number_node(g, std::int32_t(n));
+  for (NodeId n : graph.nodes.ids()) number_node(g, n);
 }
 
 int ValueNumbers::add(std::size_t g, Value value, int after) {
@@ -122,7 +122,7 @@ int ValueNumbers::add(std::size_t g, Value value, int after) {
 }
 
 void ValueNumbers::see(std::size_t g, Value value, int number) {
-  numbers_[g][std::size_t(value)] = number;
+  numbers_[g][value] = number;
   at_[g].try_emplace(number, value);
   Number& known = all_[std::size_t(number)];
   if (known.last != int(g)) ++known.seen;
@@ -130,11 +130,11 @@ void ValueNumbers::see(std::size_t g, Value value, int number) {
 }
 
 int ValueNumbers::number_of_source(std::size_t g, Value value) {
-  const ValueInfo& info = graphs_[g]->values[std::size_t(value)];
+  const ValueInfo& info = graphs_[g]->values[value];
   std::string key = text(int(info.source), ":");
   bool given = true;
   if (info.source == Source::kConstant) {
-    const Array& array = graphs_[g]->constants[std::size_t(info.index)];
+    const Array& array = graphs_[g]->constants[info.constant()];
     key += to_string(info.type) + ":";
     given = array.bytes() > kCopiedConstant;
     if (given) {
@@ -184,8 +184,8 @@ const ValueNumbers::Known* ValueNumbers::find(std::uint64_t hash, const Known& w
   return nullptr;
 }
 
-void ValueNumbers::number_node(std::size_t g, std::int32_t index) {
-  mapped_[g].push_back(maps_[g](graphs_[g]->nodes[std::size_t(index)]));
+void ValueNumbers::number_node(std::size_t g, NodeId index) {
+  mapped_[g].push_back(maps_[g](graphs_[g]->nodes[index]));
   Node& node = mapped_[g].back();
   for (GraphPtr& region : node.regions) region = as_everywhere(region);
   if (is_anchor(g, node)) {

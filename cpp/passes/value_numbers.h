@@ -18,7 +18,7 @@ class ValueNumbers {
 
   std::size_t graphs() const { return graphs_.size(); }
   const Graph& graph(std::size_t g) const { return *graphs_[g]; }
-  int of(std::size_t g, Value value) const { return numbers_[g][std::size_t(value)]; }
+  int of(std::size_t g, Value value) const { return numbers_[g][value]; }
   // The value of a graph that has the number; kNoValue if none has.
   Value at(std::size_t g, int number) const;
   // Of the value with the number in the first graph that knows it.
@@ -27,9 +27,7 @@ class ValueNumbers {
   // In terms of the common symbols.
   const ValueType& type(int number) const { return all_[std::size_t(number)].type; }
   // A node whose attributes and regions are in terms of them.
-  const Node& node(std::size_t g, std::int32_t index) const {
-    return mapped_[g][std::size_t(index)];
-  }
+  const Node& node(std::size_t g, NodeId index) const { return mapped_[g][index]; }
 
   // Given from outside, or computed alike in all graphs.
   bool common(int number) const;
@@ -40,7 +38,7 @@ class ValueNumbers {
   // Nodes that run on all replicas together: collectives, what shows or checks values, and numbers
   // of elements on all replicas where traces took them to be others. Those with one place in the
   // order have one number.
-  const std::vector<std::int32_t>& anchors(std::size_t g) const { return anchors_[g]; }
+  const std::vector<NodeId>& anchors(std::size_t g) const { return anchors_[g]; }
   bool is_anchor(std::size_t g, const Node& node) const;
   ValueType type_in(std::size_t g, Value value) { return maps_[g](graphs_[g]->type(value)); }
 
@@ -65,7 +63,7 @@ class ValueNumbers {
   bool counts_differ() const;
   void number_graph(std::size_t g);
   int number_of_source(std::size_t g, Value value);
-  void number_node(std::size_t g, std::int32_t index);
+  void number_node(std::size_t g, NodeId index);
   bool infers_alike(std::size_t g, const Node& node) const;
   const Known* find(std::uint64_t hash, const Known& wanted) const;
   int add(std::size_t g, Value value, int after);
@@ -74,10 +72,10 @@ class ValueNumbers {
   std::vector<const Graph*> graphs_;
   Symbols& symbols_;
   std::vector<SymbolMap> maps_;
-  std::vector<std::vector<int>> numbers_;
+  std::vector<PerValue<int>> numbers_;
   std::vector<std::unordered_map<int, Value>> at_;
-  std::vector<std::vector<Node>> mapped_;
-  std::vector<std::vector<std::int32_t>> anchors_;
+  std::vector<PerNode<Node>> mapped_;
+  std::vector<std::vector<NodeId>> anchors_;
   bool counts_differ_ = false;  // numbers of elements on all replicas are anchors
   std::vector<Number> all_;
   std::unordered_map<std::string, int> sources_;

@@ -55,11 +55,10 @@ class Widen {
     for (Value& input : fresh.inputs) input = cast(input, sum_type(to.type(input).dtype), node);
     fresh.outputs.clear();
     for (const Value output : node.outputs) {
-      ValueInfo info = rewrite_.from().values[std::size_t(output)];
+      ValueInfo info = rewrite_.from().values[output];
       info.type.dtype = sum_type(info.type.dtype);
-      info.index = std::int32_t(to.nodes.size());
-      fresh.outputs.push_back(Value(to.values.size()));
-      to.values.push_back(info);
+      info.index = to.nodes.next_id().number();
+      fresh.outputs.push_back(to.values.push_back(info));
     }
     const Values made = fresh.outputs;
     to.nodes.push_back(std::move(fresh));

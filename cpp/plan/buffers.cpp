@@ -6,7 +6,7 @@
 namespace samegrad {
 namespace {
 
-const std::vector<std::int32_t>& nodes_of(const Plan& plan, const PlanStep& step) {
+const std::vector<NodeId>& nodes_of(const Plan& plan, const PlanStep& step) {
   return step.kind == PlanStep::Kind::kLoop ? plan.loops[std::size_t(step.index)].nodes
                                             : step.nodes;
 }
@@ -27,20 +27,20 @@ class Decider {
     while (first_safe_ > 0 && is_safe(plan, plan.steps[first_safe_ - 1])) --first_safe_;
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       const BufferUses uses = buffer_uses(plan, plan.steps[s]);
-      for (Value root : uses.reads) last_read_[std::size_t(root)] = std::int32_t(s);
-      for (Value root : uses.writes) writer_[std::size_t(root)] = std::int32_t(s);
+      for (Value root : uses.reads) last_read_[root] = std::int32_t(s);
+      for (Value root : uses.writes) writer_[root] = std::int32_t(s);
     }
     old_values_.assign(graph.variables.size(), kNoValue);
-    for (std::size_t v = graph.values.size(); v-- > 0;) {
+    for (Value v : graph.values.ids().reversed()) {
       const ValueInfo& info = graph.values[v];
-      if (info.source == Source::kVariable) old_values_[std::size_t(info.index)] = Value(v);
+      if (info.source == Source::kVariable) old_values_[info.slot()] = v;
     }
     for (const StateWrite& write : graph.writes) {
       written_[root_of(write.value)].push_back(write.variable);
     }
     read_at_end_.assign(graph.values.size(), 0);
-    for (Value output : graph.outputs) ++read_at_end_[std::size_t(root_of(output))];
-    for (const StateWrite& write : graph.writes) ++read_at_end_[std::size_t(root_of(write.value))];
+    for (Value output : graph.outputs) ++read_at_end_[root_of(output)];
+    for (const StateWrite& write : graph.writes) ++read_at_end_[root_of(write.value)];
   }
 
   Store decide(const StateWrite& write) const {
@@ -51,27 +51,27 @@ class Decider {
   }
 
  private:
-  Value root_of(Value value) const { return plan_.root[std::size_t(value)]; }
+  Value root_of(Value value) const { return plan_.root[value]; }
 
   // The value that the variable has when the program starts, or kNoValue if nobody reads it.
-  Value old_value_of(std::int32_t variable) const { return old_values_[std::size_t(variable)]; }
+  Value old_value_of(SlotId variable) const { return old_values_[variable]; }
 
   // The producer may store into the variable's memory: the new value has no other home, everyone
   // who reads the old one does so in an earlier step or is the producer itself, which is done with
   // an element before it writes that element, and no later step raises.
   bool may_store_directly(Value root, Value old) const {
     const Node* producer = plan_.graph.producer(root);
-    const std::int32_t at = writer_[std::size_t(root)];
+    const std::int32_t at = writer_[root];
     if (!in_place_ || !producer || !producer->op->has(kElementwise) || at < 0) return false;
     const PlanStep::Kind kind = plan_.steps[std::size_t(at)].kind;
     const bool by_rows = kind == PlanStep::Kind::kRowUpdate;
     if (kind != PlanStep::Kind::kNode && kind != PlanStep::Kind::kReduceUpdate && !by_rows) {
       return false;
     }
-    if (plan_.storage[std::size_t(root)] != Storage::kShared) return false;
-    if (std::size_t(at) < first_safe_ || read_at_end_[std::size_t(root)] != 1) return false;
+    if (plan_.storage[root] != Storage::kShared) return false;
+    if (std::size_t(at) < first_safe_ || read_at_end_[root] != 1) return false;
     if (old == kNoValue) return true;
-    if (last_read_[std::size_t(old)] > at || read_at_end_[std::size_t(old)] != 0) return false;
+    if (last_read_[old] > at || read_at_end_[old] != 0) return false;
     return by_rows || overwrites(*producer, root, old);  // results leave once rows are done
   }
 
@@ -89,30 +89,28 @@ class Decider {
   // Whether another variable gets the old value: it must still be there when all have been stored.
   bool is_stored_elsewhere(Value old, const StateWrite& write) const {
     const auto at = written_.find(old);
-    return at != written_.end() && std::ranges::any_of(at->second, [&](std::int32_t variable) {
+    return at != written_.end() && std::ranges::any_of(at->second, [&](SlotId variable) {
              return variable != write.variable;
            });
   }
 
   const Plan& plan_;
   bool in_place_;
-  std::size_t first_safe_;               // step from which on none can fail
-  std::vector<std::int32_t> last_read_;  // per root: step, or -1
-  std::vector<std::int32_t> writer_;     // per root: step, or -1
-  std::vector<int> read_at_end_;         // per root: by outputs and writes
-  std::vector<Value> old_values_;        // per variable: what it is at the start, or kNoValue
-  std::unordered_map<Value, std::vector<std::int32_t>> written_;  // per root: variables that get it
+  std::size_t first_safe_;                                  // step from which on none can fail
+  PerValue<std::int32_t> last_read_;                        // of a root: step, or -1
+  PerValue<std::int32_t> writer_;                           // of a root: step, or -1
+  PerValue<int> read_at_end_;                               // of a root: by outputs and writes
+  IndexedVector<SlotId, Value> old_values_;                 // what it is at the start, or kNoValue
+  std::unordered_map<Value, std::vector<SlotId>> written_;  // per root: variables that get it
 };
 
 }  // namespace
 
 BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
   BufferUses uses;
-  const auto add = [&](std::vector<Value>& list, Value value) {
-    list.push_back(plan.root[std::size_t(value)]);
-  };
-  for (std::int32_t n : nodes_of(plan, step)) {
-    const Node& node = plan.graph.nodes[std::size_t(n)];
+  const auto add = [&](std::vector<Value>& list, Value value) { list.push_back(plan.root[value]); };
+  for (NodeId n : nodes_of(plan, step)) {
+    const Node& node = plan.graph.nodes[n];
     if (node.op->has(kAliases)) continue;  // shows bytes, touches none
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (node.op->reads(k)) add(uses.reads, node.inputs[k]);
@@ -120,9 +118,7 @@ BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
     for (Value output : node.outputs) add(uses.writes, output);
   }
   // What passes between the nodes of a step block by block has no buffer.
-  const auto unused = [&](Value root) {
-    return plan.storage[std::size_t(root)] == Storage::kUnused;
-  };
+  const auto unused = [&](Value root) { return plan.storage[root] == Storage::kUnused; };
   std::erase_if(uses.reads, unused);
   std::erase_if(uses.writes, unused);
   for (const Prepared& prepared : step.prepare) add(uses.reads, prepared.operand);
@@ -136,7 +132,7 @@ bool is_safe(const Plan& plan, const PlanStep& step) {
   if (is(PlanStep::Kind::kAllReduce) || is(PlanStep::Kind::kReduceUpdate)) return true;
   if (is(PlanStep::Kind::kRowUpdate)) return true;
   if (step.kind != PlanStep::Kind::kNode) return false;
-  const Node& node = plan.graph.nodes[std::size_t(step.nodes[0])];
+  const Node& node = plan.graph.nodes[step.nodes[0]];
   return node.op->has(kAliases) || (node.op->has(kElementwise) && !may_raise(plan.graph, node));
 }
 

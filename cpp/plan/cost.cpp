@@ -75,19 +75,19 @@ std::int64_t example_bytes(const ValueType& type) {
   return example_size(type) * std::int64_t(size_of(type.dtype));
 }
 
-std::vector<bool> products_to_cut(const Graph& graph, const std::vector<bool>& in_loop) {
+PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop) {
   struct Product {
-    std::size_t node;
+    NodeId node;
     std::int64_t weights;
   };
   std::vector<Product> products;
   std::int64_t streamed = streamed_weights(graph, in_loop);
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (NodeId n : graph.nodes.ids()) {
     const std::int64_t weights = in_loop[n] ? weight_bytes(graph, graph.nodes[n]) : 0;
     if (weights > 0 && can_be_cut(graph, graph.nodes[n])) products.push_back({n, weights});
   }
   std::ranges::stable_sort(products, std::ranges::greater(), &Product::weights);
-  std::vector<bool> cut(graph.nodes.size(), false);
+  PerNode<bool> cut(graph.nodes.size(), false);
   for (const Product& product : products) {
     if (streamed <= thresholds().loop_weight_bytes) break;
     if (!pays(graph, graph.nodes[product.node], product.weights)) continue;
@@ -97,9 +97,9 @@ std::vector<bool> products_to_cut(const Graph& graph, const std::vector<bool>& i
   return cut;
 }
 
-std::int64_t streamed_weights(const Graph& graph, const std::vector<bool>& in_loop) {
+std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop) {
   std::int64_t bytes = 0;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  for (NodeId n : graph.nodes.ids()) {
     if (in_loop[n]) bytes += weight_bytes(graph, graph.nodes[n]);
   }
   return bytes;
@@ -108,17 +108,17 @@ std::int64_t streamed_weights(const Graph& graph, const std::vector<bool>& in_lo
 void choose_tiles(Plan& plan) {
   for (Loop& loop : plan.loops) {
     std::vector<Value> roots;
-    for (std::int32_t n : loop.nodes) {
-      const Node& node = plan.graph.nodes[std::size_t(n)];
+    for (NodeId n : loop.nodes) {
+      const Node& node = plan.graph.nodes[n];
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        if (node.op->reads(k)) roots.push_back(plan.root[std::size_t(node.inputs[k])]);
+        if (node.op->reads(k)) roots.push_back(plan.root[node.inputs[k]]);
       }
-      for (Value output : node.outputs) roots.push_back(plan.root[std::size_t(output)]);
+      for (Value output : node.outputs) roots.push_back(plan.root[output]);
     }
     std::ranges::sort(roots);
     roots.erase(std::ranges::unique(roots).begin(), roots.end());
     for (Value root : roots) {
-      if (plan.storage[std::size_t(root)] != Storage::kTile) continue;
+      if (plan.storage[root] != Storage::kTile) continue;
       loop.example_bytes += example_bytes(plan.graph.type(root));
     }
     loop.tile_examples = kLeafExamples;

@@ -16,10 +16,10 @@ std::int64_t example_bytes(const ValueType& type);
 // all rows of all replicas at once. A loop passes through all its weights for every tile of
 // examples, which is for nothing while they stay in L2; where they do not, a product outside reads
 // its weights once, but its operand and its result go through memory.
-std::vector<bool> products_to_cut(const Graph& graph, const std::vector<bool>& in_loop);
+PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop);
 
 // Bytes of the weights that the products of these nodes stream in each tile.
-std::int64_t streamed_weights(const Graph& graph, const std::vector<bool>& in_loop);
+std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop);
 
 // How many examples each loop takes at a time: what they bring stays in cache.
 void choose_tiles(Plan& plan);

@@ -11,10 +11,10 @@
 namespace samegrad {
 namespace {
 
-void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<std::int32_t>& nodes,
+void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<NodeId>& nodes,
                  bool in_loop) {
-  for (std::int32_t n : nodes) {
-    const Node& node = plan.graph.nodes[std::size_t(n)];
+  for (NodeId n : nodes) {
+    const Node& node = plan.graph.nodes[n];
     out << "    %" << node.outputs[0] << " " << node.op->name << " "
         << to_string(plan.graph.type(node.outputs[0]))
         << suffix_of(plan.graph.placement(node.outputs[0]));
@@ -58,7 +58,7 @@ const char* title_of(const PlanStep& step) {
 
 void print_reason(std::ostringstream& out, const Plan& plan, const PlanStep& step) {
   if (step.kind != PlanStep::Kind::kRows) return;
-  const Node& node = plan.graph.nodes[std::size_t(step.nodes[0])];
+  const Node& node = plan.graph.nodes[step.nodes[0]];
   const Value weights = node.inputs[std::size_t(node.op->prepared_operand)];
   out << "    out of its loop: " << text_of_bytes(example_bytes(plan.graph.type(weights))) << " of "
       << text_of_bytes(plan.loop_weights) << " of weights, where L2 keeps "
@@ -133,8 +133,8 @@ std::string explain(const Plan& plan, const RunFacts& facts) {
       print_loop(out, plan, plan.loops[std::size_t(step.index)]);
     } else if (step.kind == PlanStep::Kind::kNameRows) {
       out << "  " << title_of(step) << ": of";
-      for (std::int32_t n : step.nodes) {
-        out << " %" << plan.graph.nodes[std::size_t(n)].outputs[0];
+      for (NodeId n : step.nodes) {
+        out << " %" << plan.graph.nodes[n].outputs[0];
       }
       out << "\n";
     } else {

@@ -15,30 +15,30 @@ class UpdateFuser {
       : plan_(plan),
         graph_(plan.graph),
         uses_(count_uses(graph_)),
-        reader_(graph_.values.size(), -1),
+        reader_(graph_.values.size()),
         taken_(graph_.nodes.size(), false) {
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (Value input : graph_.nodes[n].inputs) reader_[std::size_t(input)] = std::int32_t(n);
+    for (NodeId n : graph_.nodes.ids()) {
+      for (Value input : graph_.nodes[n].inputs) reader_[input] = n;
     }
     step_of_.assign(graph_.nodes.size(), -1);
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-      for (std::int32_t n : plan.steps[s].nodes) step_of_[std::size_t(n)] = std::int32_t(s);
+      for (NodeId n : plan.steps[s].nodes) step_of_[n] = std::int32_t(s);
     }
   }
 
   void run() {
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const ReduceUpdate::Sum sum = sum_of(std::int32_t(n));
+    for (NodeId n : graph_.nodes.ids()) {
+      const ReduceUpdate::Sum sum = sum_of(n);
       if (sum.result != kNoValue) add(sum);
-      if (sum.all_reduce >= 0) taken_[std::size_t(sum.all_reduce)] = true;
+      if (sum.all_reduce.exists()) taken_[sum.all_reduce] = true;
     }
     if (!plan_.updates.empty()) replace_steps();
   }
 
  private:
   // The sum that begins with a reduction over examples, or with what the replicas are given.
-  ReduceUpdate::Sum sum_of(std::int32_t n) const {
-    const Node& node = graph_.nodes[std::size_t(n)];
+  ReduceUpdate::Sum sum_of(NodeId n) const {
+    const Node& node = graph_.nodes[n];
     if (is_step(n, PlanStep::Kind::kAllReduce)) return given_sum_of(n);
     if (!is_step(n, PlanStep::Kind::kNode) || node.locality != Locality::kTree) return {};
     const Value result = node.outputs[0];
@@ -47,39 +47,39 @@ class UpdateFuser {
                         !graph_.type(result).batched();
     const bool of_rows =
         std::ranges::all_of(node.inputs, [&](Value input) { return graph_.type(input).batched(); });
-    if (!blocks || !of_rows || uses_[std::size_t(result)] != 1) return {};
-    if (!graph_.varying(result)) return {n, -1, result};
-    const std::int32_t next = reader_[std::size_t(result)];
-    if (next < 0 || !is_step(next, PlanStep::Kind::kAllReduce)) return {};
-    const Node& all_reduce = graph_.nodes[std::size_t(next)];
+    if (!blocks || !of_rows || uses_[result] != 1) return {};
+    if (!graph_.varying(result)) return {n, kNoNode, result};
+    const NodeId next = reader_[result];
+    if (!next.exists() || !is_step(next, PlanStep::Kind::kAllReduce)) return {};
+    const Node& all_reduce = graph_.nodes[next];
     if (all_reduce.op->exchange) return {};
     return {n, next, all_reduce.outputs[0]};
   }
 
-  ReduceUpdate::Sum given_sum_of(std::int32_t n) const {
-    const Node& node = graph_.nodes[std::size_t(n)];
+  ReduceUpdate::Sum given_sum_of(NodeId n) const {
+    const Node& node = graph_.nodes[n];
     if (node.op->exchange) return {};
     const ValueType& type = graph_.type(node.outputs[0]);
     const bool large = !type.batched() && !type.shape.symbolic() &&
                        example_bytes(type) > thresholds().deferred_bytes;
-    return large && !taken_[std::size_t(n)] ? ReduceUpdate::Sum{-1, n, node.outputs[0]}
-                                            : ReduceUpdate::Sum{};
+    return large && !taken_[n] ? ReduceUpdate::Sum{kNoNode, n, node.outputs[0]}
+                               : ReduceUpdate::Sum{};
   }
 
-  bool is_step(std::int32_t n, PlanStep::Kind kind) const {
-    const std::int32_t step = step_of_[std::size_t(n)];
+  bool is_step(NodeId n, PlanStep::Kind kind) const {
+    const std::int32_t step = step_of_[n];
     return step >= 0 && plan_.steps[std::size_t(step)].kind == kind;
   }
 
-  // The elementwise node that alone reads the sum, or -1.
-  std::int32_t update_of(const ReduceUpdate::Sum& sum) const {
-    const std::int32_t n = reader_[std::size_t(sum.result)];
-    if (uses_[std::size_t(sum.result)] != 1 || n < 0 || !is_step(n, PlanStep::Kind::kNode)) {
-      return -1;
+  // The elementwise node that alone reads the sum, or none.
+  NodeId update_of(const ReduceUpdate::Sum& sum) const {
+    const NodeId n = reader_[sum.result];
+    if (uses_[sum.result] != 1 || !n.exists() || !is_step(n, PlanStep::Kind::kNode)) {
+      return kNoNode;
     }
-    const Node& node = graph_.nodes[std::size_t(n)];
-    if (!node.op->has(kElementwise) || node.op->has(kWholeRows)) return -1;
-    if (may_raise(graph_, node)) return -1;
+    const Node& node = graph_.nodes[n];
+    if (!node.op->has(kElementwise) || node.op->has(kWholeRows)) return kNoNode;
+    if (may_raise(graph_, node)) return kNoNode;
     const Shape& shape = graph_.type(sum.result).shape;
     const auto is_whole = [&](Value value) {
       const ValueType& type = graph_.type(value);
@@ -92,13 +92,13 @@ class UpdateFuser {
     };
     const bool all =
         std::ranges::all_of(node.outputs, is_whole) && std::ranges::all_of(node.inputs, fits);
-    return all ? n : -1;
+    return all ? n : kNoNode;
   }
 
   void add(const ReduceUpdate::Sum& sum) {
-    const std::int32_t update = update_of(sum);
+    const NodeId update = update_of(sum);
     const auto same = std::ranges::find_if(plan_.updates, [&](const ReduceUpdate& other) {
-      return update >= 0 && other.update == update;
+      return update.exists() && other.update == update;
     });
     if (same != plan_.updates.end()) {
       // One block serves all: they are cut alike.
@@ -106,26 +106,24 @@ class UpdateFuser {
         same->sums.push_back(sum);
         return;
       }
-    } else if (update >= 0) {
+    } else if (update.exists()) {
       plan_.updates.push_back({{sum}, update});
       return;
     }
-    if (sum.tree >= 0 && sum.all_reduce >= 0) plan_.updates.push_back({{sum}, -1});
+    if (sum.tree.exists() && sum.all_reduce.exists()) plan_.updates.push_back({{sum}, kNoNode});
   }
 
-  const OpDef* op_of(std::int32_t node) const {
-    return node < 0 ? nullptr : graph_.nodes[std::size_t(node)].op;
-  }
+  const OpDef* op_of(NodeId node) const { return node.exists() ? graph_.nodes[node].op : nullptr; }
 
   // Each takes the place of the last of its nodes; the others leave their steps.
   void replace_steps() {
-    std::vector<std::int32_t> taken_by(graph_.nodes.size(), -1);
+    PerNode<std::int32_t> taken_by(graph_.nodes.size(), -1);
     std::vector<std::vector<std::int32_t>> begins(plan_.steps.size());
     for (std::size_t u = 0; u < plan_.updates.size(); ++u) {
       std::int32_t last = -1;
-      for (std::int32_t n : nodes_of(plan_.updates[u])) {
-        taken_by[std::size_t(n)] = std::int32_t(u);
-        last = std::max(last, step_of_[std::size_t(n)]);
+      for (NodeId n : nodes_of(plan_.updates[u])) {
+        taken_by[n] = std::int32_t(u);
+        last = std::max(last, step_of_[n]);
       }
       begins[std::size_t(last)].push_back(std::int32_t(u));
     }
@@ -137,28 +135,28 @@ class UpdateFuser {
       }
       PlanStep step = std::move(plan_.steps[s]);
       const bool had_nodes = !step.nodes.empty();
-      std::erase_if(step.nodes, [&](std::int32_t n) { return taken_by[std::size_t(n)] >= 0; });
+      std::erase_if(step.nodes, [&](NodeId n) { return taken_by[n] >= 0; });
       if (!had_nodes || !step.nodes.empty()) steps.push_back(std::move(step));
     }
     plan_.steps = std::move(steps);
   }
 
-  static std::vector<std::int32_t> nodes_of(const ReduceUpdate& update) {
-    std::vector<std::int32_t> nodes;
+  static std::vector<NodeId> nodes_of(const ReduceUpdate& update) {
+    std::vector<NodeId> nodes;
     for (const ReduceUpdate::Sum& sum : update.sums) {
-      if (sum.tree >= 0) nodes.push_back(sum.tree);
-      if (sum.all_reduce >= 0) nodes.push_back(sum.all_reduce);
+      if (sum.tree.exists()) nodes.push_back(sum.tree);
+      if (sum.all_reduce.exists()) nodes.push_back(sum.all_reduce);
     }
-    if (update.update >= 0) nodes.push_back(update.update);
+    if (update.update.exists()) nodes.push_back(update.update);
     return nodes;
   }
 
   Plan& plan_;
   const Graph& graph_;
-  std::vector<int> uses_;              // per value
-  std::vector<std::int32_t> reader_;   // per value: the last node that reads it, or -1
-  std::vector<bool> taken_;            // per node: an all-reduce that a sum has
-  std::vector<std::int32_t> step_of_;  // per node: -1 in loops
+  PerValue<int> uses_;
+  PerValue<NodeId> reader_;        // the last one, or none
+  PerNode<bool> taken_;            // an all-reduce that a sum has
+  PerNode<std::int32_t> step_of_;  // -1 in loops
 };
 
 }  // namespace

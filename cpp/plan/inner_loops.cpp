@@ -11,18 +11,18 @@ struct Range {
   std::int32_t first = -1, last = -1;  // positions in the loop
 };
 
-std::vector<Range> lifetimes(const Plan& plan, const Loop& loop) {
-  std::vector<Range> ranges(plan.graph.values.size());
+PerValue<Range> lifetimes(const Plan& plan, const Loop& loop) {
+  PerValue<Range> ranges(plan.graph.values.size());
   for (std::size_t p = 0; p < loop.nodes.size(); ++p) {
-    const Node& node = plan.graph.nodes[std::size_t(loop.nodes[p])];
+    const Node& node = plan.graph.nodes[loop.nodes[p]];
     for (Value output : node.outputs) {
-      Range& range = ranges[std::size_t(plan.root[std::size_t(output)])];
+      Range& range = ranges[plan.root[output]];
       if (range.first < 0) range.first = std::int32_t(p);
       range.last = std::max(range.last, std::int32_t(p));
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!node.op->reads(k)) continue;
-      Range& range = ranges[std::size_t(plan.root[std::size_t(node.inputs[k])])];
+      Range& range = ranges[plan.root[node.inputs[k]]];
       range.last = std::max(range.last, std::int32_t(p));
     }
   }
@@ -44,10 +44,10 @@ std::vector<Loop::Inner> merged(std::vector<Loop::Inner> stretches) {
 }
 
 void form(Plan& plan, Loop& loop) {
-  const std::vector<Range> ranges = lifetimes(plan, loop);
+  const PerValue<Range> ranges = lifetimes(plan, loop);
   std::vector<Loop::Inner> stretches;
-  for (std::size_t v = 0; v < ranges.size(); ++v) {
-    const bool in_tile = plan.storage[v] == Storage::kTile && plan.root[v] == Value(v);
+  for (Value v : ranges.ids()) {
+    const bool in_tile = plan.storage[v] == Storage::kTile && plan.root[v] == v;
     if (!in_tile || ranges[v].first < 0) continue;
     // A big result of one example leaves the cache before it is read if a tile of examples is made
     // of it first; a long stretch would take everything with it.
@@ -57,7 +57,7 @@ void form(Plan& plan, Loop& loop) {
     }
   }
   loop.inner = merged(std::move(stretches));
-  for (std::size_t v = 0; v < ranges.size(); ++v) {
+  for (Value v : ranges.ids()) {
     if (plan.storage[v] != Storage::kTile || ranges[v].first < 0) continue;
     for (const Loop::Inner& inner : loop.inner) {
       if (ranges[v].first >= inner.begin && ranges[v].last < inner.end) plan.inner_value[v] = true;
@@ -72,8 +72,8 @@ void form_inner_loops(Plan& plan, const PlanOptions& options) {
   if (options.inner_loops) {
     for (Loop& loop : plan.loops) form(plan, loop);
   }
-  for (std::size_t v = 0; v < plan.root.size(); ++v) {
-    if (plan.inner_value[std::size_t(plan.root[v])]) plan.inner_value[v] = true;
+  for (Value v : plan.root.ids()) {
+    if (plan.inner_value[plan.root[v]]) plan.inner_value[v] = true;
   }
 }
 

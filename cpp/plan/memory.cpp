@@ -16,9 +16,9 @@ class LifeFinder {
  public:
   explicit LifeFinder(const Plan& plan)
       : plan_(plan), in_arena_(plan.graph.values.size()), lives_(plan.graph.values.size()) {
-    for (std::size_t v = 0; v < in_arena_.size(); ++v) {
+    for (Value v : in_arena_.ids()) {
       const Storage storage = plan.storage[v];
-      in_arena_[v] = plan.root[v] == Value(v) && plan.graph.values[v].source == Source::kNode &&
+      in_arena_[v] = plan.root[v] == v && plan.graph.values[v].source == Source::kNode &&
                      (storage == Storage::kReplica || storage == Storage::kShared);
     }
     // Outputs are arrays of their own, and some results are written into the variables'.
@@ -28,7 +28,7 @@ class LifeFinder {
     }
   }
 
-  std::vector<Life> run() {
+  PerValue<Life> run() {
     const auto steps = std::int32_t(plan_.steps.size());
     std::vector<BufferUses> uses;
     for (const PlanStep& step : plan_.steps) uses.push_back(buffer_uses(plan_, step));
@@ -37,7 +37,7 @@ class LifeFinder {
       for (Value root : uses[std::size_t(s)].writes) use(root, s);
     }
     // What is copied into variables when all steps are over.
-    for (const StateWrite& write : plan_.graph.writes) use(Value(root_of(write.value)), steps);
+    for (const StateWrite& write : plan_.graph.writes) use(root_of(write.value), steps);
     for (std::int32_t s = 0; s < steps; ++s) {
       const PlanStep& step = plan_.steps[std::size_t(s)];
       if (step.kind == PlanStep::Kind::kNode) donate(step.nodes[0], s);
@@ -46,31 +46,31 @@ class LifeFinder {
   }
 
  private:
-  std::size_t root_of(Value value) const { return std::size_t(plan_.root[std::size_t(value)]); }
+  Value root_of(Value value) const { return plan_.root[value]; }
 
   void use(Value root, std::int32_t step) {
-    Life& life = lives_[std::size_t(root)];
-    if (!in_arena_[std::size_t(root)]) return;
+    Life& life = lives_[root];
+    if (!in_arena_[root]) return;
     if (life.home == kNoValue) life = {step, step, root};
     life.first = std::min(life.first, step);
     life.last = std::max(life.last, step);
   }
 
   // The results of an elementwise node may lie where operands lay whose last step this is.
-  void donate(std::int32_t index, std::int32_t step) {
-    const Node& node = plan_.graph.nodes[std::size_t(index)];
+  void donate(NodeId index, std::int32_t step) {
+    const Node& node = plan_.graph.nodes[index];
     if (!node.op->has(kElementwise)) return;
     std::vector<Value> taken;
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const Value result = node.outputs[o];
-      Life& life = lives_[std::size_t(result)];
+      Life& life = lives_[result];
       if (life.home != result || life.first != step) continue;
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        const auto donor = root_of(node.inputs[k]);
+        const Value donor = root_of(node.inputs[k]);
         Life& from = lives_[donor];
         if (from.home == kNoValue || from.last != step || from.first == step) continue;
         if (std::ranges::count(taken, from.home) || !fits(node, k, o)) continue;
-        Life& home = lives_[std::size_t(from.home)];
+        Life& home = lives_[from.home];
         life.home = from.home;
         home.last = std::max(home.last, life.last);
         taken.push_back(from.home);
@@ -84,7 +84,7 @@ class LifeFinder {
     const Value from = node.inputs[operand], to = node.outputs[result];
     const ValueType &a = plan_.graph.type(from), &b = plan_.graph.type(to);
     if (a.shape != b.shape || size_of(a.dtype) != size_of(b.dtype)) return false;
-    const Storage storage = plan_.storage[std::size_t(to)];
+    const Storage storage = plan_.storage[to];
     if (a.batch != b.batch || plan_.storage[root_of(from)] != storage) return false;
     // Where replicas run the node by turns, the second would read what the first has written.
     const bool by_turns = std::ranges::any_of(
@@ -99,8 +99,8 @@ class LifeFinder {
   }
 
   const Plan& plan_;
-  std::vector<bool> in_arena_;  // by root
-  std::vector<Life> lives_;
+  PerValue<bool> in_arena_;  // by root
+  PerValue<Life> lives_;
 };
 
 // Memory that is taken and given back in the order of the steps.
@@ -189,7 +189,7 @@ Packing pack_in_order(std::span<const Interval> intervals) {
 
 }  // namespace
 
-std::vector<Life> find_lives(const Plan& plan) {
+PerValue<Life> find_lives(const Plan& plan) {
   return LifeFinder(plan).run();
 }
 

@@ -11,7 +11,7 @@ namespace samegrad {
 // Of every value that lies in a run's arena, by the buffers that the steps declare; those of others
 // are empty. A whole elementwise operation may give its result the memory of an operand that
 // nobody reads afterwards.
-std::vector<Life> find_lives(const Plan& plan);
+PerValue<Life> find_lives(const Plan& plan);
 
 // Memory from the first to the last of some steps.
 struct Interval {

@@ -24,7 +24,7 @@ enum class Storage : std::uint8_t {
 // A loop over the examples of each replica: every node is run for one tile of examples after the
 // other, so what lies between the nodes stays in cache.
 struct Loop {
-  std::vector<std::int32_t> nodes;
+  std::vector<NodeId> nodes;
   int symbol = 0;
   bool varying = false;  // each replica has its own examples
   // Nodes [begin, end) (positions in `nodes`) run one example at a time.
@@ -38,7 +38,7 @@ struct Loop {
 };
 
 struct Prepared {
-  std::int32_t node;  // whose prepare() is called
+  NodeId node;  // whose prepare() is called
   Value operand;
   std::int32_t slot;  // index of the prepared memory
 };
@@ -49,12 +49,12 @@ struct Prepared {
 // goes through the tree over the replicas and the update in one pass.
 struct ReduceUpdate {
   struct Sum {
-    std::int32_t tree = -1;        // node: the reduction over the examples; -1: it is given
-    std::int32_t all_reduce = -1;  // node; -1: there is one replica
-    Value result = kNoValue;
+    NodeId tree;        // the reduction over the examples; none: it is given
+    NodeId all_reduce;  // none: there is one replica
+    Value result;
   };
-  std::vector<Sum> sums;     // what the update reads; one, stored as it is, if there is none
-  std::int32_t update = -1;  // an elementwise node
+  std::vector<Sum> sums;  // what the update reads; one, stored as it is, if there is none
+  NodeId update;          // an elementwise node
 };
 
 // The same for gradients that are zeros but for the rows that the examples name, and an update that
@@ -62,10 +62,10 @@ struct ReduceUpdate {
 // First a step finds out which are named, which may fail; the other one cannot.
 struct RowUpdate {
   std::vector<ReduceUpdate::Sum> sums;
-  std::vector<std::int32_t> nodes;  // of the update, in order
+  std::vector<NodeId> nodes;  // of the update, in order
   struct Result {
     Value value;
-    std::int32_t variable;  // whose old value it is in rows without gradient
+    SlotId variable;  // whose old value it is in rows without gradient
   };
   std::vector<Result> results;  // what the update is there for
 };
@@ -81,7 +81,7 @@ struct PlanStep {
     kRowUpdate,     // a RowUpdate
     kControl        // a branch or a loop of the program
   } kind;
-  std::vector<std::int32_t> nodes;
+  std::vector<NodeId> nodes;
   // kLoop: of Plan::loops; kReduceUpdate: of Plan::updates; kNameRows, kRowUpdate: of row_updates.
   std::int32_t index = -1;
   std::vector<Prepared> prepare;  // done before the step
@@ -90,7 +90,7 @@ struct PlanStep {
 // The steps between which a value needs memory of the run's arena.
 struct Life {
   std::int32_t first = -1, last = -1;
-  Value home = kNoValue;  // whose memory it is; kNoValue: it lies elsewhere, or is used by nobody
+  Value home;  // whose memory it is; kNoValue: it lies elsewhere, or is used by nobody
 };
 
 // How a write of the graph reaches its variable.
@@ -118,17 +118,17 @@ struct Plan {
   std::vector<Loop> loops;
   std::vector<ReduceUpdate> updates;
   std::vector<RowUpdate> row_updates;
-  std::vector<Storage> storage;             // per value
-  std::vector<Value> root;                  // per value: whose bytes it shows (itself mostly)
-  std::vector<std::int32_t> prepared_slot;  // per node: slot of its prepared operand, or -1
-  std::vector<bool> inner_value;            // per value: lives for one example of an inner loop
-  std::vector<Life> lives;                  // per value
+  PerValue<Storage> storage;
+  PerValue<Value> root;                 // whose bytes it shows (its own mostly)
+  PerNode<std::int32_t> prepared_slot;  // of its prepared operand, or -1
+  PerValue<bool> inner_value;           // lives for one example of an inner loop
+  PerValue<Life> lives;
   std::int32_t prepared_slots = 0;
   std::vector<Store> stores;  // per write
   // Of the products in loops: the weights that one pass streams, before and after some left.
   std::int64_t loop_weights = 0, kept_weights = 0;
   // Of control nodes: the plans of the graphs among their attributes, in that order.
-  std::map<std::int32_t, std::vector<Plan>> bodies;
+  std::map<NodeId, std::vector<Plan>> bodies;
   bool has_random = false;
 };
 

@@ -35,7 +35,7 @@ class Predictor {
     if (step.kind == PlanStep::Kind::kLoop) {
       add_loop(plan_.loops[std::size_t(step.index)], load);
     } else {
-      for (std::int32_t n : step.nodes) add_node(plan_.graph.nodes[std::size_t(n)], load);
+      for (NodeId n : step.nodes) add_node(plan_.graph.nodes[n], load);
     }
     const BufferUses uses = buffer_uses(plan_, step);
     for (Value root : uses.reads) load.memory_bytes += bytes_of(root);
@@ -81,8 +81,8 @@ class Predictor {
     for (std::size_t r = 0; r < (loop.varying ? counts_.size() : 1); ++r) {
       const std::int64_t examples = counts_[r][std::size_t(loop.symbol)];
       const auto tiles = double((examples + loop.tile_examples - 1) / loop.tile_examples);
-      for (std::int32_t n : loop.nodes) {
-        const Node& node = plan_.graph.nodes[std::size_t(n)];
+      for (NodeId n : loop.nodes) {
+        const Node& node = plan_.graph.nodes[n];
         Cost cost = cost_of(plan_.graph, node, counts_[r]);
         // What has no examples passes by with every tile: weights, and sums over the examples.
         cost.bytes += (tiles - 1) * unbatched_bytes(node);
@@ -104,7 +104,7 @@ class Predictor {
   }
 
   double bytes_of(Value root) const {
-    if (plan_.storage[std::size_t(root)] == Storage::kTile) return 0;
+    if (plan_.storage[root] == Storage::kTile) return 0;
     const ValueType& type = plan_.graph.type(root);
     double bytes = 0;
     for (std::size_t r = 0; r < (plan_.graph.varying(root) ? counts_.size() : 1); ++r) {

@@ -23,8 +23,8 @@ struct RowProgram {
       zero = KnownValue::number_of(0.0, graph.type(sum.result).dtype);
     }
     const Shape& shape = graph.type(update.sums[0].result).shape;
-    for (std::int32_t n : update.nodes) {
-      const Node& node = graph.nodes[std::size_t(n)];
+    for (NodeId n : update.nodes) {
+      const Node& node = graph.nodes[n];
       std::vector<int> in;
       for (Value input : node.inputs) {
         const auto [place, is_new] = at.emplace(input, -1);
@@ -35,7 +35,7 @@ struct RowProgram {
       for (std::size_t k = 0; k < out.size(); ++k) at[node.outputs[k]] = out[k];
     }
     for (const RowUpdate::Result& result : update.results) {
-      results.push_back({at.at(result.value), result.variable});
+      results.push_back({at.at(result.value), result.variable.number()});
     }
   }
 
@@ -66,14 +66,14 @@ struct RowProgram {
 
  private:
   int add_operand(const Graph& graph, Value value, const Shape& shape) {
-    const ValueInfo& info = graph.values[std::size_t(value)];
+    const ValueInfo& info = graph.values[value];
     const int at = known.add_operand();
     if (info.type.shape != shape) {
       numbers.push_back({value, at});
       return at;
     }
     whole.push_back(value);
-    if (info.source == Source::kVariable) variables.emplace_back(at, info.index);
+    if (info.source == Source::kVariable) variables.emplace_back(at, info.slot().number());
     return at;
   }
 

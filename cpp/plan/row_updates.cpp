@@ -19,40 +19,40 @@ class RowUpdateFinder {
  public:
   explicit RowUpdateFinder(Plan& plan)
       : plan_(plan), graph_(plan.graph), readers_(graph_.values.size()) {
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+    for (NodeId n : graph_.nodes.ids()) {
       for (Value input : graph_.nodes[n].inputs) {
-        std::vector<std::int32_t>& readers = readers_[std::size_t(input)];
-        if (readers.empty() || readers.back() != std::int32_t(n)) {
-          readers.push_back(std::int32_t(n));
+        std::vector<NodeId>& readers = readers_[input];
+        if (readers.empty() || readers.back() != n) {
+          readers.push_back(n);
         }
       }
     }
     for (const StateWrite& write : graph_.writes) writes_[write.value].push_back(write.variable);
     shown_.assign(graph_.values.size(), false);
-    for (Value output : graph_.outputs) shown_[std::size_t(output)] = true;
+    for (Value output : graph_.outputs) shown_[output] = true;
     step_of_.assign(graph_.nodes.size(), -1);
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       const PlanStep& step = plan.steps[s];
       const bool loop = step.kind == PlanStep::Kind::kLoop;
-      for (std::int32_t n : loop ? plan.loops[std::size_t(step.index)].nodes : step.nodes) {
-        step_of_[std::size_t(n)] = std::int32_t(s);
+      for (NodeId n : loop ? plan.loops[std::size_t(step.index)].nodes : step.nodes) {
+        step_of_[n] = std::int32_t(s);
       }
     }
   }
 
   void run() {
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      const ReduceUpdate::Sum sum = sum_of(std::int32_t(n));
+    for (NodeId n : graph_.nodes.ids()) {
+      const ReduceUpdate::Sum sum = sum_of(n);
       if (sum.result != kNoValue) sums_.emplace(sum.result, sum);
     }
-    std::vector<bool> done(graph_.nodes.size(), false);
+    PerNode<bool> done(graph_.nodes.size(), false);
     for (const auto& [value, sum] : sums_) {
       RowUpdate update;
-      if (done[std::size_t(sum.tree)] || !grow(sum, update)) continue;
-      const std::vector<std::int32_t> nodes = nodes_of(update);
-      const auto is_done = [&](std::int32_t n) { return done[std::size_t(n)]; };
+      if (done[sum.tree] || !grow(sum, update)) continue;
+      const std::vector<NodeId> nodes = nodes_of(update);
+      const auto is_done = [&](NodeId n) { return done[n]; };
       if (std::ranges::any_of(nodes, is_done) || !leaves_rows_alone(update)) continue;
-      for (std::int32_t n : nodes) done[std::size_t(n)] = true;
+      for (NodeId n : nodes) done[n] = true;
       plan_.row_updates.push_back(std::move(update));
     }
     if (!plan_.row_updates.empty()) replace_steps();
@@ -60,8 +60,8 @@ class RowUpdateFinder {
 
  private:
   // The sum over all examples that begins with a node.
-  ReduceUpdate::Sum sum_of(std::int32_t n) const {
-    const Node& node = graph_.nodes[std::size_t(n)];
+  ReduceUpdate::Sum sum_of(NodeId n) const {
+    const Node& node = graph_.nodes[n];
     if (!node.op->rows || !is_step(n, PlanStep::Kind::kNode)) return {};
     const Value result = node.outputs[0];
     const ValueType& type = graph_.type(result);
@@ -70,10 +70,10 @@ class RowUpdateFinder {
     const std::int64_t row = bytes / type.shape[0];
     if (bytes <= thresholds().deferred_bytes || row > kMostRowBytes) return {};
     if (!can_name_rows(node)) return {};
-    if (!graph_.varying(result)) return {n, -1, result};
-    const std::vector<std::int32_t>& readers = readers_[std::size_t(result)];
+    if (!graph_.varying(result)) return {n, kNoNode, result};
+    const std::vector<NodeId>& readers = readers_[result];
     if (readers.size() != 1 || !is_step(readers[0], PlanStep::Kind::kAllReduce)) return {};
-    const Node& all_reduce = graph_.nodes[std::size_t(readers[0])];
+    const Node& all_reduce = graph_.nodes[readers[0]];
     if (all_reduce.op->exchange || is_kept(result)) return {};
     return {n, readers[0], all_reduce.outputs[0]};
   }
@@ -98,53 +98,54 @@ class RowUpdateFinder {
     return view;
   }
 
-  bool is_step(std::int32_t n, PlanStep::Kind kind) const {
-    const std::int32_t step = step_of_[std::size_t(n)];
+  bool is_step(NodeId n, PlanStep::Kind kind) const {
+    const std::int32_t step = step_of_[n];
     return step >= 0 && plan_.steps[std::size_t(step)].kind == kind;
   }
 
   // Whether a result of the program or a variable gets the value.
-  bool is_kept(Value value) const { return shown_[std::size_t(value)] || writes_.contains(value); }
+  bool is_kept(Value value) const { return shown_[value] || writes_.contains(value); }
 
   // Takes all nodes that work on the sum row by row, and the sums that they join it with.
   bool grow(const ReduceUpdate::Sum& first, RowUpdate& update) const {
     update.sums = {first};
-    std::vector<bool> inside(graph_.values.size(), false), taken(graph_.nodes.size(), false);
-    inside[std::size_t(first.result)] = true;
+    PerValue<bool> inside(graph_.values.size(), false);
+    PerNode<bool> taken(graph_.nodes.size(), false);
+    inside[first.result] = true;
     std::vector<Value> open{first.result};
     while (!open.empty()) {
       const Value value = open.back();
       open.pop_back();
-      for (std::int32_t n : readers_[std::size_t(value)]) {
-        if (taken[std::size_t(n)]) continue;
+      for (NodeId n : readers_[value]) {
+        if (taken[n]) continue;
         if (!is_row_by_row(n, graph_.type(first.result).shape)) {
           if (sums_.contains(value)) return false;
           continue;
         }
-        taken[std::size_t(n)] = true;
-        const Node& node = graph_.nodes[std::size_t(n)];
+        taken[n] = true;
+        const Node& node = graph_.nodes[n];
         for (Value output : node.outputs) {
-          inside[std::size_t(output)] = true;
+          inside[output] = true;
           open.push_back(output);
         }
         for (Value input : node.inputs) {
           const auto sum = sums_.find(input);
-          if (inside[std::size_t(input)] || sum == sums_.end()) continue;
-          inside[std::size_t(input)] = true;
+          if (inside[input] || sum == sums_.end()) continue;
+          inside[input] = true;
           update.sums.push_back(sum->second);
           open.push_back(input);
         }
       }
     }
-    for (std::size_t n = 0; n < taken.size(); ++n) {
-      if (taken[n]) update.nodes.push_back(std::int32_t(n));
+    for (NodeId n : taken.ids()) {
+      if (taken[n]) update.nodes.push_back(n);
     }
     return find_results(update, taken);
   }
 
   // A node outside that works on values of the size of the variable, or numbers.
-  bool is_row_by_row(std::int32_t n, const Shape& shape) const {
-    const Node& node = graph_.nodes[std::size_t(n)];
+  bool is_row_by_row(NodeId n, const Shape& shape) const {
+    const Node& node = graph_.nodes[n];
     if (!is_step(n, PlanStep::Kind::kNode) || !KnownProgram::takes(node)) return false;
     if (may_raise(graph_, node)) return false;
     const auto is_whole = [&](Value value) {
@@ -162,23 +163,23 @@ class RowUpdateFinder {
   }
 
   // What is read outside leaves, and must be written to a variable.
-  bool find_results(RowUpdate& update, const std::vector<bool>& taken) const {
+  bool find_results(RowUpdate& update, const PerNode<bool>& taken) const {
     if (update.nodes.empty()) return false;
     std::int32_t last = -1;
-    for (std::int32_t n : update.nodes) last = std::max(last, step_of_[std::size_t(n)]);
+    for (NodeId n : update.nodes) last = std::max(last, step_of_[n]);
     for (const ReduceUpdate::Sum& sum : update.sums) {
       if (is_kept(sum.result)) return false;
-      for (std::int32_t n : readers_[std::size_t(sum.result)]) {
-        if (!taken[std::size_t(n)]) return false;
+      for (NodeId n : readers_[sum.result]) {
+        if (!taken[n]) return false;
       }
     }
-    for (std::int32_t n : update.nodes) {
-      for (Value output : graph_.nodes[std::size_t(n)].outputs) {
+    for (NodeId n : update.nodes) {
+      for (Value output : graph_.nodes[n].outputs) {
         bool leaves = is_kept(output);
-        for (std::int32_t reader : readers_[std::size_t(output)]) {
-          if (taken[std::size_t(reader)]) continue;
+        for (NodeId reader : readers_[output]) {
+          if (taken[reader]) continue;
           leaves = true;
-          if (step_of_[std::size_t(reader)] <= last) return false;
+          if (step_of_[reader] <= last) return false;
         }
         if (!leaves) continue;
         const auto write = writes_.find(output);
@@ -194,19 +195,18 @@ class RowUpdateFinder {
     const RowProgram program(graph_, update);
     std::vector<KnownValue> registers(std::size_t(program.known.registers()));
     program.set_operands(registers, [&](std::size_t k) {
-      const ValueInfo& info = graph_.values[std::size_t(program.numbers[k].value)];
+      const ValueInfo& info = graph_.values[program.numbers[k].value];
       if (info.source != Source::kConstant) return KnownValue::some_number();
-      return KnownValue::number_at(graph_.constants[std::size_t(info.index)].raw(),
-                                   info.type.dtype);
+      return KnownValue::number_at(graph_.constants[info.constant()].raw(), info.type.dtype);
     });
     return program.leaves_rows_alone(registers);
   }
 
-  static std::vector<std::int32_t> nodes_of(const RowUpdate& update) {
-    std::vector<std::int32_t> nodes;
+  static std::vector<NodeId> nodes_of(const RowUpdate& update) {
+    std::vector<NodeId> nodes;
     for (const ReduceUpdate::Sum& sum : update.sums) {
       nodes.push_back(sum.tree);
-      if (sum.all_reduce >= 0) nodes.push_back(sum.all_reduce);
+      if (sum.all_reduce.exists()) nodes.push_back(sum.all_reduce);
     }
     nodes.insert(nodes.end(), update.nodes.begin(), update.nodes.end());
     return nodes;
@@ -214,7 +214,7 @@ class RowUpdateFinder {
 
   // The rows are named where the last sum was, and updated where the last node was.
   void replace_steps() {
-    std::vector<bool> taken(graph_.nodes.size(), false);
+    PerNode<bool> taken(graph_.nodes.size(), false);
     std::vector<std::vector<PlanStep>> before(plan_.steps.size());
     for (std::size_t u = 0; u < plan_.row_updates.size(); ++u) {
       const RowUpdate& update = plan_.row_updates[u];
@@ -223,11 +223,11 @@ class RowUpdateFinder {
       std::int32_t named = -1, last = -1;
       for (const ReduceUpdate::Sum& sum : update.sums) {
         name.nodes.push_back(sum.tree);
-        named = std::max(named, step_of_[std::size_t(sum.tree)]);
+        named = std::max(named, step_of_[sum.tree]);
       }
-      for (std::int32_t n : run.nodes) {
-        taken[std::size_t(n)] = true;
-        last = std::max(last, step_of_[std::size_t(n)]);
+      for (NodeId n : run.nodes) {
+        taken[n] = true;
+        last = std::max(last, step_of_[n]);
       }
       before[std::size_t(named)].push_back(std::move(name));
       before[std::size_t(last)].push_back(std::move(run));
@@ -237,7 +237,7 @@ class RowUpdateFinder {
       for (PlanStep& step : before[s]) steps.push_back(std::move(step));
       PlanStep step = std::move(plan_.steps[s]);
       const bool had_nodes = !step.nodes.empty();
-      std::erase_if(step.nodes, [&](std::int32_t n) { return taken[std::size_t(n)]; });
+      std::erase_if(step.nodes, [&](NodeId n) { return taken[n]; });
       if (!had_nodes || !step.nodes.empty()) steps.push_back(std::move(step));
     }
     plan_.steps = std::move(steps);
@@ -245,11 +245,11 @@ class RowUpdateFinder {
 
   Plan& plan_;
   const Graph& graph_;
-  std::vector<std::vector<std::int32_t>> readers_;     // per value: nodes
-  std::map<Value, std::vector<std::int32_t>> writes_;  // per value: variables that get it
-  std::vector<bool> shown_;                            // per value: a result of the program
-  std::vector<std::int32_t> step_of_;                  // per node
-  std::map<Value, ReduceUpdate::Sum> sums_;            // by result
+  PerValue<std::vector<NodeId>> readers_;
+  std::map<Value, std::vector<SlotId>> writes_;  // variables that get it
+  PerValue<bool> shown_;                         // a result of the program
+  PerNode<std::int32_t> step_of_;
+  std::map<Value, ReduceUpdate::Sum> sums_;  // by result
 };
 
 }  // namespace

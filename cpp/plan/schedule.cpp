@@ -43,7 +43,7 @@ class Scheduler {
     if (options_.cut_products) cut_ = products_to_cut(graph, in_loop_);
     plan_.loop_weights = streamed_weights(graph, in_loop_);
     std::int32_t last = 0;
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (NodeId n : graph.nodes.ids()) {
       if (cut_[n]) in_loop_[n] = false;
       level_[n] = level_of(graph.nodes[n], in_loop_[n]);
       last = std::max(last, level_[n]);
@@ -65,9 +65,9 @@ class Scheduler {
     std::int32_t level = in_loop ? 1 : 0;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!node.op->reads(k)) continue;
-      const ValueInfo& info = graph.values[std::size_t(node.inputs[k])];
+      const ValueInfo& info = graph.values[node.inputs[k]];
       if (info.source != Source::kNode) continue;
-      const auto producer = std::size_t(info.index);
+      const NodeId producer = info.node();
       std::int32_t earliest = level_[producer];
       if (in_loop) {
         const bool flows_inside = in_loop_[producer] && same_loop(node, graph.nodes[producer]) &&
@@ -123,7 +123,7 @@ class Scheduler {
   void emit_loops(std::int32_t level) {
     const Graph& graph = plan_.graph;
     std::map<std::pair<int, bool>, std::int32_t> loops;
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (NodeId n : graph.nodes.ids()) {
       if (!in_loop_[n] || level_[n] != level) continue;
       const Node& node = graph.nodes[n];
       const auto key = std::make_pair(symbol_of(graph, node), varies(node));
@@ -134,7 +134,7 @@ class Scheduler {
         plan_.steps.push_back(std::move(step));
       }
       Loop& loop = plan_.loops[std::size_t(loops[key])];
-      loop.nodes.push_back(std::int32_t(n));
+      loop.nodes.push_back(n);
       if (node.locality == Locality::kTree) {
         loop.trees.insert(loop.trees.end(), node.outputs.begin(), node.outputs.end());
       }
@@ -144,19 +144,19 @@ class Scheduler {
   // Collectives that can run together do: as soon as one is due, all that are ready join it.
   void emit_whole(std::int32_t level) {
     const Graph& graph = plan_.graph;
-    std::vector<std::int32_t> pending;
-    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-      if (!in_loop_[n] && level_[n] == level) pending.push_back(std::int32_t(n));
+    std::vector<NodeId> pending;
+    for (NodeId n : graph.nodes.ids()) {
+      if (!in_loop_[n] && level_[n] == level) pending.push_back(n);
     }
     while (!pending.empty()) {
-      std::vector<bool> waiting(graph.nodes.size(), false);
-      for (std::int32_t n : pending) waiting[std::size_t(n)] = true;
-      std::vector<std::int32_t> later, collectives;
-      for (std::int32_t n : pending) {
-        const Node& node = graph.nodes[std::size_t(n)];
+      PerNode<bool> waiting(graph.nodes.size(), false);
+      for (NodeId n : pending) waiting[n] = true;
+      std::vector<NodeId> later, collectives;
+      for (NodeId n : pending) {
+        const Node& node = graph.nodes[n];
         const bool blocked = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value value) {
-          const ValueInfo& info = graph.values[std::size_t(value)];
-          return info.source == Source::kNode && waiting[std::size_t(info.index)];
+          const ValueInfo& info = graph.values[value];
+          return info.source == Source::kNode && waiting[info.node()];
         });
         if (blocked) {
           later.push_back(n);
@@ -164,10 +164,10 @@ class Scheduler {
           collectives.push_back(n);
         } else {
           const auto kind = node.op->has(kControl) ? PlanStep::Kind::kControl
-                            : cut_[std::size_t(n)] ? PlanStep::Kind::kRows
+                            : cut_[n]              ? PlanStep::Kind::kRows
                                                    : PlanStep::Kind::kNode;
           plan_.steps.push_back({kind, {n}, -1, {}});
-          waiting[std::size_t(n)] = false;
+          waiting[n] = false;
         }
       }
       if (!collectives.empty()) {
@@ -179,9 +179,9 @@ class Scheduler {
 
   Plan& plan_;
   const PlanOptions& options_;
-  std::vector<std::int32_t> level_;
-  std::vector<bool> in_loop_;
-  std::vector<bool> cut_;  // out of the loop that it could be in
+  PerNode<std::int32_t> level_;
+  PerNode<bool> in_loop_;
+  PerNode<bool> cut_;  // out of the loop that it could be in
 };
 
 }  // namespace

@@ -8,20 +8,20 @@ namespace samegrad {
 
 void put_updates_last(Plan& plan) {
   const Graph& graph = plan.graph;
-  std::vector<bool> written(graph.values.size(), false);  // by root: a variable gets it
+  PerValue<bool> written(graph.values.size(), false);  // by root: a variable gets it
   for (const StateWrite& write : graph.writes) {
-    written[std::size_t(plan.root[std::size_t(write.value)])] = true;
+    written[plan.root[write.value]] = true;
   }
-  std::vector<bool> needed(graph.values.size(), false);  // by root: a step that stays reads it
+  PerValue<bool> needed(graph.values.size(), false);  // by root: a step that stays reads it
   std::vector<bool> moves(plan.steps.size(), false);
   for (std::size_t s = plan.steps.size(); s-- > 0;) {
     const BufferUses uses = buffer_uses(plan, plan.steps[s]);
-    const auto any = [&](const std::vector<bool>& set) {
-      return std::ranges::any_of(uses.writes, [&](Value root) { return set[std::size_t(root)]; });
+    const auto any = [&](const PerValue<bool>& set) {
+      return std::ranges::any_of(uses.writes, [&](Value root) { return set[root]; });
     };
     moves[s] = is_safe(plan, plan.steps[s]) && any(written) && !any(needed);
     if (moves[s]) continue;
-    for (Value root : uses.reads) needed[std::size_t(root)] = true;
+    for (Value root : uses.reads) needed[root] = true;
   }
   std::vector<PlanStep> steps;
   for (const bool moving : {false, true}) {

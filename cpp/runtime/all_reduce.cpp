@@ -81,7 +81,7 @@ class AllReduce {
 
   // Over some replicas of this process.
   void sum(const Slice& slice, ReplicaRange replicas, std::byte* out, Scratch& memory) const {
-    const Value input = plan_.root[std::size_t(slice.node->inputs[0])];
+    const Value input = plan_.root[slice.node->inputs[0]];
     const Scratch::Frame frame(memory);
     const auto count = std::size_t(replicas.end - replicas.begin);
     auto* x = static_cast<const std::byte**>(memory.take(count * sizeof(std::byte*)));
@@ -108,12 +108,12 @@ class AllReduce {
 
 }  // namespace
 
-void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, const Call& call,
+void all_reduce(const Plan& plan, const std::vector<NodeId>& nodes, const Call& call,
                 Context& context) {
   AllReduce sums(plan, call, context);
   bool any = false;
-  for (std::int32_t index : nodes) {
-    const Node& node = plan.graph.nodes[std::size_t(index)];
+  for (NodeId index : nodes) {
+    const Node& node = plan.graph.nodes[index];
     if (node.op->exchange) {
       exchange(plan, node, call, context);
       continue;

@@ -50,8 +50,8 @@ std::int64_t Context::unshared_bytes() const {
   std::int64_t bytes = 0;
   for (const Interval& interval : reserved_) bytes += interval.bytes;
   // A value in the memory of another one would have its own.
-  for (std::size_t v = 0; v < values_; ++v) {
-    if (plan_.lives[v].home == kNoValue || plan_.lives[v].home == Value(v)) continue;
+  for (Value v : plan_.graph.values.ids()) {
+    if (plan_.lives[v].home == kNoValue || plan_.lives[v].home == v) continue;
     const ValueType& type = plan_.graph.values[v].type;
     for (int r = 0; r < (plan_.storage[v] == Storage::kShared ? 1 : replicas_); ++r) {
       bytes += aligned(size_in_bytes(type.dtype, shape_or_empty(type, counts_[std::size_t(r)])));
@@ -152,15 +152,13 @@ std::int64_t Context::reserve(std::int64_t bytes, std::int32_t first, std::int32
 // The rows of all replicas lie one after the other, as those of one replica would, where a
 // replica's are whole lines (is_one_share in reduce_update.cpp).
 void Context::place_values() {
-  const auto copies = [&](std::size_t v) {
-    return plan_.storage[v] == Storage::kShared ? 1 : replicas_;
-  };
+  const auto copies = [&](Value v) { return plan_.storage[v] == Storage::kShared ? 1 : replicas_; };
   // By value: what is reserved for all replicas, and where in it each one's begins.
-  std::vector<std::int64_t> reserved(values_, -1);
-  std::vector<std::vector<std::int64_t>> begins(values_);
-  for (std::size_t v = 0; v < values_; ++v) {
+  PerValue<std::int64_t> reserved(values_, -1);
+  PerValue<std::vector<std::int64_t>> begins(values_);
+  for (Value v : plan_.graph.values.ids()) {
     const Life& life = plan_.lives[v];
-    if (life.home != Value(v)) continue;
+    if (life.home != v) continue;
     std::int64_t bytes = 0;
     for (int r = 0; r < copies(v); ++r) {
       const ValueType& type = plan_.graph.values[v].type;
@@ -170,12 +168,12 @@ void Context::place_values() {
     }
     reserved[v] = reserve(bytes, life.first, life.last);
   }
-  for (std::size_t v = 0; v < values_; ++v) {
+  for (Value v : plan_.graph.values.ids()) {
     if (plan_.lives[v].home == kNoValue) continue;
-    const auto home = std::size_t(plan_.lives[v].home);
+    const Value home = plan_.lives[v].home;
     for (int r = 0; r < replicas_; ++r) {
       const int copy = std::min(r, copies(v) - 1);
-      pending_.push_back({&base(r, Value(v)), reserved[home], begins[home][std::size_t(copy)]});
+      pending_.push_back({&base(r, v), reserved[home], begins[home][std::size_t(copy)]});
     }
   }
 }
@@ -192,7 +190,7 @@ void Context::place_prepared() {
 
 void Context::place_prepared(const Prepared& prepared, std::int32_t step) {
   const Graph& graph = plan_.graph;
-  const Node& node = graph.nodes[std::size_t(prepared.node)];
+  const Node& node = graph.nodes[prepared.node];
   std::vector<View> in;
   for (Value value : node.inputs) in.push_back(view_of_example(graph.type(value)));
   const auto bytes = std::int64_t(node.op->prepared_bytes(in, node.attrs));
@@ -204,7 +202,7 @@ void Context::place_prepared(const Prepared& prepared, std::int32_t step) {
     if (r < sources.size()) {
       reserved = reserve(bytes, step, step);
       for (std::size_t k = 0; k < in.size(); ++k) {
-        const Value root = plan_.root[std::size_t(node.inputs[k])];
+        const Value root = plan_.root[node.inputs[k]];
         node_places_.emplace_back(&sources[r][k].data, &base(int(r), root));
       }
     }
@@ -296,15 +294,15 @@ void Context::bind_nodes() {
                        step.kind == PlanStep::Kind::kReduceUpdate ||
                        step.kind == PlanStep::Kind::kRowUpdate;
     if (!binds) continue;
-    for (std::int32_t node : step.nodes) bind_node(node);
+    for (NodeId node : step.nodes) bind_node(node);
   }
 }
 
-void Context::bind_node(std::int32_t index) {
+void Context::bind_node(NodeId index) {
   const Graph& graph = plan_.graph;
-  const Node& node = graph.nodes[std::size_t(index)];
+  const Node& node = graph.nodes[index];
   if (node.op->has(kAliases)) return;
-  NodeBinding& binding = nodes_[std::size_t(index)];
+  NodeBinding& binding = nodes_[index];
   binding.symbol = symbol_of_node(graph, node);
   for (Value value : node.inputs) binding.types.push_back(graph.type(value));
   for (Value value : node.outputs) binding.types.push_back(graph.type(value));
@@ -322,7 +320,7 @@ void Context::bind_node(std::int32_t index) {
       const std::size_t inputs = node.inputs.size();
       if (k < inputs && !node.op->reads(k)) continue;
       const Value value = k < inputs ? node.inputs[k] : node.outputs[k - inputs];
-      node_places_.emplace_back(&views[k].data, &base(int(r), plan_.root[std::size_t(value)]));
+      node_places_.emplace_back(&views[k].data, &base(int(r), plan_.root[value]));
     }
     binding.examples.push_back(
         binding.symbol < 0 ? 0 : facts_[r].local_examples[std::size_t(binding.symbol)]);

@@ -137,7 +137,7 @@ class Context {
   // Of the loops of this run, for their derivatives.
   std::vector<std::unique_ptr<History>> histories;
   std::byte*& base(int replica, Value value) {
-    return bases_[std::size_t(replica) * values_ + std::size_t(value)];
+    return bases_[std::size_t(replica) * values_ + value.index()];
   }
   // Of all values.
   std::byte* const* bases(int replica) const {
@@ -157,7 +157,7 @@ class Context {
   // Takes over the base pointers of this run, once all are set.
   void refresh();
   const LoopBinding& loop(std::int32_t index) const { return loops_[std::size_t(index)]; }
-  const NodeBinding& node(std::int32_t index) const { return nodes_[std::size_t(index)]; }
+  const NodeBinding& node(NodeId index) const { return nodes_[index]; }
   UpdateBinding& update(std::int32_t index) { return updates_[std::size_t(index)]; }
   RowBinding& row_update(std::int32_t index) { return row_updates_[std::size_t(index)]; }
   std::byte* prepared(std::int32_t slot, int replica) const {
@@ -196,7 +196,7 @@ class Context {
   void make_joins(std::size_t loop);
   void place_trees(std::size_t loop, std::int32_t step);
   void bind_nodes();
-  void bind_node(std::int32_t index);
+  void bind_node(NodeId index);
   Task make_task() const;
   void bind_updates();
   void bind_row_updates();
@@ -220,7 +220,7 @@ class Context {
   std::vector<StepFacts> facts_;
   std::vector<bool> impossible_;  // per replica: some size is below 0
   std::vector<LoopBinding> loops_;
-  std::vector<NodeBinding> nodes_;
+  PerNode<NodeBinding> nodes_;
   std::vector<UpdateBinding> updates_;
   std::vector<RowBinding> row_updates_;
   // Addresses to set when the arena is there.

@@ -50,7 +50,7 @@ class ControlRun {
     for (std::size_t r = 0; r < (plan_.graph.varying(value) ? replicas() : 1); ++r) {
       const Shape shape = shape_or_empty(type, call_.counts[r]);
       const std::size_t bytes = std::size_t(shape.size()) * size_of(type.dtype);
-      std::byte* data = context_.base(int(r), plan_.root[std::size_t(value)]);
+      std::byte* data = context_.base(int(r), plan_.root[value]);
       arrays.emplace_back(type.dtype, shape, std::make_shared<Buffer>(data, bytes, [] {}));
     }
     return arrays;
@@ -320,9 +320,9 @@ class ControlRun {
 
 }  // namespace
 
-void run_control(const Plan& plan, std::int32_t node, const Bodies& bodies, const Call& call,
+void run_control(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,
                  Context& context) {
-  ControlRun(plan, plan.graph.nodes[std::size_t(node)], bodies, call, context).run();
+  ControlRun(plan, plan.graph.nodes[node], bodies, call, context).run();
 }
 
 }  // namespace samegrad

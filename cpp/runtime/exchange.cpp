@@ -32,7 +32,7 @@ class Exchange {
     for (Value value : values) {
       const ValueType& type = plan_.graph.type(value);
       const Shape shape = concrete_shape(type, call_.counts_of_world()[replica]);
-      std::byte* data = is_here ? context_.base(local, plan_.root[std::size_t(value)]) : nullptr;
+      std::byte* data = is_here ? context_.base(local, plan_.root[value]) : nullptr;
       views.push_back(view_of(type, shape, data));
     }
     return views;

@@ -47,8 +47,8 @@ class Memory {
 }  // namespace
 
 Executable::Executable(Plan plan) : plan_(std::move(plan)) {
-  for (std::size_t v = 0; v < plan_.graph.values.size(); ++v) {
-    if (plan_.graph.values[v].source != Source::kNode) external_.push_back(Value(v));
+  for (Value v : plan_.graph.values.ids()) {
+    if (plan_.graph.values[v].source != Source::kNode) external_.push_back(v);
   }
   for (const Loop& loop : plan_.loops) layouts_.push_back(lay_out(plan_, loop));
   for (auto& [node, plans] : plan_.bodies) {
@@ -117,15 +117,15 @@ std::unique_ptr<Context> Executable::lease(const Call& call) {
 void Executable::set_arguments(const Call& call, Context& context) {
   const Graph& graph = plan_.graph;
   for (const Value value : external_) {
-    const ValueInfo& info = graph.values[std::size_t(value)];
+    const ValueInfo& info = graph.values[value];
     const std::vector<Array>* arrays = nullptr;
-    if (info.source == Source::kArgument) arrays = &call.arguments[std::size_t(info.index)];
+    if (info.source == Source::kArgument) arrays = &call.arguments[info.argument()];
     if (info.source == Source::kVariable) {
-      arrays = &call.variables[std::size_t(info.index)]->components();
+      arrays = &call.variables[info.slot().index()]->components();
     }
     for (int r = 0; r < context.replicas(); ++r) {
       const auto at = std::size_t(r);
-      context.base(r, value) = !arrays ? graph.constants[std::size_t(info.index)].raw()
+      context.base(r, value) = !arrays ? graph.constants[info.constant()].raw()
                                        : (*arrays)[arrays->size() == 1 ? 0 : at].raw();
     }
   }
@@ -136,12 +136,12 @@ std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Conte
   std::vector<std::vector<Array>> outputs;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const Value output = graph.outputs[i];
-    const Value root = plan_.root[std::size_t(output)];
+    const Value root = plan_.root[output];
     const int copies = graph.varying(output) ? context.replicas() : 1;
     // The same bytes may be asked for twice.
     const auto earlier =
         std::find_if(graph.outputs.begin(), graph.outputs.begin() + std::ptrdiff_t(i),
-                     [&](Value v) { return plan_.root[std::size_t(v)] == root; });
+                     [&](Value v) { return plan_.root[v] == root; });
     std::vector<Array> arrays;
     for (int r = 0; r < copies; ++r) {
       const ValueType& type = graph.type(output);
@@ -152,12 +152,12 @@ std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Conte
         continue;
       }
       arrays.emplace_back(type.dtype, shape);
-      if (graph.values[std::size_t(root)].source == Source::kNode) {
+      if (graph.values[root].source == Source::kNode) {
         context.base(r, root) = arrays.back().raw();
       }
     }
     for (int r = copies; r < context.replicas(); ++r) {
-      if (graph.values[std::size_t(root)].source == Source::kNode) {
+      if (graph.values[root].source == Source::kNode) {
         context.base(r, root) = context.base(0, root);
       }
     }
@@ -169,8 +169,8 @@ std::vector<std::vector<Array>> Executable::make_outputs(const Call& call, Conte
 void Executable::copy_outputs(std::vector<std::vector<Array>>& outputs, Context& context) {
   const Graph& graph = plan_.graph;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Value root = plan_.root[std::size_t(graph.outputs[i])];
-    if (graph.values[std::size_t(root)].source == Source::kNode) continue;
+    const Value root = plan_.root[graph.outputs[i]];
+    if (graph.values[root].source == Source::kNode) continue;
     for (std::size_t r = 0; r < outputs[i].size(); ++r) {
       const Array& output = outputs[i][r];
       if (output.bytes()) std::memcpy(output.raw(), context.base(int(r), root), output.bytes());
@@ -190,14 +190,14 @@ std::vector<Array> Executable::make_state(const Call& call, Context& context) {
     const StateWrite& write = graph.writes[w];
     const Store store = plan_.stores[w];
     const std::size_t first = fresh.size();
-    for (const Array& old : call.variables[std::size_t(write.variable)]->components()) {
+    for (const Array& old : call.variables[write.variable.index()]->components()) {
       const bool keeps =
           store == Store::kNothing || (store != Store::kReplace && !call.dry && holds_alone(old));
       fresh.push_back(keeps ? old : Array(old.dtype(), old.shape()));
     }
     if (store == Store::kInPlace) {
       in_place = true;
-      const Value root = plan_.root[std::size_t(write.value)];
+      const Value root = plan_.root[write.value];
       for (int r = 0; r < context.replicas(); ++r) context.base(r, root) = fresh[first].raw();
     }
   }
@@ -208,11 +208,11 @@ std::vector<Array> Executable::make_state(const Call& call, Context& context) {
 void Executable::commit_state(const Call& call, Context& context, std::vector<Array>& fresh) {
   const Graph& graph = plan_.graph;
   const auto components = [&](std::size_t w) -> std::vector<Array>& {
-    return call.variables[std::size_t(graph.writes[w].variable)]->components();
+    return call.variables[graph.writes[w].variable.index()]->components();
   };
   auto next = fresh.begin();
   for (std::size_t w = 0; w < graph.writes.size(); ++w) {
-    const Value root = plan_.root[std::size_t(graph.writes[w].value)];
+    const Value root = plan_.root[graph.writes[w].value];
     const bool copies = plan_.stores[w] == Store::kCopy || plan_.stores[w] == Store::kReplace;
     for (std::size_t c = 0; c < components(w).size(); ++c) {
       const Array& to = *next++;

@@ -52,7 +52,7 @@ class Executable {
   Plan plan_;
   std::vector<Value> external_;  // arguments, variables and constants
   std::vector<LoopLayout> layouts_;
-  std::map<std::int32_t, Bodies> bodies_;  // of control nodes
+  std::map<NodeId, Bodies> bodies_;  // of control nodes
   struct Contexts {
     std::vector<std::unique_ptr<Context>> idle;  // the longest idle first
     std::size_t made = 0;
@@ -65,11 +65,11 @@ void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, 
 void run_loop(const Plan& plan, std::int32_t loop, const LoopLayout& layout, const Call& call,
               Context& context);
 // A branch or a loop, for all replicas together.
-void run_control(const Plan& plan, std::int32_t node, const Bodies& bodies, const Call& call,
+void run_control(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,
                  Context& context);
-void run_node(const Plan& plan, std::int32_t node, const Call& call, Context& context);
-void run_rows(const Plan& plan, std::int32_t node, const Call& call, Context& context);
-void all_reduce(const Plan& plan, const std::vector<std::int32_t>& nodes, const Call& call,
+void run_node(const Plan& plan, NodeId node, const Call& call, Context& context);
+void run_rows(const Plan& plan, NodeId node, const Call& call, Context& context);
+void all_reduce(const Plan& plan, const std::vector<NodeId>& nodes, const Call& call,
                 Context& context);
 // A collective that is no sum: each replica's results are made of what all have.
 void exchange(const Plan& plan, const Node& node, const Call& call, Context& context);

@@ -18,8 +18,8 @@ struct Lifetime {
 Operand make_operand(const Plan& plan, Value value) {
   const ValueType& type = plan.graph.type(value);
   Operand operand;
-  operand.root = plan.root[std::size_t(value)];
-  operand.inner = plan.inner_value[std::size_t(value)];
+  operand.root = plan.root[value];
+  operand.inner = plan.inner_value[value];
   if (type.batched()) {
     operand.rows = type.batch.rows_per_example;
     operand.stride = example_bytes(type);
@@ -41,13 +41,13 @@ class Layouter {
 
  private:
   void collect_nodes() {
-    for (std::int32_t index : loop_.nodes) {
-      const Node& node = plan_.graph.nodes[std::size_t(index)];
+    for (NodeId index : loop_.nodes) {
+      const Node& node = plan_.graph.nodes[index];
       LoopNode code;
       code.node = &node;
       code.index = index;
       code.inputs = std::int32_t(node.inputs.size());
-      code.prepared_slot = plan_.prepared_slot[std::size_t(index)];
+      code.prepared_slot = plan_.prepared_slot[index];
       code.skip = node.op->has(kAliases);
       code.first_view = layout_.views.size();
       for (Value value : node.inputs) add_operand(code, value);
@@ -82,7 +82,7 @@ class Layouter {
     lifetimes_.resize(plan_.graph.values.size());
     for (std::size_t p = 0; p < layout_.nodes.size(); ++p) {
       for (const Operand& operand : layout_.nodes[p].operands) {
-        const auto root = std::size_t(operand.root);
+        const Value root = operand.root;
         if (plan_.storage[root] != Storage::kTile || operand.type_only) continue;
         Lifetime& life = lifetimes_[root];
         if (life.first < 0) life.first = std::int32_t(p);
@@ -100,16 +100,16 @@ class Layouter {
   }
 
   std::int64_t bytes_of(Value root, std::int64_t examples) const {
-    const bool inner = plan_.inner_value[std::size_t(root)];
+    const bool inner = plan_.inner_value[root];
     return aligned(example_bytes(plan_.graph.type(root)) * (inner ? 1 : examples));
   }
 
   void place_tiles() {
     std::vector<Interval> intervals;
-    for (std::size_t v = 0; v < lifetimes_.size(); ++v) {
+    for (Value v : lifetimes_.ids()) {
       const Lifetime& life = lifetimes_[v];
       if (life.first < 0) continue;
-      intervals.push_back({bytes_of(Value(v), layout_.tile_examples), life.first, life.last});
+      intervals.push_back({bytes_of(v, layout_.tile_examples), life.first, life.last});
     }
     const Packing packing = pack(intervals);
     layout_.tile_bytes = packing.bytes;
@@ -118,15 +118,14 @@ class Layouter {
       if (life.first >= 0) life.offset = *offset++;
     }
     for (LoopNode& code : layout_.nodes) {
-      for (Operand& operand : code.operands)
-        operand.tile_offset = lifetimes_[std::size_t(operand.root)].offset;
+      for (Operand& operand : code.operands) operand.tile_offset = lifetimes_[operand.root].offset;
     }
   }
 
   const Plan& plan_;
   const Loop& loop_;
   LoopLayout layout_;
-  std::vector<Lifetime> lifetimes_;
+  PerValue<Lifetime> lifetimes_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Operand {
 
 struct LoopNode {
   const Node* node = nullptr;
-  std::int32_t index = -1;
+  NodeId index;
   std::vector<Operand> operands;  // inputs, then outputs
   std::size_t first_view = 0;     // of the first operand in LoopLayout::views
   std::int32_t inputs = 0;

@@ -70,7 +70,7 @@ class ChunkRun {
       const std::int64_t first = operand.inner ? 0 : begin - tile_begin;
       return tile_ + operand.tile_offset + first * operand.stride;
     }
-    return bases_[operand.root] + begin * operand.stride;
+    return bases_[operand.root.index()] + begin * operand.stride;
   }
 
   void run_on_tile(const LoopNode& code, std::int64_t tile_begin, std::int64_t begin,
@@ -164,7 +164,7 @@ void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, 
   std::int64_t items = 0, bytes = 0;
   for (const Prepared& prepared : step.prepare) {
     const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
-    const Node& node = plan.graph.nodes[std::size_t(prepared.node)];
+    const Node& node = plan.graph.nodes[prepared.node];
     const View& operand = sources[0][std::size_t(node.op->prepared_operand)];
     items += std::int64_t(sources.size());
     bytes += std::int64_t(sources.size()) * operand.size() * std::int64_t(size_of(operand.dtype));
@@ -174,7 +174,7 @@ void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, 
     for (; i >= std::int64_t(context.sources(prepared->slot).size()); ++prepared) {
       i -= std::int64_t(context.sources(prepared->slot).size());
     }
-    const Node& node = plan.graph.nodes[std::size_t(prepared->node)];
+    const Node& node = plan.graph.nodes[prepared->node];
     const std::vector<std::vector<View>>& sources = context.sources(prepared->slot);
     if (sources.size() > 1 && !call.runs(int(i))) return;
     node.op->prepare(sources[std::size_t(i)], node.attrs, context.prepared(prepared->slot, int(i)));

@@ -100,8 +100,8 @@ struct Whole {
 
 }  // namespace
 
-void run_node(const Plan& plan, std::int32_t index, const Call& call, Context& context) {
-  const Node& node = plan.graph.nodes[std::size_t(index)];
+void run_node(const Plan& plan, NodeId index, const Call& call, Context& context) {
+  const Node& node = plan.graph.nodes[index];
   if (node.op->has(kAliases)) return;
   const NodeBinding& binding = context.node(index);
   const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;

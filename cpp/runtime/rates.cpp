@@ -40,8 +40,8 @@ double product_flops(DType dtype) {
   Node node;
   node.op = &op;
   node.attrs = MatmulAttrs{};
-  node.inputs = {0, 1};
-  node.outputs = {2};
+  node.inputs = {Value(0), Value(1)};
+  node.outputs = {Value(2)};
   node.locality = Locality::kWhole;
   const StepFacts facts;
   const double seconds = least_seconds([&] {

@@ -35,10 +35,10 @@ const TreeKernel& given_values() {
 
 TreeReduction reduction_of(const Graph& graph, const ReduceUpdate::Sum& sum) {
   const View result = view_of_example(graph.type(sum.result));
-  if (sum.tree < 0) {
-    return {given_values(), graph.nodes[std::size_t(sum.all_reduce)].attrs, {}, result};
+  if (!sum.tree.exists()) {
+    return {given_values(), graph.nodes[sum.all_reduce].attrs, {}, result};
   }
-  const Node& node = graph.nodes[std::size_t(sum.tree)];
+  const Node& node = graph.nodes[sum.tree];
   std::vector<View> example;
   for (Value value : node.inputs) example.push_back(view_of_example(graph.type(value)));
   return {node.op->tree, node.attrs, example, result};
@@ -145,8 +145,8 @@ class BlockwiseUpdate {
   }
 
   void open(std::size_t s) {
-    if (step_.sums[s].tree < 0) return open_given(s);
-    const Node& node = plan_.graph.nodes[std::size_t(step_.sums[s].tree)];
+    if (!step_.sums[s].tree.exists()) return open_given(s);
+    const Node& node = plan_.graph.nodes[step_.sums[s].tree];
     const NodeBinding& of = context_.node(step_.sums[s].tree);
     UpdateBinding::Sum& sum = binding_.sums[s];
     sum.shares.clear();  // keeps its memory
@@ -185,7 +185,7 @@ class BlockwiseUpdate {
     const std::size_t replicas = of.views.size();
     if (call_.communicator || replicas < 2 || !std::has_single_bit(replicas)) return false;
     if (2 * of.examples[0] <= binding_.sums[s].reduction.leaf) return false;
-    const Node& node = plan_.graph.nodes[std::size_t(step_.sums[s].tree)];
+    const Node& node = plan_.graph.nodes[step_.sums[s].tree];
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (of.types[k].batch.axis != 0 || !node.op->reads(k)) return false;
     }
@@ -201,8 +201,8 @@ class BlockwiseUpdate {
   }
 
   void open_given(std::size_t s) {
-    const Node& all_reduce = plan_.graph.nodes[std::size_t(step_.sums[s].all_reduce)];
-    const Value root = plan_.root[std::size_t(all_reduce.inputs[0])];
+    const Node& all_reduce = plan_.graph.nodes[step_.sums[s].all_reduce];
+    const Value root = plan_.root[all_reduce.inputs[0]];
     UpdateBinding::Sum& sum = binding_.sums[s];
     sum.shares.clear();
     for (int r = 0; r < context_.replicas(); ++r) {
@@ -214,19 +214,19 @@ class BlockwiseUpdate {
   // What follows once a block of each sum is complete.
   void finish(const Block& block, std::byte* const* results, Scratch& scratch) const {
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-      const std::int32_t all_reduce = step_.sums[s].all_reduce;
-      if (all_reduce < 0 || !is_mean(plan_.graph.nodes[std::size_t(all_reduce)])) continue;
+      const NodeId all_reduce = step_.sums[s].all_reduce;
+      if (!all_reduce.exists() || !is_mean(plan_.graph.nodes[all_reduce])) continue;
       divide(results[s], block.size(), binding_.sums[s].divisor);
     }
-    if (step_.update < 0) return store(block, results[0]);
+    if (!step_.update.exists()) return store(block, results[0]);
     update(block, results, scratch);
   }
 
   // The block of a sum over all examples of some replicas, row by row.
   std::byte* reduce(std::size_t s, const Block& block, ReplicaRange replicas,
                     Scratch& scratch) const {
-    return step_.sums[s].tree < 0 ? add(binding_.sums[s], block, replicas, scratch)
-                                  : fold(s, block, replicas, scratch);
+    return step_.sums[s].tree.exists() ? fold(s, block, replicas, scratch)
+                                       : add(binding_.sums[s], block, replicas, scratch);
   }
 
   // Of what the replicas are given; such a block is a piece of one row.
@@ -281,14 +281,14 @@ class BlockwiseUpdate {
 
   void store(const Block& block, const std::byte* from) const {
     const auto item = std::int64_t(size_of(binding_.sums[0].reduction.dtype));
-    std::byte* to = context_.base(0, plan_.root[std::size_t(step_.sums[0].result)]);
+    std::byte* to = context_.base(0, plan_.root[step_.sums[0].result]);
     for_each_piece(block, [&](std::int64_t at, std::int64_t in_block, std::int64_t count) {
       std::copy_n(from + in_block * item, count * item, to + at * item);
     });
   }
 
   void update(const Block& block, std::byte* const* results, Scratch& scratch) const {
-    const Node& node = plan_.graph.nodes[std::size_t(step_.update)];
+    const Node& node = plan_.graph.nodes[step_.update];
     const std::vector<View>& whole = context_.node(step_.update).views[0];
     const std::int64_t size = binding_.sums[0].reduction.whole.block.size();
     auto* views = static_cast<View*>(scratch.take(whole.size() * sizeof(View)));
@@ -373,7 +373,7 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
   UpdateBinding binding;
   std::size_t most = 0;
   for (const ReduceUpdate::Sum& sum : step.sums) {
-    const NodeBinding* of = sum.tree < 0 ? nullptr : &context.node(sum.tree);
+    const NodeBinding* of = sum.tree.exists() ? &context.node(sum.tree) : nullptr;
     const std::size_t replicas = of ? of->views.size() : std::size_t(context.replicas());
     const DType dtype = plan.graph.type(sum.result).dtype;
     binding.sums.push_back({reduction_of(plan.graph, sum),
@@ -381,7 +381,7 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
                             {}});
     binding.sums.back().shares.reserve(replicas);
     const TreeReduction& reduction = binding.sums.back().reduction;
-    if (of) binding.open_bytes += open_bytes(plan.graph.nodes[std::size_t(sum.tree)], *of);
+    if (of) binding.open_bytes += open_bytes(plan.graph.nodes[sum.tree], *of);
     if (reduction.whole.cuts() == 0) continue;
     const Block block = binding.sums[0].reduction.blocks(1).cut(0);
     const std::int64_t state = Extent(reduction.state, block).bytes;

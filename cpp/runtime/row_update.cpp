@@ -17,9 +17,9 @@ namespace samegrad {
 namespace {
 
 // Of a replica's reduction.
-KernelArgs args_of(const Plan& plan, std::int32_t tree, std::size_t replica, Context& context,
+KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, Context& context,
                    Scratch& scratch) {
-  const Node& node = plan.graph.nodes[std::size_t(tree)];
+  const Node& node = plan.graph.nodes[tree];
   const NodeBinding& of = context.node(tree);
   const std::span<const View> views = of.views[std::min(replica, of.views.size() - 1)];
   return {.attrs = node.attrs,
@@ -96,7 +96,7 @@ class RowUpdater {
     const std::int64_t** end;
   };
 
-  std::byte* base(Value value) const { return context_.base(0, plan_.root[std::size_t(value)]); }
+  std::byte* base(Value value) const { return context_.base(0, plan_.root[value]); }
 
   // With the numbers that this run has.
   bool leaves_rows_alone() const {
@@ -132,7 +132,7 @@ class RowUpdater {
       gather(rows, memory);
       if (block + 1 < last) prefetch(next);
       for (std::size_t s = 0; s < step_.sums.size(); ++s) sum(s, rows, memory, scratch);
-      for (std::int32_t node : step_.nodes) run_node(node, rows.count, memory, scratch);
+      for (NodeId node : step_.nodes) run_node(node, rows.count, memory, scratch);
       scatter(rows, memory);
       std::swap(rows, next);
     }
@@ -217,8 +217,8 @@ class RowUpdater {
         sum_replicas({s, 0, copies}, begin, end, to, scratch);
       }
     }
-    const std::int32_t all_reduce = step_.sums[s].all_reduce;
-    if (all_reduce < 0 || !is_mean(plan_.graph.nodes[std::size_t(all_reduce)])) return;
+    const NodeId all_reduce = step_.sums[s].all_reduce;
+    if (!all_reduce.exists() || !is_mean(plan_.graph.nodes[all_reduce])) return;
     divide(memory + slot.offset, rows.count * binding_.width, binding_.divisors[s]);
   }
 
@@ -236,9 +236,9 @@ class RowUpdater {
                     std::byte* to, Scratch& scratch) const {
     const std::int64_t* first = binding_.first.data() + first_of(of.sum);
     if (of.end - of.begin == 1) {
-      const std::int32_t tree = step_.sums[of.sum].tree;
+      const NodeId tree = step_.sums[of.sum].tree;
       const KernelArgs args = args_of(plan_, tree, of.begin, context_, scratch);
-      const OpDef& op = *plan_.graph.nodes[std::size_t(tree)].op;
+      const OpDef& op = *plan_.graph.nodes[tree].op;
       return op.rows.sum({args, first[of.begin], begin, end, to});
     }
     const std::size_t middle = of.begin + std::size_t(tree_split(std::int64_t(of.end - of.begin)));
@@ -256,9 +256,9 @@ class RowUpdater {
 
   DType dtype_of(std::size_t s) const { return plan_.graph.type(step_.sums[s].result).dtype; }
 
-  void run_node(std::int32_t index, std::int64_t rows, std::byte* memory, Scratch& scratch) const {
+  void run_node(NodeId index, std::int64_t rows, std::byte* memory, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);
-    const Node& node = plan_.graph.nodes[std::size_t(index)];
+    const Node& node = plan_.graph.nodes[index];
     const std::vector<View>& whole = context_.node(index).views[0];
     auto* views = static_cast<View*>(scratch.take(whole.size() * sizeof(View)));
     std::uninitialized_copy(whole.begin(), whole.end(), views);
@@ -298,8 +298,8 @@ void lay_out_block(const Plan& plan, const RowUpdate& update, Context& context,
   for (const ReduceUpdate::Sum& sum : update.sums) add(sum.result);
   for (Value value : binding.program.whole) add(value);
   std::size_t views = 0;
-  for (std::int32_t n : update.nodes) {
-    const Node& node = plan.graph.nodes[std::size_t(n)];
+  for (NodeId n : update.nodes) {
+    const Node& node = plan.graph.nodes[n];
     for (Value output : node.outputs) add(output);
     views = std::max(views, (node.inputs.size() + node.outputs.size()) * sizeof(View));
   }
@@ -307,7 +307,7 @@ void lay_out_block(const Plan& plan, const RowUpdate& update, Context& context,
   Scratch none;
   for (std::size_t s = 0; s < update.sums.size(); ++s) {
     const ReduceUpdate::Sum& sum = update.sums[s];
-    const OpDef& op = *plan.graph.nodes[std::size_t(sum.tree)].op;
+    const OpDef& op = *plan.graph.nodes[sum.tree].op;
     const std::size_t copies = copies_of(sum, context);
     const std::int64_t levels = tree_levels(std::int64_t(copies), 1);
     for (std::size_t r = 0; r < copies; ++r) {
@@ -331,7 +331,7 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
   binding.block_rows = std::max<std::int64_t>(
       1, std::min(binding.rows, 2 * thresholds().fused_block / binding.width));
   for (const ReduceUpdate::Sum& sum : update.sums) {
-    const OpDef& op = *plan.graph.nodes[std::size_t(sum.tree)].op;
+    const OpDef& op = *plan.graph.nodes[sum.tree].op;
     for (const std::vector<View>& views : context.node(sum.tree).views) {
       binding.first.push_back(binding.places);
       binding.places += op.rows.places(views);
@@ -345,8 +345,8 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
     binding.left.push_back(
         *std::ranges::find(binding.slots, result.value, &RowBinding::Slot::value));
     binding.old.push_back(*std::ranges::find_if(binding.program.whole, [&](Value value) {
-      const ValueInfo& info = plan.graph.values[std::size_t(value)];
-      return info.source == Source::kVariable && info.index == result.variable;
+      const ValueInfo& info = plan.graph.values[value];
+      return info.source == Source::kVariable && info.slot() == result.variable;
     }));
   }
   return binding;
@@ -358,7 +358,7 @@ void name_rows(const Plan& plan, std::int32_t update, Context& context) {
   auto* named = RowBinding::as<NamedRow>(binding.named);
   std::size_t part = 0;
   for (const ReduceUpdate::Sum& sum : step.sums) {
-    const OpDef& op = *plan.graph.nodes[std::size_t(sum.tree)].op;
+    const OpDef& op = *plan.graph.nodes[sum.tree].op;
     for (std::size_t r = 0; r < copies_of(sum, context); ++r, ++part) {
       const std::int64_t first = binding.first[part];
       Scratch& scratch = context.main_task().scratch;

@@ -5,8 +5,8 @@
 
 namespace samegrad {
 
-void run_rows(const Plan& plan, std::int32_t index, const Call& call, Context& context) {
-  const Node& node = plan.graph.nodes[std::size_t(index)];
+void run_rows(const Plan& plan, NodeId index, const Call& call, Context& context) {
+  const Node& node = plan.graph.nodes[index];
   const NodeBinding& binding = context.node(index);
   std::vector<std::span<const View>> replicas;
   for (std::size_t r = 0; r < binding.views.size(); ++r) {

@@ -10,41 +10,40 @@ namespace {
 
 using Cells = std::vector<std::shared_ptr<StateCell>>;
 
-std::int32_t slot_of(const std::shared_ptr<StateCell>& cell, const VariableSlot& slot,
-                     Program& all) {
+SlotId slot_of(const std::shared_ptr<StateCell>& cell, const VariableSlot& slot, Program& all) {
   const auto at = std::ranges::find(all.variables, cell);
-  const auto index = std::int32_t(at - all.variables.begin());
+  const SlotId found(at - all.variables.begin());
   if (at == all.variables.end()) {
     all.variables.push_back(cell);
     all.graph.variables.push_back(slot);
   }
-  return index;
+  return found;
 }
 
 // Numbers the variables as they are in `all`, which gets those that it does not have.
 void renumber(Program& program, Program& all) {
-  std::vector<std::int32_t> slots;
-  for (std::size_t v = 0; v < program.variables.size(); ++v) {
-    slots.push_back(slot_of(program.variables[v], program.graph.variables[v], all));
+  IndexedVector<SlotId, SlotId> slots;
+  for (SlotId v : program.graph.variables.ids()) {
+    slots.push_back(slot_of(program.variables[v.index()], program.graph.variables[v], all));
   }
   for (ValueInfo& info : program.graph.values) {
-    if (info.source == Source::kVariable) info.index = slots[std::size_t(info.index)];
+    if (info.source == Source::kVariable) info.index = slots[info.slot()].number();
   }
   for (StateWrite& write : program.graph.writes) {
-    write.variable = slots[std::size_t(write.variable)];
+    write.variable = slots[write.variable];
   }
 }
 
-Value read_of(Graph& graph, std::int32_t slot, const ValueType& type) {
-  for (std::size_t v = 0; v < graph.values.size(); ++v) {
+Value read_of(Graph& graph, SlotId slot, const ValueType& type) {
+  for (Value v : graph.values.ids()) {
     const ValueInfo& info = graph.values[v];
-    if (info.source == Source::kVariable && info.index == slot) return Value(v);
+    if (info.source == Source::kVariable && info.slot() == slot) return v;
   }
   return graph.add_read(slot, type);
 }
 
 // A variable that only other programs write keeps its value.
-void complete_writes(Graph& graph, const std::vector<std::pair<std::int32_t, ValueType>>& written) {
+void complete_writes(Graph& graph, const std::vector<std::pair<SlotId, ValueType>>& written) {
   std::vector<StateWrite> writes;
   for (const auto& [slot, type] : written) {
     const auto own = std::ranges::find(graph.writes, slot, &StateWrite::variable);
@@ -58,7 +57,7 @@ void complete_writes(Graph& graph, const std::vector<std::pair<std::int32_t, Val
 
 Program join_programs(std::vector<Program> programs, const std::vector<std::string>& split_at) {
   Program joined;
-  std::vector<std::pair<std::int32_t, ValueType>> written;
+  std::vector<std::pair<SlotId, ValueType>> written;
   for (Program& program : programs) {
     renumber(program, joined);
     for (const StateWrite& write : program.graph.writes) {

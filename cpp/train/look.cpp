@@ -9,22 +9,23 @@ namespace {
 
 using Known = std::map<Value, std::vector<Array>>;
 
-std::vector<bool> needed_nodes(const Graph& graph, const Values& outputs, const Known& known) {
-  std::vector<bool> wanted(graph.values.size(), false), needed(graph.nodes.size(), false);
-  for (Value output : outputs) wanted[std::size_t(output)] = true;
-  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+PerNode<bool> needed_nodes(const Graph& graph, const Values& outputs, const Known& known) {
+  PerValue<bool> wanted(graph.values.size(), false);
+  PerNode<bool> needed(graph.nodes.size(), false);
+  for (Value output : outputs) wanted[output] = true;
+  for (NodeId i : graph.nodes.ids().reversed()) {
     for (Value output : graph.nodes[i].outputs) {
-      if (wanted[std::size_t(output)] && !known.count(output)) needed[i] = true;
+      if (wanted[output] && !known.count(output)) needed[i] = true;
     }
     if (!needed[i]) continue;
-    for (Value input : graph.nodes[i].inputs) wanted[std::size_t(input)] = true;
+    for (Value input : graph.nodes[i].inputs) wanted[input] = true;
   }
   return needed;
 }
 
 // Bodies show nothing: what is looked at now is shown when the step runs.
-void copy_needed(Rewriter& rewrite, const std::vector<bool>& needed) {
-  for (std::size_t i = 0; i < needed.size(); ++i) {
+void copy_needed(Rewriter& rewrite, const PerNode<bool>& needed) {
+  for (NodeId i : needed.ids()) {
     if (needed[i]) rewrite.copy(without_effects(rewrite.from().nodes[i]));
   }
 }
@@ -39,7 +40,7 @@ Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) c
   Rewriter rewrite(graph_);
   Known usable;
   for (const auto& [known, arrays] : looked_) {
-    if (graph_.values[std::size_t(known)].source != Source::kNode) continue;
+    if (graph_.values[known].source != Source::kNode) continue;
     // How the all-reduce of a part adds depends on what it is made of.
     if (graph_.placement(known) == Placement::kPartial) continue;
     usable[known] = arrays;
@@ -66,8 +67,8 @@ std::vector<Array> Trace::look(Value value, bool anywhere) {
       split_at_,
       "), as the function is traced for each number; give all "
       "replicas equally many examples, or run functions compiled.");
-  const ValueInfo& info = graph_.values[std::size_t(value)];
-  if (info.source == Source::kArgument) return (*actual_)[std::size_t(info.index)];
+  const ValueInfo& info = graph_.values[value];
+  if (info.source == Source::kArgument) return (*actual_)[info.argument()];
   const auto known = looked_.find(value);
   if (known != looked_.end()) return known->second;
   std::vector<std::vector<Array>> arguments = *actual_;

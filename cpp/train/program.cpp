@@ -24,14 +24,14 @@ void take_locations(Graph& graph, Locations& locations) {
 }
 
 // The constant becomes an argument.
-Array take_constant(Graph& graph, std::size_t index) {
+Array take_constant(Graph& graph, ConstantId constant) {
   for (ValueInfo& info : graph.values) {
-    if (info.source != Source::kConstant || info.index != std::int32_t(index)) continue;
+    if (info.source != Source::kConstant || info.constant() != constant) continue;
     info.source = Source::kArgument;
     info.index = std::int32_t(graph.arguments.size());
   }
   graph.arguments.push_back({});
-  return std::exchange(graph.constants[index], Array());
+  return std::exchange(graph.constants[constant], Array());
 }
 
 Binding take_binding(Program& program) {
@@ -41,7 +41,7 @@ Binding take_binding(Program& program) {
     binding.names.push_back(std::exchange(slot.name, {}));
   }
   take_locations(program.graph, binding.locations);
-  for (std::size_t c = 0; c < program.graph.constants.size(); ++c) {
+  for (ConstantId c : program.graph.constants.ids()) {
     if (program.graph.constants[c].bytes() <= kLargeConstant) continue;
     binding.constants.push_back(take_constant(program.graph, c));
     binding.taken.push_back(c);
@@ -49,7 +49,7 @@ Binding take_binding(Program& program) {
   return binding;
 }
 
-using Indices = std::vector<std::size_t>;  // of constants, ascending
+using Indices = std::vector<ConstantId>;  // ascending
 
 // The compiled programs of the process, the most recent first. Guarded by Python's lock, which
 // every caller holds.
@@ -95,7 +95,7 @@ class Kept {
     GraphPtr opened = graph;
     if (!open.empty()) {
       Graph copy = *graph;
-      for (std::size_t c : open) (void)take_constant(copy, c);
+      for (ConstantId c : open) (void)take_constant(copy, c);
       opened = std::make_shared<const Graph>(std::move(copy));
     }
     auto compiled = std::make_shared<CompiledProgram>(std::move(opened), options);
@@ -123,7 +123,7 @@ CompiledProgram::CompiledProgram(GraphPtr graph, const PlanOptions& options)
     : graph_(std::move(graph)), options_(options), executable_(compile(*graph_, options)) {
   argument_types_.resize(graph_->arguments.size());
   for (const ValueInfo& info : graph_->values) {
-    if (info.source == Source::kArgument) argument_types_[std::size_t(info.index)] = info.type;
+    if (info.source == Source::kArgument) argument_types_[info.argument()] = info.type;
   }
 }
 
@@ -151,11 +151,11 @@ BoundProgram compile_program(Program program, const PlanOptions& options, Sharin
     bound.compiled = std::make_shared<CompiledProgram>(std::move(graph), options);
     return bound;
   }
-  const std::vector<Array> constants = program.graph.constants;
+  const IndexedVector<ConstantId, Array> constants = program.graph.constants;
   Indices open;
   bound.compiled =
       kept->find(std::move(program.graph), options, sharing == Sharing::kNumbers, open);
-  for (std::size_t c : open) {
+  for (ConstantId c : open) {
     bound.binding.constants.push_back(constants[c]);
     bound.binding.taken.push_back(c);
   }

@@ -43,8 +43,8 @@ struct Binding {
   std::vector<std::shared_ptr<StateCell>> variables;
   std::vector<std::string> names;  // of the variables
   Locations locations;
-  std::vector<Array> constants;    // further arguments, after those of the caller
-  std::vector<std::size_t> taken;  // which constants of the program those were
+  std::vector<Array> constants;   // further arguments, after those of the caller
+  std::vector<ConstantId> taken;  // which constants of the program those were
 };
 struct BoundProgram {
   std::shared_ptr<CompiledProgram> compiled;

@@ -23,18 +23,19 @@ class Part {
         map_(from.values.size(), kNoValue) {}
 
   Graph make(const Values& wanted) {
-    std::vector<bool> needed(from_.nodes.size(), false), seen(from_.values.size(), false);
+    PerNode<bool> needed(from_.nodes.size(), false);
+    PerValue<bool> seen(from_.values.size(), false);
     Values open = wanted;
     while (!open.empty()) {
       const Value value = open.back();
       open.pop_back();
       const Node* node = from_.producer(value);
-      if (seen[std::size_t(value)] || !node || known_(value)) continue;
-      seen[std::size_t(value)] = true;
-      needed[std::size_t(node - from_.nodes.data())] = true;
+      if (seen[value] || !node || known_(value)) continue;
+      seen[value] = true;
+      needed[from_.nodes.id_of(*node)] = true;
       open.insert(open.end(), node->inputs.begin(), node->inputs.end());
     }
-    for (std::size_t n = 0; n < needed.size(); ++n) {
+    for (NodeId n : needed.ids()) {
       if (needed[n]) copy(n);
     }
     for (Value value : wanted) program_.outputs.push_back(operand(value));
@@ -43,15 +44,15 @@ class Part {
   }
 
   std::vector<std::vector<Array>> arguments;
-  std::int32_t first_node = -1;
+  NodeId first_node;
 
  private:
   Value operand(Value value) {
-    Value& mapped = map_[std::size_t(value)];
+    Value& mapped = map_[value];
     if (mapped != kNoValue) return mapped;
-    const ValueInfo& info = from_.values[std::size_t(value)];
+    const ValueInfo& info = from_.values[value];
     if (info.source == Source::kConstant) {
-      mapped = program_.add_constant(from_.constants[std::size_t(info.index)]);
+      mapped = program_.add_constant(from_.constants[info.constant()]);
     } else {
       mapped = argument(value);
     }
@@ -63,10 +64,11 @@ class Part {
     for (std::size_t s = 0; s < from_.symbols.size(); ++s) {
       const bool input = from_.symbols[s].kind == Symbol::Kind::kInput;
       if (!input || !symbols_.knows(int(s)) || given_.count(int(s))) continue;
-      for (std::size_t v = 0; v < from_.values.size() && !given_.count(int(s)); ++v) {
+      for (Value v : from_.values.ids()) {
+        if (given_.count(int(s))) break;
         const ValueType& type = from_.values[v].type;
         const bool has = type.batched() && type.batch.symbol == int(s);
-        if (has && known_(Value(v))) (void)argument(Value(v));
+        if (has && known_(v)) (void)argument(v);
       }
     }
   }
@@ -78,18 +80,17 @@ class Part {
     return program_.add_argument(symbols_(type));
   }
 
-  void copy(std::size_t index) {
-    if (first_node < 0) first_node = std::int32_t(index);
+  void copy(NodeId index) {
+    if (!first_node.exists()) first_node = index;
     Node node = symbols_(from_.nodes[index]);
     for (Value& input : node.inputs) input = operand(input);
     for (Value& output : node.outputs) {
-      ValueInfo info = from_.values[std::size_t(output)];
+      ValueInfo info = from_.values[output];
       info.type = symbols_(info.type);
-      info.index = std::int32_t(program_.nodes.size());
-      program_.values.push_back(std::move(info));
+      info.index = program_.nodes.next_id().number();
+      const Value fresh = program_.values.push_back(std::move(info));
       // A result that is known stays what it is for whoever reads it.
-      Value& mapped = map_[std::size_t(output)];
-      const auto fresh = Value(program_.values.size() - 1);
+      Value& mapped = map_[output];
       if (mapped == kNoValue) mapped = fresh;
       output = fresh;
     }
@@ -104,7 +105,7 @@ class Part {
   const std::function<std::optional<Array>(Value)>& known_;
   Graph program_;
   SymbolMap symbols_;
-  Values map_;
+  PerValue<Value> map_;
   std::set<int> given_;  // symbols that an argument has
 };
 
@@ -132,9 +133,9 @@ void Trace::end_call(std::span<const Value> leaving) {
 std::optional<Array> Trace::array_of(Value value) const {
   const auto known = arrays_.find(value);
   if (known != arrays_.end()) return known->second;
-  const ValueInfo& info = graph_.values[std::size_t(value)];
+  const ValueInfo& info = graph_.values[value];
   if (info.source != Source::kConstant) return std::nullopt;
-  return graph_.constants[std::size_t(info.index)];
+  return graph_.constants[info.constant()];
 }
 
 void Trace::materialize(const Values& values) {
@@ -177,24 +178,23 @@ Trace::RunOperands Trace::hold(const Step& step, const std::vector<std::vector<T
   return operands;
 }
 
-void Trace::copy_nodes(const Graph& from, Values& map, std::int32_t run) {
+void Trace::copy_nodes(const Graph& from, PerValue<Value>& map, std::int32_t run) {
   SymbolMap symbols(from.symbols, graph_.symbols);
-  for (std::size_t v = 0; v < from.values.size(); ++v) {
+  for (Value v : from.values.ids()) {
     const ValueType& type = from.values[v].type;
     if (map[v] == kNoValue || !type.batched() || !graph_.type(map[v]).batched()) continue;
     symbols.bind(type.batch.symbol, graph_.type(map[v]).batch.symbol);
   }
-  const auto base = std::int32_t(graph_.nodes.size());
+  const NodeId base = graph_.nodes.next_id();
   for (const Node& original : from.nodes) {
     Node node = symbols(original);
-    for (Value& input : node.inputs) input = map[std::size_t(input)];
+    for (Value& input : node.inputs) input = map[input];
     for (Value& output : node.outputs) {
-      ValueInfo info = from.values[std::size_t(output)];
+      ValueInfo info = from.values[output];
       info.type = symbols(info.type);
-      info.index = std::int32_t(graph_.nodes.size());
-      map[std::size_t(output)] = Value(graph_.values.size());
-      output = map[std::size_t(output)];
-      graph_.values.push_back(std::move(info));
+      info.index = graph_.nodes.next_id().number();
+      map[output] = graph_.values.push_back(std::move(info));
+      output = map[output];
     }
     if (node.location >= 0) {
       const std::string& line = from.locations[std::size_t(node.location)];
@@ -205,7 +205,8 @@ void Trace::copy_nodes(const Graph& from, Values& map, std::int32_t run) {
     graph_.nodes.push_back(std::move(node));
   }
   for (const CallRange& call : from.calls) {
-    if (call.end >= 0) graph_.calls.push_back({base + call.begin, base + call.end, run});
+    if (!call.end.exists()) continue;
+    graph_.calls.push_back({base + call.begin.number(), base + call.end.number(), run});
   }
 }
 
@@ -213,7 +214,7 @@ void Trace::copy_nodes(const Graph& from, Values& map, std::int32_t run) {
 Value Trace::argument_of(const Step& step, const RunOperands& operands, std::size_t index) {
   if (index < operands.arguments.size()) return operands.arguments[index][0];
   const std::size_t own = index - operands.arguments.size();
-  const Value known = operands.constants[step.binding().taken[own]];
+  const Value known = operands.constants[step.binding().taken[own].index()];
   return known != kNoValue ? known : graph_.add_constant(step.binding().constants[own]);
 }
 
@@ -232,8 +233,8 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
                                                std::uint64_t number) {
   if (step.program().replicas > 1) return record_replicas(operands, step.program(), outputs);
   const Graph& from = step.pure();
-  Values map(from.values.size(), kNoValue);
-  for (std::size_t v = 0; v < map.size(); ++v) {
+  PerValue<Value> map(from.values.size(), kNoValue);
+  for (Value v : map.ids()) {
     const ValueInfo& info = from.values[v];
     const auto index = std::size_t(info.index);
     if (info.source == Source::kArgument) {
@@ -242,7 +243,7 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
     if (info.source == Source::kVariable) map[v] = operands.variables[index];
     if (info.source != Source::kConstant) continue;
     map[v] = operands.constants[index];
-    if (map[v] == kNoValue) map[v] = graph_.add_constant(from.constants[index]);
+    if (map[v] == kNoValue) map[v] = graph_.add_constant(from.constants[info.constant()]);
   }
   const auto run = std::int32_t(runs_.size());
   runs_.push_back(number);
@@ -250,12 +251,12 @@ std::vector<std::vector<Tensor>> Trace::record(Step& step, const RunOperands& op
   copy_nodes(from, map, run);
   Builder::end_call();
   for (const StateWrite& read : from.rereads) {
-    const StateCell* variable = step.binding().variables[std::size_t(read.variable)].get();
-    reads_[variable].push_back(map[std::size_t(read.value)]);
+    const StateCell* variable = step.binding().variables[read.variable.index()].get();
+    reads_[variable].push_back(map[read.value]);
   }
   std::vector<std::vector<Tensor>> results;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Value value = map[std::size_t(from.outputs[i])];
+    const Value value = map[from.outputs[i]];
     if (!array_of(value)) arrays_[value] = outputs[i][0];
     results.push_back({tensor(value)});
   }
@@ -285,9 +286,9 @@ std::vector<std::vector<Tensor>> Trace::record_replicas(
       node.outputs.push_back(value);
     }
   }
-  const auto index = std::int32_t(graph_.nodes.size());
+  const std::int32_t index = graph_.nodes.next_id().number();
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    ValueInfo& info = graph_.values[std::size_t(node.outputs[i])];
+    ValueInfo& info = graph_.values[node.outputs[i]];
     info.source = Source::kNode;
     info.index = index;
     info.result = std::int32_t(i);

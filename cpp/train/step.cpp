@@ -39,8 +39,8 @@ Step::Step(Program program, const PlanOptions& options, Sharing sharing) {
 
 Graph Step::labelled(Graph graph) const {
   set_locations(graph, binding_.locations);
-  for (std::size_t v = 0; v < graph.variables.size(); ++v) {
-    graph.variables[v].name = binding_.names[v];
+  for (SlotId v : graph.variables.ids()) {
+    graph.variables[v].name = binding_.names[v.index()];
   }
   return graph;
 }

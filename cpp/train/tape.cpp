@@ -21,13 +21,13 @@ void Tape::check_recorded() const {
 }
 
 void Tape::open_window() {
-  windows_.emplace_back(std::int32_t(trace_->program().nodes.size()), -1);
+  windows_.emplace_back(trace_->program().nodes.next_id(), kNoNode);
   recording_ = true;
 }
 
 void Tape::close_window() noexcept {
   if (!recording_) return;
-  windows_.back().second = std::int32_t(trace_->program().nodes.size());
+  windows_.back().second = trace_->program().nodes.next_id();
   recording_ = false;
 }
 
@@ -105,11 +105,11 @@ Values Tape::values_of(const Origin& source) {
 bool Tape::is_watched(Value value) {
   if (watched_.count(value)) return true;
   const Graph& graph = trace_->program();
-  const ValueInfo& info = graph.values[std::size_t(value)];
+  const ValueInfo& info = graph.values[value];
   if (info.source == Source::kVariable) return watch_variables_;
   if (info.source != Source::kNode) return false;
   for (const auto& [begin, end] : windows_) {
-    if (info.index >= begin && (end < 0 || info.index < end)) return true;
+    if (info.node() >= begin && (!end.exists() || info.node() < end)) return true;
   }
   return false;
 }
@@ -138,11 +138,11 @@ std::vector<std::optional<Tensor>> Tape::gradient(const std::vector<Tensor>& tar
     grouped.push_back(values_of(source));
     source_values.insert(source_values.end(), grouped.back().begin(), grouped.back().end());
   }
-  const auto now = std::int32_t(trace_->program().nodes.size());
+  const NodeId now = trace_->program().nodes.next_id();
   const Values gradients =
-      samegrad::gradient(*trace_, target_values, seed_values, source_values, [&](std::int32_t i) {
+      samegrad::gradient(*trace_, target_values, seed_values, source_values, [&](NodeId i) {
         for (const auto& [begin, end] : windows_) {
-          if (i >= begin && i < (end < 0 ? now : end)) return true;
+          if (i >= begin && i < (end.exists() ? end : now)) return true;
         }
         return false;
       });

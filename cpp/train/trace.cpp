@@ -85,7 +85,7 @@ Value Trace::constant(const Tensor& tensor) {
   if (outer_ && tensor.array.shape().rank() == 0) return capture(outer_->lift(tensor));
   if (tensor.array.bytes() <= kLargeConstant) {
     const Value value = graph_.add_constant(tensor.array);
-    graph_.values[std::size_t(value)].counts = tensor.counts;
+    graph_.values[value].counts = tensor.counts;
     return value;
   }
   // Large ones enter once, outside branches and loops: each call brings them.
@@ -204,10 +204,10 @@ Value Trace::read(const std::shared_ptr<Variable>& variable) {
   return state_[variable.get()] = value;
 }
 
-std::int32_t Trace::slot_of(const std::shared_ptr<Variable>& variable) {
-  const auto [at, is_new] = slots_.try_emplace(variable.get(), std::int32_t(touched_.size()));
+SlotId Trace::slot_of(const std::shared_ptr<Variable>& variable) {
+  const auto [at, is_new] = slots_.try_emplace(variable.get(), touched_.next_id());
   if (!is_new) return at->second;
-  touched_.emplace_back(variable, false);
+  touched_.push_back({variable, false});
   // A body has what it reads and writes as arguments and results.
   if (!outer_) graph_.variables.push_back({variable->name(), variable->component_count()});
   return at->second;
@@ -230,7 +230,7 @@ void Trace::write(const std::shared_ptr<Variable>& variable, Value value) {
          "is one variable for all replicas, but the value assigned to it may differ between them; "
          "reduce it first: replica_context.all_reduce(samegrad.distribute.ReduceOp.SUM, value).");
   }
-  touched_[std::size_t(slot_of(variable))].second = true;
+  touched_[slot_of(variable)].second = true;
   state_[variable.get()] = value;
 }
 
@@ -255,7 +255,7 @@ Program Trace::finish(std::vector<Value> outputs) {
   Program program;
   for (const auto& [variable, written] : touched_) {
     if (written) {
-      const auto slot = std::int32_t(program.variables.size());
+      const SlotId slot(program.variables.size());
       graph_.writes.push_back({slot, state_[variable.get()]});
       for (Value read : reads_[variable.get()]) {
         if (graph_.producer(read)) graph_.rereads.push_back({slot, read});

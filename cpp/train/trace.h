@@ -157,7 +157,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   int symbol_for(const ExampleCounts& counts);
   Value constant(const Tensor& tensor);
   // The slot of a variable, noted as touched.
-  std::int32_t slot_of(const std::shared_ptr<Variable>& variable);
+  SlotId slot_of(const std::shared_ptr<Variable>& variable);
   bool is_inside(const Trace& other) const;
   Value capture(Value outer);
   // The program that makes one value, out of the arguments and of what was looked at before, which
@@ -173,7 +173,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
                                                    const std::vector<std::vector<Array>>& outputs);
   Value with_sizes_of(const ValueType& type, Value value);
   Value argument_of(const Step& step, const RunOperands& operands, std::size_t index);
-  void copy_nodes(const Graph& from, Values& map, std::int32_t run);
+  void copy_nodes(const Graph& from, PerValue<Value>& map, std::int32_t run);
   // Where the program is, as an index of the graph's locations.
   std::int32_t location();
   // The rule of the results, traced.
@@ -185,13 +185,13 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::vector<std::pair<Value, Value>> captures_;  // of a body
   std::map<const StateCell*, Value> state_;
   std::map<const StateCell*, std::vector<Value>> reads_;
-  std::vector<std::pair<std::shared_ptr<Variable>, bool>> touched_;  // and whether written; slots
-  std::unordered_map<const Variable*, std::int32_t> slots_;          // places in touched_
+  IndexedVector<SlotId, std::pair<std::shared_ptr<Variable>, bool>> touched_;  // whether written
+  std::unordered_map<const Variable*, SlotId> slots_;
   std::vector<std::pair<Array, Value>> large_constants_;
   std::vector<std::pair<int, ExampleCounts>> counts_of_symbol_;  // of arguments
   std::vector<ValueUse> uses_;
-  std::map<std::int32_t, Array> arrays_;  // eager: of each value
-  std::vector<std::uint64_t> runs_;       // eager: the numbers of the recorded steps
+  std::map<Value, Array> arrays_;    // eager: of each value
+  std::vector<std::uint64_t> runs_;  // eager: the numbers of the recorded steps
   std::vector<std::int32_t> open_runs_;
   int deferred_ = 0;                            // how many of those are not -1
   std::map<std::string, std::int32_t> places_;  // location -> index
@@ -267,8 +267,8 @@ class Tape {
   bool recording_ = false;
   bool used_ = false;
   std::shared_ptr<Trace> trace_;
-  std::optional<Scope> scope_;  // while this tape makes its eager trace current
-  std::vector<std::pair<std::int32_t, std::int32_t>> windows_;  // node indices, end -1: open
+  std::optional<Scope> scope_;                      // while this tape makes its eager trace current
+  std::vector<std::pair<NodeId, NodeId>> windows_;  // no end: open
   std::set<Value> watched_;
 };
 

@@ -44,7 +44,7 @@ Value Trace::capture(Value outer) {
   for (const auto& [known, value] : captures_) {
     if (known == outer) return value;
   }
-  const ValueInfo& info = outer_->graph_.values[std::size_t(outer)];
+  const ValueInfo& info = outer_->graph_.values[outer];
   const Value value = graph_.add_argument(info.type, info.placement);
   captures_.emplace_back(outer, value);
   return value;
@@ -74,11 +74,11 @@ Graph Trace::finish_body(std::vector<Value> outputs, const Trace& outer, std::si
   std::vector<Argument> arguments(graph_.arguments.begin(),
                                   graph_.arguments.begin() + std::ptrdiff_t(own));
   for (std::size_t i = 0; i < captures.size(); ++i) {
-    const ValueInfo& info = outer.graph_.values[std::size_t(captures[i])];
+    const ValueInfo& info = outer.graph_.values[captures[i]];
     arguments.push_back({info.placement});
     ValueInfo* here = nullptr;
     for (const auto& [known, value] : captures_) {
-      if (known == captures[i]) here = &graph_.values[std::size_t(value)];
+      if (known == captures[i]) here = &graph_.values[value];
     }
     if (!here) {
       graph_.values.push_back({info.type, Source::kArgument, -1, 0, info.placement});

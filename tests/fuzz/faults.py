@@ -84,8 +84,8 @@ FAULTS = [
     Fault(
         "a variable is written before its last reader",
         "cpp/plan/buffers.cpp",
-        "last_read_[std::size_t(old)] > at || read_at_end_[std::size_t(old)] != 0) return false;",
-        "read_at_end_[std::size_t(old)] != 0) return false;",
+        "last_read_[old] > at || read_at_end_[old] != 0) return false;",
+        "read_at_end_[old] != 0) return false;",
     ),
     Fault(
         "a fused loop writes over what it still reads",
@@ -239,7 +239,7 @@ struct CallHash {
     Fault(
         "a view of a value of an inner loop begins with the tile",
         "cpp/plan/inner_loops.cpp",
-        "if (plan.inner_value[std::size_t(plan.root[v])]) plan.inner_value[v] = true;",
+        "if (plan.inner_value[plan.root[v]]) plan.inner_value[v] = true;",
         "",
     ),
     Fault(

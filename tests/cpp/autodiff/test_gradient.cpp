@@ -64,13 +64,13 @@ class Program {
     return graph.add_argument({DType::kFloat64, {}, {}});
   }
   Values derive(const Values& targets, const Values& sources, const Values& seeds = {}) {
-    return gradient(b, targets, seeds, sources, [](std::int32_t) { return true; });
+    return gradient(b, targets, seeds, sources, [](NodeId) { return true; });
   }
   double run(Value value) const {
     CHECK(value != kNoValue);
-    const ValueInfo& info = graph.values[std::size_t(value)];
-    if (info.source == Source::kArgument) return numbers_[std::size_t(info.index)];
-    const Node& node = graph.nodes[std::size_t(info.index)];
+    const ValueInfo& info = graph.values[value];
+    if (info.source == Source::kArgument) return numbers_[info.argument()];
+    const Node& node = graph.nodes[info.node()];
     const std::string& op = node.op->name;
     if (op == "full_like") return node.attrs.as<FullAttrs>().value.as<double>();
     const double x = run(node.inputs[0]);
@@ -146,7 +146,7 @@ TEST("a node that was not recorded lets nothing through") {
   const Value y = p.b("mul", {x, x});
   const Value z = p.b("mul", {y, x});
   const Values found =
-      gradient(p.b, Values{z}, {}, Values{x}, [](std::int32_t n) { return n != 0; });
+      gradient(p.b, Values{z}, {}, Values{x}, [](NodeId n) { return n != NodeId(0); });
   near(p.run(found[0]), 4);
 }
 

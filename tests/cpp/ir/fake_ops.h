@@ -56,7 +56,7 @@ inline ValueType batched_type(std::int64_t columns) {
 // A variable "weight" that all replicas share, as it is when the program starts.
 inline Value add_weight(Graph& graph, std::int64_t size) {
   graph.variables.push_back({"weight", 1});
-  return graph.add_read(std::int32_t(graph.variables.size() - 1), vector_type(size));
+  return graph.add_read(graph.variables.next_id() - 1, vector_type(size));
 }
 
 }  // namespace samegrad::testing

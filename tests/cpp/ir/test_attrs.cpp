@@ -138,7 +138,7 @@ TEST("a node's attributes name its operation when they are asked for another str
   Builder b(graph);
   const OpDef op = row_with_attributes();
   b.apply(op, Values{graph.add_argument(vector_type(3))}, FakeAttrs{.size = 1});
-  CHECK_EQ(message_of([&] { (void)graph.nodes[0].attrs.as<OtherAttrs>(); }),
+  CHECK_EQ(message_of([&] { (void)graph.nodes[NodeId(0)].attrs.as<OtherAttrs>(); }),
            "[configured] has FakeAttrs and is asked for OtherAttrs.");
 }
 

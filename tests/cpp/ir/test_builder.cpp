@@ -44,11 +44,11 @@ TEST("attributes that are not given are as their struct starts") {
   OpDef op = row_with_attributes();
   const Value x = graph.add_argument(vector_type(3));
   b.apply(op, Values{x}, FakeAttrs{.size = 7, .rate = 2});
-  const auto& given = graph.nodes[0].attrs.as<FakeAttrs>();
+  const auto& given = graph.nodes[NodeId(0)].attrs.as<FakeAttrs>();
   CHECK(given.size == 7 && given.rate == Number(2) && given.name == "none");
   op.attrs = schema_of<DefaultedAttrs>();
   b.apply(op, Values{x});
-  CHECK(graph.nodes[1].attrs.as<DefaultedAttrs>().rate == Number(0.25));
+  CHECK(graph.nodes[NodeId(1)].attrs.as<DefaultedAttrs>().rate == Number(0.25));
 }
 
 TEST("a row refuses to have no attributes where it requires some, and those of another struct") {
@@ -96,8 +96,8 @@ TEST("derivatives carry the line of what they are derivatives of") {
     b.apply(op, Values{x});
   }
   b.apply(op, Values{x});
-  CHECK(graph.nodes[0].derivative && graph.nodes[0].location == 9);
-  CHECK(!graph.nodes[1].derivative && graph.nodes[1].location == -1);
+  CHECK(graph.nodes[NodeId(0)].derivative && graph.nodes[NodeId(0)].location == 9);
+  CHECK(!graph.nodes[NodeId(1)].derivative && graph.nodes[NodeId(1)].location == -1);
 }
 
 TEST("a type stays where it is while the graph grows") {

@@ -21,13 +21,13 @@ Graph program(double rate = 0.5) {
   graph.add_constant(Array::number(DType::kFloat32, 2));
   const Value v = b.apply(configured(), Values{w}, FakeAttrs{.size = 1, .rate = rate})[0];
   graph.outputs = {v};
-  graph.writes.push_back({0, v});
+  graph.writes.push_back({SlotId(0), v});
   return graph;
 }
 
 // The same, numbers included.
 bool are_same(const Graph& a, const Graph& b) {
-  std::vector<std::size_t> different;
+  std::vector<ConstantId> different;
   return same_program(a, b, different) && different.empty();
 }
 
@@ -42,13 +42,13 @@ TEST("programs that compute something else are not the same") {
       [](Graph& g) { g.replicas = 2; },
       [](Graph& g) { g.outputs.clear(); },
       [](Graph& g) { g.writes.clear(); },
-      [](Graph& g) { g.nodes[0].inputs[0] = 0; },
-      [](Graph& g) { g.nodes[0].attrs = FakeAttrs{.size = 2}; },
-      [](Graph& g) { g.values[0].placement = Placement::kReplicated; },
-      [](Graph& g) { g.values[1].type.dtype = DType::kFloat64; },
-      [](Graph& g) { g.constants[0] = Array::number(DType::kFloat32, 3); },
+      [](Graph& g) { g.nodes[NodeId(0)].inputs[0] = Value(0); },
+      [](Graph& g) { g.nodes[NodeId(0)].attrs = FakeAttrs{.size = 2}; },
+      [](Graph& g) { g.values[Value(0)].placement = Placement::kReplicated; },
+      [](Graph& g) { g.values[Value(1)].type.dtype = DType::kFloat64; },
+      [](Graph& g) { g.constants[ConstantId(0)] = Array::number(DType::kFloat32, 3); },
       [](Graph& g) { g.symbols[0].fixed = true; },
-      [](Graph& g) { g.variables[0].components = 2; },
+      [](Graph& g) { g.variables[SlotId(0)].components = 2; },
   };
   for (std::size_t i = 0; i < std::size(changes); ++i) {
     Graph other = program();
@@ -59,24 +59,24 @@ TEST("programs that compute something else are not the same") {
 
 TEST("which variables a program is about decides nothing") {
   Graph other = program();
-  other.variables[0].name = "bias";
+  other.variables[SlotId(0)].name = "bias";
   CHECK(are_same(program(), other));
   CHECK_EQ(hash_of(program()), hash_of(other));
 }
 
 TEST("programs that differ in a number tell which one it is") {
   Graph other = program();
-  other.constants[0] = Array::number(DType::kFloat32, 3);
-  std::vector<std::size_t> different;
+  other.constants[ConstantId(0)] = Array::number(DType::kFloat32, 3);
+  std::vector<ConstantId> different;
   CHECK(same_program(program(), other, different));
-  CHECK(different == std::vector<std::size_t>{0});
+  CHECK(different == std::vector{ConstantId(0)});
   CHECK_EQ(hash_of(program()), hash_of(other));
 }
 
 TEST("regions are compared by what they compute") {
   const auto running = [](double rate) {
     Graph graph = program();
-    graph.nodes[0].regions = {std::make_shared<const Graph>(program(rate))};
+    graph.nodes[NodeId(0)].regions = {std::make_shared<const Graph>(program(rate))};
     return graph;
   };
   CHECK(are_same(running(0.5), running(0.5)));

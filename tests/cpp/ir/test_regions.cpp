@@ -60,17 +60,18 @@ TEST("a walk goes through all regions, each node before those inside it") {
 
 TEST("a trait is found however deep it is") {
   CHECK(contains(nested(effect()), kSideEffect) && !contains(nested(leaf()), kSideEffect));
-  CHECK(holds(nested(effect()).nodes[0], kSideEffect));
+  CHECK(holds(nested(effect()).nodes[NodeId(0)], kSideEffect));
 }
 
 TEST("changed regions are the node's own") {
   const Graph before = nested(leaf());
   Graph after = before;
-  const Graph* kept = before.nodes[0].regions[1].get();
-  CHECK(after.nodes[0].regions[1].get() == kept);
-  change_regions(after.nodes[0], [](Graph& region) { region.replicas = 4; });
-  CHECK(before.nodes[0].regions[1].get() == kept && kept->replicas == 1);
-  CHECK(after.nodes[0].regions[0]->replicas == 4 && after.nodes[0].regions[1]->replicas == 4);
+  const Graph* kept = before.nodes[NodeId(0)].regions[1].get();
+  CHECK(after.nodes[NodeId(0)].regions[1].get() == kept);
+  change_regions(after.nodes[NodeId(0)], [](Graph& region) { region.replicas = 4; });
+  CHECK(before.nodes[NodeId(0)].regions[1].get() == kept && kept->replicas == 1);
+  CHECK(after.nodes[NodeId(0)].regions[0]->replicas == 4 &&
+        after.nodes[NodeId(0)].regions[1]->replicas == 4);
 }
 
 TEST("regions print by the names of the row, before the attributes") {
@@ -86,13 +87,14 @@ TEST("symbols are carried over in regions and attributes") {
   to.push_back({});
   SymbolMap map(graph.symbols, to);
   map.bind(0, 1);
-  Node node = graph.nodes[0];
+  Node node = graph.nodes[NodeId(0)];
   node.attrs = FakeAttrs{.size = kSymbols};
   const Node mapped = map(node);
   CHECK_EQ(mapped.attrs.as<FakeAttrs>().size, kSymbols + 1);
   CHECK_EQ(node.attrs.as<FakeAttrs>().size, kSymbols);
-  walk_nodes(*mapped.regions[1],
-             [](const Graph& in, const Node&) { CHECK_EQ(in.values[0].type.batch.symbol, 1); });
+  walk_nodes(*mapped.regions[1], [](const Graph& in, const Node&) {
+    CHECK_EQ(in.values[Value(0)].type.batch.symbol, 1);
+  });
 }
 
 }  // namespace

@@ -17,12 +17,12 @@ class Interpreter {
   }
 
   // The arrays of all values.
-  std::vector<Array> run(const std::vector<Array>& arguments) const {
-    std::vector<Array> arrays(graph_.values.size());
-    for (std::size_t i = 0; i < graph_.values.size(); ++i) {
+  PerValue<Array> run(const std::vector<Array>& arguments) const {
+    PerValue<Array> arrays(graph_.values.size());
+    for (Value i : graph_.values.ids()) {
       const ValueInfo& info = graph_.values[i];
-      if (info.source == Source::kArgument) arrays[i] = arguments[std::size_t(info.index)];
-      if (info.source == Source::kConstant) arrays[i] = graph_.constants[std::size_t(info.index)];
+      if (info.source == Source::kArgument) arrays[i] = arguments[info.argument()];
+      if (info.source == Source::kConstant) arrays[i] = graph_.constants[info.constant()];
     }
     for (const Node& node : graph_.nodes) run_node(node, arrays);
     return arrays;
@@ -36,18 +36,18 @@ class Interpreter {
     return result;
   }
 
-  void run_node(const Node& node, std::vector<Array>& arrays) const {
+  void run_node(const Node& node, PerValue<Array>& arrays) const {
     std::vector<View> in, out;
     std::int64_t examples = 0;
     for (Value value : node.inputs) {
-      in.push_back(view(value, arrays[std::size_t(value)]));
+      in.push_back(view(value, arrays[value]));
       const ExampleAxis& batch = graph_.type(value).batch;
       if (batch.exists() && !examples) {
         examples = facts_.local_examples[std::size_t(batch.symbol)];
       }
     }
     for (Value value : node.outputs) {
-      Array& array = arrays[std::size_t(value)];
+      Array& array = arrays[value];
       array = Array(graph_.type(value).dtype,
                     concrete_shape(graph_.type(value), facts_.local_examples));
       out.push_back(view(value, array));

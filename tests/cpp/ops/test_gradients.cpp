@@ -77,15 +77,15 @@ class Derivatives {
       weights.push_back(add_argument(type, array));
     }
     if (targets.empty()) return Values(sources_.size(), kNoValue);
-    return gradient(b, targets, weights, sources_, [](std::int32_t) { return true; });
+    return gradient(b, targets, weights, sources_, [](NodeId) { return true; });
   }
 
   double weighted_sum(const Values& targets, const Values& weights) const {
-    const std::vector<Array> arrays = Interpreter(graph_, examples_).run(arguments_);
+    const PerValue<Array> arrays = Interpreter(graph_, examples_).run(arguments_);
     double sum = 0;
     for (std::size_t k = 0; k < targets.size(); ++k) {
-      const Array& y = arrays[std::size_t(targets[k])];
-      const Array& weight = arrays[std::size_t(weights[k])];
+      const Array& y = arrays[targets[k]];
+      const Array& weight = arrays[weights[k]];
       for (std::int64_t i = 0; i < y.size(); ++i) sum += element(y, i) * element(weight, i);
     }
     return sum;
@@ -100,9 +100,9 @@ class Derivatives {
     if (found != kNoValue) {
       CHECK(graph_.type(found) == graph_.type(x), op_.name, " operand ", source, " of type ",
             to_string(graph_.type(x)), " has a gradient of type ", to_string(graph_.type(found)));
-      values = Interpreter(graph_, examples_).run(arguments_)[std::size_t(found)];
+      values = Interpreter(graph_, examples_).run(arguments_)[found];
     }
-    Array& at = arguments_[std::size_t(graph_.values[std::size_t(x)].index)];
+    Array& at = arguments_[graph_.values[x].argument()];
     for (std::int64_t i = 0; i < at.size(); ++i) {
       const double expected = difference(at.data<double>()[i], targets, weights);
       const double actual = found == kNoValue ? 0 : element(values, i);
@@ -174,11 +174,11 @@ TEST("products with bias and activation give the bits of their separate rows") {
       graph.symbols[0].traced_count = examples;
       Builder b(graph);
       const Values fused = b.apply(op, in, sample.attrs);
-      const Attrs attrs = graph.nodes[0].attrs;
+      const Attrs attrs = graph.nodes[NodeId(0)].attrs;
       const Values parts = op.decompose({b, attrs, in, fused, {}});
       CHECK(graph.type(parts[0]) == graph.type(fused[0]), name);
-      const std::vector<Array> arrays = Interpreter(graph, examples).run(arguments);
-      CHECK(same_bits(arrays[std::size_t(parts[0])], arrays[std::size_t(fused[0])]), name);
+      const PerValue<Array> arrays = Interpreter(graph, examples).run(arguments);
+      CHECK(same_bits(arrays[parts[0]], arrays[fused[0]]), name);
       ++checked;
     }
   }

@@ -188,11 +188,11 @@ TEST("traces that do not agree are refused, with replicas, counts and the line")
 TEST("a variable of all replicas is not assigned what differs") {
   std::vector<CountTrace> made = traces([](FakeTrace& t) -> Values {
     t.graph.variables.push_back({"w", 1});
-    t.graph.writes.push_back({0, t.b.number(DType::kFloat32, double(t.count()))});
+    t.graph.writes.push_back({SlotId(0), t.b.number(DType::kFloat32, double(t.count()))});
     return {t.x};
   });
   CHECK(says(message_of([&] { (void)join_counts(made); }), "[w] is one variable"));
-  for (CountTrace& trace : made) trace.graph.variables[0].components = 3;
+  for (CountTrace& trace : made) trace.graph.variables[SlotId(0)].components = 3;
   const Graph graph = join_counts(made);
   CHECK(graph.placement(graph.writes[0].value) == Placement::kOwn);
 }

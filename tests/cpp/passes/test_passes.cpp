@@ -49,9 +49,9 @@ class Program {
 
  private:
   std::vector<Array> outputs(const Graph& g) const {
-    const std::vector<Array> arrays = Interpreter(g, kExamples).run(arguments);
+    const PerValue<Array> arrays = Interpreter(g, kExamples).run(arguments);
     std::vector<Array> found;
-    for (Value output : g.outputs) found.push_back(arrays[std::size_t(output)]);
+    for (Value output : g.outputs) found.push_back(arrays[output]);
     return found;
   }
 };
@@ -156,7 +156,7 @@ TEST("who reads an identity reads its operand, and elementwise nodes around it a
   const Graph after = p.after(forward_identities);
   CHECK_EQ(count(after, "identity") + count(after, "stop_gradient"), 0);
   CHECK_EQ(after.nodes.size(), std::size_t(2));
-  CHECK_EQ(after.outputs[1], 0);
+  CHECK_EQ(after.outputs[1], Value(0));
 }
 
 TEST("a chain of elementwise nodes becomes one") {

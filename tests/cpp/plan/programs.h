@@ -82,8 +82,8 @@ class Fake {
  public:
   explicit Fake(int variables) : builder_(graph_) {
     for (int v = 0; v < variables; ++v) {
-      graph_.variables.push_back({"v" + std::to_string(v), 1});
-      old_.push_back(graph_.add_read(v, {DType::kFloat32, {5}, {}}));
+      const SlotId slot = graph_.variables.push_back({"v" + std::to_string(v), 1});
+      old_.push_back(graph_.add_read(slot, {DType::kFloat32, {5}, {}}));
       cells_.push_back(std::make_shared<Cell>(10.f * float(v)));
     }
   }
@@ -91,7 +91,7 @@ class Fake {
   Value old(int variable) const { return old_[std::size_t(variable)]; }
   Value apply(const OpDef& op, const Values& inputs) { return builder_.apply(op, inputs)[0]; }
   Value sum(const Values& inputs) { return apply(sum_op(), inputs); }
-  void write(int variable, Value value) { graph_.writes.push_back({variable, value}); }
+  void write(int variable, Value value) { graph_.writes.push_back({SlotId(variable), value}); }
   void output(Value value) { graph_.outputs.push_back(value); }
 
   Plan plan(bool in_place = true) const {

@@ -124,24 +124,24 @@ void check_lives(const Plan& plan) {
   for (std::int32_t s = 0; s < steps; ++s) {
     const BufferUses uses = buffer_uses(plan, plan.steps[std::size_t(s)]);
     for (Value root : uses.reads) {
-      const Life& life = plan.lives[std::size_t(root)];
+      const Life& life = plan.lives[root];
       if (life.home != kNoValue) CHECK_EQ(occupant.at(life.home), root);
     }
     for (Value root : uses.writes) {
-      const Life& life = plan.lives[std::size_t(root)];
+      const Life& life = plan.lives[root];
       if (life.home == kNoValue) continue;
       CHECK(life.first == s && life.last >= s);
-      const Life& home = plan.lives[std::size_t(life.home)];
+      const Life& home = plan.lives[life.home];
       CHECK(home.home == life.home && home.first <= s && home.last >= life.last);
       occupant[life.home] = root;
     }
   }
   for (std::size_t w = 0; w < plan.stores.size(); ++w) {
-    const Value root = plan.root[std::size_t(plan.graph.writes[w].value)];
-    const Life& life = plan.lives[std::size_t(root)];
+    const Value root = plan.root[plan.graph.writes[w].value];
+    const Life& life = plan.lives[root];
     if (life.home == kNoValue) continue;
     CHECK_EQ(occupant.at(life.home), root);
-    CHECK_EQ(plan.lives[std::size_t(life.home)].last, steps);
+    CHECK_EQ(plan.lives[life.home].last, steps);
   }
 }
 

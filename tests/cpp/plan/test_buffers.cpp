@@ -131,8 +131,8 @@ TEST("updates that cannot fail come after all that may, so they are stored in pl
   check_stores(f, {Store::kInPlace, Store::kInPlace, Store::kCopy});
   const Plan plan = f.plan();
   CHECK_EQ(plan.steps.size(), 3u);
-  CHECK_EQ(plan.steps[0].nodes[0], 2);
-  CHECK_EQ(plan.steps[1].nodes[0], 0);
+  CHECK_EQ(plan.steps[0].nodes[0], NodeId(2));
+  CHECK_EQ(plan.steps[1].nodes[0], NodeId(0));
   f.run();
   CHECK_EQ(f.cell(0).data()[1], 2.f);
   CHECK_EQ(f.cell(1).data()[1], 13.f);
@@ -141,7 +141,7 @@ TEST("updates that cannot fail come after all that may, so they are stored in pl
 
 TEST("two reads of one variable are one buffer") {
   Fake f(2);
-  const Value again = f.graph().add_read(0, {DType::kFloat32, {5}, {}});
+  const Value again = f.graph().add_read(SlotId(0), {DType::kFloat32, {5}, {}});
   f.write(0, f.sum({f.old(0), f.old(0)}));
   f.write(1, again);
   check_stores(f, {Store::kReplace, Store::kCopy});

@@ -49,7 +49,7 @@ struct Lookup {
   Value variable(const Shape& shape) {
     graph.variables.push_back({"v" + std::to_string(graph.variables.size()), 1});
     cells.push_back(std::make_shared<Table>(shape));
-    return graph.add_read(std::int32_t(cells.size()) - 1, {DType::kFloat32, shape, {}});
+    return graph.add_read(graph.variables.next_id() - 1, {DType::kFloat32, shape, {}});
   }
   Value gradient() {
     const Value rows = b("gather", {table, ids}, IndexAttrs{.axis = 0});
@@ -57,7 +57,7 @@ struct Lookup {
     return graph.replicas > 1 ? b("all_reduce", {sum}) : sum;
   }
   void update() { write(b("sub", {table, b("mul", {gradient(), rate})})); }
-  void write(Value value) { graph.writes.push_back({1, value}); }
+  void write(Value value) { graph.writes.push_back({SlotId(1), value}); }
 
   void run(Executable& executable, const std::vector<std::int64_t>& named, float by = 1) {
     cells[0]->components()[0].data<float>()[0] = by;
@@ -99,7 +99,7 @@ KnownValue result_of(const char* op, const KnownValue& a, const KnownValue& b,
   builder(op, {x, y});
   KnownProgram program;
   const std::vector<int> in{program.add_operand(), program.add_operand()};
-  const std::vector<int> out = program.add(graph, graph.nodes[0], in);
+  const std::vector<int> out = program.add(graph, graph.nodes[NodeId(0)], in);
   std::vector<KnownValue> registers(std::size_t(program.registers()));
   registers[0] = a;
   registers[1] = b;
@@ -167,7 +167,7 @@ TEST("an update that moves rows without gradient touches all") {
 TEST("a gradient that something else reads is stored as a whole") {
   Lookup lookup;
   lookup.update();
-  lookup.graph.outputs.push_back(lookup.graph.nodes[1].outputs[0]);
+  lookup.graph.outputs.push_back(lookup.graph.nodes[NodeId(1)].outputs[0]);
   CHECK_EQ(sparse_steps(compile(lookup.graph)), 0);
 }
 
@@ -175,7 +175,7 @@ TEST("a value that goes to another variable than the one that it keeps is made a
   Lookup lookup;
   lookup.variable({kTableRows, kWidth});
   const Value step = lookup.b("mul", {lookup.gradient(), lookup.rate});
-  lookup.graph.writes.push_back({2, lookup.b("sub", {lookup.table, step})});
+  lookup.graph.writes.push_back({SlotId(2), lookup.b("sub", {lookup.table, step})});
   CHECK_EQ(sparse_steps(compile(lookup.graph)), 0);
 }
 

@@ -42,17 +42,18 @@ struct Layers {
   Value variable(const Shape& shape) {
     graph.variables.push_back({"w" + std::to_string(graph.variables.size()), 1});
     cells.push_back(std::make_shared<Weight>(shape));
-    return graph.add_read(std::int32_t(cells.size()) - 1, {DType::kFloat32, shape, {}});
+    return graph.add_read(graph.variables.next_id() - 1, {DType::kFloat32, shape, {}});
   }
   Value layer(Value input, Value weight) { return b("matmul", {input, weight}); }
   // w -= xᵀ · dy
-  void update(std::int32_t variable, Value weight, Value input, Value dy) {
+  void update(SlotId variable, Value weight, Value input, Value dy) {
     const Value gradient = b("matmul", {input, dy}, MatmulAttrs{.transpose_a = true});
     graph.writes.push_back({variable, b("sub", {weight, gradient})});
   }
 
   std::vector<bool> cuts() const {
-    return products_to_cut(graph, std::vector<bool>(graph.nodes.size(), true));
+    const PerNode<bool> cut = products_to_cut(graph, PerNode<bool>(graph.nodes.size(), true));
+    return {cut.begin(), cut.end()};
   }
   std::vector<std::vector<Array>> run(Executable& executable, const Array& rows) {
     const std::vector<std::vector<Array>> arguments{{rows}};
@@ -119,7 +120,7 @@ TEST("a product with rows that its matrices hold as columns stays") {
 TEST("a large gradient and the update by it are one step, which stores in place") {
   Layers net(300);
   const Value w = net.variable({300, 200});
-  net.update(0, w, net.x, net.layer(net.x, w));
+  net.update(SlotId(0), w, net.x, net.layer(net.x, w));
   const Plan plan = compile(net.graph);
   CHECK_EQ(count(plan, PlanStep::Kind::kReduceUpdate), 1);
   CHECK(plan.stores[0] == Store::kInPlace);
@@ -131,8 +132,8 @@ TEST("a large gradient and the update by it are one step, which stores in place"
 TEST("a gradient that is an output too is stored as a whole") {
   Layers net(300);
   const Value w = net.variable({300, 200});
-  net.update(0, w, net.x, net.layer(net.x, w));
-  net.graph.outputs.push_back(net.graph.nodes[1].outputs[0]);
+  net.update(SlotId(0), w, net.x, net.layer(net.x, w));
+  net.graph.outputs.push_back(net.graph.nodes[NodeId(1)].outputs[0]);
   CHECK_EQ(count(compile(net.graph), PlanStep::Kind::kReduceUpdate), 0);
 }
 
@@ -158,13 +159,13 @@ std::vector<float> updated(const std::vector<std::int64_t>& shares) {
   Layers net(304);
   net.graph.replicas = int(shares.size());
   Graph& graph = net.graph;
-  if (shares.size() > 1) graph.values[std::size_t(net.x)].placement = Placement::kRows;
+  if (shares.size() > 1) graph.values[net.x].placement = Placement::kRows;
   const Value w = net.variable({304, 208});
   const Value y = net.layer(net.x, w);
   Value gradient =
       net.b.apply(counting_matmul(), {{net.x, y}}, MatmulAttrs{.transpose_a = true})[0];
   if (shares.size() > 1) gradient = net.b("all_reduce", {gradient});
-  graph.writes.push_back({0, net.b("sub", {w, gradient})});
+  graph.writes.push_back({SlotId(0), net.b("sub", {w, gradient})});
   Executable executable(compile(graph));
   CHECK_EQ(count(executable.plan(), PlanStep::Kind::kReduceUpdate), 1);
   const std::int64_t examples = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
@@ -217,8 +218,8 @@ TEST("updates block by block that find no memory leave all weights as they were"
     Layers net(300);
     const Value v = net.variable({300, 200}), w = net.variable({200, 300});
     const Value y = net.layer(net.x, v);
-    net.update(1, w, y, net.layer(y, w));
-    net.update(0, v, net.x, y);
+    net.update(SlotId(1), w, y, net.layer(y, w));
+    net.update(SlotId(0), v, net.x, y);
     Executable executable(compile(net.graph));
     Array rows(DType::kFloat32, {Layers::kExamples, 300});
     std::fill_n(rows.data<float>(), rows.size(), 1.f);
@@ -239,10 +240,10 @@ TEST("where memory runs out, a weight with given gradients is as before, whereve
     net.graph.replicas = 2;
     const Value w = net.variable({300, 200});
     const Value given = net.graph.add_argument({DType::kFloat32, {300, 200}, {}}, Placement::kOwn);
-    net.graph.writes.push_back({0, net.b("sub", {w, net.b("all_reduce", {given})})});
+    net.graph.writes.push_back({SlotId(0), net.b("sub", {w, net.b("all_reduce", {given})})});
     const Plan plan = compile(net.graph);
     CHECK_EQ(plan.updates.size(), std::size_t(1));
-    CHECK_EQ(plan.updates[0].sums[0].tree, -1);
+    CHECK_EQ(plan.updates[0].sums[0].tree, kNoNode);
     CHECK(plan.stores[0] == Store::kInPlace);
     Executable executable(plan);
     const Array rows(DType::kFloat32, {Layers::kExamples, 300});

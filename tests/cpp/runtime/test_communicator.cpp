@@ -41,17 +41,18 @@ Graph program(int replicas) {
   graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
   Builder b(graph);
   const Value x = graph.add_argument({DType::kFloat32, {kRows, kIn}, {0, 1, 0}}, Placement::kRows);
-  graph.variables = {{"w", 1}, {"b", 1}};
-  const Value w = graph.add_read(0, {DType::kFloat32, {kIn, kOut}, {}});
-  const Value bias = graph.add_read(1, {DType::kFloat32, {kOut}, {}});
+  graph.variables.push_back({"w", 1});
+  graph.variables.push_back({"b", 1});
+  const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kIn, kOut}, {}});
+  const Value bias = graph.add_read(SlotId(1), {DType::kFloat32, {kOut}, {}});
   const char* draw = "random_uniform_like";
   const Value noise = b(draw, {x}, OpRegistry::instance().get(draw).samples[0].attrs);
   const Value y = b("add", {b("matmul", {b("add", {x, noise}), w}), bias});
   const Value of_w = b("matmul", {x, y}, MatmulAttrs{.transpose_a = true});
   const Value of_b = b("reduce_sum", {y}, ReduceAttrs{.axes = {0}});
   graph.writes.push_back(
-      {0, b("sub", {w, b("all_reduce", {of_w}, AllReduceAttrs{.op = ReduceOp::kMean})})});
-  graph.writes.push_back({1, b("sub", {bias, b("all_reduce", {of_b})})});
+      {SlotId(0), b("sub", {w, b("all_reduce", {of_w}, AllReduceAttrs{.op = ReduceOp::kMean})})});
+  graph.writes.push_back({SlotId(1), b("sub", {bias, b("all_reduce", {of_b})})});
   const Value all = b("all_gather", {x}, AllGatherAttrs{.axis = 0, .replicas = replicas});
   graph.outputs = {y, b("reduce_sum", {all}, ReduceAttrs{.axes = {1}}),
                    b("reduce_scatter", {b("mul", {all, all}), x},

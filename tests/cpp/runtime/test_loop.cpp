@@ -64,8 +64,8 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
 Array at_once(const Array& x) {
   Node node;
   node.op = &variance();
-  node.inputs = {0};
-  node.outputs = {1};
+  node.inputs = {Value(0)};
+  node.outputs = {Value(1)};
   node.locality = Locality::kTree;
   StepFacts facts;
   facts.local_examples = facts.global_examples = {x.shape()[0]};

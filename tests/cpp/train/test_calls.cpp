@@ -56,7 +56,7 @@ TEST("the nodes of a call's derivative are a call, and empty calls are none") {
   const Tensor y = op("mul", {x, x});
   trace->end_call();
   tape.stop();
-  const auto before = std::int32_t(trace->program().nodes.size());
+  const NodeId before = trace->program().nodes.next_id();
   (void)tape.gradient({y}, {}, {{x, nullptr}});
   CHECK_EQ(trace->program().calls.size(), 2u);
   CHECK(trace->program().calls[1].begin >= before);
@@ -74,7 +74,7 @@ TEST("programs that differ in their calls are not the same") {
     if (call) trace->end_call();
     return trace->finish({y.value}).graph;
   };
-  std::vector<std::size_t> different;
+  std::vector<ConstantId> different;
   CHECK(same_program(make(true), make(true), different));
   CHECK(!same_program(make(true), make(false), different));
 }
@@ -123,8 +123,8 @@ TEST("a graph without effects keeps its values, calls and order") {
   const Graph pure = without_effects(trace->finish({y.value}).graph);
   CHECK_EQ(pure.nodes.size(), 1u);
   CHECK(pure.writes.empty());
-  CHECK_EQ(pure.calls[0].begin, 0);
-  CHECK_EQ(pure.calls[0].end, 1);
+  CHECK_EQ(pure.calls[0].begin, NodeId(0));
+  CHECK_EQ(pure.calls[0].end, NodeId(1));
 }
 
 TEST("symbols are found again by their rules, and inputs only where they are bound") {

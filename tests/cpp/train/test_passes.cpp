@@ -54,7 +54,7 @@ TEST("nodes become one if their numbers have the same bits") {
       const Graph one = eliminate_dead(eliminate_common(p.graph));
       const bool same = Number(u) == Number(v);
       CHECK_EQ(one.nodes.size(), same ? 1u : 2u);
-      CHECK(!same || one.nodes[0].attrs.hash() == p.graph.nodes[1].attrs.hash());
+      CHECK(!same || one.nodes[NodeId(0)].attrs.hash() == p.graph.nodes[NodeId(1)].attrs.hash());
     }
   }
 }
@@ -71,9 +71,9 @@ TEST("constants are folded as steps run: with denormals, whatever the caller's t
   const unsigned after = _mm_getcsr();
   _mm_setcsr(before);
   CHECK_EQ(after & 0x8040u, 0x8040u);
-  const ValueInfo& result = folded.values[std::size_t(folded.outputs[0])];
+  const ValueInfo& result = folded.values[folded.outputs[0]];
   CHECK(result.source == Source::kConstant);
-  CHECK_EQ(*folded.constants[std::size_t(result.index)].data<float>(), 1e-39f);
+  CHECK_EQ(*folded.constants[result.constant()].data<float>(), 1e-39f);
 }
 #endif
 
@@ -83,7 +83,7 @@ TEST("what would raise stays in the graph: it may be in a branch that never runs
   p.graph.outputs = {p.b("floor_div", {one, zero}), p.b("floor_div", {zero, one})};
   const Graph folded = fold_constants(p.graph);
   CHECK_EQ(folded.nodes.size(), 1u);
-  CHECK(may_raise(folded, folded.nodes[0]));
+  CHECK(may_raise(folded, folded.nodes[NodeId(0)]));
 }
 
 TEST("only whole numbers make a division that may raise, and it is not fused") {
@@ -92,7 +92,8 @@ TEST("only whole numbers make a division that may raise, and it is not fused") {
   const Value n = p.graph.add_argument({DType::kInt64, Shape({3}), {}});
   p.graph.outputs = {p.b("add", {p.b("floor_div", {x, x}), x}),
                      p.b("add", {p.b("floor_div", {n, n}), n})};
-  CHECK(!may_raise(p.graph, p.graph.nodes[0]) && may_raise(p.graph, p.graph.nodes[2]));
+  CHECK(!may_raise(p.graph, p.graph.nodes[NodeId(0)]) &&
+        may_raise(p.graph, p.graph.nodes[NodeId(2)]));
   int raising = 0;
   const Graph fused = fuse_elementwise(p.graph);
   for (const Node& node : fused.nodes) raising += node.op->name == "floor_div";
