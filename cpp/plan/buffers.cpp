@@ -7,8 +7,7 @@ namespace samegrad {
 namespace {
 
 const std::vector<NodeId>& nodes_of(const Plan& plan, const PlanStep& step) {
-  return step.kind == PlanStep::Kind::kLoop ? plan.loops[std::size_t(step.index)].nodes
-                                            : step.nodes;
+  return step.kind == PlanStep::Kind::kLoop ? plan.loops[step.loop()].nodes : step.nodes;
 }
 
 // Sorted, each once.
@@ -21,14 +20,14 @@ class Decider {
  public:
   Decider(const Plan& plan, bool in_place) : plan_(plan), in_place_(in_place) {
     const Graph& graph = plan.graph;
-    last_read_.assign(graph.values.size(), -1);
-    writer_.assign(graph.values.size(), -1);
-    first_safe_ = plan.steps.size();
-    while (first_safe_ > 0 && is_safe(plan, plan.steps[first_safe_ - 1])) --first_safe_;
-    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    last_read_.assign(graph.values.size(), StepId());
+    writer_.assign(graph.values.size(), StepId());
+    first_safe_ = plan.steps.next_id();
+    while (first_safe_ > StepId(0) && is_safe(plan, plan.steps[first_safe_ - 1])) --first_safe_;
+    for (StepId s : plan.steps.ids()) {
       const BufferUses uses = buffer_uses(plan, plan.steps[s]);
-      for (Value root : uses.reads) last_read_[root] = std::int32_t(s);
-      for (Value root : uses.writes) writer_[root] = std::int32_t(s);
+      for (Value root : uses.reads) last_read_[root] = s;
+      for (Value root : uses.writes) writer_[root] = s;
     }
     old_values_.assign(graph.variables.size(), kNoValue);
     for (Value v : graph.values.ids().reversed()) {
@@ -61,15 +60,15 @@ class Decider {
   // an element before it writes that element, and no later step raises.
   bool may_store_directly(Value root, Value old) const {
     const Node* producer = plan_.graph.producer(root);
-    const std::int32_t at = writer_[root];
-    if (!in_place_ || !producer || !producer->op->has(kElementwise) || at < 0) return false;
-    const PlanStep::Kind kind = plan_.steps[std::size_t(at)].kind;
+    const StepId at = writer_[root];
+    if (!in_place_ || !producer || !producer->op->has(kElementwise) || !at.exists()) return false;
+    const PlanStep::Kind kind = plan_.steps[at].kind;
     const bool by_rows = kind == PlanStep::Kind::kRowUpdate;
     if (kind != PlanStep::Kind::kNode && kind != PlanStep::Kind::kReduceUpdate && !by_rows) {
       return false;
     }
     if (plan_.storage[root] != Storage::kShared) return false;
-    if (std::size_t(at) < first_safe_ || read_at_end_[root] != 1) return false;
+    if (at < first_safe_ || read_at_end_[root] != 1) return false;
     if (old == kNoValue) return true;
     if (last_read_[old] > at || read_at_end_[old] != 0) return false;
     return by_rows || overwrites(*producer, root, old);  // results leave once rows are done
@@ -96,9 +95,9 @@ class Decider {
 
   const Plan& plan_;
   bool in_place_;
-  std::size_t first_safe_;                                  // step from which on none can fail
-  PerValue<std::int32_t> last_read_;                        // of a root: step, or -1
-  PerValue<std::int32_t> writer_;                           // of a root: step, or -1
+  StepId first_safe_;                                       // step from which on none can fail
+  PerValue<StepId> last_read_;                              // of a root
+  PerValue<StepId> writer_;                                 // of a root
   PerValue<int> read_at_end_;                               // of a root: by outputs and writes
   IndexedVector<SlotId, Value> old_values_;                 // what it is at the start, or kNoValue
   std::unordered_map<Value, std::vector<SlotId>> written_;  // per root: variables that get it

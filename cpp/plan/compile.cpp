@@ -30,11 +30,11 @@ void set_roots(Plan& plan) {
   }
 }
 
-// Which loop runs a node, or -1.
-PerNode<std::int32_t> loops_of_nodes(const Plan& plan) {
-  PerNode<std::int32_t> owner(plan.graph.nodes.size(), -1);
-  for (std::size_t i = 0; i < plan.loops.size(); ++i) {
-    for (NodeId node : plan.loops[i].nodes) owner[node] = std::int32_t(i);
+// Which loop runs a node, or none.
+PerNode<LoopId> loops_of_nodes(const Plan& plan) {
+  PerNode<LoopId> owner(plan.graph.nodes.size());
+  for (LoopId loop : plan.loops.ids()) {
+    for (NodeId node : plan.loops[loop].nodes) owner[node] = loop;
   }
   return owner;
 }
@@ -67,12 +67,12 @@ PerValue<bool> values_inside_updates(const Plan& plan) {
 
 void set_storage(Plan& plan) {
   const Graph& graph = plan.graph;
-  const PerNode<std::int32_t> owner = loops_of_nodes(plan);
+  const PerNode<LoopId> owner = loops_of_nodes(plan);
   const PerValue<bool> inside = values_inside_updates(plan);
   plan.storage.assign(graph.values.size(), Storage::kExternal);
   for (NodeId n : graph.nodes.ids()) {
     const Node& node = graph.nodes[n];
-    const bool tile = owner[n] >= 0 && node.locality == Locality::kExample;
+    const bool tile = owner[n].exists() && node.locality == Locality::kExample;
     for (Value output : node.outputs) {
       plan.storage[output] = inside[output]          ? Storage::kUnused
                              : tile                  ? Storage::kTile
@@ -108,7 +108,7 @@ void set_prepared(Plan& plan) {
   plan.prepared_slot.assign(graph.nodes.size(), -1);
   for (PlanStep& step : plan.steps) {
     if (step.kind != PlanStep::Kind::kLoop) continue;
-    for (NodeId n : plan.loops[std::size_t(step.index)].nodes) {
+    for (NodeId n : plan.loops[step.loop()].nodes) {
       const Node& node = graph.nodes[n];
       if (node.op->prepared_operand < 0) continue;
       const Value operand = node.inputs[std::size_t(node.op->prepared_operand)];

@@ -127,10 +127,10 @@ std::string explain(const Plan& plan, const RunFacts& facts) {
       << plan.steps.size() << " steps\n";
   print_bits(out, plan);
   print_machine(out, facts);
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+  for (StepId s : plan.steps.ids()) {
     const PlanStep& step = plan.steps[s];
     if (step.kind == PlanStep::Kind::kLoop) {
-      print_loop(out, plan, plan.loops[std::size_t(step.index)]);
+      print_loop(out, plan, plan.loops[step.loop()]);
     } else if (step.kind == PlanStep::Kind::kNameRows) {
       out << "  " << title_of(step) << ": of";
       for (NodeId n : step.nodes) {
@@ -142,7 +142,7 @@ std::string explain(const Plan& plan, const RunFacts& facts) {
       print_nodes(out, plan, step.nodes, false);
       print_reason(out, plan, step);
     }
-    print_times(out, facts, s);
+    print_times(out, facts, s.index());
   }
   return out.str();
 }

@@ -20,9 +20,9 @@ class UpdateFuser {
     for (NodeId n : graph_.nodes.ids()) {
       for (Value input : graph_.nodes[n].inputs) reader_[input] = n;
     }
-    step_of_.assign(graph_.nodes.size(), -1);
-    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-      for (NodeId n : plan.steps[s].nodes) step_of_[n] = std::int32_t(s);
+    step_of_.assign(graph_.nodes.size(), StepId());
+    for (StepId s : plan.steps.ids()) {
+      for (NodeId n : plan.steps[s].nodes) step_of_[n] = s;
     }
   }
 
@@ -67,8 +67,8 @@ class UpdateFuser {
   }
 
   bool is_step(NodeId n, PlanStep::Kind kind) const {
-    const std::int32_t step = step_of_[n];
-    return step >= 0 && plan_.steps[std::size_t(step)].kind == kind;
+    const StepId step = step_of_[n];
+    return step.exists() && plan_.steps[step].kind == kind;
   }
 
   // The elementwise node that alone reads the sum, or none.
@@ -117,25 +117,25 @@ class UpdateFuser {
 
   // Each takes the place of the last of its nodes; the others leave their steps.
   void replace_steps() {
-    PerNode<std::int32_t> taken_by(graph_.nodes.size(), -1);
-    std::vector<std::vector<std::int32_t>> begins(plan_.steps.size());
-    for (std::size_t u = 0; u < plan_.updates.size(); ++u) {
-      std::int32_t last = -1;
+    PerNode<UpdateId> taken_by(graph_.nodes.size());
+    IndexedVector<StepId, std::vector<UpdateId>> begins(plan_.steps.size());
+    for (UpdateId u : plan_.updates.ids()) {
+      StepId last;
       for (NodeId n : nodes_of(plan_.updates[u])) {
-        taken_by[n] = std::int32_t(u);
+        taken_by[n] = u;
         last = std::max(last, step_of_[n]);
       }
-      begins[std::size_t(last)].push_back(std::int32_t(u));
+      begins[last].push_back(u);
     }
-    std::vector<PlanStep> steps;
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      for (std::int32_t u : begins[s]) {
+    IndexedVector<StepId, PlanStep> steps;
+    for (StepId s : plan_.steps.ids()) {
+      for (UpdateId u : begins[s]) {
         steps.push_back(
-            {PlanStep::Kind::kReduceUpdate, nodes_of(plan_.updates[std::size_t(u)]), u, {}});
+            {PlanStep::Kind::kReduceUpdate, nodes_of(plan_.updates[u]), u.number(), {}});
       }
       PlanStep step = std::move(plan_.steps[s]);
       const bool had_nodes = !step.nodes.empty();
-      std::erase_if(step.nodes, [&](NodeId n) { return taken_by[n] >= 0; });
+      std::erase_if(step.nodes, [&](NodeId n) { return taken_by[n].exists(); });
       if (!had_nodes || !step.nodes.empty()) steps.push_back(std::move(step));
     }
     plan_.steps = std::move(steps);
@@ -154,9 +154,9 @@ class UpdateFuser {
   Plan& plan_;
   const Graph& graph_;
   PerValue<int> uses_;
-  PerValue<NodeId> reader_;        // the last one, or none
-  PerNode<bool> taken_;            // an all-reduce that a sum has
-  PerNode<std::int32_t> step_of_;  // -1 in loops
+  PerValue<NodeId> reader_;  // the last one, or none
+  PerNode<bool> taken_;      // an all-reduce that a sum has
+  PerNode<StepId> step_of_;  // none in loops
 };
 
 }  // namespace

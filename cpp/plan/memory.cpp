@@ -29,17 +29,17 @@ class LifeFinder {
   }
 
   PerValue<Life> run() {
-    const auto steps = std::int32_t(plan_.steps.size());
-    std::vector<BufferUses> uses;
+    IndexedVector<StepId, BufferUses> uses;
     for (const PlanStep& step : plan_.steps) uses.push_back(buffer_uses(plan_, step));
-    for (std::int32_t s = 0; s < steps; ++s) {
-      for (Value root : uses[std::size_t(s)].reads) use(root, s);
-      for (Value root : uses[std::size_t(s)].writes) use(root, s);
+    for (StepId s : plan_.steps.ids()) {
+      for (Value root : uses[s].reads) use(root, s);
+      for (Value root : uses[s].writes) use(root, s);
     }
     // What is copied into variables when all steps are over.
-    for (const StateWrite& write : plan_.graph.writes) use(root_of(write.value), steps);
-    for (std::int32_t s = 0; s < steps; ++s) {
-      const PlanStep& step = plan_.steps[std::size_t(s)];
+    for (const StateWrite& write : plan_.graph.writes)
+      use(root_of(write.value), plan_.steps.next_id());
+    for (StepId s : plan_.steps.ids()) {
+      const PlanStep& step = plan_.steps[s];
       if (step.kind == PlanStep::Kind::kNode) donate(step.nodes[0], s);
     }
     return std::move(lives_);
@@ -48,7 +48,7 @@ class LifeFinder {
  private:
   Value root_of(Value value) const { return plan_.root[value]; }
 
-  void use(Value root, std::int32_t step) {
+  void use(Value root, StepId step) {
     Life& life = lives_[root];
     if (!in_arena_[root]) return;
     if (life.home == kNoValue) life = {step, step, root};
@@ -57,7 +57,7 @@ class LifeFinder {
   }
 
   // The results of an elementwise node may lie where operands lay whose last step this is.
-  void donate(NodeId index, std::int32_t step) {
+  void donate(NodeId index, StepId step) {
     const Node& node = plan_.graph.nodes[index];
     if (!node.op->has(kElementwise)) return;
     std::vector<Value> taken;

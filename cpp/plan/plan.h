@@ -12,6 +12,15 @@
 
 namespace samegrad {
 
+struct Loop;
+struct ReduceUpdate;
+struct RowUpdate;
+struct PlanStep;
+using LoopId = Id<Loop>;
+using UpdateId = Id<ReduceUpdate>;
+using RowUpdateId = Id<RowUpdate>;
+using StepId = Id<PlanStep>;
+
 // Where the bytes of a value live while a plan runs.
 enum class Storage : std::uint8_t {
   kUnused,
@@ -82,14 +91,18 @@ struct PlanStep {
     kControl        // a branch or a loop of the program
   } kind;
   std::vector<NodeId> nodes;
-  // kLoop: of Plan::loops; kReduceUpdate: of Plan::updates; kNameRows, kRowUpdate: of row_updates.
+  // By the kind, the number that one of these gives.
   std::int32_t index = -1;
   std::vector<Prepared> prepare;  // done before the step
+
+  LoopId loop() const { return LoopId(index); }
+  UpdateId update() const { return UpdateId(index); }            // of kReduceUpdate
+  RowUpdateId row_update() const { return RowUpdateId(index); }  // of kNameRows, kRowUpdate
 };
 
 // The steps between which a value needs memory of the run's arena.
 struct Life {
-  std::int32_t first = -1, last = -1;
+  StepId first, last;
   Value home;  // whose memory it is; kNoValue: it lies elsewhere, or is used by nobody
 };
 
@@ -114,10 +127,10 @@ struct PlanOptions {
 
 struct Plan {
   Graph graph;
-  std::vector<PlanStep> steps;
-  std::vector<Loop> loops;
-  std::vector<ReduceUpdate> updates;
-  std::vector<RowUpdate> row_updates;
+  IndexedVector<StepId, PlanStep> steps;
+  IndexedVector<LoopId, Loop> loops;
+  IndexedVector<UpdateId, ReduceUpdate> updates;
+  IndexedVector<RowUpdateId, RowUpdate> row_updates;
   PerValue<Storage> storage;
   PerValue<Value> root;                 // whose bytes it shows (its own mostly)
   PerNode<std::int32_t> prepared_slot;  // of its prepared operand, or -1

@@ -33,7 +33,7 @@ class Predictor {
     if (step.kind == PlanStep::Kind::kControl) return kStepSeconds;
     Load load;
     if (step.kind == PlanStep::Kind::kLoop) {
-      add_loop(plan_.loops[std::size_t(step.index)], load);
+      add_loop(plan_.loops[step.loop()], load);
     } else {
       for (NodeId n : step.nodes) add_node(plan_.graph.nodes[n], load);
     }

@@ -30,12 +30,12 @@ class RowUpdateFinder {
     for (const StateWrite& write : graph_.writes) writes_[write.value].push_back(write.variable);
     shown_.assign(graph_.values.size(), false);
     for (Value output : graph_.outputs) shown_[output] = true;
-    step_of_.assign(graph_.nodes.size(), -1);
-    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    step_of_.assign(graph_.nodes.size(), StepId());
+    for (StepId s : plan.steps.ids()) {
       const PlanStep& step = plan.steps[s];
       const bool loop = step.kind == PlanStep::Kind::kLoop;
-      for (NodeId n : loop ? plan.loops[std::size_t(step.index)].nodes : step.nodes) {
-        step_of_[n] = std::int32_t(s);
+      for (NodeId n : loop ? plan.loops[step.loop()].nodes : step.nodes) {
+        step_of_[n] = s;
       }
     }
   }
@@ -99,8 +99,8 @@ class RowUpdateFinder {
   }
 
   bool is_step(NodeId n, PlanStep::Kind kind) const {
-    const std::int32_t step = step_of_[n];
-    return step >= 0 && plan_.steps[std::size_t(step)].kind == kind;
+    const StepId step = step_of_[n];
+    return step.exists() && plan_.steps[step].kind == kind;
   }
 
   // Whether a result of the program or a variable gets the value.
@@ -165,7 +165,7 @@ class RowUpdateFinder {
   // What is read outside leaves, and must be written to a variable.
   bool find_results(RowUpdate& update, const PerNode<bool>& taken) const {
     if (update.nodes.empty()) return false;
-    std::int32_t last = -1;
+    StepId last;
     for (NodeId n : update.nodes) last = std::max(last, step_of_[n]);
     for (const ReduceUpdate::Sum& sum : update.sums) {
       if (is_kept(sum.result)) return false;
@@ -215,12 +215,12 @@ class RowUpdateFinder {
   // The rows are named where the last sum was, and updated where the last node was.
   void replace_steps() {
     PerNode<bool> taken(graph_.nodes.size(), false);
-    std::vector<std::vector<PlanStep>> before(plan_.steps.size());
-    for (std::size_t u = 0; u < plan_.row_updates.size(); ++u) {
+    IndexedVector<StepId, std::vector<PlanStep>> before(plan_.steps.size());
+    for (RowUpdateId u : plan_.row_updates.ids()) {
       const RowUpdate& update = plan_.row_updates[u];
-      PlanStep name{PlanStep::Kind::kNameRows, {}, std::int32_t(u), {}};
-      PlanStep run{PlanStep::Kind::kRowUpdate, nodes_of(update), std::int32_t(u), {}};
-      std::int32_t named = -1, last = -1;
+      PlanStep name{PlanStep::Kind::kNameRows, {}, u.number(), {}};
+      PlanStep run{PlanStep::Kind::kRowUpdate, nodes_of(update), u.number(), {}};
+      StepId named, last;
       for (const ReduceUpdate::Sum& sum : update.sums) {
         name.nodes.push_back(sum.tree);
         named = std::max(named, step_of_[sum.tree]);
@@ -229,11 +229,11 @@ class RowUpdateFinder {
         taken[n] = true;
         last = std::max(last, step_of_[n]);
       }
-      before[std::size_t(named)].push_back(std::move(name));
-      before[std::size_t(last)].push_back(std::move(run));
+      before[named].push_back(std::move(name));
+      before[last].push_back(std::move(run));
     }
-    std::vector<PlanStep> steps;
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    IndexedVector<StepId, PlanStep> steps;
+    for (StepId s : plan_.steps.ids()) {
       for (PlanStep& step : before[s]) steps.push_back(std::move(step));
       PlanStep step = std::move(plan_.steps[s]);
       const bool had_nodes = !step.nodes.empty();
@@ -248,7 +248,7 @@ class RowUpdateFinder {
   PerValue<std::vector<NodeId>> readers_;
   std::map<Value, std::vector<SlotId>> writes_;  // variables that get it
   PerValue<bool> shown_;                         // a result of the program
-  PerNode<std::int32_t> step_of_;
+  PerNode<StepId> step_of_;
   std::map<Value, ReduceUpdate::Sum> sums_;  // by result
 };
 

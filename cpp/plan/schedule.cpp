@@ -122,18 +122,16 @@ class Scheduler {
 
   void emit_loops(std::int32_t level) {
     const Graph& graph = plan_.graph;
-    std::map<std::pair<int, bool>, std::int32_t> loops;
+    std::map<std::pair<int, bool>, LoopId> loops;
     for (NodeId n : graph.nodes.ids()) {
       if (!in_loop_[n] || level_[n] != level) continue;
       const Node& node = graph.nodes[n];
       const auto key = std::make_pair(symbol_of(graph, node), varies(node));
       if (!loops.count(key)) {
-        loops[key] = std::int32_t(plan_.loops.size());
-        plan_.loops.push_back({{}, key.first, key.second, {}, {}});
-        PlanStep step{PlanStep::Kind::kLoop, {}, std::int32_t(plan_.loops.size() - 1), {}};
-        plan_.steps.push_back(std::move(step));
+        loops[key] = plan_.loops.push_back({{}, key.first, key.second, {}, {}});
+        plan_.steps.push_back({PlanStep::Kind::kLoop, {}, loops[key].number(), {}});
       }
-      Loop& loop = plan_.loops[std::size_t(loops[key])];
+      Loop& loop = plan_.loops[loops[key]];
       loop.nodes.push_back(n);
       if (node.locality == Locality::kTree) {
         loop.trees.insert(loop.trees.end(), node.outputs.begin(), node.outputs.end());

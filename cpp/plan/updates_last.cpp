@@ -13,8 +13,8 @@ void put_updates_last(Plan& plan) {
     written[plan.root[write.value]] = true;
   }
   PerValue<bool> needed(graph.values.size(), false);  // by root: a step that stays reads it
-  std::vector<bool> moves(plan.steps.size(), false);
-  for (std::size_t s = plan.steps.size(); s-- > 0;) {
+  IndexedVector<StepId, bool> moves(plan.steps.size(), false);
+  for (StepId s : plan.steps.ids().reversed()) {
     const BufferUses uses = buffer_uses(plan, plan.steps[s]);
     const auto any = [&](const PerValue<bool>& set) {
       return std::ranges::any_of(uses.writes, [&](Value root) { return set[root]; });
@@ -23,9 +23,9 @@ void put_updates_last(Plan& plan) {
     if (moves[s]) continue;
     for (Value root : uses.reads) needed[root] = true;
   }
-  std::vector<PlanStep> steps;
+  IndexedVector<StepId, PlanStep> steps;
   for (const bool moving : {false, true}) {
-    for (std::size_t s = 0; s < moves.size(); ++s) {
+    for (StepId s : moves.ids()) {
       if (moves[s] == moving) steps.push_back(std::move(plan.steps[s]));
     }
   }

@@ -19,7 +19,7 @@ int symbol_of_node(const Graph& graph, const Node& node) {
   return -1;
 }
 
-Context::Context(const Plan& plan, const std::vector<LoopLayout>& layouts)
+Context::Context(const Plan& plan, const IndexedVector<LoopId, LoopLayout>& layouts)
     : plan_(plan), layouts_(layouts), values_(plan.graph.values.size()), main_task_(make_task()) {}
 
 void Context::bind(const Call& call, int threads) {
@@ -144,8 +144,8 @@ void Context::check_sizes(int replica) const {
   }
 }
 
-std::int64_t Context::reserve(std::int64_t bytes, std::int32_t first, std::int32_t last) {
-  reserved_.push_back({aligned(bytes), first, last});
+std::int64_t Context::reserve(std::int64_t bytes, StepId first, StepId last) {
+  reserved_.push_back({aligned(bytes), first.number(), last.number()});
   return std::int64_t(reserved_.size()) - 1;
 }
 
@@ -181,14 +181,14 @@ void Context::place_values() {
 void Context::place_prepared() {
   prepared_.assign(std::size_t(plan_.prepared_slots) * std::size_t(replicas_), nullptr);
   sources_.assign(std::size_t(plan_.prepared_slots), {});
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+  for (StepId s : plan_.steps.ids()) {
     for (const Prepared& prepared : plan_.steps[s].prepare) {
-      place_prepared(prepared, std::int32_t(s));
+      place_prepared(prepared, s);
     }
   }
 }
 
-void Context::place_prepared(const Prepared& prepared, std::int32_t step) {
+void Context::place_prepared(const Prepared& prepared, StepId step) {
   const Graph& graph = plan_.graph;
   const Node& node = graph.nodes[prepared.node];
   std::vector<View> in;
@@ -212,15 +212,15 @@ void Context::place_prepared(const Prepared& prepared, std::int32_t step) {
 
 void Context::place_loops() {
   loops_.assign(plan_.loops.size(), {});
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+  for (StepId s : plan_.steps.ids()) {
     const PlanStep& step = plan_.steps[s];
     if (step.kind != PlanStep::Kind::kLoop) continue;
-    make_chunks(std::size_t(step.index));
-    place_trees(std::size_t(step.index), std::int32_t(s));
+    make_chunks(step.loop());
+    place_trees(step.loop(), s);
   }
 }
 
-void Context::make_chunks(std::size_t index) {
+void Context::make_chunks(LoopId index) {
   const Loop& loop = plan_.loops[index];
   const LoopLayout& layout = layouts_[index];
   LoopBinding& binding = loops_[index];
@@ -253,7 +253,7 @@ void Context::make_chunks(std::size_t index) {
   make_joins(index);
 }
 
-void Context::place_trees(std::size_t index, std::int32_t step) {
+void Context::place_trees(LoopId index, StepId step) {
   const Loop& loop = plan_.loops[index];
   const LoopLayout& layout = layouts_[index];
   LoopBinding& binding = loops_[index];
@@ -270,7 +270,7 @@ void Context::place_trees(std::size_t index, std::int32_t step) {
   }
 }
 
-void Context::make_joins(std::size_t index) {
+void Context::make_joins(LoopId index) {
   LoopBinding& binding = loops_[index];
   std::int64_t bytes = 0;
   const int tasks = binding.parallel ? int(thresholds().parts_per_thread) * threads_ : 1;
@@ -341,9 +341,10 @@ void Context::bind_row_updates() {
     row_updates_.push_back(bind_row_update(plan_, update, *this));
     RowBinding& binding = row_updates_.back();
     const std::int64_t n = binding.places;
-    const auto last = std::int32_t(plan_.steps.size()) - 1;
+    const StepId last = plan_.steps.next_id() - 1;
     const auto place = [&](std::byte*& where, std::int64_t count, std::size_t item) {
-      pending_.push_back({&where, reserve(size_product(count, std::int64_t(item)), 0, last), 0});
+      pending_.push_back(
+          {&where, reserve(size_product(count, std::int64_t(item)), StepId(0), last), 0});
     };
     place(binding.named, 2 * n, sizeof(NamedRow));
     place(binding.row, n, sizeof(std::int64_t));

@@ -105,8 +105,8 @@ struct RowBinding {
 // What one task works with, kept from step to step.
 struct Task {
   Scratch scratch;
-  std::vector<std::vector<View>> loop_views;  // per loop: those of its layout
-  std::vector<TreeAccumulator> trees;         // of the chunk it is at
+  IndexedVector<LoopId, std::vector<View>> loop_views;  // those of its layout
+  std::vector<TreeAccumulator> trees;                   // of the chunk it is at
 };
 
 // What the variables of a loop were before each of its rounds.
@@ -120,7 +120,7 @@ struct History {
 
 class Context {
  public:
-  Context(const Plan& plan, const std::vector<LoopLayout>& layouts);
+  Context(const Plan& plan, const IndexedVector<LoopId, LoopLayout>& layouts);
 
   // Lays out the arena for the call's counts of examples.
   void bind(const Call& call, int threads);
@@ -156,10 +156,10 @@ class Context {
   void reserve_scratch();
   // Takes over the base pointers of this run, once all are set.
   void refresh();
-  const LoopBinding& loop(std::int32_t index) const { return loops_[std::size_t(index)]; }
+  const LoopBinding& loop(LoopId index) const { return loops_[index]; }
   const NodeBinding& node(NodeId index) const { return nodes_[index]; }
-  UpdateBinding& update(std::int32_t index) { return updates_[std::size_t(index)]; }
-  RowBinding& row_update(std::int32_t index) { return row_updates_[std::size_t(index)]; }
+  UpdateBinding& update(UpdateId index) { return updates_[index]; }
+  RowBinding& row_update(RowUpdateId index) { return row_updates_[index]; }
   std::byte* prepared(std::int32_t slot, int replica) const {
     return prepared_[std::size_t(slot) * std::size_t(replicas_) + std::size_t(replica)];
   }
@@ -190,21 +190,21 @@ class Context {
   void find_impossible();
   void place_values();
   void place_prepared();
-  void place_prepared(const Prepared& prepared, std::int32_t step);
+  void place_prepared(const Prepared& prepared, StepId step);
   void place_loops();
-  void make_chunks(std::size_t loop);
-  void make_joins(std::size_t loop);
-  void place_trees(std::size_t loop, std::int32_t step);
+  void make_chunks(LoopId loop);
+  void make_joins(LoopId loop);
+  void place_trees(LoopId loop, StepId step);
   void bind_nodes();
   void bind_node(NodeId index);
   Task make_task() const;
   void bind_updates();
   void bind_row_updates();
   // Memory of the arena from the first to the last of some steps; its number.
-  std::int64_t reserve(std::int64_t bytes, std::int32_t first, std::int32_t last);
+  std::int64_t reserve(std::int64_t bytes, StepId first, StepId last);
 
   const Plan& plan_;
-  const std::vector<LoopLayout>& layouts_;
+  const IndexedVector<LoopId, LoopLayout>& layouts_;
   int replicas_ = 0;
   int first_replica_ = 0;
   int threads_ = 0;
@@ -219,10 +219,10 @@ class Context {
   std::vector<std::vector<std::vector<View>>> sources_;  // per slot and copy
   std::vector<StepFacts> facts_;
   std::vector<bool> impossible_;  // per replica: some size is below 0
-  std::vector<LoopBinding> loops_;
+  IndexedVector<LoopId, LoopBinding> loops_;
   PerNode<NodeBinding> nodes_;
-  std::vector<UpdateBinding> updates_;
-  std::vector<RowBinding> row_updates_;
+  IndexedVector<UpdateId, UpdateBinding> updates_;
+  IndexedVector<RowUpdateId, RowBinding> row_updates_;
   // Addresses to set when the arena is there.
   struct Pending {
     std::byte** where;

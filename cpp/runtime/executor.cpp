@@ -230,7 +230,7 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
   prepare_operands(plan_, step, call, context);
   switch (step.kind) {
     case PlanStep::Kind::kLoop:
-      return run_loop(plan_, step.index, layouts_[std::size_t(step.index)], call, context);
+      return run_loop(plan_, step.loop(), layouts_[step.loop()], call, context);
     case PlanStep::Kind::kAllReduce:
       return all_reduce(plan_, step.nodes, call, context);
     case PlanStep::Kind::kControl:
@@ -240,11 +240,11 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
     case PlanStep::Kind::kRows:
       return run_rows(plan_, step.nodes[0], call, context);
     case PlanStep::Kind::kReduceUpdate:
-      return run_reduce_update(plan_, step.index, call, context);
+      return run_reduce_update(plan_, step.update(), call, context);
     case PlanStep::Kind::kNameRows:
-      return name_rows(plan_, step.index, context);
+      return name_rows(plan_, step.row_update(), context);
     case PlanStep::Kind::kRowUpdate:
-      return run_row_update(plan_, step.index, context);
+      return run_row_update(plan_, step.row_update(), context);
   }
 }
 
@@ -255,10 +255,10 @@ void Executable::run_steps(const Call& call, Context& context) {
   }
   using Clock = std::chrono::steady_clock;
   call.seconds->resize(plan_.steps.size());
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+  for (StepId s : plan_.steps.ids()) {
     const Clock::time_point start = Clock::now();
     run_step(plan_.steps[s], call, context);
-    (*call.seconds)[s] += std::chrono::duration<double>(Clock::now() - start).count();
+    (*call.seconds)[s.index()] += std::chrono::duration<double>(Clock::now() - start).count();
   }
 }
 

@@ -51,7 +51,7 @@ class Executable {
 
   Plan plan_;
   std::vector<Value> external_;  // arguments, variables and constants
-  std::vector<LoopLayout> layouts_;
+  IndexedVector<LoopId, LoopLayout> layouts_;
   std::map<NodeId, Bodies> bodies_;  // of control nodes
   struct Contexts {
     std::vector<std::unique_ptr<Context>> idle;  // the longest idle first
@@ -62,7 +62,7 @@ class Executable {
 
 // The parts of a step.
 void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context);
-void run_loop(const Plan& plan, std::int32_t loop, const LoopLayout& layout, const Call& call,
+void run_loop(const Plan& plan, LoopId loop, const LoopLayout& layout, const Call& call,
               Context& context);
 // A branch or a loop, for all replicas together.
 void run_control(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,

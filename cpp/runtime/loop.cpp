@@ -183,17 +183,16 @@ void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, 
   for (std::int64_t i = 0; i < items; ++i) prepare(i);
 }
 
-void run_loop(const Plan& plan, std::int32_t index, const LoopLayout& layout, const Call& call,
+void run_loop(const Plan& plan, LoopId index, const LoopLayout& layout, const Call& call,
               Context& context) {
-  const Loop& loop = plan.loops[std::size_t(index)];
+  const Loop& loop = plan.loops[index];
   const LoopBinding& binding = context.loop(index);
   const auto runs = [&](int replica) { return !loop.varying || call.runs(replica); };
   const auto run_chunk = [&](std::int64_t i, Task& task) {
     const Chunk& chunk = binding.chunks[std::size_t(i)];
     if (!runs(chunk.replica)) return;
     const Scratch::Frame frame(task.scratch);
-    ChunkRun(plan, loop, layout, call, context, chunk, task, task.loop_views[std::size_t(index)])
-        .run();
+    ChunkRun(plan, loop, layout, call, context, chunk, task, task.loop_views[index]).run();
   };
   const auto chunks = std::int64_t(binding.chunks.size());
   const auto finish = [&](std::int64_t r) {

@@ -399,8 +399,8 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
   return binding;
 }
 
-void run_reduce_update(const Plan& plan, std::int32_t update, const Call& call, Context& context) {
-  const ReduceUpdate& step = plan.updates[std::size_t(update)];
+void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context) {
+  const ReduceUpdate& step = plan.updates[update];
   BlockwiseUpdate(plan, step, context.update(update), call, context).run();
 }
 

@@ -10,6 +10,6 @@ namespace samegrad {
 UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context);
 
 // Of Plan::updates.
-void run_reduce_update(const Plan& plan, std::int32_t update, const Call& call, Context& context);
+void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context);
 
 }  // namespace samegrad

@@ -352,8 +352,8 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
   return binding;
 }
 
-void name_rows(const Plan& plan, std::int32_t update, Context& context) {
-  const RowUpdate& step = plan.row_updates[std::size_t(update)];
+void name_rows(const Plan& plan, RowUpdateId update, Context& context) {
+  const RowUpdate& step = plan.row_updates[update];
   RowBinding& binding = context.row_update(update);
   auto* named = RowBinding::as<NamedRow>(binding.named);
   std::size_t part = 0;
@@ -380,8 +380,8 @@ void name_rows(const Plan& plan, std::int32_t update, Context& context) {
   begin[binding.count] = n;
 }
 
-void run_row_update(const Plan& plan, std::int32_t update, Context& context) {
-  const RowUpdate& step = plan.row_updates[std::size_t(update)];
+void run_row_update(const Plan& plan, RowUpdateId update, Context& context) {
+  const RowUpdate& step = plan.row_updates[update];
   RowUpdater(plan, step, context.row_update(update), context).run();
 }
 

@@ -11,10 +11,10 @@ namespace samegrad {
 RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context);
 
 // Of Plan::row_updates: which rows are named. Raises where an example names none that there is.
-void name_rows(const Plan& plan, std::int32_t update, Context& context);
+void name_rows(const Plan& plan, RowUpdateId update, Context& context);
 
 // Updates the rows that are named; all of them where numbers of this run, a rate that is infinite
 // or negative, say, change rows without gradient.
-void run_row_update(const Plan& plan, std::int32_t update, Context& context);
+void run_row_update(const Plan& plan, RowUpdateId update, Context& context);
 
 }  // namespace samegrad

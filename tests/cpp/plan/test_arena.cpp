@@ -120,9 +120,8 @@ struct RandomProgram {
 // By brute force: whoever is read lies untouched since it was written.
 void check_lives(const Plan& plan) {
   std::map<Value, Value> occupant;  // by home
-  const auto steps = std::int32_t(plan.steps.size());
-  for (std::int32_t s = 0; s < steps; ++s) {
-    const BufferUses uses = buffer_uses(plan, plan.steps[std::size_t(s)]);
+  for (StepId s : plan.steps.ids()) {
+    const BufferUses uses = buffer_uses(plan, plan.steps[s]);
     for (Value root : uses.reads) {
       const Life& life = plan.lives[root];
       if (life.home != kNoValue) CHECK_EQ(occupant.at(life.home), root);
@@ -141,7 +140,7 @@ void check_lives(const Plan& plan) {
     const Life& life = plan.lives[root];
     if (life.home == kNoValue) continue;
     CHECK_EQ(occupant.at(life.home), root);
-    CHECK_EQ(plan.lives[life.home].last, steps);
+    CHECK_EQ(plan.lives[life.home].last, plan.steps.next_id());
   }
 }
 

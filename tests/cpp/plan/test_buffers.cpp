@@ -131,8 +131,8 @@ TEST("updates that cannot fail come after all that may, so they are stored in pl
   check_stores(f, {Store::kInPlace, Store::kInPlace, Store::kCopy});
   const Plan plan = f.plan();
   CHECK_EQ(plan.steps.size(), 3u);
-  CHECK_EQ(plan.steps[0].nodes[0], NodeId(2));
-  CHECK_EQ(plan.steps[1].nodes[0], NodeId(0));
+  CHECK_EQ(plan.steps[StepId(0)].nodes[0], NodeId(2));
+  CHECK_EQ(plan.steps[StepId(1)].nodes[0], NodeId(0));
   f.run();
   CHECK_EQ(f.cell(0).data()[1], 2.f);
   CHECK_EQ(f.cell(1).data()[1], 13.f);

@@ -102,7 +102,7 @@ TEST("tiles hold as many examples as their share of L2 has room for") {
     options.cut_products = options.inner_loops = false;
     const Plan plan = compile(net.graph, options);
     CHECK_EQ(plan.loops.size(), std::size_t(1));
-    const Loop& loop = plan.loops[0];
+    const Loop& loop = plan.loops[LoopId(0)];
     // Two of 16 numbers, one as wide as the examples, and their sum.
     CHECK(loop.example_bytes == 4 * (32 + width) || loop.example_bytes == 4 * (33 + width));
     const std::int64_t fitting = thresholds().tile_bytes / (loop.example_bytes + 1);

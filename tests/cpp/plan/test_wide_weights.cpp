@@ -243,7 +243,7 @@ TEST("where memory runs out, a weight with given gradients is as before, whereve
     net.graph.writes.push_back({SlotId(0), net.b("sub", {w, net.b("all_reduce", {given})})});
     const Plan plan = compile(net.graph);
     CHECK_EQ(plan.updates.size(), std::size_t(1));
-    CHECK_EQ(plan.updates[0].sums[0].tree, kNoNode);
+    CHECK_EQ(plan.updates[UpdateId(0)].sums[0].tree, kNoNode);
     CHECK(plan.stores[0] == Store::kInPlace);
     Executable executable(plan);
     const Array rows(DType::kFloat32, {Layers::kExamples, 300});

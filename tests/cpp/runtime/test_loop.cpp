@@ -51,7 +51,7 @@ std::vector<Array> run(const std::vector<Array>& parts, bool check_finite = fals
   Builder builder(graph);
   graph.outputs = builder.apply(variance(), {{x}});
   Plan plan = compile(std::move(graph));
-  CHECK(plan.loops.size() == 1 && plan.loops[0].trees.size() == 1);
+  CHECK(plan.loops.size() == 1 && plan.loops[LoopId(0)].trees.size() == 1);
   Executable executable(std::move(plan));
   const std::vector<std::vector<Array>> arguments{parts};
   Call call;
