@@ -22,8 +22,8 @@ from statistics import median
 from typing import Any
 
 import table
-from duels import DUELS, IMPORT_GOAL, Duel, Side, flop_per_unit
-from workloads import DENSE
+from duels import DUELS, IMPORT_GOAL, Duel, Side, work_per_unit
+from workloads import DENSE, GIVEN
 
 HERE = Path(__file__).resolve().parent
 Report = dict[str, Any]
@@ -37,10 +37,10 @@ def main() -> int:
     options = parse_arguments()
     results: dict[str, Report] = {}
     with tempfile.TemporaryDirectory() as folder:
-        fma_peak = build_fma_peak(Path(folder))
+        meters = build_meters(Path(folder))
         for duel in DUELS:
             if duel.name in options.only:
-                results[duel.name] = run_duel(duel, options, fma_peak)
+                results[duel.name] = run_duel(duel, options, meters.get(meter_of(duel)))
     if "import" in options.only:
         results["import"] = compare_imports(options)
     print(markdown(results, options.pairs))
@@ -73,20 +73,20 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-def build_fma_peak(folder: Path) -> Path | None:
-    """Compiles fma_peak.cpp for this machine; without a compiler there is no share of the peak."""
-    program = folder / "fma_peak"
-    flags = ["-std=c++20", "-O3", "-march=native", "-pthread"]
-    command = [os.environ.get("CXX", "g++"), *flags, str(HERE / "fma_peak.cpp"), "-o", str(program)]
+def build_meters(folder: Path) -> dict[str, Path]:
+    """Compiles what measures this machine; without a compiler there are no shares of its peak."""
+    compiler = [os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-pthread"]
+    meters = {name: folder / name for name in ("fma_peak", "bandwidth")}
     try:
-        execute(command)
+        for name, program in meters.items():
+            execute([*compiler, str(HERE / f"{name}.cpp"), "-o", str(program)])
     except RunError as error:
-        progress(f"no FMA peak: {error}")
-        return None
-    return program
+        progress(f"no FMA peak and no bandwidth: {error}")
+        return {}
+    return meters
 
 
-def run_duel(duel: Duel, options: argparse.Namespace, fma_peak: Path | None) -> Report:
+def run_duel(duel: Duel, options: argparse.Namespace, meter: Path | None) -> Report:
     """Returns all reports of a duel, its summary and its goals; or the error that ended it."""
     ours: list[Report] = []
     other: list[Report] = []
@@ -94,9 +94,9 @@ def run_duel(duel: Duel, options: argparse.Namespace, fma_peak: Path | None) -> 
     result: Report = {"ours": ours, "other": other, "peaks": peaks, "goals": []}
     try:
         for pair in range(1, options.pairs + 1):
-            if fma_peak and measures_peak(duel):
+            if meter:
                 threads = str(options.threads or cores())
-                peaks.append(json.loads(execute([str(fma_peak), threads])))
+                peaks.append(json.loads(execute([str(meter), threads])))
             other.append(run_side(duel.workload, duel.other, options))
             ours.append(run_side(duel.workload, duel.ours, options))
             speeds = f"{ours[-1]['per_second']:,.0f} against {other[-1]['per_second']:,.0f} per s"
@@ -104,16 +104,16 @@ def run_duel(duel: Duel, options: argparse.Namespace, fma_peak: Path | None) -> 
     except RunError as error:
         progress(f"{duel.name}: {error}")
         return result | {"error": str(error).splitlines()[-1]}
-    result["summary"] = table.summarize(
-        ours, other, peaks, flop_per_unit(duel.workload) if peaks else 0
-    )
+    result["summary"] = table.summarize(ours, other, peaks, work_per_unit(duel) if peaks else 0)
     result["goals"] = table.judge(duel.goals, result["summary"])
     return result
 
 
-def measures_peak(duel: Duel) -> bool:
-    """Whether the time is that of arithmetic."""
-    return duel.workload == "cnn" or duel.workload in DENSE
+def meter_of(duel: Duel) -> str:
+    """The program that measures what the time goes to: arithmetic, memory, or "" for neither."""
+    if duel.workload in GIVEN:
+        return "bandwidth"
+    return "fma_peak" if duel.workload == "cnn" or duel.workload in DENSE else ""
 
 
 def run_side(workload: str, side: Side, options: argparse.Namespace) -> Report:

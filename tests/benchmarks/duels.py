@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workloads import CLASSES, EMBEDDINGS, PIXELS
+from workloads import CLASSES, EMBEDDINGS, GIVEN, PIXELS
 from workloads import DENSE as DENSE_WIDTHS
 
 
@@ -78,14 +78,14 @@ DUELS = (
         "tiny",
         Side("samegrad", 1, 8),
         Side("jax", 1, 8),
-        (Goal("step_us", 30, at_most=True),),
+        (Goal("step_us", 10, at_most=True),),
     ),
     Duel(
         "tiny-8",
         "tiny",
         Side("samegrad", 8, 8),
         Side("jax", 2, 8),
-        (Goal("step_us", 60, at_most=True),),
+        (Goal("step_us", 20, at_most=True),),
     ),
 )
 
@@ -121,6 +121,49 @@ DUELS += tuple(
     for name in EMBEDDINGS
 )
 
+# One global batch on many replicas is the same work as on one.
+EVEN = Goal("speedup", 0.95)
+DUELS += tuple(
+    Duel(
+        f"{name}-64-replicas",
+        workload,
+        Side("samegrad", 64, 8),
+        Side("samegrad", 1, 512),
+        (EVEN,),
+    )
+    for name, workload in (("cnn", "cnn"), ("dense", "dense_1024"))
+)
+
+RESNET = "resnet50"
+DUELS += (
+    Duel(
+        "resnet-tf",
+        RESNET,
+        Side("samegrad", 1, 32),
+        Side("tf", 1, 32),
+        (Goal("speedup", 1.3), Goal("memory_ratio", 1, at_most=True)),
+    ),
+    Duel("resnet-torch", RESNET, Side("samegrad", 1, 32), Side("torch", 1, 32)),
+    Duel(
+        "resnet-replicas",
+        RESNET,
+        Side("samegrad", 8, 4),
+        Side("samegrad", 1, 32),
+        (EVEN, Goal("memory_ratio", 1.1, at_most=True)),
+    ),
+)
+
+DUELS += tuple(
+    Duel(
+        f"given-{millions}",
+        f"given_{millions}",
+        Side("samegrad", replicas, 1),
+        Side("ddp", replicas, 1),
+        (Goal("peak_share", 0.7), Goal("speedup", 2)),
+    )
+    for millions, replicas in ((25, 8), (50, 2))
+)
+
 IMPORT_GOAL = Goal("added_s", 0.1, at_most=True)
 
 
@@ -145,6 +188,17 @@ def cnn_flop_per_image() -> int:
     layers = [(26 * 26 * 32, 9), (11 * 11 * 64, 9 * 32), (64, 1600), (10, 64)]
     forward = [2 * outputs * products for outputs, products in layers]
     return 3 * sum(forward) - forward[0]
+
+
+def work_per_unit(duel: Duel) -> int:
+    """Returns what the meter of the duel counts: operations of an example, bytes of a parameter.
+
+    All-reduce and Adam read a gradient of each replica, and read and write the weight and its two
+    moments, four bytes each.
+    """
+    if duel.workload in GIVEN:
+        return 4 * (duel.ours.replicas + 6)
+    return flop_per_unit(duel.workload)
 
 
 def flop_per_unit(workload: str) -> int:

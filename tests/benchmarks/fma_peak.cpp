@@ -5,13 +5,9 @@
 //
 // Prints one JSON line: the mean over SECONDS and the best of its blocks, in GFLOP/s.
 
-#include <algorithm>
-#include <barrier>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <thread>
-#include <vector>
+
+#include "meter.h"
 
 namespace {
 
@@ -51,40 +47,6 @@ void run_block() {
   sink = total[0];
 }
 
-struct Peak {
-  double mean;
-  double best;
-};
-
-// All threads start each block together, so a block's time includes its slowest thread.
-Peak measure(int threads, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> times;
-  bool stop = false;
-  Clock::time_point start;
-  double elapsed = 0.0;
-  auto end_block = [&]() noexcept {
-    const auto now = Clock::now();
-    if (start != Clock::time_point{}) {
-      times.push_back(std::chrono::duration<double>(now - start).count());
-      elapsed += times.back();
-    }
-    stop = elapsed >= seconds;
-    start = Clock::now();
-  };
-  std::barrier meet(threads, end_block);
-  auto work = [&] {
-    run_block();  // wakes the vector units up; not timed
-    for (meet.arrive_and_wait(); !stop; meet.arrive_and_wait()) run_block();
-  };
-  std::vector<std::thread> pool;
-  for (int t = 0; t < threads; ++t) pool.emplace_back(work);
-  for (std::thread& thread : pool) thread.join();
-  const double flop = kFlopPerBlock * threads * 1e-9;
-  const double best = *std::min_element(times.begin(), times.end());
-  return {flop * static_cast<double>(times.size()) / elapsed, flop / best};
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -94,7 +56,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: fma_peak THREADS [SECONDS], both positive\n");
     return 2;
   }
-  const Peak peak = measure(threads, seconds);
+  const Rate peak = measure(threads, seconds, kFlopPerBlock * threads, [](int) { run_block(); });
   std::printf("{\"threads\": %d, \"vector_bytes\": %d, \"gflops\": %.1f, \"best_gflops\": %.1f}\n",
               threads, kVectorBytes, peak.mean, peak.best);
 }

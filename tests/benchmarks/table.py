@@ -9,6 +9,9 @@ from duels import Duel, Goal
 
 Report = dict[str, Any]
 
+# What the meters print (fma_peak.cpp, bandwidth.cpp), for people.
+UNITS = {"gflops": ("FMA peak", "GFLOP/s"), "gb_per_s": ("Memory bandwidth", "GB/s")}
+
 HEADER = (
     "| duel | samegrad | against | samegrad per s, median (best) | against per s, median (best) "
     "| speedup | step | MiB | start s | goals |\n"
@@ -17,14 +20,14 @@ HEADER = (
 
 
 def summarize(
-    ours: list[Report], other: list[Report], peaks: list[Report], flop: int = 0
+    ours: list[Report], other: list[Report], peaks: list[Report], work: int = 0
 ) -> dict[str, float]:
     """Returns the figures of a duel; the i-th reports of each list ran next to each other.
 
     `speedup` is the median over the pairs of the other's step time by ours, so it is fair to a
-    machine that is slow for a while. `peak_share` relates our arithmetic (`flop` operations of an
-    example) to the FMA peak of the
-    same pair (1 is the peak), `best_peak_share` our best block to the best peak.
+    machine that is slow for a while. `peak_share` relates our work (`work` operations, or bytes, of
+    a unit) to what a meter of the same pair did in a second, `best_peak_share` our best block to
+    the best of the meter.
     """
     pairs = list(zip(ours, other, strict=True))
     figures = {
@@ -43,16 +46,14 @@ def summarize(
         "other_start_s": median_of(other, "start_s"),
     }
     if peaks:
-        gflop = flop * 1e-9
-        figures["peak_gflops"] = median_of(peaks, "gflops")
-        figures["best_peak_gflops"] = max(peak["best_gflops"] for peak in peaks)
+        unit = next(unit for unit in UNITS if unit in peaks[0])
+        best = max(peak[f"best_{unit}"] for peak in peaks)
+        figures[f"peak_{unit}"], figures[f"best_peak_{unit}"] = median_of(peaks, unit), best
         figures["peak_share"] = median(
-            run["per_second"] * gflop / peak["gflops"]
+            run["per_second"] * work * 1e-9 / peak[unit]
             for run, peak in zip(ours, peaks, strict=True)
         )
-        figures["best_peak_share"] = (
-            figures["best_per_second"] * gflop / figures["best_peak_gflops"]
-        )
+        figures["best_peak_share"] = figures["best_per_second"] * work * 1e-9 / best
     return figures
 
 
@@ -106,9 +107,11 @@ def duration(microseconds: float) -> str:
 
 
 def peak_line(figures: dict[str, float]) -> str:
+    key = next(key for key in UNITS if f"peak_{key}" in figures)
+    name, unit = UNITS[key]
     return (
-        f"FMA peak of the same run: {figures['peak_gflops']:.0f} GFLOP/s "
-        f"(best {figures['best_peak_gflops']:.0f}); samegrad reaches "
+        f"{name} of the same run: {figures[f'peak_{key}']:.0f} {unit} "
+        f"(best {figures[f'best_peak_{key}']:.0f}); samegrad reaches "
         f"{figures['peak_share']:.0%} of it (best by best {figures['best_peak_share']:.0%})."
     )
 

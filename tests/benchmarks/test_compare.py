@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from duels import Duel, Goal, Side, cnn_flop_per_image, flop_per_unit
+from duels import DUELS, Duel, Goal, Side, cnn_flop_per_image, flop_per_unit, work_per_unit
 from table import judge, row, summarize
 
 
@@ -43,6 +43,14 @@ def test_share_of_the_peak_is_taken_pair_by_pair() -> None:
     peak = {"gflops": 200.0, "best_gflops": 200.0}
     figures = summarize([report(20)], [report(20)], [peak], flop_per_unit("cnn"))
     assert figures["peak_share"] == pytest.approx(6400 * 14_778_624 / 200e9)
+
+
+def test_share_of_the_memory_bandwidth() -> None:
+    duel = next(duel for duel in DUELS if duel.name == "given-25")
+    meter = {"gb_per_s": 28.0, "best_gb_per_s": 28.0}
+    ours = report(20) | {"per_second": 4e8}
+    figures = summarize([ours], [report(20)], [meter], work_per_unit(duel))
+    assert figures["peak_share"] == pytest.approx(4e8 * 4 * 14 / 28e9)
 
 
 def test_a_goal_that_was_not_measured_is_missed() -> None:

@@ -11,11 +11,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tf_resnet import resnet50
 from workloads import (
     CLASSES,
     DENSE,
     EMBEDDED,
     EMBEDDINGS,
+    GIVEN,
     HEADS,
     HIDDEN,
     LAYERS,
@@ -35,12 +37,15 @@ Step = Callable[[Any], Any]
 def build(job: Job, data: Arrays) -> Program:
     """Returns the distributed training step of `job` on TensorFlow or samegrad."""
     tf, strategy = open_samegrad(job) if job.backend == "samegrad" else open_tensorflow(job)
+    if job.workload in GIVEN:
+        return given_gradients(tf, strategy, job, data[0])
     dataset = tf.data.Dataset.from_tensor_slices(data if len(data) > 1 else data[0])
     dataset = dataset.shuffle(len(data[0])).repeat()
     dataset = dataset.batch(job.global_batch, drop_remainder=True).prefetch(2)
     batches = iter(strategy.experimental_distribute_dataset(dataset))
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
     steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
+    steps["resnet50"] = resnet50
     with strategy.scope():
         replica_step = steps[job.workload](tf, job)
 
@@ -140,6 +145,29 @@ def embeddings(tf: Any, job: Job) -> Step:
         return loss
 
     return step
+
+
+def given_gradients(tf: Any, strategy: Any, job: Job, gradient: Any) -> Program:
+    """All-reduce and Adam of one large variable, whose gradients each replica has already."""
+    with strategy.scope():
+        weights, optimizer = tf.Variable(tf.zeros(gradient.shape)), tf.keras.optimizers.Adam()
+        each = tf.Variable(
+            gradient,
+            trainable=False,
+            synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.SUM,
+        )
+
+    def replica_step() -> Any:
+        optimizer.apply_gradients([(each.read_value(), weights)])
+        return weights[0, 0]
+
+    compiled_step = tf.function(lambda: strategy.run(replica_step))
+
+    def value(of_replicas: Any) -> float:
+        return float(strategy.experimental_local_results(of_replicas)[0])
+
+    return Program(lambda _: compiled_step(), value, str(tf.__version__))
 
 
 def tiny(tf: Any, job: Job) -> Step:

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from torch_resnet import resnet50
 from workloads import (
     CLASSES,
     DENSE,
     EMBEDDED,
     EMBEDDINGS,
+    GIVEN,
     HEADS,
     HIDDEN,
     LAYERS,
@@ -37,7 +39,7 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
     torch.set_num_threads(job.threads or max(1, cores // job.replicas))
     torch.manual_seed(0)
     tensors = [torch.from_numpy(array) for array in data]
-    if job.workload in ("cnn", "wgan_gp"):
+    if job.workload in ("cnn", "wgan_gp", "resnet50"):
         tensors[0] = tensors[0].permute(0, 3, 1, 2)
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(data[0])))
 
@@ -48,6 +50,7 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
 
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
     steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
+    steps |= dict.fromkeys(GIVEN, given_gradients) | {"resnet50": residual}
     step = steps[job.workload](torch, job, rows)
     return Program(step, lambda loss: float(loss.item()), str(torch.__version__))
 
@@ -114,6 +117,39 @@ def embeddings(torch: Any, job: Job, rows: Rows) -> Step:
         loss.backward()
         optimizer.step()
         return loss
+
+    return step
+
+
+def residual(torch: Any, job: Job, rows: Rows) -> Step:
+    model = mirrored(torch, job, resnet50(torch).to(memory_format=torch.channels_last))
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    loss_object = torch.nn.CrossEntropyLoss()
+
+    def step(i: int) -> Any:
+        images, labels = rows(i)
+        optimizer.zero_grad()
+        loss = loss_object(model(images), labels.long())
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def given_gradients(torch: Any, job: Job, rows: Rows) -> Step:
+    """All-reduce over the processes of a DDP job, and Adam, of gradients that are there."""
+    gradient = torch.full((GIVEN[job.workload] * 1000, 1000), 1e-3)
+    weights = torch.nn.Parameter(torch.zeros_like(gradient))
+    weights.grad = gradient
+    optimizer = torch.optim.Adam([weights], fused=True)
+
+    def step(i: int) -> Any:
+        if job.backend == "ddp":
+            torch.distributed.all_reduce(gradient)
+            gradient.div_(job.replicas)
+        optimizer.step()
+        return weights.detach()[0, 0]
 
     return step
 

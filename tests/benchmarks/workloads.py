@@ -32,14 +32,21 @@ EMBEDDINGS = {
 }
 EMBEDDED = 64  # numbers of a row
 
+# Gradients that are there already: all-reduce and Adam alone, of so many million parameters.
+GIVEN = {"given_25": 25, "given_50": 50}
+
+# ResNet-50: width, blocks and first stride of each stage; images of 64x64.
+RESNET_STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
+RESNET_SIZE, RESNET_CLASSES = 64, 1000
+
 BATCH = {"cnn": 64, "tiny": 8, "wgan_gp": 32, "transformer": 32}  # per replica
 BATCH |= {"dense_1024": 32, "dense_2048": 128, "dense_4096": 128}
-BATCH |= dict.fromkeys(EMBEDDINGS, 4096)
+BATCH |= dict.fromkeys(EMBEDDINGS, 4096) | dict.fromkeys(GIVEN, 1) | {"resnet50": 32}
 STEPS = {"cnn": 60, "tiny": 10000, "wgan_gp": 30, "transformer": 20}
 STEPS |= {"dense_1024": 60, "dense_2048": 15, "dense_4096": 10}
-STEPS |= dict.fromkeys(EMBEDDINGS, 400)
+STEPS |= dict.fromkeys(EMBEDDINGS, 400) | dict.fromkeys(GIVEN, 10) | {"resnet50": 5}
 WARMUP = {"cnn": 8, "tiny": 300, "wgan_gp": 4, "transformer": 3, **dict.fromkeys(DENSE, 2)}
-WARMUP |= dict.fromkeys(EMBEDDINGS, 20)
+WARMUP |= dict.fromkeys(EMBEDDINGS, 20) | dict.fromkeys(GIVEN, 2) | {"resnet50": 1}
 
 NOISE = 100  # inputs of the generator
 VOCABULARY, LENGTH, LAYERS, WIDTH, HIDDEN, HEADS = 8192, 40, 4, 128, 512, 8
@@ -64,13 +71,15 @@ class Job:
 
     @property
     def units_per_step(self) -> int:
-        """Examples in a step; tokens for the transformer."""
+        """Examples in a step; tokens for the transformer, parameters for given gradients."""
+        if self.workload in GIVEN:
+            return GIVEN[self.workload] * 1_000_000
         return self.global_batch * (LENGTH if self.workload == "transformer" else 1)
 
     @property
     def unit(self) -> str:
         names = {"transformer": "tokens", "tiny": "examples", **dict.fromkeys(DENSE, "examples")}
-        names |= dict.fromkeys(EMBEDDINGS, "rows")
+        names |= dict.fromkeys(EMBEDDINGS, "rows") | dict.fromkeys(GIVEN, "parameters")
         return names.get(self.workload, "images")
 
 
@@ -100,6 +109,11 @@ def load(workload: str) -> Arrays:
         return rows, rng.integers(0, CLASSES, 2048).astype(np.int32)
     if workload in EMBEDDINGS:
         return (rng.integers(0, EMBEDDINGS[workload][1], 1 << 18),)
+    if workload in GIVEN:
+        return (np.full((GIVEN[workload] * 1000, 1000), 1e-3, np.float32),)
+    if workload == "resnet50":
+        images = rng.normal(size=(128, RESNET_SIZE, RESNET_SIZE, 3)).astype(np.float32)
+        return images, rng.integers(0, RESNET_CLASSES, 128).astype(np.int32)
     inputs, targets = rng.normal(size=(4096, 8)), rng.normal(size=(4096, 1))
     return inputs.astype(np.float32), targets.astype(np.float32)
 
