@@ -28,6 +28,7 @@ struct Thresholds {
   std::int64_t inner_loop_stretch = 8;  // … if they are alive for at most so many operations
   // ---- tiles and chunks ----
   std::int64_t tile_bytes;            // L2 / 4: of all values of a tile, beside weights and sums
+  std::int64_t far_tile_bytes;        // L3 / 8: the same, where weights do not stay in L2
   std::int64_t tile_examples = 256;   // in a tile at most: by then a call costs nothing
   std::int64_t parts_per_thread = 4;  // enough to even out, few enough to keep partial sums small
   std::int64_t fused_block;           // elements, L1 / 64: a dozen registers of floats fit

@@ -63,6 +63,24 @@ Cost cost_with(const Graph& graph, const Node& node, const ShapeOf& shape_of) {
   return cost;
 }
 
+// As many examples as bring so many bytes.
+std::int64_t examples_in(std::int64_t bytes, const Loop& loop) {
+  const std::int64_t fitting = bytes / (loop.example_bytes + 1);
+  return std::max(std::min(fitting, thresholds().tile_examples), kLeafExamples);
+}
+
+std::int64_t tile_of(const Loop& loop) {
+  // With an inner loop, what passes between the nodes is big as it is.
+  const std::int64_t near =
+      loop.inner.empty() ? examples_in(thresholds().tile_bytes, loop) : kLeafExamples;
+  if (!streams_weights(loop)) return near;
+  // Beyond L2 are the weights, once per tile, or what an example writes there and reads again.
+  const std::int64_t far = examples_in(thresholds().far_tile_bytes, loop);
+  const double saved =
+      double(loop.weight_bytes) / double(near) - double(loop.weight_bytes) / double(far);
+  return saved > 2 * double(loop.example_bytes) ? far : near;
+}
+
 Shape shape_of_example(const ValueType& type) {
   Shape shape = type.shape;
   if (type.batched()) shape[type.batch.axis] = type.batch.rows_per_example;
@@ -105,6 +123,15 @@ std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop) 
   return bytes;
 }
 
+std::int64_t bytes_per_call(const Graph& graph, const Node& node) {
+  if (node.locality != Locality::kTree) return weight_bytes(graph, node);
+  return example_bytes(graph.type(node.outputs[0]));
+}
+
+bool streams_weights(const Loop& loop) {
+  return loop.weight_bytes > thresholds().loop_weight_bytes;
+}
+
 void choose_tiles(Plan& plan) {
   for (Loop& loop : plan.loops) {
     std::vector<Value> roots;
@@ -114,6 +141,7 @@ void choose_tiles(Plan& plan) {
         if (node.op->reads(k)) roots.push_back(plan.root[node.inputs[k]]);
       }
       for (Value output : node.outputs) roots.push_back(plan.root[output]);
+      loop.weight_bytes += weight_bytes(plan.graph, node);
     }
     std::ranges::sort(roots);
     roots.erase(std::ranges::unique(roots).begin(), roots.end());
@@ -121,10 +149,7 @@ void choose_tiles(Plan& plan) {
       if (plan.storage[root] != Storage::kTile) continue;
       loop.example_bytes += example_bytes(plan.graph.type(root));
     }
-    loop.tile_examples = kLeafExamples;
-    if (!loop.inner.empty()) continue;  // what passes between the nodes is big as it is
-    const std::int64_t fitting = thresholds().tile_bytes / (loop.example_bytes + 1);
-    loop.tile_examples = std::max(std::min(fitting, thresholds().tile_examples), kLeafExamples);
+    loop.tile_examples = tile_of(loop);
   }
 }
 

@@ -21,7 +21,15 @@ PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop);
 // Bytes of the weights that the products of these nodes stream in each tile.
 std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop);
 
-// How many examples each loop takes at a time: what they bring stays in cache.
+// The weights of a product, or the sums of a reduction, that each call of the node passes through
+// however few examples it has; 0: it has neither.
+std::int64_t bytes_per_call(const Graph& graph, const Node& node);
+
+// Whether the weights of a loop come from beyond L2 for each tile.
+bool streams_weights(const Loop& loop);
+
+// How many examples each loop takes at a time: what they bring stays in cache, unless passing
+// through the weights for so few costs more.
 void choose_tiles(Plan& plan);
 
 // What a call of a node computes, and the bytes of its operands and results.

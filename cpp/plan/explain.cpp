@@ -24,6 +24,14 @@ void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<No
   }
 }
 
+std::string reason_of_tile(const Loop& loop) {
+  if (streams_weights(loop)) {
+    return "each passes through " + text_of_bytes(loop.weight_bytes) + " of weights beyond L2";
+  }
+  if (!loop.inner.empty()) return "the least, as an example fills L1";
+  return "they have " + text_of_bytes(thresholds().tile_bytes) + " of L2";
+}
+
 void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
   out << "  loop over the examples" << (loop.varying ? " of each replica" : "") << ", "
       << loop.trees.size() << " tree reductions";
@@ -33,9 +41,7 @@ void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
   out << ":\n";
   print_nodes(out, plan, loop.nodes, true);
   out << "    tiles of " << loop.tile_examples << " examples, each with "
-      << text_of_bytes(loop.example_bytes) << " between the nodes: "
-      << (loop.inner.empty() ? "they have " + text_of_bytes(thresholds().tile_bytes) + " of L2"
-                             : std::string("the least, as an example fills L1"))
+      << text_of_bytes(loop.example_bytes) << " between the nodes: " << reason_of_tile(loop)
       << "\n";
 }
 

@@ -43,6 +43,15 @@ std::vector<Loop::Inner> merged(std::vector<Loop::Inner> stretches) {
   return result;
 }
 
+std::int64_t largest_per_call(const Plan& plan, const Loop& loop, const Range& range) {
+  std::int64_t largest = 0;
+  for (std::int32_t p = range.first; p <= range.last; ++p) {
+    const Node& node = plan.graph.nodes[loop.nodes[std::size_t(p)]];
+    largest = std::max(largest, bytes_per_call(plan.graph, node));
+  }
+  return largest;
+}
+
 void form(Plan& plan, Loop& loop) {
   const PerValue<Range> ranges = lifetimes(plan, loop);
   std::vector<Loop::Inner> stretches;
@@ -51,8 +60,11 @@ void form(Plan& plan, Loop& loop) {
     if (!in_tile || ranges[v].first < 0) continue;
     // A big result of one example leaves the cache before it is read if a tile of examples is made
     // of it first; a long stretch would take everything with it.
-    const bool big = example_bytes(plan.graph.values[v].type) > thresholds().inner_loop_bytes;
-    if (big && ranges[v].last - ranges[v].first <= thresholds().inner_loop_stretch) {
+    // So would weights that are larger than it and have to pass by for each example.
+    const std::int64_t bytes = example_bytes(plan.graph.values[v].type);
+    const bool big = bytes > thresholds().inner_loop_bytes;
+    if (big && ranges[v].last - ranges[v].first <= thresholds().inner_loop_stretch &&
+        largest_per_call(plan, loop, ranges[v]) <= bytes) {
       stretches.push_back({ranges[v].first, ranges[v].last + 1});
     }
   }

@@ -44,6 +44,7 @@ struct Loop {
   std::vector<Value> trees;  // results of the tree reductions in the loop
   // A tile is a subtree of at most so many examples; what one brings to it.
   std::int64_t tile_examples = 4, example_bytes = 0;
+  std::int64_t weight_bytes = 0;  // of the products: each tile passes through them
 };
 
 struct Prepared {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/thresholds.h"
+#include "plan/cost.h"
 #include "runtime/reduce_update.h"
 #include "runtime/row_update.h"
 
@@ -220,6 +221,20 @@ void Context::place_loops() {
   }
 }
 
+namespace {
+
+// How many examples of a loop one thread takes at a time; 0 threads: it has the caller's alone.
+std::int64_t chunk_of(const Loop& loop, std::int64_t total, int threads) {
+  if (threads == 0) return std::max(loop.tile_examples, total);
+  const auto part = [&](std::int64_t pieces) { return (total + pieces - 1) / pieces; };
+  const std::int64_t even = part(thresholds().parts_per_thread * threads);
+  // Each chunk passes through the weights at least once.
+  const std::int64_t wide = streams_weights(loop) ? part(threads) : 0;
+  return std::max(std::max(even, std::min(wide, loop.tile_examples)), kLeafExamples);
+}
+
+}  // namespace
+
 void Context::make_chunks(LoopId index) {
   const Loop& loop = plan_.loops[index];
   const LoopLayout& layout = layouts_[index];
@@ -230,10 +245,7 @@ void Context::make_chunks(LoopId index) {
       loop.varying ? facts_[0].global_examples[symbol] : facts_[0].local_examples[symbol];
   binding.parallel =
       threads_ > 1 && layout.work * double(total) > double(thresholds().parallel_loop_work);
-  const std::int64_t pieces =
-      binding.parallel ? thresholds().parts_per_thread * threads_ : replicas;
-  binding.chunk_examples =
-      std::max(layout.tile_examples, (total + pieces - 1) / std::max<std::int64_t>(pieces, 1));
+  binding.chunk_examples = chunk_of(loop, total, binding.parallel ? threads_ : 0);
   for (int r = 0; r < replicas; ++r) {
     binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
     walk_tree(

@@ -43,6 +43,27 @@ double predicted(const Plan& plan, std::int64_t examples) {
   return seconds;
 }
 
+// Of two products with `inner` numbers of an example between them, of which only the first and the
+// last are as wide as it.
+Loop loop_of(std::int64_t width, std::int64_t inner) {
+  Net net(width);
+  const Value y = net.b("neg", {net.b("matmul", {net.x, net.constant({width, inner})})});
+  const Value z = net.b("matmul", {y, net.constant({inner, width})});
+  net.graph.outputs.push_back(net.b("reduce_sum", {z}, ReduceAttrs{.axes = {0, 1}}));
+  PlanOptions options;
+  options.passes = {false, false, false, false, false, false, false};
+  options.cut_products = options.inner_loops = false;
+  const Plan plan = compile(net.graph, options);
+  CHECK_EQ(plan.loops.size(), std::size_t(1));
+  CHECK_EQ(plan.loops[LoopId(0)].weight_bytes, 2 * 4 * width * inner);
+  return plan.loops[LoopId(0)];
+}
+
+std::int64_t examples_in(std::int64_t bytes, const Loop& loop) {
+  const std::int64_t fitting = bytes / (loop.example_bytes + 1);
+  return std::max(kLeafExamples, std::min(thresholds().tile_examples, fitting));
+}
+
 }  // namespace
 
 TEST("a product costs two operations for each multiplication, and moves each matrix once") {
@@ -91,24 +112,30 @@ TEST("no examples cost no operation") {
 }
 
 TEST("tiles hold as many examples as their share of L2 has room for") {
-  for (const std::int64_t width : {1, 16, 100'000}) {
-    Net net(width);
-    const Value w = net.constant({width, 16});
-    const Value y = net.b("neg", {net.b("matmul", {net.x, w})});
-    const Value z = net.b("matmul", {y, net.constant({16, width})});
-    net.graph.outputs.push_back(net.b("reduce_sum", {z}, ReduceAttrs{.axes = {0, 1}}));
-    PlanOptions options;
-    options.passes = {false, false, false, false, false, false, false};
-    options.cut_products = options.inner_loops = false;
-    const Plan plan = compile(net.graph, options);
-    CHECK_EQ(plan.loops.size(), std::size_t(1));
-    const Loop& loop = plan.loops[LoopId(0)];
+  for (const std::int64_t width : {1, 16, 1000}) {
+    const Loop loop = loop_of(width, 16);
     // Two of 16 numbers, one as wide as the examples, and their sum.
     CHECK(loop.example_bytes == 4 * (32 + width) || loop.example_bytes == 4 * (33 + width));
-    const std::int64_t fitting = thresholds().tile_bytes / (loop.example_bytes + 1);
-    CHECK_EQ(loop.tile_examples,
-             std::max(kLeafExamples, std::min(thresholds().tile_examples, fitting)));
+    CHECK(!streams_weights(loop));
+    CHECK_EQ(loop.tile_examples, examples_in(thresholds().tile_bytes, loop));
   }
+}
+
+TEST("tiles are larger where their weights come from beyond L2") {
+  // Weights of 32 MiB (or twice L2), and a thousandth of it between the nodes.
+  const std::int64_t side = 2048 * (1 + thresholds().loop_weight_bytes / (16 << 20));
+  const Loop loop = loop_of(side, side);
+  CHECK(streams_weights(loop));
+  CHECK_EQ(loop.tile_examples, examples_in(thresholds().far_tile_bytes, loop));
+  CHECK(loop.tile_examples > examples_in(thresholds().tile_bytes, loop));
+}
+
+TEST("tiles stay in L2 where what they bring is more than the weights") {
+  // As many weights as do not stay in L2, one tile of examples bringing as much.
+  const std::int64_t width = thresholds().loop_weight_bytes / 8 + 1000;
+  const Loop loop = loop_of(width, 1);
+  CHECK(streams_weights(loop));
+  CHECK_EQ(loop.tile_examples, kLeafExamples);
 }
 
 TEST("predicted times grow with the work, and doubles take longer") {

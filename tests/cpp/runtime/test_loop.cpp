@@ -1,5 +1,6 @@
 // A row whose state is not its result, in whole steps: loops, chunks, replicas and single ops.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
@@ -27,6 +28,25 @@ const OpDef& variance() {
   op.tree = kMoments;
   OpRegistry::instance().add(op);
   return OpRegistry::instance().get("test_variance");
+}
+
+std::atomic<std::int64_t> largest_call;
+
+// A copy that remembers how many examples it was given at most at a time.
+const OpDef& copy() {
+  if (const OpDef* known = OpRegistry::instance().find("test_copy")) return *known;
+  OpDef op;
+  op.name = "test_copy";
+  op.operands = {"x"};
+  op.infer = [](const InferArgs& args) { return Inferred{{args.in[0]}, Locality::kExample}; };
+  op.kernel = [](const KernelArgs& args) {
+    std::int64_t seen = largest_call;
+    while (seen < args.examples && !largest_call.compare_exchange_weak(seen, args.examples)) {
+    }
+    std::memcpy(args.out[0].data, args.in[0].data, std::size_t(args.in[0].size()) * sizeof(double));
+  };
+  OpRegistry::instance().add(op);
+  return OpRegistry::instance().get("test_copy");
 }
 
 Array numbers(std::int64_t examples) {
@@ -98,6 +118,31 @@ TEST("a result made of a state is the same in chunks, on replicas and of a singl
     squares += std::pow(x.data<double>()[i * kColumns] - mean, 2) / 1000;
   }
   CHECK(std::abs(run({x})[0].data<double>()[0] - squares) < 1e-12);
+}
+
+TEST("few examples with much work are shared among the threads, however many a tile may hold") {
+  const ValueType wide{DType::kFloat64, Shape({kRows, 10'000}), {0, 1, 0}};
+  Graph graph;
+  graph.symbols.push_back({});
+  Builder builder(graph);
+  graph.outputs = builder.apply(copy(), {{graph.add_argument(wide)}});
+  Plan plan = compile(std::move(graph));
+  CHECK_EQ(plan.loops.size(), std::size_t(1));
+  CHECK(plan.loops[LoopId(0)].tile_examples >= 64);  // nothing passes between the nodes
+  Executable executable(std::move(plan));
+  Array x(DType::kFloat64, Shape({64, 10'000}));
+  std::fill_n(x.data<double>(), x.size(), 2.0);
+  const std::vector<std::vector<Array>> arguments{{x}};
+  Call call;
+  call.arguments = arguments;
+  call.counts = {{64}};
+  for (const int threads : {1, 2, 3}) {
+    set_thread_count(threads);
+    largest_call = 0;
+    CHECK(same(executable.run(call)[0][0], x));
+    CHECK(largest_call <= (threads == 1 ? 64 : (64 + threads - 1) / threads), largest_call.load());
+  }
+  set_thread_count(0);
 }
 
 TEST("a result that is not finite is found after its tree") {
