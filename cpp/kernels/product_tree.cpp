@@ -15,31 +15,32 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-constexpr int kVectors = 2;
+template <class T>
+inline constexpr std::int64_t kTreeColumns = kTreeVectors* Vec<T>::kLanes;
 constexpr int kMostExamples = kLeafExamples << (kTreeLevels - 1);
 
-// The sums of kTreeRows rows by one panel.
+// The sums of kTreeRows rows by kTreeColumns columns, a panel.
 template <class T>
 struct TreeTile {
-  Vec<T> sum[kTreeRows][kVectors];
+  Vec<T> sum[kTreeRows][kTreeVectors];
 
   SAMEGRAD_INLINE void clear() {
 #pragma GCC unroll 16
     for (int r = 0; r < kTreeRows; ++r) {
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) sum[r][j] = Vec<T>(T(0));
+      for (int j = 0; j < kTreeVectors; ++j) sum[r][j] = Vec<T>(T(0));
     }
   }
 
   SAMEGRAD_INLINE void add_products(const T* a, const T* b) {
-    Vec<T> values[kVectors];
+    Vec<T> values[kTreeVectors];
 #pragma GCC unroll 16
-    for (int j = 0; j < kVectors; ++j) values[j] = Vec<T>::load(b + j * Vec<T>::kLanes);
+    for (int j = 0; j < kTreeVectors; ++j) values[j] = Vec<T>::load(b + j * Vec<T>::kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kTreeRows; ++r) {
       const Vec<T> factor = Vec<T>(a[r]);
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) sum[r][j] = fma(factor, values[j], sum[r][j]);
+      for (int j = 0; j < kTreeVectors; ++j) sum[r][j] = fma(factor, values[j], sum[r][j]);
     }
   }
 
@@ -47,7 +48,7 @@ struct TreeTile {
 #pragma GCC unroll 16
     for (int r = 0; r < kTreeRows; ++r) {
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) sum[r][j] = sum[r][j] + right.sum[r][j];
+      for (int j = 0; j < kTreeVectors; ++j) sum[r][j] = sum[r][j] + right.sum[r][j];
     }
   }
 
@@ -55,8 +56,8 @@ struct TreeTile {
 #pragma GCC unroll 16
     for (int r = 0; r < kTreeRows; ++r) {
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) {
-        sum[r][j] = Vec<T>::load(left + (r * kVectors + j) * Vec<T>::kLanes) + sum[r][j];
+      for (int j = 0; j < kTreeVectors; ++j) {
+        sum[r][j] = Vec<T>::load(left + (r * kTreeVectors + j) * Vec<T>::kLanes) + sum[r][j];
       }
     }
   }
@@ -65,14 +66,14 @@ struct TreeTile {
 #pragma GCC unroll 16
     for (int r = 0; r < kTreeRows; ++r) {
 #pragma GCC unroll 16
-      for (int j = 0; j < kVectors; ++j) sum[r][j].store(y + r * ldy + j * Vec<T>::kLanes);
+      for (int j = 0; j < kTreeVectors; ++j) sum[r][j].store(y + r * ldy + j * Vec<T>::kLanes);
     }
   }
 
   // The part that belongs to the result.
   void store_part(T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) const {
     for (int r = 0; r < rows && r < kTreeRows; ++r) {
-      for (int j = 0; j < kVectors && j * Vec<T>::kLanes < columns; ++j) {
+      for (int j = 0; j < kTreeVectors && j * Vec<T>::kLanes < columns; ++j) {
         const std::int64_t column = j * Vec<T>::kLanes;
         store_some(sum[r][j], y + r * ldy + column, columns - column);
       }
@@ -81,7 +82,7 @@ struct TreeTile {
 };
 
 template <class T>
-inline constexpr std::int64_t kTileElements = kTreeRows* kPanelColumns<T>;
+inline constexpr std::int64_t kTileElements = kTreeRows* kTreeColumns<T>;
 
 // Where a tile's operands are read, a row of the contraction after the other.
 template <class T>
@@ -92,7 +93,7 @@ struct TreeCursor {
   SAMEGRAD_INLINE void multiply(TreeTile<T>& tile) {
     tile.add_products(a, b);
     a += kTreeRows;
-    b += kPanelColumns<T>;
+    b += kTreeColumns<T>;
   }
 };
 
@@ -139,8 +140,8 @@ void run_piece(TreeCursor<T>& at, std::int64_t rows_per_example, const Destinati
   at = next;
   T* top = to.top;
   for (int join = 0; join < to.joins; ++join) sum.add_left(top -= kTileElements<T>);
-  if (to.y == nullptr) return sum.store(top, kPanelColumns<T>);
-  if (to.rows >= kTreeRows && to.columns >= kPanelColumns<T>) return sum.store(to.y, to.ldy);
+  if (to.y == nullptr) return sum.store(top, kTreeColumns<T>);
+  if (to.rows >= kTreeRows && to.columns >= kTreeColumns<T>) return sum.store(to.y, to.ldy);
   sum.store_part(to.y, to.ldy, to.rows, to.columns);
 }
 
@@ -176,7 +177,7 @@ struct TreeMemory {
     return std::size_t(rows * whole(m, kTreeRows));
   }
   static std::size_t b_elements(std::int64_t rows, std::int64_t n) {
-    return std::size_t(rows * whole(n, kPanelColumns<T>));
+    return std::size_t(rows * whole(n, kTreeColumns<T>));
   }
   static std::size_t stack_elements(std::int64_t examples) {
     return std::size_t(tree_levels(examples, kMostExamples) * kTileElements<T>);
@@ -228,7 +229,7 @@ template <class T>
 void prefetch_rows(const T* y, std::int64_t ldy, std::int64_t row, std::int64_t m) {
   constexpr std::int64_t kLine = 64 / sizeof(T);
   for (const std::int64_t end = std::min(row + kTreeRows, m); row < end; ++row) {
-    for (std::int64_t c = 0; c < kPanelColumns<T>; c += kLine) {
+    for (std::int64_t c = 0; c < kTreeColumns<T>; c += kLine) {
       __builtin_prefetch(y + row * ldy + c, 1);
     }
   }
@@ -263,9 +264,9 @@ void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ld
   const std::int64_t rows = examples * rows_per_example;
   const TreeMemory<T> memory(scratch, examples, rows, m, n);
   pack_groups<kTreeRows>(static_cast<const T*>(a), lda, rows, m, memory.a);
-  pack_groups<kPanelColumns<T>>(static_cast<const T*>(b), ldb, rows, n, memory.b);
+  pack_groups<kTreeColumns<T>>(static_cast<const T*>(b), ldb, rows, n, memory.b);
   const std::int64_t count = list_pieces(examples, rows_per_example == 1, memory.pieces);
-  for (std::int64_t column = 0; column < n; column += kPanelColumns<T>) {
+  for (std::int64_t column = 0; column < n; column += kTreeColumns<T>) {
     for (std::int64_t row = 0; row < m; row += kTreeRows) {
       TreeCursor<T> at{memory.a + row * rows, memory.b + column * rows};
       T* top = memory.stack;

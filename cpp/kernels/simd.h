@@ -4,8 +4,10 @@
 // primitives:
 //   kVectorBytes          of a register, before kernels/vector.h makes Vec, Mask and Words of it
 //   kTileRows             rows of a product's tile: as its accumulators fill the registers
-//   kTreeRows, kTreeLevels  rows of a tile that sums examples by the tree, and the levels of the
-//                         tree whose sums are registers: rows * levels * 2 of them
+//   kTreeRows, kTreeVectors, kTreeLevels  rows of a tile that sums examples by the tree, registers
+//                         of a row, and the levels of the tree whose sums are registers: as many as
+//                         the three multiplied. Where registers are wide, a row is one of them, as
+//                         the columns of B have to stay in the first cache, and many rows share it
 //   any                   whether a mask has a lane that is true
 //   larger_or_second, smaller_or_second   for floats; others have those of kernels/vector.h
 //   sqrt, floor, ceil, round              rounded as IEEE 754 says; round: to even

@@ -9,6 +9,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 inline constexpr int kVectorBytes = 32;
 inline constexpr int kTileRows = 6;  // 12 accumulators, 2 columns of B and a value of A: 15 of 16
 inline constexpr int kTreeRows = 2;
+inline constexpr int kTreeVectors = 2;
 inline constexpr int kTreeLevels = 3;
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 

@@ -7,6 +7,7 @@ namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 inline constexpr int kVectorBytes = 16;
 inline constexpr int kTileRows = 4;
 inline constexpr int kTreeRows = 2;
+inline constexpr int kTreeVectors = 2;
 inline constexpr int kTreeLevels = 2;
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
