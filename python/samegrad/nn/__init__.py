@@ -16,6 +16,7 @@ from samegrad.nn._activations import (
     softsign,
     swish,
 )
+from samegrad.nn._adaptive_pooling import adaptive_average_pool, adaptive_max_pool
 from samegrad.nn._attention import dot_product_attention
 from samegrad.nn._convolution import (
     atrous_conv2d,
@@ -64,6 +65,8 @@ from samegrad.nn._transposed_convolution import (
 )
 
 __all__ = [
+    "adaptive_average_pool",
+    "adaptive_max_pool",
     "atrous_conv2d",
     "avg_pool",
     "avg_pool1d",
