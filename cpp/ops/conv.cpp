@@ -169,21 +169,18 @@ OpDef transpose_row() {
       "convolution with this filter (space, out, in) would have made x of.";
   op.attrs = schema_of<ConvTransposeAttrs>();
   op.infer = conv_transpose_rule<kDimensions>;
-  op.kernel = conv_input_grad_kernel;
+  op.kernel = conv_transpose_kernel;
   op.vjp = transpose_vjp;
   op.prepared_operand = 1;
-  op.prepared_bytes = conv_input_grad_packed_bytes;
-  op.prepare = conv_input_grad_pack;
+  op.prepared_bytes = conv_transpose_packed_bytes;
+  op.prepare = conv_transpose_pack;
   op.flops = [](const CostArgs& args) { return conv_flops(args.in[0], args.in[1]); };
-  std::vector<Sample> samples;
   const std::vector<Example> examples = examples_of(kDimensions);
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const Example& e = examples[i];
-    if (e.filter[kDimensions] != e.x[kDimensions + 1]) continue;  // of groups
-    op.samples[i].attrs = ConvTransposeAttrs{e.attrs, {e.x.begin() + 1, e.x.end() - 1}};
-    samples.push_back(op.samples[i]);
+    const std::int64_t groups = e.x[kDimensions + 1] / e.filter[kDimensions];
+    op.samples[i].attrs = ConvTransposeAttrs{e.attrs, {e.x.begin() + 1, e.x.end() - 1}, groups};
   }
-  op.samples = std::move(samples);
   return op;
 }
 

@@ -9,7 +9,8 @@
 //   conv_filter_grad  x, y to filter
 // The vjp of each is made of the other two, with the attributes that it has itself, so that
 // strides, dilations and groups are known to the kernels alone (kernels/geometry.h). How many
-// groups there are follows from the channels of images and filter, as in TensorFlow.
+// groups there are follows from the channels of images and filter, as in TensorFlow; a transposed
+// convolution, which has no images, is told.
 #pragma once
 
 #include "ir/op_def.h"
@@ -22,10 +23,13 @@ namespace samegrad {
 struct ConvTransposeAttrs : WindowAttrs {
   using Base = WindowAttrs;
   Ints size = {};
+  std::int64_t groups = 1;
 
   static constexpr auto fields() {
     return std::tuple_cat(
-        std::tuple(required("size", &ConvTransposeAttrs::size, "Rows and columns of the result.")),
+        std::tuple(required("size", &ConvTransposeAttrs::size, "Rows and columns of the result."),
+                   defaulted("groups", &ConvTransposeAttrs::groups,
+                             "Groups of channels; the result has so many times the filter's.")),
         WindowAttrs::fields());
   }
 };
@@ -55,6 +59,11 @@ void conv_pack(std::span<const View> in, const Attrs& attrs, void* packed);
 void conv_input_grad_kernel(const KernelArgs& args);
 std::size_t conv_input_grad_packed_bytes(std::span<const View> in, const Attrs& attrs);
 void conv_input_grad_pack(std::span<const View> in, const Attrs& attrs, void* packed);
+
+// The same without images to tell the number of groups.
+void conv_transpose_kernel(const KernelArgs& args);
+std::size_t conv_transpose_packed_bytes(std::span<const View> in, const Attrs& attrs);
+void conv_transpose_pack(std::span<const View> in, const Attrs& attrs, void* packed);
 
 // Over examples the fixed tree, over images that are no examples the same sum.
 TreeKernel conv_filter_tree();

@@ -18,15 +18,23 @@ WindowGeometry geometry_of_conv(const Attrs& attrs, const Shape& x, const Shape&
   return g;
 }
 
-// For preparing, where sizes of images do not matter. The operand that the images are tells their
-// channels; where there is none (a transposed convolution), there is one group.
+// For preparing, where sizes of images do not matter but their channels do.
+WindowGeometry geometry_of_filter(const Attrs& attrs, const Shape& filter, std::int64_t channels) {
+  Shape x = filter;
+  x[filter.rank() - 1] = channels;
+  return geometry_of_conv(attrs, x, filter, x);
+}
+
 WindowGeometry geometry_of_filter(const Attrs& attrs, std::span<const View> in,
                                   std::size_t images) {
   const Shape& filter = in[1].shape;
-  const int channels = filter.rank() - 1;
-  Shape x = filter;
-  x[channels] = images < in.size() ? in[images].shape[channels] : filter[channels - 1];
-  return geometry_of_conv(attrs, x, filter, x);
+  return geometry_of_filter(attrs, filter, in[images].shape[filter.rank() - 1]);
+}
+
+WindowGeometry geometry_of_transpose(const Attrs& attrs, std::span<const View> in) {
+  const Shape& filter = in[1].shape;
+  const std::int64_t groups = attrs.as<ConvTransposeAttrs>().groups;
+  return geometry_of_filter(attrs, filter, groups * filter[filter.rank() - 2]);
 }
 
 }  // namespace
@@ -50,12 +58,23 @@ void conv_input_grad_pack(std::span<const View> in, const Attrs& attrs, void* pa
   kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, packed);
 }
 
+std::size_t conv_transpose_packed_bytes(std::span<const View> in, const Attrs& attrs) {
+  const WindowGeometry g = geometry_of_transpose(attrs, in);
+  return kernels().product(in[1].dtype).conv2d_input_grad_packed_bytes(g);
+}
+
+void conv_transpose_pack(std::span<const View> in, const Attrs& attrs, void* packed) {
+  const WindowGeometry g = geometry_of_transpose(attrs, in);
+  kernels().product(in[1].dtype).conv2d_input_grad_pack(g, in[1].data, packed);
+}
+
 namespace {
 
+using PackedBytes = std::size_t (*)(std::span<const View>, const Attrs&);
+using Pack = void (*)(std::span<const View>, const Attrs&, void*);
+
 // The operand as OpDef::prepare leaves it: made here if nobody has done so.
-const void* prepared_filter(const KernelArgs& args,
-                            std::size_t (*bytes)(std::span<const View>, const Attrs&),
-                            void (*pack)(std::span<const View>, const Attrs&, void*)) {
+const void* prepared_filter(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   if (args.prepared) return args.prepared;
   void* packed = args.scratch.take(bytes(args.in, args.attrs));
   pack(args.in, args.attrs, packed);
@@ -88,19 +107,31 @@ void conv_bias_kernel(const KernelArgs& args) {
   convolve(args, &epilogue);
 }
 
-void conv_input_grad_kernel(const KernelArgs& args) {
+namespace {
+
+void spread(const KernelArgs& args, PackedBytes bytes, Pack pack) {
   const View& dy = args.in[0];
   const View& dx = args.out[0];
   const std::int64_t item = std::int64_t(size_of(dy.dtype));
   const ProductKernels& product = kernels().product(dy.dtype);
   const WindowGeometry g = geometry_of_conv(args.attrs, dx.shape, args.in[1].shape, dy.shape);
   const Scratch::Frame frame(args.scratch);
-  const void* filter = prepared_filter(args, conv_input_grad_packed_bytes, conv_input_grad_pack);
+  const void* filter = prepared_filter(args, bytes, pack);
   for_each_image(args, dy.shape[0], product.conv2d_input_grad_scratch_bytes(g),
                  [&](std::int64_t i, void* scratch) {
                    product.conv2d_input_grad(g, dy.as<char>() + i * g.out_size() * item, filter,
                                              dx.as<char>() + i * g.in_size() * item, scratch);
                  });
+}
+
+}  // namespace
+
+void conv_input_grad_kernel(const KernelArgs& args) {
+  spread(args, conv_input_grad_packed_bytes, conv_input_grad_pack);
+}
+
+void conv_transpose_kernel(const KernelArgs& args) {
+  spread(args, conv_transpose_packed_bytes, conv_transpose_pack);
 }
 
 namespace {

@@ -98,7 +98,11 @@ Inferred conv_transpose_rule(const InferArgs& args) {
               axes_of_filter(kDimensions), ": got shape ", args.shape_of(1), ".");
   ValueType y = args.in[0];
   for (int i = 0; i < kDimensions; ++i) y.shape[i + 1] = size[std::size_t(i)];
-  y.shape[kDimensions + 1] = filter[kDimensions];
+  const std::int64_t groups = args.attrs.as<ConvTransposeAttrs>().groups;
+  check_value(groups == 1 || (groups > 1 && groups <= filter[kDimensions + 1]), args.op.name,
+              "'groups' must be 1 … channels of 'x': got ", groups, " (shapes ", args.shape_of(0),
+              " and ", args.shape_of(1), ").");
+  y.shape[kDimensions + 1] = groups * filter[kDimensions];
   const ValueType x = convolved(args, y, 0, 1, kDimensions);
   check_value(same_shape(args, x, args.in[0]), args.op.name, "the convolution of a result of size ",
               to_string(size), " must have the shape of 'x': got ", to_string(x.shape), " for ",

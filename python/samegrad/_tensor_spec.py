@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from samegrad._dtypes import DType, DTypeLike, as_dtype, float32
+from samegrad._sizes import whole
 from samegrad._tensor import Tensor, TensorShape
 
 
@@ -17,7 +18,7 @@ class TensorSpec:
         name: Anything.
 
     Raises:
-        TypeError: samegrad has no such dtype.
+        TypeError: samegrad has no such dtype, or a size is no whole number.
 
     Example:
         >>> import samegrad as tf
@@ -30,7 +31,7 @@ class TensorSpec:
     def __init__(
         self, shape: Iterable[int | None], dtype: DTypeLike = float32, name: str | None = None
     ) -> None:
-        self._shape = TensorShape(None if n is None else int(n) for n in shape)
+        self._shape = TensorShape(None if n is None else whole(n) for n in shape)
         self._dtype = as_dtype(dtype)
         self._name = name
 

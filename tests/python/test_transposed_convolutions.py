@@ -35,16 +35,34 @@ CASES: dict[str, Case] = {
         (3, 2, 1),
         "VALID",
     ),
+    "groups": ((3, 4, 2, 6), (3, 2, 3, 6), (7, 5), (2, 3), (1, 1), "SAME"),
+    "groups, dilated": ((2, 3, 4, 4), (3, 2, 1, 4), (11, 7), (2, 1), (3, 3), "VALID"),
+    "groups, signals": ((2, 4, 6), (5, 2, 6), (11,), (3,), (1,), "SAME"),
+    "groups, volumes": ((2, 2, 3, 2, 4), (2, 3, 2, 3, 4), (4, 5, 3), (2, 2, 2), (1, 1, 1), "SAME"),
+    "depthwise": ((3, 4, 3, 17), (3, 3, 1, 17), (8, 6), (2, 2), (1, 1), "SAME"),
+    "depthwise, three each": ((2, 4, 3, 15), (3, 2, 1, 15), (4, 5), (1, 2), (1, 1), "SAME"),
+}
+GROUPS = {
+    "groups": 2,
+    "groups, dilated": 2,
+    "groups, signals": 3,
+    "groups, volumes": 2,
+    "depthwise": 17,
+    "depthwise, three each": 5,
 }
 each_case = pytest.mark.parametrize("name", list(CASES))
 
 
 def call(name: str, x: Any, f: Any) -> tf.Tensor:
-    _, filters, size, strides, dilations, padding = CASES[name]
+    _, _, size, strides, dilations, padding = CASES[name]
     given = padding if isinstance(padding, str) else explicit(padding)
     function = {1: nn.conv1d_transpose, 2: nn.conv2d_transpose, 3: nn.conv3d_transpose}[len(size)]
-    shape = [x.shape[0], *size, filters[-2]]
+    shape = [x.shape[0], *size, results_of(name)]
     return function(x, f, shape, strides, given, dilations=dilations)
+
+
+def results_of(name: str) -> int:
+    return GROUPS.get(name, 1) * CASES[name][1][-2]
 
 
 def operands(name: str, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
@@ -61,19 +79,19 @@ def test_it_spreads_each_element_over_a_window(name):
     elif padding == "VALID":
         pads = [(0, 0)] * len(size)
     x, f = operands(name)
-    expected = transposed(x, f, size, strides, pads, dilations)
+    expected = transposed(x, f, size, strides, pads, dilations, GROUPS.get(name, 1))
     np.testing.assert_allclose(call(name, x, f).numpy(), expected, rtol=1e-11, atol=1e-12)
-    shape = np.array([x.shape[0], *size, filters[-2]])
+    shape = np.array([x.shape[0], *size, results_of(name)])
     general = nn.conv_transpose(x, f, shape, strides, explicit(pads), dilations=dilations)
     np.testing.assert_array_equal(general.numpy(), call(name, x, f).numpy())
 
 
 @each_case
 def test_it_is_the_gradient_of_a_convolution(name):
-    _, filters, size, strides, dilations, padding = CASES[name]
+    _, _, size, strides, dilations, padding = CASES[name]
     given = padding if isinstance(padding, str) else explicit(padding)
     y, f = map(tf.constant, operands(name, "float32"))
-    x = tf.zeros((y.shape[0], *size, filters[-2]))
+    x = tf.zeros((y.shape[0], *size, results_of(name)))
     with tf.GradientTape() as tape:
         tape.watch(x)
         forward = nn.convolution(x, f, strides, given, dilations=dilations)
@@ -108,7 +126,9 @@ def trained(name: str, replicas: int, images: np.ndarray) -> list[np.ndarray]:
     return f.numpy()
 
 
-@pytest.mark.parametrize("name", ["images", "signals", "volumes"])
+@pytest.mark.parametrize(
+    "name", ["images", "signals", "volumes", "groups", "groups, volumes", "depthwise"]
+)
 def test_replicas_have_the_bits_of_one_device(name):
     images = numbers(13, *CASES[name][0][1:], dtype="float32")
     one = trained(name, 1, images)
@@ -138,18 +158,38 @@ def test_any_number_of_images_runs_through_one_trace():
     assert len(traces) == 1
 
 
-def test_torch_agrees():
+def numbers_of_torch(groups: int, each: int, results: int) -> tuple[Any, Any, Any]:
     torch = pytest.importorskip("torch")
-    x, f = numbers(2, 4, 3, 5), numbers(3, 2, 4, 5, seed=1)
+    x = numbers(2, 4, 3, groups * each)
+    f = numbers(3, 2, results, groups * each, seed=1)
     theirs = torch.nn.functional.conv_transpose2d(
         torch.tensor(np.moveaxis(x, -1, 1).copy()),
         torch.tensor(np.moveaxis(f, [-1, -2], [0, 1]).copy()),
         stride=(2, 3),
         dilation=(1, 2),
+        groups=groups,
     )
-    shape = (2, *theirs.shape[2:], 4)
-    ours = nn.conv2d_transpose(x, f, shape, (2, 3), "VALID", dilations=(1, 2))
-    np.testing.assert_allclose(ours.numpy(), np.moveaxis(theirs.numpy(), 1, -1), rtol=1e-10)
+    return x, f, np.moveaxis(theirs.numpy(), 1, -1)
+
+
+@pytest.mark.parametrize(("groups", "each", "results"), [(1, 5, 4), (3, 2, 4), (5, 1, 1)])
+def test_torch_agrees(groups, each, results):
+    x, f, theirs = numbers_of_torch(groups, each, results)
+    ours = nn.conv2d_transpose(x, f, theirs.shape, (2, 3), "VALID", dilations=(1, 2))
+    np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-10)
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_a_depthwise_convolution_is_transposed(each):
+    x = tf.constant(numbers(2, 7, 5, 4))
+    f = tf.constant(numbers(3, 2, 4, each, seed=1))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = nn.depthwise_conv2d(x, f, (2, 2), "SAME", dilations=1)
+    ct = tf.constant(numbers(*y.shape, seed=2))
+    expected = tape.gradient(y, x, output_gradients=ct).numpy()
+    found = nn.depthwise_conv2d_backprop_input(x.shape, f, ct, (2, 2), "SAME").numpy()
+    np.testing.assert_array_equal(found, expected)
 
 
 X = np.zeros((2, 3, 4, 5), "float32")
@@ -161,6 +201,12 @@ F = np.zeros((3, 2, 6, 5), "float32")
     [
         (lambda: nn.conv2d_transpose(X, F[..., :4], (2, 6, 8, 6), 2), "last axis of the filters"),
         (lambda: nn.conv2d_transpose(X, F, (2, 6, 8, 5), 2), r"output_shape must be \(2, sizes"),
+        (lambda: nn.conv2d_transpose(X, F, (2, 6, 8, 13), 2), "6 times the groups"),
+        (lambda: nn.conv2d_transpose(X, F, (2, 6, 8, 12), 2), "got 5 channels for 2 groups"),
+        (
+            lambda: nn.depthwise_conv2d_backprop_input((2, 6, 8, 4), F[:, :, :5, :1], X, 2, "SAME"),
+            "input_sizes must end with the channels of the filter",
+        ),
         (lambda: nn.conv2d_transpose(X, F, (3, 6, 8, 6), 2), r"output_shape must be \(2, sizes"),
         (lambda: nn.conv2d_transpose(X, F, (6, 8), 2), "with 4 numbers: got"),
         (lambda: nn.conv2d_transpose(X, F, (2, -6, 8, 6), 2), r"output_shape must be \(2, sizes"),

@@ -66,11 +66,22 @@ def convolved(
 
 
 def transposed(
-    x: np.ndarray, f: np.ndarray, size: Ints, strides: Ints, pads: Sequence[Ints], dilations: Ints
+    x: np.ndarray,
+    f: np.ndarray,
+    size: Ints,
+    strides: Ints,
+    pads: Sequence[Ints],
+    dilations: Ints,
+    groups: int = 1,
 ) -> np.ndarray:
-    y = np.zeros((len(x), *size, f.shape[-2]))
+    """Channels last, any number of dimensions."""
+    each, out = x.shape[-1] // groups, f.shape[-2]
+    y = np.zeros((len(x), *size, groups * out))
     for o, tap, place in meetings(size, f.shape[:-2], strides, pads, dilations):
-        y[(slice(None), *place)] += x[(slice(None), *o)] @ f[tap].T
+        for g in range(groups):
+            part = slice(g * each, (g + 1) * each)
+            results = slice(g * out, (g + 1) * out)
+            y[(slice(None), *place, results)] += x[(slice(None), *o, part)] @ f[tap][:, part].T
     return y
 
 

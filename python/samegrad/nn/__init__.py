@@ -62,6 +62,7 @@ from samegrad.nn._transposed_convolution import (
     conv2d_transpose,
     conv3d_transpose,
     conv_transpose,
+    depthwise_conv2d_backprop_input,
 )
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "convolution",
     "depth_to_space",
     "depthwise_conv2d",
+    "depthwise_conv2d_backprop_input",
     "dot_product_attention",
     "dropout",
     "elu",

@@ -40,7 +40,7 @@ def conv1d_transpose(
 
     Args:
         input: Signals [n, columns, channels].
-        filters: [columns, results, channels].
+        filters: [columns, results of a group, channels]; see `conv2d_transpose`.
         output_shape: [n, new columns, results]; a convolution of this shape must have that of the
             input.
         strides: Step of the window: one number, or three (1, columns, 1).
@@ -83,7 +83,10 @@ def conv2d_transpose(
 
     Args:
         input: Images [n, rows, columns, channels].
-        filters: [rows, columns, results, channels].
+        filters: [rows, columns, results of a group, channels]. With fewer results than
+            `output_shape` has, these are divided into results / results of a group groups, and the
+            channels too: those of a group go into its own results only (ConvTranspose2d of
+            PyTorch with `groups`).
         output_shape: [n, new rows, new columns, results]; a convolution of this shape must have
             that of the input.
         strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
@@ -127,7 +130,7 @@ def conv3d_transpose(
 
     Args:
         input: Volumes [n, depth, rows, columns, channels].
-        filters: [depth, rows, columns, results, channels].
+        filters: [depth, rows, columns, results of a group, channels]; see `conv2d_transpose`.
         output_shape: [n, new depth, new rows, new columns, results]; a convolution of this shape
             must have that of the input.
         strides: Steps of the window: one number, three, or five (1, depth, rows, columns, 1).
@@ -181,6 +184,55 @@ def conv_transpose(
     )
 
 
+def depthwise_conv2d_backprop_input(
+    input_sizes: Any,
+    filter: TensorLike,
+    out_backprop: TensorLike,
+    strides: Sizes,
+    padding: Padding,
+    data_format: str = "NHWC",
+    dilations: Sizes | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The transpose of `depthwise_conv2d`: its gradient with respect to the images.
+
+    Args:
+        input_sizes: Shape of those images, [n, rows, columns, channels].
+        filter: [rows, columns, channels, results of a channel].
+        out_backprop: [n, new rows, new columns, channels * results of a channel], as the
+            convolution makes them.
+        strides: Steps of the window: one number, two, or four (1, rows, columns, 1).
+        padding: Of that convolution: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right],
+            [0, 0]].
+        data_format: "NHWC".
+        dilations: From tap to tap of the filter; default 1.
+        name: Not used.
+
+    Returns:
+        Images of the shape `input_sizes`.
+
+    Raises:
+        ValueError: Shapes or arguments do not fit.
+
+    Example:
+        >>> x, each = [[[[1.0, 2.0]]]], [[[[3.0], [4.0]]]]
+        >>> depthwise_conv2d_backprop_input([1, 1, 1, 2], each, x, 1, "SAME").numpy().ravel()
+        array([3., 8.], dtype=float32)
+    """
+    who = "depthwise_conv2d_backprop_input"
+    x = images_of(who, out_backprop)
+    kernel = match(filter, x)
+    check_filters(who, kernel, 2, "channels, results of a channel")
+    height, width, channels, each = (int(size) for size in kernel._shape)
+    if sizes_of(input_sizes)[-1:] != [channels]:
+        raise ValueError(
+            f"[{who}] input_sizes must end with the channels of the filter: got "
+            f"{shown(input_sizes)} and {kernel._shape}."
+        )
+    groups = _ops.reshape(kernel, shape=[height, width, 1, channels * each])
+    return _transposed(who, 2, x, groups, input_sizes, strides, padding, data_format, dilations)
+
+
 def _transposed(
     who: str,
     dimensions: int,
@@ -201,37 +253,47 @@ def _transposed(
             f"[{who}] the last axis of the filters must be as long as that of the input: got "
             f"{kernel._shape[-1]} and {x._shape[-1]} (shapes {kernel._shape} and {x._shape})."
         )
-    size = _size_of(who, output_shape, x, kernel)
+    size, groups = _size_of(who, output_shape, x, kernel)
     window = tuple(int(side) for side in kernel._shape[:-2])
     attrs = window_attrs(who, size, window, strides, padding, dilations)
     _check_size(who, size, window, x, attrs)
     if dimensions == 3:
-        return _ops.conv3d_transpose(x, kernel, size=size, **attrs)
+        return _ops.conv3d_transpose(x, kernel, size=size, groups=groups, **attrs)
     if dimensions == 2:
-        return _ops.conv2d_transpose(x, kernel, size=size, **attrs)
+        return _ops.conv2d_transpose(x, kernel, size=size, groups=groups, **attrs)
     rows = _ops.conv2d_transpose(
         _ops.expand_dims(x, axes=[1]),
         _ops.expand_dims(kernel, axes=[0]),
         size=(1, *size),
+        groups=groups,
         **one_row(attrs),
     )
     return _ops.squeeze(rows, axes=[1])
 
 
-def _size_of(who: str, output_shape: Any, x: Tensor, kernel: Tensor) -> tuple[int, ...]:
-    """The result's sizes in space; its other axes must be those of the operands."""
+def _size_of(who: str, output_shape: Any, x: Tensor, kernel: Tensor) -> tuple[tuple[int, ...], int]:
+    """The result's sizes in space and groups; its first axis must be that of the input."""
     shape = sizes_of(output_shape)
-    results = int(kernel._shape[-2])
+    each, channels = int(kernel._shape[-2]), int(kernel._shape[-1])
+    groups = 1
+    if len(shape) == x._rank and not isinstance(shape[-1], Dim) and each and shape[-1] > each:
+        groups = shape[-1] // each
     # The number of examples is that of the input, which may have none yet.
-    same = len(shape) == x._rank and shape[-1] == results
+    same = len(shape) == x._rank and shape[-1] == groups * each
     if same and not (isinstance(shape[0], Dim) or isinstance(x._shape[0], Dim)):
         same = shape[0] == x._shape[0]
     if not same or any(int(size) < 0 for size in shape[1:-1]):
         raise ValueError(
-            f"[{who}] output_shape must be ({x._shape[0]}, sizes of the result, {results}), with "
-            f"{x._rank} numbers: got {shown(output_shape)}."
+            f"[{who}] output_shape must be ({x._shape[0]}, sizes of the result, {each} times the "
+            f"groups), with {x._rank} numbers: got {shown(output_shape)}."
         )
-    return tuple(int(size) for size in shape[1:-1])
+    if channels % groups:
+        raise ValueError(
+            f"[{who}] the channels must be divided evenly among the groups: got {channels} "
+            f"channels for {groups} groups (output_shape {shown(output_shape)}, filters of shape "
+            f"{kernel._shape})."
+        )
+    return tuple(int(size) for size in shape[1:-1]), groups
 
 
 def _check_size(
