@@ -24,6 +24,7 @@ std::vector<OpDef> fact_ops();
 std::vector<OpDef> collective_ops();
 std::vector<OpDef> control_ops();
 std::vector<OpDef> rounds_ops();
+std::vector<OpDef> array_rows_ops();
 std::vector<OpDef> gradient_rule_ops();
 std::vector<OpDef> movement_ops();
 std::vector<OpDef> index_ops();

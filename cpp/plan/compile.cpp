@@ -126,6 +126,9 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
     plan.bodies[n];
     for (const GraphPtr& region : node.regions) {
       Graph graph = *region;
+      if (options.write_in_place && region == node.regions.back()) {
+        plan.row_writes[n] = take_row_writes(plan.graph, node, graph);
+      }
       graph.replicas = plan.graph.replicas;
       plan.bodies[n].push_back(compile(std::move(graph), options));
       plan.has_random |= plan.bodies[n].back().has_random;

@@ -9,6 +9,7 @@
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "passes/passes.h"
+#include "plan/row_writes.h"
 
 namespace samegrad {
 
@@ -143,6 +144,8 @@ struct Plan {
   std::int64_t loop_weights = 0, kept_weights = 0;
   // Of control nodes: the plans of the graphs among their attributes, in that order.
   std::map<NodeId, std::vector<Plan>> bodies;
+  // Of loops: what their rounds write where it lies.
+  std::map<NodeId, std::vector<RowWrite>> row_writes;
   bool has_random = false;
 };
 

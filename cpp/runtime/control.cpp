@@ -2,7 +2,9 @@
 // replicas, a graph runs on those that go its way, and each takes what is its.
 #include <algorithm>
 #include <cstring>
+#include <span>
 
+#include "ops/array_rows.h"
 #include "ops/control.h"
 #include "ops/rounds.h"
 #include "runtime/executor.h"
@@ -20,9 +22,16 @@ std::uint64_t step_of_round(std::uint64_t step, std::int64_t round) {
 
 class ControlRun {
  public:
-  ControlRun(const Plan& plan, const Node& node, const Bodies& bodies, const Call& call,
+  ControlRun(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,
              Context& context)
-      : plan_(plan), node_(node), bodies_(bodies), call_(call), context_(context) {}
+      : plan_(plan),
+        node_(plan.graph.nodes[node]),
+        bodies_(bodies),
+        call_(call),
+        context_(context) {
+    const auto writes = plan.row_writes.find(node);
+    if (writes != plan.row_writes.end()) row_writes_ = writes->second;
+  }
 
   void run() {
     if (node_.attrs.get_if<CondAttrs>()) {
@@ -173,12 +182,61 @@ class ControlRun {
     }
   }
 
+  // Variables whose rows the rounds write, as arrays that nobody else has.
+  void own_written(Arrays& state) const {
+    for (std::size_t w = 0; w < row_writes_.size(); ++w) {
+      const std::size_t i = row_writes_[w].variable;
+      if (w > 0 && row_writes_[w - 1].variable == i) continue;
+      const std::vector<Array> from = std::move(state[i]);
+      state[i].clear();
+      const std::size_t copies = plan_.graph.varying(node_.outputs[i]) ? replicas() : 1;
+      for (std::size_t r = 0; r < copies; ++r)
+        state[i].push_back(from[from.size() == 1 ? 0 : r].copy());
+    }
+  }
+
+  bool is_written(std::size_t variable) const {
+    return std::ranges::any_of(row_writes_,
+                               [&](const RowWrite& write) { return write.variable == variable; });
+  }
+
+  // The variables after a round; the indices and rows of writes are its last results.
+  void advance(const std::vector<bool>& active, const Arrays& next, Arrays& state) const {
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      if (!is_written(i)) state[i] = after(active, next[i], state[i]);
+    }
+    auto row = next.end() - std::ptrdiff_t(2 * row_writes_.size());
+    for (const RowWrite& write : row_writes_) {
+      const std::vector<Array>&index = *row++, &value = *row++;
+      const std::vector<Array>& to = state[write.variable];
+      for (std::size_t r = 0; r < to.size(); ++r) {
+        if (to.size() > 1 && !active[r]) continue;
+        put_row(to[r], index[index.size() == 1 ? 0 : r], value[value.size() == 1 ? 0 : r],
+                write.adds);
+      }
+    }
+  }
+
+  static void put_row(const Array& array, const Array& index, const Array& row, bool adds) {
+    const std::int64_t at = row_at(index.dtype(), index.raw(), array.shape()[0]);
+    std::byte* to = array.raw() + std::size_t(at) * row.bytes();
+    if (!adds) {
+      if (row.bytes()) std::memcpy(to, row.raw(), row.bytes());
+      return;
+    }
+    visit<kFloats>("TensorArray", row.dtype(), [&]<class T>() {
+      auto* sum = reinterpret_cast<T*>(to);
+      for (std::int64_t i = 0; i < row.size(); ++i) sum[i] = sum[i] + row.data<T>()[i];
+    });
+  }
+
   void run_while(const WhileAttrs& attrs) {
     const auto count = std::size_t(attrs.variables);
     Arrays state = operands(0, count);
     const Arrays operands_ = operands(count, node_.inputs.size());
     History* history = keep(count);
     if (history) own(state);
+    own_written(state);
     std::vector<bool> active = here();
     for (std::int64_t round = 0; attrs.maximum < 0 || round < attrs.maximum; ++round) {
       poll_interrupt();
@@ -188,8 +246,7 @@ class ControlRun {
       active = choose(active, run_body(0, arguments, step, active)[0]);
       if (!any(active)) break;
       if (history) history->rounds.push_back({state, active});
-      Arrays next = run_body(1, arguments, step, active);
-      for (std::size_t i = 0; i < count; ++i) state[i] = after(active, next[i], state[i]);
+      advance(active, run_body(1, arguments, step, active), state);
     }
     for (std::size_t i = 0; i < count; ++i) store(i, state[i]);
   }
@@ -205,6 +262,7 @@ class ControlRun {
     const Arrays operands_ = operands(given.size() + count, node_.inputs.size());
     History* history = keep(count);
     if (history) own(state);
+    own_written(state);
     std::vector<History*> made;
     for (std::size_t g = 0; g < yields.size(); ++g) made.push_back(keep(count + 1 + g));
     const std::size_t rounds = given[0]->rounds.size();
@@ -229,7 +287,7 @@ class ControlRun {
       for (std::size_t g = 0; g < yields.size(); entry += yields[g++]) {
         if (made[g]) made[g]->rounds[k] = {Arrays(entry, entry + yields[g]), active};
       }
-      for (std::size_t v = 0; v < count; ++v) state[v] = after(active, next[v], state[v]);
+      advance(active, next, state);
     }
     for (std::size_t v = 0; v < count; ++v) store(v, state[v]);
   }
@@ -313,6 +371,7 @@ class ControlRun {
 
   const Plan& plan_;
   const Node& node_;
+  std::span<const RowWrite> row_writes_;
   const Bodies& bodies_;
   const Call& call_;
   Context& context_;
@@ -322,7 +381,7 @@ class ControlRun {
 
 void run_control(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,
                  Context& context) {
-  ControlRun(plan, plan.graph.nodes[node], bodies, call, context).run();
+  ControlRun(plan, node, bodies, call, context).run();
 }
 
 }  // namespace samegrad

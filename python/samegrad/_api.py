@@ -76,6 +76,7 @@ from samegrad._sequences import (
 from samegrad._sysconfig import sysconfig
 from samegrad._tape import GradientTape, UnconnectedGradients
 from samegrad._tensor import Tensor, TensorShape, constant, convert_to_tensor, is_tensor
+from samegrad._tensor_array import TensorArray
 from samegrad._tensor_spec import TensorSpec
 from samegrad._unknown import getattr_of
 from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
@@ -140,8 +141,9 @@ __version__ = _core.__version__
 newaxis = None
 
 __all__ = [  # packages are loaded by samegrad itself
-    "DType", "GradientTape", "Tensor", "TensorShape", "TensorSpec", "UnconnectedGradients",
-    "Variable", "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add",
+    "DType", "GradientTape", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
+    "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs",
+    "acos", "acosh", "add",
     "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh",
     "autograph", "bfloat16", "bool", "boolean_mask", "broadcast_to", "case", "cast",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -23,6 +24,34 @@ class _Unbound:
 
 
 UNBOUND = _Unbound()
+
+
+class FormLearntError(Exception):
+    """A loop must be traced again: a round told what form its `Stacked` values have.
+
+    Args:
+        form: Of those values.
+    """
+
+    def __init__(self, form: object) -> None:
+        super().__init__("the form of an array was learnt")
+        self.form = form
+
+
+class Stacked(abc.ABC):
+    """What crosses the border as one tensor, and is no tensor to the program."""
+
+    @abc.abstractmethod
+    def _as_stacked(self) -> Tensor:
+        """The tensor."""
+
+    @abc.abstractmethod
+    def _learns(self, form: object) -> bool:
+        """Whether a loop that this value enters is the one to be traced again."""
+
+    @abc.abstractmethod
+    def _holding(self, tensor: Tensor) -> Stacked:
+        """The same made of another tensor."""
 
 
 class Missing:
@@ -102,7 +131,7 @@ def is_number(value: Any) -> bool:
 
 def is_carried(value: Any) -> bool:
     """Whether the value is a tensor, or stands for one per replica."""
-    return isinstance(value, Tensor | TracedPerReplica)
+    return isinstance(value, Tensor | TracedPerReplica | Stacked)
 
 
 def can_be_tensor(value: Any) -> bool:
@@ -119,11 +148,15 @@ def as_tensor(value: Any, dtype: str | None = None) -> Tensor:
     """The tensor of a value; a number of Python becomes `dtype`."""
     if isinstance(value, TracedPerReplica):
         return value.tensor  # type: ignore[no-any-return]
+    if isinstance(value, Stacked):
+        return value._as_stacked()
     return convert_to_tensor(value, dtype if is_untyped(value) else None)
 
 
 def like(value: Any, tensor: Tensor) -> Any:
     """The tensor in the clothes of the value it replaces."""
+    if isinstance(value, Stacked):
+        return value._holding(tensor)
     return TracedPerReplica(tensor) if isinstance(value, TracedPerReplica) else tensor
 
 
@@ -156,7 +189,8 @@ def refill(value: Any, new: Iterator[Any]) -> Any:
 def same_structure(a: Any, b: Any) -> bool:
     """Whether two nested values differ in their leaves only."""
     if not is_nested(a) or not is_nested(b):
-        return not is_nested(a) and not is_nested(b)
+        alike = isinstance(a, Stacked) == isinstance(b, Stacked)
+        return alike and not is_nested(a) and not is_nested(b)
     if isinstance(a, Mapping) or isinstance(b, Mapping):
         both = isinstance(a, Mapping) and isinstance(b, Mapping)
         return both and list(a) == list(b) and all(same_structure(a[k], b[k]) for k in a)
@@ -166,6 +200,8 @@ def same_structure(a: Any, b: Any) -> bool:
 
 def describe(value: Any) -> str:
     """A value in an error message."""
+    if isinstance(value, Stacked):
+        return f"{value!r:.80}"
     if is_carried(value):
         tensor = as_tensor(value)
         sizes = ["?" if size is None else str(size) for size in tensor._shape]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from samegrad import _context, _core
-from samegrad._carried import describe, holds, same_structure
+from samegrad._carried import Stacked, describe, holds, same_structure
 from samegrad._dtypes import as_dtype
 from samegrad._graph_flow import graph_branch, graph_loop
 from samegrad._nest import map_structure
@@ -153,7 +153,7 @@ def _as_tuple(like: Any, values: tuple[Any, ...]) -> Any:
 
 
 def _as_loop_variable(value: Any) -> Any:
-    return value if isinstance(value, TracedPerReplica) else convert_to_tensor(value)
+    return value if isinstance(value, TracedPerReplica | Stacked) else convert_to_tensor(value)
 
 
 def _graph_rounds(

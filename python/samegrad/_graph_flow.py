@@ -14,7 +14,9 @@ from typing import Any
 from samegrad import _core
 from samegrad._carried import (
     UNBOUND,
+    FormLearntError,
     Missing,
+    Stacked,
     Zeros,
     as_predicate,
     as_tensor,
@@ -201,6 +203,10 @@ def graph_loop(
                 state.start(),
                 -1 if maximum is None else int(maximum),
             )
+        except FormLearntError as error:
+            if not state.learns(error.form):
+                raise
+            continue
         except _AgainError:
             continue
         return state.pack(results)
@@ -216,6 +222,11 @@ class _LoopState:
         self._variables: set[Place] = set()  # variables that give way to other values
         self._failure: Exception | None = None  # what the first trace said
         self._probing = False
+
+    def learns(self, form: object) -> bool:
+        """Whether this loop made the values wait that have the form."""
+        parts = [leaf for value in self._initial for leaf in leaves(value)]
+        return any(isinstance(leaf, Stacked) and leaf._learns(form) for leaf in parts)
 
     def start(self) -> list[Tensor]:
         """The tensors before the first round."""

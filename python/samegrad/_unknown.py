@@ -118,7 +118,6 @@ REASONS = {
     "set_global_policy": _POLICY,
     "summary": _LOG,
     "profiler": "see explain() of a function or strategy",
-    "TensorArray": "map_fn and scan stack what their rounds make, and stack takes a Python list",
     "numpy_function": _NO_PYTHON,
     "py_function": _NO_PYTHON,
 }

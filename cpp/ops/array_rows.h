@@ -1,0 +1,12 @@
+// The index of a row of an array, for the rows of array_rows.cpp and loops that do the same in
+// place.
+#pragma once
+
+#include "tensor/array.h"
+
+namespace samegrad {
+
+// One integer; InvalidArgumentError unless it lies in [0, rows).
+std::int64_t row_at(DType dtype, const void* index, std::int64_t rows);
+
+}  // namespace samegrad
