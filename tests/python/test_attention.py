@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import record_keras_attention as keras_values
 from derivatives import check_derivatives
 from replica_values import examples, local, shares, strategy
 
@@ -20,10 +23,14 @@ LOWEST = {
 }
 
 
-def plain(q: Any, k: Any, v: Any, mask: Any = None, scale: float | None = None) -> Any:
+def plain(
+    q: Any, k: Any, v: Any, mask: Any = None, scale: float | None = None, bias: Any = None
+) -> Any:
     """The parts one after the other."""
     q, k, v = (tf.transpose(x, [0, 2, 1, 3]) for x in (q, k, v))
     scores = tf.matmul(q, k, transpose_b=True) * (scale or 1 / np.sqrt(int(q.shape[-1])))
+    if bias is not None:
+        scores += bias
     if mask is not None:
         scores = tf.where(mask, scores, tf.constant(LOWEST[scores.dtype.name], scores.dtype))
     return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), [0, 2, 1, 3])
@@ -41,7 +48,7 @@ def with_gradients(attend: Any) -> Any:
     def step(q: Any, k: Any, v: Any, mask: Any = None) -> list[Any]:
         with tf.GradientTape() as tape:
             tape.watch([q, k, v])
-            y = attend(q, k, v, mask)
+            y = attend(q, k, v, mask=mask)
             total = tf.reduce_sum(tf.square(y))
         return [y, *tape.gradient(total, [q, k, v])]
 
@@ -109,7 +116,7 @@ def test_a_query_without_keys_weighs_all_equally() -> None:
 def test_first_and_second_derivatives(masked: bool) -> None:
     q, k, v = numbers(2, 3, 4, "float64", heads=1, width=2)
     mask = mask_of((1, 1, 3, 4)) if masked else None
-    check_derivatives(lambda q, k, v: tf.nn.dot_product_attention(q, k, v, mask), q, k, v)
+    check_derivatives(lambda q, k, v: tf.nn.dot_product_attention(q, k, v, mask=mask), q, k, v)
 
 
 @pytest.mark.parametrize("replicas", [2, 4])
@@ -178,6 +185,110 @@ sys.stdout.buffer.write(b"".join(x.numpy().tobytes() for x in [y, *tape.gradient
     assert run("tile_bytes=1") == run("tile_bytes=1000000") == run("1")
 
 
+def reference(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: Any = 0.0, mask: Any = True
+) -> np.ndarray:
+    """Head by head, in float64."""
+    group = q.shape[2] // k.shape[2]
+    k, v = (np.repeat(x, group, axis=2) for x in (k, v))
+    scores = np.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(q.shape[3]) + bias
+    scores = np.where(mask, scores, -1e300)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("bhqk,bkhd->bqhd", weights / weights.sum(-1, keepdims=True), v)
+
+
+BIASES = [(3, 2, 7, 9), (1, 2, 1, 9), (1, 1, 7, 9), (3, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("shape", BIASES, ids=str)
+def test_a_bias_is_added_to_the_scores(shape: tuple[int, ...], masked: bool) -> None:
+    q, k, v = numbers(3, 7, 9, "float64")
+    bias = np.random.default_rng(5).normal(size=shape)
+    mask = mask_of((3, 1, 7, 9)) if masked else None
+    found = tf.nn.dot_product_attention(q, k, v, bias, mask, is_causal=masked).numpy()
+    seen = True if mask is None else mask & np.tril(np.ones((7, 9), bool))
+    rows = np.broadcast_to(seen, (3, 2, 7, 9)).any(-1).transpose(0, 2, 1)  # all masked: any weights
+    expected = reference(q, k, v, bias, seen)
+    np.testing.assert_allclose(found[rows], expected[rows], rtol=1e-11, atol=1e-13)
+    if not masked:
+        parts = plain(*map(tf.constant, (q, k, v)), bias=tf.constant(bias)).numpy()
+        np.testing.assert_array_equal(found, parts)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 6])
+def test_a_key_head_serves_neighbouring_query_heads(heads: int) -> None:
+    q = numbers(3, 5, 8, "float64", heads=6)[0]
+    _, k, v = numbers(3, 5, 8, "float64", heads=heads)
+    found = tf.nn.dot_product_attention(q, k, v).numpy()
+    np.testing.assert_allclose(found, reference(q, k, v), rtol=1e-11)
+    traced = tf.function(with_gradients(tf.nn.dot_product_attention))(*map(examples, (q, k, v)))
+    eager = with_gradients(tf.nn.dot_product_attention)(*map(tf.constant, (q, k, v)))
+    assert_same(arrays(traced), arrays(eager))
+
+
+def test_derivatives_of_grouped_heads_and_bias_to_second_order() -> None:
+    q = numbers(2, 3, 4, "float64", heads=2, width=2)[0]
+    _, k, v = numbers(2, 3, 4, "float64", heads=1, width=2)
+    check_derivatives(lambda q, k, v: tf.nn.dot_product_attention(q, k, v, is_causal=True), q, k, v)
+    bias = np.random.default_rng(5).normal(size=(1, 2, 3, 4))
+    check_derivatives(tf.nn.dot_product_attention, q, k, v, bias)
+
+
+def test_numbers_of_keras() -> None:
+    """`keras.ops.dot_product_attention` of record_keras_attention.py."""
+    file = Path(__file__).with_name("keras_attention.json")
+    recorded = json.loads(file.read_text(encoding="utf-8"))
+    assert len(recorded) == len(keras_values.CASES)
+    for name, case in keras_values.CASES.items():
+        found = tf.nn.dot_product_attention(**keras_values.operands(case))
+        np.testing.assert_allclose(found.numpy().ravel(), recorded[name], atol=2e-6)
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_dropout_on_replicas_drops_what_one_device_drops(replicas: int) -> None:
+    data = numbers(16, 6, 9)
+
+    def step(q: Any, k: Any, v: Any) -> Any:
+        w = tf.constant(np.linspace(0.5, 1.5, 5, dtype=np.float32))
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = tf.nn.dot_product_attention(q * w, k, v, dropout_rate=0.4, seed=3)
+            loss = tf.reduce_sum(y * y)
+        total = tf.distribute.get_replica_context().all_reduce("SUM", tape.gradient(loss, w))
+        return [y, total]
+
+    def run(replicas: int) -> list[np.ndarray]:
+        tf.random.set_seed(1)
+        y, g = strategy(replicas).run(
+            step, args=tuple(shares(*np.split(x, replicas)) for x in data)
+        )
+        return [np.concatenate(local(y)), local(g)[0]]
+
+    one = run(1)
+    assert_same(run(replicas), one)
+    assert not np.allclose(one[0], tf.nn.dot_product_attention(*data).numpy())
+
+
+def test_dropout_drops_weights_and_scales_the_others() -> None:
+    n, keys, rate = 50, 40, 0.25
+    q, k = np.zeros((n, 30, 1, 2), np.float32), np.zeros((n, keys, 1, 2), np.float32)
+    v = np.broadcast_to(np.eye(keys, dtype=np.float32)[None, :, None], (n, keys, 1, keys))
+    weights = tf.nn.dot_product_attention(q, k, v, dropout_rate=rate).numpy() * keys
+    np.testing.assert_allclose(np.unique(weights.round(5)), [0, np.float32(4 / 3).round(5)], 1e-4)
+    assert abs((weights == 0).mean() - rate) < 0.01
+
+
+def test_halves_are_rounded_once() -> None:
+    q, k, v = numbers(2, 6, 8)
+    half = [tf.cast(x, "float16") for x in (q, k, v)]
+    bias = np.zeros((1, 1, 6, 8), np.float16)
+    found = tf.nn.dot_product_attention(*half, bias=bias)
+    assert found.dtype == tf.float16
+    wide = tf.nn.dot_product_attention(*(tf.cast(x, "float32") for x in half))
+    np.testing.assert_array_equal(found.numpy(), tf.cast(wide, "float16").numpy())
+
+
 def test_wrong_operands_are_refused() -> None:
     q, k, v = numbers(2, 3, 4)
     attend = tf.nn.dot_product_attention
@@ -189,8 +300,16 @@ def test_wrong_operands_are_refused() -> None:
         attend(q, k[:, :2], v)
     with pytest.raises(ValueError, match="batches"):
         attend(q[:1], k, v)
-    with pytest.raises(ValueError, match="numbers of heads"):
+    with pytest.raises(ValueError, match="must divide those of the query: got 2 and 1"):
         attend(q[:, :, :1], k, v)
+    with pytest.raises(ValueError, match="numbers of heads"):
+        attend(q, k, v[:, :, :1])
+    with pytest.raises(ValueError, match="the bias must broadcast"):
+        attend(q, k, v, np.ones((2, 1, 3, 5), np.float32))
+    with pytest.raises(ValueError, match="with 4 axes"):
+        attend(q, k, v, np.ones((3, 4), np.float32))
+    with pytest.raises(ValueError, match="rate must be in"):
+        attend(q, k, v, dropout_rate=1.0)
     with pytest.raises(ValueError, match="mask must broadcast"):
         attend(q, k, v, mask=np.ones((2, 1, 3, 5), bool))
     with pytest.raises(ValueError, match="with 4 axes"):

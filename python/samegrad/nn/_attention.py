@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from samegrad import _core
+from samegrad._arrays import cast, transpose
 from samegrad._creation import range_
+from samegrad._gather import gather
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad.nn._regularization import dropout
 
 _ops = _core.ops
 _WHO = "dot_product_attention"
@@ -17,31 +22,41 @@ def dot_product_attention(
     query: TensorLike,
     key: TensorLike,
     value: TensorLike,
+    bias: TensorLike | None = None,
     mask: TensorLike | None = None,
     scale: float | None = None,
     is_causal: bool = False,
+    dropout_rate: float = 0.0,
+    seed: int | None = None,
 ) -> Tensor:
-    """softmax(scale * query · keyᵀ) · value, for each head (Vaswani et al., 2017).
+    """softmax(scale * query · keyᵀ + bias) · value, for each head (Vaswani et al., 2017).
 
-    No matrix of all pairs of queries and keys is in memory, in the derivative neither; the bits are
-    those of the products, the mask and the softmax one after the other. A query all of whose keys
-    are masked weighs them equally. Layout, mask and scale are those of
-    `keras.ops.dot_product_attention` and `jax.nn.dot_product_attention`.
+    No matrix of all pairs of queries and keys is in memory, in the derivative neither, unless there
+    is a bias or dropout; the bits are those of the products, the bias, the mask, the softmax and
+    the dropout one after the other. A query all of whose keys are masked weighs them equally.
+    Layout and arguments are those of `keras.ops.dot_product_attention` and
+    `jax.nn.dot_product_attention`.
 
     Args:
         query: Floats [n, queries, heads, width].
-        key: [n, keys, heads, width].
-        value: [n, keys, heads, value width].
+        key: [n, keys, heads, width]. With fewer heads, which divide those of the query, each is
+            that of heads / key heads neighbouring query heads (Ainslie et al., 2023).
+        value: [n, keys, key heads, value width].
+        bias: Floats that broadcast to [n, heads, queries, keys], added to the scores.
         mask: Booleans that broadcast to [n, heads, queries, keys], true where a query may look;
             None: everywhere.
         scale: What scores are multiplied by; None: 1 / sqrt(width).
         is_causal: Whether query i looks at the keys 0 … i only.
+        dropout_rate: Probability that a weight is set to 0, the others being scaled by
+            1 / (1 - dropout_rate); drawn as by `dropout`, so that replicas draw what one device
+            would.
+        seed: The draw's own seed, beside the global one.
 
     Returns:
         [n, queries, heads, value width].
 
     Raises:
-        ValueError: The shapes do not fit.
+        ValueError: The shapes do not fit, or the rate is not in [0, 1).
         TypeError: The operands are no floats of one dtype, or the mask is not of booleans.
 
     Example:
@@ -59,19 +74,73 @@ def dot_product_attention(
     if scale is None:
         width = int(q._shape[3])
         scale = 1.0 / math.sqrt(width) if width else 1.0
-    operands = [q, k, v]
-    allowed = None if mask is None else convert_to_tensor(mask)
-    if allowed is not None and len(allowed._shape) != 4:
-        raise ValueError(
-            f"[{_WHO}] mask must broadcast to [n, heads, queries, keys], with 4 axes: got "
-            f"{shown(mask)}."
-        )
+    k, v = _of_each_head(q, k, v)
+    allowed = None if mask is None else _pairs("mask", mask, convert_to_tensor(mask))
     if is_causal:
         causal = _causal(q, k)
         allowed = causal if allowed is None else _ops.logical_and(allowed, causal)
-    if allowed is not None:
-        operands.append(allowed)
+    if bias is not None or dropout_rate != 0.0:
+        added = None if bias is None else _pairs("bias", bias, match(bias, q))
+        return _in_parts((q, k, v), added, allowed, float(scale), dropout_rate, seed)
+    operands = [q, k, v] if allowed is None else [q, k, v, allowed]
     return _ops.dot_product_attention(*operands, scale=float(scale))
+
+
+def _pairs(name: str, given: TensorLike, x: Tensor) -> Tensor:
+    if len(x._shape) != 4:
+        raise ValueError(
+            f"[{_WHO}] {name} must broadcast to [n, heads, queries, keys], with 4 axes: got "
+            f"{shown(given)}."
+        )
+    return x
+
+
+def _of_each_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values of as many heads as the query has."""
+    heads, given = int(q._shape[2]), int(k._shape[2])
+    if heads == given or v._shape[2] != given:  # if they differ, the engine says so
+        return k, v
+    if given == 0 or heads % given:
+        raise ValueError(
+            f"[{_WHO}] heads of the key must divide those of the query: got {given} and {heads} "
+            f"(shapes {k._shape} and {q._shape})."
+        )
+    places = np.repeat(np.arange(given), heads // given)
+    return gather(k, places, axis=2), gather(v, places, axis=2)
+
+
+def _in_parts(
+    heads: tuple[Tensor, Tensor, Tensor],
+    bias: Tensor | None,
+    allowed: Tensor | None,
+    scale: float,
+    rate: float,
+    seed: int | None,
+) -> Tensor:
+    """With the weights of all pairs in memory."""
+    kind = heads[0]._dtype
+    wide = kind if kind == "float64" else "float32"  # of 16 bits the result alone
+    q, k, v = (cast(transpose(x, [0, 2, 1, 3]), wide) for x in heads)
+    scores = _ops.matmul(q, k, transpose_b=True) * scale
+    if bias is not None:
+        _check_pairs("bias", bias, scores)
+        scores = scores + cast(bias, wide)
+    if allowed is not None:
+        _check_pairs("mask", allowed, scores)
+        lowest = convert_to_tensor(-0.7 * float(np.finfo(wide).max), wide)
+        scores = _ops.select(allowed, scores, lowest)
+    weights = dropout(_ops.softmax(scores), rate, seed=seed)
+    return cast(transpose(_ops.matmul(weights, v), [0, 2, 1, 3]), kind)
+
+
+def _check_pairs(name: str, given: Tensor, scores: Tensor) -> None:
+    for axis, size in enumerate(scores._shape):
+        own = given._shape[axis]
+        if own not in (1, size) and None not in (own, size):
+            raise ValueError(
+                f"[{_WHO}] the {name} must broadcast to (batch, heads, queries, keys): got "
+                f"{given._shape} for {scores._shape}."
+            )
 
 
 def _causal(q: Tensor, k: Tensor) -> Tensor:
