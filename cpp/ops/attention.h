@@ -9,10 +9,14 @@ namespace samegrad {
 
 struct AttentionAttrs {
   Number scale = 1.0;
+  bool causal = false;
 
   static constexpr auto fields() {
     return std::tuple(
-        required("scale", &AttentionAttrs::scale, "What the scores are multiplied by."));
+        required("scale", &AttentionAttrs::scale, "What the scores are multiplied by."),
+        defaulted("causal", &AttentionAttrs::causal,
+                  "Whether the mask hides all keys behind the number of the query, "
+                  "so that their scores need not be computed."));
   }
 };
 

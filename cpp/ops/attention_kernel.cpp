@@ -42,6 +42,7 @@ class Attention {
         k_(args.in[first + 1]),
         v_(args.in[first + 2]),
         mask_(args.in.size() > first + 3 ? &args.in[first + 3] : nullptr),
+        causal_(mask_ && args.attrs.as<AttentionAttrs>().causal && k_.length <= kContractionBlock),
         dtype_(args.in[first].dtype),
         product_(kernels().product(dtype_)),
         mul_(kernels().binary(BinaryFn::k_mul, dtype_)) {
@@ -69,10 +70,20 @@ class Attention {
     std::int64_t rows() const { return end - begin; }
   };
 
+  // How many keys are looked at for a block of queries: what its last query may see, in whole
+  // panels. The weights of the others are zeros, which change no sum. More keys than one chain has
+  // are computed whole: how chains are joined depends on their number.
+  std::int64_t seen(const Block& block) const {
+    constexpr std::int64_t kPanels = 192;  // whole panels of every variant
+    if (!causal_) return keys();
+    return std::min(keys(), (block.end + kPanels - 1) / kPanels * kPanels);
+  }
+
   // What one task needs of a head, packed, and its buffers.
   struct Packed {
     void *keys, *values, *keys_back = nullptr, *values_back = nullptr;
     std::byte *weights, *grads = nullptr, *products = nullptr, *sums = nullptr;
+    std::int64_t depth = -1;  // how many keys `values` or `keys_back` is packed of
   };
 
   Packed take(Scratch& scratch, bool backward) const {
@@ -80,7 +91,8 @@ class Attention {
     const auto pack = [&](std::int64_t k, std::int64_t n) {
       return scratch.take(product_.packed_bytes(k, n));
     };
-    Packed p{pack(q_.width, keys()), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    Packed p{
+        pack(q_.width, keys()), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, -1};
     p.weights = static_cast<std::byte*>(scratch.take(bytes));
     if (!backward) {
       p.values = pack(keys(), v_.width);
@@ -96,28 +108,40 @@ class Attention {
 
   void pack(const Packed& p, std::int64_t b, std::int64_t h) const {
     product_.pack(k_.at(b, h), q_.width, keys(), k_.stride(), true, p.keys);
-    if (p.values) product_.pack(v_.at(b, h), keys(), v_.width, v_.stride(), false, p.values);
-    if (p.keys_back) product_.pack(k_.at(b, h), keys(), q_.width, k_.stride(), false, p.keys_back);
     if (p.values_back) {
       product_.pack(v_.at(b, h), v_.width, keys(), v_.stride(), true, p.values_back);
     }
   }
 
+  // What is contracted over keys is packed again when a block sees more of them.
+  void pack_seen(Packed& p, const Block& block) const {
+    const std::int64_t depth = seen(block);
+    if (p.depth == depth) return;
+    p.depth = depth;
+    const std::int64_t b = block.batch, h = block.head;
+    if (p.values) product_.pack(v_.at(b, h), depth, v_.width, v_.stride(), false, p.values);
+    if (p.keys_back) product_.pack(k_.at(b, h), depth, q_.width, k_.stride(), false, p.keys_back);
+  }
+
   // softmax(mask(scale · q kᵀ)) of some queries.
   void weigh(const Packed& p, const Block& block) const {
-    const std::int64_t n = block.rows() * keys();
-    if (n == 0) return;
+    if (block.rows() * keys() == 0) return;
     const std::byte* q = q_.row(q_.at(block.batch, block.head), block.begin);
-    product_.matmul(q, block.rows(), q_.width, q_.stride(), p.keys, keys(), p.weights, keys(),
+    product_.matmul(q, block.rows(), q_.width, q_.stride(), p.keys, seen(block), p.weights, keys(),
                     nullptr);
-    mul_(p.weights, number(0), p.weights, n, 1, 0);
+    each_row(block, [&](std::int64_t r, std::int64_t n) {
+      std::byte* row = p.weights + r * row_bytes();
+      mul_(row, number(0), row, n, 1, 0);
+    });
     if (mask_) mask(p.weights, block, number(1));
+    fill_behind(p.weights, block, number(1));
     kernels().softmax(dtype_).softmax(p.weights, p.weights, block.rows(), keys());
   }
 
-  void forward(const Packed& p, const Block& block, const Heads& y) const {
+  void forward(Packed& p, const Block& block, const Heads& y) const {
     weigh(p, block);
-    product_.matmul(p.weights, block.rows(), keys(), keys(), p.values, v_.width,
+    pack_seen(p, block);
+    product_.matmul(p.weights, block.rows(), seen(block), keys(), p.values, v_.width,
                     y.row(y.at(block.batch, block.head), block.begin), y.stride(), nullptr);
   }
 
@@ -126,30 +150,25 @@ class Attention {
     Heads ct, q, k, v;
   };
 
-  void backward(const Packed& p, const Block& block, const Gradients& to, std::byte* keys_to,
+  void backward(Packed& p, const Block& block, const Gradients& to, std::byte* keys_to,
                 std::byte* values_to, bool accumulate) const {
-    const std::int64_t rows = block.rows(), n = rows * keys();
+    const std::int64_t rows = block.rows(), some = seen(block);
     const std::byte* ct = to.ct.row(to.ct.at(block.batch, block.head), block.begin);
     weigh(p, block);
-    product_.matmul_transposed(p.weights, keys(), ct, to.ct.stride(), rows, keys(), v_.width,
-                               values_to, v_.stride(), accumulate);
-    product_.matmul(ct, rows, v_.width, to.ct.stride(), p.values_back, keys(), p.grads, keys(),
-                    nullptr);
-    mul_(p.grads, p.weights, p.products, n, 1, 1);
-    kernels().row_reduce(ReduceFn::kSum, dtype_)(p.products, p.sums, rows, keys());
-    const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, dtype_);
-    const std::int64_t row_bytes = keys() * q_.item;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      std::byte* grads = p.grads + r * row_bytes;
-      sub(grads, p.sums + r * q_.item, grads, keys(), 1, 0);
+    pack_seen(p, block);
+    if (!accumulate) {
+      clear(k_, keys_to, some);
+      clear(v_, values_to, some);
     }
-    mul_(p.weights, p.grads, p.grads, n, 1, 1);
-    if (mask_) mask(p.grads, block, number(2));
-    mul_(p.grads, number(0), p.grads, n, 1, 0);
-    product_.matmul(p.grads, rows, keys(), keys(), p.keys_back, q_.width,
+    product_.matmul_transposed(p.weights, keys(), ct, to.ct.stride(), rows, some, v_.width,
+                               values_to, v_.stride(), accumulate);
+    product_.matmul(ct, rows, v_.width, to.ct.stride(), p.values_back, some, p.grads, keys(),
+                    nullptr);
+    of_scores(p, block);
+    product_.matmul(p.grads, rows, some, keys(), p.keys_back, q_.width,
                     to.q.row(to.q.at(block.batch, block.head), block.begin), q_.stride(), nullptr);
     const std::byte* q = q_.row(q_.at(block.batch, block.head), block.begin);
-    product_.matmul_transposed(p.grads, keys(), q, q_.stride(), rows, keys(), q_.width, keys_to,
+    product_.matmul_transposed(p.grads, keys(), q, q_.stride(), rows, some, q_.width, keys_to,
                                k_.stride(), accumulate);
   }
 
@@ -160,24 +179,74 @@ class Attention {
 
  private:
   const std::byte* number(std::size_t i) const { return numbers_ + i * std::size_t(q_.item); }
+  std::int64_t row_bytes() const { return keys() * q_.item; }
+
+  // f(row, n) for the n keys that each row sees; for all rows as one where that is all of them.
+  template <class F>
+  void each_row(const Block& block, const F& f) const {
+    const std::int64_t n = seen(block);
+    if (n == keys()) return f(0, block.rows() * n);
+    for (std::int64_t r = 0; r < block.rows(); ++r) f(r, n);
+  }
+
+  // The number in what no row sees.
+  void fill_behind(std::byte* x, const Block& block, const std::byte* number) const {
+    const std::int64_t n = seen(block);
+    if (n == keys()) return;
+    visit<kFloats>("dot_product_attention", dtype_, [&]<class T>() {
+      const T value = *reinterpret_cast<const T*>(number);
+      for (std::int64_t r = 0; r < block.rows(); ++r) {
+        T* row = reinterpret_cast<T*>(x + r * row_bytes());
+        std::fill(row + n, row + keys(), value);
+      }
+    });
+  }
+
+  // Zeros in the rows of a head from `first` on.
+  static void clear(const Heads& x, std::byte* head, std::int64_t first) {
+    for (std::int64_t r = first; r < x.length; ++r) {
+      std::memset(x.row(head, r), 0, std::size_t(x.width * x.item));
+    }
+  }
+
+  // From the gradients of weights those of scores.
+  void of_scores(const Packed& p, const Block& block) const {
+    const auto at = [&](std::byte* x, std::int64_t r) { return x + r * row_bytes(); };
+    each_row(block, [&](std::int64_t r, std::int64_t n) {
+      mul_(at(p.grads, r), at(p.weights, r), at(p.products, r), n, 1, 1);
+    });
+    fill_behind(p.products, block, number(2));
+    kernels().row_reduce(ReduceFn::kSum, dtype_)(p.products, p.sums, block.rows(), keys());
+    const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, dtype_);
+    for (std::int64_t r = 0; r < block.rows(); ++r) {
+      sub(at(p.grads, r), p.sums + r * q_.item, at(p.grads, r), seen(block), 1, 0);
+    }
+    each_row(block, [&](std::int64_t r, std::int64_t n) {
+      mul_(at(p.weights, r), at(p.grads, r), at(p.grads, r), n, 1, 1);
+    });
+    if (mask_) mask(p.grads, block, number(2));
+    each_row(block, [&](std::int64_t r, std::int64_t n) {
+      mul_(at(p.grads, r), number(0), at(p.grads, r), n, 1, 0);
+    });
+  }
 
   // What pairs without a mask have stays; the others get the number.
   void mask(std::byte* x, const Block& block, const std::byte* number) const {
     const Shape& shape = mask_->shape;
     const auto place = [&](int axis, std::int64_t i) { return shape[axis] == 1 ? 0 : i; };
     const SelectKernel select = kernels().select(dtype_);
-    const std::int64_t row_bytes = keys() * q_.item;
-    for (std::int64_t r = 0; r < block.rows(); ++r, x += row_bytes) {
+    for (std::int64_t r = 0; r < block.rows(); ++r, x += row_bytes()) {
       const std::int64_t row =
           (place(0, block.batch) * shape[1] + place(1, block.head)) * shape[2] +
           place(2, block.begin + r);
-      select(mask_->as<std::byte>() + row * shape[3], x, number, x, keys(), shape[3] == 1 ? 0 : 1,
-             1, 0);
+      select(mask_->as<std::byte>() + row * shape[3], x, number, x, seen(block),
+             shape[3] == 1 ? 0 : 1, 1, 0);
     }
   }
 
   const Heads q_, k_, v_;
   const View* mask_;
+  bool causal_;
   DType dtype_;
   const ProductKernels& product_;
   BinaryKernel mul_;
@@ -201,8 +270,8 @@ void for_each_head(const KernelArgs& args, std::int64_t heads, const Body& body)
 // kContractionBlock of them, chains joined by halving.
 class Backward {
  public:
-  Backward(const Attention& attention, const Attention::Packed& packed,
-           const Attention::Gradients& to, std::int64_t batch, std::int64_t head, Scratch& scratch)
+  Backward(const Attention& attention, Attention::Packed& packed, const Attention::Gradients& to,
+           std::int64_t batch, std::int64_t head, Scratch& scratch)
       : a_(attention), p_(packed), to_(to), batch_(batch), head_(head), scratch_(scratch) {}
 
   void run() { chains(0, a_.queries().length, to_.k.at(batch_, head_), to_.v.at(batch_, head_)); }
@@ -241,7 +310,7 @@ class Backward {
   }
 
   const Attention& a_;
-  const Attention::Packed& p_;
+  Attention::Packed& p_;
   const Attention::Gradients& to_;
   std::int64_t batch_, head_;
   Scratch& scratch_;
@@ -260,7 +329,7 @@ void attention_kernel(const KernelArgs& args) {
   const Heads y(args.out[0]);
   for_each_head(args, attention.count(), [&](std::int64_t i, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
-    const Attention::Packed packed = attention.take(scratch, false);
+    Attention::Packed packed = attention.take(scratch, false);
     const std::int64_t batch = i / y.heads, head = i % y.heads;
     attention.pack(packed, batch, head);
     for (std::int64_t at = 0; at < y.length; at += attention.most()) {
@@ -276,7 +345,7 @@ void attention_grad_kernel(const KernelArgs& args) {
                                 Heads(args.out[2])};
   for_each_head(args, attention.count(), [&](std::int64_t i, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
-    const Attention::Packed packed = attention.take(scratch, true);
+    Attention::Packed packed = attention.take(scratch, true);
     const std::int64_t batch = i / to.q.heads, head = i % to.q.heads;
     attention.pack(packed, batch, head);
     Backward(attention, packed, to, batch, head, scratch).run();

@@ -106,6 +106,30 @@ def test_causal_attention_sees_what_was_before_and_what_the_mask_leaves() -> Non
     np.testing.assert_array_equal(both.numpy(), plain(q, k, v, before & keys, 0.3).numpy())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("queries", "keys"), [(1, 1), (193, 192), (700, 500), (300, 700), (30, 4200), (0, 5), (5, 0)]
+)
+def test_what_causal_attention_leaves_out_changes_no_bit(
+    queries: int, keys: int, dtype: str
+) -> None:
+    q, k, v = (examples(x) for x in numbers(2, queries, keys, dtype))
+    before = tf.constant(np.tril(np.ones((queries, keys), bool))[None, None])
+    found = tf.function(
+        with_gradients(lambda *x, mask: tf.nn.dot_product_attention(*x, is_causal=True))
+    )
+    whole = tf.function(with_gradients(tf.nn.dot_product_attention))
+    expected = arrays(whole(q, k, v, before))
+    assert_same(arrays(found(q, k, v)), expected)
+    assert_same(expected, arrays(tf.function(with_gradients(plain))(q, k, v, before)))
+
+
+def test_causal_attention_looks_at_nothing_that_comes_later() -> None:
+    q, k, v = numbers(1, 400, 400, heads=1)
+    v[:, 390:] = np.nan
+    assert np.isfinite(tf.nn.dot_product_attention(q, k, v, is_causal=True).numpy()[:, :192]).all()
+
+
 def test_a_query_without_keys_weighs_all_equally() -> None:
     q, k, v = numbers(1, 2, 4)
     found = tf.nn.dot_product_attention(q, k, v, mask=np.zeros((1, 1, 2, 4), bool)).numpy()

@@ -46,7 +46,8 @@ def dot_product_attention(
         mask: Booleans that broadcast to [n, heads, queries, keys], true where a query may look;
             None: everywhere.
         scale: What scores are multiplied by; None: 1 / sqrt(width).
-        is_causal: Whether query i looks at the keys 0 … i only.
+        is_causal: Whether query i looks at the keys 0 … i only; the scores of the others are not
+            computed.
         dropout_rate: Probability that a weight is set to 0, the others being scaled by
             1 / (1 - dropout_rate); drawn as by `dropout`, so that replicas draw what one device
             would.
@@ -83,7 +84,7 @@ def dot_product_attention(
         added = None if bias is None else _pairs("bias", bias, match(bias, q))
         return _in_parts((q, k, v), added, allowed, float(scale), dropout_rate, seed)
     operands = [q, k, v] if allowed is None else [q, k, v, allowed]
-    return _ops.dot_product_attention(*operands, scale=float(scale))
+    return _ops.dot_product_attention(*operands, scale=float(scale), causal=bool(is_causal))
 
 
 def _pairs(name: str, given: TensorLike, x: Tensor) -> Tensor:
