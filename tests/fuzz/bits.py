@@ -63,8 +63,12 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
         return ""
     if any(not halved(mode.shares) or mode.shares[0] < 3 for mode in (m, k)):
         return ""
-    flow = any(s.op in ("cond", "while") for s in program.body)
-    if not switches["replicas_without_promise" + ("_of_control_flow" if flow else "")]:
+    kinds = ["replicas_without_promise"]
+    if any(s.op in ("cond", "while") for s in program.body):
+        kinds.append("replicas_without_promise_of_control_flow")
+    if program.dtype == "bfloat16":
+        kinds.append("replicas_without_promise_of_bfloat16")
+    if not all(switches[kind] for kind in kinds):
         plans = [done[key].plan for key in (a, b)]
         if any("bits: may differ" in plan or not plan for plan in plans):
             return ""

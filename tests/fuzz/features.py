@@ -26,6 +26,9 @@ EQUAL_BITS = {
     # That once more where there are branches or rounds. If their results are parts that leave the
     # step and are summed as well, the sum is taken of the results; explain() says so.
     "replicas_without_promise_of_control_flow": False,
+    # That once more in bfloat16: a sum that needs all examples of a replica is rounded there,
+    # before the replicas are added; explain() says so.
+    "replicas_without_promise_of_bfloat16": False,
     # Operations one at a time beside a traced function, with plain arrays and no strategy.
     "eager_and_function": True,
     # The same of second derivatives through branches and rounds. A traced branch is one operation,
