@@ -20,6 +20,7 @@ struct Named {
 constexpr Named kTable[] = {
     NAMED(folded_elements),
     NAMED(fused_operations),
+    NAMED(recomputed_bytes),
     NAMED(deferred_bytes),
     NAMED(deferred_rows),
     NAMED(loop_weight_bytes),

@@ -17,12 +17,13 @@ namespace samegrad {
 
 struct Thresholds {
   // ---- what a program becomes ----
-  std::int64_t folded_elements = 1024;  // larger results of constants are computed each time
-  std::int64_t fused_operations = 48;   // of one fused loop: its code stays small
-  std::int64_t deferred_bytes;          // L1: larger tree results may be deferred …
-  std::int64_t deferred_rows = 16;      // … if an example brings fewer rows than this
-  std::int64_t loop_weight_bytes;       // L2: more weights in a loop would not stay there, so …
-  std::int64_t cut_weight_bytes;        // L2 / 16: … products with at least so many leave it
+  std::int64_t folded_elements = 1024;   // larger results of constants are computed each time
+  std::int64_t fused_operations = 48;    // of one fused loop: its code stays small
+  std::int64_t recomputed_bytes = 4096;  // of an example: smaller values pass from loop to loop
+  std::int64_t deferred_bytes;           // L1: larger tree results may be deferred …
+  std::int64_t deferred_rows = 16;       // … if an example brings fewer rows than this
+  std::int64_t loop_weight_bytes;        // L2: more weights in a loop would not stay there, so …
+  std::int64_t cut_weight_bytes;         // L2 / 16: … products with at least so many leave it
   std::int64_t loop_tile_examples = 4;  // … if these bytes are more than a tile of examples moves
   std::int64_t inner_loop_bytes;        // 3/4 L1: larger values of an example get an inner loop …
   std::int64_t inner_loop_stretch = 8;  // … if they are alive for at most so many operations

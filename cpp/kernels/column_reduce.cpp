@@ -29,6 +29,21 @@ struct Columns {
     }
     return c;
   }
+  // The rows come one after the other behind those that y holds.
+  static SAMEGRAD_INLINE void go_on(const T* x, T* y, std::int64_t rows, std::int64_t n,
+                                    std::int64_t count) {
+    Columns c;
+    for (int k = 0; k < kVecs; ++k) c.sum[k] = load(y, k, count);
+    const T* const end = x + rows * n;
+    for (const T* row = x; row != end; row += n) {
+      for (int k = 0; k < kVecs; ++k) c.sum[k] = Op::fold(c.sum[k], load(row, k, count));
+    }
+    c.store(y, count);
+  }
+  SAMEGRAD_INLINE void store(T* y, std::int64_t count) const {
+    for (int k = 0; k + 1 < kVecs; ++k) sum[k].store(y + k * V::kLanes);
+    store_some(sum[kVecs - 1], y + (kVecs - 1) * V::kLanes, count);
+  }
   // Two blocks, the second being the shorter one, side by side: an addition waits for none of the
   // other's.
   static SAMEGRAD_INLINE Columns of_two_blocks(const T* x, std::int64_t rows, std::int64_t n,
@@ -64,29 +79,29 @@ template <class T, class Op, int kVecs>
 SAMEGRAD_INLINE void reduce_columns(const T* x, T* y, std::int64_t rows, std::int64_t n,
                                     std::int64_t count, bool accumulate) {
   using C = Columns<T, Op, kVecs>;
-  constexpr std::int64_t kLanes = Vec<T>::kLanes;
   C c = rows <= kColumnBlock ? C::of_block(x, rows, n, count) : C::of_rows(x, rows, n, count);
   if (accumulate) {
     for (int k = 0; k < kVecs; ++k) c.sum[k] = Op::fold(C::load(y, k, count), c.sum[k]);
   }
-  for (int k = 0; k + 1 < kVecs; ++k) c.sum[k].store(y + k * kLanes);
-  store_some(c.sum[kVecs - 1], y + (kVecs - 1) * kLanes, count);
+  c.store(y, count);
+}
+
+// f.operator()<registers>(first column, elements of the last register), for n columns.
+template <class T, class F>
+SAMEGRAD_INLINE void for_each_columns(std::int64_t n, F f) {
+  constexpr std::int64_t kLanes = Vec<T>::kLanes;
+  std::int64_t c = 0;
+  for (; c + 8 * kLanes <= n; c += 8 * kLanes) f.template operator()<8>(c, kLanes);
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes) f.template operator()<4>(c, kLanes);
+  for (; c + kLanes <= n; c += kLanes) f.template operator()<1>(c, kLanes);
+  if (c < n) f.template operator()<1>(c, n - c);
 }
 
 template <class T, class Op>
 void reduce_all_columns(const T* x, T* y, std::int64_t rows, std::int64_t n, bool accumulate) {
-  constexpr std::int64_t kLanes = Vec<T>::kLanes;
-  std::int64_t c = 0;
-  for (; c + 8 * kLanes <= n; c += 8 * kLanes) {
-    reduce_columns<T, Op, 8>(x + c, y + c, rows, n, kLanes, accumulate);
-  }
-  for (; c + 4 * kLanes <= n; c += 4 * kLanes) {
-    reduce_columns<T, Op, 4>(x + c, y + c, rows, n, kLanes, accumulate);
-  }
-  for (; c + kLanes <= n; c += kLanes) {
-    reduce_columns<T, Op, 1>(x + c, y + c, rows, n, kLanes, accumulate);
-  }
-  if (c < n) reduce_columns<T, Op, 1>(x + c, y + c, rows, n, n - c, accumulate);
+  for_each_columns<T>(n, [&]<int kVecs>(std::int64_t c, std::int64_t count) {
+    reduce_columns<T, Op, kVecs>(x + c, y + c, rows, n, count, accumulate);
+  });
 }
 
 template <class T, class Op>
@@ -112,19 +127,40 @@ void column_reduce(const void* x, void* y, std::int64_t rows, std::int64_t n, bo
   }
 }
 
+template <class T, class Op>
+void column_fold(const void* x, void* y, std::int64_t rows, std::int64_t n) {
+  const T* from = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  if constexpr (kInRegisters<T>) {
+    for_each_columns<T>(n, [&]<int kVecs>(std::int64_t c, std::int64_t count) {
+      Columns<T, Op, kVecs>::go_on(from + c, to + c, rows, n, count);
+    });
+  } else {
+    reduce_one_by_one<T, Op>(from, to, rows, n, true);
+  }
+}
+
+template <class Kernel, class F>
+Kernel kernel_of(ReduceFn fn, DType dtype, const F& kernel) {
+  return kernel_for(dtype, [&]<class T>() {
+    if constexpr (std::is_same_v<T, bool>) {
+      return with_bool_op<Kernel>(fn, kernel);
+    } else {
+      return with_number_op<Kernel, T>(fn, kernel);
+    }
+  });
+}
+
 }  // namespace
 
 ColumnReduceKernel column_reduce_kernel(ReduceFn fn, DType dtype) {
-  const auto kernel = []<class T, class Op>() -> ColumnReduceKernel {
-    return column_reduce<T, Op>;
-  };
-  return kernel_for(dtype, [&]<class T>() {
-    if constexpr (std::is_same_v<T, bool>) {
-      return with_bool_op<ColumnReduceKernel>(fn, kernel);
-    } else {
-      return with_number_op<ColumnReduceKernel, T>(fn, kernel);
-    }
-  });
+  return kernel_of<ColumnReduceKernel>(
+      fn, dtype, []<class T, class Op>() -> ColumnReduceKernel { return column_reduce<T, Op>; });
+}
+
+ColumnFoldKernel column_fold_kernel(ReduceFn fn, DType dtype) {
+  return kernel_of<ColumnFoldKernel>(
+      fn, dtype, []<class T, class Op>() -> ColumnFoldKernel { return column_fold<T, Op>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

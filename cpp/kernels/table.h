@@ -42,6 +42,8 @@ using ArgReduceKernel = void (*)(const void* x, std::int64_t* y, std::int64_t ro
 // without accumulate gives the neutral element.
 using ColumnReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n,
                                     bool accumulate);
+// y[c] goes on as if x[0][c], x[1][c], … were further rows of its block.
+using ColumnFoldKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n);
 
 // Lines of n elements of x[outer][n][width], from the first to the last or the other way round.
 struct ScanLines {
@@ -190,6 +192,7 @@ struct KernelTable {
   CastKernel (*cast)(DType from, DType to);
   RowReduceKernel (*row_reduce)(ReduceFn fn, DType dtype);
   ColumnReduceKernel (*column_reduce)(ReduceFn fn, DType dtype);
+  ColumnFoldKernel (*column_fold)(ReduceFn fn, DType dtype);
   ArgReduceKernel (*arg_max)(DType dtype);
   ArgReduceKernel (*arg_min)(DType dtype);
   ScanKernel (*scan)(ScanFn fn, DType dtype);
@@ -220,6 +223,9 @@ class Kernels {
   }
   ColumnReduceKernel column_reduce(ReduceFn fn, DType dtype) const {
     return there("reduction", dtype, table_.column_reduce(fn, dtype));
+  }
+  ColumnFoldKernel column_fold(ReduceFn fn, DType dtype) const {
+    return there("reduction", dtype, table_.column_fold(fn, dtype));
   }
   ArgReduceKernel arg_max(DType dtype) const {
     return there("arg_max", dtype, table_.arg_max(dtype));

@@ -20,6 +20,7 @@ constexpr KernelTable kTable = {
     .cast = cast_kernel,
     .row_reduce = row_reduce_kernel,
     .column_reduce = column_reduce_kernel,
+    .column_fold = column_fold_kernel,
     .arg_max = arg_max_kernel,
     .arg_min = arg_min_kernel,
     .scan = scan_kernel,

@@ -35,6 +35,7 @@ SelectKernel select_kernel(DType dtype);
 CastKernel cast_kernel(DType from, DType to);
 RowReduceKernel row_reduce_kernel(ReduceFn fn, DType dtype);
 ColumnReduceKernel column_reduce_kernel(ReduceFn fn, DType dtype);
+ColumnFoldKernel column_fold_kernel(ReduceFn fn, DType dtype);
 ArgReduceKernel arg_max_kernel(DType dtype);
 ArgReduceKernel arg_min_kernel(DType dtype);
 ScanKernel scan_kernel(ScanFn fn, DType dtype);

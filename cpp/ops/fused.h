@@ -21,8 +21,9 @@ struct FusedStep {
 };
 
 // What a value is to the rows that a fused loop goes through: an element for each of theirs, one
-// for each row (the row's axes kept as 1, or dropped), one for each column, or a single number.
-enum class FusedRole : std::uint8_t { kFull, kRow, kDroppedRow, kColumn, kNumber };
+// for each row (the row's axes kept as 1, or dropped), one for each column, or a single number; as
+// a result also the rows of each example reduced to one (with 1 for the axes between).
+enum class FusedRole : std::uint8_t { kFull, kRow, kDroppedRow, kColumn, kNumber, kExampleRow };
 
 constexpr bool is_per_row(FusedRole role) {
   return role == FusedRole::kRow || role == FusedRole::kDroppedRow;

@@ -5,6 +5,7 @@
 
 #include "base/thresholds.h"
 #include "kernels/table.h"
+#include "ops/example_rows.h"
 #include "ops/fused.h"
 #include "ops/rules.h"
 
@@ -26,8 +27,11 @@ struct Line {
 // One step, with its function found and its registers known.
 class Step {
  public:
-  Step(const std::int64_t* word, const Register* registers, std::int64_t columns)
-      : kind_(BlockFn::Kind(word[Word::kKind])),
+  // With what adds up the rows of examples, if this is to.
+  Step(const std::int64_t* word, const Register* registers, std::int64_t columns,
+       const ExampleRows* examples)
+      : examples_(examples),
+        kind_(BlockFn::Kind(word[Word::kKind])),
         dtype_(DType(word[Word::kDType])),
         out_(registers + word[Word::kOut]),
         columns_(columns),
@@ -42,7 +46,8 @@ class Step {
     if (!at_once_) at_once_ = !goes_with_rows(0) && !goes_with_rows(1) && !goes_with_rows(2);
   }
 
-  void run(std::int64_t rows) const {
+  // Rows of which the first has so many of its example before it.
+  void run(std::int64_t rows, std::int64_t first) const {
     const std::int64_t elements = is_per_row(out_->role) ? rows : rows * columns_;
     switch (kind_) {
       case BlockFn::kNone:
@@ -51,6 +56,7 @@ class Step {
       case BlockFn::kCast:
         return f_.unary(in_[0]->data, out_->data, elements);
       case BlockFn::kReduce:
+        if (examples_) return examples_->fold(in_[0]->data, first, rows, out_->data);
         return f_.rows(in_[0]->data, out_->data, rows, columns_);
       case BlockFn::kSoftmax:
         if (columns_ > 0) f_.rows(in_[0]->data, out_->data, rows, columns_);
@@ -143,6 +149,7 @@ class Step {
     });
   }
 
+  const ExampleRows* examples_;
   BlockFn::Kind kind_;
   DType dtype_;  // of the last operand
   const Register* in_[3] = {};
@@ -178,6 +185,21 @@ std::int64_t rows_of(const KernelArgs& args, const FusedRowsAttrs& attrs) {
   return 0;
 }
 
+// The rows of an example, where examples are reduced to one row; else 0.
+std::int64_t rows_of_example(const KernelArgs& args, const FusedRowsAttrs& attrs) {
+  const auto is = [](FusedRole role) {
+    return [=](std::int64_t r) { return FusedRole(r) == role; };
+  };
+  if (std::ranges::none_of(attrs.roles, is(FusedRole::kExampleRow))) return 0;
+  for (std::size_t k = 0; k < attrs.roles.size(); ++k) {
+    const auto role = FusedRole(attrs.roles[k]);
+    const Shape& shape = view_at(args, k).shape;
+    if (role == FusedRole::kFull) return shape.size(1, shape.rank() - int(attrs.axes));
+    if (is_per_row(role)) return shape.size(1, shape.rank());
+  }
+  return 0;
+}
+
 // The rows [begin, end) of one call, some at a time.
 class RowsRun {
  public:
@@ -189,6 +211,7 @@ class RowsRun {
         most_(std::clamp<std::int64_t>(
             thresholds().fused_block / std::max<std::int64_t>(attrs_.columns, 1), 1,
             std::max<std::int64_t>(end - begin, 1))),
+        of_example_(rows_of_example(args, attrs_)),
         scratch_(scratch) {}
 
   void run() {
@@ -197,19 +220,35 @@ class RowsRun {
     const FusedCode code(attrs_.code);
     auto* steps = static_cast<Step*>(scratch_.take(std::size_t(code.steps) * sizeof(Step)));
     for (std::int64_t s = 0; s < code.steps; ++s) {
-      new (steps + s) Step(code.step(s), registers_, attrs_.columns);
+      new (steps + s) Step(code.step(s), registers_, attrs_.columns, examples(code.step(s)));
     }
-    for (std::int64_t at = begin_; at < end_; at += most_) {
-      const std::int64_t rows = std::min(most_, end_ - at);
-      for (std::int64_t s = 0; s < code.steps; ++s) steps[s].run(rows);
+    for (std::int64_t at = begin_; at < end_;) {
+      const std::int64_t first = of_example_ > 0 ? at % of_example_ : 0;
+      std::int64_t rows = std::min(most_, end_ - at);
+      if (of_example_ > 0) rows = ExampleRows::rows_at_once(of_example_, first, rows);
+      for (std::int64_t s = 0; s < code.steps; ++s) steps[s].run(rows, first);
+      at += rows;
       for (std::size_t k = 0; k < attrs_.roles.size(); ++k) {
-        registers_[k].data += rows * bytes_per_row(view_at(args_, k), role(k), attrs_.columns);
+        const bool begins = role(k) == FusedRole::kExampleRow && at % of_example_ == 0;
+        const std::int64_t width = bytes_per_row(view_at(args_, k), role(k), attrs_.columns);
+        registers_[k].data += begins ? example_row_bytes(k) : rows * width;
       }
     }
   }
 
  private:
   FusedRole role(std::size_t k) const { return FusedRole(attrs_.roles[k]); }
+
+  std::int64_t example_row_bytes(std::size_t k) const {
+    return attrs_.columns * std::int64_t(size_of(view_at(args_, k).dtype));
+  }
+
+  const ExampleRows* examples(const std::int64_t* word) {
+    if (registers_[word[Word::kOut]].role != FusedRole::kExampleRow) return nullptr;
+    void* memory = scratch_.take(sizeof(ExampleRows));
+    return new (memory) ExampleRows(ReduceFn(word[Word::kFn]), DType(word[Word::kDType]),
+                                    of_example_, attrs_.columns, scratch_);
+  }
 
   void open_registers() {
     const FusedCode code(attrs_.code);
@@ -220,6 +259,7 @@ class RowsRun {
     for (std::size_t k = 0; k < fixed; ++k) {
       const View& view = view_at(args_, k);
       auto* data = view.as<std::byte>() + begin_ * bytes_per_row(view, role(k), attrs_.columns);
+      if (role(k) == FusedRole::kExampleRow) data += begin_ / of_example_ * example_row_bytes(k);
       const bool column = role(k) == FusedRole::kColumn;
       registers_[k] = column ? repeated(view) : Register{data, role(k)};
     }
@@ -245,7 +285,8 @@ class RowsRun {
   const KernelArgs& args_;
   const FusedRowsAttrs& attrs_;
   std::int64_t begin_, end_;
-  std::int64_t most_;  // rows at a time
+  std::int64_t most_;        // rows at a time
+  std::int64_t of_example_;  // rows
   Scratch& scratch_;
   Register* registers_ = nullptr;
 };
@@ -258,7 +299,10 @@ void fused_rows_kernel(const KernelArgs& args) {
       rows * columns < thresholds().parallel_fused_elements) {
     return RowsRun(args, 0, rows, args.scratch).run();
   }
-  const std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);
+  std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);
+  if (const std::int64_t example = rows_of_example(args, attrs)) {
+    piece = (piece + example - 1) / example * example;
+  }
   args.parallel->run((rows + piece - 1) / piece, [&](std::int64_t i) {
     Scratch scratch;
     RowsRun(args, i * piece, std::min(rows, (i + 1) * piece), scratch).run();
@@ -283,6 +327,7 @@ Inferred fused_rows_rule(const InferArgs& args) {
       if (role == FusedRole::kRow) type.shape[axis] = 1;
       if (role == FusedRole::kDroppedRow) type.shape.erase(axis);
     }
+    for (int axis = 1; role == FusedRole::kExampleRow && axis < kept; ++axis) type.shape[axis] = 1;
     inferred.types.push_back(type);
   }
   return inferred;

@@ -8,6 +8,7 @@
 
 #include "ops/fused.h"
 #include "passes/fusion_groups.h"
+#include "passes/loop_stages.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -126,9 +127,7 @@ class Fusion {
     return has(FusedRole::kFull) || (has(FusedRole::kRow) && has(FusedRole::kColumn));
   }
 
-  FusedRole role_of(std::size_t step) const {
-    return *role_of_result(space_, graph_.type(node_of(step).outputs[0]));
-  }
+  FusedRole role_of(std::size_t step) const { return *role_of_node(graph_, space_, node_of(step)); }
 
   // Whether somebody outside the group reads what the node makes.
   bool leaves(NodeId node) const {
@@ -301,8 +300,10 @@ class Order {
 
 }  // namespace
 
-Graph fuse_elementwise(Graph graph) {
-  const FusionGroups groups(graph);
+Graph fuse_elementwise(Graph before) {
+  Graph split = split_tree_reductions(forward_types(std::move(before)));
+  const auto [graph, stage] = recompute_for_later_loops(std::move(split));
+  const FusionGroups groups(graph, stage);
   const PerValue<int> readers = count_readers(graph);
   Rewriter rewrite(graph);
   Order(groups).walk(

@@ -28,33 +28,10 @@ PerValue<bool> find_spread(const Graph& graph) {
   return spread;
 }
 
-// Even between loops, odd inside them, as the scheduler counts: a fused node must not wait for a
-// later loop than its parts did.
-PerNode<int> stages(const Graph& graph) {
-  PerNode<int> stage;
-  for (const Node& node : graph.nodes) {
-    const bool in_loop = node.locality != Locality::kWhole;
-    stage.push_back(in_loop ? 1 : 0);
-    for (Value input : node.inputs) {
-      const Node* producer = graph.producer(input);
-      if (!producer) continue;
-      int earliest = stage[graph.nodes.id_of(*producer)];
-      if (producer->locality == Locality::kTree) {
-        earliest += in_loop ? 2 : 1;
-      } else if (in_loop != (producer->locality != Locality::kWhole)) {
-        earliest += 1;
-      }
-      stage.back() = std::max(stage.back(), earliest);
-    }
-  }
-  return stage;
-}
-
 }  // namespace
 
-FusionGroups::FusionGroups(const Graph& graph)
+FusionGroups::FusionGroups(const Graph& graph, const std::vector<int>& stage)
     : graph_(graph), spread_(find_spread(graph)), readers_(graph.nodes.size()) {
-  const PerNode<int> stage = stages(graph);
   for (NodeId n : graph.nodes.ids()) {
     group_.push_back(members_.push_back({n}));
     const Node& node = graph.nodes[n];
@@ -123,7 +100,7 @@ bool FusionGroups::fits(GroupId group, GroupId other, const RowSpace& space) con
   for (const GroupId of : {group, other}) {
     for (const NodeId member : members_[of]) {
       const Node& node = graph_.nodes[member];
-      if (!role_of_result(space, graph_.type(node.outputs[0]))) return false;
+      if (!role_of_node(graph_, space, node)) return false;
     }
   }
   for (const GroupId of : {group, other}) {

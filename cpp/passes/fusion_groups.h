@@ -12,7 +12,8 @@ using GroupId = Id<struct FusionGroup>;
 // The partition of the nodes into groups; the graph of groups has no cycle.
 class FusionGroups {
  public:
-  explicit FusionGroups(const Graph& graph);
+  // With the stage of each node: nodes of one are fused.
+  FusionGroups(const Graph& graph, const PerNode<int>& stage);
 
   const IndexedVector<GroupId, std::vector<NodeId>>& members() const { return members_; }
   GroupId group_of(NodeId node) const { return group_[node]; }

@@ -22,10 +22,10 @@ Values Rewriter::operator()(const std::vector<Value>& old) const {
   return fresh;
 }
 
-void Rewriter::copy(const Node& node) {
+void Rewriter::copy(const Node& node, Values inputs) {
   // Not through the shape rule: it would make new symbols for old ones.
   Node fresh = node;
-  fresh.inputs = (*this)(node.inputs);
+  fresh.inputs = std::move(inputs);
   fresh.outputs.clear();
   for (Value output : node.outputs) {
     ValueInfo info = from_.values[output];

@@ -20,7 +20,9 @@ class Rewriter {
   Values operator()(const std::vector<Value>& old) const;
   void replace(Value old, Value fresh) { map_[old] = fresh; }
   // Copies a node with its operands replaced.
-  void copy(const Node& node);
+  void copy(const Node& node) { copy(node, (*this)(node.inputs)); }
+  // The same with these operands.
+  void copy(const Node& node, Values inputs);
   // The finished graph, with outputs and writes.
   Graph finish();
 

@@ -34,6 +34,13 @@ int reduced_axes(const Graph& graph, const Node& node) {
   return 0;
 }
 
+// How many last axes make the rows that a reduction goes through.
+int axes_of_reduction(const Graph& graph, const Node& node) {
+  if (const int axes = reduced_axes(graph, node)) return axes;
+  const bool keeps = node.attrs.as<ReduceAttrs>().keepdims;
+  return keeps ? kept_axes(graph.type(node.inputs[0]), node) : 0;
+}
+
 // x has 1 where rows have their axes, and all else as they.
 bool has_one_per_row(const ValueType& x, const ValueType& type, int axes) {
   if (x.shape.rank() != type.shape.rank() || x.batch != type.batch) return false;
@@ -101,7 +108,7 @@ std::optional<RowSpace> space_of(const Graph& graph, const PerValue<bool>& sprea
     case BlockFn::kReduce: {
       const bool over_examples = node.locality == Locality::kTree;
       return over_examples ? std::nullopt
-                           : rows_of(graph.type(node.inputs[0]), reduced_axes(graph, node));
+                           : rows_of(graph.type(node.inputs[0]), axes_of_reduction(graph, node));
     }
     case BlockFn::kSoftmax:
       return rows_of(graph.type(node.inputs[0]), 1);
@@ -133,6 +140,28 @@ std::optional<FusedRole> role_of_result(const RowSpace& space, const ValueType& 
   const bool dropped = type.batch == space.batch && type.shape.rank() == kept &&
                        std::equal(type.shape.begin(), type.shape.end(), space.shape.begin());
   return dropped ? std::optional(FusedRole::kDroppedRow) : std::nullopt;
+}
+
+std::optional<FusedRole> role_of_node(const Graph& graph, const RowSpace& space, const Node& node) {
+  const bool reduces = node.op->block.kind == BlockFn::kReduce;
+  const int kept = reduces ? kept_axes(graph.type(node.inputs[0]), node) : 0;
+  if (kept == 0) return role_of_result(space, graph.type(node.outputs[0]));
+  return kept == space.axes ? std::optional(FusedRole::kExampleRow) : std::nullopt;
+}
+
+int kept_axes(const ValueType& x, const Node& reduction) {
+  const int rank = x.shape.rank();
+  if (!x.batched() || x.batch.axis != 0 || x.batch.rows_per_example != 1) return 0;
+  const std::uint32_t mask =
+      axes_mask("reduce", reduction.attrs.as<ReduceAttrs>().axes, rank) & ~1u;
+  std::int64_t rows = 1;
+  int kept = rank - 1;
+  for (int axis = 1; axis < rank && (mask >> axis & 1u); ++axis, --kept) {
+    if (x.shape[axis] < 0) return 0;
+    rows *= x.shape[axis];
+  }
+  const bool others = mask >> (rank - kept) != 0;
+  return others || rows < 2 ? 0 : kept;
 }
 
 std::optional<FusedRole> role_of_operand(const Graph& graph, const PerValue<bool>& spread,

@@ -28,6 +28,11 @@ std::optional<RowSpace> joined(const RowSpace& a, const RowSpace& b);
 
 // What results of the type are in the space: full, or one for each row.
 std::optional<FusedRole> role_of_result(const RowSpace& space, const ValueType& type);
+// What the node makes there: that, or a row for each example.
+std::optional<FusedRole> role_of_node(const Graph& graph, const RowSpace& space, const Node& node);
+// How many last axes are left of a reduction of all others but the examples' axis, of several
+// rows in an example; 0: it is another one.
+int kept_axes(const ValueType& x, const Node& reduction);
 // What operand k is to a node whose result has a role.
 std::optional<FusedRole> role_of_operand(const Graph& graph, const PerValue<bool>& spread,
                                          const RowSpace& space, const Node& node, std::size_t k);

@@ -21,6 +21,7 @@ _found = importlib.util.find_spec("samegrad")
 assert _found is not None and _found.origin is not None
 PACKAGE = pathlib.Path(_found.origin).parents[1]
 EVERYWHERE = (
+    "recomputed_bytes=1,"
     "parallel_loop_work=1,parallel_operation_bytes=1,parallel_replica_bytes=1,"
     "parallel_fused_elements=1,parallel_product_work=1,parallel_tree_work=1,"
     "parallel_all_reduce_elements=1"

@@ -171,8 +171,27 @@ def reduce_variance(
         >>> float(reduce_variance([1.0, 3.0]))
         1.0
     """
-    x = convert_to_tensor(input_tensor)
-    return reduce_mean(square(x - reduce_mean(x, axis, keepdims=True)), axis, keepdims)
+    return mean_and_variance(convert_to_tensor(input_tensor), axis, keepdims)[1]
+
+
+def mean_and_variance(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:
+    """Both over axes (None: all).
+
+    The variance is mean((x - c)²) - (mean - c)² for every number c. With the mean as c, taken as a
+    constant, the derivative is 2 (x - mean) / n without a second sum over all of x, and so is what
+    is derived from it: (mean - c)² is 0, but has derivatives of its own.
+
+    Example:
+        >>> [float(moment) for moment in mean_and_variance(convert_to_tensor([1.0, 3.0]), 0, False)]
+        [2.0, 1.0]
+    """
+    axes = axes_of(x, axis)
+    mean = reduce_mean(x, axes, keepdims=True)
+    center = _ops.stop_gradient(mean)
+    variance = reduce_mean(square(x - center), axes, keepdims=True) - square(mean - center)
+    if keepdims:
+        return mean, variance
+    return _ops.squeeze(mean, axes=axes), _ops.squeeze(variance, axes=axes)
 
 
 def reduce_std(

@@ -12,7 +12,7 @@ from samegrad._norms import clip_by_norm
 from samegrad._shown import shown
 from samegrad._sizes import whole
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
-from samegrad.math._reductions import axes_of, reduce_mean, reduce_variance
+from samegrad.math._reductions import axes_of, mean_and_variance
 
 _ops = _core.ops
 
@@ -45,7 +45,7 @@ def moments(
     """
     value = _floats("moments", "x", x)
     over = axes_of(value, axes)
-    return reduce_mean(value, over, keepdims), reduce_variance(value, over, keepdims)
+    return mean_and_variance(value, over, keepdims)
 
 
 def batch_normalization(
@@ -83,8 +83,10 @@ def batch_normalization(
     factor = _ops.rsqrt(match(variance, value) + match(variance_epsilon, value))
     if scale is not None:
         factor = factor * match(scale, value)
-    y = value * factor - match(mean, value) * factor
-    return y if offset is None else y + match(offset, value)
+    shift = match(mean, value) * factor
+    if offset is None:
+        return value * factor - shift
+    return value * factor + (match(offset, value) - shift)
 
 
 def local_response_normalization(

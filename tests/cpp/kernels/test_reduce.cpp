@@ -113,16 +113,36 @@ void check_columns(const KernelTable& table, ReduceFn fn, std::int64_t n, std::m
   CHECK(n == 0 || same(y.as<T>()[0], neutral<T>(fn)), "no rows give the neutral element");
 }
 
+// A block of rows, in pieces.
+template <class T>
+void check_folds(const KernelTable& table, ReduceFn fn, std::int64_t n, std::mt19937& generator) {
+  const std::int64_t rows = kColumnBlock;
+  const Sample x = Sample::random(kDTypeOf<T>, rows * n, generator);
+  Sample y(kDTypeOf<T>, n);
+  const ColumnFoldKernel fold = table.column_fold(fn, kDTypeOf<T>);
+  table.column_reduce(fn, kDTypeOf<T>)(x.data(), y.data(), 1, n, false);
+  for (std::int64_t at = 1; at < rows;) {
+    const std::int64_t some = std::min<std::int64_t>(1 + at % 9, rows - at);
+    fold(x.at(at * n), y.data(), some, n);
+    at += some;
+  }
+  for (std::int64_t c = 0; c < n; ++c) {
+    CHECK(same(y.as<T>()[c], by_blocks(fn, x.as<T>() + c, rows, n)), table.isa, " n=", n);
+  }
+}
+
 template <class T>
 void check_dtype(const KernelTable& table, std::mt19937& generator) {
   for (const ReduceFn fn : kNumberFns) {
     for (std::int64_t n = 0; n <= 40; ++n) {
       check_rows<T>(table, fn, n, generator);
       check_columns<T>(table, fn, n, generator);
+      check_folds<T>(table, fn, n, generator);
     }
     for (const std::int64_t n : {63, 64, 65, 127, 130, 257, 1000}) {
       check_rows<T>(table, fn, n, generator);
       check_columns<T>(table, fn, n, generator);
+      check_folds<T>(table, fn, n, generator);
     }
     for (const std::int64_t n : {1024, 1025, 2047, 3072, 5000, 100001}) {
       check_rows<T>(table, fn, n, generator);

@@ -141,6 +141,7 @@ TEST("reductions are the same in all variants with fused multiply-add") {
         check_variants("column_reduce", dtype, columns, [&](const KernelTable& t, void* y) {
           t.column_reduce(fn, dtype)(z.data(), y, rows - 1, columns, false);
           t.column_reduce(fn, dtype)(z.at(columns), y, rows - 1, columns, true);
+          t.column_fold(fn, dtype)(z.data(), y, rows - 1, columns);
         });
         if (n == 0) continue;
         check_variants("arg_max", DType::kInt64, 3, [&](const KernelTable& t, void* y) {

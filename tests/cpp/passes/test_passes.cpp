@@ -7,6 +7,7 @@
 #include "ops/attributes.h"
 #include "ops/interpreter.h"
 #include "ops/scan.h"
+#include "passes/loop_stages.h"
 
 namespace samegrad::testing {
 namespace {
@@ -203,6 +204,86 @@ TEST("what rows are reduced to goes back to their elements in one loop") {
   }
 }
 
+const Node& find(const Graph& graph, std::string_view op, std::string_view part) {
+  return *std::ranges::find_if(graph.nodes, [&](const Node& n) {
+    return n.op->name == op && to_string(n.attrs).find(part) != std::string::npos;
+  });
+}
+
+TEST("the rows of each example are reduced in the loop that makes them") {
+  if (thresholds().fused_operations < 16 || thresholds().deferred_bytes < 1024) return;  // forced
+  for (const bool keepdims : {true, false}) {
+    for (const char* op : {"reduce_sum", "reduce_max"}) {
+      for (const std::int64_t rows : {2, 11, 128, 129, 300, 700}) {
+        Program p;
+        const Value x = p.batched({rows, 33}), scale = p.plain({33});
+        const Value y = p.b("mul", {p.b("tanh", {x}), scale});
+        p.graph.outputs = {p.b(op, {y}, ReduceAttrs{{0, 1}, keepdims}),
+                           p.b(op, {p.b("square", {y})}, ReduceAttrs{{1}, true})};
+        const Graph after = p.after(fuse_elementwise);
+        CHECK_EQ(count(after, "fused_rows"), 1);
+        CHECK_EQ(count(after, op), 1);
+        CHECK_EQ(find(after, "fused_rows", "tanh").outputs.size(), std::size_t(2));
+      }
+    }
+  }
+}
+
+TEST("reductions of other axes, to one number and of one row of each example stay whole") {
+  for (const auto& axes : {Ints{0, 2}, Ints{0, 1, 2, 3}, Ints{0}}) {
+    Program p;
+    const Value x = p.batched({4, 5, 6});
+    p.graph.outputs = {p.b("reduce_sum", {p.b("exp", {x})}, ReduceAttrs{axes, false})};
+    CHECK_EQ(count(p.after(fuse_elementwise), "reduce_sum"), 1);
+  }
+  Program p;
+  const Value x = p.batched({1, 1, 6});
+  p.graph.outputs = {p.b("reduce_sum", {p.b("exp", {x})}, ReduceAttrs{{0, 1, 2}, true})};
+  CHECK_EQ(p.after(fuse_elementwise).nodes.size(), std::size_t(2));
+}
+
+TEST("a later loop makes again what costs it less than memory") {
+  if (thresholds().fused_operations < 16 || thresholds().deferred_bytes < 1024) return;  // forced
+  Program p;
+  const Value x = p.batched({40, 40, 3}), centre = p.plain({3});
+  const Value distance = p.b("sub", {x, centre});
+  const Value squares = p.b("reduce_sum", {p.b("square", {distance})}, ReduceAttrs{{0, 1, 2}});
+  p.graph.outputs = {p.b("exp", {p.b("mul", {distance, squares})})};
+  const Graph after = p.after(fuse_elementwise);
+  CHECK_EQ(count(after, "fused_rows"), 2);
+  CHECK_EQ(find(after, "fused_rows", "reduce_sum").outputs.size(), std::size_t(1));
+  CHECK_EQ(std::ranges::count(find(after, "fused_rows", "exp").inputs, x), 1);
+}
+
+TEST("a later loop reads what is dear to make, leaves the graph or is read there anyway") {
+  if (thresholds().fused_operations < 16) return;  // forced
+  Program p;
+  const Value x = p.batched({40, 40, 3});
+  const Value dear = p.b("tanh", {x}), shown = p.b("neg", {x});
+  const Value sums = p.b("reduce_sum", {p.b("mul", {dear, shown})}, ReduceAttrs{{0, 1, 2}});
+  p.graph.outputs = {p.b("mul", {p.b("mul", {dear, shown}), sums}), shown};
+  const Graph after = p.after(fuse_elementwise);
+  const auto steps = [&](std::string_view name) {
+    std::ptrdiff_t found = 0;
+    for (const Node& node : after.nodes) {
+      const std::string text = to_string(node.attrs);
+      found += text.find(name) != std::string::npos || node.op->name == name;
+    }
+    return found;
+  };
+  CHECK_EQ(steps("tanh"), 1);
+  CHECK_EQ(steps("neg"), 1);
+}
+
+TEST("who asks only for the type of an elementwise result asks its operand") {
+  Program p;
+  const Value x = p.batched({3, 5}), one = p.plain({5});
+  const Value y = p.b("exp", {p.b("mul", {x, one})});
+  p.graph.outputs = {p.b("broadcast_like", {one, y}), p.b("reduce_sum", {y}, ReduceAttrs{{0}})};
+  const Graph after = p.after(forward_types);
+  CHECK_EQ(find(after, "broadcast_like", "").inputs[1], x);
+}
+
 TEST("what there is one of for each row is not taken for a row") {
   if (thresholds().fused_operations < 16) return;  // forced: little is fused
   Program p;
@@ -228,7 +309,8 @@ TEST("reductions over the examples, over other axes and of long rows stay apart"
   const auto sum = [&](Value v, std::vector<std::int64_t> axes) {
     return p.b("reduce_sum", {v}, ReduceAttrs{std::move(axes), true});
   };
-  p.graph.outputs = {sum(y, {0}), sum(y, {1}), sum(y, {0, 1, 2}), sum(z, {1})};
+  const Value dropped = p.b("reduce_sum", {y}, ReduceAttrs{{1}, false});
+  p.graph.outputs = {sum(y, {0}), dropped, sum(y, {0, 1, 2}), sum(z, {1})};
   const Graph after = p.after(fuse_elementwise);
   CHECK_EQ(count(after, "reduce_sum"), 4);
   CHECK_EQ(count(after, "fused_rows"), 0);

@@ -1,0 +1,37 @@
+// The rows of each example reduced to one row, while a fused loop has them in cache.
+#pragma once
+
+#include "kernels/table.h"
+#include "tensor/kernel_args.h"
+
+namespace samegrad {
+
+// In the order of a column reduction (kernels/table.h), however many rows come at a time.
+class ExampleRows {
+ public:
+  // Of examples of so many rows each, one or more; memory is taken of the scratch.
+  ExampleRows(ReduceFn fn, DType dtype, std::int64_t rows, std::int64_t columns, Scratch& scratch);
+
+  // How many of `most` rows may come at once when `first` have come.
+  static std::int64_t rows_at_once(std::int64_t rows, std::int64_t first, std::int64_t most);
+  // The rows [first, first + rows) of an example; they come in order, and y is its result.
+  void fold(const std::byte* x, std::int64_t first, std::int64_t rows, std::byte* y) const;
+
+ private:
+  struct Block {
+    int level;  // where it lies in the tree over the blocks of an example
+    int joins;  // right halves that are complete with it
+  };
+
+  std::byte* level(int at, std::byte* y) const {
+    return at == 0 ? y : levels_ + (at - 1) * row_bytes_;
+  }
+
+  ColumnReduceKernel reduce_;
+  ColumnFoldKernel fold_;
+  std::int64_t rows_, columns_, row_bytes_;
+  Block* blocks_;
+  std::byte* levels_;
+};
+
+}  // namespace samegrad

@@ -1,0 +1,224 @@
+#include "passes/loop_stages.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/thresholds.h"
+#include "passes/rewrite.h"
+#include "passes/row_space.h"
+
+namespace samegrad {
+namespace {
+
+// What a register of elements takes about as long to make as one to load.
+constexpr std::array<std::string_view, 19> kCheap = {
+    "add",     "sub",        "mul",         "neg",         "abs",          "square",  "relu",
+    "maximum", "minimum",    "equal",       "not_equal",   "less",         "greater", "select",
+    "cast",    "less_equal", "logical_and", "logical_not", "greater_equal"};
+// Bytes that move through memory while one such operation makes an element.
+constexpr double kBytesPerOperation = 1;
+// A written byte is fetched into the cache first.
+constexpr double kWritten = 2;
+// More than that never pays.
+constexpr std::size_t kMostOperations = 32;
+
+class Recompute {
+ public:
+  explicit Recompute(const Graph& graph)
+      : graph_(graph), stage_(loop_stages(graph)), kept_(graph.values.size(), false) {
+    const PerValue<bool> spread(graph.values.size(), false);
+    later_ = PerValue<std::set<int>>(graph.values.size());
+    in_memory_ = PerValue<bool>(graph.values.size(), false);
+    for (NodeId n : graph.nodes.ids()) look_at(n, spread);
+    for (Value output : graph.outputs) keep(output);
+    for (const StateWrite& write : graph.writes) keep(write.value);
+  }
+
+  StagedGraph run() {
+    bool any = false;
+    for (const Node& node : graph_.nodes) {
+      const Value value = node.outputs[0];
+      if (later_[value].empty() || kept_[value]) continue;
+      any |= decide(value);
+    }
+    return any ? rewritten() : StagedGraph{graph_, stage_};
+  }
+
+ private:
+  using Place = std::pair<Value, int>;  // a value in a stage
+
+  // What making a value again in a stage brings there: operations, and what they read.
+  struct Cone {
+    std::set<Place> made, read;
+  };
+
+  double bytes(Value value) const {
+    const ValueType& type = graph_.type(value);
+    return double(example_size(type)) * double(size_of(type.dtype));
+  }
+  // One of the arrays that count; what is a number in the shape of one is none.
+  bool is_large(Value value) const {
+    const Node* producer = graph_.producer(value);
+    if (producer && producer->op->has(kSpread)) return false;
+    return graph_.type(value).batched() && bytes(value) >= double(thresholds().recomputed_bytes);
+  }
+  int stage_of(Value value) const {
+    const Node* producer = graph_.producer(value);
+    return producer ? stage_[graph_.nodes.id_of(*producer)] : -1;
+  }
+  bool is_cheap(Value value) const {
+    const Node* node = graph_.producer(value);
+    return node && node->locality == Locality::kExample && is_large(value) &&
+           std::ranges::count(kCheap, std::string_view(node->op->name)) > 0 &&
+           !may_raise(graph_, *node);
+  }
+
+  // It stays in memory, for all to read.
+  void keep(Value value) {
+    kept_[value] = true;
+    in_memory_[value] = true;
+    for (const int stage : later_[value]) read_.emplace(value, stage);
+  }
+
+  void look_at(NodeId n, const PerValue<bool>& spread) {
+    const Node& node = graph_.nodes[n];
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Value value = node.inputs[k];
+      if (!node.op->reads(k) || !is_large(value) || stage_of(value) == stage_[n]) continue;
+      later_[value].insert(stage_[n]);
+      const bool again = is_cheap(value) && node.locality == Locality::kExample &&
+                         space_of(graph_, spread, node) && !may_raise(graph_, node);
+      if (!again || kept_[value]) keep(value);
+    }
+  }
+
+  // The operations that make the value once more, down to what is in memory or is none of them.
+  void grow(Value value, int stage, Cone& cone, bool again = true) const {
+    const Place place{value, stage};
+    if (!is_large(value) || made_.count(place) || cone.made.count(place)) return;
+    const bool stays = kept_[value] && !(again && pays_to_make(value, stage, cone));
+    if (!is_cheap(value) || stays || cone.made.size() >= kMostOperations) {
+      cone.read.insert(place);
+      return;
+    }
+    cone.made.insert(place);
+    for (Value input : graph_.producer(value)->inputs) grow(input, stage, cone, again);
+  }
+
+  // Whether what is in memory is made faster, of what the stage reads anyway, than it is read.
+  bool pays_to_make(Value value, int stage, const Cone& so_far) const {
+    const auto is_read = [&](const Place& place) {
+      return read_.count(place) || so_far.read.count(place);
+    };
+    if (!is_cheap(value) || is_read({value, stage})) return false;
+    Cone cone;
+    cone.made.emplace(value, stage);
+    for (Value input : graph_.producer(value)->inputs) grow(input, stage, cone, false);
+    return std::ranges::all_of(cone.read, is_read) && cost_of_making(cone) < bytes(value);
+  }
+
+  double cost_of_making(const Cone& cone) const {
+    double cost = 0;
+    for (const Place& place : cone.made) {
+      cost += kBytesPerOperation * double(example_size(graph_.type(place.first)));
+    }
+    return cost;
+  }
+
+  bool decide(Value value) {
+    Cone cone;
+    for (const int stage : later_[value]) grow(value, stage, cone);
+    double cost = 0;
+    std::set<Value> stored;
+    for (const Place& place : cone.read) {
+      if (!read_.count(place)) cost += bytes(place.first);
+      if (graph_.producer(place.first) && !in_memory_[place.first]) stored.insert(place.first);
+    }
+    for (const Value leaf : stored) cost += kWritten * bytes(leaf);
+    cost += cost_of_making(cone);
+    if (cost >= bytes(value) * (kWritten + double(later_[value].size()))) {
+      keep(value);
+      return false;
+    }
+    again_.insert(value);
+    made_.insert(cone.made.begin(), cone.made.end());
+    read_.insert(cone.read.begin(), cone.read.end());
+    for (const Value leaf : stored) in_memory_[leaf] = true;
+    return true;
+  }
+
+  StagedGraph rewritten() {
+    Rewriter rewrite(graph_);
+    PerNode<int> stage;
+    for (NodeId n : graph_.nodes.ids()) {
+      Values inputs;
+      for (Value input : graph_.nodes[n].inputs) {
+        const bool again = again_.count(input) && stage_of(input) < stage_[n];
+        inputs.push_back(again ? made_again(input, stage_[n], rewrite, stage) : rewrite(input));
+      }
+      rewrite.copy(graph_.nodes[n], std::move(inputs));
+      stage.push_back(stage_[n]);
+    }
+    return {rewrite.finish(), std::move(stage)};
+  }
+
+  Value made_again(Value value, int in_stage, Rewriter& rewrite, PerNode<int>& stage) {
+    if (!made_.count({value, in_stage})) return rewrite(value);
+    if (const auto copy = copies_.find({value, in_stage}); copy != copies_.end()) {
+      return copy->second;
+    }
+    const Node& node = *graph_.producer(value);
+    Values inputs;
+    for (Value input : node.inputs) inputs.push_back(made_again(input, in_stage, rewrite, stage));
+    const Value first = rewrite(value);
+    rewrite.copy(node, std::move(inputs));
+    stage.push_back(in_stage);
+    const Value copy = rewrite(value);
+    rewrite.replace(value, first);
+    copies_[{value, in_stage}] = copy;
+    return copy;
+  }
+
+  const Graph& graph_;
+  const PerNode<int> stage_;
+  PerValue<std::set<int>> later_;  // stages that read it, but for its own
+  PerValue<bool> kept_;            // it passes from loop to loop as it is
+  PerValue<bool> in_memory_;
+  std::set<Place> read_;           // what stages read from memory
+  std::set<Place> made_;           // what they make again
+  std::set<Value> again_;          // what they need it for
+  std::map<Place, Value> copies_;  // in the new graph
+};
+
+}  // namespace
+
+// A fused node must not wait for a later loop than its parts did.
+PerNode<int> loop_stages(const Graph& graph) {
+  PerNode<int> stage;
+  for (const Node& node : graph.nodes) {
+    const bool in_loop = node.locality != Locality::kWhole;
+    stage.push_back(in_loop ? 1 : 0);
+    for (Value input : node.inputs) {
+      const Node* producer = graph.producer(input);
+      if (!producer) continue;
+      int earliest = stage[graph.nodes.id_of(*producer)];
+      if (producer->locality == Locality::kTree) {
+        earliest += in_loop ? 2 : 1;
+      } else if (in_loop != (producer->locality != Locality::kWhole)) {
+        earliest += 1;
+      }
+      stage.back() = std::max(stage.back(), earliest);
+    }
+  }
+  return stage;
+}
+
+StagedGraph recompute_for_later_loops(Graph graph) {
+  return Recompute(graph).run();
+}
+
+}  // namespace samegrad

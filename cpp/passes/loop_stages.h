@@ -1,0 +1,29 @@
+// In which of the loops over the examples a node is to run, and what is made once more for a later
+// one.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace samegrad {
+
+// Per node, as the scheduler counts: even between loops, odd inside them, as early as its operands
+// are there.
+PerNode<int> loop_stages(const Graph& graph);
+
+struct StagedGraph {
+  Graph graph;
+  PerNode<int> stage;  // what is made again has that of its readers
+};
+
+// A loop writes what a later one reads, and both through memory. Where the later one could make it
+// of what it reads anyway (x - mean of x, say) by a few cheap operations, it does.
+StagedGraph recompute_for_later_loops(Graph graph);
+
+// Who reads nothing but the type of an elementwise result gets it of an operand that has it, too.
+Graph forward_types(Graph graph);
+
+// A reduction over the examples and the axes behind them that follows elementwise nodes is cut in
+// two, of each example and over the examples, so that the first can be part of their fused loop.
+Graph split_tree_reductions(Graph graph);
+
+}  // namespace samegrad
