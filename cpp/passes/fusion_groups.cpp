@@ -30,7 +30,7 @@ PerValue<bool> find_spread(const Graph& graph) {
 
 }  // namespace
 
-FusionGroups::FusionGroups(const Graph& graph, const std::vector<int>& stage)
+FusionGroups::FusionGroups(const Graph& graph, const PerNode<int>& stage)
     : graph_(graph), spread_(find_spread(graph)), readers_(graph.nodes.size()) {
   for (NodeId n : graph.nodes.ids()) {
     group_.push_back(members_.push_back({n}));
