@@ -22,7 +22,8 @@ constexpr Named kTable[] = {
     NAMED(fused_operations),
     NAMED(recomputed_bytes),
     NAMED(deferred_bytes),
-    NAMED(deferred_rows),
+    NAMED(deferred_examples),
+    NAMED(joined_examples),
     NAMED(loop_weight_bytes),
     NAMED(cut_weight_bytes),
     NAMED(loop_tile_examples),
@@ -43,10 +44,9 @@ constexpr Named kTable[] = {
     NAMED(parallel_loop_work),
     NAMED(parallel_operation_bytes),
     NAMED(parallel_replica_bytes),
-    NAMED(parallel_fused_elements),
     NAMED(parallel_product_work),
     NAMED(parallel_tree_work),
-    NAMED(parallel_all_reduce_elements),
+    NAMED(parallel_all_reduce_bytes),
 };
 #undef NAMED
 static_assert(sizeof(Thresholds) == std::size(kTable) * sizeof(std::int64_t), "each has a name");

@@ -20,8 +20,9 @@ struct Thresholds {
   std::int64_t folded_elements = 1024;   // larger results of constants are computed each time
   std::int64_t fused_operations = 48;    // of one fused loop: its code stays small
   std::int64_t recomputed_bytes = 4096;  // of an example: smaller values pass from loop to loop
-  std::int64_t deferred_bytes;           // L1: larger tree results may be deferred …
-  std::int64_t deferred_rows = 16;       // … if an example brings fewer rows than this
+  std::int64_t deferred_bytes;           // L1: larger tree results leave their loop …
+  std::int64_t deferred_examples = 4;    // … if so many examples bring fewer bytes than they have
+  std::int64_t joined_examples = 32;     // … and are one step with their update if these do
   std::int64_t loop_weight_bytes;        // L2: more weights in a loop would not stay there, so …
   std::int64_t cut_weight_bytes;         // L2 / 16: … products with at least so many leave it
   std::int64_t loop_tile_examples = 4;  // … if these bytes are more than a tile of examples moves
@@ -41,13 +42,12 @@ struct Thresholds {
   std::int64_t product_subtree_rows = 512;    // of operands that are packed at a time: long chains
   std::int64_t all_reduce_block;              // elements, L1 / 8: the stack of partial sums fits
   // ---- from where on a second thread is worth its while: what waking one costs, about 10 µs ----
-  std::int64_t parallel_loop_work = 200'000;        // operations of a loop over examples
+  std::int64_t parallel_loop_work = 200'000;  // operations of a loop over examples or elements
   std::int64_t parallel_operation_bytes = 1 << 20;  // of an operation that has all rows
   std::int64_t parallel_replica_bytes = 64 << 10;   // of an operand, to run replicas side by side
-  std::int64_t parallel_fused_elements = 64 << 10;
-  std::int64_t parallel_product_work = 1 << 20;  // multiplications
-  std::int64_t parallel_tree_work = 1 << 20;     // operations of a reduction of all rows
-  std::int64_t parallel_all_reduce_elements = 64 << 10;
+  std::int64_t parallel_product_work = 1 << 20;     // multiplications
+  std::int64_t parallel_tree_work = 1 << 20;        // operations of a reduction of all rows
+  std::int64_t parallel_all_reduce_bytes = 256 << 10;
 
   explicit Thresholds(const Machine& machine);
 };

@@ -248,6 +248,7 @@ void register_step(py::module_& m) {
       .def_readwrite("inner_loops", &PlanOptions::inner_loops)
       .def_readwrite("defer_products", &PlanOptions::defer_products)
       .def_readwrite("cut_products", &PlanOptions::cut_products)
+      .def_readwrite("join_small_nodes", &PlanOptions::join_small_nodes)
       .def_readwrite("fuse_updates", &PlanOptions::fuse_updates)
       .def_readwrite("sparse_rows", &PlanOptions::sparse_rows)
       .def_readwrite("write_in_place", &PlanOptions::write_in_place)

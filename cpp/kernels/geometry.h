@@ -35,4 +35,15 @@ struct WindowGeometry {
   std::int64_t patch_size() const { return taps() * group_in(); }
 };
 
+// A part of a filter, seen as a matrix of (tap, channel in of a group) by (channel out).
+struct FilterBlock {
+  std::int64_t row = 0, column = 0;
+  std::int64_t rows, columns;
+  std::int64_t stride;  // from row to row where the block lies, in elements
+};
+
+inline FilterBlock whole_filter(const WindowGeometry& g) {
+  return {0, 0, g.patch_size(), g.out_channels, g.out_channels};
+}
+
 }  // namespace samegrad

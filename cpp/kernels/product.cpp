@@ -22,7 +22,9 @@ constexpr ProductKernels kProducts = {
     .conv2d_input_grad_scratch_bytes = conv2d_input_grad_scratch_bytes<T>,
     .conv2d_input_grad = conv2d_input_grad<T>,
     .conv2d_filter_grad_scratch_bytes = conv2d_filter_grad_scratch_bytes<T>,
-    .conv2d_filter_grad = conv2d_filter_grad<T>};
+    .conv2d_filter_grad = conv2d_filter_grad<T>,
+    .conv2d_filter_tree_scratch_bytes = conv2d_filter_tree_scratch_bytes<T>,
+    .conv2d_filter_tree = conv2d_filter_tree<T>};
 
 }  // namespace
 

@@ -173,20 +173,22 @@ void conv2d_input_grad(const WindowGeometry& g, const void* dy, const void* pack
 }
 
 template <class T>
-std::size_t conv2d_filter_grad_scratch_bytes(const WindowGeometry& g) {
+std::size_t conv2d_filter_grad_scratch_bytes(const WindowGeometry& g, const FilterBlock& block) {
   if (filter_grad_by_channel<T>(g)) return widened_bytes<T>(g);
-  return packed_size_bytes<T>(g.out_pixels(), g.group_out());
+  return packed_size_bytes<T>(g.out_pixels(), std::min(g.group_out(), block.columns));
 }
 
 namespace {
 
-// Images at the first channel of a group, and the gradient of the filter.
+// Images at the first channel of a group, and rows of the gradient of the filter.
 template <class T>
 struct Patches {
   const T* image;
   std::int64_t pixel;     // from pixel to pixel of the image
   std::int64_t channels;  // rows of a tap
-  T* result;
+  std::int64_t row, end;  // patch elements
+  T* result;              // of `row`
+  std::int64_t stride;    // from row to row of the result
 };
 
 // Output pixels that a tap of the filter can see.
@@ -203,13 +205,15 @@ void multiply_patches(const WindowGeometry& g, const Patches<T>& p, Product<T> p
                    horizontal = horizontal_axis(g);
   RowGroup<T> group(product);
   Seen seen;
-  for (std::int64_t tap = 0; tap < g.taps(); ++tap) {
+  T* result = p.result;
+  for (std::int64_t at = p.row; at < p.end;) {
+    const std::int64_t tap = at / p.channels;
     const std::int64_t kx = tap % g.window_width, row = tap / g.window_width;
     const std::int64_t ky = row % g.window_height, kz = row / g.window_height;
     const Seen now{outputs_of_tap(depth, kz), outputs_of_tap(vertical, ky),
                    outputs_of_tap(horizontal, kx)};
     const auto& [planes, rows, columns] = now;
-    if (tap == 0 || now != seen) {
+    if (at == p.row || now != seen) {
       group.flush();
       seen = now;
       product.walk = {.outer = planes.count,
@@ -228,20 +232,21 @@ void multiply_patches(const WindowGeometry& g, const Patches<T>& p, Product<T> p
     const std::int64_t in_column = horizontal.input_of(columns.first, kx);
     const T* source =
         p.image + ((in_plane * g.in_height + in_row) * g.in_width + in_column) * p.pixel;
-    for (std::int64_t c = 0; c < p.channels; ++c) {
-      group.add(source + c, p.result + (tap * p.channels + c) * g.out_channels);
+    for (const std::int64_t next = std::min(p.end, (tap + 1) * p.channels); at < next; ++at) {
+      group.add(source + at - tap * p.channels, result);
+      result += p.stride;
     }
   }
   group.flush();
 }
 
-// One group. Packs dy where many patch elements read it again; else only the columns that fill no
-// panel.
+// `out` columns of one group. Packs dy where many patch elements read it again; else only the
+// columns that fill no panel.
 template <class T>
-void multiply_group(const WindowGeometry& g, const Patches<T>& p, const T* dy, T* packed,
+void multiply_group(const WindowGeometry& g, Patches<T> p, const T* dy, std::int64_t out, T* packed,
                     Product<T> product) {
-  const std::int64_t all = g.out_channels, out = g.group_out(), pixels = g.out_pixels();
-  const std::int64_t direct = g.patch_size() < 32 ? out / kPanelColumns<T> * kPanelColumns<T> : 0;
+  const std::int64_t all = g.out_channels, pixels = g.out_pixels();
+  const std::int64_t direct = p.end - p.row < 32 ? out / kPanelColumns<T> * kPanelColumns<T> : 0;
   if (direct > 0) {
     product.b = {dy, direct, kPanelColumns<T>, all, all};
     multiply_patches(g, p, product);
@@ -249,42 +254,52 @@ void multiply_group(const WindowGeometry& g, const Patches<T>& p, const T* dy, T
   if (direct < out) {
     pack_rows(dy + direct, pixels, out - direct, all, false, 0, pixels, packed);
     product.b = packed_panels<T>(packed, pixels, out - direct);
-    multiply_patches(g, {p.image, p.pixel, p.channels, p.result + direct}, product);
+    p.result += direct;
+    multiply_patches(g, p, product);
   }
 }
 
 }  // namespace
 
 template <class T>
-void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy, void* dfilter,
-                        bool accumulate, void* scratch) {
+void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy,
+                        const FilterBlock& block, void* dfilter, bool accumulate, void* scratch) {
   const auto* image = static_cast<const T*>(x);
-  const auto* cotangent = static_cast<const T*>(dy);
+  const T* cotangent = static_cast<const T*>(dy) + block.column;
   auto* memory = static_cast<T*>(scratch);
   auto* result = static_cast<T*>(dfilter);
+  const std::int64_t end = block.row + block.rows;
   Product<T> product;
   product.accumulate = accumulate;
   if (filter_grad_by_channel<T>(g)) {
     product.by_channel = true;
     product.b = channel_rows(cotangent, g.out_channels);
-    return multiply_patches(g, {widened(g, image, memory), g.out_channels, 1, result}, product);
+    product.b.columns = block.columns;
+    const T* channels = widened(g, image, memory) + block.column;
+    return multiply_patches(g, {channels, g.out_channels, 1, block.row, end, result, block.stride},
+                            product);
   }
   const std::int64_t in = g.group_in(), out = g.group_out();
-  for (std::int64_t i = 0; i < g.groups; ++i) {
-    multiply_group(g, {image + i * in, g.in_channels, in, result + i * out}, cotangent + i * out,
-                   memory, product);
+  for (std::int64_t done = 0; done < block.columns;) {
+    const std::int64_t column = block.column + done, group = column / out;
+    const std::int64_t columns = std::min(block.columns - done, (group + 1) * out - column);
+    multiply_group(
+        g, {image + group * in, g.in_channels, in, block.row, end, result + done, block.stride},
+        cotangent + done, columns, memory, product);
+    done += columns;
   }
 }
 
-#define SAMEGRAD_FLOAT(T)                                                                     \
-  template std::size_t conv2d_input_grad_packed_bytes<T>(const WindowGeometry&);              \
-  template void conv2d_input_grad_pack<T>(const WindowGeometry&, const void*, void*);         \
-  template std::size_t conv2d_input_grad_scratch_bytes<T>(const WindowGeometry&);             \
-  template void conv2d_input_grad<T>(const WindowGeometry&, const void*, const void*, void*,  \
-                                     void*);                                                  \
-  template std::size_t conv2d_filter_grad_scratch_bytes<T>(const WindowGeometry&);            \
-  template void conv2d_filter_grad<T>(const WindowGeometry&, const void*, const void*, void*, \
-                                      bool, void*);
+#define SAMEGRAD_FLOAT(T)                                                                    \
+  template std::size_t conv2d_input_grad_packed_bytes<T>(const WindowGeometry&);             \
+  template void conv2d_input_grad_pack<T>(const WindowGeometry&, const void*, void*);        \
+  template std::size_t conv2d_input_grad_scratch_bytes<T>(const WindowGeometry&);            \
+  template void conv2d_input_grad<T>(const WindowGeometry&, const void*, const void*, void*, \
+                                     void*);                                                 \
+  template std::size_t conv2d_filter_grad_scratch_bytes<T>(const WindowGeometry&,            \
+                                                           const FilterBlock&);              \
+  template void conv2d_filter_grad<T>(const WindowGeometry&, const void*, const void*,       \
+                                      const FilterBlock&, void*, bool, void*);
 #include "kernels/instantiate.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

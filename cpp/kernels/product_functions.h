@@ -51,10 +51,18 @@ void conv2d_input_grad(const WindowGeometry& g, const void* dy, const void* pack
                        void* scratch);
 
 template <class T>
-std::size_t conv2d_filter_grad_scratch_bytes(const WindowGeometry& g);
+std::size_t conv2d_filter_grad_scratch_bytes(const WindowGeometry& g, const FilterBlock& block);
 template <class T>
-void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy, void* dfilter,
-                        bool accumulate, void* scratch);
+void conv2d_filter_grad(const WindowGeometry& g, const void* x, const void* dy,
+                        const FilterBlock& block, void* dfilter, bool accumulate, void* scratch);
+template <class T>
+std::size_t conv2d_filter_tree_scratch_bytes(const WindowGeometry& g, std::int64_t examples,
+                                             std::int64_t images_per_example,
+                                             const FilterBlock& block);
+template <class T>
+void conv2d_filter_tree(const WindowGeometry& g, const void* x, const void* dy,
+                        std::int64_t examples, std::int64_t images_per_example,
+                        const FilterBlock& block, void* dfilter, void* scratch);
 
 // Integers, modulo 2^bits.
 const ProductKernels* integer_product_kernels(DType dtype);

@@ -129,7 +129,9 @@ constexpr ProductKernels kIntegerProducts = {.packed_bytes = packed_bytes<T>,
                                              .conv2d_input_grad_scratch_bytes = nullptr,
                                              .conv2d_input_grad = nullptr,
                                              .conv2d_filter_grad_scratch_bytes = nullptr,
-                                             .conv2d_filter_grad = nullptr};
+                                             .conv2d_filter_grad = nullptr,
+                                             .conv2d_filter_tree_scratch_bytes = nullptr,
+                                             .conv2d_filter_tree = nullptr};
 
 }  // namespace
 

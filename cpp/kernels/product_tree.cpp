@@ -10,6 +10,7 @@
 
 #include "kernels/product_functions.h"
 #include "kernels/product_pack.h"
+#include "kernels/window_taps.h"
 #include "tensor/tree.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -200,23 +201,23 @@ struct TreeMemory {
   }
 };
 
-// The columns of `from` in groups of kColumns, each with all rows. Some rows at a time, so that
-// lines of the cache are written whole: those of all groups may fall on a few of its sets.
-template <std::int64_t kColumns, class T>
-void pack_groups(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t columns,
-                 T* to) {
+// The columns of rows, row_of(r) each, in groups of kColumns, each with all rows. Some rows at a
+// time, so that lines of the cache are written whole: those of all groups may fall on a few of its
+// sets.
+template <std::int64_t kColumns, class T, class RowOf>
+void pack_groups(const RowOf& row_of, std::int64_t rows, std::int64_t columns, T* to) {
   constexpr std::int64_t kRows = std::max<std::int64_t>(1, 128 / (kColumns * sizeof(T)));
   for (std::int64_t first = 0; first < rows; first += kRows) {
     const std::int64_t end = std::min(first + kRows, rows);
     std::int64_t c = 0;
     for (; c + kColumns <= columns; c += kColumns) {
       for (std::int64_t r = first; r < end; ++r) {
-        std::copy_n(from + r * stride + c, kColumns, to + c * rows + r * kColumns);
+        std::copy_n(row_of(r) + c, kColumns, to + c * rows + r * kColumns);
       }
     }
     for (std::int64_t r = first; c < columns && r < end; ++r) {
       T* at = to + c * rows + r * kColumns;
-      std::copy_n(from + r * stride + c, columns - c, at);
+      std::copy_n(row_of(r) + c, columns - c, at);
       std::fill(at + columns - c, at + kColumns, T(0));
     }
   }
@@ -249,6 +250,162 @@ std::int64_t list_pieces(std::int64_t examples, bool single, Piece<T>* pieces) {
   return count;
 }
 
+// A product whose operands are packed.
+template <class T>
+struct PackedProduct {
+  const TreeMemory<T>& memory;
+  std::int64_t pieces;
+  std::int64_t rows_per_example, rows;  // of the contraction
+  std::int64_t m, n;
+};
+
+template <class T>
+void multiply_packed(const PackedProduct<T>& p, T* y, std::int64_t ldy) {
+  for (std::int64_t column = 0; column < p.n; column += kTreeColumns<T>) {
+    for (std::int64_t row = 0; row < p.m; row += kTreeRows) {
+      TreeCursor<T> at{p.memory.a + row * p.rows, p.memory.b + column * p.rows};
+      T* top = p.memory.stack;
+      prefetch_rows(y + column, ldy, row + kAhead, p.m);
+      for (std::int64_t i = 0; i < p.pieces; ++i) {
+        const Piece<T>& piece = p.memory.pieces[i];
+        T* result = i + 1 < p.pieces ? nullptr : y + row * ldy + column;
+        piece.run(at, p.rows_per_example, {top, piece.joins, result, ldy, p.m - row, p.n - column});
+        top += (1 - piece.joins) * kTileElements<T>;
+      }
+    }
+  }
+}
+
+// Pixels of all images that a tap of a filter sees, on the input or on the output.
+struct SeenPixels {
+  Range planes, rows, columns;
+  bool operator==(const SeenPixels&) const = default;
+  std::int64_t count() const { return planes.count * rows.count * columns.count; }
+};
+
+// Where a pixel of each axis begins, and how far it is to the next one; in pixels.
+struct PixelWalk {
+  std::int64_t image, first, plane, row, column;
+};
+
+template <class T>
+void list_pixels(const T* from, std::int64_t channels, const PixelWalk& walk,
+                 const SeenPixels& seen, std::int64_t images, const T** to) {
+  for (std::int64_t i = 0; i < images; ++i) {
+    for (std::int64_t z = 0; z < seen.planes.count; ++z) {
+      for (std::int64_t y = 0; y < seen.rows.count; ++y) {
+        const std::int64_t first = i * walk.image + walk.first + z * walk.plane + y * walk.row;
+        for (std::int64_t x = 0; x < seen.columns.count; ++x) {
+          *to++ = from + (first + x * walk.column) * channels;
+        }
+      }
+    }
+  }
+}
+
+// The gradient of a filter, tap by tap: a tap is a product of the pixels that it sees.
+template <class T>
+class FilterTree {
+ public:
+  FilterTree(const WindowGeometry& g, std::int64_t examples, std::int64_t images_per_example,
+             const FilterBlock& block, void* scratch)
+      : g_(g),
+        images_(images_per_example),
+        pixels_(examples * images_per_example * g.out_pixels()),
+        block_(block),
+        x_(static_cast<const T**>(scratch)),
+        dy_(x_ + pixels_),
+        memory_(reinterpret_cast<std::byte*>(scratch) + list_bytes(2 * pixels_), examples, pixels_,
+                most_rows(g, block), most_columns(g, block)),
+        examples_(examples) {}
+
+  static std::size_t bytes(const WindowGeometry& g, std::int64_t examples,
+                           std::int64_t images_per_example, const FilterBlock& block) {
+    const std::int64_t pixels = examples * images_per_example * g.out_pixels();
+    return list_bytes(2 * pixels) +
+           TreeMemory<T>::bytes(examples, pixels, most_rows(g, block), most_columns(g, block));
+  }
+
+  void run(const T* x, const T* dy, T* dfilter) {
+    const std::int64_t in = g_.group_in(), out = g_.group_out();
+    pieces_ = list_pieces(examples_, images_ * g_.out_pixels() == 1, memory_.pieces);
+    for (std::int64_t done = 0; done < block_.columns;) {
+      const std::int64_t column = block_.column + done, group = column / out;
+      const std::int64_t columns = std::min(block_.columns - done, (group + 1) * out - column);
+      run_group(x + group * in, dy + column, columns, dfilter + done);
+      done += columns;
+    }
+  }
+
+ private:
+  static std::int64_t most_rows(const WindowGeometry& g, const FilterBlock& block) {
+    return std::min(g.group_in(), block.rows);
+  }
+  static std::int64_t most_columns(const WindowGeometry& g, const FilterBlock& block) {
+    return std::min(g.group_out(), block.columns);
+  }
+  static std::size_t list_bytes(std::int64_t count) {
+    return (static_cast<std::size_t>(count) * sizeof(T*) + 63) / 64 * 64;
+  }
+
+  void run_group(const T* x, const T* dy, std::int64_t columns, T* result) {
+    const std::int64_t channels = g_.group_in(), end = block_.row + block_.rows;
+    SeenPixels packed;
+    for (std::int64_t row = block_.row; row < end;) {
+      const std::int64_t tap = row / channels, next = std::min(end, (tap + 1) * channels);
+      const SeenPixels seen = seen_by(tap);
+      const std::int64_t per_example = images_ * seen.count(), rows = examples_ * per_example;
+      T* to = result + (row - block_.row) * block_.stride;
+      if (rows == 0) {
+        for (; row < next; ++row, to += block_.stride) std::fill_n(to, columns, T(0));
+        continue;
+      }
+      if (seen != packed) {
+        list_pixels(dy, g_.out_channels, of_results(seen), seen, examples_ * images_, dy_);
+        pack_groups<kTreeColumns<T>>([&](std::int64_t r) { return dy_[r]; }, rows, columns,
+                                     memory_.b);
+        packed = seen;
+      }
+      list_pixels(x, g_.in_channels, of_images(seen, tap), seen, examples_ * images_, x_);
+      const std::int64_t first = row - tap * channels;
+      pack_groups<kTreeRows>([&](std::int64_t r) { return x_[r] + first; }, rows, next - row,
+                             memory_.a);
+      multiply_packed<T>({memory_, pieces_, per_example, rows, next - row, columns}, to,
+                         block_.stride);
+      row = next;
+    }
+  }
+
+  SeenPixels seen_by(std::int64_t tap) const {
+    const std::int64_t row = tap / g_.window_width;
+    return {outputs_of_tap(depth_axis(g_), row / g_.window_height),
+            outputs_of_tap(vertical_axis(g_), row % g_.window_height),
+            outputs_of_tap(horizontal_axis(g_), tap % g_.window_width)};
+  }
+  PixelWalk of_results(const SeenPixels& seen) const {
+    const std::int64_t plane = g_.out_height * g_.out_width;
+    return {g_.out_pixels(),
+            seen.planes.first * plane + seen.rows.first * g_.out_width + seen.columns.first, plane,
+            g_.out_width, 1};
+  }
+  PixelWalk of_images(const SeenPixels& seen, std::int64_t tap) const {
+    const std::int64_t plane = g_.in_height * g_.in_width, row = tap / g_.window_width;
+    const std::int64_t z = depth_axis(g_).input_of(seen.planes.first, row / g_.window_height);
+    const std::int64_t y = vertical_axis(g_).input_of(seen.rows.first, row % g_.window_height);
+    const std::int64_t x = horizontal_axis(g_).input_of(seen.columns.first, tap % g_.window_width);
+    return {g_.in_depth * plane, z * plane + y * g_.in_width + x, g_.stride_depth * plane,
+            g_.stride_height * g_.in_width, g_.stride_width};
+  }
+
+  const WindowGeometry& g_;
+  std::int64_t images_, pixels_;
+  const FilterBlock& block_;
+  const T** x_;
+  const T** dy_;
+  TreeMemory<T> memory_;
+  std::int64_t examples_, pieces_ = 0;
+};
+
 }  // namespace
 
 template <class T>
@@ -263,22 +420,27 @@ void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ld
                  std::int64_t n, void* y, std::int64_t ldy, void* scratch) {
   const std::int64_t rows = examples * rows_per_example;
   const TreeMemory<T> memory(scratch, examples, rows, m, n);
-  pack_groups<kTreeRows>(static_cast<const T*>(a), lda, rows, m, memory.a);
-  pack_groups<kTreeColumns<T>>(static_cast<const T*>(b), ldb, rows, n, memory.b);
-  const std::int64_t count = list_pieces(examples, rows_per_example == 1, memory.pieces);
-  for (std::int64_t column = 0; column < n; column += kTreeColumns<T>) {
-    for (std::int64_t row = 0; row < m; row += kTreeRows) {
-      TreeCursor<T> at{memory.a + row * rows, memory.b + column * rows};
-      T* top = memory.stack;
-      prefetch_rows(static_cast<T*>(y) + column, ldy, row + kAhead, m);
-      for (std::int64_t i = 0; i < count; ++i) {
-        const Piece<T>& piece = memory.pieces[i];
-        T* result = i + 1 < count ? nullptr : static_cast<T*>(y) + row * ldy + column;
-        piece.run(at, rows_per_example, {top, piece.joins, result, ldy, m - row, n - column});
-        top += (1 - piece.joins) * kTileElements<T>;
-      }
-    }
-  }
+  const auto* left = static_cast<const T*>(a);
+  const auto* right = static_cast<const T*>(b);
+  pack_groups<kTreeRows>([=](std::int64_t r) { return left + r * lda; }, rows, m, memory.a);
+  pack_groups<kTreeColumns<T>>([=](std::int64_t r) { return right + r * ldb; }, rows, n, memory.b);
+  const std::int64_t pieces = list_pieces(examples, rows_per_example == 1, memory.pieces);
+  multiply_packed<T>({memory, pieces, rows_per_example, rows, m, n}, static_cast<T*>(y), ldy);
+}
+
+template <class T>
+std::size_t conv2d_filter_tree_scratch_bytes(const WindowGeometry& g, std::int64_t examples,
+                                             std::int64_t images_per_example,
+                                             const FilterBlock& block) {
+  return FilterTree<T>::bytes(g, examples, images_per_example, block);
+}
+
+template <class T>
+void conv2d_filter_tree(const WindowGeometry& g, const void* x, const void* dy,
+                        std::int64_t examples, std::int64_t images_per_example,
+                        const FilterBlock& block, void* dfilter, void* scratch) {
+  FilterTree<T>(g, examples, images_per_example, block, scratch)
+      .run(static_cast<const T*>(x), static_cast<const T*>(dy), static_cast<T*>(dfilter));
 }
 
 #define SAMEGRAD_FLOAT(T)                                                                          \
@@ -286,7 +448,12 @@ void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ld
                                                     std::int64_t);                                 \
   template void matmul_tree<T>(const void*, std::int64_t, const void*, std::int64_t, std::int64_t, \
                                std::int64_t, std::int64_t, std::int64_t, void*, std::int64_t,      \
-                               void*);
+                               void*);                                                             \
+  template std::size_t conv2d_filter_tree_scratch_bytes<T>(const WindowGeometry&, std::int64_t,    \
+                                                           std::int64_t, const FilterBlock&);      \
+  template void conv2d_filter_tree<T>(const WindowGeometry&, const void*, const void*,             \
+                                      std::int64_t, std::int64_t, const FilterBlock&, void*,       \
+                                      void*);
 #include "kernels/instantiate.def"
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

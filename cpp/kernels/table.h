@@ -134,11 +134,21 @@ struct ProductKernels {
   std::size_t (*conv2d_input_grad_scratch_bytes)(const WindowGeometry& g);
   void (*conv2d_input_grad)(const WindowGeometry& g, const void* dy, const void* packed, void* dx,
                             void* scratch);
-  // dfilter of one example: a chain over the output pixels in order; with accumulate it goes on
-  // from what dfilter holds (the next example of a leaf).
-  std::size_t (*conv2d_filter_grad_scratch_bytes)(const WindowGeometry& g);
-  void (*conv2d_filter_grad)(const WindowGeometry& g, const void* x, const void* dy, void* dfilter,
-                             bool accumulate, void* scratch);
+  // A block of dfilter of one example: a chain over the output pixels in order; with accumulate it
+  // goes on from what dfilter holds (the next example of a leaf).
+  std::size_t (*conv2d_filter_grad_scratch_bytes)(const WindowGeometry& g,
+                                                  const FilterBlock& block);
+  void (*conv2d_filter_grad)(const WindowGeometry& g, const void* x, const void* dy,
+                             const FilterBlock& block, void* dfilter, bool accumulate,
+                             void* scratch);
+  // The same over examples >= 1 of some images each, by the fixed tree: a leaf is one chain over
+  // the pixels of its images. Null: a leaf at a time does as well.
+  std::size_t (*conv2d_filter_tree_scratch_bytes)(const WindowGeometry& g, std::int64_t examples,
+                                                  std::int64_t images_per_example,
+                                                  const FilterBlock& block);
+  void (*conv2d_filter_tree)(const WindowGeometry& g, const void* x, const void* dy,
+                             std::int64_t examples, std::int64_t images_per_example,
+                             const FilterBlock& block, void* dfilter, void* scratch);
 };
 
 // Pooling of one example, NHWC. Padding never wins a maximum and never counts in an average.

@@ -5,6 +5,7 @@
 #include "kernels/table.h"
 #include "ops/broadcast.h"
 #include "ops/elementwise.h"
+#include "ops/function_flops.h"
 
 namespace samegrad {
 namespace {
@@ -122,6 +123,7 @@ OpDef binary_row(const char* name, const char* doc, double low, double high) {
   op.infer = binary_rule<kAllowed, kResult>;
   op.kernel = binary_kernel<kFn>;
   op.block = {BlockFn::kBinary, int(kFn)};
+  op.flops = element_flops<kFn>();
   using A = decltype(Gradient::of_a(std::declval<Expr>(), std::declval<Expr>(),
                                     std::declval<Expr>(), std::declval<Expr>()));
   using B = decltype(Gradient::of_b(std::declval<Expr>(), std::declval<Expr>(),

@@ -147,14 +147,40 @@ struct FilterGradient {
   bool by_image;  // a leaf is too long for one chain over its pixels
   DType dtype;
 
-  void add_image(std::int64_t i, void* sum, bool accumulate, void* scratch) const {
-    product.conv2d_filter_grad(geometry, x + i * geometry.in_size() * item,
-                               dy + i * geometry.out_size() * item, sum, accumulate, scratch);
+  // Of the images from this one on.
+  void multiply(const WindowGeometry& g, std::int64_t image, const FilterBlock& block, void* sum,
+                bool accumulate, Scratch& scratch) const {
+    const Scratch::Frame frame(scratch);
+    void* memory = scratch.take(product.conv2d_filter_grad_scratch_bytes(g, block));
+    product.conv2d_filter_grad(g, x + image * geometry.in_size() * item,
+                               dy + image * geometry.out_size() * item, block, sum, accumulate,
+                               memory);
   }
 };
 
-StateShape filter_state(std::span<const View>, const Attrs&, const View& result) {
-  return state_of_result(result);
+bool is_long(const WindowGeometry& g, std::int64_t images_per_example) {
+  return kLeafExamples * images_per_example * g.out_pixels() > kContractionBlock;
+}
+
+FilterBlock part_of_filter(const Block& block, std::int64_t stride) {
+  return {block.row, block.column, block.rows, block.columns, stride};
+}
+
+// Rows are taps and channels in, columns are channels out: each element is a chain of its own.
+// Single channels are the lanes of registers, all of them.
+StateShape filter_state(std::span<const View> in, const Attrs& attrs, const View& result) {
+  constexpr std::int64_t kRowGrain = 24, kColumnGrain = 128;
+  const WindowGeometry g = geometry_of_conv(attrs, in[0].shape, result.shape, in[1].shape);
+  StateShape state = state_of_result(result);
+  state.rows = g.patch_size();
+  state.columns = g.out_channels;
+  state.row_grain = kRowGrain;
+  state.column_grain = g.groups == 1 ? kColumnGrain : g.group_in() > 1 ? g.group_out() : 0;
+  state.block_bytes = thresholds().product_block_bytes;
+  state.block_columns = thresholds().product_block_columns;
+  state.subtrees = kernels().product(result.dtype).conv2d_filter_tree != nullptr &&
+                   !is_long(g, in[0].rows_per_example);
+  return state;
 }
 
 // A leaf is one chain over the pixels of its images unless that gets too long: then each image has
@@ -164,61 +190,99 @@ const void* open_filter_grad(const KernelArgs& args) {
   const WindowGeometry g =
       geometry_of_conv(args.attrs, x.shape, args.out[0].shape, args.in[1].shape);
   const std::int64_t images = x.shape[0] / args.examples;
-  const std::int64_t pixels = args.in[1].shape.size(1, x.shape.rank() - 1);
-  const bool by_image = kLeafExamples * images * pixels > kContractionBlock;
   return new (args.scratch.take(sizeof(FilterGradient))) FilterGradient{
       kernels().product(x.dtype),     g,      x.as<const char>(), args.in[1].as<const char>(),
-      std::int64_t(size_of(x.dtype)), images, by_image,           x.dtype};
-}
-
-// Images of one plane, as planes of one image that its windows do not join: the chains of its sums
-// go on from plane to plane, so they stay in registers from image to image.
-void add_images(const FilterGradient& images, const LeafArgs& args) {
-  FilterGradient together = images;
-  const std::int64_t first = args.begin * images.images_per_example;
-  const std::int64_t count = (args.end - args.begin) * images.images_per_example;
-  together.x += first * images.geometry.in_size() * images.item;
-  together.dy += first * images.geometry.out_size() * images.item;
-  together.geometry.in_depth = together.geometry.out_depth = count;
-  const std::size_t bytes = together.product.conv2d_filter_grad_scratch_bytes(together.geometry);
-  const Scratch::Frame frame(args.scratch);
-  together.add_image(0, args.state.data[0], !args.first, args.scratch.take(bytes));
+      std::int64_t(size_of(x.dtype)), images, is_long(g, images), x.dtype};
 }
 
 bool are_planes(const WindowGeometry& g) {
   return g.in_depth == 1 && g.out_depth == 1 && g.window_depth == 1;
 }
 
+// Images of one plane, as planes of one image that its windows do not join: the chains of its sums
+// go on from plane to plane, so they stay in registers from image to image.
+WindowGeometry as_planes(WindowGeometry g, std::int64_t images) {
+  g.in_depth = g.out_depth = images;
+  return g;
+}
+
 void filter_grad_leaf(const LeafArgs& args) {
   const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
-  if (!gradient.by_image && are_planes(gradient.geometry)) return add_images(gradient, args);
-  const Scratch::Frame frame(args.scratch);
-  const std::size_t bytes = gradient.product.conv2d_filter_grad_scratch_bytes(gradient.geometry);
-  void* scratch = args.scratch.take(bytes);
+  const WindowGeometry& g = gradient.geometry;
+  const std::int64_t begin = args.begin * gradient.images_per_example;
+  const std::int64_t end = args.end * gradient.images_per_example;
+  const FilterBlock block = part_of_filter(args.block, args.state.stride);
   std::byte* sum = args.state.data[0];
-  std::byte* own = sum;
-  if (gradient.by_image) {
-    const std::int64_t elements = args.block.size() * gradient.item;
-    own = static_cast<std::byte*>(args.scratch.take(std::size_t(elements)));
+  if (!gradient.by_image && are_planes(g)) {
+    const WindowGeometry images = as_planes(g, end - begin);
+    return gradient.multiply(images, begin, block, sum, !args.first, args.scratch);
   }
   bool first = args.first;
-  const std::int64_t end = args.end * gradient.images_per_example;
-  for (std::int64_t i = args.begin * gradient.images_per_example; i < end; ++i, first = false) {
+  for (std::int64_t i = begin; i < end; ++i, first = false) {
     if (first || !gradient.by_image) {
-      gradient.add_image(i, sum, !first, scratch);
+      gradient.multiply(g, i, block, sum, !first, args.scratch);
       continue;
     }
-    gradient.add_image(i, own, false, scratch);
-    join_elements(BinaryFn::k_add, gradient.dtype, args.block, args.state,
-                  {{own}, args.block.columns});
+    const Scratch::Frame frame(args.scratch);
+    const std::int64_t bytes = args.block.size() * gradient.item;
+    auto* own = static_cast<std::byte*>(args.scratch.take(std::size_t(bytes)));
+    const State right{{own}, args.block.columns};
+    gradient.multiply(g, i, part_of_filter(args.block, right.stride), own, false, args.scratch);
+    join_elements(BinaryFn::k_add, gradient.dtype, args.block, args.state, right);
   }
+}
+
+// Leaves and joins of a whole subtree, if few enough examples for their pixels to stay in cache.
+void filter_grad_subtree(const LeafArgs& args) {
+  const FilterGradient& gradient = *static_cast<const FilterGradient*>(args.operands);
+  const std::int64_t examples = args.end - args.begin;
+  if (examples <= kLeafExamples) return filter_grad_leaf(args);
+  const std::int64_t images = gradient.images_per_example;
+  const WindowGeometry& g = gradient.geometry;
+  if (examples * images * g.out_pixels() > thresholds().product_subtree_rows) {
+    const auto fold = [&](std::int64_t begin, std::int64_t end, const State& state) {
+      filter_grad_subtree({args.operands, begin, end, args.block, state, true, args.scratch});
+    };
+    return fold_halves(args, args.block, args.state, gradient.dtype, fold);
+  }
+  const FilterBlock block = part_of_filter(args.block, args.state.stride);
+  const std::int64_t first = args.begin * images;
+  const Scratch::Frame frame(args.scratch);
+  void* scratch = args.scratch.take(
+      gradient.product.conv2d_filter_tree_scratch_bytes(g, examples, images, block));
+  gradient.product.conv2d_filter_tree(g, gradient.x + first * g.in_size() * gradient.item,
+                                      gradient.dy + first * g.out_size() * gradient.item, examples,
+                                      images, block, args.state.data[0], scratch);
+}
+
+// The packed pixels of a leaf or of a subtree, and a block of the state on each level above them.
+std::size_t filter_fold_bytes(const FoldArgs& args) {
+  const ProductKernels& product = kernels().product(args.result.dtype);
+  const WindowGeometry g =
+      geometry_of_conv(args.attrs, args.in[0].shape, args.result.shape, args.in[1].shape);
+  const std::int64_t images = args.in[0].rows_per_example;
+  const FilterBlock block = part_of_filter(args.block, args.block.columns);
+  const bool together = !is_long(g, images) && are_planes(g);
+  const WindowGeometry leaf = together ? as_planes(g, kLeafExamples * images) : g;
+  std::size_t bytes = product.conv2d_filter_grad_scratch_bytes(leaf, block);
+  if (!is_long(g, images)) {
+    const std::int64_t pixels = std::max<std::int64_t>(1, images * g.out_pixels());
+    const std::int64_t examples =
+        std::max<std::int64_t>(1, thresholds().product_subtree_rows / pixels);
+    bytes = std::max(bytes, product.conv2d_filter_tree_scratch_bytes(g, examples, images, block));
+  }
+  const std::size_t state =
+      std::size_t(args.block.size()) * size_of(args.result.dtype) + kAlignment;
+  return bytes + kAlignment + std::size_t(tree_levels(args.examples, 1) + 1) * state;
 }
 
 constexpr TreeKernel kFilterTree{.state = filter_state,
                                  .open = open_filter_grad,
                                  .leaf = filter_grad_leaf,
                                  .combine = combine_elements<BinaryFn::k_add>,
-                                 .neutral = neutral_zeros};
+                                 .neutral = neutral_zeros,
+                                 .subtree = filter_grad_subtree,
+                                 .fold_bytes = filter_fold_bytes};
 
 }  // namespace
 
@@ -233,18 +297,36 @@ void conv_filter_grad_kernel(const KernelArgs& args) {
   const std::int64_t images = args.in[0].shape[0];
   const Scratch::Frame frame(args.scratch);
   const TreeReduction reduction(kFilterTree, args.attrs, args.in, sum);
-  const Extent& whole = reduction.whole;
-  auto* partials = static_cast<std::byte*>(
-      args.scratch.take(std::size_t(TreeAccumulator::partial_bytes(reduction, whole, images))));
-  TreeAccumulator accumulator(reduction, whole, 0, images, whole.at(sum.as<std::byte>()), partials);
-  if (images == 0) return;
-  const void* operands = open_filter_grad({.attrs = args.attrs,
-                                           .in = args.in,
-                                           .out = args.out,
-                                           .examples = images,
-                                           .facts = args.facts,
-                                           .scratch = args.scratch});
-  accumulator.feed(operands, 0, 0, images, args.scratch);
+  const KernelArgs all{.attrs = args.attrs,
+                       .in = args.in,
+                       .out = args.out,
+                       .examples = images,
+                       .facts = args.facts,
+                       .scratch = args.scratch};
+  const void* operands = images > 0 ? open_filter_grad(all) : nullptr;
+  const std::int64_t work = args.in[1].size() * reduction.state.rows;
+  const bool parallel =
+      args.parallel && args.parallel->threads() > 1 && work > thresholds().parallel_product_work;
+  const Extent blocks =
+      reduction.blocks(parallel ? thresholds().parts_per_thread * args.parallel->threads() : 1);
+  const auto fold_block = [&](std::int64_t i, Scratch& scratch) {
+    const Scratch::Frame own(scratch);
+    const Block block = blocks.cut(i);
+    const Extent extent(reduction.state, block);
+    const std::int64_t bytes = TreeAccumulator::partial_bytes(reduction, extent, images);
+    auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(bytes)));
+    const State state = reduction.whole.part(reduction.whole.at(sum.as<std::byte>()), block);
+    TreeAccumulator accumulator(reduction, extent, 0, images, state, partials);
+    accumulator.feed(operands, 0, 0, images, scratch);
+  };
+  if (!parallel) {
+    for (std::int64_t i = 0; i < blocks.cuts(); ++i) fold_block(i, args.scratch);
+    return;
+  }
+  args.parallel->run(blocks.cuts(), [&](std::int64_t i) {
+    Scratch scratch;
+    fold_block(i, scratch);
+  });
 }
 
 }  // namespace samegrad

@@ -7,6 +7,7 @@
 #include "base/thresholds.h"
 #include "kernels/table.h"
 #include "ops/families.h"
+#include "ops/function_flops.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -71,8 +72,7 @@ void run_range(const KernelArgs& args, std::int64_t begin, std::int64_t end, Scr
 void fused_kernel(const KernelArgs& args) {
   const std::int64_t size = args.out[0].size();
   if (size == 0) return;
-  if (!args.parallel || args.parallel->threads() == 1 ||
-      size < thresholds().parallel_fused_elements) {
+  if (!is_worth_threads(args, size)) {
     return run_range(args, 0, size, args.scratch);
   }
   const std::int64_t piece = thresholds().fused_piece;
@@ -105,7 +105,7 @@ OpDef fused_row() {
   op.kernel = fused_kernel;
   op.may_overwrite = fused_may_overwrite;
   op.flops = [](const CostArgs& args) {
-    return double(args.out[0].size()) * double(FusedCode(args.attrs.as<FusedAttrs>().code).steps);
+    return double(args.out[0].size()) * flops_of_steps(args.attrs.as<FusedAttrs>());
   };
   return op;
 }
@@ -142,6 +142,23 @@ bool fused_may_overwrite(const Node& node, std::size_t operand, std::size_t resu
     if (word[Word::kOut] == std::int64_t(place)) written = true;
   }
   return true;
+}
+
+double flops_of_steps(const FusedAttrs& attrs) {
+  const FusedCode code(attrs.code);
+  double flops = 0;
+  for (std::int64_t s = 0; s < code.steps; ++s) {
+    const std::int64_t* word = code.step(s);
+    flops += flops_of_function(BlockFn{BlockFn::Kind(word[Word::kKind]), int(word[Word::kFn])});
+  }
+  return flops;
+}
+
+bool is_worth_threads(const KernelArgs& args, std::int64_t elements) {
+  if (!args.parallel || args.parallel->threads() == 1) return false;
+  const double moved = double(args.in.size() + args.out.size());
+  const double work = moved + flops_of_steps(args.attrs.as<FusedAttrs>()) / 2;
+  return work * double(elements) > double(thresholds().parallel_loop_work);
 }
 
 Attrs fused_attrs(const FusedProgram& program, const std::string& names) {

@@ -70,6 +70,11 @@ struct FusedRowsAttrs : FusedAttrs {
   }
 };
 
+// What the steps cost for each element, in operations.
+double flops_of_steps(const FusedAttrs& attrs);
+// Whether a call for so many elements is worth several threads.
+bool is_worth_threads(const KernelArgs& args, std::int64_t elements);
+
 // The attributes of a fused node; `names` of the rows it was made of are for people.
 Attrs fused_attrs(const FusedProgram& program, const std::string& names);
 // The same of one that goes through rows.

@@ -295,8 +295,7 @@ void fused_rows_kernel(const KernelArgs& args) {
   const auto& attrs = args.attrs.as<FusedRowsAttrs>();
   const std::int64_t rows = rows_of(args, attrs);
   const std::int64_t columns = std::max<std::int64_t>(attrs.columns, 1);
-  if (!args.parallel || args.parallel->threads() == 1 ||
-      rows * columns < thresholds().parallel_fused_elements) {
+  if (!is_worth_threads(args, rows * columns)) {
     return RowsRun(args, 0, rows, args.scratch).run();
   }
   std::int64_t piece = std::max<std::int64_t>(thresholds().fused_piece / columns, 1);
@@ -355,7 +354,7 @@ OpDef fused_rows_row() {
   op.kernel = fused_rows_kernel;
   op.may_overwrite = rows_may_overwrite;
   op.flops = [](const CostArgs& args) {
-    return double(args.in[0].size()) * double(FusedCode(args.attrs.as<FusedAttrs>().code).steps);
+    return double(args.in[0].size()) * flops_of_steps(args.attrs.as<FusedAttrs>());
   };
   return op;
 }

@@ -203,7 +203,7 @@ OpDef matmul_row() {
              .combine = combine_elements<BinaryFn::k_add>,
              .neutral = neutral_zeros,
              .subtree = product_subtree,
-             .subtree_bytes = product_subtree_bytes};
+             .fold_bytes = product_fold_bytes};
   op.vjp = matmul_vjp;
   op.with_bias = "matmul_bias";
   op.all_rows = matmul_all_rows;

@@ -253,18 +253,11 @@ void multiply_subtree(const TreeProduct& p, const LeafArgs& args, const Block& b
 
 void join_halves(const TreeProduct& p, const LeafArgs& args, const Block& block,
                  std::int64_t matrix, std::byte* y) {
-  const Scratch::Frame frame(args.scratch);
-  const auto bytes = std::size_t(block.size()) * p.c.item;
-  const State left{{y}, args.state.stride};
-  const State right{{static_cast<std::byte*>(args.scratch.take(bytes))}, block.columns};
-  const std::int64_t middle = args.begin + tree_split(args.end - args.begin);
-  const auto half = [&](std::int64_t begin, std::int64_t end, const State& state) {
-    multiply_subtree(p, {args.operands, begin, end, block, state, true, args.scratch}, block,
-                     matrix, state.data[0]);
-  };
-  half(args.begin, middle, left);
-  half(middle, args.end, right);
-  join_elements(BinaryFn::k_add, p.dtype, block, left, right);
+  fold_halves(args, block, {{y}, args.state.stride}, p.dtype,
+              [&](std::int64_t begin, std::int64_t end, const State& state) {
+                multiply_subtree(p, {args.operands, begin, end, block, state, true, args.scratch},
+                                 block, matrix, state.data[0]);
+              });
 }
 
 // Of all matrices of the result that the block has a part of.
@@ -371,11 +364,13 @@ bool is_product_of_rows(const Attrs& attrs) {
 }
 
 // Of the operands that are packed at a time, and of the right half on each level above them.
-std::size_t product_subtree_bytes(DType dtype, const Block& block, std::int64_t examples) {
+std::size_t product_fold_bytes(const FoldArgs& args) {
+  const DType dtype = args.result.dtype;
+  const Block& block = args.block;
   const auto half = std::size_t(block.size()) * size_of(dtype) + kAlignment;
   const std::int64_t rows = std::max(thresholds().product_subtree_rows, kLeafExamples);
   return kernels().product(dtype).matmul_tree_scratch_bytes(rows, 1, block.rows, block.columns) +
-         kAlignment + std::size_t(tree_levels(examples, 1)) * half;
+         kAlignment + std::size_t(tree_levels(args.examples, 1)) * half;
 }
 
 void matmul_bias_kernel(const KernelArgs& args) {

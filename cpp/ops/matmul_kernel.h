@@ -31,7 +31,7 @@ StateShape product_state(std::span<const View> in, const Attrs& attrs, const Vie
 const void* open_product(const KernelArgs& args);
 void product_leaf(const LeafArgs& args);
 void product_subtree(const LeafArgs& args);
-std::size_t product_subtree_bytes(DType dtype, const Block& block, std::int64_t examples);
+std::size_t product_fold_bytes(const FoldArgs& args);
 
 // The right operand in the order the product kernels read it (0 bytes: they read it as it is).
 std::size_t matmul_packed_bytes(std::span<const View> in, const Attrs& attrs);

@@ -2,6 +2,7 @@
 #include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/families.h"
+#include "ops/function_flops.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -57,6 +58,7 @@ OpDef softmax_row(const char* name, const char* doc, Kernel kernel, Values (*vjp
   op.infer = softmax_rule;
   op.kernel = kernel;
   op.block = {BlockFn::kSoftmax, kernel == log_softmax_kernel};
+  op.flops = [](const CostArgs& args) { return kPolynomialFlops * double(args.out[0].size()); };
   op.vjp = vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = {}},
                 {.shapes = {{5, 10}}, .attrs = {}, .batched = {1}},

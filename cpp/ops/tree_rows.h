@@ -3,6 +3,7 @@
 
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "tensor/tree.h"
 #include "tensor/tree_kernel.h"
 
 namespace samegrad {
@@ -30,6 +31,19 @@ inline void join_elements(BinaryFn fn, DType dtype, const Block& block, const St
 template <BinaryFn kFn>
 void combine_elements(const CombineArgs& args) {
   join_elements(kFn, args.dtype, args.block, args.left, args.right);
+}
+
+// A range of examples from its halves: fold(begin, end, state) makes the state of one.
+template <class Fold>
+void fold_halves(const LeafArgs& args, const Block& block, const State& left, DType dtype,
+                 const Fold& fold) {
+  const Scratch::Frame frame(args.scratch);
+  const std::size_t bytes = std::size_t(block.size()) * size_of(dtype);
+  const State right{{static_cast<std::byte*>(args.scratch.take(bytes))}, block.columns};
+  const std::int64_t middle = args.begin + tree_split(args.end - args.begin);
+  fold(args.begin, middle, left);
+  fold(middle, args.end, right);
+  join_elements(BinaryFn::k_add, dtype, block, left, right);
 }
 
 void neutral_zeros(const NeutralArgs& args);

@@ -4,6 +4,7 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/elementwise.h"
+#include "ops/function_flops.h"
 
 namespace samegrad {
 namespace {
@@ -44,6 +45,7 @@ OpDef unary_row(const char* name, const char* doc, double low, double high) {
   op.infer = unary_rule<kAllowed, kResult>;
   op.kernel = unary_kernel<kFn>;
   op.block = {BlockFn::kUnary, int(kFn)};
+  op.flops = element_flops<kFn>();
   using Result =
       decltype(Gradient::of(std::declval<Expr>(), std::declval<Expr>(), std::declval<Expr>()));
   if constexpr (std::is_same_v<Result, None>) {

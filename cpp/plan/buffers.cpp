@@ -64,9 +64,8 @@ class Decider {
     if (!in_place_ || !producer || !producer->op->has(kElementwise) || !at.exists()) return false;
     const PlanStep::Kind kind = plan_.steps[at].kind;
     const bool by_rows = kind == PlanStep::Kind::kRowUpdate;
-    if (kind != PlanStep::Kind::kNode && kind != PlanStep::Kind::kReduceUpdate && !by_rows) {
-      return false;
-    }
+    const bool of_nodes = kind == PlanStep::Kind::kNode || kind == PlanStep::Kind::kNodes;
+    if (!of_nodes && kind != PlanStep::Kind::kReduceUpdate && !by_rows) return false;
     if (plan_.storage[root] != Storage::kShared) return false;
     if (at < first_safe_ || read_at_end_[root] != 1) return false;
     if (old == kNoValue) return true;
@@ -130,9 +129,11 @@ bool is_safe(const Plan& plan, const PlanStep& step) {
   const auto is = [&](PlanStep::Kind kind) { return step.kind == kind; };
   if (is(PlanStep::Kind::kAllReduce) || is(PlanStep::Kind::kReduceUpdate)) return true;
   if (is(PlanStep::Kind::kRowUpdate)) return true;
-  if (step.kind != PlanStep::Kind::kNode) return false;
-  const Node& node = plan.graph.nodes[step.nodes[0]];
-  return node.op->has(kAliases) || (node.op->has(kElementwise) && !may_raise(plan.graph, node));
+  if (!is(PlanStep::Kind::kNode) && !is(PlanStep::Kind::kNodes)) return false;
+  return std::ranges::all_of(step.nodes, [&](NodeId n) {
+    const Node& node = plan.graph.nodes[n];
+    return node.op->has(kAliases) || (node.op->has(kElementwise) && !may_raise(plan.graph, node));
+  });
 }
 
 std::vector<Store> decide_stores(const Plan& plan, bool in_place) {

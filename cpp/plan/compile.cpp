@@ -152,6 +152,7 @@ Plan compile(Graph graph, const PlanOptions& options) {
   form_inner_loops(plan, options);
   choose_tiles(plan);
   if (options.write_in_place) put_updates_last(plan);
+  if (options.join_small_nodes) join_small_nodes(plan);
   plan.stores = decide_stores(plan, options.write_in_place);
   plan.lives = find_lives(plan);
   return plan;

@@ -16,15 +16,24 @@ std::int64_t weight_bytes(const Graph& graph, const Node& node) {
   return type.batched() ? 0 : example_bytes(type);
 }
 
-// Bytes of an example that a product outside of a loop reads and writes in memory.
+// Bytes of an example that a node outside of a loop reads and writes in memory.
 std::int64_t row_bytes(const Graph& graph, const Node& node) {
   std::int64_t bytes = 0;
   for (const auto* values : {&node.inputs, &node.outputs}) {
-    for (Value value : *values) {
-      if (graph.type(value).batched()) bytes += example_bytes(graph.type(value));
+    for (std::size_t k = 0; k < values->size(); ++k) {
+      const bool moves = values == &node.outputs || node.op->reads(k);
+      const ValueType& type = graph.type((*values)[k]);
+      if (moves && type.batched()) bytes += example_bytes(type);
     }
   }
   return bytes;
+}
+
+// Whether the run has memory for the value: it is no argument, variable or constant.
+bool is_made(const Graph& graph, Value value) {
+  const Node* node = graph.producer(value);
+  while (node && node->op->has(kAliases)) node = graph.producer(node->inputs[0]);
+  return node != nullptr;
 }
 
 bool pays(const Graph& graph, const Node& node, std::int64_t weights) {
@@ -87,6 +96,19 @@ Shape shape_of_example(const ValueType& type) {
   return shape;
 }
 
+// Blocks of the state of a long contraction take memory while they are folded.
+bool takes_no_memory(const Graph& graph, const Node& node) {
+  const TreeKernel& tree = node.op->tree;
+  if (!tree.subtree) return true;
+  std::vector<View> example;
+  for (Value value : node.inputs) {
+    const ValueType& type = graph.type(value);
+    example.push_back(view_without_memory(type, shape_of_example(type)));
+  }
+  const ValueType& result = graph.type(node.outputs[0]);
+  return tree.state(example, node.attrs, view_without_memory(result, result.shape)).subtrees;
+}
+
 }  // namespace
 
 std::int64_t example_bytes(const ValueType& type) {
@@ -113,6 +135,24 @@ PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop) 
     streamed -= product.weights;
   }
   return cut;
+}
+
+bool is_cheaper_after_loop(const Graph& graph, const Node& node) {
+  const std::int64_t bytes = example_bytes(graph.type(node.outputs[0]));
+  if (bytes <= thresholds().deferred_bytes) return false;
+  return node.op->has(kScatters) || bytes > row_bytes(graph, node) * thresholds().deferred_examples;
+}
+
+bool pays_to_join(const Graph& graph, const Node& reduction) {
+  std::int64_t bytes = 0;
+  for (std::size_t k = 0; k < reduction.inputs.size(); ++k) {
+    const Value input = reduction.inputs[k];
+    if (!reduction.op->reads(k) || !is_made(graph, input)) continue;
+    if (!graph.type(input).batched()) return false;  // one of each replica
+    bytes += example_bytes(graph.type(input));
+  }
+  const std::int64_t sum = example_bytes(graph.type(reduction.outputs[0]));
+  return sum > bytes * thresholds().joined_examples && takes_no_memory(graph, reduction);
 }
 
 std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop) {

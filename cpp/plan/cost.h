@@ -18,6 +18,16 @@ std::int64_t example_bytes(const ValueType& type);
 // its weights once, but its operand and its result go through memory.
 PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop);
 
+// Whether a reduction over the examples is cheaper after the loop that it could be in, block by
+// block of its result: inside, all of the result passes through the cache with every leaf; outside,
+// what is reduced goes through memory.
+bool is_cheaper_after_loop(const Graph& graph, const Node& node);
+
+// Whether a sum over the examples, or over what the replicas are given, may be one step with the
+// update that reads it. Updates are the last steps, so what the sum is made of stays alive until
+// then, in place of the sum itself.
+bool pays_to_join(const Graph& graph, const Node& reduction);
+
 // Bytes of the weights that the products of these nodes stream in each tile.
 std::int64_t streamed_weights(const Graph& graph, const PerNode<bool>& in_loop);
 

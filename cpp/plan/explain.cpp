@@ -49,6 +49,8 @@ const char* title_of(const PlanStep& step) {
   switch (step.kind) {
     case PlanStep::Kind::kAllReduce:
       return "all-reduce";
+    case PlanStep::Kind::kNodes:
+      return "once, side by side";
     case PlanStep::Kind::kRows:
       return "rows of all replicas";
     case PlanStep::Kind::kReduceUpdate:

@@ -45,8 +45,10 @@ class UpdateFuser {
     const bool blocks = !node.op->tree.finish && !may_raise(graph_, node) &&
                         !node.op->has(kScatters) && !graph_.type(result).shape.symbolic() &&
                         !graph_.type(result).batched();
-    const bool of_rows =
-        std::ranges::all_of(node.inputs, [&](Value input) { return graph_.type(input).batched(); });
+    bool of_rows = true;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      of_rows = of_rows && (!node.op->reads(k) || graph_.type(node.inputs[k]).batched());
+    }
     if (!blocks || !of_rows || uses_[result] != 1) return {};
     if (!graph_.varying(result)) return {n, kNoNode, result};
     const NodeId next = reader_[result];
@@ -78,6 +80,9 @@ class UpdateFuser {
       return kNoNode;
     }
     const Node& node = graph_.nodes[n];
+    if (!pays_to_join(graph_, graph_.nodes[sum.tree.exists() ? sum.tree : sum.all_reduce])) {
+      return kNoNode;
+    }
     if (!node.op->has(kElementwise) || node.op->has(kWholeRows)) return kNoNode;
     if (may_raise(graph_, node)) return kNoNode;
     const Shape& shape = graph_.type(sum.result).shape;

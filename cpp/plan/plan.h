@@ -84,6 +84,7 @@ struct RowUpdate {
 struct PlanStep {
   enum class Kind : std::uint8_t {
     kNode,          // one node, replica by replica
+    kNodes,         // small nodes that do not wait for each other, side by side
     kRows,          // a product of the rows of all replicas with one matrix
     kLoop,          // a loop over examples
     kAllReduce,     // the collectives that run together
@@ -95,7 +96,8 @@ struct PlanStep {
   std::vector<NodeId> nodes;
   // By the kind, the number that one of these gives.
   std::int32_t index = -1;
-  std::vector<Prepared> prepare;  // done before the step
+  std::vector<Prepared> prepare;          // done before the step
+  std::vector<std::int32_t> pieces = {};  // kNodes: where what a thread takes at a time ends
 
   LoopId loop() const { return LoopId(index); }
   UpdateId update() const { return UpdateId(index); }            // of kReduceUpdate
@@ -118,12 +120,13 @@ enum class Store : std::uint8_t {
 
 struct PlanOptions {
   PassOptions passes;
-  bool inner_loops = true;     // big intermediate results one example at a time
-  bool defer_products = true;  // big weight gradients after the loop
-  bool cut_products = true;    // products with big weights outside of loops, all rows at once
-  bool fuse_updates = true;    // big weight gradients and the updates by them block by block
-  bool sparse_rows = true;     // updates touch only rows that have a gradient
-  bool write_in_place = true;  // updates store into the variables' memory
+  bool inner_loops = true;       // big intermediate results one example at a time
+  bool defer_products = true;    // big weight gradients after the loop
+  bool cut_products = true;      // products with big weights outside of loops, all rows at once
+  bool fuse_updates = true;      // big weight gradients and the updates by them block by block
+  bool sparse_rows = true;       // updates touch only rows that have a gradient
+  bool write_in_place = true;    // updates store into the variables' memory
+  bool join_small_nodes = true;  // small operations side by side
   bool operator==(const PlanOptions&) const = default;
 };
 

@@ -97,27 +97,8 @@ class Scheduler {
     const Graph& graph = plan_.graph;
     if (node.locality == Locality::kWhole || node.op->has(kCollective)) return false;
     if (symbol_of(graph, node) < 0 || !examples_come_first(graph, node)) return false;
-    return node.locality == Locality::kExample || !is_deferred(node);
-  }
-
-  // A tree reduction with few rows and a big result (the gradient of a dense layer's kernel) would
-  // move the result through the cache at every leaf: it runs after the loop, tile by tile of the
-  // result.
-  bool is_deferred(const Node& node) const {
-    const Graph& graph = plan_.graph;
-    if (!options_.defer_products) return false;
-    const ValueType& result = graph.type(node.outputs[0]);
-    if (example_bytes(result) <= thresholds().deferred_bytes) return false;
-    if (node.op->has(kScatters)) return true;
-    std::int64_t rows = 1;
-    for (Value input : node.inputs) {
-      const ValueType& type = graph.type(input);
-      if (!type.batched()) continue;
-      // Rows of the contraction that one example brings.
-      const std::int64_t columns = type.shape[type.shape.rank() - 1];
-      rows = std::max(rows, example_size(type) / std::max<std::int64_t>(columns, 1));
-    }
-    return rows < thresholds().deferred_rows;
+    if (node.locality == Locality::kExample) return true;
+    return !options_.defer_products || !is_cheaper_after_loop(graph, node);
   }
 
   void emit_loops(std::int32_t level) {

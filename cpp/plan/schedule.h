@@ -21,4 +21,7 @@ void find_row_updates(Plan& plan);
 // Moves steps that write variables and cannot fail behind those that can, once storage is known.
 void put_updates_last(Plan& plan);
 
+// Joins small nodes between two steps of other kinds, once the order of steps is known.
+void join_small_nodes(Plan& plan);
+
 }  // namespace samegrad

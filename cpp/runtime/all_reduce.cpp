@@ -35,7 +35,7 @@ class AllReduce {
     }
     packed_.push_back({type.dtype, packed_bytes_, n});
     packed_bytes_ += aligned(n * std::int64_t(size_of(type.dtype)));
-    total_ += n * context_.replicas();
+    total_ += n * std::int64_t(size_of(type.dtype)) * context_.replicas();
   }
 
   void run() const {
@@ -62,7 +62,7 @@ class AllReduce {
  private:
   template <class F>
   void for_slices(const F& f) const {
-    if (total_ <= thresholds().parallel_all_reduce_elements) {
+    if (total_ <= thresholds().parallel_all_reduce_bytes) {
       for (const Slice& slice : slices_) f(slice, context_.main_task().scratch);
       return;
     }
@@ -103,7 +103,7 @@ class AllReduce {
   std::vector<Slice> slices_;
   std::vector<Packed> packed_;
   std::int64_t packed_bytes_ = 0;
-  std::int64_t total_ = 0;  // elements that are read
+  std::int64_t total_ = 0;  // bytes that are read
 };
 
 }  // namespace

@@ -87,6 +87,9 @@ void Context::reserve_scratch() {
     open = std::max(open, update.task_bytes);
     task = std::max(task, update.task_bytes);
   }
+  if (std::ranges::count(plan_.steps, PlanStep::Kind::kNodes, &PlanStep::kind) > 0) {
+    task = std::max(task, Scratch::kBlockBytes);
+  }
   {
     const Scratch::Frame frame(main_task_.scratch);
     main_task_.scratch.take(open);
@@ -302,7 +305,8 @@ void Context::make_joins(LoopId index) {
 
 void Context::bind_nodes() {
   for (const PlanStep& step : plan_.steps) {
-    const bool binds = step.kind == PlanStep::Kind::kNode || step.kind == PlanStep::Kind::kRows ||
+    const bool binds = step.kind == PlanStep::Kind::kNode || step.kind == PlanStep::Kind::kNodes ||
+                       step.kind == PlanStep::Kind::kRows ||
                        step.kind == PlanStep::Kind::kReduceUpdate ||
                        step.kind == PlanStep::Kind::kRowUpdate;
     if (!binds) continue;

@@ -237,6 +237,8 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
       return run_control(plan_, step.nodes[0], bodies_.at(step.nodes[0]), call, context);
     case PlanStep::Kind::kNode:
       return run_node(plan_, step.nodes[0], call, context);
+    case PlanStep::Kind::kNodes:
+      return run_nodes(plan_, step, call, context);
     case PlanStep::Kind::kRows:
       return run_rows(plan_, step.nodes[0], call, context);
     case PlanStep::Kind::kReduceUpdate:

@@ -68,6 +68,8 @@ void run_loop(const Plan& plan, LoopId loop, const LoopLayout& layout, const Cal
 void run_control(const Plan& plan, NodeId node, const Bodies& bodies, const Call& call,
                  Context& context);
 void run_node(const Plan& plan, NodeId node, const Call& call, Context& context);
+// Small nodes, a piece of them per thread.
+void run_nodes(const Plan& plan, const PlanStep& step, const Call& call, Context& context);
 void run_rows(const Plan& plan, NodeId node, const Call& call, Context& context);
 void all_reduce(const Plan& plan, const std::vector<NodeId>& nodes, const Call& call,
                 Context& context);

@@ -1,5 +1,6 @@
 // Nodes that run on whole replicas, and single ops for eager code.
 #include <algorithm>
+#include <array>
 
 #include "base/float_environment.h"
 #include "base/thresholds.h"
@@ -27,6 +28,65 @@ View rows_of(const View& view, const ValueType& type, std::int64_t begin, std::i
   if (part.data) part.data = static_cast<std::byte*>(view.data) + begin * rows * row_bytes;
   return part;
 }
+
+// A call of an elementwise function, or of one along the last axis, on arrays without examples: by
+// elements where they lie alike, else by rows of the first axis.
+class PlainParts {
+ public:
+  PlainParts(const Node& node, std::span<const View> views) : views_(views) {
+    const BlockFn::Kind kind = node.op->block.kind;
+    const bool by_element = kind == BlockFn::kUnary || kind == BlockFn::kBinary ||
+                            kind == BlockFn::kSelect || kind == BlockFn::kCast;
+    const bool pure = !node.op->has(Trait(kMayRaise | kSideEffect));
+    if (!pure || views.size() > kMost || !(by_element || kind == BlockFn::kSoftmax)) return;
+    const Shape& y = views.back().shape;
+    if (by_element && std::ranges::all_of(views, [&](const View& view) {
+          return view.size() == y.size() || view.size() == 1;
+        })) {
+      parts_ = y.size();
+      flat_ = true;
+      return;
+    }
+    const bool along_rows = y.rank() > 1 && std::ranges::all_of(views, [&](const View& view) {
+                              return !is_cut(view) || view.shape[0] == y[0];
+                            });
+    if (along_rows) parts_ = y[0];
+  }
+
+  // Elements or rows; one for what cannot be cut.
+  std::int64_t count() const { return parts_; }
+
+  // Calls f(views) with those of [begin, end).
+  template <class F>
+  void run(std::int64_t begin, std::int64_t end, const F& f) const {
+    std::array<View, kMost> part;
+    for (std::size_t k = 0; k < views_.size(); ++k) part[k] = part_of(views_[k], begin, end);
+    f(std::span<const View>(part.data(), views_.size()));
+  }
+
+ private:
+  static constexpr std::size_t kMost = 8;
+
+  bool is_cut(const View& view) const {
+    if (flat_) return view.size() == parts_;
+    return view.shape.rank() == views_.back().shape.rank() && view.shape[0] != 1;
+  }
+
+  View part_of(const View& view, std::int64_t begin, std::int64_t end) const {
+    View part = view;
+    if (flat_) part.shape = {is_cut(view) ? parts_ : 1};
+    if (!is_cut(view)) return part;
+    const std::int64_t bytes =
+        part.shape.size(1, part.shape.rank()) * std::int64_t(size_of(view.dtype));
+    part.shape[0] = end - begin;
+    part.data = view.as<std::byte>() + begin * bytes;
+    return part;
+  }
+
+  std::span<const View> views_;
+  std::int64_t parts_ = 1;
+  bool flat_ = false;
+};
 
 struct Whole {
   const Node& node;
@@ -79,11 +139,38 @@ struct Whole {
     if (tree.finish) tree.finish({node.attrs, reduction.state, state, all.out});
   }
 
+  void run_plain(Scratch& scratch) const {
+    const bool plain = std::ranges::none_of(types, [](const ValueType& t) { return t.batched(); });
+    if (!plain || loops.threads() == 1 || !is_worth_threads()) {
+      return call(views, examples, 0, scratch);
+    }
+    const PlainParts all(node, views);
+    const std::int64_t tasks =
+        std::min(all.count(), thresholds().parts_per_thread * loops.threads());
+    if (tasks < 2) return call(views, examples, 0, scratch);
+    const auto run_part = [&](std::int64_t i) {
+      all.run(all.count() * i / tasks, all.count() * (i + 1) / tasks,
+              [&](std::span<const View> part) {
+                Scratch own;
+                call(part, examples, 0, own);
+              });
+    };
+    loops.run(tasks, [&run_part](std::int64_t i) { run_part(i); });
+  }
+
+  bool is_worth_threads() const {
+    const std::size_t inputs = node.inputs.size();
+    const double flops =
+        flops_of(*node.op, {node.attrs, views.first(inputs), views.subspan(inputs)});
+    return bytes() > thresholds().parallel_operation_bytes ||
+           flops > double(thresholds().parallel_product_work);
+  }
+
   void run(Scratch& scratch) const {
     if (node.locality == Locality::kTree) return run_tree(scratch);
     const bool split = can_split(node, types) && loops.threads() > 1 && examples > 1 &&
                        bytes() > thresholds().parallel_operation_bytes;
-    if (!split) return call(views, examples, 0, scratch);
+    if (!split) return run_plain(scratch);
     const std::int64_t parts =
         std::min<std::int64_t>(examples, loops.threads() * thresholds().parts_per_thread);
     loops.run(parts, [&](std::int64_t i) {
@@ -98,6 +185,25 @@ struct Whole {
   }
 };
 
+void run_copy(const Node& node, const NodeBinding& binding, std::int64_t r,
+              const ParallelFor& loops, const Call& call, Context& context, Task& task) {
+  if (binding.views.size() > 1 && !call.runs(int(r))) return;
+  const std::vector<View>& views = binding.views[std::size_t(r)];
+  const Scratch::Frame frame(task.scratch);
+  const Whole whole{node,
+                    binding.types,
+                    views,
+                    binding.examples[std::size_t(r)],
+                    std::max(binding.symbol, 0),
+                    context.facts(int(r)),
+                    loops};
+  whole.run(task.scratch);
+  if (!call.check_finite) return;
+  for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
+    check_finite(call.locations, node, views[k], context.facts(int(r)).replica);
+  }
+}
+
 }  // namespace
 
 void run_node(const Plan& plan, NodeId index, const Call& call, Context& context) {
@@ -107,30 +213,35 @@ void run_node(const Plan& plan, NodeId index, const Call& call, Context& context
   const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
   const ParallelFor& loops = big ? parallel_loops() : serial_loops();
   const auto copies = std::int64_t(binding.views.size());
-  const auto run_copy = [&](std::int64_t r, Task& task) {
-    if (copies > 1 && !call.runs(int(r))) return;
-    const std::vector<View>& views = binding.views[std::size_t(r)];
-    const Scratch::Frame frame(task.scratch);
-    const Whole whole{node,
-                      binding.types,
-                      views,
-                      binding.examples[std::size_t(r)],
-                      std::max(binding.symbol, 0),
-                      context.facts(int(r)),
-                      loops};
-    whole.run(task.scratch);
-    if (!call.check_finite) return;
-    for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
-      check_finite(call.locations, node, views[k], context.facts(int(r)).replica);
-    }
-  };
   if (!big || copies == 1) {
-    for (std::int64_t r = 0; r < copies; ++r) run_copy(r, context.main_task());
+    for (std::int64_t r = 0; r < copies; ++r) {
+      run_copy(node, binding, r, loops, call, context, context.main_task());
+    }
     return;
   }
   loops.run(copies, [&](std::int64_t r) {
     const Context::Lease lease(context);
-    run_copy(r, *lease);
+    run_copy(node, binding, r, loops, call, context, *lease);
+  });
+}
+
+void run_nodes(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
+  const auto run_piece = [&](std::size_t piece, Task& task) {
+    const auto end = std::size_t(step.pieces[piece]);
+    for (auto i = std::size_t(piece ? step.pieces[piece - 1] : 0); i < end; ++i) {
+      const Node& node = plan.graph.nodes[step.nodes[i]];
+      if (node.op->has(kAliases)) continue;
+      run_copy(node, context.node(step.nodes[i]), 0, serial_loops(), call, context, task);
+    }
+  };
+  const std::size_t pieces = step.pieces.size();
+  if (pieces < 2 || parallel_loops().threads() == 1) {
+    for (std::size_t i = 0; i < pieces; ++i) run_piece(i, context.main_task());
+    return;
+  }
+  parallel_loops().run(std::int64_t(pieces), [&](std::int64_t i) {
+    const Context::Lease lease(context);
+    run_piece(std::size_t(i), *lease);
   });
 }
 

@@ -33,15 +33,19 @@ const TreeKernel& given_values() {
   return kernel;
 }
 
+std::vector<View> views_of_example(const Graph& graph, const Node& node) {
+  std::vector<View> views;
+  for (Value value : node.inputs) views.push_back(view_of_example(graph.type(value)));
+  return views;
+}
+
 TreeReduction reduction_of(const Graph& graph, const ReduceUpdate::Sum& sum) {
   const View result = view_of_example(graph.type(sum.result));
   if (!sum.tree.exists()) {
     return {given_values(), graph.nodes[sum.all_reduce].attrs, {}, result};
   }
   const Node& node = graph.nodes[sum.tree];
-  std::vector<View> example;
-  for (Value value : node.inputs) example.push_back(view_of_example(graph.type(value)));
-  return {node.op->tree, node.attrs, example, result};
+  return {node.op->tree, node.attrs, views_of_example(graph, node), result};
 }
 
 class BlockwiseUpdate {
@@ -155,7 +159,9 @@ class BlockwiseUpdate {
       View* views =
           static_cast<View*>(context_.main_task().scratch.take(of.views[0].size() * sizeof(View)));
       std::uninitialized_copy(of.views[0].begin(), of.views[0].end(), views);
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) views[k].shape[0] *= replicas;
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        if (node.op->reads(k)) views[k].shape[0] *= replicas;
+      }
       return open_share(s, node, {views, of.views[0].size()}, of.examples[0] * replicas, 0);
     }
     for (std::size_t r = 0; r < of.views.size(); ++r) {
@@ -187,11 +193,12 @@ class BlockwiseUpdate {
     if (2 * of.examples[0] <= binding_.sums[s].reduction.leaf) return false;
     const Node& node = plan_.graph.nodes[step_.sums[s].tree];
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (of.types[k].batch.axis != 0 || !node.op->reads(k)) return false;
+      if (node.op->reads(k) && of.types[k].batch.axis != 0) return false;
     }
     for (std::size_t r = 1; r < replicas; ++r) {
       if (of.examples[r] != of.examples[0]) return false;
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        if (!node.op->reads(k)) continue;
         const View& before = of.views[r - 1][k];
         const std::int64_t bytes = before.size() * std::int64_t(size_of(before.dtype));
         if (before.as<std::byte>() + bytes != of.views[r][k].as<std::byte>()) return false;
@@ -348,9 +355,13 @@ class BlockwiseUpdate {
 };
 
 // Scratch for a block of one of the sums, besides the states of the replicas.
-std::size_t block_bytes(const TreeKernel& tree, const TreeReduction& reduction, const Block& block,
-                        std::int64_t examples) {
-  if (tree.subtree_bytes) return tree.subtree_bytes(reduction.dtype, block, examples);
+std::size_t block_bytes(const Graph& graph, const Node& node, const TreeReduction& reduction,
+                        const Block& block, std::int64_t examples) {
+  if (node.op->tree.fold_bytes) {
+    const std::vector<View> in = views_of_example(graph, node);
+    const View result = view_of_example(graph.type(node.outputs[0]));
+    return node.op->tree.fold_bytes({in, node.attrs, result, block, examples});
+  }
   const Extent extent(reduction.state, block);
   return std::size_t(TreeAccumulator::partial_bytes(reduction, extent, examples) + extent.bytes);
 }
@@ -393,7 +404,8 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
     }
     binding.task_bytes += levels;
     const std::int64_t examples = std::accumulate(of->examples.begin(), of->examples.end(), 0l);
-    most = std::max(most, block_bytes(*reduction.kernel, reduction, block, examples));
+    const Node& node = plan.graph.nodes[sum.tree];
+    most = std::max(most, block_bytes(plan.graph, node, reduction, block, examples));
   }
   binding.task_bytes += most + Scratch::kBlockBytes;  // the update's kernel takes small pieces
   return binding;

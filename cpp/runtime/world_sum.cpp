@@ -130,7 +130,7 @@ void WorldSum::add_packed(const Packed& packed, Part part, std::span<std::byte* 
   const auto width = std::int64_t(size_of(packed.dtype));
   const std::int64_t elements = part.bytes() / width, block = thresholds().all_reduce_block;
   const bool parallel =
-      elements * std::int64_t(from.size()) > thresholds().parallel_all_reduce_elements;
+      part.bytes() * std::int64_t(from.size()) > thresholds().parallel_all_reduce_bytes;
   const ParallelFor& loops = parallel ? parallel_loops() : serial_loops();
   loops.run((elements + block - 1) / block, [&](std::int64_t i) {
     const std::int64_t begin = i * block, n = std::min(block, elements - begin);

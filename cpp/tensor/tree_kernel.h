@@ -81,6 +81,15 @@ struct FinishArgs {
   std::span<const View> out;
 };
 
+// A block of a state that is folded by itself.
+struct FoldArgs {
+  std::span<const View> in;  // of one example, without memory
+  const Attrs& attrs;
+  const View& result;
+  const Block& block;
+  std::int64_t examples;
+};
+
 // A pure fold and a pure join: no matter how a leaf's examples are handed over (at once or one by
 // one) and how the state is cut, the bits are the same.
 struct TreeKernel {
@@ -99,8 +108,8 @@ struct TreeKernel {
   void (*finish)(const FinishArgs& args) = nullptr;
   // Leaves and joins of a whole subtree at once, with their bits, where that is faster.
   void (*subtree)(const LeafArgs& args) = nullptr;
-  // Scratch that it takes at most; null: no more than a block of the state.
-  std::size_t (*subtree_bytes)(DType dtype, const Block& block, std::int64_t examples) = nullptr;
+  // Scratch that folding a block takes at most; null: no more than the states of its levels.
+  std::size_t (*fold_bytes)(const FoldArgs& args) = nullptr;
 
   explicit operator bool() const { return leaf != nullptr; }
 };

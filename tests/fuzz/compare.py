@@ -17,6 +17,7 @@ PASSES = [
     "inner_loops",
     "defer_products",
     "cut_products",
+    "join_small_nodes",
     "fuse_updates",
     "sparse_rows",
     "eliminate_common",

@@ -23,8 +23,7 @@ PACKAGE = pathlib.Path(_found.origin).parents[1]
 EVERYWHERE = (
     "recomputed_bytes=1,"
     "parallel_loop_work=1,parallel_operation_bytes=1,parallel_replica_bytes=1,"
-    "parallel_fused_elements=1,parallel_product_work=1,parallel_tree_work=1,"
-    "parallel_all_reduce_elements=1"
+    "parallel_product_work=1,parallel_tree_work=1,parallel_all_reduce_bytes=1"
 )
 # By name: thresholds that send small programs down other paths, and kernel variants.
 ENVIRONMENTS: dict[str, dict[str, str]] = {
@@ -32,7 +31,7 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
     "ones": {"SAMEGRAD_THRESHOLDS": "1"},
     "inner": {"SAMEGRAD_THRESHOLDS": f"inner_loop_bytes=1,inner_loop_stretch=1000,{EVERYWHERE}"},
     "deferred": {
-        "SAMEGRAD_THRESHOLDS": "deferred_bytes=1,deferred_rows=1000000,tile_bytes=1,"
+        "SAMEGRAD_THRESHOLDS": "deferred_bytes=1,deferred_examples=1,joined_examples=1,tile_bytes=1,"
         "loop_weight_bytes=1,cut_weight_bytes=1,loop_tile_examples=1,product_block_bytes=2000,"
         "product_subtree_rows=11,"
         f"fused_operations=5,fused_block=7,fused_piece=11,all_reduce_block=3,{EVERYWHERE}"

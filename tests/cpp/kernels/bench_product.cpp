@@ -182,7 +182,7 @@ void bench_conv2d(const Bench& bench, const ProductKernels& p, const std::string
   Buffer form = bytes(p.conv2d_packed_bytes(g));
   Buffer back = bytes(p.conv2d_input_grad_packed_bytes(g));
   Buffer scratch = bytes(std::max({p.conv2d_scratch_bytes(g), p.conv2d_input_grad_scratch_bytes(g),
-                                   p.conv2d_filter_grad_scratch_bytes(g)}));
+                                   p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g))}));
   const Epilogue epilogue{bias.data(), Activation::kRelu};
   const double flops = 2.0 * static_cast<double>(g.out_pixels() * weights);
   p.conv2d_pack(g, filter.data(), form.data());
@@ -192,7 +192,8 @@ void bench_conv2d(const Bench& bench, const ProductKernels& p, const std::string
   bench.report(name + " input grad", flops,
                [&] { p.conv2d_input_grad(g, y.data(), back.data(), x.data(), scratch.data()); });
   bench.report(name + " filter grad", flops, [&] {
-    p.conv2d_filter_grad(g, x.data(), y.data(), filter.data(), true, scratch.data());
+    p.conv2d_filter_grad(g, x.data(), y.data(), whole_filter(g), filter.data(), true,
+                         scratch.data());
   });
   bench.report_copy(name + " input grad pack", weights,
                     [&] { p.conv2d_input_grad_pack(g, filter.data(), back.data()); });

@@ -15,8 +15,9 @@ TEST("long contractions of a convolution are cut into chains, joined by halving"
     const Block<T> x(g.in_size()), filter(g.patch_size() * g.out_channels), dy(g.out_size());
     Block<T> y(g.out_size()), dfilter = filled<T>(filter.size(), 1);
     run_conv2d(p, g, x, filter, {}, y);
-    Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g));
-    p.conv2d_filter_grad(g, x.data(), dy.data(), dfilter.data(), true, scratch.data());
+    Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g)));
+    p.conv2d_filter_grad(g, x.data(), dy.data(), whole_filter(g), dfilter.data(), true,
+                         scratch.data());
     for (int probe = 0; probe < 200; ++probe) {
       const std::int64_t o = any_of(0, g.out_pixels() - 1), j = any_of(0, g.out_channels - 1);
       const std::int64_t tap = any_of(0, g.patch_size() - 1);

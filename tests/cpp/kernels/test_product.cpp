@@ -282,7 +282,7 @@ TEST("conv2d_filter_grad is a chain over the output pixels, example after exampl
     using T = decltype(zero);
     const Chain chain(table);
     Block<T> result(g.patch_size() * g.out_channels), expected = filled<T>(result.size(), 0);
-    Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g));
+    Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g)));
     for (int example = 0; example < 2; ++example) {
       const Block<T> x(g.in_size()), dy(g.out_size());
       for_each_meeting(g, [&](std::int64_t i, std::int64_t o, std::int64_t tap) {
@@ -290,10 +290,78 @@ TEST("conv2d_filter_grad is a chain over the output pixels, example after exampl
           chain.add(x[in], dy[out], expected[weight]);
         });
       });
-      p.conv2d_filter_grad(g, x.data(), dy.data(), result.data(), example > 0, scratch.data());
+      p.conv2d_filter_grad(g, x.data(), dy.data(), whole_filter(g), result.data(), example > 0,
+                           scratch.data());
     }
     CHECK(same_bits(result, expected), table.isa, " ", sizeof(T), " ", text_of(g));
   });
+}
+
+// The gradient of the filter over some examples: chains of leaves, joined.
+template <class T>
+Block<T> sum_of_examples(const ProductKernels& p, const WindowGeometry& g, const Block<T>& x,
+                         const Block<T>& dy, std::int64_t images, std::int64_t begin,
+                         std::int64_t end) {
+  Block<T> sum(g.patch_size() * g.out_channels);
+  if (end - begin <= kLeafExamples) {
+    Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g)));
+    for (std::int64_t i = begin * images; i < end * images; ++i) {
+      p.conv2d_filter_grad(g, x.data() + i * g.in_size(), dy.data() + i * g.out_size(),
+                           whole_filter(g), sum.data(), i > begin * images, scratch.data());
+    }
+    return sum;
+  }
+  const std::int64_t middle = begin + tree_split(end - begin);
+  sum = sum_of_examples(p, g, x, dy, images, begin, middle);
+  const Block<T> right = sum_of_examples(p, g, x, dy, images, middle, end);
+  for (std::int64_t i = 0; i < sum.size(); ++i) sum[i] = sum[i] + right[i];
+  return sum;
+}
+
+// Calls f(block) for blocks that cover the filter; rows lie as in the whole one.
+template <class F>
+void for_each_filter_block(const WindowGeometry& g, const F& f) {
+  for (std::int64_t row = 0, rows = 0; row < g.patch_size(); row += rows) {
+    rows = std::min(any_of(1, 40), g.patch_size() - row);
+    for (std::int64_t column = 0, columns = 0; column < g.out_channels; column += columns) {
+      columns = std::min(any_of(1, 50), g.out_channels - column);
+      f(FilterBlock{row, column, rows, columns, g.out_channels});
+    }
+  }
+}
+
+TEST("an element of a filter's gradient has the same bits in any block") {
+  for_each_geometry(
+      [](const KernelTable& table, const ProductKernels& p, const WindowGeometry& g, auto zero) {
+        using T = decltype(zero);
+        const Block<T> x(g.in_size()), dy(g.out_size());
+        const Block<T> whole = sum_of_examples(p, g, x, dy, 1, 0, 1);
+        Block<T> parts(whole.size());
+        for_each_filter_block(g, [&](const FilterBlock& block) {
+          Scratch scratch(p.conv2d_filter_grad_scratch_bytes(g, block));
+          T* to = parts.data() + block.row * block.stride + block.column;
+          p.conv2d_filter_grad(g, x.data(), dy.data(), block, to, false, scratch.data());
+        });
+        CHECK(same_bits(parts, whole), table.isa, " ", sizeof(T), " ", text_of(g));
+      });
+}
+
+TEST("conv2d_filter_tree has the bits of leaves and joins, in any block") {
+  for_each_geometry(
+      [](const KernelTable& table, const ProductKernels& p, const WindowGeometry& g, auto zero) {
+        using T = decltype(zero);
+        const std::int64_t examples = any_of(1, 40), images = any_of(1, 2);
+        const Block<T> x(examples * images * g.in_size()), dy(examples * images * g.out_size());
+        const Block<T> whole = sum_of_examples(p, g, x, dy, images, 0, examples);
+        Block<T> parts(whole.size());
+        for_each_filter_block(g, [&](const FilterBlock& block) {
+          Scratch scratch(p.conv2d_filter_tree_scratch_bytes(g, examples, images, block));
+          T* to = parts.data() + block.row * block.stride + block.column;
+          p.conv2d_filter_tree(g, x.data(), dy.data(), examples, images, block, to, scratch.data());
+        });
+        CHECK(same_bits(parts, whole), table.isa, " ", sizeof(T), " ", text_of(g), " examples ",
+              examples, " of ", images);
+      });
 }
 
 TEST("relu after a product is the elementwise relu, also of NaN and -0") {

@@ -214,9 +214,9 @@ void check_convolutions(DType dtype, const WindowGeometry& g, std::mt19937& gene
   });
   check_variants("conv2d_filter_grad", dtype, weights, [&](const KernelTable& t, void* y) {
     const ProductKernels& p = *t.product(dtype);
-    std::vector<std::byte> scratch(p.conv2d_filter_grad_scratch_bytes(g));
-    p.conv2d_filter_grad(g, x.data(), dy.data(), y, false, scratch.data());
-    p.conv2d_filter_grad(g, x.data(), dy.data(), y, true, scratch.data());
+    std::vector<std::byte> scratch(p.conv2d_filter_grad_scratch_bytes(g, whole_filter(g)));
+    p.conv2d_filter_grad(g, x.data(), dy.data(), whole_filter(g), y, false, scratch.data());
+    p.conv2d_filter_grad(g, x.data(), dy.data(), whole_filter(g), y, true, scratch.data());
   });
 }
 

@@ -105,6 +105,24 @@ TEST("what only shows bytes costs nothing, and a sum as many operations as it ha
   CHECK_EQ(net.cost(7).flops, 7.0 * 30);
 }
 
+TEST("a function that is a polynomial costs more than an addition, in a fused loop as well") {
+  Net net(30);
+  net.b("add", {net.x, net.x});
+  const double one = net.cost(7).flops;
+  CHECK_EQ(one, 7.0 * 30);
+  const Value y = net.b("tanh", {net.x});
+  const double tanh = net.cost(7).flops;
+  CHECK(tanh > 4 * one);
+  net.graph.outputs.push_back(net.b("add", {net.b("mul", {y, y}), y}));
+  const Plan plan = compile(net.graph);
+  double most = 0;
+  for (const Node& node : plan.graph.nodes) {
+    if (node.op->name != "fused_elementwise") continue;
+    most = cost_of(plan.graph, node, {7}).flops;
+  }
+  CHECK_EQ(most, tanh + 2 * one);
+}
+
 TEST("no examples cost no operation") {
   Net net(30);
   net.b("matmul", {net.x, net.constant({30, 20})});

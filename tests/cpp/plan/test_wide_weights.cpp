@@ -264,3 +264,126 @@ TEST("where memory runs out, a weight with given gradients is as before, whereve
   }
   CHECK(failures > 5, failures);
 }
+
+namespace {
+
+// Small layers of images whose filters are large: w -= the gradient.
+struct Filters : Layers {
+  explicit Filters(std::int64_t side) : Layers(1) {
+    images = graph.add_argument({DType::kFloat32, Shape{kRows, side, side, 32}, {0, 1, 0}});
+    filter = variable({3, 3, 32, 64});
+    const Value y = b("conv2d", {images, filter}, WindowAttrs{.padding = {1, 1, 1, 1}});
+    const Value gradient =
+        b("conv2d_filter_grad", {images, y, filter}, WindowAttrs{.padding = {1, 1, 1, 1}});
+    graph.writes.push_back({SlotId(0), b("sub", {filter, gradient})});
+  }
+  std::vector<std::vector<Array>> run(Executable& executable, const Array& pixels) {
+    const std::vector<std::vector<Array>> arguments{{Array(DType::kFloat32, {kExamples, 1})},
+                                                    {pixels}};
+    Call call;
+    call.arguments = arguments;
+    call.variables = cells;
+    call.counts = {{kExamples}};
+    return executable.run(call);
+  }
+  Value images, filter;
+};
+
+Array ones(const Shape& shape) {
+  Array array(DType::kFloat32, shape);
+  std::fill_n(array.data<float>(), array.size(), 1.f);
+  return array;
+}
+
+}  // namespace
+
+TEST("the gradient of a large filter and the update by it are one step, which stores in place") {
+  const Plan plan = compile(Filters(2).graph);
+  CHECK_EQ(count(plan, PlanStep::Kind::kReduceUpdate), 1);
+  CHECK(plan.stores[0] == Store::kInPlace);
+}
+
+TEST("a filter whose images bring more bytes than it has is reduced in their loop") {
+  CHECK_EQ(count(compile(Filters(16).graph), PlanStep::Kind::kReduceUpdate), 0);
+}
+
+TEST("operands whose examples bring many bytes are not kept for the update") {
+  const Plan plan = compile(Filters(4).graph);
+  CHECK_EQ(count(plan, PlanStep::Kind::kReduceUpdate), 0);
+  CHECK(plan.stores[0] == Store::kInPlace);
+}
+
+TEST("updates of filters that find no memory leave all weights as they were") {
+  int failures = 0;
+  for (int k = 0; k < 2000; ++k) {
+    Filters net(2);
+    Executable executable(compile(net.graph));
+    const Array pixels = ones({Layers::kExamples, 2, 2, 32});
+    const std::vector<float> before = net.numbers(0);
+    const bool failed = fails_at_allocation(k, [&] { net.run(executable, pixels); });
+    failures += failed;
+    CHECK_EQ(net.numbers(0) == before, failed);
+    if (!failed) break;
+  }
+  CHECK(failures > 5, failures);
+}
+
+namespace {
+
+// v = v + v for many small variables.
+struct Doubled : Layers {
+  Doubled() : Layers(1) {
+    for (std::int32_t i = 0; i < 40; ++i) {
+      const Value v = variable({5000});
+      graph.writes.push_back({SlotId(i), b("add", {v, v})});
+    }
+  }
+};
+
+}  // namespace
+
+TEST("the updates of many small variables are one step, which stores in place") {
+  const Plan plan = compile(Doubled().graph);
+  CHECK_EQ(plan.steps.size(), std::size_t(1));
+  CHECK_EQ(count(plan, PlanStep::Kind::kNodes), 1);
+  CHECK_EQ(plan.steps[StepId(0)].nodes.size(), std::size_t(40));
+  CHECK_EQ(plan.steps[StepId(0)].pieces.back(), 40);
+  CHECK(plan.steps[StepId(0)].pieces.size() > 4);
+  CHECK_EQ(std::ranges::count(plan.stores, Store::kInPlace), 40);
+  PlanOptions options;
+  options.join_small_nodes = false;
+  CHECK_EQ(compile(Doubled().graph, options).steps.size(), std::size_t(40));
+}
+
+TEST("a small variable is written after all that read its old value") {
+  Doubled net;
+  // Each also goes to its neighbour, which has another one by then.
+  for (std::int32_t i = 0; i < 40; ++i) {
+    net.graph.writes[std::size_t(i)].value = net.graph.nodes[NodeId((i + 1) % 40)].outputs[0];
+  }
+  std::vector<std::vector<float>> before;
+  for (std::size_t i = 0; i < 40; ++i) {
+    net.cells[i]->components()[0].data<float>()[0] = float(i);
+    before.push_back(net.numbers(i));
+  }
+  Executable executable(compile(net.graph));
+  net.run(executable, ones({Layers::kExamples, 1}));
+  for (std::size_t i = 0; i < 40; ++i) {
+    CHECK_EQ(net.numbers(i)[0], 2 * before[(i + 1) % 40][0]);
+  }
+}
+
+TEST("many small updates that find no memory leave all variables as they were") {
+  int failures = 0;
+  for (int k = 0; k < 2000; ++k) {
+    Doubled net;
+    Executable executable(compile(net.graph));
+    const Array rows = ones({Layers::kExamples, 1});
+    const std::vector<float> before = net.numbers(0);
+    const bool failed = fails_at_allocation(k, [&] { net.run(executable, rows); });
+    failures += failed;
+    for (std::size_t i = 0; i < 40; ++i) CHECK_EQ(net.numbers(i) == before, failed);
+    if (!failed) break;
+  }
+  CHECK(failures > 5, failures);
+}

@@ -1,0 +1,148 @@
+// Small operations that do not wait for each other, as the updates of many small variables are, as
+// one step: what none of them is worth, a thread, all of them together are.
+#include <algorithm>
+#include <map>
+
+#include "base/thresholds.h"
+#include "plan/buffers.h"
+#include "plan/cost.h"
+#include "plan/schedule.h"
+
+namespace samegrad {
+namespace {
+
+class SmallNodes {
+ public:
+  explicit SmallNodes(Plan& plan)
+      : plan_(plan), read_(plan.graph.values.size(), -1), written_(plan.graph.values.size(), -1) {
+    const Graph& graph = plan.graph;
+    IndexedVector<SlotId, Value> old(graph.variables.size(), kNoValue);
+    for (Value v : graph.values.ids()) {
+      const ValueInfo& info = graph.values[v];
+      if (info.source == Source::kVariable) old[info.slot()] = plan.root[v];
+    }
+    for (const StateWrite& write : graph.writes) {
+      const Value before = old[write.variable];
+      if (before != kNoValue) replaced_.emplace(plan.root[write.value], before);
+    }
+    last_ = plan.steps.next_id();
+    while (last_ > StepId(0) && is_safe(plan, plan.steps[last_ - 1])) --last_;
+  }
+
+  void run() {
+    Steps steps;
+    for (StepId begin(0); begin < plan_.steps.next_id();) {
+      StepId end = begin;
+      const StepId stop = begin < last_ ? last_ : plan_.steps.next_id();
+      while (end < stop && is_small(plan_.steps[end])) ++end;
+      if (bytes_of(begin, end) > thresholds().parallel_operation_bytes) {
+        join(begin, end, steps);
+      } else {
+        end = std::max(end, begin + 1);
+        for (StepId s : IdRange(begin, end)) steps.push_back(std::move(plan_.steps[s]));
+      }
+      begin = end;
+    }
+    plan_.steps = std::move(steps);
+  }
+
+ private:
+  using Steps = IndexedVector<StepId, PlanStep>;
+
+  std::int64_t bytes_of(const PlanStep& step) const {
+    const Node& node = plan_.graph.nodes[step.nodes[0]];
+    if (node.op->has(kAliases)) return 0;
+    std::int64_t bytes = 0;
+    for (const auto* values : {&node.inputs, &node.outputs}) {
+      for (std::size_t k = 0; k < values->size(); ++k) {
+        const bool moves = values == &node.outputs || node.op->reads(k);
+        if (moves) bytes += example_bytes(plan_.graph.type((*values)[k]));
+      }
+    }
+    return bytes;
+  }
+  std::int64_t bytes_of(StepId begin, StepId end) const {
+    std::int64_t bytes = 0;
+    for (StepId s : IdRange(begin, end)) bytes += bytes_of(plan_.steps[s]);
+    return bytes;
+  }
+
+  // One node that runs once and sees no examples.
+  bool is_small(const PlanStep& step) const {
+    if (step.kind != PlanStep::Kind::kNode) return false;
+    const Graph& graph = plan_.graph;
+    const Node& node = graph.nodes[step.nodes[0]];
+    if (node.op->has(Trait(kSideEffect | kControl | kCollective | kReplicaFact))) return false;
+    for (const auto* values : {&node.inputs, &node.outputs}) {
+      for (Value value : *values) {
+        const ValueType& type = graph.type(value);
+        if (type.batched() || type.shape.symbolic() || graph.varying(value)) return false;
+      }
+    }
+    return bytes_of(step) <= thresholds().parallel_operation_bytes;
+  }
+
+  // The first round in which a step may run: after what it reads has been written, and after what
+  // it writes, the memory of variables included, has been read.
+  std::int32_t round_of(const BufferUses& uses) {
+    std::int32_t round = 0;
+    for (Value root : uses.reads) round = std::max(round, written_[root] + 1);
+    for_each_written(uses, [&](Value root) {
+      round = std::max({round, written_[root] + 1, read_[root] + 1});
+    });
+    for (Value root : uses.reads) read_[root] = std::max(read_[root], round);
+    for_each_written(uses, [&](Value root) { written_[root] = round; });
+    return round;
+  }
+
+  template <class F>
+  void for_each_written(const BufferUses& uses, const F& f) const {
+    for (Value root : uses.writes) {
+      f(root);
+      const auto [first, last] = replaced_.equal_range(root);
+      for (auto it = first; it != last; ++it) f(it->second);
+    }
+  }
+
+  void join(StepId begin, StepId end, Steps& steps) {
+    std::vector<std::vector<StepId>> rounds;
+    for (StepId s : IdRange(begin, end)) {
+      const auto round = std::size_t(round_of(buffer_uses(plan_, plan_.steps[s])));
+      if (rounds.size() <= round) rounds.resize(round + 1);
+      rounds[round].push_back(s);
+    }
+    for (const std::vector<StepId>& round : rounds) add_round(round, steps);
+    std::ranges::fill(read_, -1);
+    std::ranges::fill(written_, -1);
+  }
+
+  void add_round(const std::vector<StepId>& round, Steps& steps) const {
+    if (round.size() == 1) {
+      steps.push_back(std::move(plan_.steps[round[0]]));
+      return;
+    }
+    PlanStep step{PlanStep::Kind::kNodes, {}, -1, {}, {}};
+    std::int64_t bytes = 0;
+    for (StepId s : round) {
+      step.nodes.push_back(plan_.steps[s].nodes[0]);
+      bytes += bytes_of(plan_.steps[s]);
+      if (bytes <= thresholds().parallel_replica_bytes && s != round.back()) continue;
+      step.pieces.push_back(std::int32_t(step.nodes.size()));
+      bytes = 0;
+    }
+    steps.push_back(std::move(step));
+  }
+
+  Plan& plan_;
+  PerValue<std::int32_t> read_, written_;  // by root: the last round that does, or -1
+  std::multimap<Value, Value> replaced_;   // by root: old values of the variables that get it
+  StepId last_;                            // from which on none can fail
+};
+
+}  // namespace
+
+void join_small_nodes(Plan& plan) {
+  SmallNodes(plan).run();
+}
+
+}  // namespace samegrad
