@@ -31,9 +31,9 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
     "ones": {"SAMEGRAD_THRESHOLDS": "1"},
     "inner": {"SAMEGRAD_THRESHOLDS": f"inner_loop_bytes=1,inner_loop_stretch=1000,{EVERYWHERE}"},
     "deferred": {
-        "SAMEGRAD_THRESHOLDS": "deferred_bytes=1,deferred_examples=1,joined_examples=1,tile_bytes=1,"
-        "loop_weight_bytes=1,cut_weight_bytes=1,loop_tile_examples=1,product_block_bytes=2000,"
-        "product_subtree_rows=11,"
+        "SAMEGRAD_THRESHOLDS": "deferred_bytes=1,deferred_examples=1,joined_examples=1,"
+        "tile_bytes=1,loop_weight_bytes=1,cut_weight_bytes=1,loop_tile_examples=1,"
+        "product_block_bytes=2000,product_subtree_rows=11,"
         f"fused_operations=5,fused_block=7,fused_piece=11,all_reduce_block=3,{EVERYWHERE}"
     },
     # Small caches: whatever follows from the description of the machine is another than here.
