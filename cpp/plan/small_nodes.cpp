@@ -82,17 +82,15 @@ class SmallNodes {
     return bytes_of(step) <= thresholds().parallel_operation_bytes;
   }
 
-  // The first round in which a step may run: after what it reads has been written, and after what
-  // it writes, the memory of variables included, has been read.
-  std::int32_t round_of(const BufferUses& uses) {
-    std::int32_t round = 0;
-    for (Value root : uses.reads) round = std::max(round, written_[root] + 1);
+  // Whether a step reads what one of the round has written, or writes what one of it has touched,
+  // the memory of variables included.
+  bool waits_for(std::int32_t round, const BufferUses& uses) const {
+    bool waits =
+        std::ranges::any_of(uses.reads, [&](Value root) { return written_[root] == round; });
     for_each_written(uses, [&](Value root) {
-      round = std::max({round, written_[root] + 1, read_[root] + 1});
+      waits = waits || written_[root] == round || read_[root] == round;
     });
-    for (Value root : uses.reads) read_[root] = std::max(read_[root], round);
-    for_each_written(uses, [&](Value root) { written_[root] = round; });
-    return round;
+    return waits;
   }
 
   template <class F>
@@ -104,16 +102,22 @@ class SmallNodes {
     }
   }
 
+  // In their order, which says how long values live.
   void join(StepId begin, StepId end, Steps& steps) {
-    std::vector<std::vector<StepId>> rounds;
+    std::vector<StepId> round;
     for (StepId s : IdRange(begin, end)) {
-      const auto round = std::size_t(round_of(buffer_uses(plan_, plan_.steps[s])));
-      if (rounds.size() <= round) rounds.resize(round + 1);
-      rounds[round].push_back(s);
+      const BufferUses uses = buffer_uses(plan_, plan_.steps[s]);
+      if (waits_for(round_, uses)) {
+        add_round(round, steps);
+        round.clear();
+        ++round_;
+      }
+      round.push_back(s);
+      for (Value root : uses.reads) read_[root] = round_;
+      for_each_written(uses, [&](Value root) { written_[root] = round_; });
     }
-    for (const std::vector<StepId>& round : rounds) add_round(round, steps);
-    std::ranges::fill(read_, -1);
-    std::ranges::fill(written_, -1);
+    add_round(round, steps);
+    ++round_;
   }
 
   void add_round(const std::vector<StepId>& round, Steps& steps) const {
@@ -134,9 +138,10 @@ class SmallNodes {
   }
 
   Plan& plan_;
-  PerValue<std::int32_t> read_, written_;  // by root: the last round that does, or -1
+  PerValue<std::int32_t> read_, written_;  // by root: the last round that does it, or -1
   std::multimap<Value, Value> replaced_;   // by root: old values of the variables that get it
-  StepId last_;                            // from which on none can fail
+  std::int32_t round_ = 0;
+  StepId last_;  // from which on none can fail
 };
 
 }  // namespace
