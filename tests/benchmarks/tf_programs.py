@@ -159,8 +159,9 @@ def given_gradients(tf: Any, strategy: Any, job: Job, gradient: Any) -> Program:
         )
 
     def replica_step() -> Any:
-        optimizer.apply_gradients([(each.read_value(), weights)])
-        return weights[0, 0]
+        gradient = each.read_value()
+        optimizer.apply_gradients([(gradient, weights)])
+        return gradient[0, 0]
 
     compiled_step = tf.function(lambda: strategy.run(replica_step))
 
