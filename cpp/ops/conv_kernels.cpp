@@ -169,13 +169,12 @@ FilterBlock part_of_filter(const Block& block, std::int64_t stride) {
 // Rows are taps and channels in, columns are channels out: each element is a chain of its own.
 // Single channels are the lanes of registers, all of them.
 StateShape filter_state(std::span<const View> in, const Attrs& attrs, const View& result) {
-  constexpr std::int64_t kRowGrain = 24, kColumnGrain = 128;
   const WindowGeometry g = geometry_of_conv(attrs, in[0].shape, result.shape, in[1].shape);
   StateShape state = state_of_result(result);
   state.rows = g.patch_size();
   state.columns = g.out_channels;
-  state.row_grain = kRowGrain;
-  state.column_grain = g.groups == 1 ? kColumnGrain : g.group_in() > 1 ? g.group_out() : 0;
+  state.row_grain = kProductRowGrain;
+  state.column_grain = g.groups == 1 ? kProductColumnGrain : g.group_in() > 1 ? g.group_out() : 0;
   state.block_bytes = thresholds().product_block_bytes;
   state.block_columns = thresholds().product_block_columns;
   state.subtrees = kernels().product(result.dtype).conv2d_filter_tree != nullptr &&

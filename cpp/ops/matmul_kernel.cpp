@@ -294,14 +294,13 @@ void matmul_kernel(const KernelArgs& args) {
 
 // Blocks are whole tiles of every variant, and lie in one matrix of the result or hold whole ones.
 StateShape product_state(std::span<const View> in, const Attrs&, const View& result) {
-  constexpr std::int64_t kRowGrain = 24, kColumnGrain = 128;
   StateShape state = state_of_result(result);
   const Shape& y = result.shape;
   state.columns = y[y.rank() - 1];
   state.rows = y.size(0, y.rank() - 1);
   const bool one_matrix = y.rank() == 2;
-  state.row_grain = one_matrix ? kRowGrain : y[y.rank() - 2];
-  state.column_grain = kColumnGrain;
+  state.row_grain = one_matrix ? kProductRowGrain : y[y.rank() - 2];
+  state.column_grain = kProductColumnGrain;
   state.subtrees =
       kernels().product(result.dtype).matmul_tree != nullptr && !is_long(in[0].rows_per_example);
   if (state.subtrees) {

@@ -94,16 +94,6 @@ Flags wanted_results(const Node& node, std::size_t region, const Layout& layout,
   return wanted;
 }
 
-bool is_read(const Graph& graph, Value value) {
-  if (std::ranges::find(graph.outputs, value) != graph.outputs.end()) return true;
-  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.inputs[k] == value && node.op->reads(k)) return true;
-    }
-    return false;
-  });
-}
-
 class Commute {
  public:
   Commute(const Graph& graph, int replicas)

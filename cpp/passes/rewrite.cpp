@@ -1,5 +1,7 @@
 #include "passes/rewrite.h"
 
+#include <algorithm>
+
 namespace samegrad {
 
 Rewriter::Rewriter(const Graph& from)
@@ -41,6 +43,16 @@ Graph Rewriter::finish() {
   for (const StateWrite& write : from_.writes)
     to_.writes.push_back({write.variable, (*this)(write.value)});
   return std::move(to_);
+}
+
+bool is_read(const Graph& graph, Value value) {
+  if (std::ranges::find(graph.outputs, value) != graph.outputs.end()) return true;
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.inputs[k] == value && node.op->reads(k)) return true;
+    }
+    return false;
+  });
 }
 
 PerValue<int> count_uses(const Graph& graph) {

@@ -40,5 +40,7 @@ Node without_effects(const Node& node);
 
 // How often each value is read by nodes, outputs and writes.
 PerValue<int> count_uses(const Graph& graph);
+// Whether a node needs more than the type of the value, or it is a result; writes do not count.
+bool is_read(const Graph& graph, Value value);
 
 }  // namespace samegrad

@@ -24,16 +24,6 @@ Value argument_of(const Graph& graph, std::size_t place) {
   return kNoValue;
 }
 
-bool reads(const Graph& graph, Value value) {
-  if (std::ranges::find(graph.outputs, value) != graph.outputs.end()) return true;
-  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.inputs[k] == value && node.op->reads(k)) return true;
-    }
-    return false;
-  });
-}
-
 // Where the values of a loop's entries of histories end and its variables begin.
 std::size_t entries_before(const Node& node, std::size_t histories) {
   const auto* replay = node.attrs.get_if<ReplayAttrs>();
@@ -57,7 +47,7 @@ bool is_remembered(const Graph& graph, const Node& loop, std::size_t variable) {
       const auto* replay = reader.attrs.get_if<ReplayAttrs>();
       if (!replay || k >= replay->entries.size()) return true;
       const Graph round = without_dead(body(reader.regions));
-      if (reads(round, argument_of(round, entries_before(reader, k) + variable))) return true;
+      if (is_read(round, argument_of(round, entries_before(reader, k) + variable))) return true;
     }
   }
   return false;

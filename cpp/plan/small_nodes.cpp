@@ -49,17 +49,9 @@ class SmallNodes {
  private:
   using Steps = IndexedVector<StepId, PlanStep>;
 
+  // Of a node that sees no examples.
   std::int64_t bytes_of(const PlanStep& step) const {
-    const Node& node = plan_.graph.nodes[step.nodes[0]];
-    if (node.op->has(kAliases)) return 0;
-    std::int64_t bytes = 0;
-    for (const auto* values : {&node.inputs, &node.outputs}) {
-      for (std::size_t k = 0; k < values->size(); ++k) {
-        const bool moves = values == &node.outputs || node.op->reads(k);
-        if (moves) bytes += example_bytes(plan_.graph.type((*values)[k]));
-      }
-    }
-    return bytes;
+    return std::int64_t(cost_of(plan_.graph, plan_.graph.nodes[step.nodes[0]], {}).bytes);
   }
   std::int64_t bytes_of(StepId begin, StepId end) const {
     std::int64_t bytes = 0;

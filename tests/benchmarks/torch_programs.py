@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from collections.abc import Callable
@@ -85,11 +86,12 @@ def dense(torch: Any, job: Job, rows: Rows) -> Step:
     return classifier(torch, job, rows, model)
 
 
-def classifier(torch: Any, job: Job, rows: Rows, model: Any) -> Step:
-    nn = torch.nn
+def classifier(torch: Any, job: Job, rows: Rows, model: Any, optimizer: Any = None) -> Step:
+    """One step of Adam, or of what `optimizer` makes of the parameters."""
     model = mirrored(torch, job, model)
-    optimizer = torch.optim.Adam(model.parameters(), fused=True)
-    loss_object = nn.CrossEntropyLoss()
+    optimizer = optimizer or functools.partial(torch.optim.Adam, fused=True)
+    optimizer = optimizer(model.parameters())
+    loss_object = torch.nn.CrossEntropyLoss()
 
     def step(i: int) -> Any:
         images, labels = rows(i)
@@ -122,19 +124,8 @@ def embeddings(torch: Any, job: Job, rows: Rows) -> Step:
 
 
 def residual(torch: Any, job: Job, rows: Rows) -> Step:
-    model = mirrored(torch, job, resnet50(torch).to(memory_format=torch.channels_last))
-    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
-    loss_object = torch.nn.CrossEntropyLoss()
-
-    def step(i: int) -> Any:
-        images, labels = rows(i)
-        optimizer.zero_grad()
-        loss = loss_object(model(images), labels.long())
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    model = resnet50(torch).to(memory_format=torch.channels_last)
+    return classifier(torch, job, rows, model, functools.partial(torch.optim.SGD, lr=1e-3))
 
 
 def given_gradients(torch: Any, job: Job, rows: Rows) -> Step:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plans import Network, assert_same_bits, steps_of, train_classifier
 
 import samegrad as tf
 from samegrad import _trace
 
 EXAMPLES, SIDE, CHANNELS, CLASSES = 8, 2, 160, 5
-Network = tuple[list[Any], Callable[[Any], Any]]
 
 
 @pytest.fixture(autouse=True)
@@ -108,44 +108,11 @@ def train(
     steps: int = 2,
 ) -> tuple[list[np.ndarray], str]:
     """Weights, slots and losses afterwards, and the plan of a step."""
-    strategy = tf.distribute.MirroredStrategy(
-        replicas=replicas, **({} if split is None else {"split": split})
-    )
-    with strategy.scope():
-        variables, forward = network()
-        chosen = OPTIMIZERS[optimizer]()
-
-    def step(x: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, forward(x))
-            loss = tf.nn.compute_average_loss(losses)
-        chosen.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        return loss
-
-    @tf.function
-    def train_step(batch: Any) -> Any:
-        return strategy.reduce("SUM", strategy.run(step, args=batch), axis=None)
-
     rng = np.random.default_rng(1)
     images = rng.normal(size=(examples, SIDE, SIDE, CHANNELS)).astype(np.float32)
     labels = rng.integers(0, CLASSES, examples)
     batches = tf.data.Dataset.from_tensor_slices((images, labels)).batch(examples).repeat(steps)
-    losses = []
-    for batch in strategy.experimental_distribute_dataset(batches):
-        losses.append(np.asarray(train_step(batch)))
-    plan = "" if tf.config.functions_run_eagerly() else train_step.explain(batch)
-    return [v.numpy() for v in [*variables, *chosen.variables]] + losses, plan
-
-
-def steps_of(plan: str, title: str) -> list[str]:
-    """The texts of the steps of a plan with that title."""
-    steps = re.split(r"\n(?=  \S)", plan)
-    return [step for step in steps if step.startswith(f"  {title}")]
-
-
-def assert_same_bits(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(a, b)
+    return train_classifier(network, OPTIMIZERS[optimizer], batches, replicas, split)
 
 
 def updates_of(plan: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plans import assert_same_bits, steps_of
 
 import samegrad as tf
 from samegrad import _trace
@@ -56,13 +57,7 @@ def train(
 
 
 def joined(plan: str) -> list[str]:
-    steps = re.split(r"\n(?=  \S)", plan)
-    return [step for step in steps if step.startswith("  once, side by side")]
-
-
-def assert_same_bits(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(a, b)
+    return steps_of(plan, "once, side by side")
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plans import assert_same_bits, steps_of
 
 import samegrad as tf
 from samegrad import _trace
@@ -90,13 +90,6 @@ def train(
         losses.append(np.asarray(train_step(named)))
     plan = "" if tf.config.functions_run_eagerly() else train_step.explain(named)
     return [v.numpy() for v in [variable, *optimizer.variables]] + losses, plan
-
-
-def assert_same_bits(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    for a, b in zip(found, expected, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
-        np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
 
 
 def assert_sparse_as_dense(**arguments: Any) -> list[np.ndarray]:
@@ -419,11 +412,6 @@ def test_the_sum_of_a_row_is_that_of_the_tree() -> None:
     step(*batch)
     assert SPARSE in step.explain(*batch)
     np.testing.assert_array_equal(variable.numpy()[1234], -tree(values))
-
-
-def steps_of(plan: str, title: str) -> list[str]:
-    steps = re.split(r"\n(?=  \S)", plan)
-    return [step for step in steps if step.startswith(f"  {title}")]
 
 
 @pytest.mark.parametrize("replicas", [1, 4])

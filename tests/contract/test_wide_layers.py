@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plans import assert_same_bits, steps_of, train_classifier
 
 import samegrad as tf
 from samegrad import _trace
@@ -57,41 +57,13 @@ def train(
     steps: int = 3,
 ) -> tuple[list[np.ndarray], str]:
     """Weights, slots and losses afterwards, and the plan of a step."""
-    strategy = tf.distribute.MirroredStrategy(
-        replicas=replicas, **({} if split is None else {"split": split})
+    return train_classifier(
+        network,
+        lambda: tf.keras.optimizers.Adam(1e-2, global_clipnorm=0.5 if clip else None),
+        data(examples).batch(examples).repeat(steps),
+        replicas,
+        split,
     )
-    with strategy.scope():
-        variables, forward = network()
-        optimizer = tf.keras.optimizers.Adam(1e-2, global_clipnorm=0.5 if clip else None)
-
-    def step(x: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, forward(x))
-            loss = tf.nn.compute_average_loss(losses)
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        return loss
-
-    @tf.function
-    def train_step(batch: Any) -> Any:
-        return strategy.reduce("SUM", strategy.run(step, args=batch), axis=None)
-
-    batches = data(examples).batch(examples).repeat(steps)
-    losses = []
-    for batch in strategy.experimental_distribute_dataset(batches):
-        losses.append(np.asarray(train_step(batch)))
-    plan = "" if tf.config.functions_run_eagerly() else train_step.explain(batch)
-    return [v.numpy() for v in [*variables, *optimizer.variables]] + losses, plan
-
-
-def steps_of(plan: str, title: str) -> list[str]:
-    """The texts of the steps of a plan with that title."""
-    steps = re.split(r"\n(?=  \S)", plan)
-    return [step for step in steps if step.startswith(f"  {title}")]
-
-
-def assert_same_bits(found: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_wide_products_run_over_the_rows_of_all_replicas() -> None:
