@@ -110,6 +110,19 @@ struct BlockFn {
   int fn = 0;  // UnaryFn, BinaryFn or ReduceFn; of kSoftmax: 1 for the logarithm
 };
 
+// How threads share one call: it consists of units (elements, rows or lines, of results mostly)
+// that do not wait for each other, so that any cut of them gives the same bits.
+struct Parts {
+  // How many there are.
+  std::int64_t (*count)(const CostArgs& args) = nullptr;
+  // Those of [begin, end) of the whole call that is given.
+  void (*run)(const KernelArgs& args, std::int64_t begin, std::int64_t end) = nullptr;
+  // Where the units do not leave results: the bytes that they leave (KernelArgs::state, 0 for calls
+  // that need none), and what makes results of these once all units are over.
+  std::size_t (*state_bytes)(const CostArgs& args) = nullptr;
+  void (*finish)(const KernelArgs& args) = nullptr;
+};
+
 struct OpDef {
   std::string name;
   std::string doc;
@@ -122,6 +135,9 @@ struct OpDef {
   Inferred (*infer)(const InferArgs& args) = nullptr;
   // kExample: any number of examples. kWhole: everything.
   Kernel kernel = nullptr;
+  // How threads share a call of the kernel that has everything; null: they do not, or the kernel
+  // sees to it itself (KernelArgs::parallel).
+  Parts parts = {};
   // kTree: the reduction over the examples. A row may have both, and the rule's locality chooses.
   TreeKernel tree = {};
   // The same result row by row, if most of it is zeros.

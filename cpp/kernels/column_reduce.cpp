@@ -4,8 +4,8 @@
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-// kVecs registers of neighbouring columns of n, kept while the rows go by; `count` elements of the
-// last.
+// kVecs registers of neighbouring columns of rows that lie n elements apart, kept while the rows go
+// by; `count` elements of the last.
 template <class T, class Op, int kVecs>
 struct Columns {
   using V = Vec<T>;
@@ -98,16 +98,18 @@ SAMEGRAD_INLINE void for_each_columns(std::int64_t n, F f) {
 }
 
 template <class T, class Op>
-void reduce_all_columns(const T* x, T* y, std::int64_t rows, std::int64_t n, bool accumulate) {
+void reduce_all_columns(const T* x, T* y, std::int64_t rows, std::int64_t n, std::int64_t stride,
+                        bool accumulate) {
   for_each_columns<T>(n, [&]<int kVecs>(std::int64_t c, std::int64_t count) {
-    reduce_columns<T, Op, kVecs>(x + c, y + c, rows, n, count, accumulate);
+    reduce_columns<T, Op, kVecs>(x + c, y + c, rows, stride, count, accumulate);
   });
 }
 
 template <class T, class Op>
-void reduce_one_by_one(const T* x, T* y, std::int64_t rows, std::int64_t n, bool accumulate) {
+void reduce_one_by_one(const T* x, T* y, std::int64_t rows, std::int64_t n, std::int64_t stride,
+                       bool accumulate) {
   for (std::int64_t r = 0; r < rows; ++r) {
-    const T* row = x + r * n;
+    const T* row = x + r * stride;
     for (std::int64_t c = 0; c < n; ++c) {
       y[c] = r == 0 && !accumulate ? row[c] : Op::fold(y[c], row[c]);
     }
@@ -115,15 +117,16 @@ void reduce_one_by_one(const T* x, T* y, std::int64_t rows, std::int64_t n, bool
 }
 
 template <class T, class Op>
-void column_reduce(const void* x, void* y, std::int64_t rows, std::int64_t n, bool accumulate) {
+void column_reduce(const void* x, void* y, std::int64_t rows, std::int64_t n, std::int64_t stride,
+                   bool accumulate) {
   const T* from = static_cast<const T*>(x);
   T* to = static_cast<T*>(y);
   if (rows == 0) {
     for (std::int64_t c = 0; !accumulate && c < n; ++c) to[c] = Op::template neutral<T>;
   } else if constexpr (kInRegisters<T>) {
-    reduce_all_columns<T, Op>(from, to, rows, n, accumulate);
+    reduce_all_columns<T, Op>(from, to, rows, n, stride, accumulate);
   } else {
-    reduce_one_by_one<T, Op>(from, to, rows, n, accumulate);
+    reduce_one_by_one<T, Op>(from, to, rows, n, stride, accumulate);
   }
 }
 
@@ -136,7 +139,7 @@ void column_fold(const void* x, void* y, std::int64_t rows, std::int64_t n) {
       Columns<T, Op, kVecs>::go_on(from + c, to + c, rows, n, count);
     });
   } else {
-    reduce_one_by_one<T, Op>(from, to, rows, n, true);
+    reduce_one_by_one<T, Op>(from, to, rows, n, n, true);
   }
 }
 

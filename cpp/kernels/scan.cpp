@@ -103,9 +103,10 @@ void scan_rows(const T* x, T* y, std::int64_t count, std::int64_t step, std::int
 
 template <class T, class Op>
 void scan_line(const ScanLines& lines, const T* x, T* y, T* scratch) {
-  const std::int64_t width = lines.width, step = lines.reverse ? -width : width;
-  const T* from = lines.reverse ? x + (lines.n - 1) * width : x;
-  T* to = lines.reverse ? y + (lines.n - 1) * width : y;
+  const std::int64_t width = lines.width, step = lines.reverse ? -lines.stride : lines.stride;
+  const std::int64_t first = lines.reverse ? (lines.n - 1) * lines.stride : 0;
+  const T* from = x + first;
+  T* to = y + first;
   std::int64_t n = lines.n;
   if (lines.exclusive) {
     std::fill_n(to, width, Op::template neutral<T>);
@@ -127,8 +128,8 @@ void scan_line(const ScanLines& lines, const T* x, T* y, T* scratch) {
 
 template <class T, class Op>
 void scan(const ScanLines& lines, const void* x, void* y, void* scratch) {
-  const std::int64_t size = lines.n * lines.width;
-  if (size == 0) return;
+  if (lines.n * lines.width == 0) return;
+  const std::int64_t size = lines.n * lines.stride;
   for (std::int64_t o = 0; o < lines.outer; ++o) {
     scan_line<T, Op>(lines, static_cast<const T*>(x) + o * size, static_cast<T*>(y) + o * size,
                      static_cast<T*>(scratch));
@@ -143,13 +144,14 @@ ScanKernel kernel_of(DType dtype) {
 
 template <class T>
 void affine_scan(const ScanLines& lines, const void* a_data, const void* b_data, void* y_data) {
-  const std::int64_t n = lines.n, width = lines.width, step = lines.reverse ? -width : width;
+  const std::int64_t n = lines.n, width = lines.width, stride = lines.stride;
   if (n * width == 0) return;
-  const std::int64_t first = lines.reverse ? (n - 1) * width : 0;
+  const std::int64_t step = lines.reverse ? -stride : stride;
+  const std::int64_t first = lines.reverse ? (n - 1) * stride : 0;
   for (std::int64_t o = 0; o < lines.outer; ++o) {
-    const T* a = static_cast<const T*>(a_data) + o * n * width + first;
-    const T* b = static_cast<const T*>(b_data) + o * n * width + first;
-    T* y = static_cast<T*>(y_data) + o * n * width + first;
+    const T* a = static_cast<const T*>(a_data) + o * n * stride + first;
+    const T* b = static_cast<const T*>(b_data) + o * n * stride + first;
+    T* y = static_cast<T*>(y_data) + o * n * stride + first;
     std::fill_n(y, width, T(0));
     for (std::int64_t k = 1; k < n; ++k, a += step, b += step, y += step) {
       for (std::int64_t c = 0; c < width; ++c) {

@@ -39,15 +39,16 @@ using RowReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std:
 using ArgReduceKernel = void (*)(const void* x, std::int64_t* y, std::int64_t rows, std::int64_t n);
 // y[c] = x[0][c] then x[1][c], … folded in, row by row, in order, in blocks of kColumnBlock rows,
 // which are joined by halving; with accumulate, what y[c] held comes before the result. rows = 0
-// without accumulate gives the neutral element.
+// without accumulate gives the neutral element. n columns of rows that lie `stride` elements apart.
 using ColumnReduceKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n,
-                                    bool accumulate);
+                                    std::int64_t stride, bool accumulate);
 // y[c] goes on as if x[0][c], x[1][c], … were further rows of its block.
 using ColumnFoldKernel = void (*)(const void* x, void* y, std::int64_t rows, std::int64_t n);
 
-// Lines of n elements of x[outer][n][width], from the first to the last or the other way round.
+// Lines of n elements of x[outer][n][stride], from the first to the last or the other way round:
+// the first `width` of each `stride`.
 struct ScanLines {
-  std::int64_t outer, n, width;
+  std::int64_t outer, n, width, stride;
   bool exclusive, reverse;
 };
 // Element k of a line becomes the sum (product) of elements 0 … k, exclusive: of those before it.

@@ -122,6 +122,9 @@ OpDef binary_row(const char* name, const char* doc, double low, double high) {
   op.traits = kElementwise | (refused_by(kFn) == Refused::kNothing ? 0u : std::uint32_t(kMayRaise));
   op.infer = binary_rule<kAllowed, kResult>;
   op.kernel = binary_kernel<kFn>;
+  // One that raises says where among all.
+  if (refused_by(kFn) == Refused::kNothing)
+    set_view_parts<binary_kernel<kFn>, count_of_elementwise>(op);
   op.block = {BlockFn::kBinary, int(kFn)};
   op.flops = element_flops<kFn>();
   using A = decltype(Gradient::of_a(std::declval<Expr>(), std::declval<Expr>(),

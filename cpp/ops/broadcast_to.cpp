@@ -3,7 +3,6 @@
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
-#include "ops/strided.h"
 
 namespace samegrad {
 namespace {
@@ -64,19 +63,20 @@ Inferred broadcast_like_rule(const InferArgs& args) {
 
 // ---- kernels ----
 
-void broadcast_kernel(const KernelArgs& args) {
+Move broadcast(const CostArgs& args) {
   const View& x = args.in[0];
   const View& y = args.out[0];
   const int missing = y.shape.rank() - x.shape.rank();
   const auto from = contiguous_steps(x.shape);
   const auto to = contiguous_steps(y.shape);
-  StridedCopy copy;
+  Move move;
   for (int axis = 0; axis < y.shape.rank(); ++axis) {
     const int own = axis - missing;
     const bool repeats = own < 0 || x.shape[own] == 1;
-    copy.add_axis(y.shape[axis], to[std::size_t(axis)], repeats ? 0 : from[std::size_t(own)]);
+    const std::int64_t step = repeats ? 0 : from[std::size_t(own)];
+    move.copy.add_axis(y.shape[axis], to[std::size_t(axis)], step);
   }
-  copy.run(y.data, x.data, x.dtype);
+  return move;
 }
 
 // ---- gradients ----
@@ -107,7 +107,7 @@ OpDef broadcast_to_row() {
   op.attrs = schema_of<BroadcastAttrs>();
   op.traits = kAnyType;
   op.infer = broadcast_to_rule;
-  op.kernel = broadcast_kernel;
+  set_move<broadcast>(op);
   op.vjp = [](const VjpArgs& v) -> Values { return {sum_repeated(v)}; };
   const auto shape = [](Ints sizes) { return BroadcastAttrs{.shape = std::move(sizes)}; };
   op.samples = {{.shapes = {{3, 1}}, .attrs = shape({2, 3, 4})},
@@ -126,7 +126,7 @@ OpDef broadcast_like_row() {
   op.traits = kSpread | kAnyType;
   op.block = {BlockFn::kRepeat};
   op.infer = broadcast_like_rule;
-  op.kernel = broadcast_kernel;
+  set_move<broadcast>(op);
   op.vjp = [](const VjpArgs& v) -> Values { return {sum_repeated(v), kNoValue}; };
   op.type_only = 1u << 1;
   op.samples = {{.shapes = {{3, 1}, {2, 3, 4}}, .attrs = {}},

@@ -6,7 +6,6 @@
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
-#include "ops/strided.h"
 
 namespace samegrad {
 namespace {
@@ -71,29 +70,33 @@ Inferred concat_rule(const InferArgs& args) {
   return aligned ? one_result(args, y) : Inferred{{y}, Locality::kWhole};
 }
 
-// Copies the piece of one operand, `first` bytes into each of the outer rows of the whole.
-void copy_piece(const View& whole, std::int64_t first, const View& piece, int axis,
-                bool into_whole) {
-  const std::int64_t item = std::int64_t(size_of(whole.dtype));
-  const std::int64_t rows = whole.shape.size(0, axis);
-  const std::int64_t row = whole.shape.size(axis, whole.shape.rank()) * item;
-  const std::int64_t part = piece.shape.size(axis, piece.shape.rank()) * item;
-  char* at = whole.as<char>() + first;
-  char* own = piece.as<char>();
-  if (part == 0) return;
-  for (std::int64_t r = 0; r < rows; ++r, at += row, own += part) {
-    std::memcpy(into_whole ? at : own, into_whole ? own : at, std::size_t(part));
+// Copies elements [begin, end) of the whole from the pieces that lie side by side in its rows, or
+// into them.
+void copy_pieces(const View& whole, std::span<const View> pieces, int axis, bool into_whole,
+                 std::int64_t begin, std::int64_t end) {
+  const auto item = std::int64_t(size_of(whole.dtype));
+  const std::int64_t width = whole.shape.size(axis, whole.shape.rank());
+  for (std::int64_t at = begin; at < end;) {
+    const std::int64_t row = at / width;
+    std::int64_t first = row * width;
+    for (const View& piece : pieces) {
+      const std::int64_t part = piece.shape.size(axis, piece.shape.rank());
+      const std::int64_t from = std::max(at, first), to = std::min(end, first + part);
+      if (from < to) {
+        char* there = whole.as<char>() + from * item;
+        char* own = piece.as<char>() + (row * part + from - first) * item;
+        std::memcpy(into_whole ? there : own, into_whole ? own : there,
+                    std::size_t((to - from) * item));
+      }
+      first += part;
+    }
+    at = first;
   }
 }
 
-void concat_kernel(const KernelArgs& args) {
+void run_concat(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& y = args.out[0];
-  const int axis = axis_of(args.attrs, y.shape);
-  std::int64_t first = 0;
-  for (const View& x : args.in) {
-    copy_piece(y, first, x, axis, true);
-    first += x.shape.size(axis, x.shape.rank()) * std::int64_t(size_of(x.dtype));
-  }
+  copy_pieces(y, args.in, axis_of(args.attrs, y.shape), true, begin, end);
 }
 
 // A slice of the cotangent; where examples are joined, a row that knows all counts.
@@ -137,7 +140,7 @@ OpDef concat_row() {
   op.attrs = schema_of<ConcatAttrs>();
   op.traits = kAnyType;
   op.infer = concat_rule;
-  op.kernel = concat_kernel;
+  set_parts<elements_of_result, run_concat>(op);
   op.vjp = concat_vjp;
   const auto axis = [](std::int64_t a) { return ConcatAttrs{.axis = a}; };
   op.samples = {{.shapes = {{2, 3}, {2, 1}, {2, 2}}, .attrs = axis(-1)},
@@ -156,14 +159,13 @@ Inferred concat_grad_rule(const InferArgs& args) {
   return inferred;
 }
 
-void concat_grad_kernel(const KernelArgs& args) {
+std::int64_t elements_of_operand(const CostArgs& args) {
+  return args.in[0].size();
+}
+
+void run_concat_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& ct = args.in[0];
-  const int axis = axis_of(args.attrs, ct.shape);
-  std::int64_t first = 0;
-  for (const View& x : args.out) {
-    copy_piece(ct, first, x, axis, false);
-    first += x.shape.size(axis, x.shape.rank()) * std::int64_t(size_of(x.dtype));
-  }
+  copy_pieces(ct, args.out, axis_of(args.attrs, ct.shape), false, begin, end);
 }
 
 Values concat_grad_vjp(const VjpArgs& v) {
@@ -188,7 +190,7 @@ OpDef concat_grad_row() {
   op.attrs = schema_of<ConcatAttrs>();
   op.traits = kBackward | kAnyType;
   op.infer = concat_grad_rule;
-  op.kernel = concat_grad_kernel;
+  set_parts<elements_of_operand, run_concat_grad>(op);
   op.vjp = concat_grad_vjp;
   op.type_only = ~1u;
   op.samples = {{.shapes = {{3, 2}, {1, 2}, {2, 2}}, .attrs = ConcatAttrs{.axis = 0}}};
@@ -218,22 +220,25 @@ Inferred pad_rule(const InferArgs& args) {
   return inferred;
 }
 
-void pad_kernel(const KernelArgs& args) {
-  const View& x = args.in[0];
-  const View& y = args.out[0];
+// Rows [begin, end) of the result.
+void run_pad(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  const View &x = args.in[0], &y = args.out[0];
+  const int rank = x.shape.rank();
   const Ints& paddings = args.attrs.as<PadAttrs>().paddings;
-  fill_value(y, args.attrs.as<PadAttrs>().value);
-  const auto from = contiguous_steps(x.shape);
-  const auto to = contiguous_steps(y.shape);
-  StridedCopy copy;
-  std::int64_t first = 0;
-  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+  fill_value(rank > 0 ? rows_of(y, begin, end) : y, args.attrs.as<PadAttrs>().value);
+  if (x.size() == 0) return;
+  const auto from = contiguous_steps(x.shape), to = contiguous_steps(y.shape);
+  Move move;
+  for (int axis = 0; axis < rank; ++axis) {
     const auto a = std::size_t(axis);
-    first += paddings[2 * a] * to[a];
-    copy.add_axis(x.shape[axis], to[a], from[a]);
+    const std::int64_t before = paddings[2 * a], size = x.shape[axis];
+    const std::int64_t first = axis == 0 ? std::clamp<std::int64_t>(begin - before, 0, size) : 0;
+    const std::int64_t last = axis == 0 ? std::clamp<std::int64_t>(end - before, 0, size) : size;
+    move.to += (before + first) * to[a];
+    move.from += first * from[a];
+    move.copy.add_axis(last - first, to[a], from[a]);
   }
-  const std::size_t item = size_of(x.dtype);
-  if (x.size() > 0) copy.run(y.as<char>() + first * std::int64_t(item), x.data, x.dtype);
+  move.run(y, x, 0, move.copy.parts());
 }
 
 Values pad_vjp(const VjpArgs& v) {
@@ -260,7 +265,7 @@ OpDef pad_row() {
   op.attrs = schema_of<PadAttrs>();
   op.traits = kAnyType;
   op.infer = pad_rule;
-  op.kernel = pad_kernel;
+  set_parts<rows_of_result, run_pad>(op);
   op.vjp = pad_vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = PadAttrs{.paddings = {1, 0, 2, 1}, .value = 0.5}},
                 {.shapes = {{5, 3, 2}},

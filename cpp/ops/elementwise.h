@@ -3,6 +3,7 @@
 
 #include "ops/expr.h"
 #include "ops/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 namespace samegrad {

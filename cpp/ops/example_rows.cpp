@@ -37,7 +37,7 @@ void ExampleRows::fold(const std::byte* x, std::int64_t first, std::int64_t rows
   const Block& block = blocks_[first / kColumnBlock];
   std::byte* sum = level(block.level, y);
   if (first % kColumnBlock == 0) {
-    reduce_(x, sum, rows, columns_, false);
+    reduce_(x, sum, rows, columns_, columns_, false);
   } else {
     fold_(x, sum, rows, columns_);
   }

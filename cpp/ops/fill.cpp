@@ -9,8 +9,8 @@
 namespace samegrad {
 namespace {
 
-void full_like_kernel(const KernelArgs& args) {
-  fill_value(args.out[0], args.attrs.as<FullAttrs>().value);
+void run_full(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  fill_value(elements_of(args.out[0], begin, end), args.attrs.as<FullAttrs>().value);
 }
 
 Inferred full_rule(const InferArgs& args) {
@@ -20,8 +20,8 @@ Inferred full_rule(const InferArgs& args) {
   return {{{args.attrs.as<ZerosAttrs>().dtype, Shape(shape), {}}}, Locality::kWhole};
 }
 
-void zeros_kernel(const KernelArgs& args) {
-  const View& y = args.out[0];
+void run_zeros(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  const View y = elements_of(args.out[0], begin, end);
   const std::size_t bytes = std::size_t(y.size()) * size_of(y.dtype);
   if (bytes) std::memset(y.data, 0, bytes);
 }
@@ -34,7 +34,7 @@ OpDef full_like_row() {
   op.attrs = schema_of<FullAttrs>();
   op.traits = kNoGradient | kSpread | kAnyType;
   op.infer = same_as_input;
-  op.kernel = full_like_kernel;
+  set_parts<elements_of_result, run_full>(op);
   op.type_only = 1;
   op.samples = {{.shapes = {{2, 3}}, .attrs = FullAttrs{.value = 1.5}},
                 {.shapes = {{5, 3}}, .attrs = FullAttrs{.value = -2.0}, .batched = {1}}};
@@ -78,7 +78,7 @@ OpDef full_sizes_row() {
   op.attrs = schema_of<FullSizesAttrs>();
   op.traits = kNoGradient | kAnyType;
   op.infer = full_sizes_rule;
-  op.kernel = full_like_kernel;
+  set_parts<elements_of_result, run_full>(op);
   op.type_only = ~0u;
   op.samples = {{.shapes = {{5}}, .attrs = FullSizesAttrs{{1.5}, {2, 3}}}};
   return op;
@@ -91,9 +91,9 @@ Inferred iota_rule(const InferArgs& args) {
   return {{{DType::kInt64, {size}, {}}}, Locality::kWhole};
 }
 
-void iota_kernel(const KernelArgs& args) {
+void run_iota(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   auto* y = args.out[0].as<std::int64_t>();
-  for (std::int64_t i = 0; i < args.out[0].size(); ++i) y[i] = i;
+  for (std::int64_t i = begin; i < end; ++i) y[i] = i;
 }
 
 OpDef iota_row() {
@@ -105,7 +105,7 @@ OpDef iota_row() {
   op.attrs = schema_of<SizeAttrs>();
   op.traits = kNoGradient | kAnyType;
   op.infer = iota_rule;
-  op.kernel = iota_kernel;
+  set_parts<elements_of_result, run_iota>(op);
   op.type_only = ~0u;
   op.samples = {{.shapes = {{5}}, .attrs = SizeAttrs{.size = 4}}};
   return op;
@@ -119,7 +119,7 @@ OpDef zeros_row() {
   op.attrs = schema_of<ZerosAttrs>();
   op.traits = kNoGradient | kAnyType;
   op.infer = full_rule;
-  op.kernel = zeros_kernel;
+  set_parts<elements_of_result, run_zeros>(op);
   op.samples = {{.shapes = {}, .attrs = ZerosAttrs{.shape = {2, 3}}}};
   return op;
 }

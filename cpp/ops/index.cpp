@@ -5,6 +5,7 @@
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/index_kernel.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 #include "ops/tree_rows.h"
 
@@ -67,7 +68,7 @@ OpDef gather_row() {
   op.attrs = schema_of<IndexAttrs>();
   op.infer = gather_rule;
   op.traits = kMayRaise | kAnyType;
-  op.kernel = gather_kernel;
+  set_parts<rows_of_gather, run_gather>(op);
   op.vjp = gather_vjp;
   const std::vector<DType> dtypes{DType::kFloat32, DType::kInt64};
   const auto sample = [&](std::vector<std::vector<std::int64_t>> shapes, std::int64_t a,
@@ -196,7 +197,7 @@ OpDef one_hot_row() {
   op.attrs = schema_of<OneHotAttrs>();
   op.traits = kNoGradient | kAnyType;
   op.infer = one_hot_rule;
-  op.kernel = one_hot_kernel;
+  set_parts<rows_of_one_hot, run_one_hot>(op);
   const Attrs attrs = OneHotAttrs{.depth = 4, .on = 1.0, .off = 0.0};
   op.samples = {{.shapes = {{2, 3}}, .attrs = attrs, .dtypes = {DType::kInt64}, .integer_high = 4},
                 {.shapes = {{5}},
@@ -253,7 +254,7 @@ OpDef take_along_row() {
   op.attrs = schema_of<IndexAttrs>();
   op.infer = take_along_rule;
   op.traits = kMayRaise | kAnyType;
-  op.kernel = take_along_kernel;
+  set_parts<elements_of_result, run_take_along>(op);
   op.vjp = [](const VjpArgs& v) {
     const Expr ct(v.b, v.ct[0]), x(v.b, v.in[0]), indices(v.b, v.in[1]);
     return cotangents(call("take_along_axis_grad", ct, indices, x, v.attrs), none());
@@ -280,7 +281,7 @@ OpDef take_along_grad_row() {
   op.attrs = schema_of<IndexAttrs>();
   op.traits = kBackward | kMayRaise;
   op.infer = take_along_grad_rule;
-  op.kernel = take_along_grad_kernel;
+  set_parts<outer_of_take_along, run_take_along_grad>(op);
   op.vjp = [](const VjpArgs& v) {
     const Expr ct(v.b, v.ct[0]), indices(v.b, v.in[1]);
     return cotangents(call("take_along_axis", ct, indices, v.attrs), none(), none());

@@ -19,73 +19,79 @@ void prefetch_row(const char* row, std::int64_t bytes) {
   for (std::int64_t at = 0; at < std::min(bytes, kMost); at += kLine) __builtin_prefetch(row + at);
 }
 
+// Rows [begin, end) of the result: params[outer][size][bytes] at indices[count].
 template <class I>
-void gather(const KernelArgs& args) {
+void gather(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& params = args.in[0];
   const int axis = axis_of(args, params.shape);
-  const std::int64_t outer = params.shape.size(0, axis);
   const std::int64_t size = params.shape[axis];
   const std::int64_t bytes =
       params.shape.size(axis + 1, params.shape.rank()) * std::int64_t(size_of(params.dtype));
   constexpr std::int64_t kAhead = 8;
   const std::int64_t count = args.in[1].size();
   const I* indices = args.in[1].as<I>();
-  const char* x = params.as<char>();
-  char* y = args.out[0].as<char>();
-  for (std::int64_t o = 0; o < outer; ++o, x += size * bytes) {
-    for (std::int64_t i = 0; i < count; ++i, y += bytes) {
-      if (i + kAhead < count) {
+  char* y = args.out[0].as<char>() + begin * bytes;
+  for (std::int64_t row = begin; row < end;) {
+    const std::int64_t o = row / count, first = row - o * count;
+    const std::int64_t last = std::min(count, first + end - row);
+    const char* x = params.as<char>() + o * size * bytes;
+    for (std::int64_t i = first; i < last; ++i, y += bytes) {
+      if (i + kAhead < last) {
         const auto later = std::int64_t(indices[i + kAhead]);
         if (later >= 0 && later < size) prefetch_row(x + later * bytes, bytes);
       }
       const std::int64_t index = index_at<I>("gather", args, args.in[1], i, size);
       if (bytes) std::memcpy(y, x + index * bytes, std::size_t(bytes));
     }
+    row += last - first;
   }
 }
 
 template <class T, class I>
-void one_hot(const KernelArgs& args, T on, T off) {
+void one_hot(const KernelArgs& args, std::int64_t begin, std::int64_t end, T on, T off) {
   const View& y = args.out[0];
   const std::int64_t depth = y.shape[y.shape.rank() - 1];
-  const std::int64_t count = args.in[0].size();
   const I* indices = args.in[0].as<I>();
-  std::fill_n(y.as<T>(), count * depth, off);
-  for (std::int64_t i = 0; i < count; ++i) {
+  std::fill(y.as<T>() + begin * depth, y.as<T>() + end * depth, off);
+  for (std::int64_t i = begin; i < end; ++i) {
     const auto index = std::int64_t(indices[i]);
     if (index >= 0 && index < depth) y.as<T>()[i * depth + index] = on;
   }
 }
 
 template <class I>
-void one_hot_of(const KernelArgs& args) {
+void one_hot_of(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const auto& attrs = args.attrs.as<OneHotAttrs>();
   visit(args.out[0].dtype, [&]<class T>() {
     using B = BitsOf<T>;
-    one_hot<B, I>(args, std::bit_cast<B>(attrs.on.as<T>()), std::bit_cast<B>(attrs.off.as<T>()));
+    one_hot<B, I>(args, begin, end, std::bit_cast<B>(attrs.on.as<T>()),
+                  std::bit_cast<B>(attrs.off.as<T>()));
   });
 }
 
-// The lines of x along an axis: calls f(position among indices, element of x).
+// The lines of x along an axis: calls f(position among indices, element of x) for the positions
+// [begin, end).
 template <class I, class F>
-void along_axis(std::string_view who, const KernelArgs& args, const Shape& x, const F& f) {
+void along_axis(std::string_view who, const KernelArgs& args, const Shape& x, std::int64_t begin,
+                std::int64_t end, const F& f) {
   const int axis = axis_of(args, x);
   const Shape& shape = args.in[1].shape;
-  const std::int64_t outer = shape.size(0, axis), inner = shape.size(axis + 1, shape.rank());
+  const std::int64_t inner = shape.size(axis + 1, shape.rank()), line = shape[axis] * inner;
   const std::int64_t size = x[axis];
-  std::int64_t at = 0;
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (std::int64_t k = 0; k < shape[axis]; ++k) {
-      for (std::int64_t i = 0; i < inner; ++i, ++at) {
-        f(at, (o * size + index_at<I>(who, args, args.in[1], at, size)) * inner + i);
-      }
+  for (std::int64_t at = begin; at < end;) {
+    const std::int64_t o = at / line, first = at % inner;
+    const std::int64_t some = std::min(inner - first, end - at);
+    for (std::int64_t i = first; i < first + some; ++i, ++at) {
+      f(at, (o * size + index_at<I>(who, args, args.in[1], at, size)) * inner + i);
     }
   }
 }
 
 template <class F>
-void along_axis_of_any(std::string_view who, const KernelArgs& args, const Shape& x, const F& f) {
-  visit<kIndices>(who, args.in[1].dtype, [&]<class I>() { along_axis<I>(who, args, x, f); });
+void along_axis_of_any(std::string_view who, const KernelArgs& args, const Shape& x,
+                       std::int64_t begin, std::int64_t end, const F& f) {
+  visit<kIndices>(who, args.in[1].dtype,
+                  [&]<class I>() { along_axis<I>(who, args, x, begin, end, f); });
 }
 
 }  // namespace
@@ -96,29 +102,48 @@ void fail_index(std::string_view who, const KernelArgs& args, const View& indice
        place_of(args, indices, flat), "; check the data, or clip the indices first.");
 }
 
-void gather_kernel(const KernelArgs& args) {
-  visit<kIndices>("gather", args.in[1].dtype, [&]<class I>() { gather<I>(args); });
+std::int64_t rows_of_gather(const CostArgs& args) {
+  const Shape& params = args.in[0].shape;
+  return params.size(0, axis_along(args.attrs, params)) * args.in[1].size();
 }
 
-void one_hot_kernel(const KernelArgs& args) {
-  visit<kIntegers>("one_hot", args.in[0].dtype, [&]<class I>() { one_hot_of<I>(args); });
+void run_gather(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  visit<kIndices>("gather", args.in[1].dtype, [&]<class I>() { gather<I>(args, begin, end); });
 }
 
-void take_along_kernel(const KernelArgs& args) {
+std::int64_t rows_of_one_hot(const CostArgs& args) {
+  return args.in[0].size();
+}
+
+void run_one_hot(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  visit<kIntegers>("one_hot", args.in[0].dtype,
+                   [&]<class I>() { one_hot_of<I>(args, begin, end); });
+}
+
+void run_take_along(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& x = args.in[0];
-  const View& y = args.out[0];
-  const std::size_t item = size_of(x.dtype);
-  along_axis_of_any("take_along_axis", args, x.shape, [&](std::int64_t to, std::int64_t from) {
-    std::memcpy(y.as<char>() + to * std::int64_t(item), x.as<char>() + from * std::int64_t(item),
-                item);
-  });
+  char* y = args.out[0].as<char>();
+  const auto item = std::int64_t(size_of(x.dtype));
+  along_axis_of_any("take_along_axis", args, x.shape, begin, end,
+                    [&](std::int64_t to, std::int64_t from) {
+                      std::memcpy(y + to * item, x.as<char>() + from * item, std::size_t(item));
+                    });
 }
 
-void take_along_grad_kernel(const KernelArgs& args) {
+std::int64_t outer_of_take_along(const CostArgs& args) {
+  const Shape& x = args.out[0].shape;
+  return x.size(0, axis_along(args.attrs, x));
+}
+
+// Of the axes before the indexed one, [begin, end).
+void run_take_along_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& y = args.out[0];
+  const int axis = axis_of(args, y.shape), rank = y.shape.rank();
+  const std::int64_t size = y.shape.size(axis, rank);
+  const std::int64_t places = args.in[1].shape.size(axis, rank);
   visit<kNumbers & kComputed>("take_along_axis_grad", y.dtype, [&]<class T>() {
-    std::fill_n(y.as<T>(), y.size(), T(0));
-    along_axis_of_any("take_along_axis_grad", args, y.shape,
+    std::fill(y.as<T>() + begin * size, y.as<T>() + end * size, T(0));
+    along_axis_of_any("take_along_axis_grad", args, y.shape, begin * places, end * places,
                       [&](std::int64_t from, std::int64_t to) {
                         y.as<T>()[to] = T(y.as<T>()[to] + args.in[0].as<T>()[from]);
                       });

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "ir/op_def.h"
 #include "ops/attributes.h"
 #include "tensor/row_tree.h"
 #include "tensor/tree_kernel.h"
@@ -28,7 +29,8 @@ std::int64_t index_at(std::string_view who, const KernelArgs& args, const View& 
   return value;
 }
 
-void gather_kernel(const KernelArgs& args);
+std::int64_t rows_of_gather(const CostArgs& args);
+void run_gather(const KernelArgs& args, std::int64_t begin, std::int64_t end);
 void segment_sum_kernel(const KernelArgs& args);
 StateShape segment_state(std::span<const View> in, const Attrs& attrs, const View& result);
 const void* open_segments(const KernelArgs& args);
@@ -37,8 +39,10 @@ void segment_subtree(const LeafArgs& args);
 // Of segment_sum along axis 0 with the examples there.
 const RowTree& segment_rows();
 void nonzero_rows_kernel(const KernelArgs& args);
-void one_hot_kernel(const KernelArgs& args);
-void take_along_kernel(const KernelArgs& args);
-void take_along_grad_kernel(const KernelArgs& args);
+std::int64_t rows_of_one_hot(const CostArgs& args);
+void run_one_hot(const KernelArgs& args, std::int64_t begin, std::int64_t end);
+void run_take_along(const KernelArgs& args, std::int64_t begin, std::int64_t end);
+std::int64_t outer_of_take_along(const CostArgs& args);
+void run_take_along_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end);
 
 }  // namespace samegrad

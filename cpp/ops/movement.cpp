@@ -14,6 +14,11 @@ void copy_bytes(const KernelArgs& args) {
   if (bytes && y.data != args.in[0].data) std::memcpy(y.data, args.in[0].data, bytes);
 }
 
+void Move::run(const View& y, const View& x, std::int64_t begin, std::int64_t end) const {
+  const auto item = std::int64_t(size_of(y.dtype));
+  copy.run(y.as<char>() + to * item, x.as<char>() + from * item, y.dtype, begin, end);
+}
+
 std::vector<OpDef> movement_ops() {
   std::vector<OpDef> all;
   for (auto part :

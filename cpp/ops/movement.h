@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/op_def.h"
+#include "ops/parts.h"
+#include "ops/strided.h"
 
 namespace samegrad {
 
@@ -19,6 +20,27 @@ std::vector<OpDef> fill_ops();
 
 // The result has the bytes of operand 0.
 void copy_bytes(const KernelArgs& args);
+
+// The copy that a row is, from operand 0 to the result, and where it starts in the two.
+struct Move {
+  StridedCopy copy;
+  std::int64_t to = 0, from = 0;  // elements
+
+  void run(const View& y, const View& x, std::int64_t begin, std::int64_t end) const;
+};
+
+template <Move (*kMove)(const CostArgs& args)>
+std::int64_t parts_of_move(const CostArgs& args) {
+  return kMove(args).copy.parts();
+}
+template <Move (*kMove)(const CostArgs& args)>
+void run_move(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  kMove(cost_args(args)).run(args.out[0], args.in[0], begin, end);
+}
+template <Move (*kMove)(const CostArgs& args)>
+void set_move(OpDef& op) {
+  set_parts<parts_of_move<kMove>, run_move<kMove>>(op);
+}
 
 // Every element becomes the number.
 void fill_value(const View& y, Number value);

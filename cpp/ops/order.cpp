@@ -7,6 +7,7 @@
 
 #include "ops/families.h"
 #include "ops/order_kernel.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -48,7 +49,7 @@ OpDef arg_sort_row() {
   op.attrs = schema_of<SortAttrs>();
   op.traits = kNoGradient | kAnyType;
   op.infer = arg_sort_rule;
-  op.kernel = arg_sort_kernel;
+  set_parts<lines_to_sort, run_arg_sort>(op);
   op.flops = [](const CostArgs& args) {
     const Shape& shape = args.in[0].shape;
     std::int64_t axis = args.attrs.as<SortAttrs>().axis;
@@ -90,7 +91,7 @@ OpDef top_k_row() {
   op.attrs = schema_of<TopKAttrs>();
   op.traits = kNoGradient | kAnyType;
   op.infer = top_k_rule;
-  op.kernel = top_k_kernel;
+  set_parts<lines_of_top_k, run_top_k>(op);
   op.samples = {{.shapes = {{7}}, .attrs = TopKAttrs{.k = 3}},
                 {.shapes = {{5, 40}}, .attrs = TopKAttrs{.k = 2}, .batched = {1}},
                 {.shapes = {{5, 4}}, .attrs = TopKAttrs{.k = 4}, .batched = {1}}};
@@ -130,7 +131,7 @@ OpDef search_sorted_row() {
   op.attrs = schema_of<SearchAttrs>();
   op.traits = kNoGradient;
   op.infer = search_sorted_rule;
-  op.kernel = search_sorted_kernel;
+  set_parts<elements_of_result, run_search_sorted>(op);
   op.flops = [](const CostArgs& args) {
     const Shape& sequence = args.in[0].shape;
     return kComparison * double(args.in[1].size()) * levels_of(sequence[sequence.rank() - 1]);

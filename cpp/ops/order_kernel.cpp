@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "ops/order.h"
+#include "ops/parts.h"
 
 namespace samegrad {
 namespace {
@@ -54,14 +55,14 @@ Entry<Key>* sort_by_bytes(Entry<Key>* x, Entry<Key>* y, std::int64_t n) {
   return x;
 }
 
-// Calls choose(entries, spare, n), which returns the entries in order, for each line along an axis
-// and writes the places of the first `count`.
+// Calls choose(entries, spare, n), which returns the entries in order, for the lines [begin, end)
+// along an axis and writes the places of the first `count`.
 template <class T, class Choose>
-void order_lines(const KernelArgs& args, int axis, bool descending, const Choose& choose) {
+void order_lines(const KernelArgs& args, int axis, bool descending, std::int64_t begin,
+                 std::int64_t end, const Choose& choose) {
   using Key = BitsOf<T>;
   const View &x = args.in[0], &y = args.out[0];
   const std::int64_t n = x.shape[axis], count = y.shape[axis];
-  const std::int64_t outer = x.shape.size(0, axis);
   const std::int64_t width = x.shape.size(axis + 1, x.shape.rank());
   if (y.size() == 0) return;
   const Scratch::Frame frame(args.scratch);
@@ -69,7 +70,7 @@ void order_lines(const KernelArgs& args, int axis, bool descending, const Choose
     return static_cast<Entry<Key>*>(args.scratch.take(std::size_t(n) * sizeof(Entry<Key>)));
   };
   Entry<Key>*const entries = take(), *const spare = take();
-  for (std::int64_t line = 0; line < outer * width; ++line) {
+  for (std::int64_t line = begin; line < end; ++line) {
     const std::int64_t o = line / width, c = line % width;
     const T* from = x.as<T>() + o * n * width + c;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -88,36 +89,47 @@ constexpr auto sorted = [](auto* entries, auto* spare, std::int64_t n) {
   return entries;
 };
 
+// Of the values, [begin, end).
 template <class T>
-void search_lines(const KernelArgs& args, bool right) {
+void search(const KernelArgs& args, bool right, std::int64_t begin, std::int64_t end) {
   const View &s = args.in[0], &v = args.in[1];
   const std::int64_t n = s.shape[s.shape.rank() - 1];
   const std::int64_t lines = s.shape.size(0, s.shape.rank() - 1);
   const std::int64_t count = lines ? v.size() / lines : 0;
   // NaN is behind all numbers.
   const auto before = [](T a, T b) { return a < b || (b != b && a == a); };
-  for (std::int64_t line = 0; line < lines; ++line) {
-    const T *begin = s.as<T>() + line * n, *end = begin + n;
-    const T* value = v.as<T>() + line * count;
-    std::int32_t* y = args.out[0].as<std::int32_t>() + line * count;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T* place = right ? std::upper_bound(begin, end, value[i], before)
-                             : std::lower_bound(begin, end, value[i], before);
-      y[i] = std::int32_t(place - begin);
-    }
+  auto* y = args.out[0].as<std::int32_t>();
+  for (std::int64_t i = begin; i < end; ++i) {
+    const T *first = s.as<T>() + i / count * n, *last = first + n;
+    const T* place = right ? std::upper_bound(first, last, v.as<T>()[i], before)
+                           : std::lower_bound(first, last, v.as<T>()[i], before);
+    y[i] = std::int32_t(place - first);
   }
+}
+
+int axis_of_sort(const CostArgs& args) {
+  return normalize_axis(args.attrs.as<SortAttrs>().axis, args.in[0].shape.rank(), "arg_sort");
 }
 
 }  // namespace
 
-void arg_sort_kernel(const KernelArgs& args) {
-  const auto& attrs = args.attrs.as<SortAttrs>();
-  const View& x = args.in[0];
-  const int axis = normalize_axis(attrs.axis, x.shape.rank(), "arg_sort");
-  visit(x.dtype, [&]<class T>() { order_lines<T>(args, axis, attrs.descending, sorted); });
+std::int64_t lines_to_sort(const CostArgs& args) {
+  return Lines(args.in[0].shape, axis_of_sort(args)).count();
 }
 
-void top_k_kernel(const KernelArgs& args) {
+void run_arg_sort(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  const int axis = axis_of_sort(cost_args(args));
+  const bool descending = args.attrs.as<SortAttrs>().descending;
+  visit(args.in[0].dtype,
+        [&]<class T>() { order_lines<T>(args, axis, descending, begin, end, sorted); });
+}
+
+std::int64_t lines_of_top_k(const CostArgs& args) {
+  const Shape& shape = args.in[0].shape;
+  return shape.size(0, shape.rank() - 1);
+}
+
+void run_top_k(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const std::int64_t k = args.attrs.as<TopKAttrs>().k;
   const auto first = [k](auto* entries, auto* spare, std::int64_t n) {
     if (k > n / 8) return sorted(entries, spare, n);
@@ -126,13 +138,14 @@ void top_k_kernel(const KernelArgs& args) {
     return entries;
   };
   const View& x = args.in[0];
-  visit(x.dtype, [&]<class T>() { order_lines<T>(args, x.shape.rank() - 1, true, first); });
+  visit(x.dtype,
+        [&]<class T>() { order_lines<T>(args, x.shape.rank() - 1, true, begin, end, first); });
 }
 
-void search_sorted_kernel(const KernelArgs& args) {
+void run_search_sorted(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const bool right = args.attrs.as<SearchAttrs>().right;
   visit<kNumbers>("search_sorted", args.in[0].dtype,
-                  [&]<class T>() { search_lines<T>(args, right); });
+                  [&]<class T>() { search<T>(args, right, begin, end); });
 }
 
 }  // namespace samegrad

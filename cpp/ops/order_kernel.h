@@ -1,15 +1,18 @@
 // What the rows of order.cpp run.
 #pragma once
 
-#include "tensor/kernel_args.h"
+#include "ir/op_def.h"
 
 namespace samegrad {
 
-// Positions (int32) along each line, in ascending or descending order. Of equal elements the first
-// one comes first, and NaN comes last in both.
-void arg_sort_kernel(const KernelArgs& args);
+// Positions (int32) along the lines [begin, end), in ascending or descending order. Of equal
+// elements the first one comes first, and NaN comes last in both.
+std::int64_t lines_to_sort(const CostArgs& args);
+void run_arg_sort(const KernelArgs& args, std::int64_t begin, std::int64_t end);
 // The first k of the descending order of each line.
-void top_k_kernel(const KernelArgs& args);
-void search_sorted_kernel(const KernelArgs& args);
+std::int64_t lines_of_top_k(const CostArgs& args);
+void run_top_k(const KernelArgs& args, std::int64_t begin, std::int64_t end);
+// For each of the values.
+void run_search_sorted(const KernelArgs& args, std::int64_t begin, std::int64_t end);
 
 }  // namespace samegrad

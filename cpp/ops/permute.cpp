@@ -4,7 +4,6 @@
 #include "ops/movement.h"
 #include "ops/reduce_kernel.h"
 #include "ops/rules.h"
-#include "ops/strided.h"
 
 namespace samegrad {
 namespace {
@@ -29,18 +28,18 @@ Inferred transpose_rule(const InferArgs& args) {
   return one_result(args, y);
 }
 
-void transpose_kernel(const KernelArgs& args) {
+Move transposition(const CostArgs& args) {
   const View& x = args.in[0];
   const View& y = args.out[0];
   const Ints& perm = args.attrs.as<TransposeAttrs>().perm;
   const auto from = contiguous_steps(x.shape);
   const auto to = contiguous_steps(y.shape);
-  StridedCopy copy;
+  Move move;
   for (int axis = 0; axis < y.shape.rank(); ++axis) {
     const auto a = std::size_t(axis);
-    copy.add_axis(y.shape[axis], to[a], from[std::size_t(perm[a])]);
+    move.copy.add_axis(y.shape[axis], to[a], from[std::size_t(perm[a])]);
   }
-  copy.run(y.data, x.data, x.dtype);
+  return move;
 }
 
 Values transpose_vjp(const VjpArgs& v) {
@@ -60,7 +59,7 @@ OpDef transpose_row() {
   op.attrs = schema_of<TransposeAttrs>();
   op.traits = kAnyType;
   op.infer = transpose_rule;
-  op.kernel = transpose_kernel;
+  set_move<transposition>(op);
   op.vjp = transpose_vjp;
   const auto perm = [](Ints axes) { return TransposeAttrs{.perm = std::move(axes)}; };
   op.samples = {{.shapes = {{3, 5}}, .attrs = perm({1, 0})},
@@ -82,20 +81,18 @@ Inferred reverse_rule(const InferArgs& args) {
   return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
 }
 
-void reverse_kernel(const KernelArgs& args) {
+Move reversal(const CostArgs& args) {
   const View& x = args.in[0];
   const std::uint32_t mask = reversed_axes("reverse", args.attrs, x.shape.rank());
   const auto steps = contiguous_steps(x.shape);
-  StridedCopy copy;
-  std::int64_t first = 0;
+  Move move;
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     const std::int64_t step = steps[std::size_t(axis)];
     const bool turned = mask >> axis & 1u;
-    if (turned) first += (x.shape[axis] - 1) * step;
-    copy.add_axis(x.shape[axis], step, turned ? -step : step);
+    if (turned) move.from += (x.shape[axis] - 1) * step;
+    move.copy.add_axis(x.shape[axis], step, turned ? -step : step);
   }
-  const std::int64_t item = std::int64_t(size_of(x.dtype));
-  if (x.size() > 0) copy.run(args.out[0].data, x.as<char>() + first * item, x.dtype);
+  return move;
 }
 
 OpDef reverse_row() {
@@ -107,7 +104,7 @@ OpDef reverse_row() {
   op.attrs = schema_of<ReverseAttrs>();
   op.traits = kAnyType;
   op.infer = reverse_rule;
-  op.kernel = reverse_kernel;
+  set_move<reversal>(op);
   op.vjp = [](const VjpArgs& v) {
     return cotangents(call("reverse", Expr(v.b, v.ct[0]), v.attrs));
   };

@@ -3,6 +3,7 @@
 #include "kernels/table.h"
 #include "ops/attributes.h"
 #include "ops/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 #include "ops/transpose.h"
 
@@ -74,13 +75,19 @@ Inferred shape_rule(const InferArgs& args) {
   return {{type}, Locality::kWhole};
 }
 
+// Rows [begin, end) of a result whose first row is the given one.
 template <Draw kDraw>
-void shape_kernel(const KernelArgs& args) {
+void draw_rows(const KernelArgs& args, std::int64_t first, std::int64_t begin, std::int64_t end) {
   const View& y = args.out[0];
-  const std::int64_t source = *args.in[0].as<const std::int64_t>();
-  const std::int64_t rows = y.shape.rank() > 0 ? y.shape[0] : 1;
   const std::int64_t n = y.shape.rank() > 0 ? y.shape.size(1, y.shape.rank()) : 1;
-  draw<kDraw>(args, source * rows, rows, n, y.data);
+  const std::int64_t row = n * std::int64_t(size_of(y.dtype));
+  draw<kDraw>(args, first + begin, end - begin, n, y.as<char>() + begin * row);
+}
+
+template <Draw kDraw>
+void run_shape(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  const std::int64_t source = *args.in[0].as<const std::int64_t>();
+  draw_rows<kDraw>(args, source * rows_of_result(cost_args(args)), begin, end);
 }
 
 template <Draw kDraw>
@@ -91,37 +98,40 @@ Inferred like_rule(const InferArgs& args) {
   return one_result(args, type);
 }
 
-// Rows are those of the example axis, numbered over all replicas.
+// Rows are those of the example axis, numbered over all replicas; where it is not the first, what
+// lies before it is drawn with it.
+std::int64_t rows_of_like(const CostArgs& args) {
+  const bool turned = args.out[0].shape.rank() > 0 && args.in[0].example_axis > 0;
+  return turned ? 1 : rows_of_result(args);
+}
+
 template <Draw kDraw>
-void like_kernel(const KernelArgs& args) {
-  const View& x = args.in[0];
+void draw_turned(const KernelArgs& args, std::int64_t first) {
   const View& y = args.out[0];
-  const int axis = x.example_axis;
-  if (y.shape.rank() == 0 || axis < 0) {
-    // Without examples each replica has its own rows (and a value all share is drawn once).
-    const std::int64_t rows = y.shape.rank() > 0 ? y.shape[0] : 1;
-    const std::int64_t n = y.shape.rank() > 0 ? y.shape.size(1, y.shape.rank()) : 1;
-    const std::int64_t size = args.attrs.as<DrawAttrs>().rows;
-    const std::int64_t own = is_symbolic(size)
-                                 ? args.facts.first_example[std::size_t(size - kSymbols)]
-                                 : args.facts.replica * rows;
-    draw<kDraw>(args, own, rows, n, y.data);
-    return;
-  }
-  const auto symbol = std::size_t(args.symbol);
-  const std::int64_t first =
-      (args.facts.first_example[symbol] + args.first_example) * x.rows_per_example;
-  const std::int64_t rows = y.shape[axis];
-  if (axis == 0) {
-    draw<kDraw>(args, first, rows, y.shape.size(1, y.shape.rank()), y.data);
-    return;
-  }
+  const int axis = args.in[0].example_axis;
   const std::int64_t before = y.shape.size(0, axis);
   const std::int64_t after = y.shape.size(axis + 1, y.shape.rank());
   const Scratch::Frame frame(args.scratch);
   void* front = args.scratch.take(size_of(y.dtype) * std::size_t(y.size()));
-  draw<kDraw>(args, first, rows, before * after, front);
-  swap_axes(front, rows, before, after, size_of(y.dtype), y.data);
+  draw<kDraw>(args, first, y.shape[axis], before * after, front);
+  swap_axes(front, y.shape[axis], before, after, size_of(y.dtype), y.data);
+}
+
+template <Draw kDraw>
+void run_like(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  const View& x = args.in[0];
+  if (args.out[0].shape.rank() == 0 || x.example_axis < 0) {
+    // Without examples each replica has its own rows (and a value all share is drawn once).
+    const std::int64_t size = args.attrs.as<DrawAttrs>().rows;
+    const std::int64_t own = is_symbolic(size)
+                                 ? args.facts.first_example[std::size_t(size - kSymbols)]
+                                 : args.facts.replica * rows_of_result(cost_args(args));
+    return draw_rows<kDraw>(args, own, begin, end);
+  }
+  const std::int64_t share = args.facts.first_example[std::size_t(args.symbol)];
+  const std::int64_t first = (share + args.first_example) * x.rows_per_example;
+  if (x.example_axis > 0) return draw_turned<kDraw>(args, first);
+  draw_rows<kDraw>(args, first, begin, end);
 }
 
 template <Draw kDraw>
@@ -134,7 +144,11 @@ OpDef random_row(const char* name, const char* doc, bool like) {
   op.attrs = like ? schema_of<DrawRow<true, kWhole>>() : schema_of<DrawRow<false, kWhole>>();
   op.traits = kRandomOp | kNoGradient;
   op.infer = like ? like_rule<kDraw> : shape_rule<kDraw>;
-  op.kernel = like ? like_kernel<kDraw> : shape_kernel<kDraw>;
+  if (like) {
+    set_parts<rows_of_like, run_like<kDraw>>(op);
+  } else {
+    set_parts<rows_of_result, run_shape<kDraw>>(op);
+  }
   // Ten rounds of a cipher for four numbers, and what makes draws of them.
   op.flops = [](const CostArgs& args) { return 32.0 * double(args.out[0].size()); };
   op.type_only = like ? 1 : 0;

@@ -45,6 +45,15 @@ void reduce_kernel(const KernelArgs& args) {
   reduce_groups(kFn, x.dtype, AxisGroups(x.shape, mask), x.data, args.out[0].data, args.scratch);
 }
 
+template <ReduceFn kFn>
+Parts reduce_parts() {
+  return {.count = parts_of_reduction,
+          .run = [](const KernelArgs& args, std::int64_t begin,
+                    std::int64_t end) { run_reduction_parts(kFn, args, begin, end); },
+          .state_bytes = state_of_reduction,
+          .finish = [](const KernelArgs& args) { finish_reduction(kFn, args); }};
+}
+
 // A value of the result's shape with the reduced axes put back as 1.
 Expr with_axes(const VjpArgs& args, Value value) {
   const Expr reduced(args.b, value);
@@ -114,6 +123,7 @@ OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&
   op.attrs = schema_of<ReduceAttrs>();
   op.infer = reduce_rule<kAllowed>;
   op.kernel = reduce_kernel<kFn>;
+  op.parts = reduce_parts<kFn>();
   op.block = {BlockFn::kReduce, int(kFn)};
   op.tree = reduction_tree<kFn, kJoin>();
   if (kFn == ReduceFn::kSum) op.scaling = Scaling::kSum;

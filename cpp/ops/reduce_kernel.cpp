@@ -1,5 +1,6 @@
 #include "ops/reduce_kernel.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -10,19 +11,6 @@
 
 namespace samegrad {
 namespace {
-
-std::int64_t product(const AxisGroups& groups, int last) {
-  std::int64_t n = 1;
-  for (int i = 0; i < last; ++i) n *= groups.size[i];
-  return n;
-}
-
-bool any_reduced(const AxisGroups& groups) {
-  for (int i = 0; i < groups.count; ++i) {
-    if (groups.reduced[i]) return true;
-  }
-  return false;
-}
 
 // The single numbers x[0 … n) by the tree down to one; n > 0.
 template <class T>
@@ -98,7 +86,7 @@ const Reduction* open_rows(ReduceFn fn, BinaryFn join, const View& x, std::uint3
     r->row.push(groups.size[i], groups.reduced[i]);
     if (!groups.reduced[i]) r->columns *= groups.size[i];
   }
-  r->row_is_reduced = any_reduced(r->row);
+  r->row_is_reduced = r->row.any_reduced();
   r->column_reduce = kernels().column_reduce(fn, x.dtype);
   return r;
 }
@@ -127,7 +115,7 @@ const char* reduce_each(const Reduction& r, std::int64_t begin, std::int64_t end
   const std::int64_t step = r.columns * r.item();
   for (std::int64_t i = 0; i < examples; ++i) {
     r.column_reduce(x + i * r.rows_per_example * step, each + i * step, r.rows_per_example,
-                    r.columns, false);
+                    r.columns, r.columns, false);
   }
   return each;
 }
@@ -169,34 +157,61 @@ void AxisGroups::push(std::int64_t dim, bool is_reduced) {
   }
 }
 
+bool AxisGroups::any_reduced() const {
+  return std::find(reduced, reduced + count, true) != reduced + count;
+}
+
+std::int64_t AxisGroups::size_of_first(int last) const {
+  std::int64_t n = 1;
+  for (int i = 0; i < last; ++i) n *= size[i];
+  return n;
+}
+
+ReducePass innermost_pass(AxisGroups groups) {
+  ReducePass pass;
+  pass.reduces = groups.any_reduced();
+  if (!pass.reduces) {
+    pass.lines.outer = groups.size_of_first(groups.count);
+    pass.rest = groups;
+    return pass;
+  }
+  pass.by_lanes = groups.reduced[groups.count - 1];
+  // The last kept group, if the innermost one is kept, and the reduced one before it.
+  if (!pass.by_lanes) pass.lines.columns = groups.size[--groups.count];
+  pass.lines.n = groups.size[--groups.count];
+  pass.lines.outer = groups.size_of_first(groups.count);
+  if (!pass.by_lanes) groups.push(pass.lines.columns, false);
+  pass.rest = groups;
+  return pass;
+}
+
+void reduce_lines(ReduceFn fn, DType dtype, bool by_lanes, const Lines& lines, std::int64_t column,
+                  std::int64_t width, const void* x, void* y) {
+  if (by_lanes) return kernels().row_reduce(fn, dtype)(x, y, lines.outer, lines.n);
+  const ColumnReduceKernel reduce = kernels().column_reduce(fn, dtype);
+  const auto item = std::int64_t(size_of(dtype));
+  for (std::int64_t i = 0; i < lines.outer; ++i) {
+    reduce(static_cast<const char*>(x) + (i * lines.n * lines.columns + column) * item,
+           static_cast<char*>(y) + (i * lines.columns + column) * item, lines.n, width,
+           lines.columns, false);
+  }
+}
+
 void reduce_groups(ReduceFn fn, DType dtype, AxisGroups groups, const void* x, void* y,
                    Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const std::size_t item = size_of(dtype);
-  if (!any_reduced(groups)) {
-    const std::size_t bytes = item * std::size_t(product(groups, groups.count));
+  if (!groups.any_reduced()) {
+    const std::size_t bytes = item * std::size_t(groups.size_of_first(groups.count));
     if (bytes) std::memcpy(y, x, bytes);
     return;
   }
-  while (any_reduced(groups)) {
-    const bool by_lanes = groups.reduced[groups.count - 1];
-    // The last kept group, if the innermost one is kept, and the reduced one before it.
-    const std::int64_t columns = by_lanes ? 1 : groups.size[--groups.count];
-    const std::int64_t n = groups.size[--groups.count];
-    const std::int64_t outer = product(groups, groups.count);
-    void* next = any_reduced(groups) ? scratch.take(item * std::size_t(outer * columns)) : y;
-    if (by_lanes) {
-      kernels().row_reduce(fn, dtype)(x, next, outer, n);
-    } else {
-      const ColumnReduceKernel reduce = kernels().column_reduce(fn, dtype);
-      const std::size_t in_bytes = item * std::size_t(n * columns);
-      const std::size_t out_bytes = item * std::size_t(columns);
-      for (std::int64_t i = 0; i < outer; ++i) {
-        reduce(static_cast<const char*>(x) + in_bytes * std::size_t(i),
-               static_cast<char*>(next) + out_bytes * std::size_t(i), n, columns, false);
-      }
-      groups.push(columns, false);
-    }
+  while (groups.any_reduced()) {
+    const ReducePass pass = innermost_pass(groups);
+    groups = pass.rest;
+    const auto results = std::size_t(pass.lines.count());
+    void* next = groups.any_reduced() ? scratch.take(item * results) : y;
+    reduce_lines(fn, dtype, pass.by_lanes, pass.lines, 0, pass.lines.columns, x, next);
     x = next;
   }
 }
@@ -227,13 +242,13 @@ void reduction_leaf(const LeafArgs& args) {
   const char* each = r.number ? number_of_each(r, args.begin, args.end, args.scratch)
                               : reduce_each(r, args.begin, args.end, args.scratch);
   if (args.first && args.block.columns == r.columns) {
-    r.column_reduce(each, y, args.end - args.begin, r.columns, false);
+    r.column_reduce(each, y, args.end - args.begin, r.columns, r.columns, false);
     return;
   }
   // Rows that are handed over together would be joined before the sum so far is added.
   for (std::int64_t i = 0; i < args.end - args.begin; ++i) {
     r.column_reduce(each + (i * r.columns + args.block.column) * r.item(), y, 1, args.block.columns,
-                    i > 0 || !args.first);
+                    r.columns, i > 0 || !args.first);
   }
 }
 
@@ -257,7 +272,7 @@ void reduction_subtree(const LeafArgs& args) {
 
 void reduction_neutral(ReduceFn fn, const NeutralArgs& args) {
   kernels().column_reduce(fn, args.dtype)(nullptr, args.state.data[0], 0, args.block.columns,
-                                          false);
+                                          args.block.columns, false);
 }
 
 }  // namespace samegrad

@@ -1,6 +1,7 @@
 // How the elements of a reduction are put together, in which order.
 #pragma once
 
+#include "ops/parts.h"
 #include "ops/tree_rows.h"
 
 namespace samegrad {
@@ -18,12 +19,32 @@ struct AxisGroups {
   AxisGroups() = default;
   AxisGroups(const Shape& shape, std::uint32_t reduced_axes);
   void push(std::int64_t dim, bool is_reduced);
+  bool any_reduced() const;
+  std::int64_t size_of_first(int last) const;
 };
 
-// Reduces the groups from the innermost outwards: the last one of all by lanes (row_reduce), others
+// Groups are reduced from the innermost outwards: the last one of all by lanes (row_reduce), others
 // in order (column_reduce).
+struct ReducePass {
+  Lines lines;  // of the groups before the pass; results lie at [outer][columns]
+  bool by_lanes = false, reduces = false;
+  AxisGroups rest;  // behind it
+};
+ReducePass innermost_pass(AxisGroups groups);
+// `width` columns from `column` on of results at y for lines at x.
+void reduce_lines(ReduceFn fn, DType dtype, bool by_lanes, const Lines& lines, std::int64_t column,
+                  std::int64_t width, const void* x, void* y);
+
+// All passes, or a copy where nothing is reduced.
 void reduce_groups(ReduceFn fn, DType dtype, AxisGroups groups, const void* x, void* y,
                    Scratch& scratch);
+
+// ---- one call that threads share (Parts) ----
+
+std::int64_t parts_of_reduction(const CostArgs& args);
+std::size_t state_of_reduction(const CostArgs& args);
+void run_reduction_parts(ReduceFn fn, const KernelArgs& args, std::int64_t begin, std::int64_t end);
+void finish_reduction(ReduceFn fn, const KernelArgs& args);
 
 // ---- the tree over examples ----
 // Each example is reduced by itself to what the result has, as above; those of a leaf are put

@@ -4,6 +4,7 @@
 #include "kernels/table.h"
 #include "ops/expr.h"
 #include "ops/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -22,24 +23,42 @@ Inferred scan_rule(const InferArgs& args) {
   return of_lines(args, one_result(args, args.in[0]));
 }
 
-ScanLines lines_of(const KernelArgs& args) {
-  const auto& attrs = args.attrs.as<ScanAttrs>();
+Lines lines_of(const CostArgs& args) {
   const Shape& shape = args.in[0].shape;
-  const int axis = normalize_axis(attrs.axis, shape.rank(), "scan");
-  return {.outer = shape.size(0, axis),
-          .n = shape[axis],
-          .width = shape.size(axis + 1, shape.rank()),
-          .exclusive = attrs.exclusive,
-          .reverse = attrs.reverse};
+  return {shape, normalize_axis(args.attrs.as<ScanAttrs>().axis, shape.rank(), "scan")};
+}
+
+std::int64_t count_of_lines(const CostArgs& args) {
+  return lines_of(args).count();
+}
+
+// Calls f(lines, where their first one begins, in bytes) for the lines [begin, end).
+template <class F>
+void for_each_lines(const KernelArgs& args, std::int64_t begin, std::int64_t end, const F& f) {
+  const auto& attrs = args.attrs.as<ScanAttrs>();
+  const Lines all = lines_of(cost_args(args));
+  const auto item = std::int64_t(size_of(args.in[0].dtype));
+  all.for_each(begin, end,
+               [&](std::int64_t o, std::int64_t outer, std::int64_t column, std::int64_t width) {
+                 f(ScanLines{.outer = outer,
+                             .n = all.n,
+                             .width = width,
+                             .stride = all.columns,
+                             .exclusive = attrs.exclusive,
+                             .reverse = attrs.reverse},
+                   (o * all.n * all.columns + column) * item);
+               });
 }
 
 template <ScanFn kFn>
-void scan_kernel(const KernelArgs& args) {
+void run_scan(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& x = args.in[0];
-  const ScanLines lines = lines_of(args);
-  const Scratch::Frame frame(args.scratch);
-  void* scratch = args.scratch.take(std::size_t(kScanRows * lines.width) * size_of(x.dtype));
-  kernels().scan(kFn, x.dtype)(lines, x.data, args.out[0].data, scratch);
+  for_each_lines(args, begin, end, [&](const ScanLines& lines, std::int64_t first) {
+    const Scratch::Frame frame(args.scratch);
+    void* scratch = args.scratch.take(std::size_t(kScanRows * lines.width) * size_of(x.dtype));
+    kernels().scan(kFn, x.dtype)(lines, x.as<char>() + first, args.out[0].as<char>() + first,
+                                 scratch);
+  });
 }
 
 Attrs turned(const Attrs& attrs) {
@@ -92,7 +111,7 @@ OpDef scan_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&))
   op.attrs = schema_of<ScanAttrs>();
   if (kFn == ScanFn::kSum) op.scaling = Scaling::kSum;
   op.infer = scan_rule;
-  op.kernel = scan_kernel<kFn>;
+  set_parts<count_of_lines, run_scan<kFn>>(op);
   op.vjp = vjp;
   op.samples = scan_samples();
   return op;
@@ -106,9 +125,12 @@ Inferred affine_scan_rule(const InferArgs& args) {
   return of_lines(args, broadcast_rule(args, args.in[0].dtype));
 }
 
-void affine_scan_kernel(const KernelArgs& args) {
+void run_affine_scan(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View &a = args.in[0], &b = args.in[1];
-  kernels().affine_scan(a.dtype)(lines_of(args), a.data, b.data, args.out[0].data);
+  for_each_lines(args, begin, end, [&](const ScanLines& lines, std::int64_t first) {
+    kernels().affine_scan(a.dtype)(lines, a.as<char>() + first, b.as<char>() + first,
+                                   args.out[0].as<char>() + first);
+  });
 }
 
 // b reaches what is behind it through the factors between, as the cotangents reach b.
@@ -127,7 +149,7 @@ OpDef affine_scan_row() {
   op.operands = {"a", "b"};
   op.attrs = schema_of<ScanAttrs>();
   op.infer = affine_scan_rule;
-  op.kernel = affine_scan_kernel;
+  set_parts<count_of_lines, run_affine_scan>(op);
   op.vjp = affine_scan_vjp;
   op.samples = {{.shapes = {{5}, {5}}, .attrs = ScanAttrs{.axis = 0}},
                 {.shapes = {{2, 4, 3}, {2, 4, 3}}, .attrs = ScanAttrs{.axis = -2, .reverse = true}},

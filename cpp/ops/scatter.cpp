@@ -7,6 +7,7 @@
 #include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 #include "ops/scatter_kernel.h"
 
@@ -125,7 +126,7 @@ OpDef batch_gather_row() {
   op.attrs = schema_of<BatchIndexAttrs>();
   op.traits = kMayRaise | kAnyType;
   op.infer = batch_gather_rule;
-  op.kernel = batch_gather_kernel;
+  set_parts<rows_of_batch_gather, run_batch_gather>(op);
   op.vjp = [](const VjpArgs& v) {
     const Expr ct(v.b, v.ct[0]), params(v.b, v.in[0]), indices(v.b, v.in[1]);
     return cotangents(call("batch_segment_sum", ct, indices, params, v.attrs), none());

@@ -114,13 +114,17 @@ void ravel_index_kernel(const KernelArgs& args) {
   visit<kIndices>("ravel_index", args.in[0].dtype, [&]<class I>() { ravel<I>(args); });
 }
 
-void batch_gather_kernel(const KernelArgs& args) {
+std::int64_t rows_of_batch_gather(const CostArgs& args) {
+  return args.in[1].size();
+}
+
+void run_batch_gather(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& x = args.in[0];
   const BatchSizes s(args, x.shape);
   const std::int64_t bytes = s.width * std::int64_t(size_of(x.dtype));
-  char* y = args.out[0].as<char>();
+  char* y = args.out[0].as<char>() + begin * bytes;
   with_indices("batch_gather", args, s.size, [&](const auto& indices) {
-    for (std::int64_t i = 0; i < s.batch * s.count; ++i, y += bytes) {
+    for (std::int64_t i = begin; i < end; ++i, y += bytes) {
       const std::int64_t row = i / s.count * s.size + indices[i];
       if (bytes) std::memcpy(y, x.as<char>() + row * bytes, std::size_t(bytes));
     }

@@ -37,7 +37,7 @@ OpDef select_row() {
   op.scaled = ~1u;
   op.traits = kElementwise;
   op.infer = select_rule;
-  op.kernel = select_kernel;
+  set_view_parts<select_kernel, count_of_elementwise>(op);
   op.block = {BlockFn::kSelect};
   op.vjp = select_vjp;
   const auto sample = [](std::vector<std::vector<std::int64_t>> shapes,
@@ -84,7 +84,7 @@ OpDef cast_row() {
   op.attrs = schema_of<CastAttrs>();
   op.traits = kElementwise;
   op.infer = cast_rule;
-  op.kernel = cast_kernel;
+  set_view_parts<cast_kernel, count_of_elementwise>(op);
   op.block = {BlockFn::kCast};
   op.vjp = cast_vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = CastAttrs{.dtype = DType::kFloat64}},

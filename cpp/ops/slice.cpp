@@ -1,12 +1,12 @@
 // Parts of a value, Python's slices, and their gradient.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
-#include "ops/strided.h"
 
 namespace samegrad {
 namespace {
@@ -137,39 +137,54 @@ Inferred slice_grad_rule(const InferArgs& args) {
   return {{x}, by_example ? Locality::kExample : Locality::kWhole};
 }
 
-// Walks the part of `whole` together with `part`, which is contiguous.
-void copy_part(const Attrs& attrs, const View& whole, const View& part, bool into_whole) {
-  if (part.size() == 0) return;
-  const Slices s(attrs);
-  const auto whole_steps = contiguous_steps(whole.shape);
-  const auto part_steps = contiguous_steps(part.shape);
-  StridedCopy copy;
-  std::int64_t first = 0;
-  for (int axis = 0; axis < whole.shape.rank(); ++axis) {
+Move slicing(const CostArgs& args) {
+  const View &x = args.in[0], &y = args.out[0];
+  const Slices s(args.attrs);
+  const auto from = contiguous_steps(x.shape), to = contiguous_steps(y.shape);
+  Move move;
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
     const auto a = std::size_t(axis);
-    const SliceRange range = s.along(axis, whole.shape[axis]);
-    first += range.begin * whole_steps[a];
-    const std::int64_t step = range.step * whole_steps[a];
-    if (into_whole) {
-      copy.add_axis(range.count, step, part_steps[a]);
-    } else {
-      copy.add_axis(range.count, part_steps[a], step);
-    }
+    const SliceRange range = s.along(axis, x.shape[axis]);
+    move.from += range.begin * from[a];
+    move.copy.add_axis(range.count, to[a], range.step * from[a]);
   }
-  const std::size_t item = size_of(whole.dtype);
-  char* at = whole.as<char>() + first * std::int64_t(item);
-  into_whole ? copy.run(at, part.data, whole.dtype) : copy.run(part.data, at, whole.dtype);
+  return move;
 }
 
-void slice_kernel(const KernelArgs& args) {
-  copy_part(args.attrs, args.in[0], args.out[0], false);
+// Which of a slice's elements along axis 0, counted in its order, lie in the rows [begin, end) of
+// the whole.
+SliceRange part_in_rows(const SliceRange& all, std::int64_t begin, std::int64_t end) {
+  const bool forwards = all.step > 0;
+  // How many come before those that lie from the row on (in the slice's direction).
+  const auto before = [&](std::int64_t row) {
+    const std::int64_t distance = forwards ? row - 1 - all.begin : all.begin - row;
+    return distance < 0 ? 0 : std::min(all.count, distance / std::abs(all.step) + 1);
+  };
+  const std::int64_t first = before(forwards ? begin : end);
+  return {.begin = first, .step = 1, .count = before(forwards ? end : begin) - first};
 }
 
-void slice_grad_kernel(const KernelArgs& args) {
-  const View& x = args.out[0];
-  const std::size_t bytes = std::size_t(x.size()) * size_of(x.dtype);
-  if (bytes) std::memset(x.data, 0, bytes);
-  copy_part(args.attrs, x, args.in[0], true);
+// Rows of the whole: zeros, and the elements of the slice that lie there.
+void run_slice_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
+  const View &ct = args.in[0], &x = args.out[0];
+  const int rank = x.shape.rank();
+  const View rows = rank > 0 ? rows_of(x, begin, end) : x;
+  const std::size_t bytes = std::size_t(rows.size()) * size_of(x.dtype);
+  if (bytes) std::memset(rows.data, 0, bytes);
+  if (ct.size() == 0) return;
+  const Slices s(args.attrs);
+  const auto to = contiguous_steps(x.shape), from = contiguous_steps(ct.shape);
+  Move move;
+  for (int axis = 0; axis < rank; ++axis) {
+    const auto a = std::size_t(axis);
+    const SliceRange range = s.along(axis, x.shape[axis]);
+    SliceRange part{.begin = 0, .step = 1, .count = range.count};
+    if (axis == 0) part = part_in_rows(range, begin, end);
+    move.to += (range.begin + part.begin * range.step) * to[a];
+    move.from += part.begin * from[a];
+    move.copy.add_axis(part.count, range.step * to[a], from[a]);
+  }
+  move.run(x, ct, 0, move.copy.parts());
 }
 
 Attrs slices(Ints begin, Ints end, Ints strides) {
@@ -185,7 +200,7 @@ OpDef slice_row() {
   op.attrs = schema_of<SliceAttrs>();
   op.traits = kAnyType;
   op.infer = slice_rule;
-  op.kernel = slice_kernel;
+  set_move<slicing>(op);
   op.vjp = [](const VjpArgs& v) {
     return cotangents(call("slice_grad", Expr(v.b, v.ct[0]), Expr(v.b, v.in[0]), v.attrs));
   };
@@ -207,7 +222,7 @@ OpDef slice_grad_row() {
   op.attrs = schema_of<SliceAttrs>();
   op.traits = kBackward | kAnyType;
   op.infer = slice_grad_rule;
-  op.kernel = slice_grad_kernel;
+  set_parts<rows_of_result, run_slice_grad>(op);
   op.vjp = [](const VjpArgs& v) {
     return cotangents(call("slice", Expr(v.b, v.ct[0]), v.attrs), none());
   };

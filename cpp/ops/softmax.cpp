@@ -3,6 +3,7 @@
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/function_flops.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -17,23 +18,20 @@ Inferred softmax_rule(const InferArgs& args) {
   return inferred;
 }
 
-struct Rows {
-  explicit Rows(const View& x)
-      : n(x.shape[x.shape.rank() - 1]), count(x.shape.size(0, x.shape.rank() - 1)) {}
-  std::int64_t n, count;
-};
-
-void softmax_kernel(const KernelArgs& args) {
-  const View& x = args.in[0];
-  const Rows rows(x);
-  if (rows.n > 0) kernels().softmax(x.dtype).softmax(x.data, args.out[0].data, rows.count, rows.n);
+std::int64_t lines_of_result(const CostArgs& args) {
+  const Shape& shape = args.out[0].shape;
+  return shape.size(0, shape.rank() - 1);
 }
 
-void log_softmax_kernel(const KernelArgs& args) {
+template <bool kLog>
+void run_softmax(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   const View& x = args.in[0];
-  const Rows rows(x);
-  if (rows.n == 0) return;
-  kernels().softmax(x.dtype).log_softmax(x.data, args.out[0].data, rows.count, rows.n);
+  const std::int64_t n = x.shape[x.shape.rank() - 1];
+  if (n == 0) return;
+  const SoftmaxKernels& softmax = kernels().softmax(x.dtype);
+  const std::int64_t first = begin * n * std::int64_t(size_of(x.dtype));
+  (kLog ? softmax.log_softmax : softmax.softmax)(x.as<char>() + first,
+                                                 args.out[0].as<char>() + first, end - begin, n);
 }
 
 Expr sum_last(Expr x) {
@@ -50,14 +48,15 @@ Values log_softmax_vjp(const VjpArgs& args) {
   return cotangents(ct - exp(y) * sum_last(ct));
 }
 
-OpDef softmax_row(const char* name, const char* doc, Kernel kernel, Values (*vjp)(const VjpArgs&)) {
+template <bool kLog>
+OpDef softmax_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.operands = {"x"};
   op.infer = softmax_rule;
-  op.kernel = kernel;
-  op.block = {BlockFn::kSoftmax, kernel == log_softmax_kernel};
+  set_parts<lines_of_result, run_softmax<kLog>>(op);
+  op.block = {BlockFn::kSoftmax, kLog};
   op.flops = [](const CostArgs& args) { return kPolynomialFlops * double(args.out[0].size()); };
   op.vjp = vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = {}},
@@ -69,10 +68,10 @@ OpDef softmax_row(const char* name, const char* doc, Kernel kernel, Values (*vjp
 }  // namespace
 
 std::vector<OpDef> softmax_ops() {
-  return {softmax_row("softmax", "exp(x) divided by its sum over the last axis.", softmax_kernel,
-                      softmax_vjp),
-          softmax_row("log_softmax", "Logarithm of the softmax over the last axis.",
-                      log_softmax_kernel, log_softmax_vjp)};
+  return {
+      softmax_row<false>("softmax", "exp(x) divided by its sum over the last axis.", softmax_vjp),
+      softmax_row<true>("log_softmax", "Logarithm of the softmax over the last axis.",
+                        log_softmax_vjp)};
 }
 
 }  // namespace samegrad

@@ -88,6 +88,34 @@ void StridedCopy::run(void* to, const void* from, DType dtype) const {
   });
 }
 
+int StridedCopy::cut_axis() const {
+  constexpr std::int64_t kLong = 64;
+  const auto end = axes_.begin() + rank_;
+  if (rank_ > 0 && axes_[0].size >= kLong) return 0;
+  return int(std::ranges::max_element(axes_.begin(), end, {}, &Axis::size) - axes_.begin());
+}
+
+std::int64_t StridedCopy::parts() const {
+  if (empty_) return 0;
+  return rank_ > 0 ? axes_[std::size_t(cut_axis())].size : 1;
+}
+
+void StridedCopy::run(void* to, const void* from, DType dtype, std::int64_t begin,
+                      std::int64_t end) const {
+  if (begin == end) return;
+  StridedCopy part = *this;
+  std::int64_t to_first = 0, from_first = 0;
+  if (rank_ > 0) {
+    Axis& axis = part.axes_[std::size_t(cut_axis())];
+    axis.size = end - begin;
+    to_first = begin * axis.to;
+    from_first = begin * axis.from;
+  }
+  const auto item = std::int64_t(size_of(dtype));
+  part.run(static_cast<char*>(to) + to_first * item,
+           static_cast<const char*>(from) + from_first * item, dtype);
+}
+
 std::array<std::int64_t, kMaxRank> contiguous_steps(const Shape& shape) {
   std::array<std::int64_t, kMaxRank> steps{};
   std::int64_t size = 1;

@@ -17,6 +17,10 @@ class StridedCopy {
 
   void run(void* to, const void* from, DType dtype) const;
 
+  // The same in parts: how many there are, of which [begin, end) are copied.
+  std::int64_t parts() const;
+  void run(void* to, const void* from, DType dtype, std::int64_t begin, std::int64_t end) const;
+
  private:
   struct Axis {
     std::int64_t size, to, from;
@@ -25,6 +29,8 @@ class StridedCopy {
   template <class T>
   void run_typed(T* to, const T* from) const;
   void turn_inwards();
+  // The axis that is cut: the outermost one, if it is long.
+  int cut_axis() const;
 
   int rank_ = 0;
   bool empty_ = false;

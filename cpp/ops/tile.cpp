@@ -5,7 +5,6 @@
 #include "ops/expr.h"
 #include "ops/movement.h"
 #include "ops/rules.h"
-#include "ops/strided.h"
 
 namespace samegrad {
 namespace {
@@ -48,19 +47,19 @@ Inferred tile_rule(const InferArgs& args) {
   return examples ? Inferred{{x}, Locality::kWhole} : one_result(args, x);
 }
 
-void tile_kernel(const KernelArgs& args) {
+Move tiling(const CostArgs& args) {
   const View& x = args.in[0];
   const View& y = args.out[0];
   const Ints& multiples = args.attrs.as<TileAttrs>().multiples;
   const auto from = contiguous_steps(x.shape);
   const auto to = contiguous_steps(y.shape);
-  StridedCopy copy;
+  Move move;
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     const auto a = std::size_t(axis);
-    copy.add_axis(multiples[a], to[a] * x.shape[axis], 0);
-    copy.add_axis(x.shape[axis], to[a], from[a]);
+    move.copy.add_axis(multiples[a], to[a] * x.shape[axis], 0);
+    move.copy.add_axis(x.shape[axis], to[a], from[a]);
   }
-  copy.run(y.data, x.data, x.dtype);
+  return move;
 }
 
 Values tile_vjp(const VjpArgs& v) {
@@ -83,7 +82,7 @@ OpDef tile_row() {
   op.attrs = schema_of<TileAttrs>();
   op.traits = kAnyType;
   op.infer = tile_rule;
-  op.kernel = tile_kernel;
+  set_move<tiling>(op);
   op.vjp = tile_vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = TileAttrs{.multiples = {2, 3}}},
                 {.shapes = {{5, 2, 3}}, .attrs = TileAttrs{.multiples = {1, 2, 1}}, .batched = {1}},
@@ -110,16 +109,16 @@ Inferred repeat_rule(const InferArgs& args) {
   return one_result(args, x);
 }
 
-void repeat_kernel(const KernelArgs& args) {
+Move repetition(const CostArgs& args) {
   const View& x = args.in[0];
   const int axis = axis_of(args.attrs, x.shape);
   const std::int64_t repeats = args.attrs.as<RepeatAttrs>().repeats;
   const std::int64_t inner = x.shape.size(axis + 1, x.shape.rank());
-  StridedCopy copy;
-  copy.add_axis(x.shape.size(0, axis + 1), repeats * inner, inner);
-  copy.add_axis(repeats, inner, 0);
-  copy.add_axis(inner, 1, 1);
-  copy.run(args.out[0].data, x.data, x.dtype);
+  Move move;
+  move.copy.add_axis(x.shape.size(0, axis + 1), repeats * inner, inner);
+  move.copy.add_axis(repeats, inner, 0);
+  move.copy.add_axis(inner, 1, 1);
+  return move;
 }
 
 Values repeat_vjp(const VjpArgs& v) {
@@ -139,7 +138,7 @@ OpDef repeat_row() {
   op.attrs = schema_of<RepeatAttrs>();
   op.traits = kAnyType;
   op.infer = repeat_rule;
-  op.kernel = repeat_kernel;
+  set_move<repetition>(op);
   op.vjp = repeat_vjp;
   const auto attrs = [](std::int64_t repeats, std::int64_t axis) {
     return RepeatAttrs{.repeats = repeats, .axis = axis};

@@ -43,7 +43,7 @@ OpDef unary_row(const char* name, const char* doc, double low, double high) {
   op.scaling = scaling_of(kFn);
   op.traits = kElementwise;
   op.infer = unary_rule<kAllowed, kResult>;
-  op.kernel = unary_kernel<kFn>;
+  set_view_parts<unary_kernel<kFn>, count_of_elementwise>(op);
   op.block = {BlockFn::kUnary, int(kFn)};
   op.flops = element_flops<kFn>();
   using Result =

@@ -198,6 +198,31 @@ Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_
                    [&](const ValueType& type) { return shape_or_empty(type, counts); });
 }
 
+bool is_worth_threads(const OpDef& op, const CostArgs& call) {
+  std::int64_t bytes = 0;
+  for (const auto& views : {call.in, call.out}) {
+    for (const View& view : views) bytes += view.size() * std::int64_t(size_of(view.dtype));
+  }
+  return bytes > thresholds().parallel_operation_bytes ||
+         flops_of(op, call) > double(thresholds().parallel_product_work);
+}
+
+bool is_shared(const Graph& graph, const Node& node) {
+  if (!node.op->parts.run) return false;
+  std::vector<View> views;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (Value value : *values) {
+      const ValueType& type = graph.type(value);
+      if (type.batched() || type.shape.symbolic()) return false;
+      views.push_back(view_without_memory(type, type.shape));
+    }
+  }
+  const std::span<const View> all(views);
+  const std::size_t inputs = node.inputs.size();
+  const CostArgs call{node.attrs, all.first(inputs), all.subspan(inputs)};
+  return is_worth_threads(*node.op, call) && node.op->parts.count(call) > 1;
+}
+
 double work_of_example(const Graph& graph, const Node& node) {
   double elements = 0;
   for (const auto* values : {&node.inputs, &node.outputs}) {

@@ -47,6 +47,10 @@ struct Cost {
   double flops = 0, bytes = 0;
 };
 Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_t>& counts);
+// Whether a call that has everything is shared by threads, where its row says how.
+bool is_worth_threads(const OpDef& op, const CostArgs& call);
+// Whether threads share the node, as far as is known without counts of examples.
+bool is_shared(const Graph& graph, const Node& node);
 // The same of one example, in operations: what decides whether a loop is worth several threads.
 double work_of_example(const Graph& graph, const Node& node);
 

@@ -7,18 +7,20 @@
 #include "base/machine.h"
 #include "base/thresholds.h"
 #include "ops/attributes.h"
+#include "plan/cost.h"
 
 namespace samegrad {
 namespace {
 
 void print_nodes(std::ostringstream& out, const Plan& plan, const std::vector<NodeId>& nodes,
-                 bool in_loop) {
+                 bool in_loop, bool shared = false) {
   for (NodeId n : nodes) {
     const Node& node = plan.graph.nodes[n];
     out << "    %" << node.outputs[0] << " " << node.op->name << " "
         << to_string(plan.graph.type(node.outputs[0]))
         << suffix_of(plan.graph.placement(node.outputs[0]));
     if (!in_loop && node.locality == Locality::kTree) out << " deferred from the loop";
+    if (shared && is_shared(plan.graph, node)) out << " by all threads";
     if (const auto* named = node.attrs.get_if<NamedAttrs>()) out << ": '" << named->names << "'";
     out << "\n";
   }
@@ -147,7 +149,8 @@ std::string explain(const Plan& plan, const RunFacts& facts) {
       out << "\n";
     } else {
       out << "  " << title_of(step) << ":\n";
-      print_nodes(out, plan, step.nodes, false);
+      print_nodes(out, plan, step.nodes, false,
+                  step.kind == PlanStep::Kind::kNode && facts.threads > 1);
       print_reason(out, plan, step);
     }
     print_times(out, facts, s.index());

@@ -1,10 +1,10 @@
 // Nodes that run on whole replicas, and single ops for eager code.
 #include <algorithm>
-#include <array>
 
 #include "base/float_environment.h"
 #include "base/thresholds.h"
 #include "kernels/table.h"
+#include "plan/cost.h"
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
@@ -28,65 +28,6 @@ View rows_of(const View& view, const ValueType& type, std::int64_t begin, std::i
   if (part.data) part.data = static_cast<std::byte*>(view.data) + begin * rows * row_bytes;
   return part;
 }
-
-// A call of an elementwise function, or of one along the last axis, on arrays without examples: by
-// elements where they lie alike, else by rows of the first axis.
-class PlainParts {
- public:
-  PlainParts(const Node& node, std::span<const View> views) : views_(views) {
-    const BlockFn::Kind kind = node.op->block.kind;
-    const bool by_element = kind == BlockFn::kUnary || kind == BlockFn::kBinary ||
-                            kind == BlockFn::kSelect || kind == BlockFn::kCast;
-    const bool pure = !node.op->has(Trait(kMayRaise | kSideEffect));
-    if (!pure || views.size() > kMost || !(by_element || kind == BlockFn::kSoftmax)) return;
-    const Shape& y = views.back().shape;
-    if (by_element && std::ranges::all_of(views, [&](const View& view) {
-          return view.size() == y.size() || view.size() == 1;
-        })) {
-      parts_ = y.size();
-      flat_ = true;
-      return;
-    }
-    const bool along_rows = y.rank() > 1 && std::ranges::all_of(views, [&](const View& view) {
-                              return !is_cut(view) || view.shape[0] == y[0];
-                            });
-    if (along_rows) parts_ = y[0];
-  }
-
-  // Elements or rows; one for what cannot be cut.
-  std::int64_t count() const { return parts_; }
-
-  // Calls f(views) with those of [begin, end).
-  template <class F>
-  void run(std::int64_t begin, std::int64_t end, const F& f) const {
-    std::array<View, kMost> part;
-    for (std::size_t k = 0; k < views_.size(); ++k) part[k] = part_of(views_[k], begin, end);
-    f(std::span<const View>(part.data(), views_.size()));
-  }
-
- private:
-  static constexpr std::size_t kMost = 8;
-
-  bool is_cut(const View& view) const {
-    if (flat_) return view.size() == parts_;
-    return view.shape.rank() == views_.back().shape.rank() && view.shape[0] != 1;
-  }
-
-  View part_of(const View& view, std::int64_t begin, std::int64_t end) const {
-    View part = view;
-    if (flat_) part.shape = {is_cut(view) ? parts_ : 1};
-    if (!is_cut(view)) return part;
-    const std::int64_t bytes =
-        part.shape.size(1, part.shape.rank()) * std::int64_t(size_of(view.dtype));
-    part.shape[0] = end - begin;
-    part.data = view.as<std::byte>() + begin * bytes;
-    return part;
-  }
-
-  std::span<const View> views_;
-  std::int64_t parts_ = 1;
-  bool flat_ = false;
-};
 
 struct Whole {
   const Node& node;
@@ -139,38 +80,37 @@ struct Whole {
     if (tree.finish) tree.finish({node.attrs, reduction.state, state, all.out});
   }
 
-  void run_plain(Scratch& scratch) const {
-    const bool plain = std::ranges::none_of(types, [](const ValueType& t) { return t.batched(); });
-    if (!plain || loops.threads() == 1 || !is_worth_threads()) {
-      return call(views, examples, 0, scratch);
-    }
-    const PlainParts all(node, views);
-    const std::int64_t tasks =
-        std::min(all.count(), thresholds().parts_per_thread * loops.threads());
-    if (tasks < 2) return call(views, examples, 0, scratch);
-    const auto run_part = [&](std::int64_t i) {
-      all.run(all.count() * i / tasks, all.count() * (i + 1) / tasks,
-              [&](std::span<const View> part) {
-                Scratch own;
-                call(part, examples, 0, own);
-              });
-    };
-    loops.run(tasks, [&run_part](std::int64_t i) { run_part(i); });
-  }
-
-  bool is_worth_threads() const {
+  // Everything at once, by all threads where the row says how (Parts).
+  void run_all(Scratch& scratch) const {
     const std::size_t inputs = node.inputs.size();
-    const double flops =
-        flops_of(*node.op, {node.attrs, views.first(inputs), views.subspan(inputs)});
-    return bytes() > thresholds().parallel_operation_bytes ||
-           flops > double(thresholds().parallel_product_work);
+    const CostArgs shapes{node.attrs, views.first(inputs), views.subspan(inputs)};
+    const Parts& parts = node.op->parts;
+    const bool shared = parts.run && loops.threads() > 1 && is_worth_threads(*node.op, shapes);
+    const std::int64_t units = shared ? parts.count(shapes) : 1;
+    const std::int64_t tasks = std::min(units, thresholds().parts_per_thread * loops.threads());
+    if (tasks < 2) return call(views, examples, 0, scratch);
+    const Scratch::Frame frame(scratch);
+    const std::size_t bytes = parts.state_bytes ? parts.state_bytes(shapes) : 0;
+    auto* state = bytes > 0 ? static_cast<std::byte*>(scratch.take(bytes)) : nullptr;
+    const auto with_state = [&](Scratch& own) {
+      KernelArgs all = args(views, examples, 0, own);
+      all.parallel = nullptr;
+      all.state = state;
+      return all;
+    };
+    const auto run_part = [&](std::int64_t i) {
+      Scratch own;
+      parts.run(with_state(own), units * i / tasks, units * (i + 1) / tasks);
+    };
+    loops.run(tasks, [&run_part](std::int64_t i) { run_part(i); });  // small: nothing is allocated
+    if (parts.finish) parts.finish(with_state(scratch));
   }
 
   void run(Scratch& scratch) const {
     if (node.locality == Locality::kTree) return run_tree(scratch);
     const bool split = can_split(node, types) && loops.threads() > 1 && examples > 1 &&
                        bytes() > thresholds().parallel_operation_bytes;
-    if (!split) return run_plain(scratch);
+    if (!split) return run_all(scratch);
     const std::int64_t parts =
         std::min<std::int64_t>(examples, loops.threads() * thresholds().parts_per_thread);
     loops.run(parts, [&](std::int64_t i) {

@@ -113,6 +113,8 @@ struct KernelArgs {
   const void* prepared = nullptr;
   Scratch& scratch;
   const ParallelFor* parallel = nullptr;
+  // What the parts of a call leave for its end (Parts in ir/op_def.h).
+  std::byte* state = nullptr;
 };
 
 // Where an element of an operand is, for messages: "position (3, 1) of the batch, on replica 2".

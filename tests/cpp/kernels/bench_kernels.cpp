@@ -71,9 +71,9 @@ void time_reductions(const KernelTable& table) {
   const SoftmaxKernels& softmax = *table.softmax(DType::kFloat32);
   time("row_sum 64x10", 640, [&] { rows(x.data(), y.data(), 64, 10); });
   time("row_sum 64x128", 8192, [&] { rows(x.data(), y.data(), 64, 128); });
-  time("column_sum 676x32", 21632, [&] { columns(x.data(), y.data(), 676, 32, false); });
-  time("column_sum 64x10", 640, [&] { columns(x.data(), y.data(), 64, 10, false); });
-  time("column_sum 4x128", 512, [&] { columns(x.data(), y.data(), 4, 128, false); });
+  time("column_sum 676x32", 21632, [&] { columns(x.data(), y.data(), 676, 32, 32, false); });
+  time("column_sum 64x10", 640, [&] { columns(x.data(), y.data(), 64, 10, 10, false); });
+  time("column_sum 4x128", 512, [&] { columns(x.data(), y.data(), 4, 128, 128, false); });
   time("arg_max 64x10", 640, [&] { arg_max(x.data(), labels.data(), 64, 10); });
   time("arg_max 1x1000", 1000, [&] { arg_max(x.data(), labels.data(), 1, 1000); });
   std::fill(labels.begin(), labels.end(), 3);

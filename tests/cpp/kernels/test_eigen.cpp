@@ -75,7 +75,7 @@ void compare_reductions(const KernelTable& table) {
     Matrix<T> sums(5, 1), columns(1, n);
     table.row_reduce(ReduceFn::kSum, kType<T>)(x.data(), sums.data(), 5, n);
     close<T>(sums, x.rowwise().sum(), n);
-    table.column_reduce(ReduceFn::kSum, kType<T>)(x.data(), columns.data(), 5, n, false);
+    table.column_reduce(ReduceFn::kSum, kType<T>)(x.data(), columns.data(), 5, n, n, false);
     close<T>(columns, x.colwise().sum(), 5);
   }
 }

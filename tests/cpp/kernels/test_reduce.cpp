@@ -94,9 +94,9 @@ void check_columns(const KernelTable& table, ReduceFn fn, std::int64_t n, std::m
   const Sample all = Sample::random(kDTypeOf<T>, rows * n, generator);
   const Sample x = all.part(0, rows * n, static_cast<std::int64_t>(generator() % 5));
   Sample y(kDTypeOf<T>, n), z(kDTypeOf<T>, n);
-  kernel(x.data(), y.data(), rows, n, false);
-  kernel(x.data(), z.data(), 2, n, false);
-  kernel(x.at(2 * n), z.data(), rows - 2, n, true);
+  kernel(x.data(), y.data(), rows, n, n, false);
+  kernel(x.data(), z.data(), 2, n, n, false);
+  kernel(x.at(2 * n), z.data(), rows - 2, n, n, true);
   for (std::int64_t c = 0; c < n; ++c) {
     const T* column = x.as<T>() + c;
     const T first = by_blocks(fn, column, 2, n), rest = by_blocks(fn, column + 2 * n, rows - 2, n);
@@ -104,12 +104,12 @@ void check_columns(const KernelTable& table, ReduceFn fn, std::int64_t n, std::m
           " n=", n);
     CHECK(same(z.as<T>()[c], fold(fn, first, rest)), "accumulated, n=", n);
   }
-  kernel(x.data(), z.data(), 0, n, true);
+  kernel(x.data(), z.data(), 0, n, n, true);
   const T* column = x.as<T>();
   CHECK(n == 0 || same(z.as<T>()[0], fold(fn, by_blocks(fn, column, 2, n),
                                           by_blocks(fn, column + 2 * n, rows - 2, n))),
         "no rows leave an accumulation alone");
-  kernel(x.data(), y.data(), 0, n, false);
+  kernel(x.data(), y.data(), 0, n, n, false);
   CHECK(n == 0 || same(y.as<T>()[0], neutral<T>(fn)), "no rows give the neutral element");
 }
 
@@ -120,7 +120,7 @@ void check_folds(const KernelTable& table, ReduceFn fn, std::int64_t n, std::mt1
   const Sample x = Sample::random(kDTypeOf<T>, rows * n, generator);
   Sample y(kDTypeOf<T>, n);
   const ColumnFoldKernel fold = table.column_fold(fn, kDTypeOf<T>);
-  table.column_reduce(fn, kDTypeOf<T>)(x.data(), y.data(), 1, n, false);
+  table.column_reduce(fn, kDTypeOf<T>)(x.data(), y.data(), 1, n, n, false);
   for (std::int64_t at = 1; at < rows;) {
     const std::int64_t some = std::min<std::int64_t>(1 + at % 9, rows - at);
     fold(x.at(at * n), y.data(), some, n);
@@ -172,7 +172,7 @@ void check_error(const KernelTable& table, double most) {
   const std::vector<T> x(kCount, T(0.1));
   T by_row = 0, by_column = 0;
   table.row_reduce(ReduceFn::kSum, kDTypeOf<T>)(x.data(), &by_row, 1, kCount);
-  table.column_reduce(ReduceFn::kSum, kDTypeOf<T>)(x.data(), &by_column, kCount, 1, false);
+  table.column_reduce(ReduceFn::kSum, kDTypeOf<T>)(x.data(), &by_column, kCount, 1, 1, false);
   const double exact = static_cast<double>(T(0.1)) * kCount;
   for (const double sum : {double(by_row), double(by_column)}) {
     CHECK(std::fabs(sum / exact - 1) <= most, table.isa, " ", sum, " for ", exact);
@@ -194,9 +194,9 @@ TEST("any and all are defined for truth values and for nothing else") {
     CHECK(y[0] && y[1]);
     table.row_reduce(ReduceFn::kAll, DType::kBool)(x, y, 2, 3);
     CHECK(!y[0] && !y[1]);
-    table.column_reduce(ReduceFn::kAny, DType::kBool)(x, columns, 2, 3, false);
+    table.column_reduce(ReduceFn::kAny, DType::kBool)(x, columns, 2, 3, 3, false);
     CHECK(columns[0] && columns[1] && columns[2]);
-    table.column_reduce(ReduceFn::kAll, DType::kBool)(x, columns, 2, 3, false);
+    table.column_reduce(ReduceFn::kAll, DType::kBool)(x, columns, 2, 3, 3, false);
     CHECK(!columns[0] && !columns[1] && !columns[2]);
     CHECK(table.row_reduce(ReduceFn::kAny, DType::kFloat32) == nullptr);
     CHECK(table.row_reduce(ReduceFn::kSum, DType::kBool) == nullptr);

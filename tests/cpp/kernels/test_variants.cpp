@@ -139,8 +139,8 @@ TEST("reductions are the same in all variants with fused multiply-add") {
         const std::int64_t rows = n < 200 ? 300 : 3, columns = n;
         const Sample z = wide(dtype, rows * columns, generator);
         check_variants("column_reduce", dtype, columns, [&](const KernelTable& t, void* y) {
-          t.column_reduce(fn, dtype)(z.data(), y, rows - 1, columns, false);
-          t.column_reduce(fn, dtype)(z.at(columns), y, rows - 1, columns, true);
+          t.column_reduce(fn, dtype)(z.data(), y, rows - 1, columns, columns, false);
+          t.column_reduce(fn, dtype)(z.at(columns), y, rows - 1, columns, columns, true);
           t.column_fold(fn, dtype)(z.data(), y, rows - 1, columns);
         });
         if (n == 0) continue;
@@ -237,7 +237,7 @@ TEST("scans are the same in all variants") {
         const Sample a = wide(dtype, size, generator), b = Sample::random(dtype, size, generator);
         Sample scratch(dtype, kScanRows * width);
         const bool exclusive = n % 2 == 0, reverse = width == 3;
-        const ScanLines lines{2, n, width, exclusive, reverse};
+        const ScanLines lines{2, n, width, width, exclusive, reverse};
         for (const ScanFn fn : {ScanFn::kSum, ScanFn::kProd}) {
           check_variants("scan", dtype, size, [&](const KernelTable& t, void* y) {
             t.scan(fn, dtype)(lines, b.data(), y, scratch.data());

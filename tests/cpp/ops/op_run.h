@@ -155,6 +155,55 @@ class OpRun {
     }
   }
 
+  // As several threads do, in parts that begin at these units and run from the last to the first.
+  std::vector<Array> run_parts(std::vector<std::int64_t> begins) const {
+    std::vector<Array> results;
+    std::vector<View> in, out;
+    std::vector<std::int64_t> counts{examples_};
+    complete_counts(symbols_, counts);
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const Operand& operand = operands_[i];
+      in.push_back(view(operand.array, operand.example_axis, operand.rows_per_example));
+      if (op_->type_only >> i & 1u) in.back().data = nullptr;
+    }
+    for (const ValueType& type : inferred_.types) {
+      results.emplace_back(type.dtype, concrete_shape(type, counts));
+      out.push_back(view(results.back(), type.batch.axis, type.batch.rows_per_example));
+    }
+    const CostArgs shapes{attrs_, in, out};
+    Scratch scratch;
+    const std::size_t bytes = op_->parts.state_bytes ? op_->parts.state_bytes(shapes) : 0;
+    auto* state = bytes ? static_cast<std::byte*>(scratch.take(bytes)) : nullptr;
+    const KernelArgs args{.attrs = attrs_,
+                          .in = in,
+                          .out = out,
+                          .examples = examples_,
+                          .facts = facts,
+                          .scratch = scratch,
+                          .state = state};
+    begins.push_back(op_->parts.count(shapes));
+    for (std::size_t i = begins.size() - 1; i > 0; --i) {
+      op_->parts.run(args, begins[i - 1], begins[i]);
+    }
+    if (op_->parts.finish) op_->parts.finish(args);
+    return results;
+  }
+
+  std::int64_t parts() const {
+    std::vector<View> in, out;
+    std::vector<std::int64_t> counts{examples_};
+    complete_counts(symbols_, counts);
+    for (const Operand& operand : operands_) {
+      in.push_back(view(operand.array, operand.example_axis, operand.rows_per_example));
+    }
+    std::vector<Array> results;
+    for (const ValueType& type : inferred_.types) {
+      results.emplace_back(type.dtype, concrete_shape(type, counts));
+      out.push_back(view(results.back(), type.batch.axis, type.batch.rows_per_example));
+    }
+    return op_->parts.count({attrs_, in, out});
+  }
+
   StepFacts facts;
 
  private:
