@@ -26,10 +26,25 @@ py::dtype numpy_dtype(DType dtype) {
   return py::dtype(std::string(name_of(dtype)));
 }
 
+namespace {
+// By NumPy's letter of the kind and the size: it makes names in Python, anew for each array.
+std::optional<DType> native_dtype(const py::dtype& dtype) {
+  constexpr char kLetters[] = {'f', 'i', 'u', 'b'};  // by DTypeKind
+  const char order = dtype.byteorder();
+  if (order != '=' && order != '|') return std::nullopt;
+  for (const DTypeRow& row : kDTypes) {
+    const bool found = kLetters[int(row.kind)] == dtype.kind() && row.bytes == dtype.itemsize();
+    if (found && row.dtype != DType::kBFloat16) return row.dtype;
+  }
+  return std::nullopt;
+}
+}  // namespace
+
 Array array_from_numpy(const py::array& given, bool copy) {
   py::array array = given;
-  const DType dtype = dtype_from_name(py::str(array.dtype().attr("name")));
-  if (!py::cast<bool>(array.dtype().attr("isnative"))) {
+  const std::optional<DType> native = native_dtype(array.dtype());
+  const DType dtype = native ? *native : dtype_from_name(py::str(array.dtype().attr("name")));
+  if (!native && !py::cast<bool>(array.dtype().attr("isnative"))) {
     array = py::array(array.attr("astype")(array.dtype().attr("newbyteorder")("=")));
   }
   const bool contiguous = (array.flags() & py::array::c_style) != 0;

@@ -8,6 +8,7 @@
 #include "bind/bind.h"
 #include "bind/convert.h"
 #include "bind/state.h"
+#include "bind/user_line.h"
 #include "train/check_numerics.h"
 #include "train/random_state.h"
 #include "train/step.h"
@@ -334,12 +335,6 @@ void register_random_state(py::module_& m) {
   state.def("take_ordinal", [](RandomState& s) { return s.ordinal++; });
 }
 
-// The user's line: the innermost frame outside the package.
-std::string locate_user() {
-  static constinit Imported locate("samegrad._location", "user_line");
-  return py::cast<std::string>(locate.get()());
-}
-
 }  // namespace
 
 void register_train(py::module_& m) {
@@ -348,7 +343,9 @@ void register_train(py::module_& m) {
   register_step(m);
   register_trace(m);
   register_tape(m);
-  Trace::locate = locate_user;
+  Trace::locate = user_line;
+  m.def("user_line", &user_line,
+        "The innermost line outside this package and NumPy, e.g. 'train.py:31'.");
   Trace::unlocked = [](const std::function<void()>& run) {
     const py::gil_scoped_release release;
     run();

@@ -368,7 +368,8 @@ Graph commute_all_reduce(Graph graph) {
   const Flags none(graph.outputs.size(), false);
   Commute commute(graph, graph.replicas);
   commute.trace(none, {});
-  return commute.moved() ? commute.run(none) : graph;
+  if (!commute.moved()) return graph;
+  return commute.run(none);
 }
 
 }  // namespace samegrad

@@ -8,6 +8,7 @@
 namespace samegrad {
 
 Graph forward_identities(Graph graph) {
+  if (!contains(graph, kIdentity)) return graph;
   Rewriter rewrite(graph);
   for (const Node& node : graph.nodes) {
     if (!node.op->has(kIdentity)) {
@@ -44,7 +45,7 @@ Graph eliminate_dead(Graph graph) {
     if (!keep) continue;
     for (Value input : node.inputs) needed[input] = true;
   }
-  Rewriter rewrite(graph);
+  Rewriter rewrite(graph, needed);
   for (NodeId i : graph.nodes.ids()) {
     if (kept[i]) rewrite.copy(graph.nodes[i]);
   }
@@ -95,6 +96,7 @@ Graph eliminate_common(Graph graph) {
   Rewriter rewrite(graph);
   merge_constants(rewrite);
   std::unordered_map<Call, const Node*, CallHash> seen;
+  seen.reserve(graph.nodes.size());
   for (const Node& node : graph.nodes) {
     if (holds(node, kRandomOp | kSideEffect)) {
       rewrite.copy(node);
@@ -102,7 +104,7 @@ Graph eliminate_common(Graph graph) {
     }
     const auto [at, fresh] = seen.try_emplace({&node, rewrite(node.inputs)}, &node);
     if (fresh) {
-      rewrite.copy(node);
+      rewrite.copy(node, at->first.inputs);
       continue;
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -72,6 +73,8 @@ std::optional<std::vector<Array>> evaluate(const Graph& operands, const Values& 
 }  // namespace
 
 Graph fold_constants(Graph graph) {
+  const auto folds = [&](const Node& node) { return can_fold(graph, node.inputs, graph, node); };
+  if (std::ranges::none_of(graph.nodes, folds)) return graph;
   Rewriter rewrite(graph);
   for (const Node& node : graph.nodes) {
     const Values inputs = rewrite(node.inputs);

@@ -22,6 +22,14 @@ Value first_of_type(const Graph& graph, Value value) {
 }  // namespace
 
 Graph forward_types(Graph graph) {
+  const auto forwards = [&](const Node& node) {
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const Value input = node.inputs[k];
+      if (!node.op->reads(k) && first_of_type(graph, input) != input) return true;
+    }
+    return false;
+  };
+  if (std::ranges::none_of(graph.nodes, forwards)) return graph;
   Rewriter rewrite(graph);
   for (const Node& node : graph.nodes) {
     Values inputs;

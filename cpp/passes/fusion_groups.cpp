@@ -45,9 +45,30 @@ FusionGroups::FusionGroups(const Graph& graph, const PerNode<int>& stage)
     const bool fusible = !may_raise(graph, node) && !spread(node.outputs[0]);
     space_.push_back(fusible ? space_of(graph, spread_, node) : std::nullopt);
   }
+  number_forest();
   seen_.assign(graph.nodes.size(), 0);
   for (NodeId n : graph.nodes.ids()) {
     if (space_[group_[n]]) join(n, stage);
+  }
+}
+
+void FusionGroups::number_forest() {
+  PerNode<NodeId> above(graph_.nodes.size());
+  for (NodeId n : graph_.nodes.ids()) {
+    for (NodeId reader : readers_[n]) above[reader] = n;  // the last one stays
+  }
+  below_.assign(graph_.nodes.size(), 1);
+  for (NodeId n : graph_.nodes.ids().reversed()) {
+    if (above[n].exists()) below_[above[n]] += below_[n];
+  }
+  place_.assign(graph_.nodes.size(), 0);
+  PerNode<std::int32_t> next(graph_.nodes.size());
+  std::int32_t roots = 0;
+  for (NodeId n : graph_.nodes.ids()) {
+    std::int32_t& free = above[n].exists() ? next[above[n]] : roots;
+    place_[n] = free;
+    free += below_[n];
+    next[n] = place_[n] + 1;
   }
 }
 
@@ -114,9 +135,44 @@ bool FusionGroups::fits(GroupId group, GroupId other, const RowSpace& space) con
   return true;
 }
 
+// The same from the other end, if only a few groups lie before `to`.
+std::optional<bool> FusionGroups::has_detour_before(GroupId from, GroupId to) {
+  constexpr std::size_t kFewGroups = 32;
+  ++search_;
+  std::vector<GroupId> open;
+  const auto visit_operands = [&](GroupId of) {
+    for (NodeId node : members_[of]) {
+      for (Value input : graph_.nodes[node].inputs) {
+        const Node* producer = graph_.producer(input);
+        if (!producer) continue;
+        const GroupId group = group_[id_of(*producer)];
+        if (group == of || (of == to && group == from)) continue;
+        if (std::exchange(seen_[group], search_) != search_) open.push_back(group);
+      }
+    }
+  };
+  visit_operands(to);
+  for (std::size_t next = 0; next < open.size(); ++next) {
+    if (open[next] == from) return true;
+    if (next == kFewGroups) return std::nullopt;
+    visit_operands(open[next]);
+  }
+  return false;
+}
+
 // Whether a path leads from one group to the other through a third. Nodes after `last` are in no
 // group yet, so no path comes back from there.
 bool FusionGroups::has_detour(GroupId from, GroupId to, NodeId last) {
+  // Long ways, as through the layers of a deep network, are found in the forest.
+  for (NodeId node : members_[from]) {
+    for (NodeId reader : readers_[node]) {
+      const GroupId group = group_[reader];
+      if (reader > last || group == from || group == to) continue;
+      const auto below = [&](NodeId member) { return is_below(member, reader); };
+      if (std::ranges::any_of(members_[to], below)) return true;
+    }
+  }
+  if (const auto found = has_detour_before(from, to)) return *found;
   ++search_;
   std::vector<GroupId> open;
   const auto visit_readers = [&](GroupId of, GroupId but) {

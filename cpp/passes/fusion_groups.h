@@ -1,6 +1,7 @@
 // Which nodes become one fused loop.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "passes/row_space.h"
@@ -31,6 +32,12 @@ class FusionGroups {
   void try_merge(NodeId p, NodeId n);
   bool fits(GroupId group, GroupId other, const RowSpace& space) const;
   bool has_detour(GroupId from, GroupId to, NodeId last);
+  std::optional<bool> has_detour_before(GroupId from, GroupId to);
+  void number_forest();
+  // Whether one node hangs below the other in the forest; a node that does not may be reached, too.
+  bool is_below(NodeId node, NodeId above) const {
+    return place_[above] <= place_[node] && place_[node] < place_[above] + below_[above];
+  }
 
   const Graph& graph_;
   PerValue<bool> spread_;
@@ -38,6 +45,9 @@ class FusionGroups {
   PerNode<GroupId> group_;
   IndexedVector<GroupId, std::vector<NodeId>> members_;  // in order
   IndexedVector<GroupId, std::optional<RowSpace>> space_;
+  // In the forest where each node hangs below the last of its operands, from above: the place of a
+  // node, and how many there are from it downwards.
+  PerNode<std::int32_t> place_, below_;
   IndexedVector<GroupId, std::int64_t> seen_;  // the last search that came by
   std::int64_t search_ = 0;
 };

@@ -28,14 +28,16 @@ constexpr std::size_t kMostOperations = 32;
 
 class Recompute {
  public:
-  explicit Recompute(const Graph& graph)
-      : graph_(graph), stage_(loop_stages(graph)), kept_(graph.values.size(), false) {
-    const PerValue<bool> spread(graph.values.size(), false);
-    later_ = PerValue<std::set<int>>(graph.values.size());
-    in_memory_ = PerValue<bool>(graph.values.size(), false);
-    for (NodeId n : graph.nodes.ids()) look_at(n, spread);
-    for (Value output : graph.outputs) keep(output);
-    for (const StateWrite& write : graph.writes) keep(write.value);
+  explicit Recompute(Graph graph)
+      : graph_(std::move(graph)),
+        stage_(loop_stages(graph_)),
+        later_(graph_.values.size()),
+        kept_(graph_.values.size(), false),
+        in_memory_(graph_.values.size(), false) {
+    const PerValue<bool> spread(graph_.values.size(), false);
+    for (NodeId n : graph_.nodes.ids()) look_at(n, spread);
+    for (Value output : graph_.outputs) keep(output);
+    for (const StateWrite& write : graph_.writes) keep(write.value);
   }
 
   StagedGraph run() {
@@ -45,7 +47,8 @@ class Recompute {
       if (later_[value].empty() || kept_[value]) continue;
       any |= decide(value);
     }
-    return any ? rewritten() : StagedGraph{graph_, stage_};
+    if (!any) return {std::move(graph_), std::move(stage_)};
+    return rewritten();
   }
 
  private:
@@ -183,8 +186,8 @@ class Recompute {
     return copy;
   }
 
-  const Graph& graph_;
-  const PerNode<int> stage_;
+  Graph graph_;
+  PerNode<int> stage_;
   PerValue<std::set<int>> later_;  // stages that read it, but for its own
   PerValue<bool> kept_;            // it passes from loop to loop as it is
   PerValue<bool> in_memory_;
@@ -218,7 +221,7 @@ PerNode<int> loop_stages(const Graph& graph) {
 }
 
 StagedGraph recompute_for_later_loops(Graph graph) {
-  return Recompute(graph).run();
+  return Recompute(std::move(graph)).run();
 }
 
 }  // namespace samegrad

@@ -6,29 +6,46 @@ namespace samegrad {
 
 Rewriter::Rewriter(const Graph& from)
     : from_(from), builder_(to_), map_(from.values.size(), kNoValue) {
-  to_.arguments = from.arguments;
-  to_.variables = from.variables;
   to_.constants = from.constants;
-  to_.symbols = from.symbols;
-  to_.locations = from.locations;
-  to_.replicas = from.replicas;
-  for (Value v : from.values.ids()) {
-    if (from.values[v].source == Source::kNode) continue;
-    map_[v] = to_.values.push_back(from.values[v]);
+  copy_outside(nullptr);
+}
+
+Rewriter::Rewriter(const Graph& from, const PerValue<bool>& needed)
+    : from_(from), builder_(to_), map_(from.values.size(), kNoValue) {
+  copy_outside(&needed);
+}
+
+// Everything but the nodes.
+void Rewriter::copy_outside(const PerValue<bool>* needed) {
+  to_.arguments = from_.arguments;
+  to_.variables = from_.variables;
+  to_.symbols = from_.symbols;
+  to_.locations = from_.locations;
+  to_.replicas = from_.replicas;
+  to_.nodes.reserve(from_.nodes.size());
+  for (Value v : from_.values.ids()) {
+    ValueInfo info = from_.values[v];
+    if (info.source == Source::kNode) continue;
+    if (info.source == Source::kConstant && needed) {
+      if (!(*needed)[v]) continue;
+      info.index = to_.constants.push_back(from_.constants[info.constant()]).number();
+    }
+    map_[v] = to_.values.push_back(info);
   }
 }
 
 Values Rewriter::operator()(const std::vector<Value>& old) const {
   Values fresh;
+  fresh.reserve(old.size());
   for (Value value : old) fresh.push_back(map_[value]);
   return fresh;
 }
 
 void Rewriter::copy(const Node& node, Values inputs) {
   // Not through the shape rule: it would make new symbols for old ones.
-  Node fresh = node;
-  fresh.inputs = std::move(inputs);
-  fresh.outputs.clear();
+  Node fresh{node.op,       std::move(inputs), {}, node.attrs, node.regions, node.locality,
+             node.location, node.derivative};
+  fresh.outputs.reserve(node.outputs.size());
   for (Value output : node.outputs) {
     ValueInfo info = from_.values[output];
     info.index = to_.nodes.next_id().number();

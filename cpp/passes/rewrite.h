@@ -10,6 +10,8 @@ namespace samegrad {
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
+  // Without the constants that nobody needs.
+  Rewriter(const Graph& from, const PerValue<bool>& needed);
 
   const Graph& from() const { return from_; }
   Graph& to() { return to_; }
@@ -27,6 +29,8 @@ class Rewriter {
   Graph finish();
 
  private:
+  void copy_outside(const PerValue<bool>* needed);
+
   const Graph& from_;
   Graph to_;
   Builder builder_;

@@ -1,6 +1,8 @@
 // relu'(r) · unpool(ct) = unpool(relu'(p) · ct) where p pools r: at the element a window chose, r
 // is p, and everywhere else both sides are zero. The mask moves to the small side, and r is not
 // needed in the backward pass any more.
+#include <algorithm>
+
 #include "ops/attributes.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -43,6 +45,8 @@ Match match(const Graph& graph, const Node& node) {
 }  // namespace
 
 Graph sink_masks(Graph graph) {
+  const auto sinks = [&](const Node& node) { return match(graph, node).grad != nullptr; };
+  if (std::ranges::none_of(graph.nodes, sinks)) return graph;
   Rewriter rewrite(graph);
   for (const Node& node : graph.nodes) {
     const Match found = match(graph, node);

@@ -1,5 +1,7 @@
 // What the tree adds up for each example by itself becomes a node, with the tree's bits: the rows
 // of an example are reduced by the same kernel either way (ops/reduce_kernel.cpp).
+#include <algorithm>
+
 #include "base/thresholds.h"
 #include "ops/attributes.h"
 #include "passes/loop_stages.h"
@@ -38,6 +40,8 @@ int axes_to_keep(const Graph& graph, const Node& node) {
 }  // namespace
 
 Graph split_tree_reductions(Graph graph) {
+  const auto splits = [&](const Node& node) { return axes_to_keep(graph, node) > 0; };
+  if (std::ranges::none_of(graph.nodes, splits)) return graph;
   Rewriter rewrite(graph);
   for (const Node& node : graph.nodes) {
     const int kept = axes_to_keep(graph, node);

@@ -74,7 +74,8 @@ class Widen {
 }  // namespace
 
 Graph widen(Graph graph) {
-  return has_widened(graph) ? Widen(graph).run() : graph;
+  if (!has_widened(graph)) return graph;
+  return Widen(graph).run();
 }
 
 }  // namespace samegrad

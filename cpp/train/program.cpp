@@ -151,7 +151,8 @@ BoundProgram compile_program(Program program, const PlanOptions& options, Sharin
     bound.compiled = std::make_shared<CompiledProgram>(std::move(graph), options);
     return bound;
   }
-  const IndexedVector<ConstantId, Array> constants = program.graph.constants;
+  IndexedVector<ConstantId, Array> constants;
+  if (sharing == Sharing::kNumbers) constants = program.graph.constants;
   Indices open;
   bound.compiled =
       kept->find(std::move(program.graph), options, sharing == Sharing::kNumbers, open);

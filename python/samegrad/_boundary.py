@@ -229,7 +229,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **options: Any) -> Any:
         try:
-            if array in map(type, args) or array in map(type, options.values()):
+            if array in map(type, args) or (options and array in map(type, options.values())):
                 check_large(args, options)
             return function(*args, **options)
         except Exception as error:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from samegrad import _core
-from samegrad._location import user_line
 from samegrad._tensor import Tensor, convert_to_tensor
 
 
@@ -27,7 +26,7 @@ class Agreement:
 
     def gradients(self, found: Sequence[Any], sources: Sequence[Any]) -> list[Any]:
         """The gradients that a tape found, None where nothing connects, as all traces have them."""
-        line = user_line()
+        line = _core.user_line()
         known = self._connected.get(line, [])
         if self._traces == 1:
             before = known if len(known) == len(found) else [False] * len(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ _NAMES = (
 )  # fmt: skip
 
 
+@functools.cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """NumPy's dtype of that name; that of bfloat16 is the package ml_dtypes', as in TensorFlow."""
     if name == "bfloat16":
@@ -26,7 +28,9 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 def kind_of(dtype: np.dtype[Any]) -> str:
     """NumPy's letter for the kind of a dtype; of bfloat16, of which NumPy does not know it, "f"."""
-    return "f" if dtype.name == "bfloat16" else dtype.kind
+    kind = dtype.kind
+    # NumPy makes the name anew whenever it is asked for.
+    return "f" if kind not in "fiub" and dtype.name == "bfloat16" else kind
 
 
 def _unknown(value: object) -> TypeError:
@@ -152,6 +156,8 @@ _BY_NAME = {
         uint64, bool_,
     )
 }  # fmt: skip
+# All but bfloat16, whose package is loaded where it is needed.
+_BY_NUMPY = {np.dtype(name): t for name, t in _BY_NAME.items() if name != "bfloat16"}
 _BY_PYTHON = {float: float32, int: int32, bool: bool_}
 
 
@@ -167,10 +173,15 @@ def as_dtype(value: DTypeLike) -> DType:
     """
     if isinstance(value, DType):
         return value
+    if type(value) is str and value in _BY_NAME:
+        return _BY_NAME[value]
     if isinstance(value, type) and value in _BY_PYTHON:
         return _BY_PYTHON[value]
     try:
-        name = np.dtype(value).name
+        dtype = np.dtype(value)
+        if dtype in _BY_NUMPY:
+            return _BY_NUMPY[dtype]
+        name = dtype.name
     except (TypeError, ValueError):  # the latter of what has a dtype that NumPy does not know
         name = str(value)
     if name not in _BY_NAME:

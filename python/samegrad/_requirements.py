@@ -8,7 +8,6 @@ import numpy as np
 
 from samegrad import _context, _core
 from samegrad._carried import as_predicate
-from samegrad._location import user_line
 from samegrad._tensor import Tensor
 
 
@@ -20,7 +19,7 @@ class Requirement:
     """
 
     def __init__(self, message: str, error: type[Exception], replicas: int) -> None:
-        self._message, self._error, self._line = message, error, user_line()
+        self._message, self._error, self._line = message, error, _core.user_line()
         with _context.init_scope():
             self._start = [Tensor(np.array(True)) for _ in range(replicas)]
             self._met = _core.StateVariable("requirement", self._start)
@@ -47,7 +46,7 @@ class Requirement:
 def add_requirement(condition: Any, message: str, error: type[Exception]) -> None:
     """Every step of the program that is being traced must meet the condition."""
     requirements = _context.current().requirements
-    key = (user_line(), message)  # the body of a loop is traced more than once
+    key = (_core.user_line(), message)  # the body of a loop is traced more than once
     if key not in requirements:
         requirements[key] = Requirement(message, error, _core.current_trace().replicas)
     requirements[key].add(condition)

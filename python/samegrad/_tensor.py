@@ -163,6 +163,8 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
         >>> convert_to_tensor([1.0, 2.0]).dtype
         samegrad.float32
     """
+    if dtype is None and type(value) is Tensor:
+        return value
     if isinstance(value, Dim):
         size = value._as_tensor()
         return size if dtype is None else _ops.cast(size, dtype=as_dtype(dtype).name)
@@ -208,8 +210,17 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
     return convert_to_tensor(array, dtype)
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether it is a number that all floats of 32 bits or more take, rounded once at most."""
+    if type(value) is float:
+        return -1e38 < value < 1e38
+    return type(value) is int and -(2**24) <= value <= 2**24
+
+
 def match(value: TensorLike, like: Tensor) -> Tensor:
     """The operand of an operator as a tensor with the dtype of the other one."""
+    if _is_plain(value) and like._dtype in ("float32", "float64"):
+        return Tensor(np.array(value, like._dtype))
     if is_tensor(value) and not isinstance(value, Dim):
         return convert_to_tensor(value)
     if isinstance(value, np.ndarray):
@@ -238,6 +249,8 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     operation = getattr(_ops, name)
 
     def method(self: Any, other: Any) -> Any:
+        if type(other) is Tensor:
+            return operation(other, self) if swapped else operation(self, other)
         if getattr(other, "_is_per_replica", False):
             return NotImplemented
         a, b = (other, self) if swapped else (self, other)

@@ -154,9 +154,9 @@ class Variable:
                     "or ONLY_FIRST_REPLICA."
                 )
             replicas = self._strategy.num_replicas_in_sync if self._strategy and on_read else 1
-            first = [value] + [_ops.full_like(value, value=0.0)] * (replicas - 1)
-            if aggregation is not VariableAggregation.SUM:
-                first = [value] * replicas
+            first = [value] * replicas
+            if aggregation is VariableAggregation.SUM and replicas > 1:
+                first[1:] = [_ops.full_like(value, value=0.0)] * (replicas - 1)
             self._cell = _core.StateVariable(name or "Variable", first)
             _owners.add(self)
 

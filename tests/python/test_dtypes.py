@@ -48,3 +48,21 @@ def test_an_unknown_type_is_named():
         _core.ops.cast(tf.constant(1.0), dtype="complex64")
     with pytest.raises(TypeError, match=f"{known}, bool: got .*float128"):
         tf.constant(np.longdouble(1))
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64", "int16", "int64", "uint32"])
+def test_bytes_of_another_order_are_the_same_numbers(name):
+    swapped = np.array([1, 2, 3], dtype=np.dtype(name).newbyteorder())
+    assert _dtypes.as_dtype(swapped.dtype) is getattr(tf, name)
+    for array in (swapped, swapped[::2]):
+        tensor = tf.constant(array)
+        assert tensor.dtype == name
+        np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["float31", np.complex64, np.dtype("M8[s]"), np.dtype("V2"), "U3"]
+)
+def test_other_types_are_refused_by_name(wrong):
+    with pytest.raises(TypeError, match="samegrad has float32"):
+        tf.as_dtype(wrong)

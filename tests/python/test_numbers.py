@@ -306,3 +306,35 @@ def test_a_dense_gradient_in_a_thread_with_a_small_stack():
     finally:
         threading.stack_size(before)
     np.testing.assert_array_equal(results[0], results[1])
+
+
+class TestOperands:
+    @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+    @pytest.mark.parametrize(
+        "number",
+        [0.1, -0.0, 1, True, 2**24 + 1, 2**63 + 2**40, -(2**24), 1e38, 1e300, math.inf, math.nan],
+    )
+    def test_a_number_is_rounded_as_numpy_casts_it(self, number, dtype):
+        with np.errstate(over="ignore"):
+            wanted = np.asarray(number).astype(dtype)
+        plain = tf.constant(1.0, dtype)
+        for found in (plain * number, tf.function(lambda x: number * x)(plain)):
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found.numpy(), wanted)
+            assert np.signbit(found.numpy()) == np.signbit(wanted)
+
+
+def test_the_line_of_an_operation_is_the_programs():
+    @tf.function
+    def step(x):
+        return tf.math.log(-x)  # here
+
+    tf.debugging.enable_check_numerics()
+    try:
+        with pytest.raises(tf.errors.NonFiniteError) as caught:
+            step(tf.constant(1.0))
+    finally:
+        tf.debugging.disable_check_numerics()
+    with open(__file__, encoding="utf-8") as file:
+        line = next(i for i, text in enumerate(file, 1) if text.endswith("# here\n"))
+    assert f"test_numbers.py:{line}" in str(caught.value)

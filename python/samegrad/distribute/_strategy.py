@@ -10,7 +10,6 @@ from typing import Any
 from samegrad import _context, _core
 from samegrad._counts import counted, questions
 from samegrad._dtypes import as_dtype
-from samegrad._location import user_line
 from samegrad._nest import map_structure
 from samegrad._scaling_check import report
 from samegrad._shown import shown
@@ -229,7 +228,7 @@ class Strategy(abc.ABC):
         if op == "sum" and axis is None and total is not None:
             return total
         if op == "mean" and getattr(value, "share", False):
-            report([("share_then_mean", user_line())])
+            report([("share_then_mean", _core.user_line())])
         parts_of = (
             value if parts else PerReplica((convert_to_tensor(value),) * self.num_replicas_in_sync)
         )

@@ -66,8 +66,10 @@ class Constant(Initializer):
 
     def __call__(self, shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         """A tensor of that shape and dtype."""
-        array = np.broadcast_to(np.asarray(self.value), tuple(shape))
-        return convert_to_tensor(array.astype(as_dtype(dtype or floatx()).name))
+        value, wanted = np.asarray(self.value), as_dtype(dtype or floatx())._numpy
+        if value.ndim == 0:
+            return convert_to_tensor(np.full(tuple(shape), value, wanted))
+        return convert_to_tensor(np.broadcast_to(value, tuple(shape)).astype(wanted))
 
 
 class Zeros(Constant):

@@ -15,7 +15,7 @@ from samegrad._context import get_replica_context, get_strategy
 from samegrad._counts import counted, counts_of
 from samegrad._dtypes import as_dtype
 from samegrad._examples import as_examples, examples_axis
-from samegrad._location import user_line, warn
+from samegrad._location import warn
 from samegrad._scaling_check import report
 from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
@@ -226,7 +226,7 @@ def _inverse_batch_size(who: str, size: int | Tensor, losses: Tensor) -> Tensor 
         raise ValueError(f"[{who}] global_batch_size must not be negative: got {number}.")
     own, of_all = losses._traced_examples or (0, 0)
     if 0 < own == number < of_all:  # the batch of one replica
-        report([("mean_then_sum", user_line())])
+        report([("mean_then_sum", _core.user_line())])
     return counted(1.0 / number, examples=-1) if number else 0.0
 
 

@@ -90,6 +90,15 @@ TEST("what nobody reads goes") {
   CHECK_EQ(count(after, "sin"), 1);
 }
 
+TEST("constants that nobody needs go, the others stay what they are") {
+  Program p;
+  const Value x = p.batched({3});
+  p.b("mul", {x, p.number(5)});
+  p.graph.outputs = {p.b("add", {p.b("mul", {x, p.number(3)}), p.number(4)})};
+  const Graph after = p.after(eliminate_dead);
+  CHECK_EQ(after.constants.size(), std::size_t(2));
+}
+
 TEST("equal nodes become one, also those of equal operands") {
   Program p;
   const Value x = p.batched({3});

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import threading
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
@@ -317,7 +319,7 @@ class Layer(HasWeights):
 
     def _resolve_training(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
         """The value of `training` for this call; put into the arguments of `call`."""
-        parameters = list(inspect.signature(self.call).parameters.values())
+        parameters = _parameters(self.call)
         names = [p.name for p in parameters]
         if "training" not in names:  # not for itself, but for the layers inside
             takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -340,6 +342,18 @@ class Layer(HasWeights):
 
 
 _building = threading.RLock()
+
+
+def _parameters(call: Any) -> Sequence[inspect.Parameter]:
+    function = getattr(call, "__func__", None)
+    if function is None:  # an attribute of the object, which may be anything
+        return tuple(inspect.signature(call).parameters.values())
+    return _parameters_of_method(function)
+
+
+@functools.lru_cache(maxsize=1024)  # to ask takes longer than many layers
+def _parameters_of_method(function: Any) -> Sequence[inspect.Parameter]:
+    return tuple(inspect.signature(types.MethodType(function, object())).parameters.values())
 
 
 def _is_array(value: Any) -> bool:

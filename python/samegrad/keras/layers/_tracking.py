@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-def leaves(value: Any, kind: type[T]) -> Iterator[T]:
+# Of these nothing is a part.
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
+def leaves(value: Any, kind: type[T]) -> list[T]:
     """The objects of a class in nested lists, tuples and dicts.
 
     Example:
-        >>> list(leaves({"a": [1, "x"], "b": 2}, int))
+        >>> leaves({"a": [1, "x"], "b": 2}, int)
         [1, 2]
     """
+    found: list[T] = []
+    _collect(value, kind, found)
+    return found
+
+
+def _collect(value: Any, kind: type[T], found: list[T]) -> None:
     if isinstance(value, kind):
-        yield value
+        found.append(value)
+    elif type(value) in _ATOMS:
+        return
     elif isinstance(value, Mapping):
         for part in value.values():
-            yield from leaves(part, kind)
+            _collect(part, kind, found)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from leaves(part, kind)
+            _collect(part, kind, found)
 
 
 def unique(items: Iterable[T]) -> list[T]:

@@ -350,12 +350,12 @@ class Optimizer:
 
     def _checked(self, gradient: Tensor, variable: Variable) -> Tensor:
         tensor = convert_to_tensor(gradient)
-        if tuple(tensor._shape) != tuple(variable.shape):
+        if tensor._shape != variable._cell._shape:
             raise ValueError(
                 f"[{self.name}] a gradient must have its variable's shape: got "
                 f"{tuple(tensor._shape)} for {variable.name} of shape {tuple(variable.shape)}."
             )
-        kind = variable.dtype.name
+        kind = variable._cell._dtype
         return tensor if tensor._dtype == kind else _ops.cast(tensor, dtype=kind)
 
     def _assign_updates(
