@@ -258,3 +258,23 @@ def test_runs_outside_a_function_give_the_bits_of_those_in_one(name: str) -> Non
             np.testing.assert_allclose(found[1], expected[1], rtol=1e-6)
             found = (found[0], expected[1])
         assert_same_bits(expected, found)
+
+
+@pytest.mark.parametrize("name", SAME_LOSS)
+def test_explain_says_that_they_do(name: str) -> None:
+    strategy = tf.distribute.MirroredStrategy(replicas=4)
+    with strategy.scope():
+        variables, loss_of = PROGRAMS[name]()
+        optimizer = sgd()
+
+    def step(rows: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = loss_of(rows)
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return tf.distribute.get_replica_context().all_reduce("sum", loss)
+
+    dataset = tf.data.Dataset.from_tensor_slices(data()).batch(48)
+    batch = next(iter(strategy.experimental_distribute_dataset(dataset)))
+    lines = strategy.explain(step, args=(batch,)).splitlines()
+    assert lines[1].startswith("bits: those of one replica"), lines[:5]
+    assert not any("replica_share" in line for line in lines)
