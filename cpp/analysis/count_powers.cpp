@@ -163,6 +163,7 @@ CountTerms CountWalk::by_rule(NodeId index, const std::vector<std::size_t>& scal
   const Node& node = graph_.nodes[index];
   const std::int8_t axis = node.inputs.empty() ? CountTerms::kNo : of(node.inputs[0]).sizes_of_axis;
   if (axis != CountTerms::kNo) return picked_size(node, axis);
+  if (node.op->has(kReplicaShare)) return share(index);
   switch (node.op->scaling) {
     case Scaling::kSum:
       return with_parameters(index, sum(index, scaled));
@@ -250,6 +251,16 @@ CountTerms CountWalk::quotient(NodeId index, const CountTerms& above, std::size_
     CountTerm term = joined_at(index, a, divisor, -1);
     term.ambiguous |= may_mean(given, graph_.replicas);
     result.add(term);
+  }
+  return result;
+}
+
+CountTerms CountWalk::share(NodeId index) const {
+  CountTerm replicas;
+  replicas.powers.replicas = 1;
+  CountTerms result;
+  for (const CountTerm& term : operand(index, 0).terms) {
+    result.add(joined_at(index, term, replicas, -1));
   }
   return result;
 }

@@ -56,6 +56,8 @@ class CountWalk {
   CountTerms choice(NodeId index, const std::vector<std::size_t>& scaled);
   CountTerms product(NodeId index, const std::vector<std::size_t>& scaled);
   CountTerms quotient(NodeId index, const CountTerms& above, std::size_t below);
+  // One of as many as there are replicas.
+  CountTerms share(NodeId index) const;
   CountTerms with_parameters(NodeId index, CountTerms result) const;
   CountTerms opaque(NodeId index) const;
   CountTerms count(const Node& node) const;

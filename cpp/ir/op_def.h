@@ -40,6 +40,8 @@ enum Trait : std::uint32_t {
   kByRow = 1u << 17,
   // Says what the derivative of its first operands is, and computes nothing.
   kGradientRule = 1u << 18,
+  // Of what is equal on all replicas, the part of each: their sum over the replicas is the operand.
+  kReplicaShare = 1u << 19,
 };
 
 struct InferArgs {

@@ -79,11 +79,11 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
   const Operands operands = operands_of(graph, node);
   if (operands.own || node.op->has(kReplicaFact)) return Placement::kOwn;
   if (operands.partial) {
-    const bool linear =
-        !operands.rows && !type.batched() && inferred.linear && is_linear_in_partial(graph, node);
+    const bool linear = !operands.rows && inferred.linear && is_linear_in_partial(graph, node);
     return linear ? Placement::kPartial : Placement::kOwn;
   }
-  return operands.rows ? of_rows(graph, node, inferred, type) : Placement::kReplicated;
+  if (operands.rows) return of_rows(graph, node, inferred, type);
+  return node.op->has(kReplicaShare) ? Placement::kPartial : Placement::kReplicated;
 }
 
 bool takes_parts(const Graph& graph, const Node& node) {
@@ -98,7 +98,7 @@ bool is_function_of_sums(const Graph& graph, Value value) {
   const Node* node = graph.producer(value);
   if (!node || graph.placement(value) != Placement::kPartial) return false;
   if (node->op->has(kAliases)) return is_function_of_sums(graph, node->inputs[0]);
-  return node->op->has(kControl) || takes_parts(graph, *node);
+  return node->op->has(Trait(kControl | kReplicaShare)) || takes_parts(graph, *node);
 }
 
 bool comes_through_control(const Graph& graph, Value value) {

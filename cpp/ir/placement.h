@@ -20,7 +20,8 @@ bool is_linear_in_partial(const Graph& graph, const Node& node);
 bool takes_parts(const Graph& graph, const Node& node);
 
 // Whether the value is partial and more than one sum over the examples in some shape: adding it up
-// over the replicas rounds otherwise than the function of the sums that one device computes.
+// over the replicas rounds otherwise than the function of the sums that one device computes. The
+// share of a replicated value is such a function, too.
 bool is_function_of_sums(const Graph& graph, Value value);
 
 // Whether branches or rounds had a part in a value that is partial.

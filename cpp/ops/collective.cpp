@@ -169,6 +169,38 @@ OpDef reduce_scatter_row() {
   return op;
 }
 
+// The same division on every replica: none of them needs another's part.
+void replica_share_kernel(const KernelArgs& args) {
+  if (args.facts.replicas == 1) return copy_bytes(args);
+  const View &x = args.in[0], &y = args.out[0];
+  if (y.size() == 0) return;
+  const Array replicas = Array::number(y.dtype, args.facts.replicas);
+  kernels().binary(BinaryFn::k_div, y.dtype)(x.data, replicas.raw(), y.data, y.size(), 1, 0);
+}
+
+OpDef replica_share_row() {
+  OpDef op;
+  op.name = "replica_share";
+  op.doc =
+      "This replica's share of a value that all have alike, x / replicas: the sum over the "
+      "replicas is x, to the bit.";
+  op.operands = {"x"};
+  op.scaling = Scaling::kSum;
+  op.traits = kReplicaShare;
+  op.infer = [](const InferArgs& args) -> Inferred {
+    check_dtype(args, 0, kFloats);
+    return same_as_input(args);
+  };
+  op.kernel = replica_share_kernel;
+  op.vjp = [](const VjpArgs& args) -> Values {
+    return cotangents(call("replica_share", Expr(args.b, args.ct[0])));
+  };
+  op.samples = {{.shapes = {{2, 3}}, .attrs = {}},
+                {.shapes = {{}}, .attrs = {}},
+                {.shapes = {{5, 3}}, .attrs = {}, .batched = {1}}};
+  return op;
+}
+
 OpDef all_reduce_row() {
   OpDef op;
   op.name = "all_reduce";
@@ -184,7 +216,7 @@ OpDef all_reduce_row() {
 }  // namespace
 
 std::vector<OpDef> collective_ops() {
-  return {all_reduce_row(), all_gather_row(), reduce_scatter_row()};
+  return {all_reduce_row(), all_gather_row(), reduce_scatter_row(), replica_share_row()};
 }
 
 }  // namespace samegrad

@@ -1,7 +1,8 @@
 // all_reduce(f(sums)) becomes f(all_reduce(sums)) for a linear f whose coefficients are equal on
 // all replicas. On the right stands, to the bit, what one device computes of its sums; on the left
-// f rounds each replica's part, and the sum of two trees is no tree. A replicated value beside a
-// sum (a regulariser's share) is taken as often as there are replicas, which is exact for 2^j.
+// f rounds each replica's part, and the sum of two trees is no tree. The shares of a replicated
+// value (a regulariser's) add up to the value itself, which is therefore added once, behind the
+// all-reduce. A replicated value that is no share is taken as often as there are replicas.
 #include "passes/commute_all_reduce.h"
 
 #include <algorithm>
@@ -167,11 +168,19 @@ class Commute {
   void trace_sum(NodeId index) {
     const Node& node = graph_.nodes[index];
     if (node.op->has(kControl) && request(index)) return;
+    if (is_share_of_replicated(node)) {
+      plain_[node.inputs[0]] = true;
+      return;
+    }
     if (!takes_parts(graph_, node)) {  // a sum itself
       for (Value output : node.outputs) plain_[output] = true;
       return;
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) need(node, k, takes_sum_of(node, k));
+  }
+
+  bool is_share_of_replicated(const Node& node) const {
+    return node.op->has(kReplicaShare) && !graph_.varying(node.inputs[0]);
   }
 
   bool takes_sum_of(const Node& node, std::size_t k) const {
@@ -289,18 +298,29 @@ class Commute {
       const Value input = node.inputs[k];
       inputs.push_back(takes_sum_of(node, k) ? sum_[input] : rewrite_(input));
     }
-    const Values made = rewrite_.builder().apply(*node.op, inputs, node.attrs, node.regions);
+    // The sum of the parts' shares is that of the parts, divided.
+    const Values made =
+        node.op->has(kReplicaShare)
+            ? Values{rewrite_.builder()("div", {inputs[0], replicas_as(node.inputs[0])})}
+            : rewrite_.builder().apply(*node.op, inputs, node.attrs, node.regions);
     rewrite_.to().nodes.back().location = node.location;
     for (std::size_t i = 0; i < made.size(); ++i) sum_[node.outputs[i]] = made[i];
   }
 
+  // Their number in the dtype of the value.
+  Value replicas_as(Value value) {
+    return rewrite_.builder().number(graph_.type(value).dtype, replicas_);
+  }
+
   Value sum_of_leaf(Value value, std::int32_t location) {
+    const Node* node = graph_.producer(value);
+    if (node && is_share_of_replicated(*node)) return rewrite_(node->inputs[0]);
     Builder& b = rewrite_.builder();
     Value sum;
     if (graph_.varying(value)) {
       sum = b("all_reduce", {rewrite_(value)});
     } else {
-      sum = b("mul", {rewrite_(value), b.number(graph_.type(value).dtype, replicas_)});
+      sum = b("mul", {rewrite_(value), replicas_as(value)});
     }
     rewrite_.to().nodes.back().location = location;
     return sum;

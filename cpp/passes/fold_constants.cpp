@@ -12,7 +12,7 @@ namespace {
 
 bool is_pure(const OpDef& op) {
   constexpr std::uint32_t kFacts =
-      kRandomOp | kCollective | kReplicaFact | kGlobalFact | kSideEffect;
+      kRandomOp | kCollective | kReplicaFact | kGlobalFact | kSideEffect | kReplicaShare;
   return op.kernel && (op.traits & kFacts) == 0;  // control flow has no kernel
 }
 

@@ -262,6 +262,18 @@ struct CallHash {
         "    return key + std::to_string(*array.data<double>());\n  }\n"
         "  return key.append(reinterpret_cast<const char*>(array.raw()), array.bytes());",
     ),
+    Fault(
+        "the share of a regularizer is all of it",
+        "cpp/ops/collective.cpp",
+        "if (args.facts.replicas == 1) return copy_bytes(args);",
+        "if (args.facts.replicas >= 1) return copy_bytes(args);",
+    ),
+    Fault(
+        "of a regularizer one share is added behind the all-reduce",
+        "cpp/passes/commute_all_reduce.cpp",
+        "return rewrite_(node->inputs[0]);",
+        'return rewrite_.builder()("div", {rewrite_(node->inputs[0]), replicas_as(value)});',
+    ),
     # Last, as everything is compiled anew.
     Fault(
         "the tree is split off by one",

@@ -16,6 +16,7 @@ from samegrad._counts import counted, counts_of
 from samegrad._dtypes import as_dtype
 from samegrad._examples import as_examples, examples_axis
 from samegrad._location import warn
+from samegrad._nest import map_structure
 from samegrad._scaling_check import report
 from samegrad._shown import shown
 from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
@@ -102,12 +103,15 @@ def compute_weighted_mean_loss(losses: TensorLike, weights: TensorLike) -> Tenso
 
 
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
-    """The sum of the losses, divided by the number of replicas.
+    """This replica's share of the sum of the losses: an N-th.
 
-    Every replica computes the same regularization loss of the weights; its share is an N-th.
+    Every replica computes the same regularization loss of the weights. The sum of the shares over
+    the replicas is that loss, and the sum of their gradients its gradient, added once to that of
+    the data: both have the bits of one device.
 
     Args:
-        regularization_loss: Scalar, or tensor or list of several losses.
+        regularization_loss: Scalar, or tensor or list of several losses. Those of a replica's own
+            examples are divided by the number of replicas.
 
     Returns:
         A scalar; 0 for an empty list.
@@ -120,10 +124,16 @@ def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
         3.0
     """
     _check_not_cross_replica("scale_regularization_loss")
-    losses = convert_to_tensor(regularization_loss)
     replicas = get_strategy().num_replicas_in_sync
-    total = _sum_all(losses)
-    return total if replicas == 1 else total / replicas
+    if replicas == 1:
+        return _sum_all(convert_to_tensor(regularization_loss))
+    total = _sum_all(convert_to_tensor(regularization_loss))
+    if total._varying and isinstance(regularization_loss, list | tuple):
+        # Those that are equal on all replicas keep their bits beside those that are not.
+        shares = map_structure(lambda loss: _share(loss, replicas), regularization_loss)
+        return _sum_all(convert_to_tensor(shares))
+    share: Tensor = _share(total, replicas)
+    return share
 
 
 def expand_weights(who: str, weights: TensorLike, losses: Tensor) -> Tensor:
@@ -188,6 +198,15 @@ def all_reduce_sum(value: Any) -> Any:
     """
     context = get_replica_context()
     return value if context is None else context.all_reduce("sum", value)
+
+
+def _share(loss: Any, replicas: int) -> Any:
+    if isinstance(loss, int | float):
+        return loss / replicas
+    loss = convert_to_tensor(loss)
+    if loss._varying or not as_dtype(loss._dtype).is_floating:
+        return loss / replicas
+    return _ops.replica_share(loss)
 
 
 def _sum_all(x: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 // What a value is on a replica: replicated, rows, a part of a sum, or its own.
 #include "check.h"
 #include "ir/builder.h"
+#include "ir/placement.h"
 #include "ops/attributes.h"
 
 namespace samegrad::testing {
@@ -106,6 +107,21 @@ TEST("a collective replicates, and what is read by its type alone gives nothing 
   CHECK_EQ(p.of("full_like", {p.own}, FullAttrs{.value = 0.0}), "replicated");
   CHECK_EQ(p.of("random_uniform_like", {p.own}), "own");
   CHECK_EQ(p.of("replica_id", {}), "own");
+}
+
+TEST("the share of what is equal on all replicas is a part, as is what is linear in it") {
+  Program p;
+  const Value share = p.b("replica_share", {p.weight});
+  CHECK_EQ(p.of(share), "partial");
+  CHECK_EQ(p.of("mul", {share, p.weight}), "partial");
+  CHECK_EQ(p.of("replica_share", {share}), "partial");
+  const Value examples = p.b("as_examples", {share}, ExamplesAttrs{.axis = 0});
+  CHECK_EQ(p.of("mul", {examples, p.b("as_examples", {p.weight}, ExamplesAttrs{.axis = 0})}),
+           "partial");
+  CHECK_EQ(p.of("replica_share", {p.rows}), "rows");
+  CHECK_EQ(p.of("replica_share", {p.own}), "own");
+  CHECK_EQ(p.of("square", {share}), "own");
+  CHECK(is_function_of_sums(p.graph, share));
 }
 
 TEST("numbers that are the same for all replicas do not become rows of one device") {

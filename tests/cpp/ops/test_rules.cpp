@@ -101,6 +101,9 @@ TEST("what cannot be reduced over replicas is refused") {
            "[all_reduce] the operand must be float32, float64, float16 or bfloat16: got int32; "
            "convert it with "
            "samegrad.cast.");
+  CHECK_EQ(error_of("replica_share", {{Array(DType::kInt32, {3})}}),
+           "[replica_share] the operand must be float32, float64, float16 or bfloat16: got int32; "
+           "convert it with samegrad.cast.");
 }
 
 }  // namespace
