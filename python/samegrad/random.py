@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _context, _core, _sizes
+from samegrad import _context, _core, _examples, _shown, _sizes, _tensor
 from samegrad._boundary import guard as _guard
 from samegrad._dtypes import DType, DTypeLike, as_dtype
-from samegrad._examples import examples_axis
-from samegrad._shown import shown
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
+from samegrad._tensor import Tensor, TensorLike
 
 _ops = _core.ops
 
@@ -200,7 +198,7 @@ def _draw_keyed(name: str, shape: Any, seed: Any, dtype: DTypeLike, alg: str,
     who = f"stateless_{'uniform' if name == 'integers' else name}"
     if alg not in ("auto_select", "philox"):
         raise ValueError(
-            f"[{who}] alg must be 'philox' or 'auto_select': got {shown(alg)}; leave it out."
+            f"[{who}] alg must be 'philox' or 'auto_select': got {_shown.shown(alg)}; leave it out."
         )
     return _draw_rows(f"stateless_random_{name}", (_key(who, seed),), shape, dtype, **more)
 
@@ -211,16 +209,18 @@ def _scaled(drawn: Tensor, factor: Any, offset: Any) -> Tensor:
 
 
 def _key(who: str, seed: Any) -> Tensor:
-    if isinstance(seed, list | tuple) and any(is_tensor(part) for part in seed):  # [seed, step]
-        parts = [convert_to_tensor(part) for part in seed]
+    if isinstance(seed, list | tuple) and any(
+        _tensor.is_tensor(part) for part in seed
+    ):  # [seed, step]
+        parts = [_tensor.convert_to_tensor(part) for part in seed]
         for part in parts:
             _check_whole(who, part, seed)
         seed = [_ops.cast(part, dtype="uint32") for part in parts]
     elif isinstance(seed, list | tuple) and all(isinstance(part, int) for part in seed):
         seed = np.array([int(part) % 2**32 for part in seed], np.uint32)
-    key = convert_to_tensor(seed)
+    key = _tensor.convert_to_tensor(seed)
     _check_whole(who, key, seed)
-    if examples_axis(key) is not None or key._rank != 1 or key._shape[0] != 2:
+    if _examples.examples_axis(key) is not None or key._rank != 1 or key._shape[0] != 2:
         raise ValueError(
             f"[{who}] the seed must be two whole numbers, of shape (2,) and without examples: got "
             f"shape {tuple(key._shape)}; pass [seed, counter]."
@@ -232,7 +232,7 @@ def _check_whole(who: str, part: Tensor, seed: Any) -> None:
     if part._dtype not in ("int32", "int64", "uint32", "uint64"):
         raise TypeError(
             f"[{who}] the seed must be int32, int64, uint32 or uint64: got {part._dtype} "
-            f"({shown(seed)}); use samegrad.cast."
+            f"({_shown.shown(seed)}); use samegrad.cast."
         )
 
 
@@ -245,8 +245,8 @@ def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
     if minval is None or maxval is None:
         raise ValueError(
             "[stateless_uniform] a range of whole numbers has two ends: got "
-            f"minval={shown(minval)}, maxval={shown(maxval)}; pass both, or None for both to draw "
-            f"all numbers of {dtype.name}."
+            f"minval={_shown.shown(minval)}, maxval={_shown.shown(maxval)}; pass both, or None for "
+            f"both to draw all numbers of {dtype.name}."
         )
     rule, remedy = "the ends of a range of whole numbers are whole numbers", "pass ints"
     return _sizes.whole(minval, rule, remedy), _sizes.whole(maxval, rule, remedy)
