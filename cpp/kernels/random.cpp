@@ -4,6 +4,7 @@
 
 #include "kernels/maths.h"
 #include "kernels/philox.h"
+#include "kernels/random_key.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
@@ -12,6 +13,7 @@ constexpr int kLanes = kPhiloxLanes;
 
 // A key for one stream of one seed: unrelated for neighbouring streams.
 std::uint64_t key_of(RandomKey key) {
+  if (key.stream == kGivenKey) return key.seed;
   PhiloxBlock b{};
   b.word[0][0] = static_cast<std::uint32_t>(key.stream);
   b.word[1][0] = static_cast<std::uint32_t>(key.stream >> 32);
@@ -115,7 +117,7 @@ struct TruncatedNormal {
     return done;
   }
 };
-// low + floor(u * size) with 64 bits of u: the bias is below size / 2^64.
+// low + floor(u * size) with 64 bits of u: the bias is below size / 2^64. A size of 0 is 2^64.
 template <class T>
 struct Integers {
   using Element = T;
@@ -127,7 +129,7 @@ struct Integers {
       const int part = k / kLanes, i = k % kLanes;
       const std::uint64_t bits = b.word[2 * part][i] | std::uint64_t{b.word[2 * part + 1][i]} << 32;
       const auto scaled = static_cast<unsigned __int128>(bits) * size;
-      const auto offset = static_cast<std::uint64_t>(scaled >> 64);
+      const auto offset = size ? static_cast<std::uint64_t>(scaled >> 64) : bits;
       y[k] = static_cast<T>(static_cast<std::uint64_t>(low) + offset);
     }
     return true;
@@ -209,8 +211,9 @@ const RandomKernels* random_kernels(DType dtype) {
 }
 
 RandomIntegersKernel random_integers_kernel(DType dtype) {
-  return kernel_for<kIndices>(dtype,
-                              []<class T>() -> RandomIntegersKernel { return random_integers<T>; });
+  constexpr DTypes kDrawn = kIndices | bit_of(DType::kUInt32) | bit_of(DType::kUInt64);
+  return kernel_for<kDrawn>(dtype,
+                            []<class T>() -> RandomIntegersKernel { return random_integers<T>; });
 }
 
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE

@@ -1,7 +1,12 @@
-// Random numbers: functions of (seed, op, step, global row), so any split of the rows over replicas
-// draws the same.
+// Random numbers: functions of (key, global row), so any split of the rows over replicas draws the
+// same. The key is an operand ("stateless") or made of seed, op and step. kernels/random_key.h has
+// the formula.
+#include <bit>
+#include <limits>
+
+#include "kernels/random_key.h"
 #include "kernels/table.h"
-#include "ops/attributes.h"
+#include "ops/draws.h"
 #include "ops/families.h"
 #include "ops/parts.h"
 #include "ops/rules.h"
@@ -21,9 +26,27 @@ std::uint64_t mix(std::uint64_t x) {
 }
 
 RandomKey key_of(const KernelArgs& args) {
+  if (has_key(args.in.size())) {
+    const View& key = args.in[0];
+    const bool wide = size_of(key.dtype) == sizeof(std::uint64_t);
+    const auto word = [&](int i) {
+      return std::uint32_t(wide ? key.as<const std::uint64_t>()[i]
+                                : key.as<const std::uint32_t>()[i]);
+    };
+    return given_key(word(0), word(1));
+  }
   const auto& attrs = args.attrs.as<DrawAttrs>();
   const auto seed = std::uint64_t(attrs.seed), ordinal = std::uint64_t(attrs.ordinal);
   return {mix(args.facts.seed) ^ mix(mix(seed)), mix(mix(ordinal) ^ args.facts.step)};
+}
+
+// The bits that the 16 of the dtype have no place for: rounded to nearest, what is just below 1
+// would be 1.
+void round_down(DType dtype, float* x, std::int64_t n) {
+  const std::uint32_t kept = ~0u << (dtype == DType::kBFloat16 ? 16 : 13);
+  for (std::int64_t i = 0; i < n; ++i) {
+    x[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x[i]) & kept);
+  }
 }
 
 template <Draw kDraw>
@@ -45,24 +68,48 @@ void draw(const KernelArgs& args, std::int64_t first_row, std::int64_t rows, std
     const DType wide = sum_type(dtype);
     void* drawn = args.scratch.take(std::size_t(rows * n) * size_of(wide));
     f(key, first_row, rows, n, drawn);
+    if (kDraw == Draw::kUniform) round_down(dtype, static_cast<float*>(drawn), rows * n);
     kernels().cast(wide, dtype)(drawn, y, rows * n);
   }
 }
 
-template <Draw kDraw>
-void check_drawn(const InferArgs& args, DType dtype) {
-  const bool integers = kDraw == Draw::kIntegers;
-  check_type(bit_of(dtype) & (integers ? kIndices : kFloats), args.op.name, "dtype must be ",
-             names_of(integers ? kIndices : kFloats), ": got ", name_of(dtype), ".");
-  if (!integers) return;
+void check_range(const InferArgs& args, DType dtype) {
   const auto& range = args.attrs.as<DrawAttrs>();
+  const bool all = range.low == 0 && range.high == 0 && size_of(dtype) == sizeof(std::uint64_t);
+  if (all && has_key(args.in.size())) return;
   check_value(range.low < range.high, args.op.name, "low must be below high: got low=", range.low,
               ", high=", range.high, ".");
+  using Whole = std::numeric_limits<std::int64_t>;
+  const int bits = int(8 * size_of(dtype));
+  const bool is_signed = (bit_of(dtype) & kInts) != 0;
+  const std::int64_t half = std::int64_t{1} << (bits - 1 - (bits == 64));
+  const std::int64_t low = !is_signed ? 0 : bits == 64 ? Whole::min() : -half;
+  const std::int64_t high = bits == 64 ? Whole::max() : is_signed ? half : 2 * half;
+  check_value(range.low >= low && range.high <= high, args.op.name, "numbers of ", name_of(dtype),
+              " are from ", low, " to below ", high, ": got low=", range.low, ", high=", range.high,
+              ".");
+}
+
+template <Draw kDraw>
+void check_drawn(const InferArgs& args, DType dtype) {
+  const bool integers = kDraw == Draw::kIntegers, keyed = has_key(args.in.size());
+  constexpr DTypes kUnsigned = bit_of(DType::kUInt32) | bit_of(DType::kUInt64);
+  const DTypes allowed = !integers ? kFloats : keyed ? kIndices | kUnsigned : kIndices;
+  check_type(bit_of(dtype) & allowed, args.op.name, "dtype must be ", names_of(allowed), ": got ",
+             name_of(dtype), ".");
+  if (keyed) {
+    const ValueType& key = args.in[0];
+    check_type(bit_of(key.dtype) & (kIndices | kUnsigned), args.op.name, "the key must be ",
+               names_of(kIndices | kUnsigned), ": got ", name_of(key.dtype), "; cast it.");
+    check_value(key.shape == Shape{2} && !key.batched(), args.op.name,
+                "the key must have the shape (2,) and no examples: got ", to_string(key), ".");
+  }
+  if (integers) check_range(args, dtype);
 }
 
 template <Draw kDraw>
 Inferred shape_rule(const InferArgs& args) {
-  const ValueType& source = args.in[0];
+  const ValueType& source = args.in.back();
   check_type(source.dtype == DType::kInt64 && source.shape.rank() == 0, args.op.name,
              "the row source must be an int64 scalar: got ", to_string(source), ".");
   ValueType type{args.attrs.as<DrawAttrs>().dtype, {}, {}};
@@ -86,13 +133,13 @@ void draw_rows(const KernelArgs& args, std::int64_t first, std::int64_t begin, s
 
 template <Draw kDraw>
 void run_shape(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
-  const std::int64_t source = *args.in[0].as<const std::int64_t>();
+  const std::int64_t source = *args.in.back().as<const std::int64_t>();
   draw_rows<kDraw>(args, source * rows_of_result(cost_args(args)), begin, end);
 }
 
 template <Draw kDraw>
 Inferred like_rule(const InferArgs& args) {
-  ValueType type = args.in[0];
+  ValueType type = args.in.back();
   type.dtype = args.attrs.as<DrawAttrs>().dtype;
   check_drawn<kDraw>(args, type.dtype);
   return one_result(args, type);
@@ -101,14 +148,14 @@ Inferred like_rule(const InferArgs& args) {
 // Rows are those of the example axis, numbered over all replicas; where it is not the first, what
 // lies before it is drawn with it.
 std::int64_t rows_of_like(const CostArgs& args) {
-  const bool turned = args.out[0].shape.rank() > 0 && args.in[0].example_axis > 0;
+  const bool turned = args.out[0].shape.rank() > 0 && args.in.back().example_axis > 0;
   return turned ? 1 : rows_of_result(args);
 }
 
 template <Draw kDraw>
 void draw_turned(const KernelArgs& args, std::int64_t first) {
   const View& y = args.out[0];
-  const int axis = args.in[0].example_axis;
+  const int axis = args.in.back().example_axis;
   const std::int64_t before = y.shape.size(0, axis);
   const std::int64_t after = y.shape.size(axis + 1, y.shape.rank());
   const Scratch::Frame frame(args.scratch);
@@ -119,7 +166,7 @@ void draw_turned(const KernelArgs& args, std::int64_t first) {
 
 template <Draw kDraw>
 void run_like(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
-  const View& x = args.in[0];
+  const View& x = args.in.back();
   if (args.out[0].shape.rank() == 0 || x.example_axis < 0) {
     // Without examples each replica has its own rows (and a value all share is drawn once).
     const std::int64_t size = args.attrs.as<DrawAttrs>().rows;
@@ -134,39 +181,64 @@ void run_like(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
   draw_rows<kDraw>(args, first, begin, end);
 }
 
-template <Draw kDraw>
-OpDef random_row(const char* name, const char* doc, bool like) {
-  OpDef op;
-  op.name = like ? text(name, "_like") : name;
-  op.doc = like ? text(doc, " Shape and examples are those of x.") : doc;
-  op.operands = {like ? "x" : "row_source"};
+struct Form {
+  bool like = false, keyed = false;
+};
+
+// The attributes, and how generated tests call the row.
+template <template <bool, bool> class Row, Draw kDraw>
+void set_attrs(OpDef& op, Form form) {
   constexpr bool kWhole = kDraw == Draw::kIntegers;
-  op.attrs = like ? schema_of<DrawRow<true, kWhole>>() : schema_of<DrawRow<false, kWhole>>();
+  DrawAttrs attrs;
+  if (kWhole) attrs = {.dtype = DType::kInt64, .low = -3, .high = 9};
+  Sample sample;
+  if (form.like) {
+    op.attrs = schema_of<Row<true, kWhole>>();
+    sample.shapes = {{5, 7}};
+    sample.batched = {1};
+    sample.attrs = Row<true, kWhole>(attrs);
+  } else {
+    op.attrs = schema_of<Row<false, kWhole>>();
+    sample.shapes = {{}};
+    sample.dtypes = {DType::kInt64};
+    sample.integer_high = 1;
+    attrs.shape = {4, 3};
+    sample.attrs = Row<false, kWhole>(attrs);
+  }
+  if (form.keyed) {
+    sample.shapes.insert(sample.shapes.begin(), {2});
+    sample.batched.insert(sample.batched.begin(), 0);
+    sample.dtypes = {DType::kUInt32, form.like ? DType::kFloat32 : DType::kInt64};
+    if (form.like) sample.integer_high = 99;
+  }
+  op.samples = {sample};
+}
+
+template <Draw kDraw>
+OpDef random_row(const char* name, const char* doc, Form form) {
+  OpDef op;
+  op.name = text(form.keyed ? "stateless_" : "", name, form.like ? "_like" : "");
+  op.doc = text(doc, form.like ? " Shape and examples are those of x." : "",
+                form.keyed && kDraw == Draw::kIntegers
+                    ? " With 64 bits, low = high = 0 draws all numbers of the dtype."
+                    : "",
+                form.keyed ? " An element is a function of the key (two numbers modulo 2^32), its "
+                             "global row and its place in the row."
+                           : "");
+  if (form.keyed) op.operands = {"key"};
+  op.operands.push_back(form.like ? "x" : "row_source");
+  op.min_arity = op.max_arity = int(op.operands.size());
   op.traits = kRandomOp | kNoGradient;
-  op.infer = like ? like_rule<kDraw> : shape_rule<kDraw>;
-  if (like) {
+  op.infer = form.like ? like_rule<kDraw> : shape_rule<kDraw>;
+  if (form.like) {
     set_parts<rows_of_like, run_like<kDraw>>(op);
   } else {
     set_parts<rows_of_result, run_shape<kDraw>>(op);
   }
   // Ten rounds of a cipher for four numbers, and what makes draws of them.
   op.flops = [](const CostArgs& args) { return 32.0 * double(args.out[0].size()); };
-  op.type_only = like ? 1 : 0;
-  Sample sample;
-  DrawAttrs attrs;
-  if (kWhole) attrs = {.dtype = DType::kInt64, .low = -3, .high = 9};
-  if (like) {
-    sample.shapes = {{5, 7}};
-    sample.batched = {1};
-    sample.attrs = DrawRow<true, kWhole>(attrs);
-  } else {
-    sample.shapes = {{}};
-    sample.dtypes = {DType::kInt64};
-    sample.integer_high = 1;
-    attrs.shape = {4, 3};
-    sample.attrs = DrawRow<false, kWhole>(attrs);
-  }
-  op.samples = {sample};
+  op.type_only = form.like ? 1u << (op.max_arity - 1) : 0;
+  form.keyed ? set_attrs<KeyedDraw, kDraw>(op, form) : set_attrs<DrawRow, kDraw>(op, form);
   return op;
 }
 
@@ -174,14 +246,14 @@ OpDef random_row(const char* name, const char* doc, bool like) {
 
 std::vector<OpDef> random_ops() {
   std::vector<OpDef> ops;
-  for (const bool like : {false, true}) {
-    ops.push_back(random_row<Draw::kUniform>("random_uniform", "Uniform in [0, 1).", like));
+  for (const Form form : {Form{}, {.like = true}, {.keyed = true}, {true, true}}) {
+    ops.push_back(random_row<Draw::kUniform>("random_uniform", "Uniform in [0, 1).", form));
     ops.push_back(
-        random_row<Draw::kNormal>("random_normal", "Normal, mean 0 and deviation 1.", like));
+        random_row<Draw::kNormal>("random_normal", "Normal, mean 0 and deviation 1.", form));
     ops.push_back(random_row<Draw::kTruncatedNormal>(
-        "random_truncated_normal", "Normal, drawn again until within 2 deviations.", like));
+        "random_truncated_normal", "Normal, drawn again until within 2 deviations.", form));
     ops.push_back(
-        random_row<Draw::kIntegers>("random_integers", "Whole numbers in [low, high).", like));
+        random_row<Draw::kIntegers>("random_integers", "Whole numbers in [low, high).", form));
   }
   return ops;
 }

@@ -163,14 +163,15 @@ class Branch {
     const Node& node = numbers_.node(g, index);
     const auto rows = branches_.draws[g].find(index);
     if (rows == branches_.draws[g].end()) return append_node(to, from, node, inputs);
-    return {draw_rows(to, from, node, inputs[0], rows->second)};
+    return {draw_rows(to, from, node, inputs, rows->second)};
   }
 
   // Rows of one stream, of which each replica draws those behind the ones of the replicas before.
-  static Value draw_rows(Builder& to, const Graph& from, const Node& node, Value operand,
+  static Value draw_rows(Builder& to, const Graph& from, const Node& node, Values inputs,
                          std::int64_t rows) {
     Node drawn = node;
-    if (node.op->reads(0)) {
+    Value& operand = inputs.back();  // before it there may be a key
+    if (node.op->reads(inputs.size() - 1)) {
       operand = to("zeros", {}, ZerosAttrs{.shape = node.attrs.as<DrawAttrs>().shape});
       drawn.op = &OpRegistry::instance().get(node.op->name + "_like");
     }
@@ -182,7 +183,7 @@ class Branch {
     like.take(node.attrs);
     like.set("rows", rows);
     drawn.attrs = like.finish();
-    const Value made = append_node(to, from, drawn, {operand})[0];
+    const Value made = append_node(to, from, drawn, inputs)[0];
     return type.batched() ? to("as_examples", {made}, ExamplesAttrs{.axis = 0}) : made;
   }
 

@@ -152,7 +152,8 @@ class Join {
     if (type.shape.rank() == 0) return std::nullopt;
     const bool counted =
         type.batched() && (type.batch.axis != 0 || type.batch.rows_per_example != 1);
-    if (counted || (!node.op->reads(0) && is_symbolic(node.attrs.as<DrawAttrs>().rows))) {
+    if (counted ||
+        (!node.op->reads(node.inputs.size() - 1) && is_symbolic(node.attrs.as<DrawAttrs>().rows))) {
       return std::nullopt;
     }
     return size_of(graph.symbols, type, 0).number();

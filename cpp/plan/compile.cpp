@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/draws.h"
 #include "plan/buffers.h"
 #include "plan/cost.h"
 #include "plan/memory.h"
@@ -141,7 +142,7 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
 Plan compile(Graph graph, const PlanOptions& options) {
   Plan plan;
   plan.graph = run_passes(std::move(graph), options.passes);
-  for (const Node& node : plan.graph.nodes) plan.has_random |= node.op->has(kRandomOp);
+  for (const Node& node : plan.graph.nodes) plan.has_random |= draws_by_step(*node.op);
   compile_bodies(plan, options);
   schedule(plan, options);
   if (options.sparse_rows) find_row_updates(plan);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ops/draws.h"
 #include "train/check_numerics.h"
 #include "train/random_state.h"
 
@@ -165,7 +166,7 @@ void Trace::execute(const Node& node) {
   for (std::size_t s = 0; s < graph_.symbols.size(); ++s) {
     graph_.symbols[s].traced_count = facts.local_examples[s];
   }
-  if (node.op->has(kRandomOp) && !std::exchange(drew_, true)) step_ = random_state().step++;
+  if (draws_by_step(*node.op) && !std::exchange(drew_, true)) step_ = random_state().step++;
   facts.step = step_;
   facts.messages = &messages();
   const std::vector<Array> out = run_op(node, in_types, out_types, in, facts);

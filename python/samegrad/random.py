@@ -1,4 +1,8 @@
-"""Random numbers: functions of the seed and the position alone."""
+"""Random numbers: functions of the seed and the position alone.
+
+Rows are the elements along axis 0; they are numbered over all replicas, which draw together what
+one device draws (`stateless_uniform` says more).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _context, _core, _sizes
+from samegrad import _context, _core, _examples, _shown, _sizes, _tensor
 from samegrad._boundary import guard as _guard
-from samegrad._dtypes import DTypeLike, as_dtype
-from samegrad._tensor import Tensor
+from samegrad._dtypes import DType, DTypeLike, as_dtype
+from samegrad._tensor import Tensor, TensorLike
 
 _ops = _core.ops
 
@@ -37,27 +41,33 @@ def _source() -> Tensor:
 
 
 def _draw(name: str, shape: Any, dtype: DTypeLike, seed: int | None, **more: Any) -> Tensor:
+    more |= {"seed": seed or 0, "ordinal": _core.next_ordinal()}
+    return _draw_rows(f"random_{name}", (), shape, dtype, **more)
+
+
+def _draw_rows(op: str, key: tuple[Tensor, ...], shape: Any, dtype: DTypeLike,
+               **more: Any) -> Tensor:  # fmt: skip
     sizes = _sizes.sizes_of(shape)
-    more |= {"dtype": as_dtype(dtype).name, "seed": seed or 0, "ordinal": _core.next_ordinal()}
+    more["dtype"] = as_dtype(dtype).name
     if _sizes.dim_in(sizes) is None:
-        drawn: Tensor = getattr(_ops, name)(_source(), shape=sizes, **more)
+        drawn: Tensor = getattr(_ops, op)(*key, _source(), shape=sizes, **more)
     else:  # rows of the global batch, whichever replica has them
         more["rows"] = _sizes.codes_of(sizes)[0]
-        drawn = getattr(_ops, name + "_like")(_sizes.full(sizes, "float32"), **more)
+        drawn = getattr(_ops, f"{op}_like")(*key, _sizes.full(sizes, "float32"), **more)
     return drawn
 
 
 def normal(shape: Any, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike = "float32",
            seed: int | None = None, name: str | None = None) -> Tensor:  # fmt: skip
     """Normally distributed numbers."""
-    return _draw("random_normal", shape, dtype, seed) * stddev + mean
+    return _draw("normal", shape, dtype, seed) * stddev + mean
 
 
 def truncated_normal(shape: Any, mean: float = 0.0, stddev: float = 1.0,
                      dtype: DTypeLike = "float32", seed: int | None = None,
                      name: str | None = None) -> Tensor:  # fmt: skip
     """Normally distributed numbers within two deviations."""
-    return _draw("random_truncated_normal", shape, dtype, seed) * stddev + mean
+    return _draw("truncated_normal", shape, dtype, seed) * stddev + mean
 
 
 def uniform(shape: Any, minval: float = 0, maxval: float | None = None,
@@ -66,9 +76,180 @@ def uniform(shape: Any, minval: float = 0, maxval: float | None = None,
     """Uniform numbers in [minval, maxval)."""
     if as_dtype(dtype).is_integer:
         high = int(maxval if maxval is not None else 0)
-        return _draw("random_integers", shape, dtype, seed, low=int(minval), high=high)
+        return _draw("integers", shape, dtype, seed, low=int(minval), high=high)
     top = 1.0 if maxval is None else maxval
-    return _draw("random_uniform", shape, dtype, seed) * (top - minval) + minval
+    return _draw("uniform", shape, dtype, seed) * (top - minval) + minval
+
+
+def stateless_uniform(shape: Any, seed: TensorLike, minval: Any = 0, maxval: Any = None,
+                      dtype: DTypeLike = "float32", name: str | None = None,
+                      alg: str = "auto_select") -> Tensor:  # fmt: skip
+    """Uniform numbers in [minval, maxval) that the seed decides, and nothing else.
+
+    An element is a function of the seed, its row and its place in the row: the same eagerly and in
+    a function, on any number of replicas and threads, today and in later versions. The rows of a
+    shape (n, ...) are its elements along axis 0 (or the one that counts examples); a number without
+    axes is one row. Where n follows from the examples, they are those of the global batch; where n
+    is a plain number, replica r of a strategy draws the rows from r n on. Draws of two shapes with
+    one seed share the elements that both have. The generator is Philox4x32-10 (Salmon et al., 2011)
+    with the seed as its key; the numbers are not those of TensorFlow.
+
+    Args:
+        shape: Of the result; a size may follow from the examples (`tf.shape(x)[0]`).
+        seed: Two whole numbers, taken modulo 2**32: [seed, counter], say; a list, an array or a
+            tensor of shape (2,), of int32, int64, uint32 or uint64. It may be computed in the step,
+            by a variable that the step advances. Each replica draws with its own, if they differ.
+        minval: The smallest number; for floats also a tensor that broadcasts to the shape.
+        maxval: All numbers are below it (floats: up to the rounding of minval + u (maxval -
+            minval)). None: 1 for floats; of a dtype of whole numbers all are drawn if minval is
+            None, too.
+        dtype: Of the result: a float, int32, int64, uint32 or uint64.
+        name: Not used.
+        alg: 'philox' or 'auto_select', which are the same.
+
+    Returns:
+        A tensor of the shape and dtype. No gradient flows to the seed.
+
+    Raises:
+        TypeError: The seed is no whole numbers, or the dtype is another one.
+        ValueError: The seed has another shape, the range is empty or has no end, or the algorithm
+            is another one.
+
+    Example:
+        >>> stateless_uniform((3,), seed=[1, 2]).numpy()
+        array([0.02186382, 0.9404838 , 0.20034248], dtype=float32)
+        >>> stateless_uniform((3,), seed=[1, 3], minval=0, maxval=10, dtype="int32").numpy()
+        array([1, 2, 4], dtype=int32)
+    """
+    if not as_dtype(dtype).is_integer:
+        if minval is None:
+            raise ValueError(
+                "[stateless_uniform] minval=None draws all numbers of a dtype of whole numbers: "
+                f"got dtype={as_dtype(dtype).name}; pass a number."
+            )
+        size = (1.0 if maxval is None else maxval) - minval
+        return _scaled(_draw_keyed("uniform", shape, seed, dtype, alg), size, minval)
+    low, high = _range_of(minval, maxval, as_dtype(dtype))
+    return _draw_keyed("integers", shape, seed, dtype, alg, low=low, high=high)
+
+
+def stateless_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, stddev: Any = 1.0,
+                     dtype: DTypeLike = "float32", name: str | None = None,
+                     alg: str = "auto_select") -> Tensor:  # fmt: skip
+    """Normally distributed numbers that the seed decides, and nothing else.
+
+    The last bits are others on processors without fused multiply-add.
+
+    Args:
+        shape: As of `stateless_uniform`, where all of this is explained.
+        seed: Two whole numbers.
+        mean: Of the distribution; a number, or a tensor that broadcasts to the shape.
+        stddev: Its standard deviation, likewise.
+        dtype: Of the result: a float.
+        name: Not used.
+        alg: 'philox' or 'auto_select', which are the same.
+
+    Returns:
+        A tensor of the shape and dtype (Box and Muller, 1958). No gradient flows to the seed.
+
+    Raises:
+        TypeError: The seed is no whole numbers, or the dtype no float.
+        ValueError: The seed has another shape, or the algorithm is another one.
+
+    Example:
+        >>> stateless_normal((3,), seed=[1, 2]).numpy().round(3)
+        array([-2.268, -0.338,  0.659], dtype=float32)
+    """
+    return _scaled(_draw_keyed("normal", shape, seed, dtype, alg), stddev, mean)
+
+
+def stateless_truncated_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, stddev: Any = 1.0,
+                               dtype: DTypeLike = "float32", name: str | None = None,
+                               alg: str = "auto_select") -> Tensor:  # fmt: skip
+    """Normally distributed numbers within two deviations that the seed decides, and nothing else.
+
+    Args:
+        shape: As of `stateless_uniform`, where all of this is explained.
+        seed: Two whole numbers.
+        mean: Of the distribution before it is cut; a number, or a tensor that broadcasts.
+        stddev: Its standard deviation, likewise: all numbers are in [mean - 2 stddev, mean + 2
+            stddev], up to rounding.
+        dtype: Of the result: a float.
+        name: Not used.
+        alg: 'philox' or 'auto_select', which are the same.
+
+    Returns:
+        A tensor of the shape and dtype; what lies outside is drawn again. No gradient flows to the
+        seed.
+
+    Raises:
+        TypeError: The seed is no whole numbers, or the dtype no float.
+        ValueError: The seed has another shape, or the algorithm is another one.
+
+    Example:
+        >>> bool(abs(stateless_truncated_normal((99,), seed=[1, 2]).numpy()).max() <= 2)
+        True
+    """
+    return _scaled(_draw_keyed("truncated_normal", shape, seed, dtype, alg), stddev, mean)
+
+
+def _draw_keyed(name: str, shape: Any, seed: Any, dtype: DTypeLike, alg: str,
+                **more: Any) -> Tensor:  # fmt: skip
+    who = f"stateless_{'uniform' if name == 'integers' else name}"
+    if alg not in ("auto_select", "philox"):
+        raise ValueError(
+            f"[{who}] alg must be 'philox' or 'auto_select': got {_shown.shown(alg)}; leave it out."
+        )
+    return _draw_rows(f"stateless_random_{name}", (_key(who, seed),), shape, dtype, **more)
+
+
+def _scaled(drawn: Tensor, factor: Any, offset: Any) -> Tensor:
+    scaled: Tensor = drawn * factor + offset
+    return scaled
+
+
+def _key(who: str, seed: Any) -> Tensor:
+    if isinstance(seed, list | tuple) and any(
+        _tensor.is_tensor(part) for part in seed
+    ):  # [seed, step]
+        parts = [_tensor.convert_to_tensor(part) for part in seed]
+        for part in parts:
+            _check_whole(who, part, seed)
+        seed = [_ops.cast(part, dtype="uint32") for part in parts]
+    elif isinstance(seed, list | tuple) and all(isinstance(part, int) for part in seed):
+        seed = np.array([int(part) % 2**32 for part in seed], np.uint32)
+    key = _tensor.convert_to_tensor(seed)
+    _check_whole(who, key, seed)
+    if _examples.examples_axis(key) is not None or key._rank != 1 or key._shape[0] != 2:
+        raise ValueError(
+            f"[{who}] the seed must be two whole numbers, of shape (2,) and without examples: got "
+            f"shape {tuple(key._shape)}; pass [seed, counter]."
+        )
+    return key
+
+
+def _check_whole(who: str, part: Tensor, seed: Any) -> None:
+    if part._dtype not in ("int32", "int64", "uint32", "uint64"):
+        raise TypeError(
+            f"[{who}] the seed must be int32, int64, uint32 or uint64: got {part._dtype} "
+            f"({_shown.shown(seed)}); use samegrad.cast."
+        )
+
+
+def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
+    """The ends of a range of whole numbers as the engine has them."""
+    if minval is None and maxval is None:
+        bits = 8 * dtype.size
+        low = 0 if dtype.is_unsigned else -(2 ** (bits - 1))
+        return (0, 0) if bits == 64 else (low, low + 2**bits)
+    if minval is None or maxval is None:
+        raise ValueError(
+            "[stateless_uniform] a range of whole numbers has two ends: got "
+            f"minval={_shown.shown(minval)}, maxval={_shown.shown(maxval)}; pass both, or None for "
+            f"both to draw all numbers of {dtype.name}."
+        )
+    rule, remedy = "the ends of a range of whole numbers are whole numbers", "pass ints"
+    return _sizes.whole(minval, rule, remedy), _sizes.whole(maxval, rule, remedy)
 
 
 _guard(__name__)

@@ -30,7 +30,8 @@ LEVELS = {
 HOMES = {"Eigen": "kernels", "tbb": "runtime", "oneapi": "runtime", "pybind11": "bind"}
 # The headers other folders may include of the kernels: the rest is written per variant.
 KERNEL_HEADERS = {
-    "table.h", "geometry.h", "dispatch.h", "elementwise_fn.h", "unary.def", "binary.def",
+    "table.h", "random_key.h", "geometry.h", "dispatch.h", "elementwise_fn.h", "unary.def",
+    "binary.def",
 }  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 

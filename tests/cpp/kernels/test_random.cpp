@@ -1,6 +1,7 @@
 // Random numbers: functions of (seed, stream, row, element), with the right distribution.
 #include <cmath>
 
+#include "kernels/random_key.h"
 #include "kernels/variants.h"
 
 // The generator by itself, apart from the variants.
@@ -130,6 +131,28 @@ TEST("neighbouring rows, streams and seeds are unlike") {
     for (int i = 0; i < 5; ++i) {
       for (int j = 0; j < i; ++j) CHECK(std::fabs(x[i] - x[j]) > 1e-9);
     }
+  });
+}
+
+TEST("a given key is that of Philox, row and place are its counter") {
+  const std::int64_t row = (std::int64_t{5} << 32) + 3;
+  plain::PhiloxBlock block{};
+  block.word[0][0] = 16 + 4;  // element 64 + 2 · 16 + 4 of the row
+  block.word[2][0] = 3;
+  block.word[3][0] = 5;
+  plain::philox(block, 0x2222222211111111u);
+  const std::uint64_t bits = block.word[2][0] | std::uint64_t{block.word[3][0]} << 32;
+  for_each_variant([&](const KernelTable& table) {
+    const RandomKey key = given_key(0x11111111, 0x22222222);
+    std::vector<float> x(200);
+    table.random(DType::kFloat32)->uniform(key, row, 1, 200, x.data());
+    CHECK_EQ(x[100], static_cast<float>(block.word[2][0] >> 8) * 0x1p-24f);
+    std::vector<std::uint64_t> all(64);  // of 32 to a block: element 32 + 16 + 4
+    table.random_integers(DType::kUInt64)(key, row, 1, 64, 0, 0, all.data());
+    CHECK_EQ(all[52], bits);
+    std::vector<std::uint32_t> upper(64);
+    table.random_integers(DType::kUInt32)(key, row, 1, 64, 0, std::int64_t{1} << 32, upper.data());
+    CHECK_EQ(upper[52], block.word[3][0]);
   });
 }
 

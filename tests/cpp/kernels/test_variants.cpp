@@ -321,9 +321,9 @@ TEST("random numbers are the same in all variants with fused multiply-add") {
         t.random(dtype)->truncated_normal(key, 3, rows, n, y);
       });
     }
-    for (const DType dtype : {DType::kInt32, DType::kInt64}) {
+    for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kUInt32, DType::kUInt64}) {
       check_variants("random_integers", dtype, rows * n, [&](const KernelTable& t, void* y) {
-        t.random_integers(dtype)(key, 3, rows, n, -17, 1000003, y);
+        t.random_integers(dtype)(key, 3, rows, n, 17, 1000003, y);
       });
     }
   }

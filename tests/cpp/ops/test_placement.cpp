@@ -106,6 +106,10 @@ TEST("a collective replicates, and what is read by its type alone gives nothing 
   CHECK_EQ(p.of("full_like", {part}, FullAttrs{.value = 0.0}), "replicated");
   CHECK_EQ(p.of("full_like", {p.own}, FullAttrs{.value = 0.0}), "replicated");
   CHECK_EQ(p.of("random_uniform_like", {p.own}), "own");
+  const Value key = p.graph.add_argument({DType::kUInt32, {2}, {}});
+  CHECK_EQ(p.of("stateless_random_uniform_like", {key, p.rows}), "rows");
+  CHECK_EQ(p.of("stateless_random_uniform_like", {key, p.weight}), "replicated");
+  CHECK_EQ(p.of("stateless_random_uniform_like", {key, p.own}), "own");
   CHECK_EQ(p.of("replica_id", {}), "own");
 }
 

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "ir/builder.h"
 #include "ops/control.h"
+#include "ops/draws.h"
 #include "ops/registry.h"
 #include "passes/passes.h"
 #include "passes/value_numbers.h"
@@ -132,6 +133,18 @@ TEST("draws of other numbers of rows are rows of one stream") {
   });
   const Node& drawn = node(true_branch(node(graph, "cond").regions), "random_normal_like");
   CHECK(is_symbolic(drawn.attrs.as<RandomLikeAttrs>().rows));
+}
+
+TEST("draws by a key, too, which they keep") {
+  const Graph graph = joined([](FakeTrace& t) -> Values {
+    const Value key = t.graph.add_constant(Array(DType::kUInt32, {2}));
+    return {t.b("stateless_random_normal", {key, t.b("replica_id", {})},
+                StatelessAttrs({.shape = {t.count(), 2}}))};
+  });
+  const Graph& branch = true_branch(node(graph, "cond").regions);
+  const Node& drawn = node(branch, "stateless_random_normal_like");
+  CHECK(is_symbolic(drawn.attrs.as<StatelessLikeAttrs>().rows));
+  CHECK(branch.type(drawn.inputs[0]).dtype == DType::kUInt32);
 }
 
 template <class Run>

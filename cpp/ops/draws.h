@@ -1,0 +1,42 @@
+// Random rows whose key is an operand, before the one that says shape and rows.
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+
+#include "ir/op_def.h"
+#include "ops/attributes.h"
+
+namespace samegrad {
+
+inline bool has_key(std::size_t operands) {
+  return operands > 1;
+}
+
+// Whether the row draws by the number of the step, which must then be counted.
+inline bool draws_by_step(const OpDef& op) {
+  return op.has(kRandomOp) && !has_key(op.operands.size());
+}
+
+// What DrawRow has but seed and ordinal.
+template <bool kLike, bool kWhole>
+struct KeyedDraw : DrawAttrs {
+  using Base = DrawAttrs;
+  explicit KeyedDraw(DrawAttrs draw = DrawRow<kLike, kWhole>()) : DrawAttrs(std::move(draw)) {}
+
+  static constexpr auto fields() {
+    constexpr auto kAll = DrawRow<kLike, kWhole>::fields();
+    constexpr auto kFirst = std::tuple(std::get<0>(kAll), std::get < kLike ? 3 : 1 > (kAll));
+    if constexpr (kWhole) {
+      return std::tuple_cat(kFirst, std::tuple(std::get<4>(kAll), std::get<5>(kAll)));
+    } else {
+      return kFirst;
+    }
+  }
+};
+
+using StatelessAttrs = KeyedDraw<false, false>;
+using StatelessLikeAttrs = KeyedDraw<true, false>;
+using StatelessIntegersAttrs = KeyedDraw<false, true>;
+
+}  // namespace samegrad
