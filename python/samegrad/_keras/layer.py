@@ -10,3 +10,10 @@ class Layer:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
+
+    @staticmethod
+    def activity_batch_size(output: Any, dtype: Any) -> Any:
+        """What the penalty of the outputs is divided by; see `losses.activity_batch_size`."""
+        from samegrad._keras.losses import activity_batch_size
+
+        return activity_batch_size(output, dtype)

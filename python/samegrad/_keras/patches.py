@@ -49,6 +49,11 @@ PATCHES: dict[str, list[Text | Span]] = {
             'elif backend.backend() == "numpy":\n    from keras.src.backend.numpy.layer import NumpyLayer as BackendLayer',
             'elif backend.backend() == "samegrad":\n    from samegrad._keras.layer import Layer as BackendLayer',
         ),
+        # Penalties of outputs count the examples of all replicas.
+        Text(
+            "batch_size = ops.cast(\n                                    ops.shape(output)[0], dtype=loss.dtype\n                                )",
+            "batch_size = BackendLayer.activity_batch_size(\n                                    output, loss.dtype\n                                )",
+        ),
     ],
     "keras.src.models.model": [
         Text(
@@ -61,6 +66,11 @@ PATCHES: dict[str, list[Text | Span]] = {
             'elif backend.backend() == "numpy":\n    from keras.src.backend.numpy.export import (\n        NumpyExportArchive as BackendSavedModelExportArchive,\n    )',
             'elif backend.backend() == "samegrad":\n    from samegrad._keras.export import (\n        ExportArchive as BackendSavedModelExportArchive,\n    )',
         ),
+    ],
+    # Means are over the examples of all replicas.
+    "keras.src.losses.loss": [
+        Span("def reduce_values(", "def reduce_weighted_values(", "", "from samegrad._keras.losses import reduce_values\n\n\n"),
+        Span("def apply_mask(", "def scale_loss_for_distribution(", "", "from samegrad._keras.losses import apply_mask\n\n\n"),
     ],
     "keras.src.utils.backend_utils": [
         Text(
