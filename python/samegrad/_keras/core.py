@@ -44,7 +44,9 @@ def convert_to_tensor(
     """
     if sparse or ragged:
         kind = "sparse" if sparse else "ragged"
-        raise ValueError(f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True.")
+        raise ValueError(
+            f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True."
+        )
     wanted = None if dtype is None else standardize_dtype(dtype)
     if tf.is_tensor(x):
         tensor = tf.convert_to_tensor(x)
@@ -59,7 +61,9 @@ def convert_to_tensor(
     except TypeError:
         if wanted is None or not isinstance(x, list | tuple):
             raise
-        return tf.cast(tf.convert_to_tensor([convert_to_tensor(part, wanted) for part in x]), wanted)
+        return tf.cast(
+            tf.convert_to_tensor([convert_to_tensor(part, wanted) for part in x]), wanted
+        )
 
 
 def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:

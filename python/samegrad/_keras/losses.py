@@ -134,13 +134,11 @@ def share_of_scalar(loss: Any) -> Tensor:
             "on all replicas: the step shows neither of the one given; return one value per "
             "example (ops.mean(..., axis=-1)), or a share by samegrad.nn.compute_average_loss."
         )
-    return value * _part_of_examples(batches[0], value._dtype)
-
-
-def _part_of_examples(batch: Tensor, dtype: str) -> Tensor:
-    own = tf.cast(elements_of(batch, (0,), False), "float64")
-    part = own / tf.cast(elements_of(batch, (0,), True), "float64")
-    return tf.cast(part, dtype)
+    own = elements_of(batches[0], (0,), False)
+    part = tf.cast(own, "float64") / tf.cast(elements_of(batches[0], (0,), True), "float64")
+    zero = convert_to_tensor(0.0, value._dtype)
+    # The mean of no examples is not a number.
+    return _ops.select(own > 0, value * tf.cast(part, value._dtype), zero)
 
 
 def activity_batch_size(output: Any, dtype: Any) -> Tensor:

@@ -27,11 +27,29 @@ class Span(NamedTuple):
     new: str
 
 
+def _branch(kind: str, backend_class: str, ours: str) -> Text:
+    """Where Keras chooses a class by the backend's name, NumPy's branch becomes samegrad's."""
+    return Text(
+        f'elif backend.backend() == "numpy":\n    from keras.src.backend.numpy.{kind} import '
+        f"{backend_class}",
+        f'elif backend.backend() == "samegrad":\n    from samegrad._keras.{kind} import {ours}',
+    )
+
+
+def _import(names: str) -> str:
+    return f"from samegrad._keras.{names}\n\n\n"
+
+
 PATCHES: dict[str, list[Text | Span]] = {
     # Neither the user's keras.json nor the environment chooses backend or types.
     "keras.src.backend.config": [
-        Span("# Attempt to read Keras config file.", 'if "KERAS_MAX_EPOCHS"', "", '_BACKEND = "samegrad"\n'),
-        Span('if _BACKEND != "tensorflow":', "@keras_export", "", ""),
+        Span(
+            "# Attempt to read Keras config file.",
+            'if "KERAS_MAX_EPOCHS"',
+            "23362b8877ed8078",
+            '_BACKEND = "samegrad"\n',
+        ),
+        Span('if _BACKEND != "tensorflow":', "@keras_export", "da6c13eaabae6303", ""),
     ],
     # TensorFlow's types: 64 bits stay.
     "keras.src.backend.common.dtypes": [
@@ -41,45 +59,86 @@ PATCHES: dict[str, list[Text | Span]] = {
     "keras.src.backend.common.variables": [
         Text(
             "        if d is None:\n            standardized_shape.append(d)",
-            '        if d is None or type(d).__name__ == "Dim":\n            standardized_shape.append(None)',
+            '        if d is None or type(d).__name__ == "Dim":\n'
+            "            standardized_shape.append(None)",
         ),
     ],
     "keras.src.layers.layer": [
-        Text(
-            'elif backend.backend() == "numpy":\n    from keras.src.backend.numpy.layer import NumpyLayer as BackendLayer',
-            'elif backend.backend() == "samegrad":\n    from samegrad._keras.layer import Layer as BackendLayer',
-        ),
+        _branch("layer", "NumpyLayer as BackendLayer", "Layer as BackendLayer"),
         # Penalties of outputs count the examples of all replicas.
         Text(
-            "batch_size = ops.cast(\n                                    ops.shape(output)[0], dtype=loss.dtype\n                                )",
-            "batch_size = BackendLayer.activity_batch_size(\n                                    output, loss.dtype\n                                )",
+            "batch_size = ops.cast(\n" + 36 * " " + "ops.shape(output)[0], dtype=loss.dtype\n",
+            "batch_size = BackendLayer.activity_batch_size(\n"
+            + (36 * " " + "output, dtype=loss.dtype\n"),
         ),
     ],
-    "keras.src.models.model": [
-        Text(
-            'elif backend.backend() == "numpy":\n    from keras.src.backend.numpy.trainer import NumpyTrainer as Trainer',
-            'elif backend.backend() == "samegrad":\n    from samegrad._keras.trainer import Trainer',
-        ),
-    ],
+    "keras.src.models.model": [_branch("trainer", "NumpyTrainer as Trainer", "Trainer")],
     "keras.src.export.saved_model": [
-        Text(
-            'elif backend.backend() == "numpy":\n    from keras.src.backend.numpy.export import (\n        NumpyExportArchive as BackendSavedModelExportArchive,\n    )',
-            'elif backend.backend() == "samegrad":\n    from samegrad._keras.export import (\n        ExportArchive as BackendSavedModelExportArchive,\n    )',
+        _branch(
+            "export",
+            "(\n        NumpyExportArchive as BackendSavedModelExportArchive,\n    )",
+            "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
     # Means are over the examples of all replicas.
     "keras.src.losses.loss": [
-        Span("def reduce_values(", "def reduce_weighted_values(", "", "from samegrad._keras.losses import reduce_values\n\n\n"),
-        Span("def apply_mask(", "def scale_loss_for_distribution(", "", "from samegrad._keras.losses import apply_mask\n\n\n"),
+        Span(
+            "def reduce_values(",
+            "def reduce_weighted_values(",
+            "761358e6e0b538fa",
+            _import("losses import reduce_values"),
+        ),
+        Span(
+            "def apply_mask(",
+            "def scale_loss_for_distribution(",
+            "648394e1365bbfec",
+            _import("losses import apply_mask"),
+        ),
+    ],
+    # Statistics are those of the global batch, synchronized or not.
+    "keras.src.layers.normalization.batch_normalization": [
+        Text(
+            'if synchronized and backend.backend() != "tensorflow":',
+            'if synchronized and backend.backend() != "samegrad":',
+        ),
+        Span(
+            "        if mask is None:\n            return ops.moments(",
+            "    def _renorm_correction_and_moments(",
+            "85cf533c560e3efa",
+            "        from samegrad._keras.statistics import batch_moments\n\n"
+            "        return batch_moments(inputs, mask, self._reduction_axes)\n\n",
+        ),
+    ],
+    # samegrad's seed decides where none is given.
+    "keras.src.random.seed_generator": [
+        Text(
+            "    return python_random.randint(1, int(1e9))",
+            "    from samegrad._keras.seeds import default_seed\n\n    return default_seed()",
+        ),
+    ],
+    "keras.src.utils.rng_utils": [
+        Text(
+            "    if tf.available:\n        tf.random.set_seed(seed)",
+            "    import samegrad.random\n\n    samegrad.random.set_seed(seed)",
+        ),
+    ],
+    # TensorFlow is never imported.
+    "keras.src.utils.module_utils": [
+        Text(
+            'tensorflow = LazyModule("tensorflow")',
+            'tensorflow = LazyModule("samegrad._keras.no_tensorflow", pip_name="tensorflow")',
+        ),
     ],
     "keras.src.utils.backend_utils": [
         Text(
             '        if self._backend == "tensorflow":\n',
-            '        if self._backend == "samegrad":\n            return getattr(backend_module, name)\n        if self._backend == "tensorflow":\n',
+            '        if self._backend == "samegrad":\n'
+            "            return getattr(backend_module, name)\n"
+            '        if self._backend == "tensorflow":\n',
         ),
         Text('if backend not in ("tensorflow",', 'if backend not in ("samegrad", "tensorflow",'),
     ],
-}  # fmt: skip
+}
 
 
 def patched(module: str, source: str) -> str:

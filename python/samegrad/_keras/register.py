@@ -74,7 +74,8 @@ def _check_version() -> None:
         version = importlib.metadata.version("keras")
     except importlib.metadata.PackageNotFoundError as error:
         raise ImportError(
-            f"[samegrad.keras] Keras {VERSION} is needed: got none; pip install 'keras~={VERSION}.0'."
+            f"[samegrad.keras] Keras {VERSION} is needed: got none; pip install "
+            f"'keras~={VERSION}.0'."
         ) from error
     if version.split(".")[:2] != VERSION.split("."):
         raise ImportError(

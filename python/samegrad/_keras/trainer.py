@@ -17,7 +17,7 @@ from keras.src.utils.python_utils import pythonify_logs
 
 import samegrad as tf
 from samegrad import _context
-from samegrad._keras.epochs import EpochIterator, joined, shares
+from samegrad._keras.epochs import EpochIterator, joined, shares, symbolic
 from samegrad._keras.losses import share_of_scalar, value_of_all
 from samegrad._keras.variable import global_values
 from samegrad.nn._loss_scaling import elements_of
@@ -95,8 +95,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         compiled = one_step if self.run_eagerly else tf.function(one_step, autograph=False)
 
         def several_steps(batches: Any) -> Any:
-            results = [compiled(shares(batch, self.distribute_strategy)) for batch in batches]
-            return results
+            return [compiled(shares(batch, self.distribute_strategy)) for batch in batches]
 
         return several_steps
 
@@ -154,9 +153,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         )  # fmt: skip
         validation = _Validation(self, validation_data, validation_batch_size or batch_size,
                                  validation_steps, validation_freq)  # fmt: skip
-        with _scope_of(self):
-            self._symbolic_build(iterator=batches)
-        batches.reset()
+        self._build_for(batches)
         calls = self._callbacks(callbacks, batches, verbose, epochs, history=True)
         return self._run_epochs(calls, batches, epochs, initial_epoch, validation)
 
@@ -211,9 +208,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
                 steps_per_epoch=steps, shuffle=False,
                 steps_per_execution=self.steps_per_execution,
             )  # fmt: skip
-        with _scope_of(self):
-            self._symbolic_build(iterator=batches)
-        batches.reset()
+        self._build_for(batches)
         calls = self._callbacks(callbacks, batches, verbose, 1)
         self.make_test_function()
         self.stop_evaluating = False
@@ -288,17 +283,28 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         return self._on_batch(self.make_test_function, (x, y, sample_weight), return_dict)
 
     def _on_batch(self, make: Any, batch: Any, return_dict: bool) -> Any:
+        arrays = tree.map_structure(_array, batch)
         with _scope_of(self):
-            self._symbolic_build(data_batch=tree.map_structure(_array, batch))
+            self._symbolic_build(data_batch=symbolic(arrays))
         function = make()
         self.reset_metrics()
-        logs = pythonify_logs(function([tree.map_structure(_array, batch)]))
+        logs = pythonify_logs(function([arrays]))
         return logs if return_dict else self._flatten_metrics_in_order(logs)
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs of one batch."""
         function = self.make_predict_function()
         return _joined_rows(function([(tree.map_structure(_array, x),)]))
+
+    def _build_for(self, batches: Any) -> None:
+        """Makes the variables that are still to be made, by the shapes of the first batch."""
+        built = all(layer.built for layer in self._flatten_layers())
+        parts = (self._compile_metrics, self._compile_loss, self.optimizer)
+        if not built or not all(part is None or part.built for part in parts):
+            first = next(data[0] for _, _, data in batches)
+            with _scope_of(self):
+                self._symbolic_build(data_batch=symbolic(first))
+        batches.reset()
 
     def _callbacks(
         self, given: Any, batches: Any, verbose: Any, epochs: int, history: bool = False

@@ -10,12 +10,13 @@ from typing import Any
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.backend.common.variables import Variable as KerasVariable
 
+import samegrad as tf
 from samegrad import _context, _core
 from samegrad._keras.core import convert_to_tensor
 from samegrad._tensor import Tensor
 from samegrad._variable import Variable as EngineVariable
-from samegrad._variable import VariableAggregation
 
+_ops = _core.ops
 _already_global: ContextVar[bool] = ContextVar("already_global", default=False)
 
 
@@ -109,21 +110,45 @@ class Variable(KerasVariable):  # type: ignore[misc]
 
     def _direct_assign(self, value: Tensor) -> None:
         context = _several_replicas()
-        if context is not None and not _already_global.get():
+        if context is not None and value._varying and not _already_global.get():
             value = self._one_value(context, value)
         self._value.assign(value)
 
     def _one_value(self, context: Any, value: Tensor) -> Tensor:
         """What all replicas store of what each assigns."""
+        if self._aggregation == "sum":
+            return self._collected(context, value)
         if self._aggregation == "mean":
             mean: Tensor = context.all_reduce("mean", value)
             return mean
         if self._aggregation == "only_first_replica":
-            first = _core.ops.equal(_core.ops.replica_id(), convert_to_tensor(0, "int64"))
-            chosen = _core.ops.cast(first, dtype=value._dtype)
-            of_first: Tensor = context.all_reduce("sum", value * chosen)
+            first = _ops.equal(_ops.replica_id(), convert_to_tensor(0, "int64"))
+            of_first: Tensor = context.all_reduce(
+                "sum", value * _ops.cast(first, dtype=value._dtype)
+            )
             return of_first
         return value
+
+    def _collected(self, context: Any, value: Tensor) -> Tensor:
+        """What a metric's variable becomes, where each replica makes a value of the present one.
+
+        Raises:
+            ValueError: It is neither a sum with it, nor the larger or the smaller of both.
+        """
+        now = self._value._as_tensor()
+        name, other = _core.current_trace().made_of(value, now) or ("", value)
+        if name == "add":
+            total: Tensor = context.all_reduce("sum", other)
+            return now + total
+        extreme = {"maximum": tf.reduce_max, "minimum": tf.reduce_min}.get(name)
+        if extreme is not None:
+            parts = context.all_gather(tf.expand_dims(other, 0), axis=0)
+            return getattr(tf, name)(now, extreme(parts, 0))
+        raise ValueError(
+            f"[{self.path}] replicas assign different values, and it is not known what they are "
+            "together: use assign_add(change), assign(variable + change), or assign the larger or "
+            "smaller of variable and value."
+        )
 
     def assign_add(self, value: Any) -> Any:
         """Adds to the value; with aggregation "sum", what all replicas add together."""

@@ -1,3 +1,5 @@
+# ruff: noqa: F401, N801
+# mypy: ignore-errors
 """keras.src.backend: what all backends share, and samegrad's own."""
 
 from keras.src.api_export import keras_export

@@ -2,6 +2,7 @@
 
 from keras.src.api_export import keras_export
 from keras.src.optimizers import base_optimizer
+
 from samegrad._keras.optimizer import ReducingOptimizer
 
 
