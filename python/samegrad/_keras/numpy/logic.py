@@ -170,13 +170,13 @@ def _shift(x: Any, y: Any) -> tuple[Tensor, Tensor, int]:
 
 
 def bitwise_left_shift(x: Any, y: Any) -> Tensor:
-    """x · 2^y, without the bits that go beyond the dtype."""
+    """X · 2^y, without the bits that go beyond the dtype."""
     x, y, _ = _shift(x, y)
     return x * tf.pow(tf.ones_like(y) + 1, y)
 
 
 def left_shift(x: Any, y: Any) -> Tensor:
-    """x · 2^y, without the bits that go beyond the dtype."""
+    """X · 2^y, without the bits that go beyond the dtype."""
     return bitwise_left_shift(x, y)
 
 

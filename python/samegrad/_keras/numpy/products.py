@@ -173,7 +173,7 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> Tensor:
     shorter, longer = min(n, m), max(n, m)
     if mode == "valid":
         return every[shorter - 1 : longer]
-    begin = (n + m - 1 - longer) // 2
+    begin = (shorter - 1) // 2 if n >= m else shorter // 2
     return every[begin : begin + longer]
 
 

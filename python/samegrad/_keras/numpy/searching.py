@@ -171,11 +171,12 @@ def histogram(x: Any, bins: int = 10, range: Any = None) -> tuple[Tensor, Tensor
 
 def _first_places(values: np.ndarray[Any, Any], axis: int, in_order: bool) -> Any:
     """Of each distinct slice where it is first, which one each slice is, and how often it is."""
-    lines = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
+    lines = np.moveaxis(values, axis, 0)
+    lines = lines.reshape(len(lines), math.prod(lines.shape[1:]))
     lines = lines if lines.dtype.kind in "biuf" else lines.astype(np.float32)
     _, first, inverse, counts = np.unique(
         lines[:, 0] if lines.shape[1] == 1 else lines,
-        return_index=True, return_inverse=True, return_counts=True,
+        return_index=True, return_inverse=True, return_counts=True, equal_nan=False,
         axis=None if lines.shape[1] == 1 else 0,
     )  # fmt: skip
     inverse = inverse.reshape(-1)

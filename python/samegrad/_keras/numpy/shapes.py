@@ -288,7 +288,11 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     outside = (isinstance(rows, int) and offset <= -rows) or (
         isinstance(columns, int) and offset >= columns
     )
-    return x[..., 0, :0] if outside else tf.linalg.diag_part(x, k=offset)
+    if outside:
+        return x[..., 0, :0]
+    if x._dtype == "bool":
+        return tf.cast(tf.linalg.diag_part(tf.cast(x, "uint8"), k=offset), "bool")
+    return tf.linalg.diag_part(x, k=offset)
 
 
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:

@@ -20,7 +20,9 @@ from samegrad._keras.numpy.common import (
     is_float,
     matched_tensors,
 )
+from samegrad._keras.numpy.indexing import take_along_axis
 from samegrad._keras.numpy.reductions import nansum
+from samegrad._keras.numpy.shapes import squeeze
 from samegrad._tensor import Tensor
 
 
@@ -37,18 +39,22 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return tf.cast(found, x._dtype) if is_float(x) else found
 
 
+def _variance(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    axes = axes_in(axis, x._rank)
+    found = tf.math.reduce_variance(_computed(x), axes, keepdims=True)
+    return found if keepdims else squeeze(found, axes)
+
+
 def var(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The variance over axes (default all)."""
     x = convert_to_tensor(x)
-    found = tf.math.reduce_variance(_computed(x), axes_in(axis, x._rank), keepdims)
-    return tf.cast(found, result_type(x._dtype, float))
+    return tf.cast(_variance(x, axis, keepdims), result_type(x._dtype, float))
 
 
 def std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The standard deviation over axes (default all)."""
     x = float_of(x)
-    found = tf.math.reduce_variance(_computed(x), axes_in(axis, x._rank), keepdims)
-    return tf.cast(tf.sqrt(found), x._dtype)
+    return tf.cast(tf.sqrt(_variance(x, axis, keepdims)), x._dtype)
 
 
 def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
@@ -69,7 +75,7 @@ def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
         others = [a for a in range(x._rank) if a != axes[0]]
         for a in others:
             shares = tf.expand_dims(shares, a)
-    total = tf.reduce_sum(shares, [a for a in axes])
+    total = tf.reduce_sum(shares, axes)
     return tf.reduce_sum(x * shares, axes) / total
 
 
@@ -94,7 +100,7 @@ def nanvar(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     distance = own - tf.reduce_sum(own, axes, True) / count
     squares = tf.square(tf.where(held, distance, tf.zeros_like(x)))
     found = tf.reduce_sum(squares, axes, True) / count
-    return found if keepdims else tf.squeeze(found, axes)
+    return found if keepdims else squeeze(found, axes)
 
 
 def nanstd(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -115,7 +121,7 @@ def _between(lines: Tensor, place: Tensor, method: str) -> Tensor:
 
     def at(where: Tensor) -> Tensor:
         indices = tf.broadcast_to(tf.cast(where, "int64"), [*lines.shape[:-1], where.shape[-1]])
-        return _take(lines, indices)
+        return take_along_axis(lines, indices, -1)
 
     if method == "nearest":
         return at(tf.round(place))
@@ -135,16 +141,10 @@ def _between(lines: Tensor, place: Tensor, method: str) -> Tensor:
     return tf.where(tf.equal(share, tf.zeros_like(share)), low, mixed)
 
 
-def _take(x: Tensor, indices: Tensor) -> Tensor:
-    from samegrad._keras.numpy.indexing import take_along_axis
-
-    return take_along_axis(x, indices, -1)
-
-
 def _quantile(x: Any, q: Any, axis: Any, method: str, keepdims: bool, but_nan: bool) -> Tensor:
     x = convert_to_tensor(x)
     x = tf.cast(x, result_type(x._dtype, float))
-    q = tf.cast(convert_to_tensor(q), "float64")
+    q = convert_to_tensor(q, "float64")
     lines, axes = _lines(x, axis)
     nans = tf.math.is_nan(lines)
     if but_nan:
@@ -192,7 +192,7 @@ def nanquantile(
 
 
 def _share(q: Any) -> Tensor:
-    return tf.cast(convert_to_tensor(q), "float64") / 100.0
+    return convert_to_tensor(q, "float64") / 100.0
 
 
 def percentile(
