@@ -13,12 +13,14 @@ import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.numpy.common import (
     constant,
+    float_of,
     is_float,
     known,
     made,
     matched,
-    matched_tensors,
-    number_or_tensor,
+    not_bool,
+    pair,
+    tensor_pair,
 )
 from samegrad._keras.numpy.elementwise import absolute, sign
 from samegrad._tensor import Tensor
@@ -27,7 +29,7 @@ _Function = Callable[[Any, Any], Tensor]
 
 
 def _with_bools(numbers: _Function, bools: _Function, x1: Any, x2: Any) -> Tensor:
-    x1, x2 = matched(x1, x2)
+    x1, x2 = pair(x1, x2)
     return (bools if x1._dtype == "bool" else numbers)(x1, x2)
 
 
@@ -38,7 +40,7 @@ def add(x1: Any, x2: Any) -> Tensor:
 
 def subtract(x1: Any, x2: Any) -> Tensor:
     """x1 - x2."""
-    return tf.subtract(*matched(x1, x2))
+    return tf.subtract(*pair(x1, x2))
 
 
 def multiply(x1: Any, x2: Any) -> Tensor:
@@ -48,7 +50,7 @@ def multiply(x1: Any, x2: Any) -> Tensor:
 
 def divide(x1: Any, x2: Any) -> Tensor:
     """x1 / x2 as floats."""
-    return tf.divide(*matched(x1, x2, more=(float,)))
+    return tf.divide(*pair(x1, x2, float))
 
 
 def true_divide(x1: Any, x2: Any) -> Tensor:
@@ -58,33 +60,33 @@ def true_divide(x1: Any, x2: Any) -> Tensor:
 
 def divide_no_nan(x1: Any, x2: Any) -> Tensor:
     """x1 / x2 as floats, and 0 where x2 is 0."""
-    return tf.math.divide_no_nan(*matched(x1, x2, more=(float,)))
+    return tf.math.divide_no_nan(*pair(x1, x2, float))
 
 
-def _whole_of_bools(xs: list[Tensor]) -> list[Tensor]:
-    return [tf.cast(x, "int32") if x._dtype == "bool" else x for x in xs]
+def _whole_of_bools(xs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    return not_bool(xs[0]), not_bool(xs[1])
 
 
 def floor_divide(x1: Any, x2: Any) -> Tensor:
     """The whole number not above x1 / x2."""
-    return tf.math.floordiv(*_whole_of_bools(matched(x1, x2)))
+    return tf.math.floordiv(*_whole_of_bools(pair(x1, x2)))
 
 
 def mod(x1: Any, x2: Any) -> Tensor:
     """What floor_divide leaves, with the sign of x2."""
-    return tf.math.floormod(*_whole_of_bools(matched_tensors(x1, x2)))
+    return tf.math.floormod(*_whole_of_bools(tensor_pair(x1, x2)))
 
 
 def fmod(x1: Any, x2: Any) -> Tensor:
     """What a division cut towards 0 leaves, with the sign of x1."""
-    x1, x2 = _whole_of_bools(matched_tensors(x1, x2))
+    x1, x2 = _whole_of_bools(tensor_pair(x1, x2))
     return sign(x1) * tf.math.floormod(absolute(x1), absolute(x2))
 
 
 def power(x1: Any, x2: Any) -> Tensor:
     """x1 to the power x2."""
     squared = isinstance(x2, int | float) and x2 == 2
-    x1, x2 = _whole_of_bools(matched(x1, x2))
+    x1, x2 = _whole_of_bools(pair(x1, x2))
     return tf.square(x1) if squared else tf.pow(x1, x2)
 
 
@@ -99,7 +101,7 @@ def minimum(x1: Any, x2: Any) -> Tensor:
 
 
 def _but_nan(function: _Function, x1: Any, x2: Any) -> Tensor:
-    x1, x2 = matched(x1, x2)
+    x1, x2 = pair(x1, x2)
     if not is_float(x1):
         return function(x1, x2)
     first, second = tf.where(tf.math.is_nan(x1), x2, x1), tf.where(tf.math.is_nan(x2), x1, x2)
@@ -118,8 +120,7 @@ def fmin(x1: Any, x2: Any) -> Tensor:
 
 def clip(x: Any, x_min: Any, x_max: Any) -> Tensor:
     """The numbers, cut to those from `x_min` to `x_max`; None is no bound."""
-    x = convert_to_tensor(x)
-    x = tf.cast(x, "int32") if x._dtype == "bool" else x
+    x = not_bool(x)
     if x_min is not None:
         x = tf.maximum(x, convert_to_tensor(x_min, x._dtype))
     return x if x_max is None else tf.minimum(x, convert_to_tensor(x_max, x._dtype))
@@ -127,14 +128,13 @@ def clip(x: Any, x_min: Any, x_max: Any) -> Tensor:
 
 def arctan2(x1: Any, x2: Any) -> Tensor:
     """The angle in (-π, π] of the point (x2, x1)."""
-    return tf.atan2(*matched_tensors(x1, x2, more=(float,)))
+    return tf.atan2(*tensor_pair(x1, x2, float))
 
 
-def _floats(x1: Any, x2: Any) -> list[Tensor]:
+def _floats(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """Both as floats; of int64 as float64."""
-    tensors = matched_tensors(x1, x2)
-    wide = "float64" if tensors[0]._dtype in ("int64", "uint64") else float
-    return tensors if is_float(tensors[0]) else matched(*tensors, more=(wide,))
+    first, second = tensor_pair(x1, x2)
+    return float_of(first, wide=True), float_of(second, wide=True)
 
 
 def hypot(x1: Any, x2: Any) -> Tensor:
@@ -165,7 +165,7 @@ def logaddexp2(x1: Any, x2: Any) -> Tensor:
 
 
 def _log_of_sum(x1: Any, x2: Any, log_base: float) -> Tensor:
-    x1, x2 = matched_tensors(x1, x2, more=(float,))
+    x1, x2 = tensor_pair(x1, x2, float)
     gap = x1 - x2
     same = tf.math.is_nan(gap) | tf.equal(gap, tf.zeros_like(gap))
     # At equal numbers the derivatives are those of the mean.
@@ -183,7 +183,7 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     if x2._dtype not in INT_TYPES:
         raise TypeError(f"ldexp exponent must be an integer type. Received: x2 dtype={x2._dtype}")
-    x1, x2 = matched(x1, x2, more=(float,))
+    x1, x2 = pair(x1, x2, float)
     result = x1 * tf.pow(constant(2.0, x1), x2)
     return tf.where(tf.math.is_inf(x1) | tf.equal(x1, tf.zeros_like(x1)), x1, result)
 
@@ -194,7 +194,7 @@ def nextafter(x1: Any, x2: Any) -> Tensor:
     Raises:
         TypeError: In a traced function.
     """
-    x1, x2 = matched_tensors(x1, x2, more=(float,))
+    x1, x2 = tensor_pair(x1, x2, float)
     return made(np.nextafter(known("nextafter", x1), known("nextafter", x2)), x1._dtype)
 
 
@@ -205,7 +205,7 @@ def _integers(name: str, x1: Any, x2: Any) -> list[Tensor]:
             f"Arguments to {name} must be integers. Received: x1.dtype={x1._dtype}, "
             f"x2.dtype={x2._dtype}"
         )
-    x1, x2 = matched(x1, x2)
+    x1, x2 = pair(x1, x2)
     zero = tf.zeros_like(x1 + x2)
     return [absolute(x1 + zero), absolute(x2 + zero)]
 
@@ -237,7 +237,7 @@ def lcm(x1: Any, x2: Any) -> Tensor:
     """
     x1, x2 = _integers("lcm", x1, x2)
     divisor = gcd(x1, x2)
-    return x1 * tf.math.floordiv(x2, tf.maximum(divisor, tf.ones_like(divisor)))
+    return tf.multiply(x1, tf.math.floordiv(x2, tf.maximum(divisor, tf.ones_like(divisor))))
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None) -> Any:
@@ -254,7 +254,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None) -> Any:
         from samegrad._keras.numpy.searching import nonzero
 
         return nonzero(condition)
-    x1, x2 = matched(number_or_tensor(x1), number_or_tensor(x2))
+    x1, x2 = pair(x1, x2)
     return tf.where(tf.cast(convert_to_tensor(condition), "bool"), x1, x2)
 
 

@@ -50,6 +50,17 @@ def matched_tensors(*xs: Any, more: tuple[Any, ...] = ()) -> list[Tensor]:
     return matched(*(convert_to_tensor(x) for x in xs), more=more)
 
 
+def pair(x1: Any, x2: Any, *more: Any) -> tuple[Tensor, Tensor]:
+    """Two operands as tensors of one dtype, as `matched`."""
+    first, second = matched(x1, x2, more=more)
+    return first, second
+
+
+def tensor_pair(x1: Any, x2: Any, *more: Any) -> tuple[Tensor, Tensor]:
+    """Two operands as tensors of one dtype, as `matched_tensors`."""
+    return pair(convert_to_tensor(x1), convert_to_tensor(x2), *more)
+
+
 def float_of(x: Any, wide: bool = False) -> Tensor:
     """The value as floats; whole numbers become floatx, and with `wide` those of int64 float64."""
     tensor = convert_to_tensor(x)
@@ -93,7 +104,8 @@ def axes_in(axis: Any, rank: int) -> list[int]:
     wrong = [a for a in several if not -rank <= int(a) < rank]
     if wrong:
         raise ValueError(
-            f"[keras.ops] axis must lie in [{-rank}, {rank}): got {axis} for a tensor of {rank} axes."
+            f"[keras.ops] axis must lie in [{-rank}, {rank}): got {axis} for a tensor of {rank} "
+            "axes."
         )
     return [int(a) % rank for a in several]
 
@@ -101,6 +113,12 @@ def axes_in(axis: Any, rank: int) -> list[int]:
 def axis_in(axis: Any, rank: int) -> int:
     """One axis, counted from the first."""
     return axes_in(int(axis), rank)[0]
+
+
+def sliced(x: Tensor, axis: int, begin: Any, end: Any) -> Tensor:
+    """The elements from `begin` to before `end` along an axis, counted from the first."""
+    key = (slice(None),) * axis + (slice(begin, end),)
+    return x[key]
 
 
 def known(name: str, x: Any) -> np.ndarray[Any, Any]:

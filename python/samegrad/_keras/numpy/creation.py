@@ -134,8 +134,8 @@ def geomspace(
     kinds = (kind_of(start), kind_of(stop), float)
     wanted = result_type(*kinds) if dtype is None else standardize_dtype(dtype)
     ends = [tf.cast(convert_to_tensor(n), "float64") for n in (start, stop)]
-    logs = (tf.math.log(tf.abs(n)) for n in ends)
-    found = tf.exp(linspace(*logs, num, endpoint, axis=axis)) * tf.sign(ends[0])
+    first, last = (tf.math.log(tf.abs(n)) for n in ends)
+    found = tf.exp(linspace(first, last, num, endpoint, axis=axis)) * tf.sign(ends[0])
     return tf.cast(found, wanted)
 
 
@@ -148,7 +148,7 @@ def _offset(k: Any) -> Any:
     return int(k) if hasattr(k, "__index__") and not isinstance(k, Tensor | Dim) else k
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:  # noqa: N803
     """A matrix with ones on its k-th diagonal."""
     columns = N if M is None else M
     row, column = _places(N, columns)
@@ -160,7 +160,7 @@ def identity(n: Any, dtype: Any = None) -> Tensor:
     return eye(n, n, dtype=dtype)
 
 
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:  # noqa: N803
     """A matrix with ones up to its k-th diagonal."""
     row, column = _places(N, N if M is None else M)
     return tf.cast(tf.greater_equal(row + _offset(k), column), _dtype(dtype))
@@ -185,7 +185,7 @@ def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
     return tf.meshgrid(*map(convert_to_tensor, x), indexing=indexing)
 
 
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:  # noqa: N803
     """The powers 0 to N - 1 of each number in a row, the highest first unless `increasing`."""
     x = convert_to_tensor(x)
     powers = tf.range(x.shape[0] if N is None else N)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from keras.src.backend.common.dtypes import result_type
+from keras.src.backend.common.variables import standardize_dtype
 
 import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
@@ -231,10 +232,10 @@ def floor(x: Any) -> Tensor:
 
 def trunc(x: Any) -> Tensor:
     """The whole number towards 0."""
-    x = convert_to_tensor(x)
-    if not is_float(x):
-        return x
-    return tf.where(tf.less(x, tf.zeros_like(x)), tf.math.ceil(x), tf.floor(x))
+    tensor = convert_to_tensor(x)
+    if not is_float(tensor):
+        return tensor
+    return tf.where(tf.less(tensor, tf.zeros_like(tensor)), tf.math.ceil(tensor), tf.floor(tensor))
 
 
 def round(x: Any, decimals: int = 0) -> Tensor:
@@ -244,13 +245,13 @@ def round(x: Any, decimals: int = 0) -> Tensor:
         x: Numbers; whole ones stay as they are unless `decimals` is negative.
         decimals: Negative: places before the point.
     """
-    x = convert_to_tensor(x)
-    if is_float(x) and decimals == 0:
-        return tf.round(x)
-    if not is_float(x) and decimals >= 0:
-        return x
+    tensor = convert_to_tensor(x)
+    if is_float(tensor) and decimals == 0:
+        return tf.round(tensor)
+    if not is_float(tensor) and decimals >= 0:
+        return tensor
     factor = 10.0**decimals
-    return tf.cast(tf.round(float_of(x) * factor) / factor, x._dtype)
+    return tf.cast(tf.round(float_of(tensor) * factor) / factor, tensor._dtype)
 
 
 def nan_to_num(
@@ -264,16 +265,18 @@ def nan_to_num(
         posinf: For infinity; None: the largest number.
         neginf: For minus infinity; None: the least number.
     """
-    x = convert_to_tensor(x)
-    if not is_float(x):
-        return x
-    limits = tf.as_dtype(x._dtype)
+    tensor = convert_to_tensor(x)
+    if not is_float(tensor):
+        return tensor
+    limits = tf.as_dtype(tensor._dtype)
     most = float(limits.max) if posinf is None else posinf
     least = float(limits.min) if neginf is None else neginf
-    zero = tf.zeros_like(x)
-    x = tf.where(tf.math.is_nan(x), constant(nan, x), x)
-    x = tf.where(tf.math.is_inf(x) & tf.greater(x, zero), constant(most, x), x)
-    return tf.where(tf.math.is_inf(x) & tf.less(x, zero), constant(least, x), x)
+    zero = tf.zeros_like(tensor)
+    tensor = tf.where(tf.math.is_nan(tensor), constant(nan, tensor), tensor)
+    tensor = tf.where(
+        tf.math.is_inf(tensor) & tf.greater(tensor, zero), constant(most, tensor), tensor
+    )
+    return tf.where(tf.math.is_inf(tensor) & tf.less(tensor, zero), constant(least, tensor), tensor)
 
 
 def isfinite(x: Any) -> Tensor:
@@ -343,16 +346,16 @@ def view(x: Any, dtype: Any = None) -> Tensor:
         ValueError: The bytes of the last axis are not those of whole elements.
         TypeError: In a traced function, with another dtype.
     """
-    x = convert_to_tensor(x)
-    wanted = tf.as_dtype(x._dtype if dtype is None else result_type(dtype))
-    if wanted.name == x._dtype:
-        return x
-    values = np.ascontiguousarray(known("view", x))
+    tensor = convert_to_tensor(x)
+    wanted = tf.as_dtype(tensor._dtype if dtype is None else standardize_dtype(dtype))
+    if wanted.name == tensor._dtype:
+        return tensor
+    values = np.ascontiguousarray(known("view", tensor))
     size = values.itemsize
     fits = wanted.size == size or (values.ndim and values.shape[-1] * size % wanted.size == 0)
     if not fits:
         raise ValueError(
             f"[keras.ops.view] the bytes of the last axis must be those of whole elements: got "
-            f"shape {tuple(x.shape)} of {x._dtype} for {wanted.name}."
+            f"shape {tuple(tensor.shape)} of {tensor._dtype} for {wanted.name}."
         )
-    return made(values.reshape(x.shape).view(wanted.as_numpy_dtype), wanted.name)
+    return made(values.reshape(tensor.shape).view(wanted.as_numpy_dtype), wanted.name)

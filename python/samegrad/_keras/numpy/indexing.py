@@ -8,7 +8,7 @@ import samegrad as tf
 from samegrad import _core
 from samegrad._dim import Dim
 from samegrad._keras.core import convert_to_tensor
-from samegrad._keras.numpy.common import axis_in, flat
+from samegrad._keras.numpy.common import axis_in, flat, sliced
 from samegrad._tensor import Tensor
 
 
@@ -83,7 +83,7 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     if n and x._rank == 0:
         raise ValueError(f"`diff` requires input that is at least one dimensional. Received: a={a}")
     for _ in range(n):
-        before = (slice(None),) * axis_in(axis, x._rank)
-        later, sooner = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        place = axis_in(axis, x._rank)
+        later, sooner = sliced(x, place, 1, None), sliced(x, place, None, -1)
         x = tf.not_equal(later, sooner) if x._dtype == "bool" else tf.subtract(later, sooner)
     return x

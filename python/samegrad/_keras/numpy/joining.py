@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import samegrad as tf
 from samegrad._dim import Dim
 from samegrad._keras.core import convert_to_tensor
-from samegrad._keras.numpy.common import axis_in, flat, known, matched, matched_tensors
+from samegrad._keras.numpy.common import axis_in, flat, known, matched, matched_tensors, sliced
 from samegrad._tensor import Tensor
 
 
@@ -55,8 +56,7 @@ def dstack(xs: Any) -> Tensor:
 
 def _parts(x: Tensor, bounds: Sequence[Any], axis: int) -> list[Tensor]:
     edges = [0, *bounds, None]
-    before = (slice(None),) * axis
-    return [x[(*before, slice(a, b))] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [sliced(x, axis, a, b) for a, b in itertools.pairwise(edges)]
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:

@@ -9,23 +9,23 @@ import numpy as np
 
 import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
-from samegrad._keras.numpy.common import flat, is_float, made, matched, matched_tensors
+from samegrad._keras.numpy.common import flat, is_float, made, not_bool, pair, tensor_pair
 from samegrad._tensor import Tensor
 
 
-def _ordered(x1: Any, x2: Any) -> list[Tensor]:
-    tensors = matched_tensors(x1, x2)
-    return [tf.cast(x, "int32") if x._dtype == "bool" else x for x in tensors]
+def _ordered(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    first, second = tensor_pair(x1, x2)
+    return not_bool(first), not_bool(second)
 
 
 def equal(x1: Any, x2: Any) -> Tensor:
     """Whether both are equal."""
-    return tf.equal(*matched_tensors(x1, x2))
+    return tf.equal(*tensor_pair(x1, x2))
 
 
 def not_equal(x1: Any, x2: Any) -> Tensor:
     """Whether both differ."""
-    return tf.not_equal(*matched_tensors(x1, x2))
+    return tf.not_equal(*tensor_pair(x1, x2))
 
 
 def greater(x1: Any, x2: Any) -> Tensor:
@@ -84,7 +84,7 @@ def isclose(
         atol: On its own.
         equal_nan: Whether NaN is close to NaN.
     """
-    x1, x2 = matched_tensors(x1, x2)
+    x1, x2 = tensor_pair(x1, x2)
     same = tf.equal(x1, x2)
     if not is_float(x1):
         return same
@@ -102,7 +102,7 @@ def allclose(
 
 def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Whether each element of x1 is one of x2; inverted, whether it is none."""
-    x1, x2 = matched_tensors(x1, x2)
+    x1, x2 = tensor_pair(x1, x2)
     found = tf.reduce_any(tf.equal(tf.expand_dims(x1, -1), flat(x2)), axis=-1)
     return tf.logical_not(found) if invert else found
 
@@ -124,7 +124,7 @@ def _bits(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _bitwise(x: Any, y: Any, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    x, y = matched_tensors(x, y)
+    x, y = tensor_pair(x, y)
     if x._dtype == "bool":
         return combine(x, y)
     (a, weights), (b, _) = _bits(x), _bits(y)
@@ -152,7 +152,7 @@ def bitwise_invert(x: Any) -> Tensor:
     x = convert_to_tensor(x)
     if x._dtype == "bool":
         return tf.logical_not(x)
-    return made(-1, x._dtype) - x
+    return tf.subtract(made(-1, x._dtype), x)
 
 
 def bitwise_not(x: Any) -> Tensor:
@@ -162,9 +162,8 @@ def bitwise_not(x: Any) -> Tensor:
 
 def _shift(x: Any, y: Any) -> tuple[Tensor, Tensor, int]:
     """Both in one dtype, the shift cut to the number of bits, and that number."""
-    x, y = matched(convert_to_tensor(x), y)
-    if x._dtype == "bool":
-        x, y = tf.cast(x, "int32"), tf.cast(y, "int32")
+    x, y = pair(convert_to_tensor(x), y)
+    x, y = not_bool(x), not_bool(y)
     bits = 8 * tf.as_dtype(x._dtype).size
     return x, tf.minimum(y, tf.ones_like(y) * (bits - 1)), bits
 
@@ -172,7 +171,7 @@ def _shift(x: Any, y: Any) -> tuple[Tensor, Tensor, int]:
 def bitwise_left_shift(x: Any, y: Any) -> Tensor:
     """X · 2^y, without the bits that go beyond the dtype."""
     x, y, _ = _shift(x, y)
-    return x * tf.pow(tf.ones_like(y) + 1, y)
+    return tf.multiply(x, tf.pow(tf.ones_like(y) + 1, y))
 
 
 def left_shift(x: Any, y: Any) -> Tensor:

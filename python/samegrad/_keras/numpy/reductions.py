@@ -62,10 +62,7 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any) -> Tens
     axes = _axes(x, axis)
     if initial is None and 0 in [x.shape[a] for a in axes if isinstance(x.shape[a], int)]:
         raise ValueError(f"Cannot compute the {name} of an empty tensor.")
-    if x._dtype == "bool":
-        found = bools(x, axes, keepdims)
-    else:
-        found = numbers(x, axes, keepdims)
+    found = (bools if x._dtype == "bool" else numbers)(x, axes, keepdims)
     if initial is None:
         return found
     both = larger(not_bool(found), not_bool(convert_to_tensor(initial, x._dtype)))

@@ -19,6 +19,7 @@ from samegrad._keras.numpy.common import (
     made,
     matched_tensors,
     not_bool,
+    sliced,
 )
 from samegrad._keras.numpy.creation import linspace
 from samegrad._tensor import Tensor
@@ -216,7 +217,7 @@ def unique(
         lacking = max(size - len(first), 0)
         first = np.pad(first[:size], (0, lacking), constant_values=1)
         counts = np.pad(counts[:size], (0, lacking))
-        found = found[(slice(None),) * place + (slice(0, size),)]
+        found = sliced(found, place, 0, size)
         spans = [[0, lacking if a == place else 0] for a in range(found._rank)]
         found = tf.pad(found, spans, constant_values=0 if fill_value is None else fill_value)
     shape = x.shape if axis is None else [-1]

@@ -11,7 +11,7 @@ import numpy as np
 import samegrad as tf
 from samegrad._dim import Dim
 from samegrad._keras.core import convert_to_tensor
-from samegrad._keras.numpy.common import axes_in, axis_in, flat, known
+from samegrad._keras.numpy.common import axes_in, axis_in, flat, known, sliced
 from samegrad._tensor import Tensor
 
 
@@ -55,11 +55,11 @@ def transpose(x: Any, axes: Any = None) -> Tensor:
 
 def expand_dims(x: Any, axis: Any) -> Tensor:
     """New axes of size 1, where the result has them."""
-    x = convert_to_tensor(x)
+    tensor = convert_to_tensor(x)
     count = len(axis) if isinstance(axis, list | tuple) else 1
-    for place in sorted(axes_in(axis, x._rank + count)):
-        x = tf.expand_dims(x, place)
-    return x
+    for place in sorted(axes_in(axis, tensor._rank + count)):
+        tensor = tf.expand_dims(tensor, place)
+    return tensor
 
 
 def squeeze(x: Any, axis: Any = None) -> Tensor:
@@ -206,8 +206,7 @@ def _mirrored(x: Tensor, axis: int, before: int, after: int, skip: int) -> Tenso
         )
 
     def part(begin: Any, end: Any) -> Tensor:
-        own = (slice(None),) * axis + (slice(begin, end),)
-        return tf.reverse(x[own], [axis])
+        return tf.reverse(sliced(x, axis, begin, end), [axis])
 
     parts = [part(skip, before + skip)] if before else []
     parts.append(x)
@@ -228,24 +227,24 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
     Raises:
         ValueError: Another mode, or `constant_values` with one.
     """
-    x = convert_to_tensor(x)
+    tensor = convert_to_tensor(x)
     if constant_values is not None and mode != "constant":
         raise ValueError(
             "Argument `constant_values` can only be provided when `mode == 'constant'`. "
             f"Received: mode={mode}"
         )
-    spans = _spans(pad_width, x._rank)
+    spans = _spans(pad_width, tensor._rank)
     if mode == "constant":
         value = 0 if constant_values is None else constant_values
-        return tf.pad(x, spans, constant_values=value)
+        return tf.pad(tensor, spans, constant_values=value)
     if mode not in ("reflect", "symmetric"):
         raise ValueError(
             f"[keras.ops.pad] mode is 'constant', 'reflect' or 'symmetric': got {mode!r}."
         )
     for axis, (before, after) in enumerate(spans):
         if before or after:
-            x = _mirrored(x, axis, before, after, int(mode == "reflect"))
-    return x
+            tensor = _mirrored(tensor, axis, before, after, int(mode == "reflect"))
+    return tensor
 
 
 def _spans(pad_width: Any, rank: int) -> list[list[Any]]:
@@ -270,7 +269,8 @@ def diag(x: Any, k: int = 0) -> Tensor:
     """
     x = convert_to_tensor(x)
     if x._rank == 1:
-        return tf.linalg.diag(x, k=k)
+        made: Tensor = tf.linalg.diag(x, k=k)
+        return made
     if x._rank != 2:
         raise ValueError(f"`x` must be 1d or 2d. Received: x.shape={tuple(x.shape)}")
     return diagonal(x, k)
@@ -283,16 +283,17 @@ def diagflat(x: Any, k: int = 0) -> Tensor:
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The diagonal of the matrices along two axes, as the last axis."""
-    x = moveaxis(x, (axis1, axis2), (-2, -1))
-    rows, columns = x.shape[-2:]
+    tensor = moveaxis(x, (axis1, axis2), (-2, -1))
+    rows, columns = tensor.shape[-2:]
     outside = (isinstance(rows, int) and offset <= -rows) or (
         isinstance(columns, int) and offset >= columns
     )
     if outside:
-        return x[..., 0, :0]
-    if x._dtype == "bool":
-        return tf.cast(tf.linalg.diag_part(tf.cast(x, "uint8"), k=offset), "bool")
-    return tf.linalg.diag_part(x, k=offset)
+        return tf.zeros([*tensor.shape[:-2], 0], tensor._dtype)
+    if tensor._dtype == "bool":
+        return tf.cast(tf.linalg.diag_part(tf.cast(tensor, "uint8"), k=offset), "bool")
+    found: Tensor = tf.linalg.diag_part(tensor, k=offset)
+    return found
 
 
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:

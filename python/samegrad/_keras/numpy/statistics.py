@@ -81,13 +81,15 @@ def average(x: Any, axis: Any = None, weights: Any = None) -> Tensor:
 
 def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The mean over axes (default all) of what is not NaN."""
-    x = convert_to_tensor(x)
+    tensor = convert_to_tensor(x)
     if axis is not None and not isinstance(axis, int) and not len(axis):
-        return x
-    if not is_float(x):
-        return tf.reduce_mean(tf.cast(x, "float32"), axes_in(axis, x._rank), keepdims)
-    held = tf.cast(tf.logical_not(tf.math.is_nan(x)), x._dtype)
-    return nansum(x, axis, keepdims) / tf.reduce_sum(held, axes_in(axis, x._rank), keepdims)
+        return tensor
+    if not is_float(tensor):
+        return tf.reduce_mean(tf.cast(tensor, "float32"), axes_in(axis, tensor._rank), keepdims)
+    held = tf.cast(tf.logical_not(tf.math.is_nan(tensor)), tensor._dtype)
+    return nansum(tensor, axis, keepdims) / tf.reduce_sum(
+        held, axes_in(axis, tensor._rank), keepdims
+    )
 
 
 def nanvar(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
