@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,25 @@ def kind_of(x: Any) -> Any:
 
 def number_or_tensor(x: Any) -> Any:
     """The value as a tensor, unless it is a plain number, which takes the type of what it meets."""
-    return x if isinstance(x, int | float) else convert_to_tensor(x)
+    return x if isinstance(x, Tensor | int | float) else convert_to_tensor(x)
+
+
+@functools.cache
+def _result_type(kinds: tuple[Any, ...], _: str) -> str:
+    dtype: str = result_type(*kinds)
+    return dtype
+
+
+def _converted(x: Any, dtype: str) -> Tensor:
+    return x if isinstance(x, Tensor) and x._dtype == dtype else convert_to_tensor(x, dtype)
 
 
 def matched(*xs: Any, more: tuple[Any, ...] = ()) -> list[Tensor]:
     """The operands as tensors of one dtype, which `more` types have a say in."""
     values = [number_or_tensor(x) for x in xs]
-    dtype = result_type(*(kind_of(x) for x in values), *more)
-    return [convert_to_tensor(x, dtype) for x in values]
+    kinds = (*map(kind_of, values), *more)
+    dtype = _result_type(kinds, config.floatx())  # plain floats are of floatx
+    return [_converted(x, dtype) for x in values]
 
 
 def matched_tensors(*xs: Any, more: tuple[Any, ...] = ()) -> list[Tensor]:
@@ -73,7 +85,8 @@ def float_of(x: Any, wide: bool = False) -> Tensor:
 def widened(x: Any) -> Tensor:
     """The value in the dtype of its sums: small whole numbers have 32 bits."""
     tensor = convert_to_tensor(x)
-    return tf.cast(tensor, _WIDENED.get(tensor._dtype, tensor._dtype))
+    wide = _WIDENED.get(tensor._dtype)
+    return tensor if wide is None else tf.cast(tensor, wide)
 
 
 def not_bool(x: Any) -> Tensor:

@@ -23,7 +23,9 @@ _COMPUTED = {
 def _product(function: Callable[..., Tensor], xs: list[Tensor]) -> Tensor:
     """The product in the operands' dtype, through one that the engine multiplies in."""
     dtype = xs[0]._dtype
-    computed = _COMPUTED.get(dtype, dtype)
+    computed = _COMPUTED.get(dtype)
+    if computed is None:
+        return function(*xs)
     return tf.cast(function(*(tf.cast(x, computed) for x in xs)), dtype)
 
 

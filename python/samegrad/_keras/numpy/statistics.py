@@ -28,7 +28,7 @@ from samegrad._tensor import Tensor
 
 def _computed(x: Tensor) -> Tensor:
     """In the dtype that moments are computed in: float32 at least."""
-    return tf.cast(x, result_type(x._dtype, "float32"))
+    return x if x._dtype in ("float32", "float64") else tf.cast(x, result_type(x._dtype, "float32"))
 
 
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
