@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -50,6 +51,25 @@ def test_functions_of_elements_are_those_of_numpy(name: str, dtype: str) -> None
         _close(got, wanted, 1e-5 if dtype == "float32" else 1e-9)
         if name not in ("signbit",):
             assert got.dtype.is_bool or got.dtype == dtype
+
+
+def test_functions_take_what_those_of_keras_ops_do() -> None:
+    from keras.src.ops import numpy as ops
+
+    for name in knp.__all__:
+        own, wanted = (inspect.signature(getattr(module, name)) for module in (knp, ops))
+        assert [(p.name, p.default, p.kind) for p in own.parameters.values()] == [
+            (p.name, p.default, p.kind) for p in wanted.parameters.values()
+        ]
+
+
+def test_a_python_number_takes_the_type_of_the_tensor() -> None:
+    x = np.array([1, 2, 3], "int8")
+    for name in ("add", "subtract", "multiply", "mod", "floor_divide", "bitwise_and", "left_shift"):
+        assert getattr(knp, name)(x, 2).dtype == "int8"
+    assert knp.add(x, 2.0).dtype == "float32"
+    assert knp.add(np.float64(2.0), x).dtype == "float64"
+    assert knp.less(x, 300).numpy().all()
 
 
 def test_special_values_are_those_of_numpy() -> None:

@@ -20,7 +20,6 @@ from samegrad._keras.numpy.common import (
     matched,
     not_bool,
     pair,
-    tensor_pair,
 )
 from samegrad._keras.numpy.elementwise import absolute, sign
 from samegrad._tensor import Tensor
@@ -74,12 +73,12 @@ def floor_divide(x1: Any, x2: Any) -> Tensor:
 
 def mod(x1: Any, x2: Any) -> Tensor:
     """What floor_divide leaves, with the sign of x2."""
-    return tf.math.floormod(*_whole_of_bools(tensor_pair(x1, x2)))
+    return tf.math.floormod(*_whole_of_bools(pair(x1, x2)))
 
 
 def fmod(x1: Any, x2: Any) -> Tensor:
     """What a division cut towards 0 leaves, with the sign of x1."""
-    x1, x2 = _whole_of_bools(tensor_pair(x1, x2))
+    x1, x2 = _whole_of_bools(pair(x1, x2))
     return sign(x1) * tf.math.floormod(absolute(x1), absolute(x2))
 
 
@@ -128,12 +127,12 @@ def clip(x: Any, x_min: Any, x_max: Any) -> Tensor:
 
 def arctan2(x1: Any, x2: Any) -> Tensor:
     """The angle in (-π, π] of the point (x2, x1)."""
-    return tf.atan2(*tensor_pair(x1, x2, float))
+    return tf.atan2(*pair(x1, x2, float))
 
 
 def _floats(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """Both as floats; of int64 as float64."""
-    first, second = tensor_pair(x1, x2)
+    first, second = pair(x1, x2)
     return float_of(first, wide=True), float_of(second, wide=True)
 
 
@@ -165,7 +164,7 @@ def logaddexp2(x1: Any, x2: Any) -> Tensor:
 
 
 def _log_of_sum(x1: Any, x2: Any, log_base: float) -> Tensor:
-    x1, x2 = tensor_pair(x1, x2, float)
+    x1, x2 = pair(x1, x2, float)
     gap = x1 - x2
     same = tf.math.is_nan(gap) | tf.equal(gap, tf.zeros_like(gap))
     # At equal numbers the derivatives are those of the mean.
@@ -194,7 +193,7 @@ def nextafter(x1: Any, x2: Any) -> Tensor:
     Raises:
         TypeError: In a traced function.
     """
-    x1, x2 = tensor_pair(x1, x2, float)
+    x1, x2 = pair(x1, x2, float)
     return made(np.nextafter(known("nextafter", x1), known("nextafter", x2)), x1._dtype)
 
 

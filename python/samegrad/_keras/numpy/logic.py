@@ -124,7 +124,7 @@ def _bits(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _bitwise(x: Any, y: Any, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    x, y = tensor_pair(x, y)
+    x, y = pair(x, y)
     if x._dtype == "bool":
         return combine(x, y)
     (a, weights), (b, _) = _bits(x), _bits(y)
