@@ -17,12 +17,7 @@ from samegrad.linalg import diag_part
 
 def _segments(name: str, data: Any, segment_ids: Any, count: Any, sorted: bool) -> Tensor:
     values, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
-    if sorted and count is not None:
-        raise ValueError(
-            "Argument `num_segments` cannot be set when sorted is True. "
-            f"Received: num_segments={count}, sorted={sorted}."
-        )
-    if sorted:
+    if sorted and count is None:
         of_sorted: Tensor = getattr(math, f"segment_{name}")(values, ids)
         return of_sorted
     if count is None:
@@ -42,7 +37,7 @@ def segment_sum(
     """The sum of the rows of each segment.
 
     Raises:
-        ValueError: `sorted` with `num_segments`; traced ids without it.
+        ValueError: Traced ids that are not sorted, without `num_segments`.
     """
     return _segments("sum", data, segment_ids, num_segments, sorted)
 

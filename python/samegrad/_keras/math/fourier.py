@@ -53,13 +53,15 @@ def _product(real: Tensor, imag: Tensor | None, matrix: NDArray[Any]) -> tuple[T
     if imag is not None:
         upper = np.concatenate([upper, np.concatenate([-matrix.imag, matrix.real], 1)])
         real = tf.concat([real, imag], -1)
-    both = tf.matmul(real, convert_to_tensor(upper, real._dtype))
+    rows = tf.expand_dims(real, 0) if real._rank == 1 else real
+    both = tf.matmul(rows, convert_to_tensor(upper, real._dtype))
+    both = tf.squeeze(both, 0) if real._rank == 1 else both
     size = matrix.shape[1]
     return both[..., :size], both[..., size:]
 
 
 def _transform(real: Tensor, imag: Tensor | None, sign: int) -> tuple[Tensor, Tensor]:
-    """sum over n of x[n] * exp(sign * 2πi * k * n / size), for each k, along the last axis."""
+    """Sums over n of x[n] * exp(sign * 2πi * k * n / size), for each k, along the last axis."""
     size = int(real.shape[-1])
     divisors = [d for d in range(2, int(size**0.5) + 1) if size % d == 0]
     if size <= _DIRECT or not divisors:
