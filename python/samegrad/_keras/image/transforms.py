@@ -7,7 +7,6 @@ from typing import Any
 from keras.src.backend.common.variables import is_int_dtype
 
 import samegrad as tf
-from samegrad import math
 from samegrad._keras import random
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.image.filters import gaussian_blur
@@ -17,7 +16,7 @@ from samegrad._keras.linalg.solving import solve
 from samegrad._tensor import Tensor
 
 _INTERPOLATIONS = ("nearest", "bilinear")
-_FILL_MODES = ("constant", "nearest", "wrap", "reflect")
+_FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 _FAR = 1e6  # a place outside of any image
 
 
@@ -50,7 +49,8 @@ def affine_transform(
         images: One or a batch.
         transform: [a0, a1, a2, b0, b1, b2, c0, c1], or a batch of them.
         interpolation: "bilinear" or "nearest".
-        fill_mode: What lies outside: "constant", "nearest", "wrap" or "reflect".
+        fill_mode: What lies outside: "constant", "nearest", "wrap", "mirror" or
+            "reflect".
         fill_value: Of "constant".
         data_format: Where channels lie.
 
@@ -82,36 +82,18 @@ def _projected(
     nowhere = tf.equal(scale, tf.zeros_like(scale))
     scale = tf.where(nowhere, tf.ones_like(scale), scale)
     places = []
-    sides = (((b0, b1, b2), height), ((a0, a1, a2), width))
-    for (first, second, move), size in sides:
+    for first, second, move in ((b0, b1, b2), (a0, a1, a2)):
         place = (first * columns + second * rows + move) / scale
-        place = tf.clip_by_value(place, -_FAR, _FAR)
-        place = _brought_inside(tf.where(nowhere, -_FAR, place), size, fill_mode)
+        place = tf.where(nowhere, -_FAR, tf.clip_by_value(place, -_FAR, _FAR))
         places.append(_away_from_zero(place) if interpolation == "nearest" else place)
-    mode = "constant" if fill_mode == "constant" else "nearest"
     order = _INTERPOLATIONS.index(interpolation)
-    y = sampled(x, places[0], places[1], order, mode, fill_value)
+    y = sampled(x, places[0], places[1], order, fill_mode, fill_value)
     return tf.cast(y, x._dtype)
 
 
 def _away_from_zero(x: Tensor) -> Tensor:
     """The nearest whole numbers, halves away from zero."""
     return tf.sign(x) * tf.floor(tf.abs(x) + 0.5)
-
-
-def _brought_inside(place: Tensor, size: int, fill_mode: str) -> Tensor:
-    """Places between the first and the last pixel, as the image continues outside."""
-    if fill_mode == "constant":
-        return place
-    last = float(size - 1)
-    if fill_mode == "reflect":
-        place = math.floormod(place, 2.0 * size)
-        place = tf.where(place >= float(size), 2.0 * size - 1.0 - place, place)
-    elif fill_mode == "wrap" and size > 1:
-        before = place + size * (tf.floor(-place / last) + 1.0)
-        behind = place - size * tf.floor(place / last)
-        place = tf.where(place < 0.0, before, tf.where(place > last, behind, place))
-    return tf.clip_by_value(place, 0.0, last)
 
 
 def perspective_transform(
@@ -190,7 +172,8 @@ def elastic_transform(
         alpha: A factor of the noise.
         sigma: How smooth it is, in pixels; has a value.
         interpolation: "bilinear" or "nearest".
-        fill_mode: What lies outside: "constant", "nearest", "wrap" or "reflect".
+        fill_mode: What lies outside: "constant", "nearest", "wrap", "mirror" or
+            "reflect".
         fill_value: Of "constant".
         seed: Of the draw.
         data_format: Where channels lie.
