@@ -47,7 +47,7 @@ def ctc_loss(
     rows = tf.transpose(tf.gather(rows, states, axis=1, batch_dims=1), [2, 0, 1])
     alive = tf.expand_dims(tf.range(int(logits.shape[1])), -1) < tf.expand_dims(steps, 0)
     first = tf.where(tf.range(2 * count + 1) < 2, rows[0], _NEVER)
-    last = _forward(rows, tf.expand_dims(alive, -1), first, _skips(states, blank))
+    last = _forward(rows, tf.expand_dims(alive, -1), first, _skips(states))
     return _of_ends(last, sizes)
 
 
@@ -58,10 +58,11 @@ def _with_blanks(labels: Tensor, blank: int) -> Tensor:
     return tf.concat([pairs, tf.zeros_like(pairs[:, :1]) + blank], axis=1)
 
 
-def _skips(states: Tensor, blank: int) -> Tensor:
+def _skips(states: Tensor) -> Tensor:
     """Where a path may come from two states before: labels that differ from the one before."""
-    before = tf.pad(states, [[0, 0], [2, 0]], constant_values=blank)[:, :-2]
-    return tf.logical_and(tf.not_equal(states, before), tf.not_equal(states, blank))
+    before = tf.pad(states, [[0, 0], [2, 0]], constant_values=-1)[:, :-2]
+    is_label = tf.equal(tf.range(int(states.shape[1])) % 2, 1)
+    return tf.logical_and(tf.not_equal(states, before), is_label)
 
 
 def _forward(rows: Tensor, alive: Tensor, first: Tensor, skips: Tensor) -> Tensor:
