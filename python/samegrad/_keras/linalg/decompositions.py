@@ -198,10 +198,10 @@ def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 def _svd(x: Tensor, full: bool) -> Any:
     parts = np.linalg.svd(array_of("svd", x), full_matrices=full)
 
-    def gradient(of_u: Tensor, of_s: Tensor, of_vt: Tensor) -> Tensor:
+    def gradient(of_u: Tensor, of_s: Tensor, of_vt: Tensor) -> tuple[Tensor, None]:
         if full and x.shape[-1] != x.shape[-2]:
             no_gradient("svd", "with full_matrices=False there is one")
-        return _svd_gradient(_svd(x, False), of_u, of_s, turned(of_vt))
+        return _svd_gradient(_svd(x, False), of_u, of_s, turned(of_vt)), None
 
     return tuple(tensor_like(x, part) for part in parts), gradient
 
