@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from backend_checks import check_gradients, same_when_traced
 
 import samegrad as tf
+from samegrad import _core
 from samegrad._keras import nn
+from samegrad._values import PerReplica
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(4, 3))
@@ -74,24 +78,40 @@ def test_moments_of_sixteen_bits_are_computed_with_more() -> None:
     assert variance.dtype == "float16"
 
 
-@pytest.mark.parametrize("shares", [[3, 2], [5, 0], [1, 1, 3]])
-def test_synchronized_moments_are_those_of_the_whole_batch_and_others_of_the_replica(
-    shares: list[int],
-) -> None:
-    x = RNG.normal(size=(5, 3))
-    strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(len(shares))])
-    parts = iter(np.split(x, np.cumsum(shares)[:-1]))
-    rows = strategy.experimental_distribute_values_from_function(lambda _: next(parts))
+def _moments_on_replicas(x: Any, shares: list[int], synchronized: bool) -> list[Any]:
+    strategy = tf.distribute.MirroredStrategy(replicas=len(shares))
+    tensor = tf.convert_to_tensor(x)._as_examples(0, 1)
+    rows = tensor
+    if len(shares) > 1:
+        rows = PerReplica(_core.split_rows(tensor, [0, *np.cumsum(shares)]))
 
     @tf.function
     def step(batch: object) -> object:
-        return strategy.run(lambda r: nn.moments(r, [0], synchronized=True), args=(batch,))
+        function = lambda r: nn.moments(r, [0], synchronized=synchronized)  # noqa: E731
+        return strategy.run(function, args=(batch,))
 
-    mean, variance = step(rows)
-    for replica in strategy.experimental_local_results(mean):
-        np.testing.assert_allclose(replica, x.mean(0), rtol=1e-12)
-    for replica in strategy.experimental_local_results(variance):
-        np.testing.assert_allclose(replica, x.var(0), rtol=1e-12)
+    found = step(rows)
+    return [[x.numpy() for x in strategy.experimental_local_results(part)] for part in found]
+
+
+@pytest.mark.parametrize("shares", [[3, 2], [2, 1, 1, 1], [5, 0], [0, 0, 2, 3]])
+def test_synchronized_moments_have_the_bits_of_one_device(shares: list[int]) -> None:
+    x = RNG.normal(size=(5, 3)).astype("float32")
+    wanted = [parts[0] for parts in _moments_on_replicas(x, [5], True)]
+    for y in (wanted, nn.moments(x, [0], synchronized=True)):
+        np.testing.assert_allclose(y[0], x.mean(0), rtol=1e-5)
+        np.testing.assert_allclose(y[1], x.var(0), rtol=1e-5)
+    for found, moment in zip(_moments_on_replicas(x, shares, True), wanted, strict=True):
+        for replica in found:
+            if shares != [0, 0, 2, 3]:  # no branches of the tree of additions
+                np.testing.assert_array_equal(replica, moment)
+            np.testing.assert_allclose(replica, moment, rtol=1e-5)
+
+
+def test_other_moments_are_those_of_the_replica() -> None:
+    x = RNG.normal(size=(5, 3))
+    means, _ = _moments_on_replicas(x, [3, 2], False)
+    np.testing.assert_allclose(means, [x[:3].mean(0), x[3:].mean(0)])
 
 
 def test_a_batch_is_normalized_along_any_axis() -> None:
