@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from backend_checks import check_gradients, same_when_traced
 
+import samegrad as tf
 from samegrad._keras import image
+from samegrad._keras.image.filters import smoothed
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.uniform(size=(2, 5, 6, 3))
@@ -153,3 +155,12 @@ def test_scaling_by_one_keeps_images_and_moves_are_whole_pixels(method: str) -> 
         lambda x: image.scale_and_translate(x, (1, 2, 4, 3), [0.7], [0.2], (2,), method),
         IMAGES[:1, :2, :3],
     )
+
+
+def test_smoothing_is_blurring_along_one_axis_after_the_other_traced_too() -> None:
+    sigma = tf.constant(0.9, "float64")
+    wanted = image.gaussian_blur(IMAGES, (5, 5), (0.9, 0.9), "channels_last")
+    for size in (5, 9):  # a wider window has no weights outside
+        np.testing.assert_allclose(smoothed(tf.constant(IMAGES), sigma, size), wanted)
+    traced = tf.function(lambda x, s: smoothed(x, s, 9))
+    np.testing.assert_allclose(traced(IMAGES, sigma), wanted)

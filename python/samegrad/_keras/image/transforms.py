@@ -9,7 +9,7 @@ from keras.src.backend.common.variables import is_int_dtype
 import samegrad as tf
 from samegrad._keras import random
 from samegrad._keras.core import convert_to_tensor
-from samegrad._keras.image.filters import gaussian_blur
+from samegrad._keras.image.filters import smoothed
 from samegrad._keras.image.layout import images_of
 from samegrad._keras.image.sampling import sampled
 from samegrad._keras.linalg.solving import solve
@@ -170,7 +170,7 @@ def elastic_transform(
     Args:
         images: One or a batch.
         alpha: A factor of the noise.
-        sigma: How smooth it is, in pixels; has a value.
+        sigma: How smooth it is, in pixels.
         interpolation: "bilinear" or "nearest".
         fill_mode: What lies outside: "constant", "nearest", "wrap", "mirror" or
             "reflect".
@@ -184,14 +184,13 @@ def elastic_transform(
     _check(interpolation, fill_mode)
     x, layout = images_of(images, data_format)
     kind = "float32" if is_int_dtype(x._dtype) else x._dtype
-    width = float(sigma)
-    sides = (int(6 * width) | 1, int(6 * width) | 1)
     n, height, columns = x.shape[0], int(x.shape[1]), int(x.shape[2])
     noise: Tensor = random.normal(  # type: ignore[attr-defined, unused-ignore]
         (n, height, columns, 2), dtype=kind, seed=seed
     )
-    smooth = gaussian_blur(noise * width, sides, (width, width), data_format="channels_last")
-    smooth = smooth * convert_to_tensor(alpha, kind)
+    width = convert_to_tensor(sigma, kind)
+    largest = max(height, columns) if width._symbolic else int(6 * float(width))
+    smooth = smoothed(noise * width, width, largest | 1) * convert_to_tensor(alpha, kind)
     across = tf.cast(tf.range(columns), kind)[None, None, :] + smooth[..., 0]
     down = tf.cast(tf.range(height), kind)[None, :, None] + smooth[..., 1]
     order = _INTERPOLATIONS.index(interpolation)
