@@ -45,6 +45,8 @@ def test_the_loss_is_minus_the_logarithm_of_the_sum_over_all_paths(blank: int) -
 def test_no_labels_are_blanks_only_and_what_has_no_path_is_infinite() -> None:
     none = nn.ctc_loss([[1, 2]], LOGITS[:1], [0], [4]).numpy()
     assert np.isclose(none[0], -np.log(_probabilities(LOGITS[0], 0)[()]))
+    no_room = nn.ctc_loss(np.zeros((1, 0), "int32"), LOGITS[:1], [0], [4]).numpy()
+    np.testing.assert_array_equal(no_room, none)
     assert nn.ctc_loss([[1, 1]], LOGITS[:1], [2], [2]).numpy()[0] == np.inf
 
 

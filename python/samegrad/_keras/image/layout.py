@@ -21,7 +21,7 @@ class Layout:
     Example:
         >>> layout = Layout("channels_first", 3)
         >>> layout.put_back(layout.batch(tf.ones((3, 4, 5)))).shape
-        TensorShape([3, 4, 5])
+        (3, 4, 5)
     """
 
     def __init__(self, data_format: str | None, rank: int) -> None:
@@ -47,7 +47,7 @@ def images_of(images: Any, data_format: str | None) -> tuple[Tensor, Layout]:
 
     Example:
         >>> images_of(tf.ones((3, 4, 5)), "channels_first")[0].shape
-        TensorShape([1, 4, 5, 3])
+        (1, 4, 5, 3)
     """
     x = convert_to_tensor(images)
     if x._rank not in (3, 4):

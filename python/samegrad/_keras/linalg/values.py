@@ -61,7 +61,7 @@ def turned(x: Tensor) -> Tensor:
 
     Example:
         >>> turned(tf.ones((2, 3, 4))).shape
-        TensorShape([2, 4, 3])
+        (2, 4, 3)
     """
     rank = x._rank
     return tf.transpose(x, [*range(rank - 2), rank - 1, rank - 2])

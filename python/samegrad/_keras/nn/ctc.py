@@ -55,7 +55,7 @@ def _with_blanks(labels: Tensor, blank: int) -> Tensor:
     """A blank before, between and behind the labels: [n, 2 * labels + 1]."""
     blanks = tf.zeros_like(labels) + blank
     pairs = tf.reshape(tf.stack([blanks, labels], axis=-1), (labels.shape[0], 2 * labels.shape[1]))
-    return tf.concat([pairs, tf.zeros_like(pairs[:, :1]) + blank], axis=1)
+    return tf.pad(pairs, [[0, 0], [0, 1]], constant_values=blank)
 
 
 def _skips(states: Tensor) -> Tensor:
