@@ -182,9 +182,7 @@ def lstm(*args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError
 
 
-def gru(*args: Any, **kwargs: Any) -> NoReturn:
-    """No fused form: Keras's layers then take `rnn`."""
-    raise NotImplementedError
+gru = bidirectional_lstm = bidirectional_gru = lstm
 
 
 def cudnn_ok(*args: Any, **kwargs: Any) -> bool:

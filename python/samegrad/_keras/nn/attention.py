@@ -33,17 +33,12 @@ def dot_product_attention(
         mask: Booleans that do; true where a query may look.
         scale: None: 1 / sqrt(width).
         is_causal: Whether query i looks at the keys 0 … i only.
-        flash_attention: Must not be asked for: no more memory is needed without.
+        flash_attention: Not used: no matrix of all pairs is kept anyway, unless there is a bias.
         attn_logits_soft_cap: Not used, as in Keras on all but TPUs.
 
     Raises:
-        ValueError: The shapes do not fit, or `flash_attention`.
+        ValueError: The shapes do not fit.
     """
-    if flash_attention:
-        raise ValueError(
-            "[keras.ops.dot_product_attention] samegrad has one form of attention, which keeps no "
-            "matrix of all pairs: got flash_attention=True; leave it out."
-        )
     given = [convert_to_tensor(x) for x in (query, key, value)]
     if any(x._rank != 4 for x in given):
         raise ValueError(

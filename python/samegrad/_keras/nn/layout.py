@@ -18,7 +18,7 @@ def channels_last(x: Tensor, data_format: str | None) -> tuple[Tensor, bool]:
 
     Example:
         >>> channels_last(tf.ones((2, 3, 4)), "channels_first")[0].shape
-        TensorShape([2, 4, 3])
+        (2, 4, 3)
     """
     if standardize_data_format(data_format) == "channels_last" or x._rank < 3:
         return x, False
@@ -30,7 +30,7 @@ def put_back(x: Tensor, moved: bool) -> Tensor:
 
     Example:
         >>> put_back(tf.ones((2, 4, 3)), True).shape
-        TensorShape([2, 3, 4])
+        (2, 3, 4)
     """
     return tf.transpose(x, [0, x._rank - 1, *range(1, x._rank - 1)]) if moved else x
 

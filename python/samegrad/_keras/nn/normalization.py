@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import samegrad as tf
-from samegrad import _context, _core, math, nn
+from samegrad import _core, math, nn
 from samegrad._keras.core import convert_to_tensor
 from samegrad._tensor import Tensor
 from samegrad.math._reductions import axes_of
+from samegrad.nn._loss_scaling import all_reduce_sum
 
 _LARGEST = 65504.0  # of float16
 
@@ -27,9 +28,8 @@ def moments(
     given = convert_to_tensor(x)
     narrow = given._dtype in ("float16", "bfloat16")
     value = tf.cast(given, "float32") if narrow else given
-    context = _context.current().replica_context
-    if synchronized and context is not None and context.num_replicas_in_sync > 1:
-        mean, variance = _of_all_replicas(context, value, axes_of(value, axes), keepdims)
+    if synchronized:
+        mean, variance = _of_all_replicas(value, axes_of(value, axes), keepdims)
     else:
         mean, variance = nn.moments(value, axes, keepdims=keepdims)
     if not narrow:
@@ -39,13 +39,11 @@ def moments(
     return mean, variance
 
 
-def _of_all_replicas(
-    context: Any, x: Tensor, axes: list[int], keepdims: bool
-) -> tuple[Tensor, Tensor]:
+def _of_all_replicas(x: Tensor, axes: list[int], keepdims: bool) -> tuple[Tensor, Tensor]:
     """Both over the examples of all replicas: sums by what they are the sums of."""
 
     def total(value: Tensor) -> Tensor:
-        summed: Tensor = context.all_reduce("sum", tf.reduce_sum(value, axes, keepdims=True))
+        summed: Tensor = all_reduce_sum(tf.reduce_sum(value, axes, keepdims=True))
         return summed
 
     count = total(_core.ops.full_like(x, value=1.0))

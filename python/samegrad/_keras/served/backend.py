@@ -49,7 +49,14 @@ from samegrad._keras.core import (
     stop_gradient,
     vectorized_map,
 )
-from samegrad._keras.rnn import cudnn_ok, gru, lstm, rnn
+from samegrad._keras.rnn import (
+    bidirectional_gru,
+    bidirectional_lstm,
+    cudnn_ok,
+    gru,
+    lstm,
+    rnn,
+)
 from samegrad._keras.variable import Variable as BackendVariable
 from keras.src.backend.common.name_scope import name_scope as backend_name_scope
 

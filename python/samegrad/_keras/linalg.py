@@ -1,1 +1,0 @@
-"""keras.backend.linalg."""
