@@ -9,9 +9,10 @@ namespace {
 
 using Kind = ScalingMistake::Kind;
 
+constexpr CountPowers kShareOfMean{.local = 1, .global = -1, .replicas = 0};
+
 bool is_share_of_mean(const CountTerm& term) {
-  return term.data && term.varying && !term.ambiguous &&
-         term.powers == CountPowers{.local = 1, .global = -1, .replicas = 0};
+  return term.data && term.varying && !term.ambiguous && term.powers == kShareOfMean;
 }
 
 class Judge {
@@ -92,7 +93,60 @@ class Judge {
   std::vector<ScalingMistake> found_;
 };
 
+// A literal that may be the number of replicas (0.5 on two of them) is taken for a mere factor: a
+// loss must not depend on how many there are.
+LossScale scale_of(const CountTerm& term) {
+  if (!term.varying) {
+    return term.powers == CountPowers{} ? LossScale::kCommon : LossScale::kUnknown;
+  }
+  if (!term.data) return LossScale::kUnknown;
+  if (term.powers == kShareOfMean) return LossScale::kShare;
+  const bool times = term.powers == CountPowers{.local = 1, .global = -1, .replicas = 1};
+  if (times) return LossScale::kTimesReplicas;
+  return term.powers == CountPowers{} ? LossScale::kMean : LossScale::kUnknown;
+}
+
+bool counts_examples(const CountTerms& terms) {
+  return std::any_of(terms.terms.begin(), terms.terms.end(),
+                     [](const CountTerm& term) { return term.powers.local != 0; });
+}
+
+// Whether a value without count of its own is linear in a sum over examples, divided by a count:
+// powers alone do not tell a mean from its square root, or from the largest of the examples.
+bool is_linear_in_mean(const Graph& graph, const CountWalk& walk, Value value) {
+  const ValueInfo& info = graph.values[value];
+  if (info.source != Source::kNode || info.type.batched()) return false;
+  const Node& node = graph.nodes[info.node()];
+  const Scaling rule = node.op->scaling;
+  if (rule != Scaling::kSum && rule != Scaling::kProduct && rule != Scaling::kQuotient) {
+    return false;
+  }
+  Values parts;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    if (!node.op->scales(k)) continue;
+    const Value part = node.inputs[k];
+    if (counts_examples(walk.of(part))) return true;
+    if (graph.varying(part)) parts.push_back(part);
+  }
+  if (parts.empty() || (rule != Scaling::kSum && parts.size() > 1)) return false;
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](Value part) { return is_linear_in_mean(graph, walk, part); });
+}
+
 }  // namespace
+
+LossScale loss_scale(const Graph& graph, Value value) {
+  const CountWalk walk(graph);
+  const CountTerms& terms = walk.of(value);
+  if (!terms.known || terms.nonlinear.exists()) return LossScale::kUnknown;
+  if (terms.terms.empty()) return LossScale::kCommon;
+  const LossScale first = scale_of(terms.terms[0]);
+  for (const CountTerm& term : terms.terms) {
+    if (scale_of(term) != first) return LossScale::kUnknown;
+  }
+  const bool nonlinear = first == LossScale::kMean && !is_linear_in_mean(graph, walk, value);
+  return nonlinear ? LossScale::kUnknown : first;
+}
 
 ScalingReport check_scaling(const Graph& graph, const std::vector<Value>& results,
                             const std::vector<ValueUse>& uses) {

@@ -40,6 +40,18 @@ struct ScalingReport {
   std::vector<bool> shares;
 };
 
+// What the sum over the replicas of a scalar is.
+enum class LossScale : std::uint8_t {
+  kUnknown,        // nothing that is known
+  kCommon,         // as many times the value as there are replicas: it is equal on all of them
+  kShare,          // the mean over all examples
+  kTimesReplicas,  // the mean over all examples, times the number of replicas
+  kMean            // a sum of local means
+};
+
+// How a scalar of a traced program is made of the examples, as far as every term shows it.
+LossScale loss_scale(const Graph& graph, Value value);
+
 // Silent where it cannot follow the program.
 ScalingReport check_scaling(const Graph& graph, const std::vector<Value>& results,
                             const std::vector<ValueUse>& uses);

@@ -163,6 +163,17 @@ py::tuple check_scaling(Trace& trace, const std::vector<Tensor>& outputs) {
   return py::make_tuple(mistakes, report.shares);
 }
 
+std::string loss_scale(Trace& trace, const Tensor& tensor) {
+  static constexpr const char* kNames[] = {"unknown", "common", "share", "times_replicas", "mean"};
+  return kNames[int(trace.loss_scale(trace.lift(tensor)))];
+}
+
+py::object made_of(Trace& trace, const Tensor& value, const Tensor& old) {
+  const auto found = trace.made_of(trace.lift(value), trace.lift(old));
+  if (!found) return py::none();
+  return py::make_tuple(found->first, trace.tensor(found->second));
+}
+
 ValueUse::Kind use_of(const std::string& name) {
   if (name == "gradient") return ValueUse::Kind::kGradient;
   if (name == "assignment") return ValueUse::Kind::kAssignment;
@@ -224,7 +235,9 @@ void register_trace(py::module_& m) {
           "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
           py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
-      .def("check_scaling", &check_scaling, py::arg("outputs"));
+      .def("check_scaling", &check_scaling, py::arg("outputs"))
+      .def("loss_scale", &loss_scale, py::arg("scalar"))
+      .def("made_of", &made_of, py::arg("value"), py::arg("old"));
   m.def("compile_traces", &compile_traces, py::arg("traces"), py::arg("outputs"),
         py::arg("options"), py::arg("numbers_change") = false);
   m.def("note_use", [](const std::string& use, const Tensor& tensor) {

@@ -246,6 +246,16 @@ ScalingReport Trace::check_scaling(const std::vector<Value>& outputs) const {
   return samegrad::check_scaling(graph_, outputs, uses_);
 }
 
+std::optional<std::pair<std::string, Value>> Trace::made_of(Value value, Value old) const {
+  const ValueInfo& info = graph_.values[value];
+  if (info.source != Source::kNode) return std::nullopt;
+  const Node& node = graph_.nodes[info.node()];
+  if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return std::nullopt;
+  if (node.inputs[0] == old) return std::pair{std::string(node.op->name), node.inputs[1]};
+  if (node.inputs[1] == old) return std::pair{std::string(node.op->name), node.inputs[0]};
+  return std::nullopt;
+}
+
 Program Trace::finish(std::vector<Value> outputs) {
   finished_ = true;
   counted_reads_.clear();

@@ -106,6 +106,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void use(ValueUse::Kind kind, const Tensor& tensor);
   // What is wrong with the counts that the program divides by; `outputs` are its results.
   ScalingReport check_scaling(const std::vector<Value>& outputs) const;
+  LossScale loss_scale(Value value) const { return samegrad::loss_scale(graph_, value); }
+  // The name of the operation that made a value of `old` and another one, and that one.
+  std::optional<std::pair<std::string, Value>> made_of(Value value, Value old) const;
 
   // Counts the random ops of the trace.
   std::int64_t next_ordinal() { return outer_ ? outer_->next_ordinal() : ordinal_++; }

@@ -12,7 +12,7 @@ from samegrad._location import warn
 from samegrad._nest import flatten, map_structure
 from samegrad._shown import shown
 from samegrad._tensor import Tensor, convert_to_tensor, match
-from samegrad._variable import Variable
+from samegrad._variable import Variable, unwrapped
 
 
 class UnconnectedGradients(Choice):
@@ -45,7 +45,7 @@ class GradientTape(_core.Tape):
 
     def watch(self, tensor: Any) -> None:
         """Makes a tensor (or a structure of them) a source of gradients."""
-        for part in flatten(tensor):
+        for part in map(unwrapped, flatten(tensor)):
             if isinstance(part, Variable):
                 self._watched.add(id(part))
             else:
@@ -97,7 +97,7 @@ class GradientTape(_core.Tape):
         for tensor in targets:
             _warn_unless_floating(tensor, "gradient", "target")
         seeds = _seeds(targets, output_gradients)
-        flat = flatten(sources)
+        flat = [unwrapped(source) for source in flatten(sources)]
         origins = [s._cell if isinstance(s, Variable) else convert_to_tensor(s) for s in flat]
         found = self._gradient(targets, seeds, origins, again)
         for i, source in enumerate(flat):
@@ -183,6 +183,7 @@ class GradientTape(_core.Tape):
 
     def _target(self, target: Any) -> Tensor:
         """What the tape knows the target as: a variable is what it was read as."""
+        target = unwrapped(target)
         if isinstance(target, Variable) and target._cell.component_count == 1:
             return self._value_of(target._cell)
         return convert_to_tensor(target)

@@ -102,6 +102,16 @@ def variable_of(cell: Any) -> Variable | None:
     return _owners.of(cell)
 
 
+def unwrapped(value: Any) -> Any:
+    """The variable behind a wrapper of one, as Keras's are; what is none stays what it is.
+
+    Example:
+        >>> unwrapped(1)
+        1
+    """
+    return value._as_variable() if hasattr(value, "_as_variable") else value
+
+
 class Variable:
     """A tensor that changes: one copy per process, shared by all replicas.
 

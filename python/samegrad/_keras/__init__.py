@@ -1,0 +1,1 @@
+"""tf.keras: Keras 3 with samegrad's engine as its backend."""

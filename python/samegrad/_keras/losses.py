@@ -1,0 +1,160 @@
+"""Means of losses are the replica's share of the mean over the examples of all replicas.
+
+The shares add up to the mean that one device computes, whatever the replicas' numbers of examples,
+masks and weights. Each value is multiplied by 1 / (global denominator) before the values are added
+down the tree of the examples, so that the sum has the same bits for any number of replicas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src.losses import loss as _loss
+
+import samegrad as tf
+from samegrad import _context, _core
+from samegrad._examples import as_examples
+from samegrad._keras.core import convert_to_tensor
+from samegrad._tensor import Tensor
+from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
+
+_ops = _core.ops
+_MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
+
+
+def in_replica_of_several() -> bool:
+    """Whether one of several replicas computes now.
+
+    Example:
+        >>> in_replica_of_several()
+        False
+    """
+    context = _context.current().replica_context
+    return context is not None and context.num_replicas_in_sync > 1
+
+
+def reduce_values(
+    values: Any, sample_weight: Any = None, reduction: str | None = "sum_over_batch_size"
+) -> Tensor:
+    """The weighted losses of a replica's examples, reduced.
+
+    Args:
+        values: Any shape; times their weights already.
+        sample_weight: The weights, for "mean_with_sample_weight".
+        reduction: "sum", None, or a mean: over the values of all replicas.
+
+    Raises:
+        ValueError: A scalar on one of several replicas that shows no mean over its examples.
+    """
+    losses = convert_to_tensor(values)
+    if reduction is None or reduction == "none":
+        return losses
+    if losses._rank == 0:
+        return share_of_scalar(losses) if reduction in _MEANS else losses
+    losses = as_examples(losses)
+    if losses._shape == (0,):
+        return losses
+    if reduction in _MEANS:
+        losses = losses * _inverse_denominator(losses, sample_weight, reduction)
+    return _sum_all(losses)
+
+
+def _inverse_denominator(losses: Tensor, sample_weight: Any, reduction: str) -> Tensor:
+    of_all = _context.get_replica_context() is not None
+    if reduction == "mean_with_sample_weight" and sample_weight is not None:
+        weights = as_examples(convert_to_tensor(sample_weight))
+        total = _sum_all(weights)
+        return _inverse(all_reduce_sum(total) if of_all else total, losses)
+    count = inverse_count(losses, of_all)
+    zero = convert_to_tensor(0.0, losses._dtype)
+    return _ops.select(tf.math.is_finite(count), count, zero)  # of no examples at all: 0
+
+
+def _inverse(total: Tensor, losses: Tensor) -> Tensor:
+    zero = convert_to_tensor(0.0, total._dtype)
+    return tf.cast(_ops.select(total == zero, zero, _ops.reciprocal(total)), losses._dtype)
+
+
+def apply_mask(sample_weight: Any, mask: Any, dtype: Any, reduction: str | None) -> Any:
+    """The weights with a mask, which counts what is valid on all replicas.
+
+    Args:
+        sample_weight: None, or weights that broadcast against the mask.
+        mask: None, or one bool (or 0 and 1) per value.
+        dtype: Of the result.
+        reduction: For "mean" and "sum_over_batch_size" what is valid weighs total / valid.
+    """
+    if mask is None:
+        return sample_weight
+    kept = as_examples(convert_to_tensor(mask, dtype))
+    if reduction in ("mean", "sum_over_batch_size"):
+        of_all = _context.get_replica_context() is not None
+        valid = _sum_all(kept)
+        ones = _ops.full_like(kept, value=1.0)
+        total = _ops.reciprocal(inverse_count(ones, of_all))
+        weight = total * _inverse(all_reduce_sum(valid) if of_all else valid, kept)
+        kept = _ops.select(tf.cast(kept, "bool"), weight, convert_to_tensor(0.0, dtype))
+    if sample_weight is None:
+        return kept
+    weights = convert_to_tensor(sample_weight, dtype)
+    kept, weights = _loss.squeeze_or_expand_to_same_rank(kept, weights)
+    return weights * kept
+
+
+def _sum_all(x: Tensor) -> Tensor:
+    return _ops.reduce_sum(x, axes=tuple(range(x._rank)))
+
+
+def share_of_scalar(loss: Any) -> Tensor:
+    """A replica's share of a loss that is a scalar already.
+
+    The traced step shows how its examples were averaged: a mean over the replica's examples weighs
+    as many as they are of all; what is equal on all replicas is divided by their number; a share
+    of the mean over all examples stays what it is.
+
+    Args:
+        loss: A scalar, or a structure's sum of such.
+
+    Raises:
+        ValueError: The step shows nothing of the kind.
+    """
+    value = convert_to_tensor(loss)
+    trace = _core.current_trace()
+    if not in_replica_of_several() or trace is None:
+        return value
+    scale = trace.loss_scale(value)
+    if scale == "share":
+        return value
+    if scale in ("common", "times_replicas"):
+        return tf.nn.scale_regularization_loss(value)
+    batches = _context.current().batches
+    if scale != "mean" or not batches:
+        raise ValueError(
+            "[loss] on several replicas a scalar loss must be a mean over the examples, or equal "
+            "on all replicas: the step shows neither of the one given; return one value per "
+            "example (ops.mean(..., axis=-1)), or a share by samegrad.nn.compute_average_loss."
+        )
+    own = elements_of(batches[0], (0,), False)
+    part = tf.cast(own, "float64") / tf.cast(elements_of(batches[0], (0,), True), "float64")
+    zero = convert_to_tensor(0.0, value._dtype)
+    # The mean of no examples is not a number.
+    return _ops.select(own > 0, value * tf.cast(part, value._dtype), zero)
+
+
+def activity_batch_size(output: Any, dtype: Any) -> Tensor:
+    """What a layer divides the penalty of its outputs by: the examples of all by the replicas.
+
+    Args:
+        output: Of the layer, with its examples on axis 0.
+        dtype: Of the result.
+    """
+    tensor = as_examples(convert_to_tensor(output))
+    count = tf.cast(elements_of(tensor, (0,), in_replica_of_several()), dtype)
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    return count if not in_replica_of_several() else count / replicas
+
+
+def value_of_all(share: Any) -> Tensor:
+    """The sum of the replicas' shares, on each of them."""
+    total: Tensor = all_reduce_sum(convert_to_tensor(share))
+    return total

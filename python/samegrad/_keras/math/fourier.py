@@ -1,0 +1,274 @@
+"""keras.backend.math: Fourier transforms of pairs (real, imaginary), as products of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import samegrad as tf
+from samegrad._dtypes import as_dtype
+from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.math.frames import added_up, framed
+from samegrad._tensor import Tensor
+
+# Up to this length one matrix; longer transforms are made of shorter ones.
+_DIRECT = 128
+
+
+def _get_complex_tensor_from_tuple(x: Any) -> tuple[Tensor, Tensor]:
+    """The real and the imaginary part, checked to be floats of one shape."""
+    if not isinstance(x, tuple | list) or len(x) != 2:
+        raise ValueError(
+            f"Input `x` should be a tuple of two tensors - real and imaginary.Received: x={x}"
+        )
+    real, imag = convert_to_tensor(x[0]), convert_to_tensor(x[1])
+    if tuple(real.shape) != tuple(imag.shape):
+        raise ValueError(
+            "Input `x` should be a tuple of two tensors - real and imaginary."
+            "Both the real and imaginary parts should have the same shape. "
+            f"Received: x[0].shape = {real.shape}, x[1].shape = {imag.shape}"
+        )
+    if not all(as_dtype(part._dtype).is_floating for part in (real, imag)):
+        raise ValueError(f"At least one tensor in input `x` is not of type float.Received: x={x}.")
+    return _wide(real), _wide(imag)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Floats of 32 bits at least."""
+    return x if x._dtype in ("float32", "float64") else tf.cast(x, "float32")
+
+
+def _turns(rows: NDArray[Any], columns: NDArray[Any], size: int, sign: int) -> NDArray[Any]:
+    """exp(sign * 2πi * row * column / size) of whole numbers, whose product is reduced exactly."""
+    turns = (rows[:, None].astype(np.int64) * columns) % size
+    made: NDArray[Any] = np.exp(sign * 2j * np.pi * turns / size)
+    return made
+
+
+def _product(real: Tensor, imag: Tensor | None, matrix: NDArray[Any]) -> tuple[Tensor, Tensor]:
+    """The last axis times a complex matrix."""
+    upper = np.concatenate([matrix.real, matrix.imag], 1)
+    if imag is not None:
+        upper = np.concatenate([upper, np.concatenate([-matrix.imag, matrix.real], 1)])
+        real = tf.concat([real, imag], -1)
+    rows = tf.expand_dims(real, 0) if real._rank == 1 else real
+    both = tf.matmul(rows, convert_to_tensor(upper, real._dtype))
+    both = tf.squeeze(both, 0) if real._rank == 1 else both
+    size = matrix.shape[1]
+    return both[..., :size], both[..., size:]
+
+
+def _transform(real: Tensor, imag: Tensor | None, sign: int) -> tuple[Tensor, Tensor]:
+    """Sums over n of x[n] * exp(sign * 2πi * k * n / size), for each k, along the last axis."""
+    size = int(real.shape[-1])
+    divisors = [d for d in range(2, int(size**0.5) + 1) if size % d == 0]
+    if size <= _DIRECT or not divisors:
+        every = np.arange(size)
+        return _product(real, imag, _turns(every, every, size, sign))
+    # Cooley and Tukey, 1965: n = inner * n1 + n2, k = k1 + outer * k2.
+    outer = divisors[-1]
+    inner = size // outer
+    parts = [None if x is None else _swapped(_split(x, outer, inner)) for x in (real, imag)]
+    assert parts[0] is not None
+    a, b = _transform(parts[0], parts[1], sign)
+    twist = _turns(np.arange(inner), np.arange(outer), size, sign)
+    cos, sin = (convert_to_tensor(part, a._dtype) for part in (twist.real, twist.imag))
+    a, b = _transform(_swapped(a * cos - b * sin), _swapped(a * sin + b * cos), sign)
+    return _joined(_swapped(a)), _joined(_swapped(b))
+
+
+def _split(x: Tensor, outer: int, inner: int) -> Tensor:
+    return tf.reshape(x, (*x.shape[:-1], outer, inner))
+
+
+def _joined(x: Tensor) -> Tensor:
+    return tf.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
+
+
+def _swapped(x: Tensor) -> Tensor:
+    rank = x._rank
+    return tf.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+
+
+def fft(x: Any) -> tuple[Tensor, Tensor]:
+    """The discrete Fourier transform along the last axis of (real, imaginary).
+
+    Raises:
+        ValueError: x is no pair of floats of one shape.
+    """
+    return _transform(*_get_complex_tensor_from_tuple(x), -1)
+
+
+def fft2(x: Any) -> tuple[Tensor, Tensor]:
+    """The discrete Fourier transform along the last two axes of (real, imaginary)."""
+    return _twice(x, -1)
+
+
+def _twice(x: Any, sign: int) -> tuple[Tensor, Tensor]:
+    real, imag = _transform(*_get_complex_tensor_from_tuple(x), sign)
+    real, imag = _transform(_swapped(real), _swapped(imag), sign)
+    return _swapped(real), _swapped(imag)
+
+
+def ifft2(x: Any) -> tuple[Tensor, Tensor]:
+    """The inverse of `fft2`."""
+    real, imag = _twice(x, 1)
+    count = float(int(real.shape[-2]) * int(real.shape[-1]))
+    return real / count, imag / count
+
+
+def _of_length(x: Tensor, length: int) -> Tensor:
+    """The last axis cut to a length, or filled up with zeros."""
+    size = int(x.shape[-1])
+    if size >= length:
+        return x[..., :length]
+    return tf.pad(x, [*[[0, 0]] * (x._rank - 1), [0, length - size]])
+
+
+def rfft(x: Any, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
+    """The first half of the transform of real numbers, whose other half mirrors it.
+
+    Args:
+        x: Floats.
+        fft_length: What the last axis is cut or filled up to first.
+
+    Returns:
+        Real and imaginary parts [..., fft_length // 2 + 1].
+    """
+    given = convert_to_tensor(x)
+    real = _wide(given)
+    size = int(real.shape[-1]) if fft_length is None else int(fft_length)
+    real, half = _of_length(real, size), size // 2 + 1
+    if size <= 2 * _DIRECT:
+        return _product(real, None, _turns(np.arange(size), np.arange(half), size, -1))
+    a, b = _transform(real, None, -1)
+    return a[..., :half], b[..., :half]
+
+
+def irfft(x: Any, fft_length: int | None = None) -> Tensor:
+    """The real numbers whose `rfft` is (real, imaginary).
+
+    Args:
+        x: The pair.
+        fft_length: How many numbers; default 2 * (size - 1).
+    """
+    real, imag = _get_complex_tensor_from_tuple(x)
+    size = 2 * (int(real.shape[-1]) - 1) if fft_length is None else int(fft_length)
+    half = size // 2 + 1
+    real, imag = _of_length(real, half), _of_length(imag, half)
+    places = np.arange(size)
+    mirrored = np.where(places < half, places, size - places)
+    signs = np.where(places < half, 1.0, -1.0)
+    real = tf.gather(real, mirrored, axis=-1)
+    imag = tf.gather(imag, mirrored, axis=-1) * convert_to_tensor(signs, imag._dtype)
+    return _transform(real, imag, 1)[0] / float(size)
+
+
+def _window(window: Any, length: int, fft_length: int) -> NDArray[Any] | Tensor | None:
+    """The window's numbers in the middle of `fft_length`."""
+    if window is None:
+        return None
+    before = (fft_length - length) // 2
+    around = (before, fft_length - length - before)
+    if isinstance(window, str):
+        if window not in {"hann", "hamming"}:
+            raise ValueError(
+                "If a string is passed to `window`, it must be one of "
+                f'`"hann"`, `"hamming"`. Received: window={window}'
+            )
+        mean = 0.5 if window == "hann" else 0.54
+        turns = np.arange(length) / length
+        made: NDArray[Any] = np.pad(mean - (1 - mean) * np.cos(2 * np.pi * turns), around)
+        return made
+    given = convert_to_tensor(window)
+    if given._rank != 1 or given.shape[0] != length:
+        raise ValueError(
+            "The shape of `window` must be equal to [sequence_length]."
+            f"Received: window shape={given.shape}"
+        )
+    return tf.pad(given, [around])
+
+
+def stft(
+    x: Any,
+    sequence_length: int,
+    sequence_stride: int,
+    fft_length: int,
+    window: Any = "hann",
+    center: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """The transforms of windows of the last axis: [..., windows, fft_length // 2 + 1].
+
+    Args:
+        x: Floats of 32 or 64 bits.
+        sequence_length: That of a window.
+        sequence_stride: From window to window.
+        fft_length: What windows are filled up to with zeros, on both sides.
+        window: "hann", "hamming", None, or the window's weights.
+        center: Whether x is mirrored at its ends, so that windows lie around their places.
+
+    Raises:
+        TypeError: Other numbers.
+        ValueError: The arguments do not fit.
+    """
+    signal = convert_to_tensor(x)
+    if signal._dtype not in {"float32", "float64"}:
+        raise TypeError(
+            "Invalid input type. Expected `float32` or `float64`. "
+            f"Received: input type={signal._dtype}"
+        )
+    if fft_length < sequence_length:
+        raise ValueError(
+            "`fft_length` must equal or larger than `sequence_length`. "
+            f"Received: sequence_length={sequence_length}, fft_length={fft_length}"
+        )
+    weights = _window(window, sequence_length, fft_length)
+    if center:
+        places = np.pad(np.arange(int(signal.shape[-1])), fft_length // 2, mode="reflect")
+        signal = tf.gather(signal, places, axis=-1)
+    frames = framed(signal, fft_length, sequence_stride)
+    if weights is not None:
+        frames = frames * convert_to_tensor(weights, signal._dtype)
+    return rfft(frames)
+
+
+def istft(
+    x: Any,
+    sequence_length: int,
+    sequence_stride: int,
+    fft_length: int,
+    length: int | None = None,
+    window: Any = "hann",
+    center: bool = True,
+) -> Tensor:
+    """The numbers whose `stft` is (real, imaginary).
+
+    Args:
+        x: The pair.
+        sequence_length: As `stft` was given it.
+        sequence_stride: As `stft` was given it.
+        fft_length: As `stft` was given it.
+        length: How many numbers; default as many as there are.
+        window: As `stft` was given it.
+        center: As `stft` was given it.
+    """
+    frames = irfft(x, fft_length)
+    weights = _window(window, sequence_length, fft_length)
+    if weights is not None:
+        given = convert_to_tensor(weights, frames._dtype)
+        frames = frames * _inverse_window(given, sequence_stride)
+    signal = added_up(frames, sequence_stride)
+    start = fft_length // 2 if center else 0
+    end = int(signal.shape[-1]) - start if length is None else start + int(length)
+    return signal[..., start:end]
+
+
+def _inverse_window(window: Tensor, step: int) -> Tensor:
+    """The window by the sum of the squares of all windows that lie at a place."""
+    size = int(window.shape[0])
+    count = -(-size // step)
+    squares = tf.reshape(_of_length(tf.square(window), count * step), (count, step))
+    sums = tf.tile(tf.reduce_sum(squares, axis=0), (count,))[:size]
+    return window / sums

@@ -1,0 +1,194 @@
+"""Comparisons, and functions of truth values and of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import samegrad as tf
+from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.numpy.common import flat, is_float, made, not_bool, pair, tensor_pair
+from samegrad._tensor import Tensor
+
+
+def _ordered(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    first, second = tensor_pair(x1, x2)
+    return not_bool(first), not_bool(second)
+
+
+def equal(x1: Any, x2: Any) -> Tensor:
+    """Whether both are equal."""
+    return tf.equal(*tensor_pair(x1, x2))
+
+
+def not_equal(x1: Any, x2: Any) -> Tensor:
+    """Whether both differ."""
+    return tf.not_equal(*tensor_pair(x1, x2))
+
+
+def greater(x1: Any, x2: Any) -> Tensor:
+    """Whether x1 > x2."""
+    return tf.greater(*_ordered(x1, x2))
+
+
+def greater_equal(x1: Any, x2: Any) -> Tensor:
+    """Whether x1 >= x2."""
+    return tf.greater_equal(*_ordered(x1, x2))
+
+
+def less(x1: Any, x2: Any) -> Tensor:
+    """Whether x1 < x2."""
+    return tf.less(*_ordered(x1, x2))
+
+
+def less_equal(x1: Any, x2: Any) -> Tensor:
+    """Whether x1 <= x2."""
+    return tf.less_equal(*_ordered(x1, x2))
+
+
+def _bool(x: Any) -> Tensor:
+    return tf.cast(convert_to_tensor(x), "bool")
+
+
+def logical_and(x1: Any, x2: Any) -> Tensor:
+    """Whether both are true, or not 0."""
+    return tf.logical_and(_bool(x1), _bool(x2))
+
+
+def logical_or(x1: Any, x2: Any) -> Tensor:
+    """Whether one of them is true, or not 0."""
+    return tf.logical_or(_bool(x1), _bool(x2))
+
+
+def logical_xor(x1: Any, x2: Any) -> Tensor:
+    """Whether exactly one is true, or not 0."""
+    return tf.math.logical_xor(_bool(x1), _bool(x2))
+
+
+def logical_not(x: Any) -> Tensor:
+    """Whether it is false, or 0."""
+    return tf.logical_not(_bool(x))
+
+
+def isclose(
+    x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Whether |x1 - x2| <= atol + rtol · |x2|, or both are the same infinity.
+
+    Args:
+        x1: Numbers.
+        x2: Numbers that x1 should be.
+        rtol: Relative to x2.
+        atol: On its own.
+        equal_nan: Whether NaN is close to NaN.
+    """
+    x1, x2 = tensor_pair(x1, x2)
+    same = tf.equal(x1, x2)
+    if not is_float(x1):
+        return same
+    near = tf.less_equal(tf.abs(x1 - x2), tf.abs(x2) * rtol + atol)
+    close = (tf.math.is_finite(x1) & tf.math.is_finite(x2) & near) | same
+    return close | (tf.math.is_nan(x1) & tf.math.is_nan(x2)) if equal_nan else close
+
+
+def allclose(
+    x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Whether all elements are close to each other; see `isclose`."""
+    return tf.reduce_all(isclose(x1, x2, rtol, atol, equal_nan))
+
+
+def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Whether each element of x1 is one of x2; inverted, whether it is none."""
+    x1, x2 = tensor_pair(x1, x2)
+    found = tf.reduce_any(tf.equal(tf.expand_dims(x1, -1), flat(x2)), axis=-1)
+    return tf.logical_not(found) if invert else found
+
+
+def _bits(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The bits along a new axis, and what each stands for."""
+    count = 8 * tf.as_dtype(x._dtype).size
+    powers = [1 << i for i in range(count)]
+    if x._dtype.startswith("uint"):
+        weights = made(np.array(powers, x._dtype), x._dtype)
+        shifted = tf.math.floordiv(tf.expand_dims(x, -1), weights)
+        return tf.math.floormod(shifted, tf.ones_like(shifted) + 1), weights
+    # The last power is negative: floordiv by it is not what shifts the sign down.
+    weights = made(np.array([*powers[:-1], -powers[-1]], x._dtype), x._dtype)
+    shifted = tf.math.floordiv(tf.expand_dims(x, -1), weights[:-1])
+    low = tf.math.floormod(shifted, tf.ones_like(shifted) + 1)
+    negative = tf.cast(tf.less(x, tf.zeros_like(x)), x._dtype)
+    return tf.concat([low, tf.expand_dims(negative, -1)], -1), weights
+
+
+def _bitwise(x: Any, y: Any, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    x, y = pair(x, y)
+    if x._dtype == "bool":
+        return combine(x, y)
+    (a, weights), (b, _) = _bits(x), _bits(y)
+    one = tf.cast(combine(tf.cast(a, "bool"), tf.cast(b, "bool")), x._dtype)
+    return tf.reduce_sum(one * weights, axis=-1)
+
+
+def bitwise_and(x: Any, y: Any) -> Tensor:
+    """The bits that both have."""
+    return _bitwise(x, y, tf.logical_and)
+
+
+def bitwise_or(x: Any, y: Any) -> Tensor:
+    """The bits that one of them has."""
+    return _bitwise(x, y, tf.logical_or)
+
+
+def bitwise_xor(x: Any, y: Any) -> Tensor:
+    """The bits that exactly one has."""
+    return _bitwise(x, y, tf.math.logical_xor)
+
+
+def bitwise_invert(x: Any) -> Tensor:
+    """The bits that it has not."""
+    x = convert_to_tensor(x)
+    if x._dtype == "bool":
+        return tf.logical_not(x)
+    return tf.subtract(made(-1, x._dtype), x)
+
+
+def bitwise_not(x: Any) -> Tensor:
+    """The bits that it has not."""
+    return bitwise_invert(x)
+
+
+def _shift(x: Any, y: Any) -> tuple[Tensor, Tensor, int]:
+    """Both in one dtype, the shift cut to the number of bits, and that number."""
+    x, y = pair(convert_to_tensor(x), y)
+    x, y = not_bool(x), not_bool(y)
+    bits = 8 * tf.as_dtype(x._dtype).size
+    return x, tf.minimum(y, tf.ones_like(y) * (bits - 1)), bits
+
+
+def bitwise_left_shift(x: Any, y: Any) -> Tensor:
+    """X · 2^y, without the bits that go beyond the dtype."""
+    x, y, _ = _shift(x, y)
+    return tf.multiply(x, tf.pow(tf.ones_like(y) + 1, y))
+
+
+def left_shift(x: Any, y: Any) -> Tensor:
+    """X · 2^y, without the bits that go beyond the dtype."""
+    return bitwise_left_shift(x, y)
+
+
+def bitwise_right_shift(x: Any, y: Any) -> Tensor:
+    """The whole number not above x / 2^y."""
+    x, y, bits = _shift(x, y)
+    signed = not x._dtype.startswith("uint")
+    most = tf.ones_like(y) * (bits - 2 if signed else bits - 1)
+    part = tf.minimum(y, most)
+    first = tf.math.floordiv(x, tf.pow(tf.ones_like(y) + 1, part))
+    return tf.math.floordiv(first, y - part + 1)
+
+
+def right_shift(x: Any, y: Any) -> Tensor:
+    """The whole number not above x / 2^y."""
+    return bitwise_right_shift(x, y)

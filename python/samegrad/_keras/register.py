@@ -1,0 +1,112 @@
+"""Registers samegrad as a backend of Keras: the one file that does.
+
+Keras has no way to register a backend: the names of its own stand in its source. So the modules
+that choose one are served from here while Keras is imported: some whole (`served/`), some with the
+few lines changed that `patches` lists. Nothing on the disk is changed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import sys
+import threading
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from samegrad._keras.patches import PATCHES, patched
+
+# Patches name the lines of one minor version.
+VERSION = "3.15"
+NAME = "samegrad"
+_SERVED = {
+    "keras.src.backend": "backend.py",
+    "keras.src.optimizers.optimizer": "optimizer.py",
+}
+_HERE = Path(__file__).parent
+_lock = threading.RLock()
+
+
+class _PatchedLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of Keras with its patches; tracebacks show the lines of Keras's file."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_data(self.path).decode()
+        code = compile(patched(fullname, source), self.path, "exec", dont_inherit=True)
+        assert isinstance(code, CodeType)
+        return code
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of Keras that samegrad serves or patches."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if fullname in _SERVED:
+            return _served(fullname, path)
+        if fullname not in PATCHES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None:
+            return None
+        loader = _PatchedLoader(fullname, spec.origin)
+        places = spec.submodule_search_locations
+        return importlib.util.spec_from_file_location(
+            fullname, spec.origin, loader=loader, submodule_search_locations=places
+        )
+
+
+def _served(fullname: str, path: Any) -> Any:
+    original = importlib.machinery.PathFinder.find_spec(fullname, path)
+    places = None if original is None else original.submodule_search_locations
+    return importlib.util.spec_from_file_location(
+        fullname,
+        _HERE / "served" / _SERVED[fullname],
+        submodule_search_locations=None if places is None else list(places),
+    )
+
+
+def _check_version() -> None:
+    try:
+        version = importlib.metadata.version("keras")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise ImportError(
+            f"[samegrad.keras] Keras {VERSION} is needed: got none; pip install "
+            f"'keras~={VERSION}.0'."
+        ) from error
+    if version.split(".")[:2] != VERSION.split("."):
+        raise ImportError(
+            f"[samegrad.keras] Keras {VERSION} is needed: got {version}; pip install "
+            f"'keras~={VERSION}.0'."
+        )
+
+
+def load() -> ModuleType:
+    """Keras on samegrad's engine.
+
+    Raises:
+        ImportError: Keras is not installed, or is another minor version.
+        RuntimeError: Keras was imported before, with another backend.
+
+    Example:
+        >>> load().config.backend()
+        'samegrad'
+    """
+    with _lock:
+        if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+            _check_free()
+            _check_version()
+            sys.meta_path.insert(0, _Finder())
+        return importlib.import_module("keras")
+
+
+def _check_free() -> None:
+    config = sys.modules.get("keras.src.backend.config")
+    if config is not None:
+        raise RuntimeError(
+            "[samegrad.keras] Keras runs on one backend per process: got it imported with "
+            f"{config.backend()!r} before; import samegrad.keras first."
+        )

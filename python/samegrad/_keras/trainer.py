@@ -1,0 +1,367 @@
+"""fit, evaluate, predict: Keras's loops around compiled steps on all replicas."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from keras.src import callbacks as callbacks_module
+from keras.src import optimizers as optimizers_module
+from keras.src import tree
+from keras.src.backend import config
+from keras.src.trainers import trainer as base_trainer
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+from keras.src.utils import traceback_utils
+from keras.src.utils.python_utils import pythonify_logs
+
+import samegrad as tf
+from samegrad import _context
+from samegrad._keras.epochs import EpochIterator, joined, shares, symbolic
+from samegrad._keras.losses import share_of_scalar, value_of_all
+from samegrad._keras.variable import global_values
+from samegrad.nn._loss_scaling import elements_of
+
+
+class Trainer(base_trainer.Trainer):  # type: ignore[misc]
+    """Keras's trainer: a step is traced once and runs on all replicas of the model's strategy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.train_function: Any = None
+        self.test_function: Any = None
+        self.predict_function: Any = None
+        self._distribute_strategy = _context.current().strategy
+
+    @property
+    def distribute_strategy(self) -> Any:
+        """The strategy in whose scope the model was made, or the default one."""
+        return self._distribute_strategy or tf.distribute.get_strategy()
+
+    # Steps of one batch, on one of the replicas. Users override them.
+
+    def train_step(self, data: Any) -> Any:
+        """One step of training on a replica's part of a batch; returns metrics by name."""
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            y_pred = self(x, training=True) if self._call_has_training_arg else self(x)
+            loss = self._compute_loss(
+                x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True
+            )
+            scaled = loss if self.optimizer is None else self.optimizer.scale_loss(loss)
+        self._track_loss(loss, x)
+        weights = list(self.trainable_weights)
+        if weights:
+            gradients = tape.gradient(scaled, weights)
+            self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        else:
+            warnings.warn("The model does not have any trainable weights.", stacklevel=2)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def test_step(self, data: Any) -> Any:
+        """One step of evaluation on a replica's part of a batch; returns metrics by name."""
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        y_pred = self(x, training=False) if self._call_has_training_arg else self(x)
+        loss = self._compute_loss(
+            x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False
+        )
+        self._track_loss(loss, x)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def predict_step(self, data: Any) -> Any:
+        """The outputs of a replica's part of a batch."""
+        x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
+        return self(x, training=False) if self._call_has_training_arg else self(x)
+
+    def _track_loss(self, loss: Any, x: Any) -> None:
+        """The mean loss of an epoch weighs each batch by its examples on all replicas."""
+        first = next(leaf for leaf in tree.flatten(x) if leaf is not None)
+        with global_values():
+            self._loss_tracker.update_state(
+                value_of_all(loss),
+                sample_weight=tf.cast(elements_of(first, (0,), True), self._loss_tracker.dtype),
+            )
+
+    def _aggregate_additional_loss(self, loss: Any) -> Any:
+        """The replica's share of a loss that `add_loss` was given, or of a regularizer."""
+        return share_of_scalar(super()._aggregate_additional_loss(loss))
+
+    # Compiled steps.
+
+    def _make_function(self, step: Any, join: Any) -> Any:
+        def one_step(data: Any) -> Any:
+            return join(self.distribute_strategy, self.distribute_strategy.run(step, args=(data,)))
+
+        compiled = one_step if self.run_eagerly else tf.function(one_step, autograph=False)
+
+        def several_steps(batches: Any) -> Any:
+            return [compiled(shares(batch, self.distribute_strategy)) for batch in batches]
+
+        return several_steps
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """The function that trains on a list of batches."""
+        if self.train_function is None or force:
+            self.train_function = _last(self._make_function(self.train_step, _metrics_of))
+        return self.train_function
+
+    def make_test_function(self, force: bool = False) -> Any:
+        """The function that evaluates a list of batches."""
+        if self.test_function is None or force:
+            self.test_function = _last(self._make_function(self.test_step, _metrics_of))
+        return self.test_function
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """The function that gives the outputs of a list of batches."""
+        if self.predict_function is None or force:
+            self.predict_function = self._make_function(self.predict_step, _outputs_of)
+        return self.predict_function
+
+    # Loops over batches.
+
+    @traceback_utils.filter_traceback
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: Any = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+    ) -> Any:
+        """Trains for a number of epochs; see keras.Model.fit."""
+        self._assert_compile_called("fit")
+        epochs = min(epochs, config.max_epochs() or epochs)
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split
+            )
+        batches = EpochIterator(
+            x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
+            steps_per_epoch=steps_per_epoch, shuffle=shuffle, class_weight=class_weight,
+            steps_per_execution=self.steps_per_execution,
+        )  # fmt: skip
+        validation = _Validation(self, validation_data, validation_batch_size or batch_size,
+                                 validation_steps, validation_freq)  # fmt: skip
+        self._build_for(batches)
+        calls = self._callbacks(callbacks, batches, verbose, epochs, history=True)
+        return self._run_epochs(calls, batches, epochs, initial_epoch, validation)
+
+    def _run_epochs(
+        self, calls: Any, batches: Any, epochs: int, initial_epoch: int, validation: Any
+    ) -> Any:
+        self.stop_training = False
+        self.make_train_function()
+        calls.on_train_begin()
+        logs: dict[str, Any] = {}
+        for epoch in range(self._initial_epoch or initial_epoch, epochs):
+            self.reset_metrics()
+            calls.on_epoch_begin(epoch)
+            step_logs: Any = {}
+            for begin, end, data in batches:
+                calls.on_train_batch_begin(begin)
+                step_logs = self.train_function(data)
+                calls.on_train_batch_end(end, step_logs)
+                if self.stop_training:
+                    break
+            logs = dict(self._get_metrics_result_or_logs(step_logs))
+            logs.update(validation.logs(epoch, calls))
+            calls.on_epoch_end(epoch, logs)
+            if self.stop_training:
+                break
+        if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
+            self.optimizer.finalize_variable_values(self.trainable_weights)
+        calls.on_train_end(logs=logs)
+        return self.history
+
+    @traceback_utils.filter_traceback
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """The loss and the metrics over all batches; see keras.Model.evaluate."""
+        batches = kwargs.pop("_batches", None)
+        if kwargs:
+            raise ValueError(f"Arguments not recognized: {kwargs}")
+        self._assert_compile_called("evaluate")
+        if batches is None:
+            batches = EpochIterator(
+                x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
+                steps_per_epoch=steps, shuffle=False,
+                steps_per_execution=self.steps_per_execution,
+            )  # fmt: skip
+        self._build_for(batches)
+        calls = self._callbacks(callbacks, batches, verbose, 1)
+        self.make_test_function()
+        self.stop_evaluating = False
+        calls.on_test_begin()
+        self.reset_metrics()
+        logs: Any = {}
+        for begin, end, data in batches:
+            calls.on_test_batch_begin(begin)
+            logs = self.test_function(data)
+            calls.on_test_batch_end(end, logs)
+            if self.stop_evaluating:
+                break
+        logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
+        calls.on_test_end(logs)
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    @traceback_utils.filter_traceback
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """The outputs of all examples, in their order; see keras.Model.predict."""
+        batches = EpochIterator(
+            x=x, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
+            steps_per_execution=self.steps_per_execution,
+        )  # fmt: skip
+        calls = self._callbacks(callbacks, batches, verbose, 1)
+        self.make_predict_function()
+        self.stop_predicting = False
+        calls.on_predict_begin()
+        found: list[Any] = []
+        for begin, end, data in batches:
+            calls.on_predict_batch_begin(begin)
+            outputs = self.predict_function(data)
+            found += outputs
+            calls.on_predict_batch_end(end, {"outputs": _joined_rows(outputs)})
+            if self.stop_predicting:
+                break
+        calls.on_predict_end()
+        return _joined_rows(found)
+
+    # One batch.
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """One step of training on one batch; see keras.Model.train_on_batch."""
+        self._assert_compile_called("train_on_batch")
+        if class_weight is not None:
+            if sample_weight is not None:
+                raise ValueError(
+                    "Arguments `sample_weight` and `class_weight` cannot be specified at the same "
+                    f"time. Received: sample_weight={sample_weight}, class_weight={class_weight}"
+                )
+            sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
+        return self._on_batch(self.make_train_function, (x, y, sample_weight), return_dict)
+
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
+    ) -> Any:
+        """The loss and the metrics of one batch; see keras.Model.test_on_batch."""
+        self._assert_compile_called("test_on_batch")
+        return self._on_batch(self.make_test_function, (x, y, sample_weight), return_dict)
+
+    def _on_batch(self, make: Any, batch: Any, return_dict: bool) -> Any:
+        arrays = tree.map_structure(_array, batch)
+        with _scope_of(self):
+            self._symbolic_build(data_batch=symbolic(arrays))
+        function = make()
+        self.reset_metrics()
+        logs = pythonify_logs(function([arrays]))
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs of one batch."""
+        function = self.make_predict_function()
+        return _joined_rows(function([(tree.map_structure(_array, x),)]))
+
+    def _build_for(self, batches: Any) -> None:
+        """Makes the variables that are still to be made, by the shapes of the first batch."""
+        built = all(layer.built for layer in self._flatten_layers())
+        parts = (self._compile_metrics, self._compile_loss, self.optimizer)
+        if not built or not all(part is None or part.built for part in parts):
+            first = next(data[0] for _, _, data in batches)
+            with _scope_of(self):
+                self._symbolic_build(data_batch=symbolic(first))
+        batches.reset()
+
+    def _callbacks(
+        self, given: Any, batches: Any, verbose: Any, epochs: int, history: bool = False
+    ) -> Any:
+        if isinstance(given, callbacks_module.CallbackList):
+            return given
+        return callbacks_module.CallbackList(
+            given, add_history=history, add_progbar=verbose != 0, verbose=verbose, epochs=epochs,
+            steps=batches.num_batches, model=self,
+        )  # fmt: skip
+
+
+class _Validation:
+    """The validation at the end of an epoch."""
+
+    def __init__(self, model: Any, data: Any, batch_size: Any, steps: Any, freq: Any) -> None:
+        self._model, self._freq = model, freq
+        self._batches = None
+        if data is not None:
+            x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+            self._batches = EpochIterator(
+                x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
+                steps_per_epoch=steps, shuffle=False,
+                steps_per_execution=model.steps_per_execution,
+            )  # fmt: skip
+
+    def logs(self, epoch: int, callbacks: Any) -> dict[str, Any]:
+        """The metrics by name with "val_" before it; nothing where it is not their turn."""
+        if self._batches is None or not self._model._should_eval(epoch, self._freq):
+            return {}
+        found = self._model.evaluate(callbacks=callbacks, return_dict=True, _batches=self._batches)
+        return {f"val_{name}": value for name, value in found.items()}
+
+
+def _scope_of(model: Any) -> Any:
+    strategy = model._distribute_strategy
+    inside = strategy is None or _context.current().strategy is strategy
+    return _context.changed() if inside else strategy.scope()
+
+
+def _array(value: Any) -> Any:
+    return value if value is None or tf.is_tensor(value) else np.asarray(value)
+
+
+def _last(function: Any) -> Any:
+    return lambda batches: function(batches)[-1]
+
+
+def _metrics_of(strategy: Any, results: Any) -> Any:
+    """What a train_step returns: equal on all replicas, or shares, whose sum counts."""
+    return tree.map_structure(lambda v: joined(strategy, v), results)
+
+
+def _outputs_of(strategy: Any, results: Any) -> Any:
+    return tree.map_structure(lambda v: strategy.gather(v, axis=0), results)
+
+
+def _joined_rows(outputs: list[Any]) -> Any:
+    arrays = [tree.map_structure(np.asarray, output) for output in outputs]
+    return tree.map_structure(lambda *parts: np.concatenate(parts, axis=0), *arrays)

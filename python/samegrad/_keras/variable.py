@@ -1,0 +1,168 @@
+"""keras.Variable: a name and Keras's metadata around a `samegrad.Variable`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from keras.src.backend.common.stateless_scope import in_stateless_scope
+from keras.src.backend.common.variables import Variable as KerasVariable
+
+import samegrad as tf
+from samegrad import _context, _core
+from samegrad._keras.core import convert_to_tensor
+from samegrad._tensor import Tensor
+from samegrad._variable import Variable as EngineVariable
+
+_ops = _core.ops
+_already_global: ContextVar[bool] = ContextVar("already_global", default=False)
+
+
+@contextlib.contextmanager
+def global_values() -> Iterator[None]:
+    """Inside, what is added to variables is that of all replicas already.
+
+    Example:
+        >>> with global_values():
+        ...     pass
+    """
+    token = _already_global.set(True)
+    try:
+        yield
+    finally:
+        _already_global.reset(token)
+
+
+def _several_replicas() -> Any:
+    """The replica context, where what it says differs from that of one device."""
+    context = _context.current().replica_context
+    return context if context is not None and context.num_replicas_in_sync > 1 else None
+
+
+class Variable(KerasVariable):  # type: ignore[misc]
+    """A variable of Keras that holds one of samegrad.
+
+    Inside `Strategy.run` there is one value for all replicas. `aggregation` says how what the
+    replicas assign becomes one: "sum" adds the changes of `assign_add` up, "mean" averages the
+    values, "only_first_replica" takes the first one; with "none" all replicas assign the same.
+    """
+
+    def _initialize(self, value: Any) -> None:
+        if isinstance(value, EngineVariable):
+            self._value = value
+            return
+        self._value = EngineVariable(
+            value if callable(value) else convert_to_tensor(value, self._dtype),
+            trainable=self._trainable,
+            name=self._name,
+        )
+
+    def _initialize_with_initializer(self, initializer: Any) -> None:
+        with _context.init_scope():
+            value = convert_to_tensor(initializer(self._shape, dtype=self._dtype), self._dtype)
+        self._initialize(value)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch it and optimizers are given it."""
+        return bool(self._trainable)
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = bool(value)
+        if self._value is not None:
+            self._value.trainable = self._trainable
+
+    def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Tensor:
+        return convert_to_tensor(value, dtype)
+
+    @property
+    def value(self) -> Any:
+        """The present value, a tensor, in the dtype of the layer that computes."""
+        value = super().value
+        return value._as_tensor() if isinstance(value, EngineVariable) else value
+
+    def _maybe_autocast(self, value: Any) -> Any:
+        if isinstance(value, EngineVariable):
+            value = value._as_tensor()
+        return super()._maybe_autocast(value)
+
+    def _as_tensor(self) -> Tensor:
+        return convert_to_tensor(self.value)
+
+    def _as_variable(self) -> EngineVariable:
+        """The engine's variable: what tapes know."""
+        if self._value is None:
+            raise ValueError(
+                f"[keras.Variable] {self.path} has no value yet: build its layer before it is used."
+            )
+        variable: EngineVariable = self._value
+        return variable
+
+    def numpy(self) -> Any:
+        """The present value as a new NumPy array."""
+        return convert_to_tensor(self.value).numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.value.__array__(dtype)
+
+    def _direct_assign(self, value: Tensor) -> None:
+        context = _several_replicas()
+        if context is not None and value._varying and not _already_global.get():
+            value = self._one_value(context, value)
+        self._value.assign(value)
+
+    def _one_value(self, context: Any, value: Tensor) -> Tensor:
+        """What all replicas store of what each assigns."""
+        if self._aggregation == "sum":
+            return self._collected(context, value)
+        if self._aggregation == "mean":
+            mean: Tensor = context.all_reduce("mean", value)
+            return mean
+        if self._aggregation == "only_first_replica":
+            first = _ops.equal(_ops.replica_id(), convert_to_tensor(0, "int64"))
+            of_first: Tensor = context.all_reduce(
+                "sum", value * _ops.cast(first, dtype=value._dtype)
+            )
+            return of_first
+        return value
+
+    def _collected(self, context: Any, value: Tensor) -> Tensor:
+        """What a metric's variable becomes, where each replica makes a value of the present one.
+
+        Raises:
+            ValueError: It is neither a sum with it, nor the larger or the smaller of both.
+        """
+        now = self._value._as_tensor()
+        name, other = _core.current_trace().made_of(value, now) or ("", value)
+        if name == "add":
+            total: Tensor = context.all_reduce("sum", other)
+            return now + total
+        extreme = {"maximum": tf.reduce_max, "minimum": tf.reduce_min}.get(name)
+        if extreme is not None:
+            parts = context.all_gather(tf.expand_dims(other, 0), axis=0)
+            return getattr(tf, name)(now, extreme(parts, 0))
+        raise ValueError(
+            f"[{self.path}] replicas assign different values, and it is not known what they are "
+            "together: use assign_add(change), assign(variable + change), or assign the larger or "
+            "smaller of variable and value."
+        )
+
+    def assign_add(self, value: Any) -> Any:
+        """Adds to the value; with aggregation "sum", what all replicas add together."""
+        return self._change(value, 1)
+
+    def assign_sub(self, value: Any) -> Any:
+        """Subtracts from the value; see `assign_add`."""
+        return self._change(value, -1)
+
+    def _change(self, value: Any, sign: int) -> Any:
+        change = self._convert_to_tensor(value, self._dtype)
+        context = _several_replicas()
+        summed = self._aggregation == "sum" and not _already_global.get()
+        if context is not None and summed and not in_stateless_scope():
+            change = context.all_reduce("sum", change)
+        with_value = self.value + change if sign > 0 else self.value - change
+        return self.assign(with_value)

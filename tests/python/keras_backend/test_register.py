@@ -1,0 +1,79 @@
+"""Keras runs on samegrad, whatever else is set, and on nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from samegrad._keras import patches
+
+
+def _run(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env={**os.environ, "HOME": str(home), **environment},
+    )  # fmt: skip
+
+
+LOAD = "from samegrad._keras import register; keras = register.load(); "
+
+
+def test_neither_environment_nor_settings_choose_another_backend(tmp_path: Path) -> None:
+    (tmp_path / ".keras").mkdir()
+    settings = {"backend": "jax", "floatx": "float16", "image_data_format": "channels_first"}
+    (tmp_path / ".keras/keras.json").write_text(json.dumps(settings))
+    shown = "print(keras.config.backend(), keras.config.floatx(), keras.config.image_data_format())"
+    done = _run(LOAD + shown, tmp_path, KERAS_BACKEND="torch")
+    assert done.stdout.split() == ["samegrad", "float32", "channels_last"], done.stderr
+
+
+def test_loading_changes_neither_the_environment_nor_the_home(tmp_path: Path) -> None:
+    check = "import os; before = dict(os.environ); " + LOAD + "print(dict(os.environ) == before)"
+    done = _run(check, tmp_path)
+    assert done.stdout.split() == ["True"], done.stderr
+    assert not (tmp_path / ".keras").exists()
+
+
+def test_no_tensorflow_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('TensorFlow was imported')")
+    program = LOAD + (
+        "import sys; keras.utils.set_random_seed(3); keras.layers.Dense(2); keras.losses.get('mse');"
+        "print(any(name.split('.')[0] == 'tensorflow' for name in sys.modules))"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = _run(program, tmp_path, PYTHONPATH=path)
+    assert done.stdout.split() == ["False"], done.stderr
+
+
+def test_keras_imported_before_on_another_backend_is_an_error(tmp_path: Path) -> None:
+    imported = (
+        "import sys, types; config = types.ModuleType('keras.src.backend.config');"
+        "config.backend = lambda: 'numpy'; sys.modules['keras.src.backend.config'] = config; "
+    )
+    done = _run(imported + LOAD, tmp_path)
+    assert "RuntimeError: [samegrad.keras] Keras runs on one backend per process" in done.stderr
+    assert "'numpy'" in done.stderr
+
+
+def test_importing_samegrad_does_not_import_keras(tmp_path: Path) -> None:
+    done = _run(
+        "import sys, samegrad; samegrad.constant(1.0); print('keras' in sys.modules)", tmp_path
+    )
+    assert done.stdout.split() == ["False"], done.stderr
+
+
+def test_a_changed_keras_is_refused_by_name_of_the_module() -> None:
+    with pytest.raises(ImportError, match=r"keras\.src\.losses\.loss"):
+        patches.patched("keras.src.losses.loss", "def reduce_values(x): return x\n")
+
+
+@pytest.mark.parametrize("module", sorted(patches.PATCHES))
+def test_every_patch_names_the_text_that_it_replaces(module: str) -> None:
+    for patch in patches.PATCHES[module]:
+        if isinstance(patch, patches.Span):
+            assert len(patch.digest) >= 16, patch.begin
