@@ -8,7 +8,7 @@ namespace samegrad {
 
 // Raised with every change below (or of how they are used) that changes bits; checkpoints record
 // it.
-inline constexpr int kOrderOfAddition = 2;
+inline constexpr int kOrderOfAddition = 3;
 
 // ---- over examples: the tree ----
 

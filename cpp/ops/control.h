@@ -33,4 +33,14 @@ inline std::size_t carried_values(const Node& node) {
   return rounds ? std::size_t(rounds->variables) : 0;
 }
 
+// The argument of a loop's bodies at which their operands begin, behind entries of histories and
+// variables.
+inline std::size_t operands_at(const Node& loop) {
+  std::size_t first = carried_values(loop);
+  if (const auto* replay = loop.attrs.get_if<ReplayAttrs>()) {
+    for (std::int64_t entries : replay->entries) first += std::size_t(entries);
+  }
+  return first;
+}
+
 }  // namespace samegrad

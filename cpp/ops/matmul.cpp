@@ -40,7 +40,12 @@ class ProductRule {
     ValueType result = joined.types[0];
     append(result, a_, axes_a_.kept);
     append(result, b_, axes_b_.kept);
-    return {{result}, tree ? Locality::kTree : locality(result, joined.locality)};
+    if (tree) return {{result}, Locality::kTree};
+    Inferred inferred{{result}, locality(result, joined.locality)};
+    // Examples may lie on any axis, as behind that of time.
+    const bool mixes = mixed_ || (joined.types[0].batched() && !joined.of_rows);
+    if (result.batched() && !mixes) inferred.of_rows = Placement::kRows;
+    return inferred;
   }
 
  private:
@@ -126,15 +131,31 @@ Expr flatten_rows(Expr x) {
   return call("reshape", x, ReshapeAttrs{.shape = {-1, shape[shape.rank() - 1]}});
 }
 
+Expr examples_first(Expr x) {
+  const int own = x.type().batch.axis;
+  if (own <= 0) return x;
+  std::vector<std::int64_t> perm{own};
+  for (int axis = 0; axis < x.type().shape.rank(); ++axis) {
+    if (axis != own) perm.push_back(axis);
+  }
+  return call("transpose", x, TransposeAttrs{.perm = std::move(perm)});
+}
+
+// Whether the last axes of a, not transposed, and of ct alone are no rows of examples.
+bool has_rows_of_examples(const ValueType& a, const ValueType& ct) {
+  const int last = a.shape.rank() - 1;
+  return a.batch == ct.batch && a.batch.axis != last && ct.batch.axis != last;
+}
+
 Expr gradient_of_b(Expr a, Expr b, Expr ct, bool transpose_a, bool transpose_b) {
-  const int rank = a.type().shape.rank();
-  // One matrix for all rows: one contraction over all rows (over the examples among them).
-  const bool one_matrix = b.type().shape.rank() == 2 && rank > 2 && a.type().batch.axis <= 0 &&
-                          ct.type().shape[ct.type().shape.rank() - 1] != kRows;
-  if (one_matrix) {
-    const Expr rows = flatten_rows(transpose_a ? swap_last_axes(a) : a);
-    const Expr ct_rows = flatten_rows(ct);
-    return transpose_b ? product(ct_rows, rows, true, false) : product(rows, ct_rows, true, false);
+  // One matrix for all rows: one contraction over all rows, over the examples among them, those of
+  // an example (its time steps, say) one after the other.
+  if (b.type().shape.rank() == 2 && a.type().shape.rank() > 2) {
+    const Expr rows = transpose_a ? swap_last_axes(a) : a;
+    if (has_rows_of_examples(rows.type(), ct.type())) {
+      const Expr x = flatten_rows(examples_first(rows)), y = flatten_rows(examples_first(ct));
+      return transpose_b ? product(y, x, true, false) : product(x, y, true, false);
+    }
   }
   return transpose_b ? product(ct, a, true, transpose_a) : product(a, ct, !transpose_a, false);
 }

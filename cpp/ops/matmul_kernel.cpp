@@ -26,6 +26,7 @@ struct Multiplication {
   const char* a;
   const char* b;
   char* y;
+  bool in_panels;  // the packed form is one panel after the other
 
   // op(a)ᵀ · b reads b as it is; everything else reads packed panels of b.
   bool packs() const { return !transpose_a || transpose_b; }
@@ -54,7 +55,8 @@ Multiplication multiplication(std::span<const View> in, bool transpose_a, bool t
           b[axes_b.kept],
           in[0].as<const char>(),
           in[1].as<const char>(),
-          nullptr};
+          nullptr,
+          is_floating(in[0].dtype)};
 }
 
 WideProduct wide_product(const Multiplication& c, std::span<const RowPiece> rows,
@@ -102,11 +104,15 @@ void for_each_matrix(const Shape& a, const Shape& b, const Shape& y, const F& f)
   }
 }
 
+bool is_worth_threads(const ParallelFor* parallel, std::int64_t work) {
+  return parallel && parallel->threads() > 1 && work >= thresholds().parallel_product_work;
+}
+
 // Splits [0, rows) into parts that are whole tiles of every variant and runs them in parallel.
 template <class F>
 void for_row_parts(const KernelArgs& args, std::int64_t rows, std::int64_t work, const F& f) {
   constexpr std::int64_t kTile = 24;
-  if (!args.parallel || args.parallel->threads() < 2 || work < thresholds().parallel_product_work) {
+  if (!is_worth_threads(args.parallel, work)) {
     f(std::int64_t(0), rows);
     return;
   }
@@ -140,6 +146,64 @@ void multiply_transposed(const KernelArgs& args, const Multiplication& c, const 
   });
 }
 
+// Rows of several pieces times one packed matrix: whole panels of it are a thread's, and parts of
+// the rows where it has too few.
+class PackedProduct {
+ public:
+  PackedProduct(const Multiplication& c, std::span<const RowPiece> pieces, const void* packed,
+                const Epilogue* epilogue)
+      : c_(c), pieces_(pieces), packed_(static_cast<const std::byte*>(packed)) {
+    if (epilogue) epilogue_ = *epilogue;
+    for (const RowPiece& piece : pieces) rows_ += piece.rows;
+  }
+
+  void run(const ParallelFor* parallel) {
+    if (!is_worth_threads(parallel, rows_ * c_.k * c_.n)) return multiply({0, c_.n}, 0, 1);
+    const std::int64_t wanted = thresholds().parts_per_thread * parallel->threads();
+    // Only panels lie one after the other.
+    const std::int64_t panels = c_.in_panels ? (c_.n + kWidestPanel - 1) / kWidestPanel : 1;
+    const std::int64_t width =
+        (panels + wanted - 1) / wanted * (c_.in_panels ? kWidestPanel : c_.n);
+    const std::int64_t across = (c_.n + width - 1) / width;
+    const std::int64_t down = std::max<std::int64_t>(1, wanted / across);
+    parallel->run(across * down, [&](std::int64_t i) {
+      const std::int64_t first = i % across * width;
+      multiply({first, std::min(width, c_.n - first)}, i / across, down);
+    });
+  }
+
+ private:
+  struct Columns {
+    std::int64_t first, count;
+  };
+
+  // Part number `part` of the rows of each piece, in whole tiles of every variant.
+  void multiply(Columns columns, std::int64_t part, std::int64_t parts) const {
+    constexpr std::int64_t kTile = 24;
+    const auto item = std::int64_t(c_.item);
+    Epilogue epilogue = epilogue_;
+    if (epilogue.bias) {
+      epilogue.bias = static_cast<const std::byte*>(epilogue.bias) + columns.first * item;
+    }
+    for (const RowPiece& piece : pieces_) {
+      const std::int64_t height = ((piece.rows + parts - 1) / parts + kTile - 1) / kTile * kTile;
+      const std::int64_t begin = std::min(part * height, piece.rows);
+      const std::int64_t end = std::min(begin + height, piece.rows);
+      if (begin == end) continue;
+      c_.product.matmul(static_cast<const std::byte*>(piece.a) + begin * c_.k * item, end - begin,
+                        c_.k, c_.k, packed_ + columns.first * c_.k * item, columns.count,
+                        static_cast<std::byte*>(piece.y) + (begin * c_.n + columns.first) * item,
+                        c_.n, &epilogue);
+    }
+  }
+
+  const Multiplication& c_;
+  std::span<const RowPiece> pieces_;
+  const std::byte* packed_;
+  Epilogue epilogue_ = {};
+  std::int64_t rows_ = 0;
+};
+
 // All matrices but those whose contraction is the tree.
 void multiply(const KernelArgs& args, const Multiplication& c, const Epilogue* epilogue) {
   const Shape& a = args.in[0].shape;
@@ -148,8 +212,8 @@ void multiply(const KernelArgs& args, const Multiplication& c, const Epilogue* e
   const auto prepared = static_cast<const char*>(args.prepared);
   if (c.packs() && !c.transpose_a && b.size(0, b.rank() - 2) == 1) {
     const std::int64_t rows = a.size(0, a.rank() - 1);
-    if (prepared) return multiply_rows(args, c, c.a, prepared, c.y, rows, epilogue);
     const RowPiece all{c.a, c.y, rows};
+    if (prepared) return PackedProduct(c, {&all, 1}, prepared, epilogue).run(args.parallel);
     return multiply_wide(wide_product(c, {&all, 1}, epilogue), args.in[0].dtype, args.parallel,
                          args.scratch);
   }
@@ -354,8 +418,9 @@ void matmul_all_rows(const RowsArgs& args) {
   const Multiplication c = multiplication_of(views, args.attrs);
   const auto* with_bias = args.attrs.get_if<MatmulBiasAttrs>();
   const Epilogue epilogue = with_bias ? Epilogue{views[2].data, with_bias->activation} : Epilogue{};
-  multiply_wide(wide_product(c, {pieces, replicas}, &epilogue), views[0].dtype, &args.parallel,
-                args.scratch);
+  const std::span<const RowPiece> all(pieces, replicas);
+  if (args.prepared) return PackedProduct(c, all, args.prepared, &epilogue).run(&args.parallel);
+  multiply_wide(wide_product(c, all, &epilogue), views[0].dtype, &args.parallel, args.scratch);
 }
 
 bool is_product_of_rows(const Attrs& attrs) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/control.h"
 #include "ops/draws.h"
 #include "plan/buffers.h"
 #include "plan/cost.h"
@@ -132,6 +133,7 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
       }
       graph.replicas = plan.graph.replicas;
       plan.bodies[n].push_back(compile(std::move(graph), options));
+      if (node.attrs.get_if<RoundsAttrs>()) keep_prepared(plan.bodies[n].back(), operands_at(node));
       plan.has_random |= plan.bodies[n].back().has_random;
     }
   }

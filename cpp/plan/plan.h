@@ -52,6 +52,7 @@ struct Prepared {
   NodeId node;  // whose prepare() is called
   Value operand;
   std::int32_t slot;  // index of the prepared memory
+  bool kept = false;  // from round to round: the operand is the same in all of them
 };
 
 // Gradients of large weights, block by block: the tree over a replica's examples, the tree over the
@@ -96,7 +97,7 @@ struct PlanStep {
   std::vector<NodeId> nodes;
   // By the kind, the number that one of these gives.
   std::int32_t index = -1;
-  std::vector<Prepared> prepare;          // done before the step
+  std::vector<Prepared> prepare;          // done before the step, if not kept from another round
   std::vector<std::int32_t> pieces = {};  // kNodes: where what a thread takes at a time ends
 
   LoopId loop() const { return LoopId(index); }
@@ -151,6 +152,10 @@ struct Plan {
   std::map<NodeId, std::vector<RowWrite>> row_writes;
   bool has_random = false;
 };
+
+// Marks what the rounds of a loop share: its body reads arguments from `first_operand` on that are
+// the same in all rounds.
+void keep_prepared(Plan& body, std::size_t first_operand);
 
 // Passes, phases, storage.
 Plan compile(Graph graph, const PlanOptions& options = {});

@@ -11,6 +11,7 @@
 #include "runtime/check_finite.h"
 #include "runtime/communicator.h"
 #include "tensor/array.h"
+#include "tensor/buffer_pool.h"
 
 namespace samegrad {
 
@@ -24,6 +25,12 @@ class StateCell {
   // One array, or one per replica. A step replaces an array that somebody else still holds instead
   // of writing into it.
   virtual std::vector<Array>& components() = 0;
+};
+
+// What the rounds of a loop share: operands that one of them prepared for all.
+struct RoundMemory {
+  Leased memory;
+  std::vector<char> made;  // per slot and replica: whether it is there
 };
 
 // What one step is given.
@@ -48,6 +55,7 @@ struct Call {
   std::vector<double>* seconds = nullptr;  // where each step adds what it took; null: no clock
   // The caller sees to it that nobody else uses the variables.
   bool alone = false;
+  RoundMemory* rounds = nullptr;  // of a round
 
   const Counts& counts_of_world() const { return world_counts.empty() ? counts : world_counts; }
   int first_replica() const { return communicator ? communicator->own().begin : 0; }

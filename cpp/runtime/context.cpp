@@ -1,6 +1,7 @@
 #include "runtime/context.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/thresholds.h"
 #include "plan/cost.h"
@@ -185,6 +186,8 @@ void Context::place_values() {
 void Context::place_prepared() {
   prepared_.assign(std::size_t(plan_.prepared_slots) * std::size_t(replicas_), nullptr);
   sources_.assign(std::size_t(plan_.prepared_slots), {});
+  kept_.clear();
+  kept_bytes_ = 0;
   for (StepId s : plan_.steps.ids()) {
     for (const Prepared& prepared : plan_.steps[s].prepare) {
       place_prepared(prepared, s);
@@ -204,14 +207,28 @@ void Context::place_prepared(const Prepared& prepared, StepId step) {
   for (std::size_t r = 0; r < std::size_t(replicas_); ++r) {
     const auto at = std::size_t(prepared.slot) * std::size_t(replicas_) + r;
     if (r < sources.size()) {
-      reserved = reserve(bytes, step, step);
+      reserved = prepared.kept ? std::exchange(kept_bytes_, kept_bytes_ + aligned(bytes))
+                               : reserve(bytes, step, step);
       for (std::size_t k = 0; k < in.size(); ++k) {
         const Value root = plan_.root[node.inputs[k]];
         node_places_.emplace_back(&sources[r][k].data, &base(int(r), root));
       }
     }
-    pending_.push_back({&prepared_[at], reserved, 0});
+    if (prepared.kept) {
+      kept_.emplace_back(at, reserved);
+    } else {
+      pending_.push_back({&prepared_[at], reserved, 0});
+    }
   }
+}
+
+void Context::share(RoundMemory* rounds) {
+  if (kept_.empty()) return;
+  if (rounds->made.empty()) {
+    rounds->memory = Leased(std::size_t(kept_bytes_));
+    rounds->made.assign(prepared_.size(), 0);
+  }
+  for (const auto& [at, offset] : kept_) prepared_[at] = rounds->memory.data() + offset;
 }
 
 void Context::place_loops() {

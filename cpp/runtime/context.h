@@ -156,6 +156,8 @@ class Context {
   void reserve_scratch();
   // Takes over the base pointers of this run, once all are set.
   void refresh();
+  // Where operands are that stay prepared from round to round.
+  void share(RoundMemory* rounds);
   const LoopBinding& loop(LoopId index) const { return loops_[index]; }
   const NodeBinding& node(NodeId index) const { return nodes_[index]; }
   UpdateBinding& update(UpdateId index) { return updates_[index]; }
@@ -217,6 +219,9 @@ class Context {
   std::vector<std::byte*> bases_;
   std::vector<std::byte*> prepared_;
   std::vector<std::vector<std::vector<View>>> sources_;  // per slot and copy
+  // Of prepared_, those that rounds share: which, and where in their memory.
+  std::vector<std::pair<std::size_t, std::int64_t>> kept_;
+  std::int64_t kept_bytes_ = 0;
   std::vector<StepFacts> facts_;
   std::vector<bool> impossible_;  // per replica: some size is below 0
   IndexedVector<LoopId, LoopBinding> loops_;

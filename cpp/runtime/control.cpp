@@ -1,6 +1,7 @@
 // Branches and loops: their graphs run as plans of their own. Where the condition differs between
 // replicas, a graph runs on those that go its way, and each takes what is its.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 
@@ -95,6 +96,7 @@ class ControlRun {
     call.counts = call_.counts;
     call.communicator = call_.communicator;
     call.alone = call_.alone;
+    call.rounds = &round_memory_[body];
     complete_body_counts(symbols, call);
     return executable.run(call);
   }
@@ -375,6 +377,7 @@ class ControlRun {
   const Bodies& bodies_;
   const Call& call_;
   Context& context_;
+  mutable std::array<RoundMemory, 2> round_memory_;  // per body
 };
 
 }  // namespace

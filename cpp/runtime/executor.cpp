@@ -278,6 +278,7 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   std::vector<std::vector<Array>> outputs = make_outputs(call, context);
   std::vector<Array> fresh = make_state(call, context);
   context.refresh();
+  context.share(call.rounds);
   run_steps(call, context);
   copy_outputs(outputs, context);
   if (!call.dry) commit_state(call, context, fresh);

@@ -2,6 +2,7 @@
 // reductions are folded on the way.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/thresholds.h"
@@ -161,6 +162,7 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
 }  // namespace
 
 void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, Context& context) {
+  if (step.prepare.empty()) return;
   std::int64_t items = 0, bytes = 0;
   for (const Prepared& prepared : step.prepare) {
     const std::vector<std::vector<View>>& sources = context.sources(prepared.slot);
@@ -177,6 +179,10 @@ void prepare_operands(const Plan& plan, const PlanStep& step, const Call& call, 
     const Node& node = plan.graph.nodes[prepared->node];
     const std::vector<std::vector<View>>& sources = context.sources(prepared->slot);
     if (sources.size() > 1 && !call.runs(int(i))) return;
+    if (prepared->kept) {
+      const auto at = std::size_t(prepared->slot) * std::size_t(context.replicas());
+      if (std::exchange(call.rounds->made[at + std::size_t(i)], 1)) return;
+    }
     node.op->prepare(sources[std::size_t(i)], node.attrs, context.prepared(prepared->slot, int(i)));
   };
   if (bytes > thresholds().parallel_operation_bytes) return parallel_loops().run(items, prepare);

@@ -37,6 +37,7 @@ struct Whole {
   int symbol;
   const StepFacts& facts;
   const ParallelFor& loops;
+  const void* prepared = nullptr;
 
   std::int64_t bytes() const {
     std::int64_t sum = 0;
@@ -54,6 +55,7 @@ struct Whole {
             .first_example = first,
             .symbol = symbol,
             .facts = facts,
+            .prepared = prepared,
             .scratch = scratch,
             .parallel = &loops};
   }
@@ -125,8 +127,17 @@ struct Whole {
   }
 };
 
-void run_copy(const Node& node, const NodeBinding& binding, std::int64_t r,
-              const ParallelFor& loops, const Call& call, Context& context, Task& task) {
+// One replica's copy of a node.
+struct Copy {
+  const Node& node;
+  const NodeBinding& binding;
+  std::int64_t replica;
+  const void* prepared = nullptr;
+};
+
+void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Context& context,
+              Task& task) {
+  const auto& [node, binding, r, prepared] = copy;
   if (binding.views.size() > 1 && !call.runs(int(r))) return;
   const std::vector<View>& views = binding.views[std::size_t(r)];
   const Scratch::Frame frame(task.scratch);
@@ -136,7 +147,8 @@ void run_copy(const Node& node, const NodeBinding& binding, std::int64_t r,
                     binding.examples[std::size_t(r)],
                     std::max(binding.symbol, 0),
                     context.facts(int(r)),
-                    loops};
+                    loops,
+                    prepared};
   whole.run(task.scratch);
   if (!call.check_finite) return;
   for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
@@ -153,15 +165,19 @@ void run_node(const Plan& plan, NodeId index, const Call& call, Context& context
   const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
   const ParallelFor& loops = big ? parallel_loops() : serial_loops();
   const auto copies = std::int64_t(binding.views.size());
+  const std::int32_t slot = plan.prepared_slot[index];
+  const auto copy = [&](std::int64_t r) {
+    return Copy{node, binding, r, slot < 0 ? nullptr : context.prepared(slot, int(r))};
+  };
   if (!big || copies == 1) {
     for (std::int64_t r = 0; r < copies; ++r) {
-      run_copy(node, binding, r, loops, call, context, context.main_task());
+      run_copy(copy(r), loops, call, context, context.main_task());
     }
     return;
   }
   loops.run(copies, [&](std::int64_t r) {
     const Context::Lease lease(context);
-    run_copy(node, binding, r, loops, call, context, *lease);
+    run_copy(copy(r), loops, call, context, *lease);
   });
 }
 
@@ -171,7 +187,7 @@ void run_nodes(const Plan& plan, const PlanStep& step, const Call& call, Context
     for (auto i = std::size_t(piece ? step.pieces[piece - 1] : 0); i < end; ++i) {
       const Node& node = plan.graph.nodes[step.nodes[i]];
       if (node.op->has(kAliases)) continue;
-      run_copy(node, context.node(step.nodes[i]), 0, serial_loops(), call, context, task);
+      run_copy({node, context.node(step.nodes[i]), 0}, serial_loops(), call, context, task);
     }
   };
   const std::size_t pieces = step.pieces.size();

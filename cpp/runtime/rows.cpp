@@ -16,7 +16,10 @@ void run_rows(const Plan& plan, NodeId index, const Call& call, Context& context
   Scratch& scratch = context.main_task().scratch;
   const Scratch::Frame frame(scratch);
   const bool big = binding.most_bytes > thresholds().parallel_replica_bytes;
-  node.op->all_rows({node.attrs, replicas, scratch, big ? parallel_loops() : serial_loops()});
+  const std::int32_t slot = plan.prepared_slot[index];
+  const void* prepared = slot < 0 ? nullptr : context.prepared(slot, 0);
+  const ParallelFor& loops = big ? parallel_loops() : serial_loops();
+  node.op->all_rows({node.attrs, replicas, scratch, loops, prepared});
   if (!call.check_finite) return;
   for (std::size_t r = 0; r < binding.views.size(); ++r) {
     if (binding.views.size() > 1 && !call.runs(int(r))) continue;

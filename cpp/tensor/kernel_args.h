@@ -126,6 +126,7 @@ struct RowsArgs {
   std::span<const std::span<const View>> replicas;  // of each: operands, then the result
   Scratch& scratch;
   const ParallelFor& parallel;
+  const void* prepared = nullptr;  // as in KernelArgs
 };
 
 // A pure function of a tile: reads `in`, writes `out` and nothing else.

@@ -1,0 +1,57 @@
+// Operands that are the same in all rounds of a loop are prepared in the first one.
+#include "ir/op_def.h"
+#include "plan/plan.h"
+
+namespace samegrad {
+namespace {
+
+bool is_pure(const Node& node) {
+  constexpr std::uint32_t kOther = kSideEffect | kRandomOp | kCollective | kReplicaFact | kControl;
+  return !node.op->has(Trait(kOther));
+}
+
+// What has the same value in each round: constants, what the body reads from outside, and what is
+// computed of them alone.
+PerValue<bool> values_of_all_rounds(const Graph& body, std::size_t first_operand) {
+  PerValue<bool> same(body.values.size(), false);
+  for (Value v : body.values.ids()) {
+    const ValueInfo& info = body.values[v];
+    same[v] = info.source == Source::kConstant ||
+              (info.source == Source::kArgument && info.argument() >= first_operand);
+  }
+  for (const Node& node : body.nodes) {
+    bool all = is_pure(node);
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) all = all && same[node.inputs[k]];
+    for (Value output : node.outputs) same[output] = all;
+  }
+  return same;
+}
+
+// Whether a product outside of loops over examples has a packed form of its own.
+bool can_be_prepared(const Graph& graph, const Node& node) {
+  if (node.op->prepared_operand < 0 || node.locality == Locality::kTree) return false;
+  const ValueType& operand = graph.type(node.inputs[std::size_t(node.op->prepared_operand)]);
+  for (Value input : node.inputs) {
+    if (graph.type(input).shape.symbolic()) return false;
+  }
+  return !operand.batched();
+}
+
+}  // namespace
+
+void keep_prepared(Plan& body, std::size_t first_operand) {
+  const Graph& graph = body.graph;
+  const PerValue<bool> same = values_of_all_rounds(graph, first_operand);
+  for (PlanStep& step : body.steps) {
+    for (Prepared& prepared : step.prepare) prepared.kept = same[prepared.operand];
+    if (step.kind != PlanStep::Kind::kNode && step.kind != PlanStep::Kind::kRows) continue;
+    const Node& node = graph.nodes[step.nodes[0]];
+    if (!can_be_prepared(graph, node)) continue;
+    const Value operand = node.inputs[std::size_t(node.op->prepared_operand)];
+    if (!same[operand]) continue;
+    body.prepared_slot[step.nodes[0]] = body.prepared_slots;
+    step.prepare.push_back({step.nodes[0], operand, body.prepared_slots++, true});
+  }
+}
+
+}  // namespace samegrad
