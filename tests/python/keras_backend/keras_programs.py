@@ -27,7 +27,7 @@ def with_weights(model: Any) -> Any:
 
 
 def image_model() -> Any:
-    """Convolution with L2, batch normalization, a penalty of the outputs: (n, 4, 4, 2) to (n, 2)."""
+    """Convolution with L2, batch normalization, penalized outputs: (n, 4, 4, 2) to (n, 2)."""
     penalty = keras.regularizers.L2(0.01)
     return with_weights(
         keras.Sequential([
@@ -83,7 +83,7 @@ def train_in_a_loop(
     sizes: Sequence[int],
     steps: int = 3,
 ) -> tuple[list[float], list[Any]]:
-    """The losses and the variables of a custom loop; `sizes`: how many examples each replica has."""
+    """The losses and variables of a custom loop; `sizes`: how many examples each replica has."""
     strategy = tf.distribute.MirroredStrategy(replicas=len(sizes))
     with strategy.scope():
         model, optimizer = make_model(), make_optimizer()

@@ -42,7 +42,8 @@ def test_loading_changes_neither_the_environment_nor_the_home(tmp_path: Path) ->
 def test_no_tensorflow_is_imported(tmp_path: Path) -> None:
     (tmp_path / "tensorflow.py").write_text("raise SystemExit('TensorFlow was imported')")
     program = LOAD + (
-        "import sys; keras.utils.set_random_seed(3); keras.layers.Dense(2); keras.losses.get('mse');"
+        "import sys; keras.utils.set_random_seed(3); keras.layers.Dense(2);"
+        "keras.losses.get('mse');"
         "print(any(name.split('.')[0] == 'tensorflow' for name in sys.modules))"
     )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

@@ -6,6 +6,7 @@ from keras.src.api_export import keras_export
 from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.keras_tensor import KerasTensor, any_symbolic_tensors, is_keras_tensor
 from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
+from keras.src.backend.common.name_scope import name_scope as backend_name_scope
 from keras.src.backend.common.stateless_scope import (
     StatelessScope,
     get_stateless_scope,
@@ -30,6 +31,7 @@ from keras.src.backend.config import (
     set_image_data_format,
     standardize_data_format,
 )
+
 from samegrad._keras import core, image, linalg, math, nn, numpy, random
 from samegrad._keras.core import (
     IS_THREAD_SAFE,
@@ -58,7 +60,6 @@ from samegrad._keras.rnn import (
     rnn,
 )
 from samegrad._keras.variable import Variable as BackendVariable
-from keras.src.backend.common.name_scope import name_scope as backend_name_scope
 
 distribution_lib = None
 
