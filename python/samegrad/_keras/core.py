@@ -132,7 +132,12 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
         zeros = np.zeros(sizes, tf.as_dtype(x.dtype).as_numpy_dtype)
         return trace.argument([Tensor(zeros, example_axis=0 if counted else None)])
 
-    changes = {"requirements": {}, "batches": [], "strategy": None, "replica_context": None}
+    changes: dict[str, Any] = {
+        "requirements": {},
+        "batches": [],
+        "strategy": None,
+        "replica_context": None,
+    }
     with StatelessScope(), SymbolicScope(), _core.tracing_into(trace, changes):
         entered_args, entered_kwargs = tree.map_structure(enter, (args, kwargs))
         result = fn(*entered_args, **entered_kwargs)

@@ -126,7 +126,8 @@ def share_of_scalar(loss: Any) -> Tensor:
     if scale == "share":
         return value
     if scale in ("common", "times_replicas"):
-        return tf.nn.scale_regularization_loss(value)
+        share: Tensor = tf.nn.scale_regularization_loss(value)
+        return share
     batches = _context.current().batches
     if scale != "mean" or not batches:
         raise ValueError(

@@ -35,7 +35,7 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "apply" in cls.__dict__:
-            cls.apply = _with_sums(cls.__dict__["apply"])
+            cls.apply = _with_sums(cls.__dict__["apply"])  # type: ignore[method-assign]
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Updates variables by the gradients of all replicas."""

@@ -40,6 +40,13 @@ def _import(names: str) -> str:
     return f"from samegrad._keras.{names}\n\n\n"
 
 
+# A module that is not there, whoever asks for it.
+_NO_TENSORFLOW = (
+    'LazyModule("samegrad._keras.tensorflow", import_error_msg="[samegrad.keras] this part of '
+    "Keras needs TensorFlow, which samegrad never imports: use samegrad.data for datasets and "
+    'NumPy for text.")'
+)
+
 PATCHES: dict[str, list[Text | Span]] = {
     # Neither the user's keras.json nor the environment chooses backend or types.
     "keras.src.backend.config": [
@@ -124,9 +131,10 @@ PATCHES: dict[str, list[Text | Span]] = {
     ],
     # TensorFlow is never imported.
     "keras.src.utils.module_utils": [
+        Text('tensorflow = LazyModule("tensorflow")', f"tensorflow = {_NO_TENSORFLOW}"),
         Text(
-            'tensorflow = LazyModule("tensorflow")',
-            'tensorflow = LazyModule("samegrad._keras.no_tensorflow", pip_name="tensorflow")',
+            'gfile = LazyModule("tensorflow.io.gfile", pip_name="tensorflow")',
+            f"gfile = {_NO_TENSORFLOW}",
         ),
     ],
     "keras.src.utils.backend_utils": [

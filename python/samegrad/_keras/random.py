@@ -149,7 +149,7 @@ def _gamma_of(shape: Any, alpha: Any, key: Tensor) -> Tensor:
     return gamma(shape, alpha, "float64", _Drawn(key))
 
 
-class _Drawn(SeedGenerator):
+class _Drawn(SeedGenerator):  # type: ignore[misc]
     """A key that was drawn already, where a seed is asked for."""
 
     def __init__(self, key: Tensor) -> None:

@@ -119,7 +119,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
 
     # Loops over batches.
 
-    @traceback_utils.filter_traceback
+    @traceback_utils.filter_traceback  # type: ignore[untyped-decorator]
     def fit(
         self,
         x: Any = None,
@@ -184,7 +184,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         calls.on_train_end(logs=logs)
         return self.history
 
-    @traceback_utils.filter_traceback
+    @traceback_utils.filter_traceback  # type: ignore[untyped-decorator]
     def evaluate(
         self,
         x: Any = None,
@@ -225,7 +225,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         calls.on_test_end(logs)
         return logs if return_dict else self._flatten_metrics_in_order(logs)
 
-    @traceback_utils.filter_traceback
+    @traceback_utils.filter_traceback  # type: ignore[untyped-decorator]
     def predict(
         self,
         x: Any,

@@ -143,7 +143,8 @@ class Variable(KerasVariable):  # type: ignore[misc]
         extreme = {"maximum": tf.reduce_max, "minimum": tf.reduce_min}.get(name)
         if extreme is not None:
             parts = context.all_gather(tf.expand_dims(other, 0), axis=0)
-            return getattr(tf, name)(now, extreme(parts, 0))
+            furthest: Tensor = getattr(tf, name)(now, extreme(parts, 0))
+            return furthest
         raise ValueError(
             f"[{self.path}] replicas assign different values, and it is not known what they are "
             "together: use assign_add(change), assign(variable + change), or assign the larger or "

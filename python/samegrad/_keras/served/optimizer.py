@@ -7,7 +7,7 @@ from samegrad._keras.optimizer import ReducingOptimizer
 
 
 @keras_export(["keras.Optimizer", "keras.optimizers.Optimizer"])
-class Optimizer(ReducingOptimizer, base_optimizer.BaseOptimizer):
+class Optimizer(ReducingOptimizer, base_optimizer.BaseOptimizer):  # type: ignore[misc]
     """Keras's optimizer, which sums gradients over the replicas first."""
 
 
