@@ -97,7 +97,10 @@ class Judge {
 // loss must not depend on how many there are.
 LossScale scale_of(const CountTerm& term) {
   if (!term.varying) {
-    return term.powers == CountPowers{} ? LossScale::kCommon : LossScale::kUnknown;
+    constexpr CountPowers kPart{.local = 0, .global = 0, .replicas = -1};
+    return term.powers == CountPowers{} ? LossScale::kCommon
+           : term.powers == kPart       ? LossScale::kShare
+                                        : LossScale::kUnknown;
   }
   if (!term.data) return LossScale::kUnknown;
   if (term.powers == kShareOfMean) return LossScale::kShare;

@@ -139,15 +139,28 @@ def symbolic(batch: Any) -> Any:
     return tree.map_structure(spec, batch)
 
 
-def joined(strategy: Any, value: Any) -> Any:
-    """One value of what the replicas returned: what is equal, or the sum of the shares.
+def joined(strategy: Any, name: str, value: Any) -> Any:
+    """One value of what the replicas returned: what is equal on all, or the sum of their shares.
 
     Args:
         strategy: Whose replicas they are.
-        value: A number, a tensor, or one per replica.
+        name: Of the value, for messages.
+        value: A number, a tensor, or one that differs between the replicas.
+
+    Raises:
+        ValueError: It differs, and the step does not show that it is a share.
     """
-    if not isinstance(value, TracedPerReplica | PerReplica):
+    if isinstance(value, PerReplica):
+        return strategy.reduce("SUM", value, axis=None)
+    if not isinstance(value, TracedPerReplica):
         return value
-    if isinstance(value, TracedPerReplica) and not value.tensor._varying:
+    if not value.tensor._varying:
         return value.tensor
+    scalar = value.tensor._rank == 0
+    if not scalar or _core.current_trace().loss_scale(value.tensor) != "share":
+        raise ValueError(
+            f"[train_step] {name!r} differs between the replicas, and the step does not show what "
+            "it is of all examples: return the result() of a metric, or a replica's share of the "
+            "loss (of compute_loss, or samegrad.nn.compute_average_loss)."
+        )
     return strategy.reduce("SUM", value, axis=None)

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from keras.src import backend
 from keras.src.optimizers import base_optimizer
 
 from samegrad import _context
+from samegrad._keras.variable import Variable as KerasVariable
+from samegrad._keras.variable import wrapper_of
 from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor
+from samegrad._variable import Variable as EngineVariable
+from samegrad._variable import unwrapped
 from samegrad.nn._loss_scaling import all_reduce_sum
 
 _reduced: ContextVar[bool] = ContextVar("gradients_reduced", default=False)
@@ -29,7 +34,8 @@ def _gradients_of_all() -> Iterator[None]:
 class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
     """Base of Keras's optimizers: all that `apply` does is done with the sums over the replicas.
 
-    So clipping, loss scales, accumulation and averages see what one device would see.
+    So clipping, loss scales, accumulation and averages see what one device would see. Variables may
+    be Keras's or samegrad's, and others in a later call than in the first.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -38,9 +44,69 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
             cls.apply = _with_sums(cls.__dict__["apply"])  # type: ignore[method-assign]
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        """Updates variables by the gradients of all replicas."""
+        """Updates variables by the gradients of all replicas.
+
+        Args:
+            grads: Of one replica, one per variable; None where there is none.
+            trainable_variables: None: those that the optimizer was built with.
+
+        Raises:
+            RuntimeError: Called in cross-replica context.
+        """
+        variables = self._prepared(trainable_variables)
         with _sums(self, list(grads)) as total:
-            super().apply(total, trainable_variables)
+            super().apply(total, variables)
+
+    def _var_key(self, variable: Any) -> int:
+        inner = unwrapped(variable)
+        return id(inner._cell) if isinstance(inner, EngineVariable) else id(variable)
+
+    def _prepared(self, variables: Any) -> Any:
+        """The variables as Keras's own, with slots where the optimizer has some already."""
+        if variables is None:
+            return None
+        own = [self._of_keras(variable) for variable in variables]
+        for optimizer in (self, getattr(self, "inner_optimizer", None)):
+            if optimizer is not None and optimizer.built:
+                optimizer._build_new(own)
+        return own
+
+    def _of_keras(self, variable: Any) -> Any:
+        if not isinstance(variable, EngineVariable):
+            return variable
+        wrapped: dict[int, Any] = self.__dict__.setdefault("_wrapped", {})
+        key = id(variable._cell)
+        if key not in wrapped:
+            wrapped[key] = wrapper_of(variable)
+        return wrapped[key]
+
+    def _build_new(self, variables: list[Any]) -> None:
+        """Makes slots of variables that the optimizer was not built with; all others stay.
+
+        The optimizer builds itself for the new ones alone; then what it holds per variable is
+        joined with what it held before, and what it holds once is what it was.
+        """
+        places = self._trainable_variables_indices
+        new = [variable for variable in variables if self._var_key(variable) not in places]
+        if not new:
+            return
+        old, before = len(places), dict(vars(self))
+        self._trainable_variables_indices = {}
+        self._variables[:], tracked = [], self._variables[:]
+        self.built = False
+        with backend.name_scope(self.name, caller=self):
+            self.build(new)
+        made = self._variables[:]
+        for name, value in vars(self).copy().items():
+            earlier = before.get(name)
+            if isinstance(value, KerasVariable) and isinstance(earlier, KerasVariable):
+                setattr(self, name, earlier)
+                made = [variable for variable in made if variable is not value]
+            elif isinstance(value, list) and isinstance(earlier, list) and value is not earlier:
+                setattr(self, name, earlier + value)
+        self._variables[:] = tracked + made
+        added = {key: old + i for key, i in self._trainable_variables_indices.items()}
+        self._trainable_variables_indices = {**places, **added}
 
 
 @contextlib.contextmanager
@@ -65,8 +131,9 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
 
 def _with_sums(apply: Any) -> Any:
     def summed(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        variables = self._prepared(trainable_variables)
         with _sums(self, list(grads)) as total:
-            return apply(self, total, trainable_variables)
+            return apply(self, total, variables)
 
     summed.__doc__ = apply.__doc__
     return summed

@@ -355,7 +355,13 @@ def _last(function: Any) -> Any:
 
 def _metrics_of(strategy: Any, results: Any) -> Any:
     """What a train_step returns: equal on all replicas, or shares, whose sum counts."""
-    return tree.map_structure(lambda v: joined(strategy, v), results)
+    if isinstance(results, dict):
+        return {name: _metrics_of_one(strategy, name, value) for name, value in results.items()}
+    return _metrics_of_one(strategy, "the result", results)
+
+
+def _metrics_of_one(strategy: Any, name: str, value: Any) -> Any:
+    return tree.map_structure(lambda leaf: joined(strategy, name, leaf), value)
 
 
 def _outputs_of(strategy: Any, results: Any) -> Any:

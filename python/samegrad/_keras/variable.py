@@ -167,3 +167,23 @@ class Variable(KerasVariable):  # type: ignore[misc]
             change = context.all_reduce("sum", change)
         with_value = self.value + change if sign > 0 else self.value - change
         return self.assign(with_value)
+
+
+def wrapper_of(variable: EngineVariable) -> Any:
+    """A variable of Keras that holds this one of samegrad.
+
+    Example:
+        >>> import samegrad as tf
+        >>> v = tf.Variable([1.0, 2.0])
+        >>> _ = wrapper_of(v).assign([3.0, 4.0])
+        >>> v.numpy()
+        array([3., 4.], dtype=float32)
+    """
+    from keras.src import backend
+
+    name = variable.name.partition(":")[0].replace("/", "_")
+    with _context.init_scope():
+        zeros = tf.zeros(tuple(variable.shape), variable.dtype)
+        made = backend.Variable(zeros, trainable=variable.trainable, name=name)
+    made._value = variable
+    return made

@@ -17,6 +17,8 @@ from keras_programs import (
     train_in_a_loop,
 )
 
+import samegrad as tf
+
 ops = keras.ops
 SHARES = [[3, 2], [2, 1, 1, 1], [5, 0], [0, 0, 2, 3]]
 
@@ -112,3 +114,43 @@ def test_predict_returns_every_example_once_in_order(float64: None) -> None:
     np.testing.assert_allclose(
         model.predict(x, batch_size=4, verbose=0), model(x, training=False).numpy(), atol=1e-12
     )
+
+
+class _OwnStep(keras.Sequential):  # type: ignore[misc,name-defined]
+    """A model whose training step returns what `returned` says."""
+
+    returned = "share"
+
+    def train_step(self, data: Any) -> Any:
+        """One step of SGD without an optimizer."""
+        x, y = data
+        with tf.GradientTape() as tape:
+            prediction = self(x, training=True)
+            loss = self.compute_loss(x, y, prediction)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        local = ops.max(ops.abs(y - prediction))
+        return {"loss": loss, "seen": loss if self.returned == "share" else local}
+
+
+def _own_step() -> Any:
+    return _OwnStep([
+        keras.Input((4, 4, 2)), keras.layers.Flatten(),
+        keras.layers.Dense(2, kernel_initializer="ones", kernel_regularizer="l2"),
+    ])  # fmt: skip
+
+
+def test_shares_that_a_train_step_returns_are_summed(float64: None) -> None:
+    one, several = (
+        train_by_fit(_own_step, images(), count, optimizer="sgd", loss="mse")[0] for count in (1, 3)
+    )
+    np.testing.assert_allclose(several["loss"], one["loss"], rtol=0, atol=1e-12)
+    assert several["seen"] == several["loss"]
+
+
+def test_a_train_step_that_returns_one_replicas_value_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_OwnStep, "returned", "local")
+    with pytest.raises(ValueError, match="'seen' differs between the replicas"):
+        train_by_fit(_own_step, images(), 2, optimizer="sgd", loss="mse")
