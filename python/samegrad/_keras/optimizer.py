@@ -38,6 +38,8 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
     be Keras's or samegrad's, and others in a later call than in the first.
     """
 
+    _trainable_variables_indices: dict[int, int]
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "apply" in cls.__dict__:
