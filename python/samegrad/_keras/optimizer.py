@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,6 +18,7 @@ from samegrad._tensor import Tensor
 from samegrad._variable import Variable as EngineVariable
 from samegrad._variable import unwrapped
 from samegrad.nn._loss_scaling import all_reduce_sum
+from samegrad.train._trackable import restore_pending
 
 _reduced: ContextVar[bool] = ContextVar("gradients_reduced", default=False)
 
@@ -58,6 +59,18 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         variables = self._prepared(trainable_variables)
         with _sums(self, list(grads)) as total:
             super().apply(total, variables)
+
+    def _track_variable(self, variable: Any) -> None:
+        super()._track_variable(variable)
+        restore_pending(self)
+
+    def _checkpoint_state(self) -> Mapping[str, Any]:
+        inner = getattr(self, "inner_optimizer", None)
+        state: dict[str, Any] = {"variables": list(self._variables)}
+        return state if inner is None else {**state, "inner": inner}
+
+    def _restore_state(self, values: Mapping[str, Any]) -> None:
+        raise AssertionError("an optimizer has no values beside its variables")
 
     def _var_key(self, variable: Any) -> int:
         inner = unwrapped(variable)

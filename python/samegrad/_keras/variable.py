@@ -101,6 +101,12 @@ class Variable(KerasVariable):  # type: ignore[misc]
         variable: EngineVariable = self._value
         return variable
 
+    def _checkpoint_state(self) -> Any:
+        return self._as_variable()._checkpoint_state()
+
+    def _restore_state(self, values: Any) -> None:
+        self._as_variable()._restore_state(values)
+
     def numpy(self) -> Any:
         """The present value as a new NumPy array."""
         return convert_to_tensor(self.value).numpy()
