@@ -21,7 +21,8 @@ from samegrad._tensor import Tensor
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_COMPLEX_DTYPES = False
-IS_THREAD_SAFE = True
+# Callbacks are called between the steps: a thread for each costs more than they do.
+IS_THREAD_SAFE = False
 
 
 def convert_to_tensor(

@@ -14,6 +14,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._nest import map_structure
 from samegrad._tensor import Tensor
 from samegrad._values import PerReplica, TracedPerReplica
 from samegrad.data import Dataset
@@ -106,13 +107,11 @@ def shares(batch: Any, strategy: Any) -> Any:
         batch: A structure of arrays, of as many rows each; None stays.
         strategy: Whose replicas they are for.
     """
-    if any(getattr(leaf, "_is_per_replica", False) for leaf in tree.flatten(batch)):
-        return batch
     count = strategy.num_replicas_in_sync
 
     def share(leaf: Any) -> Any:
-        if leaf is None:
-            return None
+        if leaf is None or getattr(leaf, "_is_per_replica", False):
+            return leaf
         tensor = leaf if isinstance(leaf, Tensor) else tf.convert_to_tensor(np.asarray(leaf))
         if not tensor._rank:
             return tensor
@@ -123,7 +122,7 @@ def shares(batch: Any, strategy: Any) -> Any:
         bounds = _core.share_bounds(int(tensor._shape[0]), count, strategy.split == "balanced")
         return PerReplica(_core.split_rows(tensor, bounds))
 
-    return tree.map_structure(share, batch)
+    return map_structure(share, batch)
 
 
 def symbolic(batch: Any) -> Any:
