@@ -48,6 +48,10 @@ T answered(T answer) {
 }
 
 Size size(std::int64_t dim) {
+  if (is_symbolic(dim) && std::size_t(dim - kSymbols) >= symbols().size()) {
+    fail(ErrorKind::kRuntime, "Dim",
+         "this size belongs to a function that is not traced here: use it there.");
+  }
   return size_of(symbols(), dim);
 }
 
@@ -147,6 +151,7 @@ void register_tensor(py::module_& m) {
              if (!t.symbolic()) return t.array.shape()[axis];
              const bool counted = t.type.batch.axis == axis;
              if (!counted) return t.type.shape[axis];
+             if (const auto trace = current_trace()) trace->check_inside(t);
              return dim_of(symbols(), size_of(symbols(), t.type, axis));
            })
       .def("_numpy", [](const Tensor& t) { return numpy_from_array(known(t, "Tensor.numpy")); })

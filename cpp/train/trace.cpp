@@ -66,15 +66,18 @@ Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch)
   return graph_.add_argument(type_in_trace(parts[0], batch, symbol), placement);
 }
 
+void Trace::check_inside(const Tensor& tensor) const {
+  if (!tensor.symbolic() || tensor.trace.get() == this || is_inside(*tensor.trace)) return;
+  fail(ErrorKind::kRuntime, "tensor",
+       "this value belongs to a traced function that is not running here; return it from that "
+       "function to use it outside.");
+}
+
 Value Trace::lift(const Tensor& tensor) {
   const std::shared_ptr<Trace> owner = tensor.symbolic() ? tensor.trace : tensor.recorded.lock();
   if (owner.get() == this) return tensor.value;
   if (owner && is_inside(*owner)) return capture(outer_->lift(tensor));
-  if (tensor.symbolic()) {
-    fail(ErrorKind::kRuntime, "tensor",
-         "this value belongs to a traced function that is not running here; return it from that "
-         "function to use it outside.");
-  }
+  check_inside(tensor);
   if (mode_ == Mode::kGraph) return constant(tensor);
   const Value value = argument({tensor.array}, tensor.type.batch);
   arrays_[value] = tensor.array;

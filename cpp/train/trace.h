@@ -58,6 +58,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   void end_call(std::span<const Value> leaving = {}) override;
   std::size_t open_calls() const { return open_runs_.size(); }
 
+  // RuntimeError if the tensor belongs to a trace that this one is not a part of.
+  void check_inside(const Tensor& tensor) const;
   // The tensor as a value of this trace; arrays from outside become constants (eager: operands).
   Value lift(const Tensor& tensor);
   Tensor tensor(Value value);

@@ -105,6 +105,7 @@ def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> An
         *args: Structures with KerasTensors.
         **kwargs: Named ones.
     """
+    args, kwargs = tree.map_structure(_as_spec, (args, kwargs))
     leaves = tree.flatten((args, kwargs))
     inner = any(isinstance(x, KerasTensor) and None in x.shape[1:] for x in leaves)
     first = _spec(fn, args, kwargs, _PROBES[0])
@@ -112,6 +113,13 @@ def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> An
         return tree.map_structure(_keras_tensor, first)
     second = _spec(fn, args, kwargs, _PROBES[1])
     return tree.map_structure(_joined, first, second)
+
+
+def _as_spec(x: Any) -> Any:
+    """Tensors of a function that is traced now are known by their shapes alone."""
+    if not isinstance(x, Tensor) or not x._symbolic:
+        return x
+    return KerasTensor([None if isinstance(size, Dim) else size for size in x.shape], x._dtype)
 
 
 class _Spec:
