@@ -35,7 +35,7 @@ from samegrad.cli._progress import (
     epoch_line,
     fingerprint,
 )
-from samegrad.keras.datasets._idx import IdxError
+from samegrad._keras.datasets._idx import IdxError
 from samegrad.train._state_file import forget_all
 
 # What a user can put right, besides CommandError.

@@ -1,41 +1,14 @@
-"""Layers, models, losses, metrics and optimizers, under the names of tf.keras."""
+"""tf.keras: Keras 3 on samegrad's engine.
 
-from samegrad._boundary import guard
-from samegrad._unknown import getattr_of
-from samegrad.keras import (
-    activations,
-    backend,
-    datasets,
-    initializers,
-    layers,
-    losses,
-    metrics,
-    mixed_precision,
-    models,
-    optimizers,
-    regularizers,
-    utils,
-)
-from samegrad.keras.layers import Input
-from samegrad.keras.models import Model, Sequential
+Everything of Keras's public API is here, and what older programs call it; what samegrad adds is in
+`samegrad._keras.additions`.
 
-__all__ = [
-    "Input",
-    "Model",
-    "Sequential",
-    "activations",
-    "backend",
-    "datasets",
-    "initializers",
-    "layers",
-    "losses",
-    "metrics",
-    "mixed_precision",
-    "models",
-    "optimizers",
-    "regularizers",
-    "utils",
-]
+Example:
+    >>> from samegrad.keras.layers import Dense
+    >>> Dense(2, name="head").name
+    'head'
+"""
 
-__getattr__ = getattr_of(__name__)
-guard(__name__)
+from samegrad._keras import namespaces as _namespaces
+
+_namespaces.fill(__name__)

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from samegrad._boundary import guard
-from samegrad.keras.datasets import _locate
-from samegrad.keras.datasets._idx import IdxFile
+from samegrad._keras.datasets import _locate
+from samegrad._keras.datasets._idx import IdxFile
 
 __all__ = ["CLASS_NAMES", "load_data"]
 

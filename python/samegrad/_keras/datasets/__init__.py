@@ -10,6 +10,6 @@ Example:
     ((60000, 28, 28), (10000,))
 """
 
-from samegrad.keras.datasets import fashion_mnist, mnist
+from samegrad._keras.datasets import fashion_mnist, mnist
 
 __all__ = ["fashion_mnist", "mnist"]

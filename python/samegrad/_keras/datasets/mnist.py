@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from samegrad._boundary import guard
-from samegrad.keras.datasets import _locate
-from samegrad.keras.datasets._idx import IdxFile
+from samegrad._keras.datasets import _locate
+from samegrad._keras.datasets._idx import IdxFile
 
 __all__ = ["load_data"]
 

@@ -1,0 +1,14 @@
+"""What samegrad.keras has beside Keras's own names: which module adds to which.
+
+A name here wins over Keras's.
+"""
+
+from __future__ import annotations
+
+ADDITIONS: dict[str, tuple[str, ...]] = {
+    # Verified files, a copy on this computer first.
+    "datasets": ("samegrad._keras.datasets",),
+    "datasets.fashion_mnist": ("samegrad._keras.datasets.fashion_mnist",),
+    "datasets.mnist": ("samegrad._keras.datasets.mnist",),
+    "optimizers": ("samegrad._keras.lazy_adam",),
+}
