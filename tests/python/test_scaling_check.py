@@ -152,9 +152,8 @@ CORRECT = {
     "all-reduced count": lambda p: tf.reduce_sum(p.losses) / all_reduce(
         "sum", tf.cast(tf.size(p.losses), tf.float32)
     ),
-    "global mean": lambda p: tf.keras.losses.MeanSquaredError(
-        reduction=tf.keras.losses.Reduction.GLOBAL_MEAN
-    )(tf.zeros_like(p.x), p.x * tf.reduce_sum(p.w)),
+    "global mean": lambda p: tf.keras.losses.MeanSquaredError()(
+        tf.zeros_like(p.x), p.x * tf.reduce_sum(p.w)),
     "weights": lambda p: tf.nn.compute_weighted_mean_loss(p.losses, p.x[:, 0]),
     "guarded weights": lambda p: tf.reduce_sum(p.losses * p.x[:, 0])
     / tf.maximum(all_reduce("sum", tf.reduce_sum(p.x[:, 0])), 1.0),

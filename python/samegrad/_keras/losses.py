@@ -15,6 +15,7 @@ import samegrad as tf
 from samegrad import _context, _core
 from samegrad._examples import as_examples
 from samegrad._keras.core import convert_to_tensor
+from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor
 from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
 
@@ -153,6 +154,11 @@ def activity_batch_size(output: Any, dtype: Any) -> Tensor:
     count = tf.cast(elements_of(tensor, (0,), in_replica_of_several()), dtype)
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     return count if not in_replica_of_several() else count / replicas
+
+
+def note_mean(values: Any) -> None:
+    """Tells the check of loss scaling that a metric of means is fed these values."""
+    note_use("mean", convert_to_tensor(values))
 
 
 def value_of_all(share: Any) -> Tensor:

@@ -14,7 +14,7 @@ from samegrad import _context
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import wrapper_of
 from samegrad._scaling_check import note_use
-from samegrad._tensor import Tensor
+from samegrad._tensor import convert_to_tensor
 from samegrad._variable import Variable as EngineVariable
 from samegrad._variable import unwrapped
 from samegrad.nn._loss_scaling import all_reduce_sum
@@ -136,10 +136,10 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
             "cross-replica context; call it in the function given to strategy.run."
         )
     present = [g for g in grads if g is not None]
-    for gradient in present:
-        if isinstance(gradient, Tensor):
-            note_use("gradient", gradient)
-    summed = iter(all_reduce_sum(present) if present else [])
+    sums = all_reduce_sum(present) if present else []
+    for gradient in sums:
+        note_use("gradient", convert_to_tensor(gradient))
+    summed = iter(sums)
     with _gradients_of_all():
         yield [None if g is None else next(summed) for g in grads]
 

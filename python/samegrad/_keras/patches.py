@@ -36,6 +36,19 @@ def _branch(kind: str, backend_class: str, ours: str) -> Text:
     )
 
 
+def _converting(call: str) -> Text:
+    """Where Keras calls a function of the program, its control flow is rewritten (AutoGraph)."""
+    function, _, arguments = call.partition("(")
+    return Text(call, f"converted({function})({arguments}")
+
+
+_CONVERTED = "from samegrad._user_code import converted\n"
+
+
+def _importing(line: str) -> Text:
+    return Text(line, _CONVERTED + line)
+
+
 def _import(names: str) -> str:
     return f"from samegrad._keras.{names}\n\n\n"
 
@@ -87,8 +100,20 @@ PATCHES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
+    # The program's own `call`s and functions may decide by tensors.
+    "keras.src.ops.operation": [
+        _importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
+        _converting("self.call(*args, **kwargs)"),
+        Text("call_fn = self.call\n", "call_fn = converted(self.call)\n"),
+    ],
+    "keras.src.losses.losses": [
+        _importing("from keras.src.saving import serialization_lib\n"),
+        _converting("self.fn(y_true, y_pred, **self._fn_kwargs)"),
+    ],
     # Means are over the examples of all replicas.
     "keras.src.losses.loss": [
+        _importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
+        _converting("self.call(y_true, y_pred)"),
         Span(
             "def reduce_values(",
             "def reduce_weighted_values(",
@@ -100,6 +125,17 @@ PATCHES: dict[str, list[Text | Span]] = {
             "def scale_loss_for_distribution(",
             "648394e1365bbfec",
             _import("losses import apply_mask"),
+        ),
+    ],
+    # A replica's share of a mean is no value to average: the check of loss scaling is told.
+    "keras.src.metrics.reduction_metrics": [
+        _importing("from keras.src.saving import serialization_lib\n"),
+        _converting("self._fn(y_true, y_pred, **self._fn_kwargs)"),
+        Text(
+            "reduce_fn=ops.mean, dtype=self.dtype\n        )\n",
+            "reduce_fn=ops.mean, dtype=self.dtype\n        )\n"
+            "        from samegrad._keras.losses import note_mean\n\n"
+            "        note_mean(values)\n",
         ),
     ],
     # Statistics are those of the global batch, synchronized or not.
