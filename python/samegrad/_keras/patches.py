@@ -87,8 +87,13 @@ PATCHES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
-    # Means are over the examples of all replicas.
+    # Means are over the examples of all replicas; a scalar loss of one example has its weight, too.
     "keras.src.losses.loss": [
+        Text(
+            "        values, sample_weight = squeeze_or_expand_to_same_rank(\n",
+            "        if len(values.shape):\n"
+            "            values, sample_weight = squeeze_or_expand_to_same_rank(\n",
+        ),
         Span(
             "def reduce_values(",
             "def reduce_weighted_values(",
@@ -101,6 +106,32 @@ PATCHES: dict[str, list[Text | Span]] = {
             "648394e1365bbfec",
             _import("losses import apply_mask"),
         ),
+    ],
+    # Sums over examples and pairs of them are those of all replicas.
+    "keras.src.losses.losses": [
+        Text(
+            "    intersection = ops.sum(inputs * targets, axis=axis)\n",
+            "    from samegrad._keras.losses import sum_of_all\n\n"
+            "    intersection = sum_of_all(inputs * targets, axis)\n",
+            2,
+        ),
+        Text(
+            "        ops.sum(y_true, axis=axis)\n        + ops.sum(y_pred, axis=axis)\n",
+            "        sum_of_all(y_true, axis)\n        + sum_of_all(y_pred, axis)\n",
+        ),
+        Text(
+            "    fp = ops.sum((1 - targets) * inputs, axis=axis)\n"
+            "    fn = ops.sum(targets * (1 - inputs), axis=axis)\n",
+            "    fp = sum_of_all((1 - targets) * inputs, axis)\n"
+            "    fn = sum_of_all(targets * (1 - inputs), axis)\n",
+        ),
+        Text(
+            "    optim_pos = margin\n",
+            "    from samegrad._keras.pairs import masks_of_pairs, rows_of_all\n\n"
+            "    ref_embeddings, ref_labels = rows_of_all(y_pred, ref_embeddings, ref_labels)\n\n"
+            "    optim_pos = margin\n",
+        ),
+        Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
     ],
     # Statistics are those of the global batch, synchronized or not.
     "keras.src.layers.normalization.batch_normalization": [
