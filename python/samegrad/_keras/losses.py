@@ -7,6 +7,7 @@ down the tree of the examples, so that the sum has the same bits for any number 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from keras.src.losses import loss as _loss
@@ -49,14 +50,33 @@ def reduce_values(
     losses = convert_to_tensor(values)
     if reduction is None or reduction == "none":
         return losses
-    if losses._rank == 0:
-        return losses if reduction == "sum" and losses._varying else share_of_scalar(losses)
+    if in_replica_of_several() and holds_no_examples(losses):
+        total = _sum_all(losses)
+        if reduction == "sum":
+            return total if is_sum(total) else share_of_scalar(total)
+        return share_of_scalar(total / prod(losses._shape) if losses._rank else total)
+    if not losses._rank:
+        return losses
     losses = as_examples(losses)
     if losses._shape == (0,):
         return losses
     if reduction in _MEANS:
         losses = losses * _inverse_denominator(losses, sample_weight, reduction)
     return _sum_all(losses)
+
+
+def holds_no_examples(losses: Tensor) -> bool:
+    """Whether the examples were added up already: no axis counts them, and all sizes are known."""
+    return examples_axis(losses) is None and all(isinstance(n, int) for n in losses._shape)
+
+
+def is_sum(value: Tensor) -> bool:
+    """Whether a replica's scalar is the sum over its examples: a part of that over all."""
+    trace, batches = _core.current_trace(), _context.current().batches
+    if trace is None or not batches:
+        return False
+    share = value / tf.cast(elements_of(batches[0], (0,), True), value._dtype)
+    return bool(trace.loss_scale(share) == "share")
 
 
 def _inverse_denominator(losses: Tensor, sample_weight: Any, reduction: str) -> Tensor:
@@ -105,7 +125,7 @@ def _sum_all(x: Tensor) -> Tensor:
     return _ops.reduce_sum(x, axes=tuple(range(x._rank)))
 
 
-def share_of_scalar(loss: Any) -> Tensor:
+def share_of_scalar(loss: Any, who: str = "loss") -> Tensor:
     """A replica's share of a loss that is a scalar already.
 
     The traced step shows how its examples were averaged: a mean over the replica's examples weighs
@@ -114,6 +134,7 @@ def share_of_scalar(loss: Any) -> Tensor:
 
     Args:
         loss: A scalar, or a structure's sum of such.
+        who: What is given it, for messages.
 
     Raises:
         ValueError: The step shows nothing of the kind.
@@ -132,9 +153,9 @@ def share_of_scalar(loss: Any) -> Tensor:
         return _by_examples(value) if of_examples else share
     if scale != "mean" or not _context.current().batches:
         raise ValueError(
-            "[loss] on several replicas a scalar loss must be a mean over the examples, or equal "
-            "on all replicas: the step shows neither of the one given; return one value per "
-            "example (ops.mean(..., axis=-1)), or a share by samegrad.nn.compute_average_loss."
+            f"[{who}] on several replicas a scalar must be a mean over the examples, or equal on "
+            "all replicas: the step shows neither of the one given; give one value per example "
+            "(ops.mean(..., axis=-1)), or a share by samegrad.nn.compute_average_loss."
         )
     return _by_examples(value)
 

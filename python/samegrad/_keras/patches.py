@@ -133,6 +133,21 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
         Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
     ],
+    # A scalar of a replica counts as what it is of all examples.
+    "keras.src.metrics.reduction_metrics": [
+        Text(
+            "        values, _ = reduce_to_samplewise_values(\n",
+            "        from samegrad._keras.metrics import adds_scalar\n\n"
+            "        if adds_scalar(self, values, sample_weight):\n            return\n"
+            "        values, _ = reduce_to_samplewise_values(\n",
+        ),
+        Text(
+            "        values, sample_weight = reduce_to_samplewise_values(\n",
+            "        from samegrad._keras.metrics import adds_scalar\n\n"
+            "        if adds_scalar(self, values, sample_weight):\n            return\n"
+            "        values, sample_weight = reduce_to_samplewise_values(\n",
+        ),
+    ],
     # Statistics are those of the global batch, synchronized or not.
     "keras.src.layers.normalization.batch_normalization": [
         Text(
