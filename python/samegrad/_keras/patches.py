@@ -133,6 +133,21 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
         Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
     ],
+    # A step that is traced reads the scale of the losses wherever it stands.
+    "keras.src.optimizers.loss_scale_optimizer": [
+        Span(
+            "        self.step_counter = self.add_variable(",
+            "        self.inner_optimizer.build(var_list)",
+            "0e7cc3552b054907",
+            "        from samegrad._keras.optimizer import make_scale\n\n"
+            "        make_scale(self)\n",
+        ),
+        Text(
+            "        scale = self.dynamic_scale if self.built else self.initial_scale\n",
+            "        from samegrad._keras.optimizer import make_scale\n\n"
+            "        make_scale(self)\n        scale = self.dynamic_scale\n",
+        ),
+    ],
     # A scalar of a replica counts as what it is of all examples.
     "keras.src.metrics.reduction_metrics": [
         Text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,3 +73,67 @@ def masked(tensor: Any, mask: Any) -> Any:
     if mask is not None:
         keras.src.backend.set_keras_mask(tensor, mask)
     return tensor
+
+
+def weights_of(model: Any) -> Any:
+    """The model, its trained weights drawn again from one generator."""
+    rng = np.random.default_rng(11)
+    for variable in model.trainable_variables:
+        variable.assign(0.5 + 0.3 * rng.normal(size=tuple(variable.shape)))
+    return model
+
+
+def trained(
+    make: Callable[[], tuple[Any, Any]],
+    loss: Callable[..., Any],
+    batches: Sequence[dict[str, Any]],
+    sizes: Sequence[int] | None,
+    *,
+    traced: bool = True,
+) -> dict[str, Any]:
+    """The losses, gradients and variables of a custom loop.
+
+    Args:
+        make: Gives model and optimizer; `fit` is not used.
+        loss: Of the model and a batch.
+        batches: By the names of the arguments of `loss`, one for each step.
+        sizes: How many examples each replica has; None is one device without a strategy.
+        traced: Whether steps run in a tf.function.
+    """
+    strategy = None if sizes is None else tf.distribute.MirroredStrategy(replicas=len(sizes))
+    with contextlib.nullcontext() if strategy is None else strategy.scope():
+        model, optimizer = make()
+
+    def step(**parts: Any) -> dict[str, Any]:
+        with tf.GradientTape() as tape:
+            value = loss(model, **parts)
+            value += tf.nn.scale_regularization_loss(model.losses)
+            scaled = optimizer.scale_loss(value)
+        weights = model.trainable_variables
+        gradients = tape.gradient(scaled, weights)
+        optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        named = {f"gradient {i}": g for i, g in enumerate(gradients) if g is not None}
+        return {"loss": value, **named}
+
+    def run(**parts: Any) -> dict[str, Any]:
+        found = strategy.run(step, kwargs=parts)
+        return {name: strategy.reduce("SUM", part, axis=None) for name, part in found.items()}
+
+    call = step if strategy is None else tf.function(run) if traced else run
+    figures = {}
+    for i, batch in enumerate(batches):
+        given = {
+            name: tf.convert_to_tensor(array) if sizes is None else shared(array, sizes)
+            for name, array in batch.items()
+        }
+        figures |= {f"step {i} {name}": np.asarray(v) for name, v in call(**given).items()}
+    return figures | states(model=model, optimizer=optimizer)
+
+
+def states(**objects: Any) -> dict[str, Any]:
+    """The values of the variables of models, optimizers and metrics."""
+    found = {}
+    for name, owner in objects.items():
+        for i, variable in enumerate(owner.variables):
+            found[f"{name} {i}"] = np.asarray(variable.numpy())
+    return found
