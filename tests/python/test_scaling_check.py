@@ -202,14 +202,16 @@ def test_a_mistake_beside_a_correct_term_is_named(correct, name):
     assert mistake in found(lambda p: CORRECT[correct](p) + 3.0 * loss(p))
 
 
-def test_a_mean_metric_fed_shares_is_named():
+@pytest.mark.parametrize("replicas", [2, 3, 4])
+def test_a_mean_metric_fed_shares_has_the_mean_of_all(replicas):
     def loss(p):
         p.metric.update_state(average(p.losses))
         return average(p.losses)
 
-    assert found(loss) == [SHARE_THEN_MEAN]
-    with pytest.warns(LossScalingWarning, match="as a Mean metric does that is fed with shares"):
-        Program(loss).run()
+    program, alone = Program(loss, replicas), Program(loss, 1)
+    assert found(program) == []
+    alone.run()
+    np.testing.assert_allclose(program.metric.result(), alone.metric.result(), rtol=1e-6)
 
 
 def test_a_mean_metric_fed_what_it_takes_is_left_alone():
