@@ -18,7 +18,8 @@ from keras.src.utils.python_utils import pythonify_logs
 import samegrad as tf
 from samegrad import _context
 from samegrad._keras.epochs import EpochIterator, joined, shares, symbolic
-from samegrad._keras.losses import share_of_scalar, value_of_all
+from samegrad._keras.losses import value_of_all
+from samegrad._keras.penalties import share_of_held
 from samegrad._keras.variable import global_values
 from samegrad.nn._loss_scaling import elements_of
 
@@ -84,7 +85,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
 
     def _aggregate_additional_loss(self, loss: Any) -> Any:
         """The replica's share of a loss that `add_loss` was given, or of a regularizer."""
-        return share_of_scalar(super()._aggregate_additional_loss(loss))
+        return share_of_held(loss, super()._aggregate_additional_loss(loss))
 
     # Compiled steps.
 
