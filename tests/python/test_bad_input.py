@@ -49,7 +49,7 @@ WRONG = {
     ),
     "an image smaller than the window": (
         lambda: keras.layers.Conv2D(4, 3)(image(2, 2, 2, 1)),
-        ValueError, r"window \(3, 3\) and image \(2, 2\)|dimension size.*negative",
+        ValueError, r"window \(3, 3\) and image \(2, 2\)|size would be zero or negative.*\(2, 2, 2, 1\)",
     ),
     "axes of an image": (
         lambda: keras.layers.MaxPooling2D()(image(2, 2)),
@@ -143,7 +143,7 @@ WRONG = {
     ),
     "a gradient of another shape": (
         lambda: keras.optimizers.SGD(0.1).apply_gradients([(tf.ones((2,)), tf.Variable(1.0))]),
-        ValueError, r"\(2,\) for Variable:0 of shape \(\)",
+        ValueError, r"\(2,\) for Variable.* of shape \(\)",
     ),
     "a checkpoint that is not there": (
         lambda: tf.train.Checkpoint(v=variable(1)).restore("no-such-folder/ckpt-1"),
@@ -209,7 +209,7 @@ def test_a_variable_without_gradient_is_named_in_a_warning():
     used, unused = tf.Variable(1.0), tf.Variable(2.0, name="unused")
     with tf.GradientTape() as tape:
         y = used * used
-    with pytest.warns(UserWarning, match="unused:0"):
+    with pytest.warns(UserWarning, match="unused"):
         keras.optimizers.SGD(0.1).apply_gradients(
             zip(tape.gradient(y, [used, unused]), [used, unused], strict=True)
         )

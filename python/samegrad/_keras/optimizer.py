@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,6 +16,7 @@ from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import wrapper_of
 from samegrad._keras.whole import building, changing
 from samegrad._scaling_check import note_use
+from samegrad._shown import shown
 from samegrad._tensor import convert_to_tensor
 from samegrad._variable import Variable as EngineVariable
 from samegrad._variable import unwrapped
@@ -61,6 +62,36 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         variables = self._prepared(trainable_variables)
         with _sums(self, list(grads)) as total, changing([*(variables or ()), *self._variables]):
             super().apply(total, variables)
+
+    def apply_gradients(
+        self,
+        grads_and_vars: Iterable[tuple[Any, Any]],
+        name: str | None = None,
+        skip_gradients_aggregation: bool = False,
+        experimental_aggregate_gradients: bool = True,
+    ) -> Any:
+        """Updates variables by the gradients of all replicas.
+
+        Args:
+            grads_and_vars: Pairs of a replica's gradient, None where there is none, and a variable
+                of Keras or samegrad.
+            name: Not used.
+            skip_gradients_aggregation: The gradients are sums over the replicas already.
+            experimental_aggregate_gradients: False: as `skip_gradients_aggregation`.
+
+        Returns:
+            How many updates were made, a variable.
+
+        Raises:
+            TypeError: Something else than pairs.
+            ValueError: No variable has a gradient, or one has another shape than its variable.
+            RuntimeError: Called in cross-replica context.
+        """
+        pairs = _pairs(self.name, grads_and_vars)
+        summed = skip_gradients_aggregation or not experimental_aggregate_gradients
+        with _gradients_of_all() if summed else contextlib.nullcontext():
+            self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
+        return self.iterations
 
     def _track_variable(self, variable: Any) -> None:
         super()._track_variable(variable)
@@ -145,6 +176,25 @@ def make_scale(optimizer: Any) -> None:
     optimizer.dynamic_scale = optimizer.add_variable(
         (), initializers.Constant(optimizer.initial_scale), "float32", name="dynamic_scale"
     )
+
+
+def _pairs(name: str, grads_and_vars: Any) -> list[tuple[Any, Any]]:
+    pairs = []
+    for pair in grads_and_vars:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"[{name}] apply_gradients needs pairs of a gradient and a variable: got "
+                f"{shown(pair)}; pass zip(gradients, variables)."
+            )
+        gradient, variable = pair
+        sizes = [tuple(getattr(part, "shape", ())) for part in pair]
+        if gradient is not None and sizes[0] != sizes[1]:
+            raise ValueError(
+                f"[{name}] a gradient has the shape of its variable: got {sizes[0]} for "
+                f"{variable.name} of shape {sizes[1]}."
+            )
+        pairs.append((gradient, variable))
+    return pairs
 
 
 @contextlib.contextmanager

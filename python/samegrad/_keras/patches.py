@@ -102,11 +102,18 @@ PATCHES: dict[str, list[Text | Span]] = {
             "                obj._lock_state()\n\n",
         ),
         _branch("layer", "NumpyLayer as BackendLayer", "Layer as BackendLayer"),
-        # Penalties of outputs count the examples of all replicas.
+        # Penalties of outputs and added losses are those of the examples of all replicas.
+        Span(
+            "                                # Normalize by batch size to ensure consistent",
+            "                            self.add_loss(loss)\n",
+            "2a3ba0670fbc4bfb",
+            (32 * " " + "loss = BackendLayer.penalty_of_output(\n")
+            + (36 * " " + "self.activity_regularizer, loss, output\n")
+            + (32 * " " + ")\n"),
+        ),
         Text(
-            "batch_size = ops.cast(\n" + 36 * " " + "ops.shape(output)[0], dtype=loss.dtype\n",
-            "batch_size = BackendLayer.activity_batch_size(\n"
-            + (36 * " " + "output, dtype=loss.dtype\n"),
+            "            self._losses.extend(losses)\n",
+            "            self._losses.extend(BackendLayer.added_losses(losses))\n",
         ),
     ],
     "keras.src.models.model": [_branch("trainer", "NumpyTrainer as Trainer", "Trainer")],
@@ -180,6 +187,14 @@ PATCHES: dict[str, list[Text | Span]] = {
             "    optim_pos = margin\n",
         ),
         Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
+    ],
+    # A warning is at the line of the program.
+    "keras.src.optimizers.base_optimizer": [
+        Text(
+            '            warnings.warn(\n                "Gradients do not exist',
+            "            from samegrad._location import warn\n\n"
+            '            warn(\n                "Gradients do not exist',
+        ),
     ],
     # A step that is traced reads the scale of the losses wherever it stands.
     "keras.src.optimizers.loss_scale_optimizer": [

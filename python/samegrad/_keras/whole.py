@@ -9,7 +9,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._variable import Variable as EngineVariable
-from samegrad._variable import step_of, unwrapped
+from samegrad._variable import step_of
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def changing(variables: Any) -> Any:
     Args:
         variables: Of Keras or samegrad; those without a value are left out.
     """
-    inner = [unwrapped(variable) for variable in variables]
+    inner = [v if isinstance(v, EngineVariable) else getattr(v, "_value", None) for v in variables]
     return step_of(*(variable for variable in inner if isinstance(variable, EngineVariable)))
 
 
