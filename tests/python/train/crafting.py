@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from samegrad.keras.datasets._idx import IdxError, IdxFile, read_idx
+from samegrad._keras.datasets._idx import IdxError, IdxFile, read_idx
 
 from samegrad.cli._errors import CommandError
 from samegrad.cli._progress import RunLog, check_plotted

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from samegrad.keras.datasets import _locate
-from samegrad.keras.datasets._idx import IdxFile
+from samegrad._keras.datasets import _locate
+from samegrad._keras.datasets._idx import IdxFile
 
 import samegrad as tf
 from samegrad.cli._progress import RunLog, check_unused
