@@ -11,6 +11,8 @@ from samegrad.train._trackable import restore_pending
 class Layer:
     """The mix-in that Keras gives all its layers."""
 
+    _further_arguments = ("input_shape", "input_dim")  # of all layers, for the port check
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
@@ -39,7 +41,9 @@ class Layer:
         for variable in [*self._trainable_variables, *self._non_trainable_variables]:  # type: ignore[attr-defined]
             if variable._value is not None:
                 parts[_free_name(variable.name, parts)] = variable
-        inner = list(self._layers)  # type: ignore[attr-defined]
+        # A Sequential gets its InputLayer when it is built.
+        layers = self._layers  # type: ignore[attr-defined]
+        inner = [layer for layer in layers if type(layer).__name__ != "InputLayer"]
         states = [generator.state for generator in self._seed_generators]  # type: ignore[attr-defined]
         named = {"layers": inner, "seeds": states, "optimizer": getattr(self, "optimizer", None)}
         return parts | {name: part for name, part in named.items() if part}

@@ -43,6 +43,7 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
     """
 
     _trainable_variables_indices: dict[int, int]
+    _further_arguments = ()  # for the port check
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
