@@ -7,13 +7,14 @@ down the tree of the examples, so that the sum has the same bits for any number 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from keras.src.losses import loss as _loss
 
 import samegrad as tf
 from samegrad import _context, _core
-from samegrad._examples import as_examples
+from samegrad._examples import as_examples, examples_axis
 from samegrad._keras.core import convert_to_tensor
 from samegrad._tensor import Tensor
 from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
@@ -49,14 +50,33 @@ def reduce_values(
     losses = convert_to_tensor(values)
     if reduction is None or reduction == "none":
         return losses
-    if losses._rank == 0:
-        return share_of_scalar(losses) if reduction in _MEANS else losses
+    if in_replica_of_several() and holds_no_examples(losses):
+        total = _sum_all(losses)
+        if reduction == "sum":
+            return total if is_sum(total) else share_of_scalar(total)
+        return share_of_scalar(total / prod(losses._shape) if losses._rank else total)
+    if not losses._rank:
+        return losses
     losses = as_examples(losses)
     if losses._shape == (0,):
         return losses
     if reduction in _MEANS:
         losses = losses * _inverse_denominator(losses, sample_weight, reduction)
     return _sum_all(losses)
+
+
+def holds_no_examples(losses: Tensor) -> bool:
+    """Whether the examples were added up already: no axis counts them, and all sizes are known."""
+    return examples_axis(losses) is None and all(isinstance(n, int) for n in losses._shape)
+
+
+def is_sum(value: Tensor) -> bool:
+    """Whether a replica's scalar is the sum over its examples: a part of that over all."""
+    trace, batches = _core.current_trace(), _context.current().batches
+    if trace is None or not batches:
+        return False
+    share = value / tf.cast(elements_of(batches[0], (0,), True), value._dtype)
+    return bool(trace.loss_scale(share) == "share")
 
 
 def _inverse_denominator(losses: Tensor, sample_weight: Any, reduction: str) -> Tensor:
@@ -105,7 +125,7 @@ def _sum_all(x: Tensor) -> Tensor:
     return _ops.reduce_sum(x, axes=tuple(range(x._rank)))
 
 
-def share_of_scalar(loss: Any) -> Tensor:
+def share_of_scalar(loss: Any, who: str = "loss") -> Tensor:
     """A replica's share of a loss that is a scalar already.
 
     The traced step shows how its examples were averaged: a mean over the replica's examples weighs
@@ -114,6 +134,7 @@ def share_of_scalar(loss: Any) -> Tensor:
 
     Args:
         loss: A scalar, or a structure's sum of such.
+        who: What is given it, for messages.
 
     Raises:
         ValueError: The step shows nothing of the kind.
@@ -125,21 +146,41 @@ def share_of_scalar(loss: Any) -> Tensor:
     scale = trace.loss_scale(value)
     if scale == "share":
         return value
-    if scale in ("common", "times_replicas"):
+    common = scale == "unknown" and not value._varying
+    if common or scale in ("common", "times_replicas"):
         share: Tensor = tf.nn.scale_regularization_loss(value)
-        return share
-    batches = _context.current().batches
-    if scale != "mean" or not batches:
+        of_examples = any(key == "share_then_mean" for key, _ in trace.check_scaling([share])[0])
+        return _by_examples(value) if of_examples else share
+    if scale != "mean" or not _context.current().batches:
         raise ValueError(
-            "[loss] on several replicas a scalar loss must be a mean over the examples, or equal "
-            "on all replicas: the step shows neither of the one given; return one value per "
-            "example (ops.mean(..., axis=-1)), or a share by samegrad.nn.compute_average_loss."
+            f"[{who}] on several replicas a scalar must be a mean over the examples, or equal on "
+            "all replicas: the step shows neither of the one given; give one value per example "
+            "(ops.mean(..., axis=-1)), or a share by samegrad.nn.compute_average_loss."
         )
-    own = elements_of(batches[0], (0,), False)
-    part = tf.cast(own, "float64") / tf.cast(elements_of(batches[0], (0,), True), "float64")
+    return _by_examples(value)
+
+
+def _by_examples(value: Tensor) -> Tensor:
+    """The part of a value that the replica's examples are of all; 0 for none, whose mean is NaN."""
+    batch = _context.current().batches[0]
+    own = elements_of(batch, (0,), False)
+    part = tf.cast(own, "float64") / tf.cast(elements_of(batch, (0,), True), "float64")
     zero = convert_to_tensor(0.0, value._dtype)
-    # The mean of no examples is not a number.
     return _ops.select(own > 0, value * tf.cast(part, value._dtype), zero)
+
+
+def sum_of_all(values: Any, axis: Any = None) -> Tensor:
+    """Sums along axes; along that of the examples over those of all replicas.
+
+    Args:
+        values: A value or more for each example of the replica.
+        axis: One, several or None for all.
+    """
+    x = as_examples(convert_to_tensor(values))
+    total = tf.reduce_sum(x, axis)
+    given = range(x._rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    over_examples = examples_axis(x) in [a % x._rank for a in given]
+    return all_reduce_sum(total) if over_examples and in_replica_of_several() else total
 
 
 def activity_batch_size(output: Any, dtype: Any) -> Tensor:

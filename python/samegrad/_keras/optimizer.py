@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from keras.src import backend
+from keras.src import backend, initializers
 from keras.src.optimizers import base_optimizer
+from keras.src.utils import tracking
 
 from samegrad import _context
 from samegrad._keras.variable import Variable as KerasVariable
@@ -81,6 +82,11 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         if variables is None:
             return None
         own = [self._of_keras(variable) for variable in variables]
+        if own and not self.built:
+            # Not a part of the step that is traced: what it assigns is assigned once.
+            with _context.init_scope(), backend.name_scope(self.name, caller=self):
+                self.build(own)
+            self.built = True
         for optimizer in (self, getattr(self, "inner_optimizer", None)):
             if optimizer is not None and optimizer.built:
                 optimizer._build_new(own)
@@ -109,7 +115,7 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         self._trainable_variables_indices = {}
         self._variables[:], tracked = [], self._variables[:]
         self.built = False
-        with backend.name_scope(self.name, caller=self):
+        with _context.init_scope(), backend.name_scope(self.name, caller=self):
             self.build(new)
         made = self._variables[:]
         for name, value in vars(self).copy().items():
@@ -122,6 +128,21 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         self._variables[:] = tracked + made
         added = {key: old + i for key, i in self._trainable_variables_indices.items()}
         self._trainable_variables_indices = {**places, **added}
+
+
+@tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
+def make_scale(optimizer: Any) -> None:
+    """Makes the variables of a LossScaleOptimizer, if they are still to be made.
+
+    A loss is scaled before the optimizer is built: the scale is a variable already, so that a step
+    that is traced then reads what it is later.
+    """
+    if hasattr(optimizer, "dynamic_scale"):
+        return
+    optimizer.step_counter = optimizer.add_variable((), dtype="int", name="step_counter")
+    optimizer.dynamic_scale = optimizer.add_variable(
+        (), initializers.Constant(optimizer.initial_scale), "float32", name="dynamic_scale"
+    )
 
 
 @contextlib.contextmanager

@@ -87,8 +87,13 @@ PATCHES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
-    # Means are over the examples of all replicas.
+    # Means are over the examples of all replicas; a scalar loss of one example has its weight, too.
     "keras.src.losses.loss": [
+        Text(
+            "        values, sample_weight = squeeze_or_expand_to_same_rank(\n",
+            "        if len(values.shape):\n"
+            "            values, sample_weight = squeeze_or_expand_to_same_rank(\n",
+        ),
         Span(
             "def reduce_values(",
             "def reduce_weighted_values(",
@@ -100,6 +105,62 @@ PATCHES: dict[str, list[Text | Span]] = {
             "def scale_loss_for_distribution(",
             "648394e1365bbfec",
             _import("losses import apply_mask"),
+        ),
+    ],
+    # Sums over examples and pairs of them are those of all replicas.
+    "keras.src.losses.losses": [
+        Text(
+            "    intersection = ops.sum(inputs * targets, axis=axis)\n",
+            "    from samegrad._keras.losses import sum_of_all\n\n"
+            "    intersection = sum_of_all(inputs * targets, axis)\n",
+            2,
+        ),
+        Text(
+            "        ops.sum(y_true, axis=axis)\n        + ops.sum(y_pred, axis=axis)\n",
+            "        sum_of_all(y_true, axis)\n        + sum_of_all(y_pred, axis)\n",
+        ),
+        Text(
+            "    fp = ops.sum((1 - targets) * inputs, axis=axis)\n"
+            "    fn = ops.sum(targets * (1 - inputs), axis=axis)\n",
+            "    fp = sum_of_all((1 - targets) * inputs, axis)\n"
+            "    fn = sum_of_all(targets * (1 - inputs), axis)\n",
+        ),
+        Text(
+            "    optim_pos = margin\n",
+            "    from samegrad._keras.pairs import masks_of_pairs, rows_of_all\n\n"
+            "    ref_embeddings, ref_labels = rows_of_all(y_pred, ref_embeddings, ref_labels)\n\n"
+            "    optim_pos = margin\n",
+        ),
+        Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
+    ],
+    # A step that is traced reads the scale of the losses wherever it stands.
+    "keras.src.optimizers.loss_scale_optimizer": [
+        Span(
+            "        self.step_counter = self.add_variable(",
+            "        self.inner_optimizer.build(var_list)",
+            "0e7cc3552b054907",
+            "        from samegrad._keras.optimizer import make_scale\n\n"
+            "        make_scale(self)\n",
+        ),
+        Text(
+            "        scale = self.dynamic_scale if self.built else self.initial_scale\n",
+            "        from samegrad._keras.optimizer import make_scale\n\n"
+            "        make_scale(self)\n        scale = self.dynamic_scale\n",
+        ),
+    ],
+    # A scalar of a replica counts as what it is of all examples.
+    "keras.src.metrics.reduction_metrics": [
+        Text(
+            "        values, _ = reduce_to_samplewise_values(\n",
+            "        from samegrad._keras.metrics import adds_scalar\n\n"
+            "        if adds_scalar(self, values, sample_weight):\n            return\n"
+            "        values, _ = reduce_to_samplewise_values(\n",
+        ),
+        Text(
+            "        values, sample_weight = reduce_to_samplewise_values(\n",
+            "        from samegrad._keras.metrics import adds_scalar\n\n"
+            "        if adds_scalar(self, values, sample_weight):\n            return\n"
+            "        values, sample_weight = reduce_to_samplewise_values(\n",
         ),
     ],
     # Statistics are those of the global batch, synchronized or not.

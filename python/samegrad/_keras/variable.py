@@ -35,6 +35,16 @@ def global_values() -> Iterator[None]:
         _already_global.reset(token)
 
 
+def values_are_global() -> bool:
+    """Whether the program is inside `global_values`.
+
+    Example:
+        >>> values_are_global()
+        False
+    """
+    return _already_global.get()
+
+
 def _several_replicas() -> Any:
     """The replica context, where what it says differs from that of one device."""
     context = _context.current().replica_context

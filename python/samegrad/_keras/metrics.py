@@ -1,0 +1,65 @@
+"""Means and sums of scalars: what the replicas' scalars are of all examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src.metrics import reduction_metrics
+
+import samegrad as tf
+from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.losses import (
+    holds_no_examples,
+    in_replica_of_several,
+    is_sum,
+    share_of_scalar,
+    value_of_all,
+)
+from samegrad._keras.variable import global_values, values_are_global
+from samegrad._tensor import Tensor
+
+
+def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:
+    """Adds to a Mean or a Sum what a scalar of each replica is of all examples together.
+
+    Args:
+        metric: The Mean or the Sum.
+        values: Given to its `update_state`: a loss, or anything else that counts no examples.
+        sample_weight: None, or a scalar; one that differs counts each replica's part.
+
+    Returns:
+        Whether it did: not where there is one replica, or a value for each example.
+
+    Raises:
+        ValueError: The step does not show what the scalar is of all examples.
+    """
+    if not in_replica_of_several() or values_are_global():
+        return False
+    value = convert_to_tensor(values, metric.dtype)
+    weight = None if sample_weight is None else convert_to_tensor(sample_weight, metric.dtype)
+    if not holds_no_examples(value) or (weight is not None and weight._rank):
+        return False
+    if weight is not None and weight._varying:
+        weight = value_of_all(weight)
+    if isinstance(metric, reduction_metrics.Mean):
+        whole = _of_all(metric, value, is_sum_wanted=False)
+        with global_values():
+            reduction_metrics.Mean.update_state(metric, whole, weight)
+        return True
+    if not value._varying:
+        return False
+    whole = _of_all(metric, value, is_sum_wanted=True)
+    with global_values():
+        reduction_metrics.Sum.update_state(metric, whole, weight)
+    return True
+
+
+def _of_all(metric: Any, value: Tensor, *, is_sum_wanted: bool) -> Tensor:
+    if not value._varying:
+        return value
+    if value._rank:
+        parts = [_of_all(metric, part, is_sum_wanted=is_sum_wanted) for part in tf.unstack(value)]
+        return tf.stack(parts)
+    if is_sum_wanted and is_sum(value):
+        return value_of_all(value)
+    return value_of_all(share_of_scalar(value, metric.name))

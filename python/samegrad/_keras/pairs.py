@@ -1,0 +1,51 @@
+"""Losses over pairs of examples: a replica's examples with those of all replicas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src.utils.numerical_utils import build_pos_neg_masks
+
+import samegrad as tf
+from samegrad import _context, _core
+from samegrad._examples import as_examples
+from samegrad._keras.losses import in_replica_of_several
+
+_ops = _core.ops
+
+
+def rows_of_all(rows: Any, others: Any, labels: Any) -> tuple[Any, Any]:
+    """What a replica's rows are compared with, and its labels: the rows of all replicas.
+
+    Args:
+        rows: The replica's own.
+        others: The same tensor, or others that the user gave, which stay.
+        labels: Of the others, one for each.
+    """
+    if others is not rows or not in_replica_of_several():
+        return others, labels
+    return _gathered(others), _gathered(labels)
+
+
+def masks_of_pairs(own: Any, labels: Any, remove_diagonal: bool) -> tuple[Any, Any]:
+    """Which pairs have equal labels, and which have not.
+
+    Args:
+        own: Labels of the replica's rows, [n] or [n, 1].
+        labels: Of all rows, [m] or [m, 1].
+        remove_diagonal: Whether a row and itself are no pair.
+    """
+    if own is labels or not in_replica_of_several():
+        return build_pos_neg_masks(own, labels, remove_diagonal=remove_diagonal)
+    positive, negative = build_pos_neg_masks(own, labels, remove_diagonal=False)
+    if remove_diagonal:
+        place = tf.cumsum(tf.ones_like(tf.reshape(own, (-1,)), "int64"))
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        names = place * replicas + _ops.replica_id()
+        same = tf.expand_dims(names, 1) == tf.expand_dims(_gathered(names), 0)
+        positive = tf.math.logical_and(positive, tf.math.logical_not(same))
+    return positive, negative
+
+
+def _gathered(rows: Any) -> Any:
+    return _context.get_replica_context().all_gather(as_examples(rows), axis=0)
