@@ -95,7 +95,7 @@ def merged(name: str, **arguments: Any) -> dict[str, Case]:
 
 CORE = {
     "Dense": on(VECTORS, units=3, activation="relu", kernel_regularizer="l2"),
-    "EinsumDense": on(SERIES, equation="abc,cd->abd", output_shape=(None, 4), bias_axes="d"),
+    "EinsumDense": on(SERIES, equation="abc,cd->abd", output_shape=(8, 4), bias_axes="d"),
     "Embedding": on(WORDS, input_dim=7, output_dim=3, learns=False),
     "ReversibleEmbedding": on(WORDS, input_dim=7, output_dim=3, learns=False),
     "Identity": on(VECTORS),
@@ -134,7 +134,7 @@ SPACE = {
         for rank in (1, 2)
         for kind, arguments in {"Depthwise": {"depth_multiplier": 2}, "Separable": {"filters": 4}}.items()
     },
-    **of_ranks("MaxPooling"), **of_ranks("AveragePooling"),
+    **of_ranks("MaxPooling"), **of_ranks("AveragePooling", pool_size=2),
     **of_ranks("GlobalMaxPooling"), **of_ranks("GlobalAveragePooling"),
     **of_ranks("AdaptiveMaxPooling", output_size=3),
     **of_ranks("AdaptiveAveragePooling", output_size=3),
@@ -182,9 +182,12 @@ PREPARING = {
     "Normalization": on(VECTORS, mean=0.3, variance=2.0),
     "Rescaling": on(VECTORS, scale=2.0, offset=0.5),
     "MelSpectrogram": on(
-        SOUNDS, fft_length=16, sequence_stride=8, sequence_length=16, num_mel_bins=5, min_freq=50.0
+        SOUNDS, mixes=True, fft_length=16, sequence_stride=8, sequence_length=16, num_mel_bins=5,
+        min_freq=50.0,
     ),
-    "STFTSpectrogram": on(SOUNDS, frame_length=16, frame_step=8, fft_length=16),
+    "STFTSpectrogram": on(
+        normal(64, 1), frame_length=16, frame_step=8, fft_length=16, window=None
+    ),
     "Pipeline": on(PHOTOS, layers=[made(layers.RandomFlip), made(layers.Rescaling, 0.1)],
                    learns=False),
 }  # fmt: skip
@@ -202,15 +205,51 @@ OF_PHOTOS = {
     **photos("RandomInvert", factor=0.5), **photos("RandomPerspective"),
     **photos("RandomPosterization", factor=4), **photos("RandomRotation", factor=0.2),
     **photos("RandomSaturation", factor=0.4), **photos("RandomSharpness", factor=0.4),
-    **photos("RandomShear", x_factor=0.3, y_factor=0.2),
+    **photos("RandomShear", x_factor=(0.1, 0.3), y_factor=(0.1, 0.2)),
     **photos("RandomTranslation", height_factor=0.2, width_factor=0.2),
     **photos("RandomZoom", height_factor=0.2), **photos("Resizing", height=5, width=7),
     **photos("Solarization", addition_factor=0.2, threshold_factor=0.4),
 }  # fmt: skip
-
+# Further ways to make a layer, by its name and what is other.
+VARIANTS = {
+    "Dropout, one mask for all": on(SERIES, rate=0.5, noise_shape=(1, 8, 3)),
+    "Dropout, one mask for each row": on(SERIES, rate=0.5, noise_shape=(None, 1, 3)),
+    "Dense, in 16 bits": on(VECTORS, units=3, dtype="mixed_bfloat16"),
+    "Conv2D, in groups": on(IMAGES, filters=4, kernel_size=3, groups=2, dilation_rate=2),
+    "BatchNormalization, of vectors": on(VECTORS),
+    "BatchNormalization, renormalized": on(VECTORS, renorm=True),
+    "BatchNormalization, of channels first": on(IMAGES, axis=1, synchronized=True),
+    "LayerNormalization, of two axes": on(IMAGES, axis=[1, 2]),
+    "LSTM, unrolled": on(SERIES, units=4, unroll=True, return_sequences=True),
+    "GRU, backwards": on(SERIES, units=4, go_backwards=True, reset_after=False),
+    "SimpleRNN, with a state kept": on(SERIES, units=4, return_state=True),
+    "Bidirectional, summed": on(SERIES, layer=made(layers.LSTM, 3), merge_mode="sum"),
+    "TimeDistributed, of normalization": on(SERIES, layer=made(layers.BatchNormalization)),
+    "TimeDistributed, of a convolution": on(
+        normal(3, 5, 5, 2), layer=made(layers.Conv2D, 2, 3, activation="tanh")
+    ),
+    "MultiHeadAttention, of the past": on(
+        SERIES, SERIES, num_heads=2, key_dim=3, options={"use_causal_mask": True}
+    ),
+    "Embedding, of rows": on(whole(7), input_dim=7, output_dim=3, learns=False),
+    "CategoryEncoding, of one": on(
+        whole(7, 1), num_tokens=7, output_mode="one_hot", learns=False
+    ),
+    "Resizing, of a part": on(PHOTOS, height=4, width=7, crop_to_aspect_ratio=True, learns=False),
+    "RandomCrop, larger": on(PHOTOS, height=9, width=9, learns=False),
+    "RandomFlip, upside down": on(PHOTOS, mode="vertical", learns=False),
+    "RandomErasing, of one colour": on(PHOTOS, fill_value=0.0, learns=False),
+}
 CASES: dict[str, Case] = {
     **CORE, **MERGING, **SPACE, **NORMALIZING, **LOOKING, **IN_TIME, **PREPARING, **OF_PHOTOS,
+    **VARIANTS,
 }  # fmt: skip
+
+
+def class_of(name: str) -> Any:
+    """The layer of a case."""
+    return getattr(layers, name.partition(",")[0])
+
 
 LEFT_OUT = {
     "InputLayer": "computes nothing",
@@ -220,14 +259,14 @@ LEFT_OUT = {
     "JaxLayer": "needs JAX",
     "TFSMLayer": "needs TensorFlow",
     "TorchModuleWrapper": "needs PyTorch",
+    "RandomHeight": "the size of its result is drawn, which no program of the engine can have",
+    "RandomWidth": "the size of its result is drawn, which no program of the engine can have",
 }
-# Each with arguments and inputs of a call that says what to do instead.
-NEEDS_TENSORFLOW: dict[str, tuple[dict[str, Any], Any]] = {
-    "HashedCrossing": ({"num_bins": 4}, (whole(7, 1), whole(7, 1))),
-    "Hashing": ({"num_bins": 4}, whole(7, 1)),
-    "IntegerLookup": ({"vocabulary": [1, 2]}, WORDS),
-    "RandomHeight": ({"factor": 0.2}, PHOTOS),
-    "RandomWidth": ({"factor": 0.2}, PHOTOS),
-    "StringLookup": ({"vocabulary": ["a", "b"]}, [["a"]]),
-    "TextVectorization": ({"vocabulary": ["a", "b"]}, ["a b"]),
+# Each with arguments of the constructor, which says what to do instead.
+NEEDS_TENSORFLOW: dict[str, dict[str, Any]] = {
+    "HashedCrossing": {"num_bins": 4},
+    "Hashing": {"num_bins": 4},
+    "IntegerLookup": {"vocabulary": [1, 2]},
+    "StringLookup": {"vocabulary": ["a", "b"]},
+    "TextVectorization": {"vocabulary": ["a", "b"]},
 }

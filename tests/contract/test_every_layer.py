@@ -6,23 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from layer_cases import CASES, LEFT_OUT, NEEDS_TENSORFLOW, ROWS
+from layer_cases import CASES, LEFT_OUT, NEEDS_TENSORFLOW, PHOTOS, ROWS, class_of
 from public_classes import public_classes
 
 import samegrad as tf
 
 layers = tf.keras.layers
-NAMES = [
-    name
-    for name in public_classes(layers, layers.Layer)
-    if name not in LEFT_OUT and name not in NEEDS_TENSORFLOW
-]
-each = pytest.mark.parametrize("name", NAMES)
+NOT_IN_CONFIG = {"Lambda"}
+each = pytest.mark.parametrize("name", CASES)
 
 
 def create(name: str) -> Any:
-    tf.random.set_seed(5)
-    return getattr(layers, name)(**CASES[name].made())
+    tf.keras.utils.set_random_seed(5)
+    return class_of(name)(**CASES[name].made())
 
 
 def call(name: str, layer: Any, parts: Any, **options: Any) -> Any:
@@ -43,25 +39,25 @@ def constants(name: str, begin: int = 0, end: int = ROWS) -> list[Any]:
 
 
 def test_every_public_layer_has_a_case_or_a_reason() -> None:
-    known = [*CASES, *LEFT_OUT, *NEEDS_TENSORFLOW]
-    assert sorted(known) == public_classes(layers, layers.Layer)
+    known = {class_of(name).__name__ for name in CASES}
+    assert not known & {*LEFT_OUT, *NEEDS_TENSORFLOW}
+    assert sorted({*known, *LEFT_OUT, *NEEDS_TENSORFLOW}) == public_classes(layers, layers.Layer)
 
 
 @each
 def test_its_configuration_makes_an_equal_one(name: str) -> None:
-    layer = create(name)
-    saving = tf.keras.saving
-    with saving.custom_object_scope({}):
-        config = saving.serialize_keras_object(layer)
-        again = saving.deserialize_keras_object(config, safe_mode=False)
+    if name in NOT_IN_CONFIG:
+        pytest.skip("its configuration holds the bytes of a function of Python")
+    layer, saving = create(name), tf.keras.saving
+    again = saving.deserialize_keras_object(saving.serialize_keras_object(layer))
     assert type(again) is type(layer)
-    assert saving.serialize_keras_object(again)["config"] == config["config"]
+    assert saving.serialize_keras_object(again) == saving.serialize_keras_object(layer)
 
 
 @each
 def test_an_unknown_argument_is_named(name: str) -> None:
     with pytest.raises((TypeError, ValueError), match="colour"):
-        getattr(layers, name)(**CASES[name].made(), colour="red")
+        class_of(name)(**CASES[name].made(), colour="red")
 
 
 @each
@@ -78,6 +74,8 @@ def test_the_shapes_and_types_of_its_results_are_known_before(name: str) -> None
 
 @each
 def test_a_row_does_not_depend_on_the_others(name: str) -> None:
+    if CASES[name].mixes:
+        pytest.skip("its rows depend on one another")
     layer = create(name)
     options = {"training": False} if layer._call_has_training_arg else {}
     whole = flat(call(name, layer, constants(name), **options))
@@ -121,6 +119,7 @@ def learn(name: str, replicas: int) -> list[np.ndarray]:
         total = tf.distribute.get_replica_context().all_reduce("sum", of_weights)
         return [*results, *of_rows], total
 
+    tf.keras.utils.set_random_seed(7)  # some layers draw what they do with Python's generator
     of_rows, of_weights = strategy.run(tf.function(step), args=batch)
     local = strategy.experimental_local_results
     joined = [np.concatenate([part.numpy() for part in local(x)]) for x in of_rows]
@@ -139,6 +138,15 @@ def test_replicas_give_the_bits_of_one_device(name: str) -> None:
 
 @pytest.mark.parametrize("name", NEEDS_TENSORFLOW)
 def test_what_needs_tensorflow_says_what_to_do_instead(name: str) -> None:
-    arguments, inputs = NEEDS_TENSORFLOW[name]
-    with pytest.raises(ImportError, match=r"\[samegrad\.keras\].*samegrad\.data.*NumPy"):
-        getattr(layers, name)(**arguments)(inputs)
+    with pytest.raises(ImportError, match=rf"\[samegrad\.keras\] {name} needs.*: .*with NumPy"):
+        getattr(layers, name)(**NEEDS_TENSORFLOW[name])
+
+
+@pytest.mark.parametrize(("name", "axis"), [("RandomHeight", 1), ("RandomWidth", 2)])
+def test_a_size_that_is_drawn_is_one_outside_of_programs_alone(name: str, axis: int) -> None:
+    layer = getattr(layers, name)(0.5, seed=3)
+    sizes = {tuple(layer(PHOTOS, training=True).shape) for _ in range(8)}
+    assert len({size[axis] for size in sizes}) > 1
+    assert all(size[0] == ROWS and size[3] == 3 and 4 <= size[axis] <= 12 for size in sizes)
+    with pytest.raises(TypeError, match="size"):
+        tf.function(lambda x: layer(x, training=True))(tf.constant(PHOTOS))
