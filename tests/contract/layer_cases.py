@@ -130,9 +130,12 @@ SPACE = {
         for rank, x in BY_RANK.items()
     },
     **{
-        f"{kind}Conv{rank}D": on(BY_RANK[rank], kernel_size=3, **arguments)
+        f"DepthwiseConv{rank}D": on(BY_RANK[rank], kernel_size=3, depth_multiplier=2)
         for rank in (1, 2)
-        for kind, arguments in {"Depthwise": {"depth_multiplier": 2}, "Separable": {"filters": 4}}.items()
+    },
+    **{
+        f"SeparableConv{rank}D": on(BY_RANK[rank], kernel_size=3, filters=4)
+        for rank in (1, 2)
     },
     **of_ranks("MaxPooling"), **of_ranks("AveragePooling", pool_size=2),
     **of_ranks("GlobalMaxPooling"), **of_ranks("GlobalAveragePooling"),
@@ -232,9 +235,7 @@ VARIANTS = {
         SERIES, SERIES, num_heads=2, key_dim=3, options={"use_causal_mask": True}
     ),
     "Embedding, of rows": on(whole(7), input_dim=7, output_dim=3, learns=False),
-    "CategoryEncoding, of one": on(
-        whole(7, 1), num_tokens=7, output_mode="one_hot", learns=False
-    ),
+    "CategoryEncoding, of one": on(whole(7, 1), num_tokens=7, output_mode="one_hot", learns=False),
     "Resizing, of a part": on(PHOTOS, height=4, width=7, crop_to_aspect_ratio=True, learns=False),
     "RandomCrop, larger": on(PHOTOS, height=9, width=9, learns=False),
     "RandomFlip, upside down": on(PHOTOS, mode="vertical", learns=False),
@@ -246,9 +247,14 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
-def class_of(name: str) -> Any:
+def name_of(case: str) -> str:
+    """The public name of the layer of a case."""
+    return case.partition(",")[0]
+
+
+def class_of(case: str) -> Any:
     """The layer of a case."""
-    return getattr(layers, name.partition(",")[0])
+    return getattr(layers, name_of(case))
 
 
 LEFT_OUT = {

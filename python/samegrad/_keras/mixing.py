@@ -70,7 +70,7 @@ def largest(values: Any) -> Tensor:
     own = tf.reduce_max(convert_to_tensor(values))
     if not in_replica_of_several():
         return own
-    return tf.reduce_max(_context.get_replica_context().all_gather(tf.expand_dims(own, 0), axis=0))
+    return tf.reduce_max(_of_all(tf.expand_dims(own, 0)))
 
 
 def cropped(images: Any, top: Any, left: Any, sizes: tuple[int, int], data_format: str) -> Tensor:
@@ -93,5 +93,12 @@ def cropped(images: Any, top: Any, left: Any, sizes: tuple[int, int], data_forma
     return x
 
 
-def _gathered(rows: Any) -> Any:
-    return _context.get_replica_context().all_gather(as_examples(rows), axis=0)
+def _gathered(rows: Any) -> Tensor:
+    return _of_all(as_examples(rows))
+
+
+def _of_all(parts: Tensor) -> Tensor:
+    context = _context.get_replica_context()
+    assert context is not None
+    joined: Tensor = context.all_gather(parts, axis=0)
+    return joined

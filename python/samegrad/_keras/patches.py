@@ -218,9 +218,23 @@ def _partners(kind: str) -> Text:
     )
 
 
+def _mixed_labels(times: int) -> Text:
+    return Text(
+        "self.backend.numpy.take(\n                labels, permutation_order, axis=0\n"
+        "            )",
+        "_mixing.rows_of(labels, permutation_order)",
+        times,
+    )
+
+
+_MIXED_IMAGES = Text(
+    "self.backend.numpy.take(images, permutation_order, axis=0)",
+    "_mixing.rows_of(images, permutation_order)",
+)
 _IMPORT_MIXING = Text(
     "from keras.src.api_export import keras_export\n",
-    "from keras.src.api_export import keras_export\nfrom samegrad._keras import mixing as _mixing\n",
+    "from keras.src.api_export import keras_export\n"
+    "from samegrad._keras import mixing as _mixing\n",
 )
 
 
@@ -290,27 +304,14 @@ PATCHES |= {
     f"{_IMAGES}.mix_up": [
         _IMPORT_MIXING,
         _partners("int64"),
-        Text(
-            "self.backend.numpy.take(images, permutation_order, axis=0)",
-            "_mixing.rows_of(images, permutation_order)",
-        ),
-        Text(
-            "self.backend.numpy.take(\n                labels, permutation_order, axis=0\n            )",
-            "_mixing.rows_of(labels, permutation_order)",
-            2,
-        ),
+        _MIXED_IMAGES,
+        _mixed_labels(2),
     ],
     f"{_IMAGES}.cut_mix": [
         _IMPORT_MIXING,
         _partners("int32"),
-        Text(
-            "self.backend.numpy.take(images, permutation_order, axis=0)",
-            "_mixing.rows_of(images, permutation_order)",
-        ),
-        Text(
-            "self.backend.numpy.take(\n                labels, permutation_order, axis=0\n            )",
-            "_mixing.rows_of(labels, permutation_order)",
-        ),
+        _MIXED_IMAGES,
+        _mixed_labels(1),
     ],
     # Counts of colours are those of all replicas, and known while a step is traced.
     f"{_IMAGES}.equalization": [
