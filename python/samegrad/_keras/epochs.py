@@ -16,6 +16,7 @@ import samegrad as tf
 from samegrad import _core
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor
+from samegrad._keras.losses import in_replica_of_several, value_of_all
 from samegrad._values import PerReplica, TracedPerReplica
 from samegrad.data import Dataset
 from samegrad.distribute._input import DistributedDataset
@@ -138,28 +139,29 @@ def symbolic(batch: Any) -> Any:
     return tree.map_structure(spec, batch)
 
 
-def joined(strategy: Any, name: str, value: Any) -> Any:
-    """One value of what the replicas returned: what is equal on all, or the sum of their shares.
+def of_all(name: str, value: Any) -> Any:
+    """One value of what the replicas return: what is equal on all, or the sum of their shares.
 
     Args:
-        strategy: Whose replicas they are.
         name: Of the value, for messages.
-        value: A number, a tensor, or one that differs between the replicas.
+        value: A number, or a replica's tensor.
 
     Raises:
         ValueError: It differs, and the step does not show that it is a share.
     """
-    if isinstance(value, PerReplica):
-        return strategy.reduce("SUM", value, axis=None)
-    if not isinstance(value, TracedPerReplica):
+    if not in_replica_of_several() or not isinstance(value, Tensor) or not value._varying:
         return value
-    if not value.tensor._varying:
-        return value.tensor
-    scalar = value.tensor._rank == 0
-    if not scalar or _core.current_trace().loss_scale(value.tensor) != "share":
+    if value._rank or _core.current_trace().loss_scale(value) != "share":
         raise ValueError(
             f"[train_step] {name!r} differs between the replicas, and the step does not show what "
             "it is of all examples: return the result() of a metric, or a replica's share of the "
             "loss (of compute_loss, or samegrad.nn.compute_average_loss)."
         )
-    return strategy.reduce("SUM", value, axis=None)
+    return value_of_all(value)
+
+
+def of_first(value: Any) -> Any:
+    """The first of the replicas' values, which are equal."""
+    if isinstance(value, TracedPerReplica):
+        return value.tensor
+    return value.values[0] if isinstance(value, PerReplica) else value

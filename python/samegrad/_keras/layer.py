@@ -15,11 +15,18 @@ class Layer:
         pass
 
     @staticmethod
-    def activity_batch_size(output: Any, dtype: Any) -> Any:
-        """What the penalty of the outputs is divided by; see `losses.activity_batch_size`."""
-        from samegrad._keras.losses import activity_batch_size
+    def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Any:
+        """The penalty of the outputs of all replicas; see `penalties.penalty_of_output`."""
+        from samegrad._keras.penalties import penalty_of_output
 
-        return activity_batch_size(output, dtype)
+        return penalty_of_output(regularizer, loss, output)
+
+    @staticmethod
+    def added_losses(losses: list[Any]) -> list[Any]:
+        """What is held of added losses; see `penalties.added_losses`."""
+        from samegrad._keras.penalties import added_losses
+
+        return added_losses(losses)
 
     def _post_build(self) -> None:
         """Called by Keras when a layer has made its variables."""

@@ -183,19 +183,6 @@ def sum_of_all(values: Any, axis: Any = None) -> Tensor:
     return all_reduce_sum(total) if over_examples and in_replica_of_several() else total
 
 
-def activity_batch_size(output: Any, dtype: Any) -> Tensor:
-    """What a layer divides the penalty of its outputs by: the examples of all by the replicas.
-
-    Args:
-        output: Of the layer, with its examples on axis 0.
-        dtype: Of the result.
-    """
-    tensor = as_examples(convert_to_tensor(output))
-    count = tf.cast(elements_of(tensor, (0,), in_replica_of_several()), dtype)
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    return count if not in_replica_of_several() else count / replicas
-
-
 def value_of_all(share: Any) -> Tensor:
     """The sum of the replicas' shares, on each of them."""
     total: Tensor = all_reduce_sum(convert_to_tensor(share))

@@ -12,6 +12,7 @@ from samegrad._examples import as_examples
 from samegrad._keras.losses import in_replica_of_several
 
 _ops = _core.ops
+_OF_ALL = "_of_all_replicas"
 
 
 def rows_of_all(rows: Any, others: Any, labels: Any) -> tuple[Any, Any]:
@@ -24,7 +25,9 @@ def rows_of_all(rows: Any, others: Any, labels: Any) -> tuple[Any, Any]:
     """
     if others is not rows or not in_replica_of_several():
         return others, labels
-    return _gathered(others), _gathered(labels)
+    gathered = _gathered(labels)
+    setattr(gathered, _OF_ALL, True)
+    return _gathered(others), gathered
 
 
 def masks_of_pairs(own: Any, labels: Any, remove_diagonal: bool) -> tuple[Any, Any]:
@@ -35,16 +38,21 @@ def masks_of_pairs(own: Any, labels: Any, remove_diagonal: bool) -> tuple[Any, A
         labels: Of all rows, [m] or [m, 1].
         remove_diagonal: Whether a row and itself are no pair.
     """
-    if own is labels or not in_replica_of_several():
-        return build_pos_neg_masks(own, labels, remove_diagonal=remove_diagonal)
     positive, negative = build_pos_neg_masks(own, labels, remove_diagonal=False)
-    if remove_diagonal:
-        place = tf.cumsum(tf.ones_like(tf.reshape(own, (-1,)), "int64"))
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        names = place * replicas + _ops.replica_id()
-        same = tf.expand_dims(names, 1) == tf.expand_dims(_gathered(names), 0)
-        positive = tf.math.logical_and(positive, tf.math.logical_not(same))
-    return positive, negative
+    if not remove_diagonal:
+        return positive, negative
+    names = _places(own)
+    if getattr(labels, _OF_ALL, False):
+        names = names * tf.distribute.get_strategy().num_replicas_in_sync + _ops.replica_id()
+        others = _gathered(names)
+    else:
+        others = _places(labels)
+    same = tf.expand_dims(names, 1) == tf.expand_dims(others, 0)
+    return tf.math.logical_and(positive, tf.math.logical_not(same)), negative
+
+
+def _places(labels: Any) -> Any:
+    return tf.cumsum(tf.ones_like(tf.reshape(labels, (-1,)), "int64"))
 
 
 def _gathered(rows: Any) -> Any:

@@ -72,11 +72,18 @@ PATCHES: dict[str, list[Text | Span]] = {
     ],
     "keras.src.layers.layer": [
         _branch("layer", "NumpyLayer as BackendLayer", "Layer as BackendLayer"),
-        # Penalties of outputs count the examples of all replicas.
+        # Penalties of outputs and added losses are those of the examples of all replicas.
+        Span(
+            "                                # Normalize by batch size to ensure consistent",
+            "                            self.add_loss(loss)\n",
+            "2a3ba0670fbc4bfb",
+            (32 * " " + "loss = BackendLayer.penalty_of_output(\n")
+            + (36 * " " + "self.activity_regularizer, loss, output\n")
+            + (32 * " " + ")\n"),
+        ),
         Text(
-            "batch_size = ops.cast(\n" + 36 * " " + "ops.shape(output)[0], dtype=loss.dtype\n",
-            "batch_size = BackendLayer.activity_batch_size(\n"
-            + (36 * " " + "output, dtype=loss.dtype\n"),
+            "            self._losses.extend(losses)\n",
+            "            self._losses.extend(BackendLayer.added_losses(losses))\n",
         ),
     ],
     "keras.src.models.model": [_branch("trainer", "NumpyTrainer as Trainer", "Trainer")],

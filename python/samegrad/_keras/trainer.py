@@ -17,8 +17,9 @@ from keras.src.utils.python_utils import pythonify_logs
 
 import samegrad as tf
 from samegrad import _context
-from samegrad._keras.epochs import EpochIterator, joined, shares, symbolic
-from samegrad._keras.losses import share_of_scalar, value_of_all
+from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
+from samegrad._keras.losses import value_of_all
+from samegrad._keras.penalties import share_of_held
 from samegrad._keras.variable import global_values
 from samegrad.nn._loss_scaling import elements_of
 
@@ -84,13 +85,14 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
 
     def _aggregate_additional_loss(self, loss: Any) -> Any:
         """The replica's share of a loss that `add_loss` was given, or of a regularizer."""
-        return share_of_scalar(super()._aggregate_additional_loss(loss))
+        return share_of_held(loss, super()._aggregate_additional_loss(loss))
 
     # Compiled steps.
 
     def _make_function(self, step: Any, join: Any) -> Any:
         def one_step(data: Any) -> Any:
-            return join(self.distribute_strategy, self.distribute_strategy.run(step, args=(data,)))
+            strategy = self.distribute_strategy
+            return join(strategy, strategy.run(step, args=(data,)))
 
         compiled = one_step if self.run_eagerly else tf.function(one_step, autograph=False)
 
@@ -102,13 +104,13 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     def make_train_function(self, force: bool = False) -> Any:
         """The function that trains on a list of batches."""
         if self.train_function is None or force:
-            self.train_function = _last(self._make_function(self.train_step, _metrics_of))
+            self.train_function = _last(self._make_function(_metrics_of(self.train_step), _first_of))
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Any:
         """The function that evaluates a list of batches."""
         if self.test_function is None or force:
-            self.test_function = _last(self._make_function(self.test_step, _metrics_of))
+            self.test_function = _last(self._make_function(_metrics_of(self.test_step), _first_of))
         return self.test_function
 
     def make_predict_function(self, force: bool = False) -> Any:
@@ -353,15 +355,24 @@ def _last(function: Any) -> Any:
     return lambda batches: function(batches)[-1]
 
 
-def _metrics_of(strategy: Any, results: Any) -> Any:
-    """What a train_step returns: equal on all replicas, or shares, whose sum counts."""
-    if isinstance(results, dict):
-        return {name: _metrics_of_one(strategy, name, value) for name, value in results.items()}
-    return _metrics_of_one(strategy, "the result", results)
+def _metrics_of(step: Any) -> Any:
+    """The step, which returns what is equal on all replicas; of shares their sum."""
+
+    def summed(data: Any) -> Any:
+        results = step(data)
+        if isinstance(results, dict):
+            return {name: _of_all(name, value) for name, value in results.items()}
+        return _of_all("the result", results)
+
+    return summed
 
 
-def _metrics_of_one(strategy: Any, name: str, value: Any) -> Any:
-    return tree.map_structure(lambda leaf: joined(strategy, name, leaf), value)
+def _of_all(name: str, value: Any) -> Any:
+    return tree.map_structure(lambda leaf: of_all(name, leaf), value)
+
+
+def _first_of(strategy: Any, results: Any) -> Any:
+    return tree.map_structure(of_first, results)
 
 
 def _outputs_of(strategy: Any, results: Any) -> Any:

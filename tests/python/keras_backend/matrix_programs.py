@@ -101,13 +101,15 @@ def trained(
         traced: Whether steps run in a tf.function.
     """
     strategy = None if sizes is None else tf.distribute.MirroredStrategy(replicas=len(sizes))
+    keras.utils.set_random_seed(3)
     with contextlib.nullcontext() if strategy is None else strategy.scope():
         model, optimizer = make()
 
     def step(**parts: Any) -> dict[str, Any]:
         with tf.GradientTape() as tape:
             value = loss(model, **parts)
-            value += tf.nn.scale_regularization_loss(model.losses)
+            if model.losses:
+                value += tf.nn.scale_regularization_loss(model.losses)
             scaled = optimizer.scale_loss(value)
         weights = model.trainable_variables
         gradients = tape.gradient(scaled, weights)
