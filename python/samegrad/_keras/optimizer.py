@@ -58,7 +58,7 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
             RuntimeError: Called in cross-replica context.
         """
         variables = self._prepared(trainable_variables)
-        with _sums(self, list(grads)) as total:
+        with _sums(self, list(grads), variables) as total:
             super().apply(total, variables)
 
     def _track_variable(self, variable: Any) -> None:
@@ -146,7 +146,7 @@ def make_scale(optimizer: Any) -> None:
 
 
 @contextlib.contextmanager
-def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
+def _sums(optimizer: Any, grads: list[Any], variables: Any) -> Iterator[list[Any]]:
     if _reduced.get():
         yield grads
         return
@@ -156,6 +156,7 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
             f"[{optimizer.name}] apply_gradients needs a replica's gradients: got called in "
             "cross-replica context; call it in the function given to strategy.run."
         )
+    _check_shapes(optimizer, grads, variables)
     present = [g for g in grads if g is not None]
     for gradient in present:
         if isinstance(gradient, Tensor):
@@ -165,10 +166,21 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
         yield [None if g is None else next(summed) for g in grads]
 
 
+def _check_shapes(optimizer: Any, grads: list[Any], variables: Any) -> None:
+    """Before anything is changed: decay of weights comes before the gradients are used."""
+    for gradient, variable in zip(grads, variables or (), strict=False):
+        found = getattr(gradient, "shape", None)
+        if found is not None and tuple(found) != tuple(variable.shape):
+            raise ValueError(
+                f"[{optimizer.name}] a gradient has the shape of its variable: got shape "
+                f"{tuple(found)} for {variable.path} of shape {tuple(variable.shape)}."
+            )
+
+
 def _with_sums(apply: Any) -> Any:
     def summed(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
         variables = self._prepared(trainable_variables)
-        with _sums(self, list(grads)) as total:
+        with _sums(self, list(grads), variables) as total:
             return apply(self, total, variables)
 
     summed.__doc__ = apply.__doc__
