@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib.util
 import os
 import sys
 import warnings
 
 import numpy as np
 
-# NumPy asks for numbers on the user's behalf.
-PACKAGES = tuple(
-    os.path.dirname(os.path.abspath(file)) + os.sep for file in (__file__, np.__file__)
-)
+
+def _folders() -> tuple[str, ...]:
+    """What stands between the program and an operation: samegrad, NumPy, Keras and its helpers."""
+    specs = (importlib.util.find_spec(name) for name in ("keras", "optree"))
+    found = (spec.origin for spec in specs if spec is not None and spec.origin is not None)
+    packages = (os.path.dirname(os.path.abspath(file)) for file in (__file__, np.__file__, *found))
+    return (*(package + os.sep for package in packages), contextlib.__file__, functools.__file__)
+
+
+# Those nearer to the engine than the user's program.
+PACKAGES = _folders()
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the innermost line outside this package."""
+    """A warning at the innermost line outside PACKAGES."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES[0]):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -152,9 +152,8 @@ CORRECT = {
     "all-reduced count": lambda p: tf.reduce_sum(p.losses) / all_reduce(
         "sum", tf.cast(tf.size(p.losses), tf.float32)
     ),
-    "global mean": lambda p: tf.keras.losses.MeanSquaredError(
-        reduction=tf.keras.losses.Reduction.GLOBAL_MEAN
-    )(tf.zeros_like(p.x), p.x * tf.reduce_sum(p.w)),
+    "global mean": lambda p: tf.keras.losses.MeanSquaredError()(
+        tf.zeros_like(p.x), p.x * tf.reduce_sum(p.w)),
     "weights": lambda p: tf.nn.compute_weighted_mean_loss(p.losses, p.x[:, 0]),
     "guarded weights": lambda p: tf.reduce_sum(p.losses * p.x[:, 0])
     / tf.maximum(all_reduce("sum", tf.reduce_sum(p.x[:, 0])), 1.0),
@@ -203,14 +202,16 @@ def test_a_mistake_beside_a_correct_term_is_named(correct, name):
     assert mistake in found(lambda p: CORRECT[correct](p) + 3.0 * loss(p))
 
 
-def test_a_mean_metric_fed_shares_is_named():
+@pytest.mark.parametrize("replicas", [2, 3, 4])
+def test_a_mean_metric_fed_shares_has_the_mean_of_all(replicas):
     def loss(p):
         p.metric.update_state(average(p.losses))
         return average(p.losses)
 
-    assert found(loss) == [SHARE_THEN_MEAN]
-    with pytest.warns(LossScalingWarning, match="as a Mean metric does that is fed with shares"):
-        Program(loss).run()
+    program, alone = Program(loss, replicas), Program(loss, 1)
+    assert found(program) == []
+    alone.run()
+    np.testing.assert_allclose(program.metric.result(), alone.metric.result(), rtol=1e-6)
 
 
 def test_a_mean_metric_fed_what_it_takes_is_left_alone():

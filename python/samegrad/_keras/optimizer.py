@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,8 +14,10 @@ from keras.src.utils import tracking
 from samegrad import _context
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import wrapper_of
+from samegrad._keras.whole import building, changing
 from samegrad._scaling_check import note_use
-from samegrad._tensor import Tensor
+from samegrad._shown import shown
+from samegrad._tensor import convert_to_tensor
 from samegrad._variable import Variable as EngineVariable
 from samegrad._variable import unwrapped
 from samegrad.nn._loss_scaling import all_reduce_sum
@@ -58,8 +60,38 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
             RuntimeError: Called in cross-replica context.
         """
         variables = self._prepared(trainable_variables)
-        with _sums(self, list(grads), variables) as total:
+        with _sums(self, list(grads)) as total, changing([*(variables or ()), *self._variables]):
             super().apply(total, variables)
+
+    def apply_gradients(
+        self,
+        grads_and_vars: Iterable[tuple[Any, Any]],
+        name: str | None = None,
+        skip_gradients_aggregation: bool = False,
+        experimental_aggregate_gradients: bool = True,
+    ) -> Any:
+        """Updates variables by the gradients of all replicas.
+
+        Args:
+            grads_and_vars: Pairs of a replica's gradient, None where there is none, and a variable
+                of Keras or samegrad.
+            name: Not used.
+            skip_gradients_aggregation: The gradients are sums over the replicas already.
+            experimental_aggregate_gradients: False: as `skip_gradients_aggregation`.
+
+        Returns:
+            How many updates were made, a variable.
+
+        Raises:
+            TypeError: Something else than pairs.
+            ValueError: No variable has a gradient, or one has another shape than its variable.
+            RuntimeError: Called in cross-replica context.
+        """
+        pairs = _pairs(self.name, grads_and_vars)
+        summed = skip_gradients_aggregation or not experimental_aggregate_gradients
+        with _gradients_of_all() if summed else contextlib.nullcontext():
+            self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
+        return self.iterations
 
     def _track_variable(self, variable: Any) -> None:
         super()._track_variable(variable)
@@ -84,7 +116,8 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         own = [self._of_keras(variable) for variable in variables]
         if own and not self.built:
             # Not a part of the step that is traced: what it assigns is assigned once.
-            with _context.init_scope(), backend.name_scope(self.name, caller=self):
+            scope = backend.name_scope(self.name, caller=self)
+            with _context.init_scope(), building(self), scope:
                 self.build(own)
             self.built = True
         for optimizer in (self, getattr(self, "inner_optimizer", None)):
@@ -145,8 +178,27 @@ def make_scale(optimizer: Any) -> None:
     )
 
 
+def _pairs(name: str, grads_and_vars: Any) -> list[tuple[Any, Any]]:
+    pairs = []
+    for pair in grads_and_vars:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"[{name}] apply_gradients needs pairs of a gradient and a variable: got "
+                f"{shown(pair)}; pass zip(gradients, variables)."
+            )
+        gradient, variable = pair
+        sizes = [tuple(getattr(part, "shape", ())) for part in pair]
+        if gradient is not None and sizes[0] != sizes[1]:
+            raise ValueError(
+                f"[{name}] a gradient has the shape of its variable: got {sizes[0]} for "
+                f"{variable.name} of shape {sizes[1]}."
+            )
+        pairs.append((gradient, variable))
+    return pairs
+
+
 @contextlib.contextmanager
-def _sums(optimizer: Any, grads: list[Any], variables: Any) -> Iterator[list[Any]]:
+def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
     if _reduced.get():
         yield grads
         return
@@ -156,31 +208,19 @@ def _sums(optimizer: Any, grads: list[Any], variables: Any) -> Iterator[list[Any
             f"[{optimizer.name}] apply_gradients needs a replica's gradients: got called in "
             "cross-replica context; call it in the function given to strategy.run."
         )
-    _check_shapes(optimizer, grads, variables)
     present = [g for g in grads if g is not None]
-    for gradient in present:
-        if isinstance(gradient, Tensor):
-            note_use("gradient", gradient)
-    summed = iter(all_reduce_sum(present) if present else [])
+    sums = all_reduce_sum(present) if present else []
+    for gradient in sums:
+        note_use("gradient", convert_to_tensor(gradient))
+    summed = iter(sums)
     with _gradients_of_all():
         yield [None if g is None else next(summed) for g in grads]
-
-
-def _check_shapes(optimizer: Any, grads: list[Any], variables: Any) -> None:
-    """Before anything is changed: decay of weights comes before the gradients are used."""
-    for gradient, variable in zip(grads, variables or (), strict=False):
-        found = getattr(gradient, "shape", None)
-        if found is not None and tuple(found) != tuple(variable.shape):
-            raise ValueError(
-                f"[{optimizer.name}] a gradient has the shape of its variable: got shape "
-                f"{tuple(found)} for {variable.path} of shape {tuple(variable.shape)}."
-            )
 
 
 def _with_sums(apply: Any) -> Any:
     def summed(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
         variables = self._prepared(trainable_variables)
-        with _sums(self, list(grads), variables) as total:
+        with _sums(self, list(grads)) as total, changing([*(variables or ()), *self._variables]):
             return apply(self, total, variables)
 
     summed.__doc__ = apply.__doc__

@@ -36,6 +36,19 @@ def _branch(kind: str, backend_class: str, ours: str) -> Text:
     )
 
 
+def _converting(call: str) -> Text:
+    """Where Keras calls a function of the program, its control flow is rewritten (AutoGraph)."""
+    function, _, arguments = call.partition("(")
+    return Text(call, f"converted({function})({arguments}")
+
+
+_CONVERTED = "from samegrad._user_code import converted\n"
+
+
+def _importing(line: str) -> Text:
+    return Text(line, _CONVERTED + line)
+
+
 def _import(names: str) -> str:
     return f"from samegrad._keras.{names}\n\n\n"
 
@@ -71,6 +84,23 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
     ],
     "keras.src.layers.layer": [
+        # A build that fails leaves nothing behind.
+        Span(
+            "            with obj._open_name_scope():\n                obj._path = current_path()\n"
+            "                original_build_method",
+            "        obj.build = build_wrapper",
+            "3361d2043336a258",
+            "            from samegrad._keras.whole import building\n\n"
+            "            with building(obj):\n"
+            "                with obj._open_name_scope():\n"
+            "                    obj._path = current_path()\n"
+            "                    original_build_method(*args, **kwargs)\n"
+            "                signature = inspect.signature(original_build_method)\n"
+            "                obj._build_shapes_dict = signature.bind(*args, **kwargs).arguments\n"
+            "                obj.built = True\n"
+            "                obj._post_build()\n"
+            "                obj._lock_state()\n\n",
+        ),
         _branch("layer", "NumpyLayer as BackendLayer", "Layer as BackendLayer"),
         # Penalties of outputs and added losses are those of the examples of all replicas.
         Span(
@@ -94,8 +124,16 @@ PATCHES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
+    # The program's own `call`s and functions may decide by tensors.
+    "keras.src.ops.operation": [
+        _importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
+        _converting("self.call(*args, **kwargs)"),
+        Text("call_fn = self.call\n", "call_fn = converted(self.call)\n"),
+    ],
     # Means are over the examples of all replicas; a scalar loss of one example has its weight, too.
     "keras.src.losses.loss": [
+        _importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
+        _converting("self.call(y_true, y_pred)"),
         Text(
             "        values, sample_weight = squeeze_or_expand_to_same_rank(\n",
             "        if len(values.shape):\n"
@@ -114,8 +152,18 @@ PATCHES: dict[str, list[Text | Span]] = {
             _import("losses import apply_mask"),
         ),
     ],
+    "keras.src.metrics.metric": [
+        Text(
+            "from keras.src.utils.tracking import Tracker\n",
+            "from keras.src.utils.tracking import Tracker\n"
+            "from samegrad._keras.metric import StatefulMetric\n",
+        ),
+        Text("class Metric(KerasSaveable):", "class Metric(StatefulMetric, KerasSaveable):"),
+    ],
     # Sums over examples and pairs of them are those of all replicas.
     "keras.src.losses.losses": [
+        _importing("from keras.src.saving import serialization_lib\n"),
+        _converting("self.fn(y_true, y_pred, **self._fn_kwargs)"),
         Text(
             "    intersection = ops.sum(inputs * targets, axis=axis)\n",
             "    from samegrad._keras.losses import sum_of_all\n\n"
@@ -140,6 +188,14 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
         Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
     ],
+    # A warning is at the line of the program.
+    "keras.src.optimizers.base_optimizer": [
+        Text(
+            '            warnings.warn(\n                "Gradients do not exist',
+            "            from samegrad._location import warn\n\n"
+            '            warn(\n                "Gradients do not exist',
+        ),
+    ],
     # A step that is traced reads the scale of the losses wherever it stands.
     "keras.src.optimizers.loss_scale_optimizer": [
         Span(
@@ -157,6 +213,8 @@ PATCHES: dict[str, list[Text | Span]] = {
     ],
     # A scalar of a replica counts as what it is of all examples.
     "keras.src.metrics.reduction_metrics": [
+        _importing("from keras.src.saving import serialization_lib\n"),
+        _converting("self._fn(y_true, y_pred, **self._fn_kwargs)"),
         Text(
             "        values, _ = reduce_to_samplewise_values(\n",
             "        from samegrad._keras.metrics import adds_scalar\n\n"

@@ -10,6 +10,7 @@ from keras.src import callbacks as callbacks_module
 from keras.src import optimizers as optimizers_module
 from keras.src import tree
 from keras.src.backend import config
+from keras.src.backend.common.global_state import get_global_attribute
 from keras.src.trainers import trainer as base_trainer
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import traceback_utils
@@ -17,11 +18,17 @@ from keras.src.utils.python_utils import pythonify_logs
 
 import samegrad as tf
 from samegrad import _context
+from samegrad._examples import as_examples
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
 from samegrad._keras.losses import value_of_all
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.variable import global_values
+from samegrad._tensor import Tensor
 from samegrad.nn._loss_scaling import elements_of
+
+
+def _as_batch(x: Any) -> Any:
+    return as_examples(x) if isinstance(x, Tensor | np.ndarray) else x
 
 
 class Trainer(base_trainer.Trainer):  # type: ignore[misc]
@@ -38,6 +45,12 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     def distribute_strategy(self) -> Any:
         """The strategy in whose scope the model was made, or the default one."""
         return self._distribute_strategy or tf.distribute.get_strategy()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The outputs; plain arrays given to the outermost model have their examples on axis 0."""
+        if args and get_global_attribute("current_call_ctx") is None:
+            args = (tree.map_structure(_as_batch, args[0]), *args[1:])
+        return super().__call__(*args, **kwargs)
 
     # Steps of one batch, on one of the replicas. Users override them.
 
@@ -94,7 +107,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
             strategy = self.distribute_strategy
             return join(strategy, strategy.run(step, args=(data,)))
 
-        compiled = one_step if self.run_eagerly else tf.function(one_step, autograph=False)
+        compiled = one_step if self.run_eagerly else tf.function(one_step)
 
         def several_steps(batches: Any) -> Any:
             return [compiled(shares(batch, self.distribute_strategy)) for batch in batches]

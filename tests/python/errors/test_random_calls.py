@@ -32,8 +32,8 @@ def test_every_refusal_says_who_which_rule_and_the_values(run):
 
 def test_every_public_name_is_called():
     paths = {target.path for target in surface.targets()}
-    assert len(paths) > 1300
-    assert {"reshape", "keras.layers.Dense", "data.Dataset.batch", "Tensor.__add__"} <= paths
+    assert len(paths) > 600
+    assert {"reshape", "nn.relu", "data.Dataset.batch", "Tensor.__add__"} <= paths
 
 
 def test_a_call_is_that_of_its_seed():

@@ -50,8 +50,8 @@ REFUSED = {
         r"\[range\] too many .*range\(start",
     ),
     "an unknown option": (
-        lambda: tf.keras.layers.Dense(3, unit=2), TypeError,
-        r"\[Dense\] no such argument: got unit",
+        lambda: tf.keras.layers.Dense(3, unit=2), ValueError,
+        r"passed to Dense: \{'unit': 2\}",
     ),
     "a list where numbers belong, named by the function called": (
         lambda: tf.reshape({}, (1,)), TypeError, r"\[reshape\] a number, an array or a tensor",
@@ -98,22 +98,11 @@ REFUSED = {
         lambda: tf.keras.optimizers.SGD(0.1).apply_gradients([1.0]), TypeError,
         r"pairs of a gradient and a variable.*got 1\.0",
     ),
-    "variables of an optimizer": (
-        lambda: tf.keras.optimizers.SGD(0.1).build([np.ones(2)]), TypeError,
-        r"variables are needed: got ndarray",
-    ),
-    "a shape of an initializer": (
-        lambda: tf.keras.initializers.Zeros()(7), TypeError,
-        r"\[Zeros.__call__\] shape must be a tuple of sizes.*got 7",
-    ),
     "the threads of more bits than an int": (
         lambda: tf.config.threading.set_intra_op_parallelism_threads(2**40), ValueError, "threads",
     ),
-    "a seed": (lambda: tf.keras.utils.set_random_seed(-1), ValueError, r"0 to 2\*\*32 - 1: got -1"),
+    "a seed": (lambda: tf.keras.utils.set_random_seed(-1), ValueError, r"0 and 2\*\*32 - 1"),
     "NumPy's memory": (lambda: tf.range(2**45), MemoryError, r"\[range\] there is no memory.*got"),
-    "an array that NumPy cannot count": (
-        lambda: tf.keras.utils.to_categorical([2**60]), MemoryError, r"\[to_categorical\].*got",
-    ),
     "a path that no system has": (
         lambda: tf.train.Checkpoint(v=tf.Variable(1.0)).save("a\ud800"), ValueError, "got",
     ),
@@ -130,17 +119,6 @@ REFUSED = {
     "memory that NumPy cannot view": (
         lambda: tf.experimental.dlpack.from_dlpack(np.arange(6, dtype=">i8")), BufferError,
         r"\[from_dlpack\] the memory must be .* got an array of shape \(6,\)",
-    ),
-    "a config without its parts": (
-        lambda: tf.keras.Sequential.from_config({"a": 1}), ValueError, r"'layers': got \{'a': 1\}",
-    ),
-    "a config without the inner optimizer": (
-        lambda: tf.keras.mixed_precision.LossScaleOptimizer.from_config({}), ValueError,
-        r"'inner_optimizer': got \{\}",
-    ),
-    "a prediction without classes": (
-        lambda: tf.keras.losses.categorical_crossentropy(2.0, 2.0, label_smoothing=0.5), ValueError,
-        r"\[categorical_crossentropy\] .* an axis of classes: got shape \(\)",
     ),
     "fewer replicas than one": (
         lambda: tf.testing.uneven_sizes(2, 0), ValueError, r"\[uneven_sizes\].*got 2 and 0",
@@ -203,9 +181,7 @@ def test_a_size_finds_in_a_dict_what_its_number_finds():
 
 def test_public_functions_have_one_form_and_can_be_pickled():
     assert tf.add is tf.math.add
-    assert tf.keras.losses.MAE is tf.keras.losses.mae
-    assert tf.keras.activations.get("relu") is tf.keras.activations.relu
-    for function in (tf.range, tf.reshape, tf.nest.flatten, tf.keras.losses.mse):
+    for function in (tf.range, tf.reshape, tf.nest.flatten, tf.nn.relu):
         assert pickle.loads(pickle.dumps(function)) is function
         assert inside(function) is not function
         assert inspect.signature(function) == inspect.signature(inside(function))
@@ -278,22 +254,11 @@ NUMBERS = np.broadcast_to(np.int64(1), (2**40,))
 # What walks over all of it, or writes it down row by row, takes hours.
 ENDLESS = {
     "a number": lambda: tf.nn.dropout(2.0, rate=NUMBERS),
-    "a number of a layer": lambda: tf.keras.layers.ReLU(negative_slope=ROWS),
     "a shape": lambda: tf.constant(2.0, shape=NUMBERS),
-    "a shape of an initializer": lambda: tf.keras.initializers.RandomNormal()(ROWS),
-    "a shape of a layer": lambda: tf.keras.layers.Conv2D(2, 2).build(ROWS),
     "axes": lambda: tf.distribute.MirroredStrategy(replicas=2).reduce("SUM", [1.0], axis=NUMBERS),
     "one axis": lambda: tf.distribute.MirroredStrategy(replicas=2).gather([1.0], axis=NUMBERS),
     "arguments": lambda: tf.distribute.MirroredStrategy(replicas=2).run(tf.abs, args=ROWS),
     "arguments to explain": lambda: tf.distribute.get_strategy().explain(tf.abs, args=ROWS),
-    "a place": lambda: tf.keras.Sequential([tf.keras.layers.Dense(2)]).get_layer(index=NUMBERS),
-    "weights": lambda: tf.keras.layers.Dense(2).set_weights(NUMBERS),
-    "variables": lambda: tf.keras.optimizers.GradientAccumulator(
-        tf.keras.optimizers.SGD(0.1), 2
-    ).build(NUMBERS),
-    "gradients": lambda: tf.keras.mixed_precision.LossScaleOptimizer(
-        tf.keras.optimizers.SGD(0.1)
-    ).get_unscaled_gradients(ROWS),
     "terms": lambda: tf.add_n(NUMBERS),
     "an argument of a compiled function": lambda: tf.function(lambda x: x)(NUMBERS),
 }
@@ -361,15 +326,3 @@ def test_a_recursion_of_the_program_stays_a_recursion_error():
 
     with pytest.raises(RecursionError):
         deeper(tf.constant(1.0))
-
-
-def test_class_numbers_take_the_memory_of_their_rows_alone():
-    rows = tf.keras.utils.to_categorical([2**22, 5, 0])
-    assert rows.shape == (3, 2**22 + 1) and rows.sum() == 3 and rows[0, -1] == rows[1, 5] == 1
-    with pytest.raises(TypeError, match=r"\[to_categorical\] class numbers are needed"):
-        tf.keras.utils.to_categorical(np.array(["2026-01-01"], "datetime64[D]"))
-
-
-def test_flatten_needs_an_axis_of_examples():
-    with pytest.raises(ValueError, match="an axis of examples is needed"):
-        tf.keras.layers.Flatten().call(tf.constant(1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
 import signal
 import subprocess
@@ -15,7 +16,11 @@ from typing import Any
 import samegrad
 
 _PACKAGE = os.path.dirname(samegrad.__file__)
-_OURS = tuple(os.path.join(os.path.dirname(__file__), n) for n in ("inject.py", "long_interrupts"))
+# `inspect` makes errors of its own of what is raised in it.
+_LEFT_OUT = (
+    *(os.path.join(os.path.dirname(__file__), n) for n in ("inject.py", "long_interrupts")),
+    inspect.__file__,
+)
 
 
 class _Injector:
@@ -28,7 +33,7 @@ class _Injector:
 
     def of_call(self, frame: Any, event: str, argument: Any) -> Any:
         """What sys.settrace wants."""
-        if frame.f_code.co_filename.startswith(_OURS):
+        if frame.f_code.co_filename.startswith(_LEFT_OUT):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False

@@ -1,15 +1,22 @@
-// Preloaded: lets one allocation of the process fail, the n-th since arm(n).
+// Preloaded: lets one allocation of the process fail, the n-th since arm(n). Those of optree are
+// not counted: pybind11 frees an instance twice whose entry it could not make.
 #include <dlfcn.h>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace {
 std::atomic<long> seen{0}, wanted{0};
 std::atomic<bool> armed{false}, failed{false};
 
-bool fails() {
-  if (!armed) return false;
+bool is_of_optree(void* caller) {
+  Dl_info info;
+  return dladdr(caller, &info) && info.dli_fname && std::strstr(info.dli_fname, "optree");
+}
+
+bool fails(void* caller) {
+  if (!armed || is_of_optree(caller)) return false;
   if (++seen != wanted) return false;
   failed = true;
   return true;
@@ -18,8 +25,8 @@ bool fails() {
 // An entry of the table in which pybind11 finds instances: it ends the process without one.
 constexpr std::size_t kSizeOfEntry = 24;
 
-void* take(std::size_t bytes) {
-  const bool refused = bytes != kSizeOfEntry && fails();
+void* take(void* caller, std::size_t bytes) {
+  const bool refused = bytes != kSizeOfEntry && fails(caller);
   if (void* memory = refused ? nullptr : std::malloc(bytes ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
@@ -30,9 +37,10 @@ void* real_aligned(std::size_t alignment, std::size_t bytes) {
   return real(alignment, bytes);
 }
 
-void* take(std::size_t bytes, std::align_val_t alignment) {
+void* take(void* caller, std::size_t bytes, std::align_val_t alignment) {
   const auto a = std::size_t(alignment);
-  if (void* memory = fails() ? nullptr : real_aligned(a, (bytes + a - 1) / a * a)) return memory;
+  if (void* memory = fails(caller) ? nullptr : real_aligned(a, (bytes + a - 1) / a * a))
+    return memory;
   throw std::bad_alloc();
 }
 }  // namespace
@@ -52,21 +60,21 @@ int starve_failed() {
   return failed;
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
-  return fails() ? nullptr : real_aligned(alignment, bytes);
+  return fails(__builtin_return_address(0)) ? nullptr : real_aligned(alignment, bytes);
 }
 }
 
 void* operator new(std::size_t bytes) {
-  return take(bytes);
+  return take(__builtin_return_address(0), bytes);
 }
 void* operator new[](std::size_t bytes) {
-  return take(bytes);
+  return take(__builtin_return_address(0), bytes);
 }
 void* operator new(std::size_t bytes, std::align_val_t a) {
-  return take(bytes, a);
+  return take(__builtin_return_address(0), bytes, a);
 }
 void* operator new[](std::size_t bytes, std::align_val_t a) {
-  return take(bytes, a);
+  return take(__builtin_return_address(0), bytes, a);
 }
 void operator delete(void* p) noexcept {
   std::free(p);

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from samegrad.keras.datasets import _locate, fashion_mnist, mnist
-from samegrad.keras.datasets._idx import IdxError, IdxFile, read_idx
+from samegrad._keras.datasets import _locate, fashion_mnist, mnist
+from samegrad._keras.datasets._idx import IdxError, IdxFile, read_idx
 
 NAMES = (
     "train-images-idx3-ubyte",

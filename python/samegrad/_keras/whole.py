@@ -1,0 +1,71 @@
+"""What builds or changes an object of Keras does so as a whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from samegrad import _core
+from samegrad._variable import Variable as EngineVariable
+from samegrad._variable import step_of
+
+
+@contextlib.contextmanager
+def building(owner: Any) -> Iterator[None]:
+    """Inside, an object gets its parts: after an exception it has those that it had before.
+
+    The numbers that first values were drawn with are given back, so that another try draws the
+    same.
+
+    Args:
+        owner: A layer, an optimizer or a metric.
+    """
+    tracker = getattr(owner, "_tracker", None)
+    held = [] if tracker is None else [tracker.stored_ids, vars(tracker)]
+    held += [value for value in vars(owner).values() if isinstance(value, list | dict)]
+    before = [_copied(container) for container in held]
+    with _core.all_or_nothing(owner):
+        try:
+            yield
+        except BaseException:
+            for container, content in zip(held, before, strict=True):
+                _restore(container, content)
+            raise
+
+
+def _copied(container: Any) -> Any:
+    if isinstance(container, list):
+        return list(container)
+    return {key: set(part) if isinstance(part, set) else part for key, part in container.items()}
+
+
+def _restore(container: Any, content: Any) -> None:
+    # Not by their own methods: those track what is put in.
+    if isinstance(container, list):
+        list.__setitem__(container, slice(None), content)
+    else:
+        dict.clear(container)
+        dict.update(container, content)
+
+
+def changing(variables: Any) -> Any:
+    """Inside, eager code changes all of these variables, or after an exception none.
+
+    Args:
+        variables: Of Keras or samegrad; those without a value are left out.
+    """
+    inner = [v if isinstance(v, EngineVariable) else getattr(v, "_value", None) for v in variables]
+    return step_of(*(variable for variable in inner if isinstance(variable, EngineVariable)))
+
+
+def as_one_change(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a metric, which changes all of the metric's variables or none."""
+
+    @functools.wraps(method)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with changing(self.variables):
+            return method(self, *args, **kwargs)
+
+    return whole
