@@ -139,3 +139,18 @@ def test_the_example_of_the_tutorial(times_replicas) -> None:
     assert local(strategy, shares) == [1.25, 2.25]
     assert float(strategy.reduce("SUM", shares, axis=None)) == 3.5
     assert float(metric.result()) == 3.5
+
+
+@pytest.mark.parity(
+    "loss: a loss of Keras between weights counts once, scaled by the replicas or not"
+)
+@pytest.mark.parametrize("reduction", ["sum", "sum_over_batch_size"])
+@pytest.mark.parametrize("scale", [regularization, lambda loss: loss])
+def test_a_loss_between_weights_counts_once(scale, reduction) -> None:
+    before, now = np.ones((4, 2), np.float32), tf.Variable(np.full((4, 2), 3.0, np.float32))
+    distance = tf.keras.losses.MeanSquaredError(reduction=reduction)
+    strategy = mirrored()
+    x = per_replica(strategy, np.float32([1]), np.float32([3, 5]))
+    shares = strategy.run(lambda v: scale(0.5 * distance(before, now)), args=(x,))
+    alone = float(0.5 * distance(before, now))
+    assert float(strategy.reduce("SUM", shares, axis=None)) == alone
