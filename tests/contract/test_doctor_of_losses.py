@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loss_cases import COMPARES_ROWS, LOSS_ARGUMENTS, outputs_of, predicted, truth
 from public_classes import public_classes
 
 import samegrad as tf
@@ -14,23 +15,25 @@ from samegrad.testing.adapters import samegrad_step
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(12, 9))
-START = RNG.normal(size=(9, 3)) / 3
 LABELS = RNG.integers(0, 3, 12)
+START = RNG.normal(size=(9, 3)) / 3
 losses = tf.keras.losses
 NAMES = public_classes(losses, losses.Loss)
 
 
-def model_with(loss_of: Any, optimizer: Any = None) -> Any:
-    """A build function for the doctor: a softmax layer and a loss of (labels, probabilities)."""
+def model_with(name: str, loss_of: Any, optimizer: Any = None) -> Any:
+    """A build function for the doctor: a layer and a loss of (targets, predictions)."""
+    start = np.random.default_rng(5).normal(size=(9, outputs_of(name))) / 3
 
     def build() -> Any:
-        w = tf.Variable(START)
-        own = optimizer() if optimizer else tf.keras.optimizers.SGD(np.float64(0.1))
+        w = tf.Variable(start)
+        own = optimizer() if optimizer else tf.keras.optimizers.SGD(0.1)
 
         def step(x: Any, y: Any) -> Any:
             with tf.GradientTape() as tape:
-                loss = loss_of(y, tf.nn.softmax(tf.matmul(x, w)))
-            own.apply_gradients([(tape.gradient(loss, w), w)])
+                loss = loss_of(y, predicted(name, tf.matmul(x, w)))
+                scaled = own.scale_loss(loss)
+            own.apply_gradients([(tape.gradient(scaled, w), w)])
             return loss
 
         return step, [w]
@@ -38,23 +41,27 @@ def model_with(loss_of: Any, optimizer: Any = None) -> Any:
     return build
 
 
-def truth(name: str) -> np.ndarray:
-    return LABELS if "Sparse" in name else np.eye(3)[LABELS]
+def loss_of(name: str, **options: Any) -> Any:
+    return getattr(losses, name)(**LOSS_ARGUMENTS.get(name, {}), dtype="float64", **options)
+
+
+def batch_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+    return X, truth(name, LABELS)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_global_mean_of_every_loss_is_right(name: str) -> None:
-    loss = getattr(losses, name)(reduction=losses.Reduction.GLOBAL_MEAN)
-    step = samegrad_step(model_with(loss))
-    assert_replica_equivalent(step, (X, truth(name)), replicas=(2, 3, 4))
+def test_the_default_reduction_of_every_loss_is_right(name: str) -> None:
+    step = samegrad_step(model_with(name, loss_of(name)))
+    assert_replica_equivalent(step, batch_of(name), replicas=(2, 3, 4))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sum_of_every_loss_divided_by_a_fixed_batch_is_a_convention(name: str) -> None:
-    loss = getattr(losses, name)(reduction="sum")
-    step = samegrad_step(model_with(lambda y, p: loss(y, p) / 64.0))
-    found = diagnose(step, (X, truth(name)))
-    assert found.correct and "convention" in found.notes[0], str(found)
+    loss = loss_of(name, reduction="sum")
+    step = samegrad_step(model_with(name, lambda y, p: loss(y, p) / 64.0))
+    found = diagnose(step, batch_of(name))
+    note = "a loss over pairs" if name in COMPARES_ROWS else "convention"
+    assert found.correct and note in found.notes[0], str(found)
 
 
 SGD = tf.keras.optimizers.SGD
@@ -63,29 +70,28 @@ SGD = tf.keras.optimizers.SGD
 @pytest.mark.parametrize(
     "optimizer",
     [
-        lambda: SGD(np.float64(0.1), momentum=0.9, nesterov=True),
-        lambda: SGD(np.float64(0.1), clipnorm=0.01),
-        lambda: SGD(np.float64(0.1), clipvalue=0.01),
-        lambda: SGD(np.float64(0.1), global_clipnorm=0.01),
-        lambda: tf.keras.mixed_precision.LossScaleOptimizer(SGD(np.float64(0.1)), dynamic=False,
-                                                            initial_scale=8.0),
+        lambda: SGD(0.1, momentum=0.9, nesterov=True),
+        lambda: SGD(0.1, clipnorm=0.01),
+        lambda: SGD(0.1, clipvalue=0.01),
+        lambda: SGD(0.1, global_clipnorm=0.01),
+        lambda: tf.keras.optimizers.LossScaleOptimizer(SGD(0.1), initial_scale=8.0),
     ],
     ids=["momentum", "clipnorm", "clipvalue", "global_clipnorm", "loss scale"],
 )  # fmt: skip
 def test_optimizers_make_the_update_of_one_device(optimizer: Any) -> None:
-    loss = losses.CategoricalCrossentropy(reduction=losses.Reduction.GLOBAL_MEAN)
-    step = samegrad_step(model_with(loss, optimizer))
-    found = diagnose(step, (X, np.eye(3)[LABELS]), replicas=(2, 3))
+    name = "CategoricalCrossentropy"
+    step = samegrad_step(model_with(name, loss_of(name), optimizer))
+    found = diagnose(step, batch_of(name), replicas=(2, 3))
     assert found.correct and not found.reported, str(found)
 
 
 def test_weights_of_examples_are_divided_by_those_of_all_replicas() -> None:
     weights = RNG.uniform(0.5, 2.0, 12)
-    each = losses.MeanSquaredError(reduction="none")
+    each = loss_of("MeanSquaredError", reduction="none")
 
     def build() -> Any:
         w = tf.Variable(START)
-        optimizer = tf.keras.optimizers.SGD(np.float64(0.1))
+        optimizer = tf.keras.optimizers.SGD(0.1)
 
         def step(x: Any, y: Any, own: Any) -> Any:
             with tf.GradientTape() as tape:
@@ -100,23 +106,24 @@ def test_weights_of_examples_are_divided_by_those_of_all_replicas() -> None:
     assert_replica_equivalent(samegrad_step(build), batch, weights=weights)
 
 
-def test_accumulated_gradients_have_one_denominator() -> None:
+def test_accumulated_gradients_are_the_mean_of_those_of_the_steps() -> None:
+    """So the parts of a batch, each times the number of parts, make the step of the batch."""
+
     def step(shares: list[Any]) -> Outcome:
         windows = [s if isinstance(s, list) else [s] for s in shares]
         strategy = tf.distribute.MirroredStrategy(replicas=len(windows))
         with strategy.scope():
             w = tf.Variable(START)
-            sgd = tf.keras.optimizers.SGD(np.float64(0.1))
-            accumulator = tf.keras.optimizers.GradientAccumulator(sgd, steps=len(windows[0]))
+            parts = len(windows[0])
+            sgd = SGD(0.1, gradient_accumulation_steps=parts if parts > 1 else None)
 
         def micro_step(x: Any, y: Any) -> None:
             with tf.GradientTape() as tape:
-                total = tf.reduce_sum(tf.square(tf.matmul(x, w) - y))
-            accumulator.apply_gradients([(tape.gradient(total, w), w)], count=tf.shape(x)[0])
+                total = tf.reduce_sum(tf.square(tf.matmul(x, w) - y)) * (parts / len(X))
+            sgd.apply_gradients([(tape.gradient(total, w), w)])
 
-        for k in range(len(windows[0])):
-            parts = [[window[k][i] for window in windows] for i in range(2)]
-            run(strategy, micro_step, parts)
+        for k in range(parts):
+            run(strategy, micro_step, [[window[k][i] for window in windows] for i in range(2)])
         return Outcome([w.numpy() - START])
 
     batch = (X, np.eye(3)[LABELS])

@@ -6,101 +6,147 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layer_cases import CASES, LEFT_OUT, NEEDS_TENSORFLOW, PHOTOS, ROWS, class_of, name_of
 from public_classes import public_classes
 
 import samegrad as tf
 
 layers = tf.keras.layers
-# What the constructors must be told; a layer that needs nothing has no entry.
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "Activation": {"activation": "tanh"},
-    "Conv2D": {"filters": 3, "kernel_size": 3, "activation": "relu"},
-    "Dense": {"units": 3},
-    "Dropout": {"rate": 0.5},
-    "InputLayer": {"input_shape": (6, 6, 2)},
-    "Lambda": {"function": lambda x: x * 2.0},
-    "Reshape": {"target_shape": (9, 8)},
-}
-TAKES_SEVERAL = {"Add", "Concatenate"}
-NOT_IN_CONFIG = {"Lambda"}  # a function of Python
-NAMES = public_classes(layers, layers.Layer)
+NOT_IN_CONFIG = {"Lambda"}
+each = pytest.mark.parametrize("name", CASES)
 
 
 def create(name: str) -> Any:
-    tf.random.set_seed(5)
-    return getattr(layers, name)(**ARGUMENTS.get(name, {}))
+    tf.keras.utils.set_random_seed(5)
+    return class_of(name)(**CASES[name].made())
 
 
-def images(rows: int = 12) -> np.ndarray:
-    return np.random.default_rng(1).normal(size=(rows, 6, 6, 2)).astype(np.float32)
+def call(name: str, layer: Any, parts: Any, **options: Any) -> Any:
+    case = CASES[name]
+    return layer(*case.enter(*parts), **case.options, **options)
 
 
-def call(name: str, layer: Any, x: Any, **options: Any) -> Any:
-    return layer([x, x * 0.5] if name in TAKES_SEVERAL else x, **options)
+def training(layer: Any) -> dict[str, bool]:
+    return {"training": True} if layer._call_has_training_arg else {}
 
 
-@pytest.mark.parametrize("name", NAMES)
+def flat(results: Any) -> list[np.ndarray]:
+    return [np.asarray(x) for x in tf.nest.flatten(results)]
+
+
+def constants(name: str, begin: int = 0, end: int = ROWS) -> list[Any]:
+    return [tf.constant(x[begin:end]) for x in CASES[name].inputs]
+
+
+def test_every_public_layer_has_a_case_or_a_reason() -> None:
+    known = {name_of(case) for case in CASES}
+    assert not known & {*LEFT_OUT, *NEEDS_TENSORFLOW}
+    assert sorted({*known, *LEFT_OUT, *NEEDS_TENSORFLOW}) == public_classes(layers, layers.Layer)
+
+
+@each
 def test_its_configuration_makes_an_equal_one(name: str) -> None:
-    layer = create(name)
     if name in NOT_IN_CONFIG:
-        pytest.skip("its configuration holds a function")
-    again = type(layer).from_config(layer.get_config())
-    assert again.get_config() == layer.get_config()
+        pytest.skip("its configuration holds the bytes of a function of Python")
+    layer, saving = create(name), tf.keras.saving
+    again = saving.deserialize_keras_object(saving.serialize_keras_object(layer))
+    assert type(again) is type(layer)
+    assert saving.serialize_keras_object(again) == saving.serialize_keras_object(layer)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each
 def test_an_unknown_argument_is_named(name: str) -> None:
-    with pytest.raises(TypeError, match="colour"):
-        getattr(layers, name)(**ARGUMENTS.get(name, {}), colour="red")
+    with pytest.raises((TypeError, ValueError), match="colour"):
+        class_of(name)(**CASES[name].made(), colour="red")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_shape_of_its_result_is_known_before(name: str) -> None:
-    layer, x = create(name), images()
-    shape = (None, *x.shape[1:])
-    told = layer.compute_output_shape([shape, shape] if name in TAKES_SEVERAL else shape)
-    found = call(name, layer, tf.constant(x)).shape
-    assert tuple(told)[1:] == tuple(found)[1:]
+@each
+def test_the_shapes_and_types_of_its_results_are_known_before(name: str) -> None:
+    layer = create(name)
+    specs = [tf.keras.KerasTensor((None, *x.shape[1:]), x.dtype) for x in CASES[name].inputs]
+    told = tf.nest.flatten(call(name, layer, specs))
+    found = tf.nest.flatten(call(name, layer, constants(name)))
+    assert len(told) == len(found)
+    for spec, result in zip(told, found, strict=True):
+        assert spec.shape[0] is None and tuple(spec.shape)[1:] == tuple(result.shape)[1:]
+        assert tf.as_dtype(spec.dtype) == result.dtype
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each
 def test_a_row_does_not_depend_on_the_others(name: str) -> None:
-    layer, x = create(name), images()
-    whole = call(name, layer, tf.constant(x)).numpy()
-    parts = [call(name, layer, tf.constant(part)).numpy() for part in (x[:5], x[5:])]
-    np.testing.assert_array_equal(whole, np.concatenate(parts))
+    if CASES[name].mixes:
+        pytest.skip("its rows depend on one another")
+    layer = create(name)
+    options = {"training": False} if layer._call_has_training_arg else {}
+    whole = flat(call(name, layer, constants(name), **options))
+    parts = [
+        flat(call(name, layer, constants(name, *bounds), **options)) for bounds in ((0, 5), (5, 12))
+    ]
+    for one, *others in zip(whole, *parts, strict=True):
+        np.testing.assert_array_equal(one, np.concatenate(others))
 
 
-def gradients(name: str, replicas: int) -> list[np.ndarray]:
-    """Of the mean of all squares, for what goes in (per row) and the weights, while training."""
+def loss_of(layer: Any, results: list[Any]) -> Any:
+    """The mean of a function of all results in which no element counts as another."""
+    total = 0.0
+    for result in results:
+        rows = tf.reshape(tf.cast(result, "float32"), (tf.shape(result)[0], -1))
+        weights = np.cos(np.arange(rows.shape[1]), dtype=np.float32)
+        total = total + tf.reduce_sum(rows * weights + tf.square(rows) * 0.1, axis=1)
+    loss = tf.nn.compute_average_loss(total)
+    penalties = layer.losses
+    return loss + tf.nn.scale_regularization_loss(penalties) if penalties else loss
+
+
+def learn(name: str, replicas: int) -> list[np.ndarray]:
+    """One step in training: results and gradients of rows, gradients of weights, then the state."""
+    case = CASES[name]
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     with strategy.scope():
         layer = create(name)
-        call(name, layer, tf.constant(images()))
-    x = images()
-    dataset = tf.data.Dataset.from_tensor_slices(x).batch(len(x))
+        call(name, layer, constants(name))
+    dataset = tf.data.Dataset.from_tensor_slices(case.inputs).batch(ROWS)
     (batch,) = strategy.experimental_distribute_dataset(dataset)
 
-    def step(rows: Any) -> Any:
+    def step(*parts: Any) -> Any:
         with tf.GradientTape() as tape:
-            tape.watch(rows)
-            result = call(name, layer, rows, training=True)
-            squares = tf.reshape(tf.square(result), (tf.shape(result)[0], -1))
-            loss = tf.nn.compute_average_loss(tf.reduce_sum(squares, axis=1))
-        of_rows, of_weights = tape.gradient(loss, [rows, layer.trainable_variables])
+            if case.learns:
+                tape.watch(list(parts))
+            results = tf.nest.flatten(call(name, layer, parts, **training(layer)))
+            loss = loss_of(layer, results)
+        sources = list(parts) if case.learns else []
+        of_rows, of_weights = tape.gradient(loss, [sources, layer.trainable_variables])
         total = tf.distribute.get_replica_context().all_reduce("sum", of_weights)
-        return of_rows, total
+        return [*results, *of_rows], total
 
-    of_rows, of_weights = strategy.run(step, args=(batch,))
-    parts = strategy.experimental_local_results(of_rows)
-    first = [strategy.experimental_local_results(g)[0].numpy() for g in of_weights]
-    return [np.concatenate([part.numpy() for part in parts]), *first]
+    tf.keras.utils.set_random_seed(7)  # some layers draw what they do with Python's generator
+    of_rows, of_weights = strategy.run(tf.function(step), args=batch)
+    local = strategy.experimental_local_results
+    joined = [np.concatenate([part.numpy() for part in local(x)]) for x in of_rows]
+    sums = [local(gradient)[0].numpy() for gradient in of_weights]
+    return [*joined, *sums, *(np.asarray(v) for v in layer.non_trainable_variables)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_gradients_on_replicas_have_the_bits_of_one_device(name: str) -> None:
-    expected = gradients(name, 1)
-    assert all(np.isfinite(g).all() for g in expected)
+@each
+def test_replicas_give_the_bits_of_one_device(name: str) -> None:
+    expected = learn(name, 1)
+    assert all(np.isfinite(x).all() for x in expected if x.dtype.kind == "f")
     for replicas in (2, 4):
-        for one, other in zip(expected, gradients(name, replicas), strict=True):
+        for one, other in zip(expected, learn(name, replicas), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", NEEDS_TENSORFLOW)
+def test_what_needs_tensorflow_says_what_to_do_instead(name: str) -> None:
+    with pytest.raises(ImportError, match=rf"\[samegrad\.keras\] {name} needs.*: .*with NumPy"):
+        getattr(layers, name)(**NEEDS_TENSORFLOW[name])
+
+
+@pytest.mark.parametrize(("name", "axis"), [("RandomHeight", 1), ("RandomWidth", 2)])
+def test_a_size_that_is_drawn_is_one_outside_of_programs_alone(name: str, axis: int) -> None:
+    layer = getattr(layers, name)(0.5, seed=3)
+    sizes = {tuple(layer(PHOTOS, training=True).shape) for _ in range(8)}
+    assert len({size[axis] for size in sizes}) > 1
+    assert all(size[0] == ROWS and size[3] == 3 and 4 <= size[axis] <= 12 for size in sizes)
+    with pytest.raises(TypeError, match="size"):
+        tf.function(lambda x: layer(x, training=True))(tf.constant(PHOTOS))

@@ -2,110 +2,195 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 import pytest
+from loss_cases import (
+    CHANCES,
+    COMPARES_ROWS,
+    LABELS,
+    LOSS_ARGUMENTS,
+    METRIC_ARGUMENTS,
+    ROWS,
+    TAKES_LABELS,
+    metric_inputs,
+    outputs_of,
+    predicted,
+    truth,
+)
 from public_classes import public_classes
 
 import samegrad as tf
 
 losses, metrics = tf.keras.losses, tf.keras.metrics
-ROWS, CLASSES = 12, 3
+LOSSES = public_classes(losses, losses.Loss)
+METRICS = public_classes(metrics, metrics.Metric)
+each_loss = pytest.mark.parametrize("name", LOSSES)
+each_metric = pytest.mark.parametrize("name", METRICS)
+EQUAL_SHARES = (2, 4)
 
 
-def concrete(module: Any, base: type) -> list[str]:
-    """The classes that users make themselves without a function."""
-    return [
-        name
-        for name in public_classes(module, base)
-        if "fn" not in inspect.signature(getattr(module, name)).parameters
-    ]
+def loss_of(name: str, /, **options: Any) -> Any:
+    return getattr(losses, name)(**LOSS_ARGUMENTS.get(name, {}), **options)
 
 
-LOSSES = concrete(losses, losses.Loss)
-METRICS = concrete(metrics, metrics.Metric)
+def metric_of(name: str) -> Any:
+    return getattr(metrics, name)(**METRIC_ARGUMENTS.get(name, {}))
 
 
-def truth_and_prediction(name: str) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(2)
-    predictions = rng.dirichlet(np.ones(CLASSES), ROWS).astype(np.float32)
-    labels = rng.integers(0, CLASSES, ROWS)
-    return (labels if "Sparse" in name else np.eye(CLASSES, dtype=np.float32)[labels]), predictions
+def pair_of(name: str) -> tuple[Any, Any]:
+    numbers = np.random.default_rng(3).normal(size=(ROWS, outputs_of(name)))
+    return tf.constant(truth(name)), predicted(name, tf.constant(numbers.astype(np.float32)))
 
 
-def under(replicas: int, fn: Any, *arrays: np.ndarray, batch: int = ROWS) -> tuple[Any, list]:
-    """The strategy, and what fn gives on its replicas for each batch."""
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
-    dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(batch)
-    batches = strategy.experimental_distribute_dataset(dataset)
-    return strategy, [strategy.run(fn, args=shares) for shares in batches]
+def test_the_tables_name_public_classes() -> None:
+    assert {*LOSS_ARGUMENTS, *TAKES_LABELS, *COMPARES_ROWS} <= set(LOSSES)
+    assert set(METRIC_ARGUMENTS) <= set(METRICS)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@each_loss
 def test_a_loss_is_one_number_per_example_or_their_sum_or_mean(name: str) -> None:
-    kind, pair = getattr(losses, name), truth_and_prediction(name)
-    each = kind(reduction="none")(*pair).numpy()
+    pair = pair_of(name)
+    each = loss_of(name, reduction="none")(*pair).numpy()
     assert each.shape == (ROWS,) and np.isfinite(each).all()
-    np.testing.assert_allclose(kind(reduction="sum")(*pair), each.sum(), rtol=1e-6)
-    np.testing.assert_allclose(kind()(*pair), each.mean(), rtol=1e-6)
-    again = kind.from_config(kind().get_config())
-    np.testing.assert_array_equal(again(*pair), kind()(*pair))
+    np.testing.assert_allclose(loss_of(name, reduction="sum")(*pair), each.sum(), rtol=1e-6)
+    np.testing.assert_allclose(loss_of(name)(*pair), each.mean(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@each_loss
+def test_the_configuration_of_a_loss_makes_an_equal_one(name: str) -> None:
+    loss, pair = loss_of(name, name="own"), pair_of(name)
+    again = type(loss).from_config(loss.get_config())
+    assert again.get_config() == loss.get_config() and again.name == "own"
+    np.testing.assert_array_equal(again(*pair), loss(*pair))
+
+
+@each_loss
+def test_the_loss_of_an_example_does_not_depend_on_the_others(name: str) -> None:
+    if name in COMPARES_ROWS:
+        pytest.skip("it compares examples")
+    y, p = pair_of(name)
+    loss = loss_of(name, reduction="none")
+    parts = [loss(y[:5], p[:5]).numpy(), loss(y[5:], p[5:]).numpy()]
+    np.testing.assert_array_equal(loss(y, p), np.concatenate(parts))
+
+
+@each_loss
 def test_sample_weights_weigh_the_examples(name: str) -> None:
-    kind, pair = getattr(losses, name), truth_and_prediction(name)
-    weights = np.arange(ROWS, dtype=np.float32)
-    each, weighted = kind(reduction="none"), kind(reduction="none")(*pair, sample_weight=weights)
+    pair, weights = pair_of(name), np.arange(ROWS, dtype=np.float32)
+    each = loss_of(name, reduction="none")
+    weighted = each(*pair, sample_weight=weights)
     np.testing.assert_allclose(weighted, each(*pair).numpy() * weights, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_under_a_strategy_the_default_reduction_is_refused_with_a_remedy(name: str) -> None:
-    loss = getattr(losses, name)()
-    with pytest.raises(ValueError, match="GLOBAL_MEAN"):
-        under(2, loss, *truth_and_prediction(name))
+@each_loss
+def test_an_unknown_reduction_is_named(name: str) -> None:
+    with pytest.raises(ValueError, match="Invalid value.*reduction.*global_mean"):
+        loss_of(name, reduction="global_mean")
 
 
-@pytest.mark.parametrize("replicas", [2, 3, 4])
-@pytest.mark.parametrize("name", LOSSES)
-def test_the_global_mean_is_that_of_one_device(name: str, replicas: int) -> None:
-    kind, pair = getattr(losses, name), truth_and_prediction(name)
-    strategy, shares = under(replicas, kind(reduction=losses.Reduction.GLOBAL_MEAN), *pair, batch=7)
-    found = [float(strategy.reduce("SUM", share, axis=None)) for share in shares]
-    each = kind(reduction="none")(*pair).numpy()
-    np.testing.assert_allclose(found, [each[:7].mean(), each[7:].mean()], rtol=1e-6)
+def learned(name: str, replicas: int, options: dict[str, Any], **arguments: Any) -> list[Any]:
+    """The loss over all replicas and its gradient."""
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(ROWS, 5)).astype(np.float32)
+    weights = rng.uniform(0.5, 2.0, ROWS).astype(np.float32)
+    with strategy.scope():
+        w = tf.Variable(rng.normal(size=(5, outputs_of(name))).astype(np.float32))
+    loss = getattr(losses, name)(**options, **arguments)
+
+    def step(rows: Any, targets: Any, own: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            p = predicted(name, tf.matmul(rows, w))
+            values = [loss(targets, p), loss(targets, p, sample_weight=own)]
+        total = tf.distribute.get_replica_context().all_reduce
+        return values, [total("sum", tape.gradient(value, w)) for value in values]
+
+    dataset = tf.data.Dataset.from_tensor_slices((x, truth(name), weights)).batch(ROWS)
+    (batch,) = strategy.experimental_distribute_dataset(dataset)
+
+    values, gradients = strategy.run(tf.function(step), args=batch)
+    found = [strategy.reduce("SUM", value, axis=None) for value in values]
+    found += [strategy.experimental_local_results(gradient)[0] for gradient in gradients]
+    return [np.asarray(value) for value in found]
 
 
-def metric_arguments(name: str) -> tuple[np.ndarray, ...]:
-    pair = truth_and_prediction(name)
-    takes_pair = "y_pred" in inspect.signature(getattr(metrics, name).update_state).parameters
-    if name == "Accuracy":  # compares labels
-        return pair[0].argmax(axis=1), pair[1].argmax(axis=1)
-    return pair if takes_pair or name not in ("Mean", "Sum") else pair[1:]
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum", "mean_with_sample_weight"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, LOSS_ARGUMENTS.get(name, {})) for name in LOSSES),
+        *((name, {}) for name in LOSS_ARGUMENTS),
+    ],
+    ids=str,
+)
+def test_the_shares_of_replicas_add_up_to_the_bits_of_one_device(
+    name: str, options: dict[str, Any], reduction: str
+) -> None:
+    expected = learned(name, 1, options, reduction=reduction)
+    assert all(np.isfinite(value).all() for value in expected)
+    for replicas in EQUAL_SHARES:
+        found = learned(name, replicas, options, reduction=reduction)
+        for one, other in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("replicas", [2, 3, 4])
-@pytest.mark.parametrize("name", METRICS)
-def test_a_metric_over_replicas_has_the_figure_of_one_device(name: str, replicas: int) -> None:
-    arrays = metric_arguments(name)
-    alone = getattr(metrics, name)()
-    alone.update_state(*arrays)
+def state_of(name: str, replicas: int) -> list[np.ndarray]:
+    """A metric's result and variables after two batches, with weights in the second."""
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)
     with strategy.scope():
-        metric = getattr(metrics, name)()
-    dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(7)
-    for shares in strategy.experimental_distribute_dataset(dataset):
-        strategy.run(metric.update_state, args=shares if isinstance(shares, tuple) else (shares,))
-    np.testing.assert_allclose(metric.result(), alone.result(), rtol=1e-6)
+        metric = metric_of(name)
+    arrays = metric_inputs(name)
+    weights = np.linspace(0.2, 2.0, ROWS, dtype=np.float32)
+    for parts, option in (((*arrays,), False), ((*(a[::-1] for a in arrays), weights), True)):
+        dataset = tf.data.Dataset.from_tensor_slices(parts).batch(ROWS)
+        (batch,) = strategy.experimental_distribute_dataset(dataset)
+        batch = batch if isinstance(batch, tuple) else (batch,)
+
+        @tf.function
+        def update(*parts: Any, weighted: bool = option) -> None:
+            given = {"sample_weight": parts[-1]} if weighted else {}
+            metric.update_state(*(parts[:-1] if weighted else parts), **given)
+
+        strategy.run(update, args=batch)
+    return [np.asarray(x) for x in (metric.result(), *metric.variables)]
+
+
+@each_metric
+def test_a_metric_over_replicas_has_the_bits_of_one_device(name: str) -> None:
+    expected = state_of(name, 1)
+    assert all(np.isfinite(value).all() for value in expected)
+    for replicas in EQUAL_SHARES:
+        for one, other in zip(expected, state_of(name, replicas), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@each_metric
+def test_a_metric_that_is_reset_is_a_new_one(name: str) -> None:
+    metric, new = metric_of(name), metric_of(name)
+    arrays = metric_inputs(name)
+    metric.update_state(*arrays)
+    first = np.asarray(metric.result())
     metric.reset_state()
-    assert float(metric.result()) == 0
+    for one, other in zip(metric.variables, new.variables, strict=False):  # some are made later
+        np.testing.assert_array_equal(one, other)
+    metric.update_state(*arrays)
+    np.testing.assert_array_equal(metric.result(), first)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each_metric
 def test_the_configuration_of_a_metric_makes_an_equal_one(name: str) -> None:
-    metric = getattr(metrics, name)()
+    metric, arrays = metric_of(name), metric_inputs(name)
     again = type(metric).from_config(metric.get_config())
     assert again.get_config() == metric.get_config()
+    for made in (metric, again):
+        made.update_state(*arrays)
+    np.testing.assert_array_equal(again.result(), metric.result())
+
+
+def test_predictions_of_another_shape_are_refused_with_both_shapes() -> None:
+    with pytest.raises(ValueError, match=r"\(12, 2\)"):
+        losses.MeanSquaredError()(CHANCES[:, :2], CHANCES)
+    with pytest.raises(ValueError, match="num_classes|rank|shape"):
+        losses.SparseCategoricalCrossentropy()(LABELS[:5], CHANCES)

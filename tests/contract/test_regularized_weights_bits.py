@@ -169,6 +169,8 @@ PROGRAMS: dict[str, Program] = {
 }  # fmt: skip
 # Losses of a replica's own examples are divided by the number of replicas.
 SAME_LOSS = [name for name in PROGRAMS if name != "beside_activities"]
+# A loss of Keras is a share before it is multiplied: thirds are rounded on each replica.
+SAME_LOSS_IN_THIRDS = [name for name in SAME_LOSS if name != "proximal"]
 
 
 def sgd() -> Any:
@@ -223,7 +225,7 @@ def test_replicas_give_the_bits_of_one_device(name: str) -> None:
         assert_same_bits(one, train(PROGRAMS[name], replicas))
 
 
-@pytest.mark.parametrize("name", SAME_LOSS)
+@pytest.mark.parametrize("name", SAME_LOSS_IN_THIRDS)
 @pytest.mark.parametrize("batch", [48, 24, 12])
 def test_three_balanced_replicas_do(name: str, batch: int) -> None:
     assert_same_bits(

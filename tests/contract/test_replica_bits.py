@@ -49,7 +49,7 @@ def network(dropout: bool) -> Any:
 def train(replicas: int, split: str = "chunks", batch: int = BATCH, dtype: str = "float32",
           dropout: bool = False, steps: int = STEPS) -> Weights:  # fmt: skip
     tf.random.set_seed(3)
-    tf.keras.backend.set_floatx(dtype)
+    compute_in(dtype)
     try:
         strategy = tf.distribute.MirroredStrategy(replicas=replicas, split=split)
         dataset = tf.data.Dataset.from_tensor_slices(data(dtype)).batch(batch).repeat()
@@ -77,7 +77,13 @@ def train(replicas: int, split: str = "chunks", batch: int = BATCH, dtype: str =
         losses = [float(distributed(next(batches))) for _ in range(steps)]
         return [v.numpy() for v in model.trainable_variables], losses
     finally:
-        tf.keras.backend.set_floatx("float32")
+        compute_in("float32")
+
+
+def compute_in(dtype: str) -> None:
+    """Layers, losses and optimizers compute in this dtype."""
+    tf.keras.config.set_floatx(dtype)
+    tf.keras.config.set_dtype_policy(dtype)
 
 
 def assert_same_bits(one: Weights, other: Weights) -> None:

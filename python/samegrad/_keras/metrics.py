@@ -42,24 +42,23 @@ def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:
     if weight is not None and weight._varying:
         weight = value_of_all(weight)
     if isinstance(metric, reduction_metrics.Mean):
-        whole = _of_all(metric, value, is_sum_wanted=False)
+        whole = _of_all(metric, value)
         with global_values():
             reduction_metrics.Mean.update_state(metric, whole, weight)
         return True
     if not value._varying:
         return False
-    whole = _of_all(metric, value, is_sum_wanted=True)
+    whole = _of_all(metric, value)
     with global_values():
         reduction_metrics.Sum.update_state(metric, whole, weight)
     return True
 
 
-def _of_all(metric: Any, value: Tensor, *, is_sum_wanted: bool) -> Tensor:
+def _of_all(metric: Any, value: Tensor) -> Tensor:
     if not value._varying:
         return value
     if value._rank:
-        parts = [_of_all(metric, part, is_sum_wanted=is_sum_wanted) for part in tf.unstack(value)]
-        return tf.stack(parts)
-    if is_sum_wanted and is_sum(value):
+        return tf.stack([_of_all(metric, part) for part in tf.unstack(value)])
+    if is_sum(value):
         return value_of_all(value)
     return value_of_all(share_of_scalar(value, metric.name))

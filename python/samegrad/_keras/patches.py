@@ -275,6 +275,135 @@ PATCHES: dict[str, list[Text | Span]] = {
 }
 
 
+def _partners(kind: str) -> Text:
+    return Text(
+        "self.backend.random.shuffle(\n            self.backend.numpy.arange(0, batch_size, "
+        f'dtype="{kind}"),\n            seed=seed,\n        )',
+        "_mixing.partners(batch_size, seed)",
+    )
+
+
+def _mixed_labels(times: int) -> Text:
+    return Text(
+        "self.backend.numpy.take(\n                labels, permutation_order, axis=0\n"
+        "            )",
+        "_mixing.rows_of(labels, permutation_order)",
+        times,
+    )
+
+
+_MIXED_IMAGES = Text(
+    "self.backend.numpy.take(images, permutation_order, axis=0)",
+    "_mixing.rows_of(images, permutation_order)",
+)
+_IMPORT_MIXING = Text(
+    "from keras.src.api_export import keras_export\n",
+    "from keras.src.api_export import keras_export\n"
+    "from samegrad._keras import mixing as _mixing\n",
+)
+
+
+def _layers_without_tensorflow() -> dict[str, list[Text | Span]]:
+    """Layers of words, whose errors say what to do instead."""
+    return {
+        f"keras.src.layers.preprocessing.{module}": [
+            Text(
+                f'"Layer {layer} requires TensorFlow. "\n'
+                '                "Install it via `pip install tensorflow`."',
+                f'"[samegrad.keras] {layer} needs TensorFlow, which samegrad never imports: make "'
+                '\n                "numbers of words with NumPy, in what samegrad.data reads."',
+            )
+        ]
+        for module, layer in _LAYERS_OF_WORDS.items()
+    }
+
+
+_LAYERS_OF_WORDS = {
+    "hashed_crossing": "HashedCrossing", "hashing": "Hashing", "integer_lookup": "IntegerLookup",
+    "string_lookup": "StringLookup", "text_vectorization": "TextVectorization",
+}  # fmt: skip
+_IMAGES = "keras.src.layers.preprocessing.image_preprocessing"
+
+PATCHES |= {
+    **_layers_without_tensorflow(),
+    # Layers of older programs, which compute with samegrad.
+    "keras.src.legacy.layers": [
+        Text(
+            "from keras.src.utils.module_utils import tensorflow as tf\n",
+            "import samegrad as tf\n",
+        ),
+        *(
+            Text(
+                "            output_shape = inputs.shape.as_list()\n"
+                f"            output_shape[{axis}] = None\n"
+                "            output.set_shape(output_shape)\n",
+                "",
+            )
+            for axis in (-3, -2)
+        ),
+    ],
+    # Time is taken apart where the examples stay on axis 0, along which gradients are added up.
+    "keras.src.layers.rnn.time_distributed": [
+        Text(
+            "        inputs = time_distributed_transpose(inputs)\n        if mask is not None:\n"
+            "            mask = time_distributed_transpose(mask)\n\n",
+            "",
+        ),
+        Text('kwargs["mask"] = mask[i]', 'kwargs["mask"] = mask[:, i]'),
+        Text("self.layer.call(inputs[i], ", "self.layer.call(inputs[:, i], "),
+        Text(
+            "if inputs.shape[0] is not None:\n            outputs = ops.stack(\n                "
+            "[step_function(i) for i in range(inputs.shape[0])]\n            )\n"
+            "            return time_distributed_transpose(outputs)",
+            "if inputs.shape[1] is not None:\n            return ops.stack(\n                "
+            "[step_function(i) for i in range(inputs.shape[1])], axis=1\n            )",
+        ),
+        Text("ops.arange(input_shape[0])", "ops.arange(input_shape[1])"),
+    ],
+    # The loudest sound is that of all replicas.
+    "keras.src.layers.preprocessing.mel_spectrogram": [
+        _IMPORT_MIXING,
+        Text("self.backend.numpy.max(log_spec)", "_mixing.largest(log_spec)"),
+    ],
+    # Images are mixed with those of all replicas.
+    f"{_IMAGES}.mix_up": [
+        _IMPORT_MIXING,
+        _partners("int64"),
+        _MIXED_IMAGES,
+        _mixed_labels(2),
+    ],
+    f"{_IMAGES}.cut_mix": [
+        _IMPORT_MIXING,
+        _partners("int32"),
+        _MIXED_IMAGES,
+        _mixed_labels(1),
+    ],
+    # Counts of colours are those of all replicas, and known while a step is traced.
+    f"{_IMAGES}.equalization": [
+        _IMPORT_MIXING,
+        Text(
+            "self.backend.numpy.bincount(\n                flat_indices,\n"
+            "                minlength=nbins,\n            )",
+            "_mixing.histogram(flat_indices, nbins)",
+        ),
+        Text('self.backend.name in ("jax", "openvino")', "True"),
+    ],
+    # Where the part begins is drawn in the step.
+    f"{_IMAGES}.random_crop": [
+        _IMPORT_MIXING,
+        Span(
+            '            if self.data_format == "channels_last":\n'
+            "                if len(images.shape) == 4:\n                    images = images[\n",
+            "            shape = self.backend.shape(images)\n            new_height",
+            "9f845030edd5b802",
+            "            images = _mixing.cropped(\n                images, crop_box_hstart, "
+            "crop_box_wstart, (crop_height, crop_width),\n                self.data_format,\n"
+            "            )\n\n",
+        ),
+    ],
+}
+
+
 def patched(module: str, source: str) -> str:
     """The source of a module of Keras with its patches.
 

@@ -2,7 +2,7 @@
 
 A `SeedGenerator` keeps its state in a variable, which is the key of the draw, goes on within the
 compiled step, and is in every checkpoint. The same rows of a global batch get the same numbers for
-any number of replicas.
+any number of replicas; numbers that no example has are the same on all of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
 import samegrad as tf
+from samegrad import _context, _core
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.core import shape as shape_of
 from samegrad._tensor import Tensor
@@ -22,33 +23,43 @@ from samegrad._tensor import Tensor
 _CANDIDATES = 8
 
 
+def _alike() -> _core.Guard:
+    """Inside, replicas draw the same where no size follows from the examples."""
+    return _context.changed(replica_context=None)
+
+
 def normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None
 ) -> Tensor:
     """Normally distributed numbers."""
-    kind = dtype or floatx()
-    return tf.random.stateless_normal(shape, draw_seed(seed), mean, stddev, kind)
+    kind, key = dtype or floatx(), draw_seed(seed)
+    with _alike():
+        return tf.random.stateless_normal(shape, key, mean, stddev, kind)
 
 
 def uniform(
     shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None
 ) -> Tensor:
     """Uniform numbers in [minval, maxval)."""
-    kind = dtype or floatx()
-    return tf.random.stateless_uniform(shape, draw_seed(seed), minval, maxval, kind)
+    kind, key = dtype or floatx(), draw_seed(seed)
+    with _alike():
+        return tf.random.stateless_uniform(shape, key, minval, maxval, kind)
 
 
 def truncated_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None
 ) -> Tensor:
     """Normally distributed numbers within two deviations."""
-    kind = dtype or floatx()
-    return tf.random.stateless_truncated_normal(shape, draw_seed(seed), mean, stddev, kind)
+    kind, key = dtype or floatx(), draw_seed(seed)
+    with _alike():
+        return tf.random.stateless_truncated_normal(shape, key, mean, stddev, kind)
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
     """Whole numbers in [minval, maxval)."""
-    drawn = tf.random.stateless_uniform(shape, draw_seed(seed), int(minval), int(maxval), "int64")
+    key = draw_seed(seed)
+    with _alike():
+        drawn = tf.random.stateless_uniform(shape, key, int(minval), int(maxval), "int64")
     return tf.cast(drawn, dtype)
 
 
@@ -101,15 +112,16 @@ def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Tensor
     raised = tf.where(a < 1.0, a + 1.0, a)
     third = tf.expand_dims(raised - 1.0 / 3.0, -1)
     sizes = (*tuple(shape), _CANDIDATES)
-    x = tf.random.stateless_normal(sizes, _part(key, 0), dtype="float64")
-    u = tf.random.stateless_uniform(sizes, _part(key, 1), dtype="float64")
+    with _alike():
+        x = tf.random.stateless_normal(sizes, _part(key, 0), dtype="float64")
+        u = tf.random.stateless_uniform(sizes, _part(key, 1), dtype="float64")
+        last = tf.random.stateless_uniform(tuple(shape), _part(key, 2), dtype="float64")
     cube = (1.0 + x / tf.sqrt(9.0 * third)) ** 3
     safe = tf.maximum(cube, 1e-300)
     bound = 0.5 * x * x + third * (1.0 - cube + tf.math.log(safe))
     accepted = tf.logical_and(cube > 0.0, tf.math.log(tf.maximum(u, 1e-300)) < bound)
     first = tf.one_hot(tf.argmax(tf.cast(accepted, "int32"), -1), _CANDIDATES, dtype="float64")
     found = tf.reduce_sum(first * third * cube, -1)
-    last = tf.random.stateless_uniform(tuple(shape), _part(key, 2), dtype="float64")
     lowered = found * tf.maximum(last, 1e-300) ** (1.0 / tf.where(a < 1.0, a, tf.ones_like(a)))
     return tf.cast(tf.where(a < 1.0, lowered, found), kind)
 

@@ -54,9 +54,8 @@ def rnn(
         ValueError: There is no step, or a result has not the form of the step before.
     """
     rows = tree.map_structure(convert_to_tensor, inputs)
-    if not time_major:
-        rows = tree.map_structure(_swapped, rows)
-    steps = tree.flatten(rows)[0].shape[0]
+    axis = 0 if time_major else 1
+    steps = tree.flatten(rows)[0].shape[axis]
     kept = _mask(mask, input_length, steps, time_major, go_backwards)
     states = tree.map_structure(convert_to_tensor, initial_states)
     rounds = _Rounds(
@@ -64,12 +63,17 @@ def rnn(
     )
     leaves = [*tree.flatten(rows), *tree.flatten(states)]
     if unroll or not (_core.tracing() or any(x._symbolic for x in leaves)):
-        last, outputs, states = rounds.one_by_one(rows, kept, int(steps), go_backwards)
-    else:
-        last, outputs, states = rounds.as_loop(rows, kept, go_backwards)
-    if not time_major:
-        outputs = tree.map_structure(_swapped, outputs)
-    return last, outputs, states
+        return rounds.one_by_one(rows, kept, int(steps), go_backwards, axis)
+    if time_major:
+        return rounds.as_loop(rows, kept, go_backwards)
+    rows = tree.map_structure(_swapped, rows)
+    kept = None if kept is None else _swapped(kept)
+    last, outputs, states = rounds.as_loop(rows, kept, go_backwards)
+    return last, tree.map_structure(_swapped, outputs), states
+
+
+def _at(x: Tensor, step: int, axis: int) -> Tensor:
+    return x[:, step] if axis else x[step]
 
 
 def _swapped(x: Tensor) -> Tensor:
@@ -79,17 +83,18 @@ def _swapped(x: Tensor) -> Tensor:
 def _mask(
     mask: Any, input_length: Any, steps: Any, time_major: bool, go_backwards: bool
 ) -> Tensor | None:
-    """Booleans [steps, n, 1], or None."""
+    """Booleans [n, steps, 1], or [steps, n, 1] where time comes first; or None."""
     if mask is not None:
         kept = convert_to_tensor(mask, "bool")
-        kept = tf.expand_dims(kept, -1) if kept._rank == 2 else kept
-        return kept if time_major else _swapped(kept)
+        return tf.expand_dims(kept, -1) if kept._rank == 2 else kept
     if isinstance(input_length, Tensor) and input_length._rank:
         times = tf.range(steps)
         if go_backwards:  # the examples end where the longest one does
             times = times - steps + tf.reduce_max(input_length)
         lengths = tf.cast(input_length, times._dtype)
-        return (tf.reshape(times, (-1, 1)) < lengths)[:, :, None]
+        if time_major:
+            return (tf.reshape(times, (-1, 1)) < lengths)[:, :, None]
+        return (times < tf.expand_dims(lengths, -1))[:, :, None]
     return None
 
 
@@ -126,18 +131,23 @@ class _Rounds:
         return output, tree.map_structure(lambda a, b: _chosen(kept, a, b), new, states)
 
     def one_by_one(
-        self, rows: Any, kept: Tensor | None, steps: int, reverse: bool
+        self, rows: Any, kept: Tensor | None, steps: int, reverse: bool, axis: int
     ) -> tuple[Any, Any, Any]:
-        """The steps one after the other."""
+        """The steps one after the other; time is on an axis.
+
+        Axes stay where they are: gradients are added up over examples on axis 0.
+        """
         if not steps:
             raise ValueError("[rnn] there must be a step of time: got none.")
         output, outputs, states = None, [], self.states
         for i in range(steps - 1, -1, -1) if reverse else range(steps):
-            row = tree.map_structure(lambda x, i=i: x[i], rows)
-            output, states = self._masked(row, None if kept is None else kept[i], states, output)
+            row = tree.map_structure(lambda x, i=i: _at(x, i, axis), rows)
+            now = None if kept is None else _at(kept, i, axis)
+            output, states = self._masked(row, now, states, output)
             outputs.append(output)
         chosen = outputs if self.return_all else outputs[-1:]
-        return output, tree.map_structure(lambda *xs: tf.stack(list(xs)), *chosen), states
+        stacked = tree.map_structure(lambda *xs: tf.stack(list(xs), axis), *chosen)
+        return output, stacked, states
 
     def as_loop(self, rows: Any, kept: Tensor | None, reverse: bool) -> tuple[Any, Any, Any]:
         """The steps as one loop of the engine."""

@@ -111,7 +111,8 @@ def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
 
     Args:
         regularization_loss: Scalar, or tensor or list of several losses. Those of a replica's own
-            examples are divided by the number of replicas.
+            examples are divided by the number of replicas; what is a share already, as a loss of
+            Keras between weights, stays what it is.
 
     Returns:
         A scalar; 0 for an empty list.
@@ -205,8 +206,13 @@ def _share(loss: Any, replicas: int) -> Any:
         return loss / replicas
     loss = convert_to_tensor(loss)
     if loss._varying or not as_dtype(loss._dtype).is_floating:
-        return loss / replicas
+        return loss if _is_share(loss) else loss / replicas
     return _ops.replica_share(loss)
+
+
+def _is_share(loss: Tensor) -> bool:
+    trace = _core.current_trace()
+    return trace is not None and not loss._rank and trace.loss_scale(loss) == "share"
 
 
 def _sum_all(x: Tensor) -> Tensor:

@@ -94,24 +94,27 @@ def test_regularization_is_divided_by_the_replicas() -> None:
         regularization(losses)
 
 
-@pytest.mark.parity("loss: AUTO and SUM_OVER_BATCH_SIZE under a strategy are refused")
-@pytest.mark.parametrize("reduction", ["auto", "sum_over_batch_size"])
-def test_means_of_a_replica_are_refused_with_the_right_ones(reduction) -> None:
-    loss = tf.keras.losses.MeanSquaredError(reduction=reduction)
-    with pytest.raises(ValueError, match=r"NONE.*SUM.*GLOBAL_MEAN|GLOBAL_MEAN.*NONE.*SUM"):
-        mirrored().run(lambda: loss([[1.0]], [[2.0]]))
-
-
-@pytest.mark.parity("loss: GLOBAL_MEAN is the share of the true mean; names and enums")
-def test_the_global_mean_and_reductions_by_name() -> None:
+@pytest.mark.parity("loss: the default reduction is the share of the mean over all replicas")
+@pytest.mark.parametrize(
+    "options", [{}, {"reduction": "sum_over_batch_size"}, {"reduction": "mean"}]
+)
+def test_the_default_reduction_is_the_share_of_the_true_mean(options) -> None:
     strategy = mirrored()
     y = per_replica(strategy, np.float32([[1], [2], [3]]), np.float32([[10]]))
-    loss = tf.keras.losses.MeanAbsoluteError(reduction="global_mean")
+    loss = tf.keras.losses.MeanAbsoluteError(**options)
     shares = strategy.run(lambda v: loss(v * 0.0, v), args=(y,))
+    assert local(strategy, shares) == [1.5, 2.5]
     assert float(strategy.reduce("SUM", shares, axis=None)) == 4.0
+
+
+@pytest.mark.parity("loss: reductions by name and enum; one that Keras does not have is named")
+def test_reductions_by_name() -> None:
     by_enum = tf.keras.losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.SUM)
     by_name = tf.keras.losses.MeanSquaredError(reduction="sum")
     assert float(by_enum([[1.0]], [[3.0]])) == float(by_name([[1.0]], [[3.0]])) == 4.0
+    for unknown in ("auto", "global_mean"):
+        with pytest.raises(ValueError, match=f"Invalid value.*reduction.*reduction={unknown}"):
+            tf.keras.losses.MeanSquaredError(reduction=unknown)
 
 
 @pytest.mark.parity("loss: a loss of more axes averaged by the batch only is warned of")
@@ -120,32 +123,34 @@ def test_inner_axes_that_nobody_averaged_are_warned_of() -> None:
         compute([[1.0, 2.0], [3.0, 4.0]])
 
 
-@pytest.mark.parity("loss: [2,3]|[4,5] with 4 is 1.25|2.25, a Mean metric of them reads 1.75")
-def test_the_example_of_the_tutorial() -> None:
+@pytest.mark.parity("loss: [2,3]|[4,5] with 4 is 1.25|2.25, a Mean of them or twice them reads 3.5")
+@pytest.mark.parametrize("times_replicas", [False, True])
+def test_the_example_of_the_tutorial(times_replicas) -> None:
     strategy = mirrored()
     with strategy.scope():
         metric = tf.keras.metrics.Mean()
 
     def fn(losses):
         share = compute(losses, global_batch_size=4)
-        metric.update_state(share)
+        metric.update_state(share * strategy.num_replicas_in_sync if times_replicas else share)
         return share
 
-    with pytest.warns(tf.errors.LossScalingWarning, match="share of the global batch, then mean"):
-        shares = strategy.run(fn, args=(per_replica(strategy, [2.0, 3.0], [4.0, 5.0]),))
+    shares = strategy.run(fn, args=(per_replica(strategy, [2.0, 3.0], [4.0, 5.0]),))
     assert local(strategy, shares) == [1.25, 2.25]
     assert float(strategy.reduce("SUM", shares, axis=None)) == 3.5
-    assert float(metric.result()) == 1.75
-
-
-@pytest.mark.parity("loss: a share times the replicas fed to a Mean reads what is meant")
-def test_a_share_times_the_replicas_has_the_mean_of_the_batch() -> None:
-    strategy = mirrored()
-    with strategy.scope():
-        metric = tf.keras.metrics.Mean()
-
-    def fn(losses):
-        metric.update_state(compute(losses, global_batch_size=4) * 2.0)
-
-    strategy.run(fn, args=(per_replica(strategy, [2.0, 3.0], [4.0, 5.0]),))
     assert float(metric.result()) == 3.5
+
+
+@pytest.mark.parity(
+    "loss: a loss of Keras between weights counts once, scaled by the replicas or not"
+)
+@pytest.mark.parametrize("reduction", ["sum", "sum_over_batch_size"])
+@pytest.mark.parametrize("scale", [regularization, lambda loss: loss])
+def test_a_loss_between_weights_counts_once(scale, reduction) -> None:
+    before, now = np.ones((4, 2), np.float32), tf.Variable(np.full((4, 2), 3.0, np.float32))
+    distance = tf.keras.losses.MeanSquaredError(reduction=reduction)
+    strategy = mirrored()
+    x = per_replica(strategy, np.float32([1]), np.float32([3, 5]))
+    shares = strategy.run(lambda v: scale(0.5 * distance(before, now)), args=(x,))
+    alone = float(0.5 * distance(before, now))
+    assert float(strategy.reduce("SUM", shares, axis=None)) == alone

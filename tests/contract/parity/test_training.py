@@ -122,7 +122,7 @@ def test_missing_gradients() -> None:
     with pytest.warns(UserWarning, match="lonely"):
         optimizers.SGD(0.1).apply_gradients([(tf.constant(1.0), v), (None, w)])
     assert float(v) == pytest.approx(0.9) and float(w) == 1.0
-    with pytest.raises(ValueError, match="lonely"):
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
         optimizers.SGD(0.1).apply_gradients([(None, w)])
 
 
@@ -152,8 +152,8 @@ def test_a_mean_merges_sums_and_counts(count, batch, expected) -> None:
     assert float(metric.result()) == expected
 
 
-@pytest.mark.parity("metrics: result inside run is local, reset_state(s)")
-def test_a_result_inside_run_is_that_of_the_replica() -> None:
+@pytest.mark.parity("metrics: result inside run is that of all replicas, reset_state")
+def test_a_result_inside_run_is_that_of_all_replicas() -> None:
     strategy = mirrored()
     with strategy.scope():
         metric = tf.keras.metrics.Mean()
@@ -162,13 +162,39 @@ def test_a_result_inside_run_is_that_of_the_replica() -> None:
         metric.update_state(x)
         return metric.result()
 
-    found = strategy.run(fn, args=(per_replica(strategy, np.float32(1), np.float32(3)),))
-    assert local(strategy, found) == [1.0, 3.0] and float(metric.result()) == 2.0
+    found = strategy.run(fn, args=(per_replica(strategy, np.float32([1]), np.float32([3, 5])),))
+    assert local(strategy, found) == [3.0, 3.0] and float(metric.result()) == 3.0
     metric.reset_state()
     assert float(metric.result()) == 0.0
-    metric.update_state(4.0)
-    metric.reset_states()
-    assert float(metric.result()) == 0.0
+
+
+@pytest.mark.parity("metrics: a scalar of each replica counts as what it is of all examples")
+@pytest.mark.parametrize(
+    ("scalar", "expected"),
+    [
+        (tf.reduce_mean, 3.0),
+        (tf.reduce_sum, 9.0),
+        (lambda x: tf.reduce_sum(x) * (1.0 / 3), 3.0),
+        (tf.nn.compute_average_loss, 3.0),
+    ],
+    ids=["mean", "sum", "sum by the batch", "share"],
+)
+def test_a_scalar_counts_as_what_it_is_of_all_examples(scalar, expected) -> None:
+    strategy = mirrored()
+    with strategy.scope():
+        metric = tf.keras.metrics.Mean()
+    x = per_replica(strategy, np.float32([1]), np.float32([3, 5]))
+    strategy.run(lambda v: metric.update_state(scalar(v)), args=(x,))
+    assert float(metric.result()) == pytest.approx(expected)
+
+
+@pytest.mark.parity("metrics: a scalar of which the step shows nothing is refused")
+def test_a_scalar_of_which_the_step_shows_nothing_is_refused() -> None:
+    strategy = mirrored()
+    metric = tf.keras.metrics.Mean()
+    x = per_replica(strategy, np.float32([1]), np.float32([3, 5]))
+    with pytest.raises(ValueError, match="mean over the examples.*give one value per example"):
+        strategy.run(lambda v: metric.update_state(tf.reduce_max(v)), args=(x,))
 
 
 def linear(strategy, rows: int, batch: int) -> tuple[np.ndarray, np.ndarray]:
