@@ -1,4 +1,4 @@
-"""What samegrad adds to Keras's layers."""
+"""What samegrad adds to Keras's layers and metrics."""
 
 from __future__ import annotations
 
@@ -41,11 +41,30 @@ class Layer:
                 parts[_free_name(variable.name, parts)] = variable
         inner = list(self._layers)  # type: ignore[attr-defined]
         states = [generator.state for generator in self._seed_generators]  # type: ignore[attr-defined]
-        named = {"layers": inner, "seeds": states, "optimizer": getattr(self, "optimizer", None)}
+        named = {
+            "layers": inner,
+            "seeds": states,
+            "metrics": list(self._metrics),  # type: ignore[attr-defined]
+            "optimizer": getattr(self, "optimizer", None),
+        }
         return parts | {name: part for name, part in named.items() if part}
 
     def _restore_state(self, values: Mapping[str, Any]) -> None:
         raise AssertionError("a layer has no values beside its variables")
+
+
+class Metric:
+    """The mix-in of all metrics: checkpoints hold their variables, and the metrics inside."""
+
+    def _checkpoint_state(self) -> Mapping[str, Any]:
+        parts: dict[str, Any] = {}
+        for variable in self._variables:  # type: ignore[attr-defined]
+            parts[_free_name(variable.name, parts)] = variable
+        inner = list(self._metrics)  # type: ignore[attr-defined]
+        return {**parts, "metrics": inner} if inner else parts
+
+    def _restore_state(self, values: Mapping[str, Any]) -> None:
+        raise AssertionError("a metric has no values beside its variables")
 
 
 def _free_name(name: str, taken: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from keras.src.utils import tracking
 
 from samegrad import _context
 from samegrad._keras.variable import Variable as KerasVariable
-from samegrad._keras.variable import wrapper_of
+from samegrad._keras.variable import tracked_wrapper
 from samegrad._scaling_check import note_use
 from samegrad._tensor import Tensor
 from samegrad._variable import Variable as EngineVariable
@@ -81,7 +81,7 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         """The variables as Keras's own, with slots where the optimizer has some already."""
         if variables is None:
             return None
-        own = [self._of_keras(variable) for variable in variables]
+        own = [_of_keras(variable) for variable in variables]
         if own and not self.built:
             # Not a part of the step that is traced: what it assigns is assigned once.
             with _context.init_scope(), backend.name_scope(self.name, caller=self):
@@ -91,15 +91,6 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
             if optimizer is not None and optimizer.built:
                 optimizer._build_new(own)
         return own
-
-    def _of_keras(self, variable: Any) -> Any:
-        if not isinstance(variable, EngineVariable):
-            return variable
-        wrapped: dict[int, Any] = self.__dict__.setdefault("_wrapped", {})
-        key = id(variable._cell)
-        if key not in wrapped:
-            wrapped[key] = wrapper_of(variable)
-        return wrapped[key]
 
     def _build_new(self, variables: list[Any]) -> None:
         """Makes slots of variables that the optimizer was not built with; all others stay.
@@ -128,6 +119,11 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         self._variables[:] = tracked + made
         added = {key: old + i for key, i in self._trainable_variables_indices.items()}
         self._trainable_variables_indices = {**places, **added}
+
+
+def _of_keras(variable: Any) -> Any:
+    wrapper = tracked_wrapper(variable)
+    return variable if wrapper is None else wrapper
 
 
 @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]

@@ -155,6 +155,35 @@ PATCHES: dict[str, list[Text | Span]] = {
             "        make_scale(self)\n        scale = self.dynamic_scale\n",
         ),
     ],
+    # Layers track samegrad's variables, too.
+    "keras.src.utils.tracking": [
+        Text(
+            "        for store_name, (is_attr_type, _) in self.config.items():\n"
+            "            if is_attr_type(attr):\n",
+            "        from samegrad._keras.variable import tracked_wrapper\n\n"
+            "        wrapper = tracked_wrapper(attr)\n"
+            "        if wrapper is not None:\n"
+            "            self.track(wrapper)\n            return attr\n\n"
+            "        for store_name, (is_attr_type, _) in self.config.items():\n"
+            "            if is_attr_type(attr):\n",
+        ),
+    ],
+    # Checkpoints hold metrics, those that make their variables later, too.
+    "keras.src.metrics.metric": [
+        Text(
+            '@keras_export(["keras.Metric", "keras.metrics.Metric"])\n'
+            "class Metric(KerasSaveable):\n",
+            "from samegrad._keras.layer import Metric as BackendMetric\n"
+            "from samegrad._keras.layer import restore_pending\n\n\n"
+            '@keras_export(["keras.Metric", "keras.metrics.Metric"])\n'
+            "class Metric(BackendMetric, KerasSaveable):\n",
+        ),
+        Text(
+            '        self._tracker.add_to_store("variables", variable)\n        return variable\n',
+            '        self._tracker.add_to_store("variables", variable)\n'
+            "        restore_pending(self)\n        return variable\n",
+        ),
+    ],
     # A scalar of a replica counts as what it is of all examples.
     "keras.src.metrics.reduction_metrics": [
         Text(

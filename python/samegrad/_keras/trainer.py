@@ -104,7 +104,9 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     def make_train_function(self, force: bool = False) -> Any:
         """The function that trains on a list of batches."""
         if self.train_function is None or force:
-            self.train_function = _last(self._make_function(_metrics_of(self.train_step), _first_of))
+            self.train_function = _last(
+                self._make_function(_metrics_of(self.train_step), _first_of)
+            )
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Any:

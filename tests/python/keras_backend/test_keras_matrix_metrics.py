@@ -48,8 +48,7 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("FalseNegatives", "bits", "units", {"thresholds": [0.2, 0.6]}),
     ("FalsePositives", "bits", "units", {}),
     ("Hinge", "bits", "reals", {}),
-    ("IoU", "labels", "labels", {"num_classes": 3, "target_class_ids": [0, 2],
-                                  "dtype": "float64"}),
+    ("IoU", "labels", "labels", {"num_classes": 3, "target_class_ids": [0, 2], "dtype": "float64"}),
     ("KLDivergence", "chances", "chances", {}),
     ("LogCoshError", "reals", "units", {}),
     ("Mean", "none", "reals", {}),
@@ -59,8 +58,12 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("MeanMetricWrapper", "reals", "units", {"fn": _error}),
     ("MeanSquaredError", "reals", "units", {}),
     ("MeanSquaredLogarithmicError", "chances", "units", {}),
-    ("OneHotIoU", "one_hot", "chances", {"num_classes": 3, "target_class_ids": [1],
-                                         "dtype": "float64"}),
+    (
+        "OneHotIoU",
+        "one_hot",
+        "chances",
+        {"num_classes": 3, "target_class_ids": [1], "dtype": "float64"},
+    ),
     ("OneHotMeanIoU", "one_hot", "chances", {"num_classes": 3, "dtype": "float64"}),
     ("PearsonCorrelation", "reals", "units", {}),
     ("Poisson", "chances", "units", {}),
@@ -106,7 +109,11 @@ def _batch(count: int, inner: tuple[int, ...], y: str, p: str, seed: int) -> dic
     shape = (count, *inner)
     mask = rng.random(shape) < 0.6
     mask[0] = True
-    parts = {"p": _values(p, shape, rng), "mask": mask, "weight": np.round(2 * rng.random(shape), 2)}
+    parts = {
+        "p": _values(p, shape, rng),
+        "mask": mask,
+        "weight": np.round(2 * rng.random(shape), 2),
+    }
     return parts if y == "none" else {"y": _values(y, shape, rng), **parts}
 
 
