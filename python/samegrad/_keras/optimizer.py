@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
 from keras.src import backend, initializers
 from keras.src.optimizers import base_optimizer
 from keras.src.utils import tracking
 
+import samegrad as tf
 from samegrad import _context
+from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._scaling_check import note_use
@@ -22,15 +25,18 @@ from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending
 
 _reduced: ContextVar[bool] = ContextVar("gradients_reduced", default=False)
+# What the micro-batch counts whose gradients are applied.
+_weight: ContextVar[Tensor | None] = ContextVar("weight_of_step", default=None)
 
 
 @contextlib.contextmanager
-def _gradients_of_all() -> Iterator[None]:
-    token = _reduced.set(True)
+def _gradients_of_all(optimizer: Any) -> Iterator[None]:
+    tokens = _reduced.set(True), _weight.set(weight_of_step(optimizer))
     try:
         yield
     finally:
-        _reduced.reset(token)
+        _reduced.reset(tokens[0])
+        _weight.reset(tokens[1])
 
 
 class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
@@ -61,14 +67,40 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         with _sums(self, list(grads)) as total:
             super().apply(total, variables)
 
+    @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
+    def build(self, variables: Any) -> None:
+        """Makes the slots of variables, and the sum of what accumulated micro-batches count."""
+        super().build(variables)
+        if self.gradient_accumulation_steps and not hasattr(self, "_accumulated_weight"):
+            zero = np.float64(0.0)
+            self._accumulated_weight = EngineVariable(zero, trainable=False, name="weight")
+            restore_pending(self)
+
+    def _weighed(self, grads: list[Any]) -> list[Any]:
+        """The gradients of a micro-batch, times what it counts of those that are accumulated."""
+        weight = _weight.get()
+        if weight is None:
+            self._accumulated_weight.assign_add(np.float64(1.0))
+            return grads
+        self._accumulated_weight.assign_add(tf.cast(weight, "float64"))
+        return [g * tf.cast(weight, g.dtype) for g in grads]
+
+    def _weight_of_all(self) -> Any:
+        return self._accumulated_weight._as_tensor()
+
+    def _backend_reset_gradient_accumulators(self) -> None:
+        super()._backend_reset_gradient_accumulators()
+        self._accumulated_weight.assign(np.float64(0.0))
+
     def _track_variable(self, variable: Any) -> None:
         super()._track_variable(variable)
         restore_pending(self)
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
-        inner = getattr(self, "inner_optimizer", None)
         state: dict[str, Any] = {"variables": list(self._variables)}
-        return state if inner is None else {**state, "inner": inner}
+        parts = {"inner": "inner_optimizer", "weight": "_accumulated_weight"}
+        found = {name: getattr(self, attribute, None) for name, attribute in parts.items()}
+        return state | {name: part for name, part in found.items() if part is not None}
 
     def _restore_state(self, values: Mapping[str, Any]) -> None:
         raise AssertionError("an optimizer has no values beside its variables")
@@ -157,7 +189,7 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
         if isinstance(gradient, Tensor):
             note_use("gradient", gradient)
     summed = iter(all_reduce_sum(present) if present else [])
-    with _gradients_of_all():
+    with _gradients_of_all(optimizer):
         yield [None if g is None else next(summed) for g in grads]
 
 

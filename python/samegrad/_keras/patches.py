@@ -94,24 +94,13 @@ PATCHES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
-    # Means are over the examples of all replicas; a scalar loss of one example has its weight, too.
+    # Means are over the examples of all replicas.
     "keras.src.losses.loss": [
-        Text(
-            "        values, sample_weight = squeeze_or_expand_to_same_rank(\n",
-            "        if len(values.shape):\n"
-            "            values, sample_weight = squeeze_or_expand_to_same_rank(\n",
-        ),
         Span(
             "def reduce_values(",
-            "def reduce_weighted_values(",
-            "761358e6e0b538fa",
-            _import("losses import reduce_values"),
-        ),
-        Span(
-            "def apply_mask(",
             "def scale_loss_for_distribution(",
-            "648394e1365bbfec",
-            _import("losses import apply_mask"),
+            "1e38a3ec769c4ffd",
+            _import("losses import apply_mask, reduce_values, reduce_weighted_values"),
         ),
     ],
     # Sums over examples and pairs of them are those of all replicas.
@@ -139,6 +128,20 @@ PATCHES: dict[str, list[Text | Span]] = {
             "    optim_pos = margin\n",
         ),
         Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
+    ],
+    # Micro-batches that are not alike count as much as their losses.
+    "keras.src.optimizers.base_optimizer": [
+        Text(
+            "            is_update_step = (\n",
+            "            grads = self._weighed(grads)\n            is_update_step = (\n",
+        ),
+        Text(
+            "                steps = self.gradient_accumulation_steps\n"
+            "                grads = [\n                    (g + acc_g) / steps for",
+            "                total = self._weight_of_all()\n"
+            "                grads = [\n"
+            "                    ops.divide_no_nan(g + acc_g, ops.cast(total, g.dtype)) for",
+        ),
     ],
     # A step that is traced reads the scale of the losses wherever it stands.
     "keras.src.optimizers.loss_scale_optimizer": [

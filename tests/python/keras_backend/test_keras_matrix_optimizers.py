@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from keras_programs import keras
-from matrix_programs import SHARES, assert_finite, assert_near, public_classes, total, trained
-from matrix_programs import weights_of
+from matrix_programs import (
+    SHARES,
+    assert_finite,
+    assert_near,
+    public_classes,
+    total,
+    trained,
+    weights_of,
+)
 
 layers, optimizers = keras.layers, keras.optimizers
 
