@@ -65,6 +65,8 @@ def reduce_weighted_values(
         weights = convert_to_tensor(weights, losses._dtype)
         if losses._rank:  # a scalar loss of one example has its weight, too
             losses, weights = _loss.squeeze_or_expand_to_same_rank(losses, weights)
+        elif in_replica_of_several() and losses._varying:
+            losses = value_of_all(share_of_scalar(losses))
         losses = losses * weights
     return reduce_values(losses, weights, reduction, valid)
 
