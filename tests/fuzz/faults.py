@@ -183,16 +183,10 @@ struct CallHash {
         "count = _ops.size_of",
     ),
     Fault(
-        "Adam's second moment takes the gradient itself",
-        "python/samegrad/keras/optimizers/_adam.py",
-        "(_ops.square(gradient) - slots",
-        "(gradient - slots",
-    ),
-    Fault(
-        "momentum forgets its past",
-        "python/samegrad/keras/optimizers/_sgd.py",
-        'slots["momentum"] * self.momentum - change',
-        'slots["momentum"] * self.momentum * 0.5 - change',
+        "the gradients of an optimizer stay those of a replica",
+        "python/samegrad/_keras/optimizer.py",
+        "sums = all_reduce_sum(present) if present else []",
+        "sums = present",
     ),
     Fault(
         "assign_sub adds",

@@ -17,6 +17,8 @@ from fuzz.program import Program, concrete
 
 # A learning rate is a variable of float32, whatever weights are.
 RATES = {"SGD": float(np.float32(0.1)), "Adam": float(np.float32(0.01))}
+# Keras raises decays to a power as tensors, which are made of them in float32.
+DECAYS = float(np.float32(0.9)), float(np.float32(0.999))
 # Operations with sums inside.
 SUMS = {
     "dense",
@@ -186,7 +188,8 @@ class Optimizer:
         m, v = self.slots.get(i, (0.0, 0.0))
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         self.slots[i] = (m, v)
-        rate = RATES["Adam"] * np.sqrt(1 - 0.999**self.step) / (1 - 0.9**self.step)
+        first, second = (1 - decay**self.step for decay in DECAYS)
+        rate = RATES["Adam"] * np.sqrt(second) / first
         change: np.ndarray = rate * m / (np.sqrt(v) + 1e-7)
         return change
 

@@ -22,8 +22,8 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from samegrad._keras.datasets._idx import IdxError, IdxFile, read_idx
 
+from samegrad._keras.datasets._idx import IdxError, IdxFile, read_idx
 from samegrad.cli._errors import CommandError
 from samegrad.cli._progress import RunLog, check_plotted
 from samegrad.train import Checkpoint, _state_file, _storage

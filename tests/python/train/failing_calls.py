@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from samegrad._keras.datasets import _locate
-from samegrad._keras.datasets._idx import IdxFile
 
 import samegrad as tf
+from samegrad._keras.datasets import _locate
+from samegrad._keras.datasets._idx import IdxFile
 from samegrad.cli._progress import RunLog, check_unused
 from samegrad.train import Checkpoint, CheckpointManager, _state_file, latest_checkpoint
 
