@@ -165,4 +165,6 @@ class Mistake:
 SUM_SHARES = (
     "sum the shares (reduce SUM), and divide each loss by the count of the global batch, once"
 )
-SUM_AND_COUNT = "add up sums and counts, and divide once: keras.optimizers.GradientAccumulator"
+SUM_AND_COUNT = (
+    "add up sums and counts, and divide once: keras.optimizers.Adam(gradient_accumulation_steps=N)"
+)
