@@ -29,16 +29,15 @@ _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStr
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
 _NO_PYTHON = "steps run without Python; use Dataset.map for Python code on data"
 _NUMBERS = "numbers are floats, whole numbers or bool: see DType"
-_POLICY = "choose types by samegrad.cast: float16 and bfloat16 are stored, float32 computes"
 _DENSE = "tensors are dense; gradients of gather are summed row by row"
 _RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
 _TEXT = "tensors hold numbers: prepare text in Python and make a data.Dataset of its numbers"
-_WEIGHTS = "save weights with train.Checkpoint (safetensors)"
+_WEIGHTS = "save weights with train.Checkpoint, whole models with keras.Model.save('a.keras')"
 _IMAGES = "prepare images with NumPy or Pillow in Dataset.map"
 _LOG = "write metrics with the --log option or with your own logger"
 _VARIABLES = "make a samegrad.Variable, or a weight with Layer.add_weight"
-_OWN_LOOP = "write the loop: GradientTape, optimizer.apply_gradients and strategy.run"
+_OWN_LOOP = "train with keras.Model.fit, or write the loop: GradientTape and strategy.run"
 _PRIVATE = "it is a private part of TensorFlow: use the public name"
 
 # Modules that have few of TensorFlow's names, and what stands in for the others.
@@ -99,9 +98,6 @@ REASONS = {
     "audio": "prepare sound with NumPy in Dataset.map",
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,
-    "load_model": _WEIGHTS,
-    "save_model": _WEIGHTS,
-    "applications": "there are no trained weights to load: write the layers",
     "tpu": _ONE_MACHINE,
     "TPUStrategy": _ONE_MACHINE,
     "MultiWorkerMirroredStrategy": _ONE_MACHINE,
@@ -113,9 +109,6 @@ REASONS = {
     "device": _NO_GPU,
     "complex64": _NUMBERS,
     "complex128": _NUMBERS,
-    "Policy": _POLICY,
-    "global_policy": _POLICY,
-    "set_global_policy": _POLICY,
     "summary": _LOG,
     "profiler": "see explain() of a function or strategy",
     "numpy_function": _NO_PYTHON,
@@ -159,6 +152,7 @@ def has_submodule(module: str, name: str) -> bool:
     """Whether a package has a public module of this name, loaded or not.
 
     Example:
+        >>> import samegrad.nest, samegrad.testing
         >>> has_submodule("samegrad.testing", "adapters"), has_submodule("samegrad.nest", "flatten")
         (True, False)
     """
@@ -172,8 +166,8 @@ def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
     """What a dotted name leads to as far as it exists, and the part of the name that does not.
 
     Example:
-        >>> look_up("keras.layers.LSTM.name")[1]
-        ('LSTM', 'name')
+        >>> look_up("keras.layers.LSTN.name")[1]
+        ('LSTN', 'name')
     """
     found: Any = importlib.import_module("samegrad")
     parts = tuple(path.split(".")) if path else ()

@@ -49,7 +49,7 @@ WRONG = {
     ),
     "an image smaller than the window": (
         lambda: keras.layers.Conv2D(4, 3)(image(2, 2, 2, 1)),
-        ValueError, r"window \(3, 3\) and image \(2, 2\)|size would be zero or negative.*\(2, 2, 2, 1\)",
+        ValueError, r"size would be zero or negative.*\(2, 2, 2, 1\)",
     ),
     "axes of an image": (
         lambda: keras.layers.MaxPooling2D()(image(2, 2)),
@@ -61,7 +61,7 @@ WRONG = {
     ),
     "units": (lambda: keras.layers.Dense(0), ValueError, r"positive integer.*units=0"),
     "an activation": (
-        lambda: keras.layers.Dense(3, activation="rel"), ValueError, r"Could not interpret activation.*: rel",
+        lambda: keras.layers.Dense(3, activation="rel"), ValueError, r"interpret activation.*: rel",
     ),
     "a dropout rate": (lambda: keras.layers.Dropout(1.5), ValueError, r"rate=1\.5"),
     "a learning rate": (

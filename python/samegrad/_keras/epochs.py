@@ -14,9 +14,9 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._keras.losses import in_replica_of_several, value_of_all
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor
-from samegrad._keras.losses import in_replica_of_several, value_of_all
 from samegrad._values import PerReplica, TracedPerReplica
 from samegrad.data import Dataset
 from samegrad.distribute._input import DistributedDataset

@@ -1,4 +1,4 @@
-"""What samegrad adds to Keras's layers."""
+"""What samegrad adds to Keras's layers and metrics."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from samegrad.train._trackable import restore_pending
 
 class Layer:
     """The mix-in that Keras gives all its layers."""
+
+    _further_arguments = ("input_shape", "input_dim")  # of all layers, for the port check
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -38,17 +40,30 @@ class Layer:
         parts: dict[str, Any] = {}
         for variable in [*self._trainable_variables, *self._non_trainable_variables]:  # type: ignore[attr-defined]
             if variable._value is not None:
-                parts[_free_name(variable.name, parts)] = variable
-        inner = list(self._layers)  # type: ignore[attr-defined]
+                parts[free_name(variable.name, parts)] = variable
+        # A Sequential gets its InputLayer when it is built.
+        layers = self._layers  # type: ignore[attr-defined]
+        inner = [layer for layer in layers if type(layer).__name__ != "InputLayer"]
         states = [generator.state for generator in self._seed_generators]  # type: ignore[attr-defined]
-        named = {"layers": inner, "seeds": states, "optimizer": getattr(self, "optimizer", None)}
+        named = {
+            "layers": inner,
+            "seeds": states,
+            "metrics": list(self._metrics),  # type: ignore[attr-defined]
+            "optimizer": getattr(self, "optimizer", None),
+        }
         return parts | {name: part for name, part in named.items() if part}
 
     def _restore_state(self, values: Mapping[str, Any]) -> None:
         raise AssertionError("a layer has no values beside its variables")
 
 
-def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+def free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """The name, or the name with the first number that makes it another than those taken.
+
+    Example:
+        >>> free_name("kernel", {"kernel": 1})
+        'kernel_1'
+    """
     number = 0
     while (free := f"{name}_{number}" if number else name) in taken:
         number += 1

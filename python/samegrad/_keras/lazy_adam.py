@@ -33,7 +33,7 @@ class LazyAdam(Adam):  # type: ignore[misc]
         >>> for row in (0, 1):
         ...     with tf.GradientTape() as tape:
         ...         loss = tf.reduce_sum(tf.gather(table, [row]))
-        ...     optimizer.apply_gradients([(tape.gradient(loss, table), table)])
+        ...     _ = optimizer.apply_gradients([(tape.gradient(loss, table), table)])
         >>> print(table.numpy().ravel().round(2))  # Adam would have moved row 0 again
         [0.5  1.63 3.  ]
     """

@@ -16,11 +16,13 @@ import samegrad as tf
 from samegrad import _context, _core
 from samegrad._examples import as_examples, examples_axis
 from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.micro_batches import note_loss
 from samegrad._tensor import Tensor
 from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
 
 _ops = _core.ops
-_MEANS = ("sum_over_batch_size", "mean", "mean_with_sample_weight")
+_COUNTS = ("sum_over_batch_size", "mean")
+_MEANS = (*_COUNTS, "mean_with_sample_weight")
 
 
 def in_replica_of_several() -> bool:
@@ -34,8 +36,46 @@ def in_replica_of_several() -> bool:
     return context is not None and context.num_replicas_in_sync > 1
 
 
+def reduce_weighted_values(
+    values: Any,
+    sample_weight: Any = None,
+    mask: Any = None,
+    reduction: str | None = "sum_over_batch_size",
+    dtype: Any = None,
+) -> Tensor:
+    """The losses of a replica's examples, weighted and reduced.
+
+    Args:
+        values: Any shape.
+        sample_weight: None, or weights that broadcast against the values.
+        mask: None, or one bool (or 0 and 1) per value.
+        reduction: "sum", None, or a mean: over the values of all replicas.
+        dtype: Of the result.
+
+    Raises:
+        ValueError: A scalar on one of several replicas that shows no mean over its examples.
+    """
+    reduction = _loss.standardize_reduction(reduction)
+    losses = convert_to_tensor(values, dtype)
+    valid = None
+    if mask is not None and reduction in _COUNTS:
+        valid = _valid(mask, losses._dtype)
+    weights = apply_mask(sample_weight, mask, losses._dtype, reduction)
+    if weights is not None:
+        weights = convert_to_tensor(weights, losses._dtype)
+        if losses._rank:  # a scalar loss of one example has its weight, too
+            losses, weights = _loss.squeeze_or_expand_to_same_rank(losses, weights)
+        elif in_replica_of_several() and losses._varying:
+            losses = value_of_all(share_of_scalar(losses))
+        losses = losses * weights
+    return reduce_values(losses, weights, reduction, valid)
+
+
 def reduce_values(
-    values: Any, sample_weight: Any = None, reduction: str | None = "sum_over_batch_size"
+    values: Any,
+    sample_weight: Any = None,
+    reduction: str | None = "sum_over_batch_size",
+    valid: Tensor | None = None,
 ) -> Tensor:
     """The weighted losses of a replica's examples, reduced.
 
@@ -43,6 +83,7 @@ def reduce_values(
         values: Any shape; times their weights already.
         sample_weight: The weights, for "mean_with_sample_weight".
         reduction: "sum", None, or a mean: over the values of all replicas.
+        valid: How many values of all replicas a mask leaves; the weights are scaled by it already.
 
     Raises:
         ValueError: A scalar on one of several replicas that shows no mean over its examples.
@@ -61,7 +102,9 @@ def reduce_values(
     if losses._shape == (0,):
         return losses
     if reduction in _MEANS:
-        losses = losses * _inverse_denominator(losses, sample_weight, reduction)
+        inverse, denominator = _denominator(losses, sample_weight, reduction)
+        note_loss(losses, denominator if valid is None else valid)
+        losses = losses * inverse
     return _sum_all(losses)
 
 
@@ -79,15 +122,29 @@ def is_sum(value: Tensor) -> bool:
     return bool(trace.loss_scale(share) == "share")
 
 
-def _inverse_denominator(losses: Tensor, sample_weight: Any, reduction: str) -> Tensor:
+def _denominator(
+    losses: Tensor, sample_weight: Any, reduction: str | None
+) -> tuple[Tensor, Tensor]:
+    """What the sum of the losses is multiplied by, and what that is one over."""
     of_all = _context.get_replica_context() is not None
     if reduction == "mean_with_sample_weight" and sample_weight is not None:
-        weights = as_examples(convert_to_tensor(sample_weight))
-        total = _sum_all(weights)
-        return _inverse(all_reduce_sum(total) if of_all else total, losses)
+        total = _total(as_examples(convert_to_tensor(sample_weight)))
+        return _inverse(total, losses), total
+    number = elements_of(losses, tuple(range(losses._rank)), of_all)
     count = inverse_count(losses, of_all)
     zero = convert_to_tensor(0.0, losses._dtype)
-    return _ops.select(tf.math.is_finite(count), count, zero)  # of no examples at all: 0
+    return _ops.select(tf.math.is_finite(count), count, zero), number  # of no examples at all: 0
+
+
+def _total(values: Tensor) -> Tensor:
+    """The sum over all replicas."""
+    own = _sum_all(values)
+    total: Tensor = own if _context.get_replica_context() is None else all_reduce_sum(own)
+    return total
+
+
+def _valid(mask: Any, dtype: Any) -> Tensor:
+    return _total(as_examples(convert_to_tensor(mask, dtype)))
 
 
 def _inverse(total: Tensor, losses: Tensor) -> Tensor:
@@ -107,12 +164,11 @@ def apply_mask(sample_weight: Any, mask: Any, dtype: Any, reduction: str | None)
     if mask is None:
         return sample_weight
     kept = as_examples(convert_to_tensor(mask, dtype))
-    if reduction in ("mean", "sum_over_batch_size"):
+    if reduction in _COUNTS:
         of_all = _context.get_replica_context() is not None
-        valid = _sum_all(kept)
         ones = _ops.full_like(kept, value=1.0)
         total = _ops.reciprocal(inverse_count(ones, of_all))
-        weight = total * _inverse(all_reduce_sum(valid) if of_all else valid, kept)
+        weight = total * _inverse(_total(kept), kept)
         kept = _ops.select(tf.cast(kept, "bool"), weight, convert_to_tensor(0.0, dtype))
     if sample_weight is None:
         return kept

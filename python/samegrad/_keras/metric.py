@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from samegrad._keras.layer import free_name
 from samegrad._keras.whole import as_one_change
 
 
@@ -20,7 +21,7 @@ class StatefulMetric:
     def _checkpoint_state(self) -> Mapping[str, Any]:
         parts: dict[str, Any] = {}
         for variable in self._variables:  # type: ignore[attr-defined]
-            parts[variable.name if variable.name not in parts else variable.path] = variable
+            parts[free_name(variable.name, parts)] = variable
         inner = list(self._metrics)  # type: ignore[attr-defined]
         return {**parts, "metrics": inner} if inner else parts
 

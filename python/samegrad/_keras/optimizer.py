@@ -7,32 +7,38 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
 from keras.src import backend, initializers
 from keras.src.optimizers import base_optimizer
 from keras.src.utils import tracking
 
+import samegrad as tf
 from samegrad import _context
+from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.variable import Variable as KerasVariable
-from samegrad._keras.variable import wrapper_of
+from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
 from samegrad._scaling_check import note_use
 from samegrad._shown import shown
-from samegrad._tensor import convert_to_tensor
+from samegrad._tensor import Tensor, convert_to_tensor
 from samegrad._variable import Variable as EngineVariable
 from samegrad._variable import unwrapped
 from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending
 
 _reduced: ContextVar[bool] = ContextVar("gradients_reduced", default=False)
+# What the micro-batch counts whose gradients are applied.
+_weight: ContextVar[Tensor | None] = ContextVar("weight_of_step", default=None)
 
 
 @contextlib.contextmanager
-def _gradients_of_all() -> Iterator[None]:
-    token = _reduced.set(True)
+def _gradients_of_all(optimizer: Any) -> Iterator[None]:
+    tokens = _reduced.set(True), _weight.set(weight_of_step(optimizer))
     try:
         yield
     finally:
-        _reduced.reset(token)
+        _reduced.reset(tokens[0])
+        _weight.reset(tokens[1])
 
 
 class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
@@ -43,6 +49,8 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
     """
 
     _trainable_variables_indices: dict[int, int]
+    built: bool
+    _further_arguments = ()  # for the port check
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -89,18 +97,44 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         """
         pairs = _pairs(self.name, grads_and_vars)
         summed = skip_gradients_aggregation or not experimental_aggregate_gradients
-        with _gradients_of_all() if summed else contextlib.nullcontext():
+        with _gradients_of_all(self) if summed else contextlib.nullcontext():
             self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
         return self.iterations
+
+    @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
+    def build(self, variables: Any) -> None:
+        """Makes the slots of variables, and the sum of what accumulated micro-batches count."""
+        super().build(variables)
+        if self.gradient_accumulation_steps and not hasattr(self, "_accumulated_weight"):
+            zero = np.float64(0.0)
+            self._accumulated_weight = EngineVariable(zero, trainable=False, name="weight")
+            restore_pending(self)
+
+    def _weighed(self, grads: list[Any]) -> list[Any]:
+        """The gradients of a micro-batch, times what it counts of those that are accumulated."""
+        weight = _weight.get()
+        if weight is None:
+            self._accumulated_weight.assign_add(np.float64(1.0))
+            return grads
+        self._accumulated_weight.assign_add(tf.cast(weight, "float64"))
+        return [g * tf.cast(weight, g.dtype) for g in grads]
+
+    def _weight_of_all(self) -> Any:
+        return self._accumulated_weight._as_tensor()
+
+    def _backend_reset_gradient_accumulators(self) -> None:
+        super()._backend_reset_gradient_accumulators()
+        self._accumulated_weight.assign(np.float64(0.0))
 
     def _track_variable(self, variable: Any) -> None:
         super()._track_variable(variable)
         restore_pending(self)
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
-        inner = getattr(self, "inner_optimizer", None)
         state: dict[str, Any] = {"variables": list(self._variables)}
-        return state if inner is None else {**state, "inner": inner}
+        parts = {"inner": "inner_optimizer", "weight": "_accumulated_weight"}
+        found = {name: getattr(self, attribute, None) for name, attribute in parts.items()}
+        return state | {name: part for name, part in found.items() if part is not None}
 
     def _restore_state(self, values: Mapping[str, Any]) -> None:
         raise AssertionError("an optimizer has no values beside its variables")
@@ -113,7 +147,7 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         """The variables as Keras's own, with slots where the optimizer has some already."""
         if variables is None:
             return None
-        own = [self._of_keras(variable) for variable in variables]
+        own = [_of_keras(variable) for variable in variables]
         if own and not self.built:
             # Not a part of the step that is traced: what it assigns is assigned once.
             scope = backend.name_scope(self.name, caller=self)
@@ -124,15 +158,6 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
             if optimizer is not None and optimizer.built:
                 optimizer._build_new(own)
         return own
-
-    def _of_keras(self, variable: Any) -> Any:
-        if not isinstance(variable, EngineVariable):
-            return variable
-        wrapped: dict[int, Any] = self.__dict__.setdefault("_wrapped", {})
-        key = id(variable._cell)
-        if key not in wrapped:
-            wrapped[key] = wrapper_of(variable)
-        return wrapped[key]
 
     def _build_new(self, variables: list[Any]) -> None:
         """Makes slots of variables that the optimizer was not built with; all others stay.
@@ -161,6 +186,11 @@ class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
         self._variables[:] = tracked + made
         added = {key: old + i for key, i in self._trainable_variables_indices.items()}
         self._trainable_variables_indices = {**places, **added}
+
+
+def _of_keras(variable: Any) -> Any:
+    wrapper = tracked_wrapper(variable)
+    return variable if wrapper is None else wrapper
 
 
 @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
@@ -213,7 +243,7 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
     for gradient in sums:
         note_use("gradient", convert_to_tensor(gradient))
     summed = iter(sums)
-    with _gradients_of_all():
+    with _gradients_of_all(optimizer):
         yield [None if g is None else next(summed) for g in grads]
 
 

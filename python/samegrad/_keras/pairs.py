@@ -56,4 +56,6 @@ def _places(labels: Any) -> Any:
 
 
 def _gathered(rows: Any) -> Any:
-    return _context.get_replica_context().all_gather(as_examples(rows), axis=0)
+    context = _context.get_replica_context()
+    assert context is not None
+    return context.all_gather(as_examples(rows), axis=0)

@@ -130,35 +130,31 @@ PATCHES: dict[str, list[Text | Span]] = {
         _converting("self.call(*args, **kwargs)"),
         Text("call_fn = self.call\n", "call_fn = converted(self.call)\n"),
     ],
-    # Means are over the examples of all replicas; a scalar loss of one example has its weight, too.
+    # Means are over the examples of all replicas.
     "keras.src.losses.loss": [
         _importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
         _converting("self.call(y_true, y_pred)"),
-        Text(
-            "        values, sample_weight = squeeze_or_expand_to_same_rank(\n",
-            "        if len(values.shape):\n"
-            "            values, sample_weight = squeeze_or_expand_to_same_rank(\n",
-        ),
         Span(
             "def reduce_values(",
-            "def reduce_weighted_values(",
-            "761358e6e0b538fa",
-            _import("losses import reduce_values"),
-        ),
-        Span(
-            "def apply_mask(",
             "def scale_loss_for_distribution(",
-            "648394e1365bbfec",
-            _import("losses import apply_mask"),
+            "1e38a3ec769c4ffd",
+            _import("losses import apply_mask, reduce_values, reduce_weighted_values"),
         ),
     ],
+    # Metrics are in checkpoints, and change as a whole.
     "keras.src.metrics.metric": [
         Text(
             "from keras.src.utils.tracking import Tracker\n",
             "from keras.src.utils.tracking import Tracker\n"
-            "from samegrad._keras.metric import StatefulMetric\n",
+            "from samegrad._keras.metric import StatefulMetric\n"
+            "from samegrad.train._trackable import restore_pending\n",
         ),
         Text("class Metric(KerasSaveable):", "class Metric(StatefulMetric, KerasSaveable):"),
+        Text(
+            '        self._tracker.add_to_store("variables", variable)\n        return variable\n',
+            '        self._tracker.add_to_store("variables", variable)\n'
+            "        restore_pending(self)\n        return variable\n",
+        ),
     ],
     # Sums over examples and pairs of them are those of all replicas.
     "keras.src.losses.losses": [
@@ -188,12 +184,23 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
         Text("build_pos_neg_masks(\n        y_true,", "masks_of_pairs(\n        y_true,"),
     ],
-    # A warning is at the line of the program.
+    # Micro-batches count as much as their losses; a warning is at the line of the program.
     "keras.src.optimizers.base_optimizer": [
         Text(
             '            warnings.warn(\n                "Gradients do not exist',
             "            from samegrad._location import warn\n\n"
             '            warn(\n                "Gradients do not exist',
+        ),
+        Text(
+            "            is_update_step = (\n",
+            "            grads = self._weighed(grads)\n            is_update_step = (\n",
+        ),
+        Text(
+            "                steps = self.gradient_accumulation_steps\n"
+            "                grads = [\n                    (g + acc_g) / steps for",
+            "                total = self._weight_of_all()\n"
+            "                grads = [\n"
+            "                    ops.divide_no_nan(g + acc_g, ops.cast(total, g.dtype)) for",
         ),
     ],
     # A step that is traced reads the scale of the losses wherever it stands.
@@ -209,6 +216,19 @@ PATCHES: dict[str, list[Text | Span]] = {
             "        scale = self.dynamic_scale if self.built else self.initial_scale\n",
             "        from samegrad._keras.optimizer import make_scale\n\n"
             "        make_scale(self)\n        scale = self.dynamic_scale\n",
+        ),
+    ],
+    # Layers track samegrad's variables, too.
+    "keras.src.utils.tracking": [
+        Text(
+            "        for store_name, (is_attr_type, _) in self.config.items():\n"
+            "            if is_attr_type(attr):\n",
+            "        from samegrad._keras.variable import tracked_wrapper\n\n"
+            "        wrapper = tracked_wrapper(attr)\n"
+            "        if wrapper is not None:\n"
+            "            self.track(wrapper)\n            return attr\n\n"
+            "        for store_name, (is_attr_type, _) in self.config.items():\n"
+            "            if is_attr_type(attr):\n",
         ),
     ],
     # A scalar of a replica counts as what it is of all examples.

@@ -185,6 +185,24 @@ class Variable(KerasVariable):  # type: ignore[misc]
         return self.assign(with_value)
 
 
+def tracked_wrapper(attribute: Any) -> Any:
+    """What layers track of an attribute that is a `samegrad.Variable`; None for others.
+
+    The attribute stays what it is; `trainable_variables`, optimizers and files of weights get a
+    variable of Keras that holds it, always the same one.
+
+    Example:
+        >>> tracked_wrapper(1.0) is None
+        True
+    """
+    if not isinstance(attribute, EngineVariable):
+        return None
+    made = attribute.__dict__.get("_of_keras")
+    if made is None:
+        made = attribute.__dict__["_of_keras"] = wrapper_of(attribute)
+    return made
+
+
 def wrapper_of(variable: EngineVariable) -> Any:
     """A variable of Keras that holds this one of samegrad.
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 import samegrad as tf
+from samegrad._keras.datasets._idx import IdxError
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import FashionMnistOptions
 from samegrad.cli._progress import (
@@ -35,7 +36,6 @@ from samegrad.cli._progress import (
     epoch_line,
     fingerprint,
 )
-from samegrad._keras.datasets._idx import IdxError
 from samegrad.train._state_file import forget_all
 
 # What a user can put right, besides CommandError.

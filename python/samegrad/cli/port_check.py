@@ -126,15 +126,14 @@ def _keywords(thing: Any) -> list[str] | None:
         names, takes_more = _parameters(thing) if callable(thing) else ([], True)
         return None if takes_more else names
     names = []
+    further = getattr(thing, "_further_arguments", None)  # those of its **kwargs
     for kind in thing.__mro__:  # **kwargs are the arguments of the next class
-        inside = vars(kind)
-        if "__init__" in inside:
-            own, takes_more = _parameters(inside["__init__"])
+        if "__init__" in vars(kind):
+            own, takes_more = _parameters(vars(kind)["__init__"])
             names += [name for name in own if name not in names]
-            further = inside.get("_further_arguments")
-            if further is not None or not takes_more:
+            if not takes_more:
                 return [*names, *(further or ())]
-    return None
+    return None if further is None else [*names, *further]
 
 
 def _parameters(function: Any) -> tuple[list[str], bool]:

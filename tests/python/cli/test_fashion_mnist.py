@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from samegrad.keras.datasets import fashion_mnist
 
 from samegrad import cli, train
+from samegrad._keras.datasets import fashion_mnist as dataset
 from samegrad.cli import _progress
-from samegrad.keras import datasets
 
 pytest.importorskip("tqdm")
-FOLDER = datasets.fashion_mnist._DATASET.system_folders[0]
+FOLDER = dataset._DATASET.system_folders[0]
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="the package dataset-fashion-mnist is not installed"
 )
@@ -39,7 +40,7 @@ def in_own_folder(tmp_path, monkeypatch):
 def small_data(monkeypatch):
     """Loads the files once."""
     loaded = _load()
-    monkeypatch.setattr(datasets.fashion_mnist, "load_data", lambda path=None: loaded)
+    monkeypatch.setattr(fashion_mnist, "load_data", lambda path=None: loaded)
 
 
 _LOADED: list = []
@@ -47,7 +48,7 @@ _LOADED: list = []
 
 def _load():
     if not _LOADED:
-        (x_train, y_train), (x_test, y_test) = datasets.fashion_mnist.load_data()
+        (x_train, y_train), (x_test, y_test) = fashion_mnist.load_data()
         _LOADED.append(((x_train[:200], y_train[:200]), (x_test[:200], y_test[:200])))
     return _LOADED[0]
 
@@ -222,7 +223,7 @@ def test_data_folder(capsys, tmp_path, monkeypatch):
     assert run("--data-dir", "absent") == 2
     assert "absent does not exist" in one_line(capsys)
     (tmp_path / "data").mkdir()
-    for spec in datasets.fashion_mnist._DATASET.files:
+    for spec in dataset._DATASET.files:
         (tmp_path / "data" / f"{spec.name}.gz").write_bytes(gzip.compress(b"\0\0\10\1"))
     assert run("--data-dir", "data") == 2
     assert "train-images-idx3-ubyte.gz must start with" in one_line(capsys)

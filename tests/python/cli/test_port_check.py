@@ -122,7 +122,7 @@ def test_star_imports(check):
         ("tf.reduce_sum(x, reduction_indices=1)", "it takes input_tensor, axis, keepdims, name."),
         ("tf.data.Dataset.range(3, outputtype=1)", "tf.data.Dataset.range(outputtype=)"),
         ("tf.function(f, jit_compile=True)", None),
-        ("tf.keras.optimizers.Adam(weight_decay=0.1)", "tf.keras.optimizers.Adam(weight_decay=)"),
+        ("tf.keras.optimizers.Adam(wight_decay=0.1)", "tf.keras.optimizers.Adam(wight_decay=)"),
         ("tf.keras.layers.Nope(size=1)", "tf.keras.layers.Nope:"),
         ("tf.Tensor(x=1)", "no such argument: it takes array"),
     ],
@@ -143,7 +143,6 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("saved_model.save", "save weights with train.Checkpoint"),
         ("strings.split", "tensors hold numbers"),  # not samegrad.split
         ("losses.MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
-        ("keras.optimizers.legacy.Adam", "it is samegrad.keras.optimizers.Adam"),
         ("keras.layers.Dens", "did you mean 'Dense'"),
         ("keras.zzz.Qqq", "see dir(samegrad.keras)"),
     ],

@@ -87,7 +87,7 @@ def trained(
     make: Callable[[], tuple[Any, Any]],
     loss: Callable[..., Any],
     batches: Sequence[dict[str, Any]],
-    sizes: Sequence[int] | None,
+    sizes: Sequence[Any] | None,
     *,
     traced: bool = True,
 ) -> dict[str, Any]:
@@ -97,10 +97,13 @@ def trained(
         make: Gives model and optimizer; `fit` is not used.
         loss: Of the model and a batch.
         batches: By the names of the arguments of `loss`, one for each step.
-        sizes: How many examples each replica has; None is one device without a strategy.
+        sizes: How many examples each replica has, or a list of such lists, one for each step;
+            None is one device without a strategy.
         traced: Whether steps run in a tf.function.
     """
-    strategy = None if sizes is None else tf.distribute.MirroredStrategy(replicas=len(sizes))
+    uneven = [sizes] * len(batches) if sizes is None or isinstance(sizes[0], int) else sizes
+    replicas = len(uneven[0] or [])
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas) if replicas else None
     keras.utils.set_random_seed(3)
     with contextlib.nullcontext() if strategy is None else strategy.scope():
         model, optimizer = make()
@@ -125,7 +128,7 @@ def trained(
     figures = {}
     for i, batch in enumerate(batches):
         given = {
-            name: tf.convert_to_tensor(array) if sizes is None else shared(array, sizes)
+            name: shared(array, uneven[i]) if replicas else tf.convert_to_tensor(array)
             for name, array in batch.items()
         }
         figures |= {f"step {i} {name}": np.asarray(v) for name, v in call(**given).items()}

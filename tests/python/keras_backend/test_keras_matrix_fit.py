@@ -111,7 +111,8 @@ OUTPUTS = {"units": "sigmoid", "unit": "sigmoid", "chances": "softmax", "reals":
 
 
 @pytest.mark.parametrize(
-    ("y", "p"), sorted({(y, p) for _, y, p, _ in metrics_table.CASES if p in OUTPUTS and y != "none"})
+    ("y", "p"),
+    sorted({(y, p) for _, y, p, _ in metrics_table.CASES if p in OUTPUTS and y != "none"}),
 )
 def test_fit_with_any_metric(float64: None, y: str, p: str) -> None:
     cases = [(name, arguments) for name, a, b, arguments in metrics_table.CASES if (a, b) == (y, p)]
@@ -180,7 +181,10 @@ def test_fit_with_class_weights(float64: None) -> None:
 def _two_outputs() -> Any:
     inputs = keras.Input((4,))
     hidden = layers.Dense(3, "tanh", activity_regularizer="l1")(inputs)
-    outputs = {"a": layers.Dense(2, name="a")(hidden), "b": layers.Dense(1, "sigmoid", name="b")(hidden)}
+    outputs = {
+        "a": layers.Dense(2, name="a")(hidden),
+        "b": layers.Dense(1, "sigmoid", name="b")(hidden),
+    }
     return weights_of(keras.Model(inputs, outputs))
 
 
@@ -190,7 +194,10 @@ def test_fit_with_several_outputs(float64: None) -> None:
             "optimizer": keras.optimizers.Adam(0.05),
             "loss": {"a": "mse", "b": keras.losses.BinaryCrossentropy()},
             "loss_weights": {"a": 0.3, "b": 2.0},
-            "metrics": {"a": ["mae"], "b": ["accuracy", keras.metrics.AUC(num_thresholds=5, name="auc")]},
+            "metrics": {
+                "a": ["mae"],
+                "b": ["accuracy", keras.metrics.AUC(num_thresholds=5, name="auc")],
+            },
             "weighted_metrics": {"a": ["mse"], "b": [keras.metrics.Recall(name="r")]},
         }
 

@@ -1,4 +1,4 @@
-"""Every metric of Keras, with masks and weights, on shares of batches: the figures of one device."""
+"""Every metric of Keras, with masks and weights, on shares: the figures of one device."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("AUC", "bits", "reals", {"from_logits": True, "num_thresholds": 5}),
     ("BinaryAccuracy", "bits", "units", {"threshold": 0.4}),
     ("BinaryCrossentropy", "bits", "units", {"label_smoothing": 0.1}),
-    ("BinaryIoU", "bit", "unit", {"target_class_ids": [0, 1], "threshold": 0.4}),
+    ("BinaryIoU", "bit", "unit", {"threshold": 0.4, "dtype": "float64"}),
     ("CategoricalAccuracy", "one_hot", "chances", {}),
     ("CategoricalCrossentropy", "one_hot", "chances", {}),
     ("CategoricalHinge", "one_hot", "reals", {}),
@@ -58,8 +58,12 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
     ("MeanMetricWrapper", "reals", "units", {"fn": _error}),
     ("MeanSquaredError", "reals", "units", {}),
     ("MeanSquaredLogarithmicError", "chances", "units", {}),
-    ("OneHotIoU", "one_hot", "chances", {"num_classes": 3, "target_class_ids": [1],
-                                         "dtype": "float64"}),
+    (
+        "OneHotIoU",
+        "one_hot",
+        "chances",
+        {"num_classes": 3, "target_class_ids": [1], "dtype": "float64"},
+    ),
     ("OneHotMeanIoU", "one_hot", "chances", {"num_classes": 3, "dtype": "float64"}),
     ("PearsonCorrelation", "reals", "units", {}),
     ("Poisson", "chances", "units", {}),
