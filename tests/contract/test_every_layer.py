@@ -98,7 +98,7 @@ def loss_of(layer: Any, results: list[Any]) -> Any:
     return loss + tf.nn.scale_regularization_loss(penalties) if penalties else loss
 
 
-def learn(name: str, replicas: int) -> list[np.ndarray]:
+def learn(name: str, replicas: int, eagerly: bool = False) -> list[np.ndarray]:
     """One step in training: results and gradients of rows, gradients of weights, then the state."""
     case = CASES[name]
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)
@@ -120,7 +120,11 @@ def learn(name: str, replicas: int) -> list[np.ndarray]:
         return [*results, *of_rows], total
 
     tf.keras.utils.set_random_seed(7)  # some layers draw what they do with Python's generator
-    of_rows, of_weights = strategy.run(tf.function(step), args=batch)
+    tf.config.run_functions_eagerly(eagerly)
+    try:
+        of_rows, of_weights = strategy.run(tf.function(step), args=batch)
+    finally:
+        tf.config.run_functions_eagerly(False)
     local = strategy.experimental_local_results
     joined = [np.concatenate([part.numpy() for part in local(x)]) for x in of_rows]
     sums = [local(gradient)[0].numpy() for gradient in of_weights]
@@ -134,6 +138,12 @@ def test_replicas_give_the_bits_of_one_device(name: str) -> None:
     for replicas in (2, 4):
         for one, other in zip(expected, learn(name, replicas), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@each
+def test_operations_one_at_a_time_give_the_bits_of_the_compiled_step(name: str) -> None:
+    for one, other in zip(learn(name, 1), learn(name, 1, eagerly=True), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("name", NEEDS_TENSORFLOW)

@@ -2,19 +2,22 @@
 
 A `SeedGenerator` keeps its state in a variable, which is the key of the draw, goes on within the
 compiled step, and is in every checkpoint. The same rows of a global batch get the same numbers for
-any number of replicas; numbers that no example has are the same on all of them.
+any number of replicas. What a layer draws for no example is the same on all of them; rows of a
+plain number, outside of layers, are drawn as by `samegrad.random.stateless_uniform`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from keras.src.backend.common import global_state
 from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
 import samegrad as tf
-from samegrad import _context, _core
+from samegrad import _context
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.core import shape as shape_of
 from samegrad._tensor import Tensor
@@ -23,9 +26,15 @@ from samegrad._tensor import Tensor
 _CANDIDATES = 8
 
 
-def _alike() -> _core.Guard:
-    """Inside, replicas draw the same where no size follows from the examples."""
-    return _context.changed(replica_context=None)
+def _alike(shape: Any = ()) -> Any:
+    """Inside, replicas draw the same where no size follows from the examples.
+
+    So they do in layers, and single numbers anywhere.
+    """
+    single = isinstance(shape, list | tuple) and not shape
+    if single or global_state.get_global_attribute("current_call_ctx") is not None:
+        return _context.changed(replica_context=None)
+    return contextlib.nullcontext()
 
 
 def normal(
@@ -33,7 +42,7 @@ def normal(
 ) -> Tensor:
     """Normally distributed numbers."""
     kind, key = dtype or floatx(), draw_seed(seed)
-    with _alike():
+    with _alike(shape):
         return tf.random.stateless_normal(shape, key, mean, stddev, kind)
 
 
@@ -42,7 +51,7 @@ def uniform(
 ) -> Tensor:
     """Uniform numbers in [minval, maxval)."""
     kind, key = dtype or floatx(), draw_seed(seed)
-    with _alike():
+    with _alike(shape):
         return tf.random.stateless_uniform(shape, key, minval, maxval, kind)
 
 
@@ -51,14 +60,14 @@ def truncated_normal(
 ) -> Tensor:
     """Normally distributed numbers within two deviations."""
     kind, key = dtype or floatx(), draw_seed(seed)
-    with _alike():
+    with _alike(shape):
         return tf.random.stateless_truncated_normal(shape, key, mean, stddev, kind)
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
     """Whole numbers in [minval, maxval)."""
     key = draw_seed(seed)
-    with _alike():
+    with _alike(shape):
         drawn = tf.random.stateless_uniform(shape, key, int(minval), int(maxval), "int64")
     return tf.cast(drawn, dtype)
 
@@ -90,14 +99,16 @@ def dropout(
         )
     if rate >= 1.0:
         return tf.zeros_like(x)
-    kept = uniform(sizes, dtype="float32", seed=seed) >= rate
+    with _alike():
+        kept = uniform(sizes, dtype="float32", seed=seed) >= rate
     return tf.where(kept, x * (1.0 / (1.0 - rate)), tf.zeros_like(x))
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
     """The parts along an axis in another order, any of which is as likely."""
     value = convert_to_tensor(x)
-    draws = uniform((shape_of(value)[axis],), dtype="float32", seed=seed)
+    with _alike():
+        draws = uniform((shape_of(value)[axis],), dtype="float32", seed=seed)
     return tf.gather(value, tf.argsort(draws), axis=axis)
 
 
@@ -112,7 +123,7 @@ def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Tensor
     raised = tf.where(a < 1.0, a + 1.0, a)
     third = tf.expand_dims(raised - 1.0 / 3.0, -1)
     sizes = (*tuple(shape), _CANDIDATES)
-    with _alike():
+    with _alike(shape):
         x = tf.random.stateless_normal(sizes, _part(key, 0), dtype="float64")
         u = tf.random.stateless_uniform(sizes, _part(key, 1), dtype="float64")
         last = tf.random.stateless_uniform(tuple(shape), _part(key, 2), dtype="float64")

@@ -71,7 +71,9 @@ class Variable(KerasVariable):  # type: ignore[misc]
 
     def _initialize_with_initializer(self, initializer: Any) -> None:
         with _context.init_scope():
-            value = convert_to_tensor(initializer(self._shape, dtype=self._dtype), self._dtype)
+            value = initializer(self._shape, dtype=self._dtype)
+            if not isinstance(value, EngineVariable):
+                value = convert_to_tensor(value, self._dtype)
         self._initialize(value)
 
     @property
@@ -215,9 +217,10 @@ def wrapper_of(variable: EngineVariable) -> Any:
     """
     from keras.src import backend
 
-    name = variable.name.partition(":")[0].replace("/", "_")
-    with _context.init_scope():
-        zeros = tf.zeros(tuple(variable.shape), variable.dtype)
-        made = backend.Variable(zeros, trainable=variable.trainable, name=name)
-    made._value = variable
-    return made
+    return backend.Variable(
+        lambda shape, dtype: variable,
+        shape=tuple(variable.shape),
+        dtype=variable.dtype.name,
+        trainable=variable.trainable,
+        name=variable.name.partition(":")[0].replace("/", "_"),
+    )
