@@ -94,8 +94,10 @@ PATCHES: dict[str, list[Text | Span]] = {
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
         ),
     ],
-    # Means are over the examples of all replicas.
+    # Means are over the examples of all replicas; an axis that counts examples has no fixed size.
     "keras.src.losses.loss": [
+        Text("if x1.shape[-1] == 1:", "if isinstance(x1.shape[-1], int) and x1.shape[-1] == 1:"),
+        Text("if x2.shape[-1] == 1:", "if isinstance(x2.shape[-1], int) and x2.shape[-1] == 1:"),
         Span(
             "def reduce_values(",
             "def scale_loss_for_distribution(",

@@ -210,6 +210,8 @@ def test_fit_with_several_outputs(float64: None) -> None:
 class _Adds(keras.layers.Layer):  # type: ignore[misc,name-defined]
     """A layer that adds losses: a mean and a sum over the examples, and one of its weights."""
 
+    supports_masking = True
+
     def build(self, shape: Any) -> None:
         """A factor for each input."""
         self.factor = self.add_weight(shape=(shape[-1],), initializer="ones")
