@@ -92,9 +92,12 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
 
     def __next__(self) -> Any:
         begin, end, iterator = next(self._epoch_iterator)
+        count = self.steps_per_execution
+        if self._num_batches and not self.steps_per_epoch:
+            count = min(count, self._num_batches - begin)
         found: list[Any] = []
         with self.catch_stop_iteration():
-            for _ in range(self.steps_per_execution):
+            for _ in range(count):
                 found.append(next(iterator))
         if not found:
             raise StopIteration

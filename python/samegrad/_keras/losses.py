@@ -23,6 +23,11 @@ from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
 _ops = _core.ops
 _COUNTS = ("sum_over_batch_size", "mean")
 _MEANS = (*_COUNTS, "mean_with_sample_weight")
+# What can be given in place of a scalar that shows no mean.
+_ROWS = (
+    "give one value per example (ops.mean(..., axis=-1)), or a share by "
+    "samegrad.nn.compute_average_loss"
+)
 
 
 def in_replica_of_several() -> bool:
@@ -181,7 +186,7 @@ def _sum_all(x: Tensor) -> Tensor:
     return _ops.reduce_sum(x, axes=tuple(range(x._rank)))
 
 
-def share_of_scalar(loss: Any, who: str = "loss") -> Tensor:
+def share_of_scalar(loss: Any, who: str = "loss", remedy: str = _ROWS) -> Tensor:
     """A replica's share of a loss that is a scalar already.
 
     The traced step shows how its examples were averaged: a mean over the replica's examples weighs
@@ -191,6 +196,7 @@ def share_of_scalar(loss: Any, who: str = "loss") -> Tensor:
     Args:
         loss: A scalar, or a structure's sum of such.
         who: What is given it, for messages.
+        remedy: What is to be given instead, for messages.
 
     Raises:
         ValueError: The step shows nothing of the kind.
@@ -210,8 +216,7 @@ def share_of_scalar(loss: Any, who: str = "loss") -> Tensor:
     if scale != "mean" or not _context.current().batches:
         raise ValueError(
             f"[{who}] on several replicas a scalar must be a mean over the examples, or equal on "
-            "all replicas: the step shows neither of the one given; give one value per example "
-            "(ops.mean(..., axis=-1)), or a share by samegrad.nn.compute_average_loss."
+            f"all replicas: the step shows neither of the one given; {remedy}."
         )
     return _by_examples(value)
 

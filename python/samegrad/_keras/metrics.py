@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from keras.src import backend
 from keras.src.metrics import reduction_metrics
 
 import samegrad as tf
@@ -12,6 +13,7 @@ from samegrad._keras.losses import (
     holds_no_examples,
     in_replica_of_several,
     is_sum,
+    reduce_values,
     share_of_scalar,
     value_of_all,
 )
@@ -28,29 +30,33 @@ def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:
         sample_weight: None, or a scalar; one that differs counts each replica's part.
 
     Returns:
-        Whether it did: not where there is one replica, or a value for each example.
+        Whether it did: not where there is one replica, or a value and a weight for each example.
 
     Raises:
         ValueError: The step does not show what the scalar is of all examples.
     """
     if not in_replica_of_several() or values_are_global():
         return False
+    mean = isinstance(metric, reduction_metrics.Mean)
+    masked = backend.get_keras_mask(values) is not None
     value = convert_to_tensor(values, metric.dtype)
     weight = None if sample_weight is None else convert_to_tensor(sample_weight, metric.dtype)
-    if not holds_no_examples(value) or (weight is not None and weight._rank):
+    if weight is not None and (weight._rank or masked):
         return False
+    scalar = holds_no_examples(value)
+    if not scalar and (weight is None or not mean):
+        return False
+    if not mean and not value._varying:
+        return False
+    if not scalar:  # one weight for all: that of their mean
+        whole = value_of_all(reduce_values(value))
+    else:
+        whole = _of_all(metric, value, is_sum_wanted=not mean)
     if weight is not None and weight._varying:
         weight = value_of_all(weight)
-    if isinstance(metric, reduction_metrics.Mean):
-        whole = _of_all(metric, value)
-        with global_values():
-            reduction_metrics.Mean.update_state(metric, whole, weight)
-        return True
-    if not value._varying:
-        return False
-    whole = _of_all(metric, value)
+    base = reduction_metrics.Mean if mean else reduction_metrics.Sum
     with global_values():
-        reduction_metrics.Sum.update_state(metric, whole, weight)
+        base.update_state(metric, whole, weight)
     return True
 
 

@@ -130,10 +130,12 @@ PATCHES: dict[str, list[Text | Span]] = {
         _converting("self.call(*args, **kwargs)"),
         Text("call_fn = self.call\n", "call_fn = converted(self.call)\n"),
     ],
-    # Means are over the examples of all replicas.
+    # Means are over the examples of all replicas; an axis that counts examples has no fixed size.
     "keras.src.losses.loss": [
         _importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
         _converting("self.call(y_true, y_pred)"),
+        Text("if x1.shape[-1] == 1:", "if isinstance(x1.shape[-1], int) and x1.shape[-1] == 1:"),
+        Text("if x2.shape[-1] == 1:", "if isinstance(x2.shape[-1], int) and x2.shape[-1] == 1:"),
         Span(
             "def reduce_values(",
             "def scale_loss_for_distribution(",

@@ -20,6 +20,7 @@ from samegrad.nn._loss_scaling import elements_of
 
 _SUMS = (regularizers.L1, regularizers.L2, regularizers.L1L2)
 _HELD = "_times_replicas"
+_REMEDY = "give the sum or the mean over all examples of one value for each"
 
 
 def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Tensor:
@@ -40,7 +41,7 @@ def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Tensor:
     if several and value._varying:
         # The type says it where the graph is beyond what can be followed.
         summed = isinstance(regularizer, _SUMS) or is_sum(value)
-        share = value if summed else share_of_scalar(value, "activity_regularizer")
+        share = value if summed else share_of_scalar(value, "activity_regularizer", _REMEDY)
         return _held(tf.math.divide_no_nan(share, count / _replicas()))
     return tf.math.divide_no_nan(value, count)
 
@@ -72,7 +73,7 @@ def _added(loss: Any) -> Any:
     if getattr(loss, _HELD, False) or not value._varying:
         return loss
     total = tf.reduce_sum(value)
-    share = total if is_sum(total) else share_of_scalar(total, "add_loss")
+    share = total if is_sum(total) else share_of_scalar(total, "add_loss", _REMEDY)
     return _held(share * tf.cast(_replicas(), share._dtype))
 
 

@@ -20,7 +20,7 @@ import samegrad as tf
 from samegrad import _context
 from samegrad._examples import as_examples
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
-from samegrad._keras.losses import value_of_all
+from samegrad._keras.losses import reduce_values, value_of_all
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.variable import global_values
 from samegrad._tensor import Tensor
@@ -90,11 +90,11 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     def _track_loss(self, loss: Any, x: Any) -> None:
         """The mean loss of an epoch weighs each batch by its examples on all replicas."""
         first = next(leaf for leaf in tree.flatten(x) if leaf is not None)
+        count = tf.cast(elements_of(first, (0,), True), self._loss_tracker.dtype)
+        if len(loss.shape):  # without reduction: a value for each example
+            loss = reduce_values(loss)
         with global_values():
-            self._loss_tracker.update_state(
-                value_of_all(loss),
-                sample_weight=tf.cast(elements_of(first, (0,), True), self._loss_tracker.dtype),
-            )
+            self._loss_tracker.update_state(value_of_all(loss), sample_weight=count)
 
     def _aggregate_additional_loss(self, loss: Any) -> Any:
         """The replica's share of a loss that `add_loss` was given, or of a regularizer."""

@@ -11,6 +11,7 @@ import test_keras_matrix_metrics as metrics_table
 import test_keras_matrix_optimizers as optimizers_table
 from keras_programs import keras
 from matrix_programs import assert_finite, assert_near, states, weights_of
+from test_keras_matrix_layers import AddsLosses
 
 import samegrad as tf
 
@@ -207,23 +208,8 @@ def test_fit_with_several_outputs(float64: None) -> None:
     _check(_two_outputs, compiled, (X, y, weights))
 
 
-class _Adds(keras.layers.Layer):  # type: ignore[misc,name-defined]
-    """A layer that adds losses: a mean and a sum over the examples, and one of its weights."""
-
-    def build(self, shape: Any) -> None:
-        """A factor for each input."""
-        self.factor = self.add_weight(shape=(shape[-1],), initializer="ones")
-
-    def call(self, x: Any) -> Any:
-        """The inputs, times the factors."""
-        self.add_loss(0.1 * ops.mean(ops.abs(x)))
-        self.add_loss(0.01 * ops.sum(ops.square(x * self.factor)))
-        self.add_loss(0.1 * ops.sum(ops.square(self.factor)))
-        return x * self.factor
-
-
 def _adding() -> Any:
-    return weights_of(keras.Sequential([keras.Input((4,)), layers.Dense(3), _Adds()]))
+    return weights_of(keras.Sequential([keras.Input((4,)), layers.Dense(3), AddsLosses(rows=True)]))
 
 
 def test_fit_with_losses_that_layers_add(float64: None) -> None:
@@ -245,3 +231,70 @@ def test_a_metric_of_one_replica_alone_is_refused(float64: None) -> None:
 
     with pytest.raises(ValueError, match=r"\[largest\].* one value per example"):
         _figures(_dense, _sgd(metrics=[largest]), (X, _targets("reals")), 2)
+
+
+class _Measures(layers.Layer):  # type: ignore[misc,name-defined]
+    """A layer with metrics of what it sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values = keras.metrics.Mean(name="values")
+        self.squares = keras.metrics.Mean(name="squares")
+
+    def call(self, x: Any) -> Any:
+        """The inputs."""
+        self.values.update_state(x)
+        self.squares.update_state(ops.mean(ops.square(x)))
+        return x
+
+
+def test_fit_with_metrics_inside_of_layers(float64: None) -> None:
+    def model() -> Any:
+        return weights_of(keras.Sequential([keras.Input((4,)), layers.Dense(3), _Measures()]))
+
+    _check(model, _sgd(), (X, _targets("reals")))
+
+
+@pytest.mark.parametrize("reduction", ["sum", None])
+def test_fit_with_other_reductions(float64: None, reduction: Any) -> None:
+    loss = keras.losses.MeanSquaredError(reduction=reduction)
+    _check(_dense, _sgd(loss=loss), (X, _targets("reals"), WEIGHTS))
+
+
+def test_fit_with_weights_of_a_users_mean(float64: None) -> None:
+    _check(_dense, _sgd(loss=_penalized), (X, _targets("reals"), WEIGHTS))
+
+
+def test_fit_of_datasets_with_validation(float64: None) -> None:
+    y = _targets("reals")
+    found = []
+    for replicas in (1, 2, 4):
+        strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+        with strategy.scope():
+            model = _dense()
+            model.compile(**_sgd(steps_per_execution=2)())
+        data = tf.data.Dataset.from_tensor_slices((X, y, WEIGHTS)).batch(
+            5
+        )  # 5, 5 and 3: one execution has a single step
+        history = model.fit(data, epochs=2, verbose=0, validation_data=data).history
+        more = model.fit(X, y, 5, validation_split=0.4, shuffle=False, verbose=0).history
+        figures = {f"{i} {k}": np.asarray(v) for i, h in enumerate((history, more))
+                   for k, v in h.items()}  # fmt: skip
+        found.append(figures | states(model=model))
+    for figures in found[1:]:
+        assert_near(figures, found[0])
+
+
+def test_a_batch_with_class_weights(float64: None) -> None:
+    y = _targets("labels")
+    found = []
+    for replicas in (1, 2, 4):
+        with tf.distribute.MirroredStrategy(replicas=replicas).scope():
+            model = _dense("softmax")
+            loss = "sparse_categorical_crossentropy"
+            model.compile("sgd", loss, weighted_metrics=["accuracy"])
+        weights = {0: 0.5, 1: 2.0, 2: 0.25}
+        logs = [model.train_on_batch(X[:5], y[:5], class_weight=weights) for _ in range(3)]
+        found.append({"logs": np.asarray(logs), **states(model=model)})
+    for figures in found[1:]:
+        assert_near(figures, found[0])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from keras_programs import keras
+from keras_programs import keras, shared
 from matrix_programs import (
     SHARES,
     assert_finite,
@@ -16,6 +16,8 @@ from matrix_programs import (
     trained,
     weights_of,
 )
+
+import samegrad as tf
 
 layers, ops, regularizers = keras.layers, keras.ops, keras.regularizers
 
@@ -126,6 +128,81 @@ def test_a_penalty_of_outputs_is_that_of_the_batch(
         ]
 
     _check(make)
+
+
+USER_PENALTIES = {
+    "mean": lambda x: 0.1 * ops.mean(ops.square(x)),
+    "sum": lambda x: 0.1 * ops.sum(ops.square(x)),
+    "constant": lambda x: ops.cast(0.1, x.dtype),
+}
+
+
+@pytest.mark.parametrize("name", USER_PENALTIES)
+def test_a_users_penalty_of_outputs_is_that_of_the_batch(float64: None, name: str) -> None:
+    def make() -> list[Any]:
+        penalty = USER_PENALTIES[name]
+        return [
+            layers.Dense(3, activity_regularizer=penalty),
+            layers.BatchNormalization(activity_regularizer=penalty),
+            layers.Dense(2),
+        ]
+
+    _check(make)
+
+
+@pytest.mark.parametrize(
+    "penalty",
+    [lambda x: ops.max(x), lambda x: ops.sqrt(ops.sum(ops.square(x))), "orthogonal_regularizer"],
+)
+def test_a_penalty_of_what_one_replica_sees_is_refused(penalty: Any) -> None:
+    model = keras.Sequential([keras.Input((4,)), layers.Dense(3, activity_regularizer=penalty)])
+    if penalty == "orthogonal_regularizer":
+        model.layers[-1].activity_regularizer.mode = "columns"
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with pytest.raises(ValueError, match=r"\[activity_regularizer\].*sum or the mean over all"):
+        strategy.run(lambda x: model(x), (shared(np.ones((5, 4), "float32"), [3, 2]),))
+
+
+class AddsLosses(layers.Layer):  # type: ignore[misc,name-defined]
+    """A layer that adds means and sums over the examples, and a loss of its weights.
+
+    Args:
+        rows: Whether it adds a loss for each example, too.
+    """
+
+    supports_masking = True
+
+    def __init__(self, rows: bool = False) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def build(self, shape: Any) -> None:
+        """A factor for each input."""
+        self.factor = self.add_weight(shape=(shape[-1],), initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        """The inputs, times the factors."""
+        self.add_loss(0.1 * ops.mean(ops.abs(x)))
+        self.add_loss(0.01 * ops.sum(ops.square(x * self.factor)))
+        self.add_loss([0.1 * ops.sum(ops.square(self.factor))])
+        if self._rows:
+            self.add_loss(0.1 * ops.square(x[..., 0]))
+        return x * self.factor
+
+
+def test_losses_that_layers_add_are_those_of_the_batch(float64: None) -> None:
+    _check(lambda: [layers.Dense(3), AddsLosses(), layers.Dense(2)])
+
+
+def test_an_added_loss_of_what_one_replica_sees_is_refused() -> None:
+    class Adds(layers.Layer):  # type: ignore[misc,name-defined]
+        def call(self, x: Any) -> Any:
+            self.add_loss(ops.max(x))
+            return x
+
+    strategy, layer = tf.distribute.MirroredStrategy(replicas=2), Adds()
+    with pytest.raises(ValueError, match=r"\[add_loss\].*sum or the mean over all"):
+        strategy.run(lambda x: layer(x), (shared(np.ones((5, 4), "float32"), [3, 2]),))
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not support masking")

@@ -141,6 +141,18 @@ METRICS = {
         ops.mean(x, axis=0))),
     "mean of a penalty": (metrics.Mean, lambda m, x, w: m.update_state(ops.sum(WEIGHTS))),
     "mean of a number": (metrics.Mean, lambda m, x, w: m.update_state(3.0, sample_weight=2.0)),
+    "mean of values with one weight": (
+        metrics.Mean,
+        lambda m, x, w: m.update_state(ops.mean(x, axis=-1), sample_weight=2.0),
+    ),
+    "mean of values with the sum of weights": (
+        metrics.MeanSquaredError,
+        lambda m, x, w: m.update_state(x, 2 * x, sample_weight=ops.sum(w)),
+    ),
+    "sum of values with one weight": (
+        metrics.Sum,
+        lambda m, x, w: m.update_state(x, sample_weight=0.5),
+    ),
     "sum of losses": (metrics.Sum, lambda m, x, w: m.update_state(
         losses.MeanSquaredError()(x, 2 * x))),
     "sum of means": (metrics.Sum, lambda m, x, w: m.update_state(ops.mean(x))),
