@@ -1,20 +1,38 @@
 """A pytest plugin: the tests in Keras's wheel run on samegrad.
 
-    PYTHONPATH=tests/keras python -m pytest -p plugin -p no:cacheprovider \\
-        -o python_files=*_test.py $(python -m plugin ops/core_test.py)
-
 The wheel has its tests but not the conftest that they import; what they take from it is here.
+`run.py` is the command that uses it. With KERAS_BACKEND=tensorflow in the environment the tests
+run on TensorFlow, for the record that samegrad is judged by.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import os
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
+import absent
 import pytest
+
+ON_TENSORFLOW = os.environ.get("KERAS_BACKEND") == "tensorflow"
+# Test files that name every backend: old text, and the one with samegrad, by module.
+_NAMED_BACKENDS = {
+    "keras.src.trainers.trainer_test": (
+        (
+            'elif backend.backend() == "numpy":\n'
+            "    from keras.src.backend.numpy.trainer import NumpyTrainer as Trainer",
+            'elif backend.backend() == "samegrad":\n'
+            "    from samegrad._keras.trainer import Trainer",
+        ),
+        ('"tensorflow": "CPU:0"', '"samegrad": "CPU:0"'),
+        (
+            'backend.backend() != "tensorflow",\n        reason="`unrolled_steps',
+            'backend.backend() != "samegrad",\n        reason="`unrolled_steps',
+        ),
+    ),
+}
 
 
 def _skip_if_backend(backend: str, reason: str) -> Any:
@@ -23,24 +41,74 @@ def _skip_if_backend(backend: str, reason: str) -> Any:
     return pytest.mark.skipif(keras.config.backend() == backend, reason=reason)
 
 
-def folder() -> Path:
-    """Where the tests lie."""
-    spec = importlib.util.find_spec("keras")
-    assert spec is not None and spec.origin is not None
-    return Path(spec.origin).parent / "src"
+def pytest_addoption(parser: Any) -> None:
+    """--results: where a line for each test is written."""
+    parser.addoption("--results", default=None)
 
 
 def pytest_configure(config: Any) -> None:
     """Registers the backend before anything of Keras is imported."""
-    from samegrad._keras import register
+    if not ON_TENSORFLOW:
+        from samegrad._keras import patches, register
 
-    register.load()
+        for module, texts in _NAMED_BACKENDS.items():
+            patches.PATCHES[module] = [patches.Text(old, new) for old, new in texts]
+        register.load()
+    absent.install(samegrad_is_tensorflow=not ON_TENSORFLOW)
     conftest = types.ModuleType("conftest")
     conftest.skip_if_backend = _skip_if_backend  # type: ignore[attr-defined]
     sys.modules["conftest"] = conftest
     for mark in ("requires_trainable_backend", "multi_device"):
         config.addinivalue_line("markers", f"{mark}: of Keras's tests")
+    path = config.getoption("--results")
+    if path is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Results(path))
 
 
-if __name__ == "__main__":
-    print(*(folder() / name for name in sys.argv[1:]))
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: Any) -> Any:
+    """Stand-ins that a test calls skip it."""
+    absent.set_running(True)
+    try:
+        return (yield)
+    finally:
+        absent.set_running(False)
+
+
+class _Results:
+    """Writes `outcome<TAB>test<TAB>reason` for every test, as soon as it is known."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._path.write_text("", encoding="utf-8")
+        self._bad: dict[str, tuple[str, str]] = {}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """The three reports of a test: one that is bad is its outcome."""
+        if report.outcome != "passed":
+            self._bad.setdefault(report.nodeid, (report.outcome, _reason(report)))
+        if report.when == "teardown" or (report.when == "???"):
+            self._write(report.nodeid, *self._bad.pop(report.nodeid, ("passed", "")))
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """A file that cannot be imported is a result of its own."""
+        if report.outcome != "passed" and report.nodeid.endswith(".py"):
+            self._write(report.nodeid, report.outcome, _reason(report))
+
+    def pytest_unconfigure(self) -> None:
+        """Tests that took their process with them have no last report."""
+        for nodeid, (outcome, reason) in self._bad.items():
+            self._write(nodeid, outcome, reason)
+
+    def _write(self, nodeid: str, outcome: str, reason: str) -> None:
+        line = " ".join(reason.split())[:300]
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{outcome}\t{nodeid}\t{line}\n")
+
+
+def _reason(report: Any) -> str:
+    text = report.longrepr
+    if isinstance(text, tuple):
+        return str(text[2])
+    crash = getattr(text, "reprcrash", None)
+    return str(text)[-300:] if crash is None else str(crash.message)

@@ -9,8 +9,7 @@ from keras.src import tree
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.variables import standardize_dtype
 from keras.src.trainers import epoch_iterator
-from keras.src.trainers.data_adapters import data_adapter_utils
-from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.data_adapters import is_tf_dataset
 
 import samegrad as tf
 from samegrad import _core
@@ -18,77 +17,20 @@ from samegrad._keras.losses import in_replica_of_several, value_of_all
 from samegrad._nest import map_structure
 from samegrad._tensor import Tensor
 from samegrad._values import PerReplica, TracedPerReplica
-from samegrad.data import Dataset
-from samegrad.distribute._input import DistributedDataset
-
-
-class DatasetAdapter(DataAdapter):  # type: ignore[misc]
-    """A samegrad.data.Dataset, or a distributed one, as Keras's loops take data.
-
-    Args:
-        dataset: Its elements are batches: inputs, or (inputs, targets[, weights]).
-        class_weight: A weight per class, or None.
-
-    Raises:
-        ValueError: Class weights for batches that are shared out already.
-    """
-
-    def __init__(self, dataset: Any, class_weight: Any = None) -> None:
-        if class_weight is not None and isinstance(dataset, DistributedDataset):
-            raise ValueError(
-                "[fit] class_weight needs whole batches: got a distributed dataset; give the "
-                "dataset itself, or weights as the third part of its elements."
-            )
-        self._dataset, self._class_weight = dataset, class_weight
-
-    def get_numpy_iterator(self) -> Any:
-        """The batches of an epoch."""
-        for batch in self._dataset:
-            yield batch if self._class_weight is None else self._weighed(batch)
-
-    def _weighed(self, batch: Any) -> Any:
-        x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(batch)
-        if weights is not None:
-            raise ValueError("You cannot `class_weight` and `sample_weight` at the same time.")
-        own = data_adapter_utils.class_weight_to_sample_weights(np.asarray(y), self._class_weight)
-        return x, y, own
-
-    @property
-    def num_batches(self) -> int | None:
-        """How many there are; None: it is not known, or they never end."""
-        try:
-            return len(self._dataset)
-        except TypeError:
-            return None
-
-    @property
-    def batch_size(self) -> int | None:
-        """Not known."""
-        return None
-
-    @property
-    def has_partial_batch(self) -> bool | None:
-        """Not known."""
-        return None
-
-    @property
-    def partial_batch_size(self) -> int | None:
-        """Not known."""
-        return None
 
 
 class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
     """Gives lists of as many batches as one execution takes; the last one may have fewer."""
 
     def __init__(self, x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> None:
-        if isinstance(x, Dataset | DistributedDataset):
-            if y is not None or sample_weight is not None:
-                raise ValueError(
-                    "[fit] the elements of a dataset hold targets and weights: got them as "
-                    "arguments, too; leave them out."
-                )
-            x = DatasetAdapter(x, options.pop("class_weight", None))
+        if is_tf_dataset(x):
+            options["shuffle"] = False
         super().__init__(x, y, sample_weight, **options)
+
+    def _get_iterator(self) -> Any:
+        adapter = self.data_adapter
+        batches = getattr(adapter, "get_batches", adapter.get_numpy_iterator)
+        return batches()
 
     def __next__(self) -> Any:
         begin, end, iterator = next(self._epoch_iterator)

@@ -53,11 +53,12 @@ def _import(names: str) -> str:
     return f"from samegrad._keras.{names}\n\n\n"
 
 
+# What Keras calls TensorFlow.
+_FACADE = 'LazyModule("samegrad._keras.tensorflow")'
 # A module that is not there, whoever asks for it.
-_NO_TENSORFLOW = (
-    'LazyModule("samegrad._keras.tensorflow", import_error_msg="[samegrad.keras] this part of '
-    "Keras needs TensorFlow, which samegrad never imports: use samegrad.data for datasets and "
-    'NumPy for text.")'
+_NO_FILES = (
+    'LazyModule("samegrad._keras.gfile", import_error_msg="[samegrad.keras] paths on other '
+    'machines need TensorFlow, which samegrad never imports: copy the files.")'
 )
 
 PATCHES: dict[str, list[Text | Span]] = {
@@ -277,12 +278,28 @@ PATCHES: dict[str, list[Text | Span]] = {
             "    import samegrad.random\n\n    samegrad.random.set_seed(seed)",
         ),
     ],
+    "keras.src.trainers.data_adapters": [
+        Text('"DatasetV2"', '"Dataset"'),
+        Text(
+            '"tensorflow.python." in str(parent.__module__)',
+            'str(parent.__module__).startswith("samegrad.")',
+        ),
+    ],
+    # Sizes are known already.
+    "keras.src.layers.preprocessing.text_vectorization": [
+        Text("                outputs.set_shape(static_padded_shape)\n", ""),
+    ],
+    "keras.src.layers.preprocessing.hashed_crossing": [
+        Text("tf_backend.numpy.expand_dims", "tf.expand_dims", 2),
+        Text("outputs.set_shape(first_shape)", "pass"),
+        Text("                outputs.set_shape(first_shape + (1,))\n", ""),
+    ],
     # TensorFlow is never imported.
     "keras.src.utils.module_utils": [
-        Text('tensorflow = LazyModule("tensorflow")', f"tensorflow = {_NO_TENSORFLOW}"),
+        Text('tensorflow = LazyModule("tensorflow")', f"tensorflow = {_FACADE}"),
         Text(
             'gfile = LazyModule("tensorflow.io.gfile", pip_name="tensorflow")',
-            f"gfile = {_NO_TENSORFLOW}",
+            f"gfile = {_NO_FILES}",
         ),
     ],
     "keras.src.utils.backend_utils": [

@@ -25,7 +25,9 @@ VERSION = "3.15"
 NAME = "samegrad"
 _SERVED = {
     "keras.src.backend": "backend.py",
+    "keras.src.backend.tensorflow": "tensorflow.py",
     "keras.src.optimizers.optimizer": "optimizer.py",
+    "keras.src.trainers.data_adapters.tf_dataset_adapter": "data_adapter.py",
 }
 _HERE = Path(__file__).parent
 _lock = threading.RLock()
@@ -61,7 +63,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def _served(fullname: str, path: Any) -> Any:
     original = importlib.machinery.PathFinder.find_spec(fullname, path)
-    places = None if original is None else original.submodule_search_locations
+    alias = fullname == "keras.src.backend.tensorflow"  # Its own modules need TensorFlow.
+    places = None if original is None or alias else original.submodule_search_locations
     return importlib.util.spec_from_file_location(
         fullname,
         _HERE / "served" / _SERVED[fullname],

@@ -2,6 +2,8 @@
 # mypy: ignore-errors
 """keras.src.backend: what all backends share, and samegrad's own."""
 
+import inspect
+
 from keras.src.api_export import keras_export
 from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.keras_tensor import KerasTensor, any_symbolic_tensors, is_keras_tensor
@@ -62,6 +64,23 @@ from samegrad._keras.rnn import (
 from samegrad._keras.variable import Variable as BackendVariable
 
 distribution_lib = None
+
+
+def _without_annotations(module):
+    """Keras compares the signatures of its own functions, which have none, with a backend's."""
+    for function in vars(module).values():
+        if inspect.isfunction(function) and function.__module__.startswith("samegrad._keras"):
+            signature = inspect.signature(function)
+            parameters = [
+                p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()
+            ]
+            function.__signature__ = signature.replace(
+                parameters=parameters, return_annotation=inspect.Signature.empty
+            )
+
+
+for _module in (core, image, linalg, math, nn, numpy):
+    _without_annotations(_module)
 
 
 @keras_export("keras.Variable")

@@ -1,0 +1,92 @@
+"""What Keras's test files import and is not installed, so that an import does not lose a file.
+
+A test file that imports a package that is not there gets a stand-in; a test that calls something
+of it is skipped with that reason. TensorFlow's stand-in is samegrad, as in users' programs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib.util
+import types
+from typing import Any
+
+import pytest
+
+# What the test files import outside of a `try`.
+PACKAGES = ("tensorflow", "jax", "torch", "scipy", "pandas", "grain", "sklearn", "onnxruntime")
+# Where Keras's own files, and some tests, take TensorFlow from.
+_KERAS_TENSORFLOW = "keras.src.utils.module_utils"
+_running = False
+
+
+def set_running(running: bool) -> None:
+    """Whether a test runs now: calls while files are imported give stand-ins."""
+    global _running
+    _running = running
+
+
+class Absent(type):
+    """The class of the stand-ins, which are classes, as test files inherit from some."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _absent(f"{cls.__qualname__}.{name}")
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if _running:
+            package = cls.__mro__[-2].__qualname__.partition(".")[0]
+            pytest.skip(f"needs {package}, which is not installed")
+        return cls
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return False
+
+
+@functools.cache
+def _absent(name: str) -> Any:
+    return Absent(name.rpartition(".")[2], (), {"__qualname__": name, "__module__": "absent"})
+
+
+class _TensorFlow:
+    """samegrad under TensorFlow's name; what it has not is absent."""
+
+    def __getattr__(self, name: str) -> Any:
+        from samegrad._keras import tensorflow
+
+        if name.startswith("__") and name != "__internal__":
+            raise AttributeError(name)
+        try:
+            return getattr(tensorflow, name)
+        except AttributeError:
+            return _absent(f"tensorflow.{name}")
+
+
+def _part(root: Any, dotted: str) -> Any:
+    for name in dotted.split(".")[1:]:
+        root = getattr(root, name)
+    return root
+
+
+def install(samegrad_is_tensorflow: bool) -> None:
+    """From here on test files get stand-ins for what is not installed."""
+    roots = {name: _absent(name) for name in PACKAGES if importlib.util.find_spec(name) is None}
+    if samegrad_is_tensorflow:
+        roots["tensorflow"] = _TensorFlow()
+    original = builtins.__import__
+
+    def imported(
+        name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> Any:
+        top = name.partition(".")[0]
+        if level or not (globals or {}).get("__file__", "").endswith("_test.py"):
+            return original(name, globals, locals, fromlist, level)
+        if name == _KERAS_TENSORFLOW and samegrad_is_tensorflow and "tensorflow" in fromlist:
+            return types.SimpleNamespace(tensorflow=roots["tensorflow"])
+        if top not in roots:
+            return original(name, globals, locals, fromlist, level)
+        return _part(roots[top], name) if fromlist else roots[top]
+
+    builtins.__import__ = imported
