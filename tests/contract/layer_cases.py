@@ -268,11 +268,5 @@ LEFT_OUT = {
     "RandomHeight": "the size of its result is drawn, which no program of the engine can have",
     "RandomWidth": "the size of its result is drawn, which no program of the engine can have",
 }
-# Each with arguments of the constructor, which says what to do instead.
-NEEDS_TENSORFLOW: dict[str, dict[str, Any]] = {
-    "HashedCrossing": {"num_bins": 4},
-    "Hashing": {"num_bins": 4},
-    "IntegerLookup": {"vocabulary": [1, 2]},
-    "StringLookup": {"vocabulary": ["a", "b"]},
-    "TextVectorization": {"vocabulary": ["a", "b"]},
-}
+# What they do with words and numbers that are known: test_keras_words.py.
+WORD_LAYERS = ("HashedCrossing", "Hashing", "IntegerLookup", "StringLookup", "TextVectorization")

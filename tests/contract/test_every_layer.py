@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from layer_cases import CASES, LEFT_OUT, NEEDS_TENSORFLOW, PHOTOS, ROWS, class_of, name_of
+from layer_cases import CASES, LEFT_OUT, PHOTOS, ROWS, WORD_LAYERS, class_of, name_of
 from public_classes import public_classes
 
 import samegrad as tf
@@ -40,8 +40,8 @@ def constants(name: str, begin: int = 0, end: int = ROWS) -> list[Any]:
 
 def test_every_public_layer_has_a_case_or_a_reason() -> None:
     known = {name_of(case) for case in CASES}
-    assert not known & {*LEFT_OUT, *NEEDS_TENSORFLOW}
-    assert sorted({*known, *LEFT_OUT, *NEEDS_TENSORFLOW}) == public_classes(layers, layers.Layer)
+    assert not known & {*LEFT_OUT, *WORD_LAYERS}
+    assert sorted({*known, *LEFT_OUT, *WORD_LAYERS}) == public_classes(layers, layers.Layer)
 
 
 @each
@@ -144,12 +144,6 @@ def test_replicas_give_the_bits_of_one_device(name: str) -> None:
 def test_operations_one_at_a_time_give_the_bits_of_the_compiled_step(name: str) -> None:
     for one, other in zip(learn(name, 1), learn(name, 1, eagerly=True), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("name", NEEDS_TENSORFLOW)
-def test_what_needs_tensorflow_says_what_to_do_instead(name: str) -> None:
-    with pytest.raises(ImportError, match=rf"\[samegrad\.keras\] {name} needs.*: .*with NumPy"):
-        getattr(layers, name)(**NEEDS_TENSORFLOW[name])
 
 
 @pytest.mark.parametrize(("name", "axis"), [("RandomHeight", 1), ("RandomWidth", 2)])

@@ -48,10 +48,8 @@ def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:
         return False
     if not mean and not value._varying:
         return False
-    if not scalar:  # one weight for all: that of their mean
-        whole = value_of_all(reduce_values(value))
-    else:
-        whole = _of_all(metric, value, is_sum_wanted=not mean)
+    # One weight for all values is that of their mean.
+    whole = _of_all(metric, value) if scalar else value_of_all(reduce_values(value))
     if weight is not None and weight._varying:
         weight = value_of_all(weight)
     base = reduction_metrics.Mean if mean else reduction_metrics.Sum

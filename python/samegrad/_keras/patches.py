@@ -342,29 +342,9 @@ _IMPORT_MIXING = Text(
 )
 
 
-def _layers_without_tensorflow() -> dict[str, list[Text | Span]]:
-    """Layers of words, whose errors say what to do instead."""
-    return {
-        f"keras.src.layers.preprocessing.{module}": [
-            Text(
-                f'"Layer {layer} requires TensorFlow. "\n'
-                '                "Install it via `pip install tensorflow`."',
-                f'"[samegrad.keras] {layer} needs TensorFlow, which samegrad never imports: make "'
-                '\n                "numbers of words with NumPy, in what samegrad.data reads."',
-            )
-        ]
-        for module, layer in _LAYERS_OF_WORDS.items()
-    }
-
-
-_LAYERS_OF_WORDS = {
-    "hashed_crossing": "HashedCrossing", "hashing": "Hashing", "integer_lookup": "IntegerLookup",
-    "string_lookup": "StringLookup", "text_vectorization": "TextVectorization",
-}  # fmt: skip
 _IMAGES = "keras.src.layers.preprocessing.image_preprocessing"
 
 PATCHES |= {
-    **_layers_without_tensorflow(),
     # Layers of older programs, which compute with samegrad.
     "keras.src.legacy.layers": [
         Text(

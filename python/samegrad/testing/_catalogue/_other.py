@@ -28,7 +28,8 @@ CLIPPED_PARTS = Mistake(
     "each micro-batch limits its own gradient before it is added up, so that the sum is another "
     "one than the limited gradient of the window",
     "Σ clip(g_rk)  instead of  clip(Σ g_rk)",
-    "add up and reduce first, then clip, then update: keras.optimizers.Adam(gradient_accumulation_steps=N)",
+    "add up and reduce first, then clip, then update: "
+    "keras.optimizers.Adam(gradient_accumulation_steps=N)",
 )
 CLIPPED_SHARDS = Mistake(
     "gradients are clipped by the norm of a shard",
