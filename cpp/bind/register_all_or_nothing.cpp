@@ -62,9 +62,9 @@ class Attributes {
 };
 
 // The memory of variables is shared: who writes meanwhile gives them new arrays.
-class Values {
+class KeptValues {
  public:
-  explicit Values(std::vector<std::shared_ptr<Variable>> variables)
+  explicit KeptValues(std::vector<std::shared_ptr<Variable>> variables)
       : variables_(std::move(variables)) {
     with_state(StateLock::Use::kRead, [&] {
       for (const auto& variable : variables_) arrays_.push_back(variable->components());
@@ -124,7 +124,7 @@ class AllOrNothing {
   py::object owner_;
   std::vector<std::shared_ptr<Variable>> variables_;
   std::optional<Attributes> attributes_;
-  std::optional<Values> values_;
+  std::optional<KeptValues> values_;
   std::optional<Draws> draws_;
 };
 

@@ -140,6 +140,10 @@ struct OpDef {
   // How threads share a call of the kernel that has everything; null: they do not, or the kernel
   // sees to it itself (KernelArgs::parallel).
   Parts parts = {};
+  // The scratch that the kernel and the end of its parts take at most, beside what the parts leave;
+  // parts by themselves take none. Null, or kUnknownBytes for some calls: it is not known.
+  std::size_t (*scratch_bytes)(const CostArgs& args) = nullptr;
+  static constexpr std::size_t kUnknownBytes = std::size_t(-1);
   // kTree: the reduction over the examples. A row may have both, and the rule's locality chooses.
   TreeKernel tree = {};
   // The same result row by row, if most of it is zeros.

@@ -83,8 +83,8 @@ class Multiplication {
     for (std::int64_t n = 0; n < tiles; ++n, t.a += height, t.y += height) run_part(fn, t, height);
   }
 
-  // Columns beyond the matrix exist in the registers but not in memory.
-  void run_part(TileFn<T> fn, Tile<T> t, std::int64_t height) const {
+  // Columns beyond the matrix exist in the registers but not in memory. Once, not for each caller.
+  [[gnu::noinline]] void run_part(TileFn<T> fn, Tile<T> t, std::int64_t height) const {
     T part[kTileRows][kWide];
     T* rows[kTileRows];
     T* const* y = t.y;

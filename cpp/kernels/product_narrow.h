@@ -44,15 +44,29 @@ class NarrowTile {
       : product_(product), pieces_(pieces) {}
 
   SAMEGRAD_INLINE void start() {
+    T lanes[kPieces][kColumns][kLanes] = {};
+    if (product_.accumulate) {
+      each_element([&](int p, int j, int i, T& y) { lanes[p][j][i] = y; });
+    }
 #pragma GCC unroll 16
     for (int p = 0; p < kPieces; ++p) {
 #pragma GCC unroll 16
+      for (int j = 0; j < kColumns; ++j) sum_[p][j] = Vec<T>::load(lanes[p][j]);
+    }
+  }
+
+  // Calls f(piece, column, lane, element of the result). The loops stay loops: unrolled like those
+  // over registers they would be most of this routine.
+  template <class F>
+  SAMEGRAD_INLINE void each_element(const F& f) const {
+#pragma GCC unroll 1
+    for (int p = 0; p < kPieces; ++p) {
+      T* const* y = product_.y + pieces_[p].row;
+      const int count = pieces_[p].count;
+#pragma GCC unroll 4
       for (int j = 0; j < kColumns; ++j) {
-        T lanes[kLanes] = {};
-        for (int i = 0; product_.accumulate && i < pieces_[p].count; ++i) {
-          lanes[i] = product_.y[pieces_[p].row + i][j];
-        }
-        sum_[p][j] = Vec<T>::load(lanes);
+#pragma GCC unroll 4
+        for (int i = 0; i < count; ++i) f(p, j, i, y[i][j]);
       }
     }
   }
@@ -86,6 +100,7 @@ class NarrowTile {
 
   SAMEGRAD_INLINE void finish() {
     const Vec<T> zero = T(0);
+    T lanes[kPieces][kColumns][kLanes];
 #pragma GCC unroll 16
     for (int p = 0; p < kPieces; ++p) {
 #pragma GCC unroll 16
@@ -93,11 +108,10 @@ class NarrowTile {
         Vec<T> sum = sum_[p][j];
         if (product_.bias != nullptr) sum = sum + Vec<T>(product_.bias[j]);
         if (product_.activation == Activation::kRelu) sum = select(zero > sum, zero, sum);
-        T lanes[kLanes];
-        sum.store(lanes);
-        for (int i = 0; i < pieces_[p].count; ++i) product_.y[pieces_[p].row + i][j] = lanes[i];
+        sum.store(lanes[p][j]);
       }
     }
+    each_element([&](int p, int j, int i, T& y) { y = lanes[p][j][i]; });
   }
 
   const Product<T>& product_;

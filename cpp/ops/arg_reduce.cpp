@@ -157,6 +157,13 @@ void arg_kernel(const KernelArgs& args) {
   run_lines(choice_of<kMax>(args), args, 0, lines_of(cost_args(args)).count());
 }
 
+// Parts of lines that have to be turned take scratch of their own.
+std::size_t scratch_of_choice(const CostArgs& args) {
+  const SharedChoice shared(args);
+  if (shared.lines.columns > 1) return OpDef::kUnknownBytes;
+  return std::size_t(shared.pieces()) * size_of(args.in[0].dtype);
+}
+
 template <bool kMax>
 Parts arg_parts() {
   return {.count = [](const CostArgs& args) { return SharedChoice(args).count(); },
@@ -184,6 +191,7 @@ OpDef arg_row(const char* name, const char* doc) {
   op.infer = arg_rule;
   op.kernel = arg_kernel<kMax>;
   op.parts = arg_parts<kMax>();
+  op.scratch_bytes = scratch_of_choice;
   op.samples = {{.shapes = {{2, 3}}, .attrs = ArgMaxAttrs{.axis = 0}},
                 {.shapes = {{5, 7}}, .attrs = ArgMaxAttrs{.axis = -1}, .batched = {1}},
                 {.shapes = {{5, 4, 3}}, .attrs = ArgMaxAttrs{.axis = 1}, .batched = {1}}};

@@ -86,7 +86,7 @@ Inferred attention_rule(const InferArgs& args) {
 Expr heads_first(Expr x) {
   return call("transpose", x, TransposeAttrs{.perm = {0, 2, 1, 3}});
 }
-Expr product(Expr a, Expr b, bool transpose_a, bool transpose_b) {
+Expr multiply(Expr a, Expr b, bool transpose_a, bool transpose_b) {
   return call("matmul", a, b, MatmulAttrs{.transpose_a = transpose_a, .transpose_b = transpose_b});
 }
 
@@ -99,7 +99,7 @@ struct Operands {
   }
 
   Expr weights() const {
-    Expr scores = product(heads_first(q), heads_first(k), false, true) * scale;
+    Expr scores = multiply(heads_first(q), heads_first(k), false, true) * scale;
     if (mask) scores = select(*mask, scores, masked_score(q.dtype()));
     return call("softmax", scores);
   }
@@ -111,21 +111,21 @@ struct Operands {
 
 Values attention_decompose(const VjpArgs& v) {
   const Operands in(v, 0);
-  return cotangents(heads_first(product(in.weights(), heads_first(in.v), false, false)));
+  return cotangents(heads_first(multiply(in.weights(), heads_first(in.v), false, false)));
 }
 
 // As the walk derives the decomposition.
 Values attention_grad_decompose(const VjpArgs& v) {
   const Operands in(v, 1);
   const Expr ct = heads_first(Expr(v.b, v.in[0])), p = in.weights();
-  const Expr of_weights = product(ct, heads_first(in.v), false, true);
+  const Expr of_weights = multiply(ct, heads_first(in.v), false, true);
   const int last = p.type().shape.rank() - 1;
   Expr of_scores = p * (of_weights - reduce_sum(of_weights * p, {last}, true));
   if (in.mask) of_scores = select(*in.mask, of_scores, 0.0);
   of_scores = of_scores * in.scale;
-  return cotangents(heads_first(product(of_scores, heads_first(in.k), false, false)),
-                    heads_first(product(of_scores, heads_first(in.q), true, false)),
-                    heads_first(product(p, ct, true, false)));
+  return cotangents(heads_first(multiply(of_scores, heads_first(in.k), false, false)),
+                    heads_first(multiply(of_scores, heads_first(in.q), true, false)),
+                    heads_first(multiply(p, ct, true, false)));
 }
 
 Values attention_vjp(const VjpArgs& v) {

@@ -141,6 +141,7 @@ OpDef concat_row() {
   op.traits = kAnyType;
   op.infer = concat_rule;
   set_parts<elements_of_result, run_concat>(op);
+  op.scratch_bytes = no_scratch;
   op.vjp = concat_vjp;
   const auto axis = [](std::int64_t a) { return ConcatAttrs{.axis = a}; };
   op.samples = {{.shapes = {{2, 3}, {2, 1}, {2, 2}}, .attrs = axis(-1)},
@@ -191,6 +192,7 @@ OpDef concat_grad_row() {
   op.traits = kBackward | kAnyType;
   op.infer = concat_grad_rule;
   set_parts<elements_of_operand, run_concat_grad>(op);
+  op.scratch_bytes = no_scratch;
   op.vjp = concat_grad_vjp;
   op.type_only = ~1u;
   op.samples = {{.shapes = {{3, 2}, {1, 2}, {2, 2}}, .attrs = ConcatAttrs{.axis = 0}}};
@@ -266,6 +268,7 @@ OpDef pad_row() {
   op.traits = kAnyType;
   op.infer = pad_rule;
   set_parts<rows_of_result, run_pad>(op);
+  op.scratch_bytes = no_scratch;
   op.vjp = pad_vjp;
   op.samples = {{.shapes = {{2, 3}}, .attrs = PadAttrs{.paddings = {1, 0, 2, 1}, .value = 0.5}},
                 {.shapes = {{5, 3, 2}},

@@ -46,7 +46,7 @@ Values filter_grad_vjp(const VjpArgs& v) {
   return cotangents(input_grad(dy, ct, x, v.attrs), conv(x, ct, v.attrs), none());
 }
 
-Values transpose_vjp(const VjpArgs& v) {
+Values conv_transpose_vjp(const VjpArgs& v) {
   const Expr x(v.b, v.in[0]), filter(v.b, v.in[1]), ct(v.b, v.ct[0]);
   const Attrs attrs = WindowAttrs(v.attrs.as<ConvTransposeAttrs>());
   return cotangents(conv(ct, filter, attrs), filter_grad(ct, x, filter, attrs));
@@ -170,7 +170,7 @@ OpDef transpose_row() {
   op.attrs = schema_of<ConvTransposeAttrs>();
   op.infer = conv_transpose_rule<kDimensions>;
   op.kernel = conv_transpose_kernel;
-  op.vjp = transpose_vjp;
+  op.vjp = conv_transpose_vjp;
   op.prepared_operand = 1;
   op.prepared_bytes = conv_transpose_packed_bytes;
   op.prepare = conv_transpose_pack;

@@ -9,7 +9,7 @@ namespace samegrad {
 namespace {
 
 // The logits' type without the classes.
-ValueType leading_type(const ValueType& logits) {
+ValueType type_without_classes(const ValueType& logits) {
   ValueType type = logits;
   const int last = logits.shape.rank() - 1;
   type.shape.erase(last);
@@ -42,7 +42,7 @@ Inferred sparse_rule(const InferArgs& args) {
   check_min_rank(args, 0, 1);
   const ValueType& logits = args.in[0];
   const ValueType loss =
-      common_type(args, leading_type(logits), args.in[1], " without the last axis");
+      common_type(args, type_without_classes(logits), args.in[1], " without the last axis");
   const ValueType types[] = {loss, logits};
   return {{loss, logits}, row_locality(args, types)};
 }
@@ -187,7 +187,7 @@ Inferred dense_rule(const InferArgs& args) {
   check_dtype(args, 0, kFloats);
   check_same_dtype(args, 0, 2);
   check_min_rank(args, 0, 1);
-  const ValueType loss = leading_type(common_type(args, args.in[0], args.in[1], ""));
+  const ValueType loss = type_without_classes(common_type(args, args.in[0], args.in[1], ""));
   return {{loss}, row_locality(args, {&loss, 1})};
 }
 

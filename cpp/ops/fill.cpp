@@ -35,6 +35,7 @@ OpDef full_like_row() {
   op.traits = kNoGradient | kSpread | kAnyType;
   op.infer = same_as_input;
   set_parts<elements_of_result, run_full>(op);
+  op.scratch_bytes = no_scratch;
   op.type_only = 1;
   op.samples = {{.shapes = {{2, 3}}, .attrs = FullAttrs{.value = 1.5}},
                 {.shapes = {{5, 3}}, .attrs = FullAttrs{.value = -2.0}, .batched = {1}}};
@@ -79,6 +80,7 @@ OpDef full_sizes_row() {
   op.traits = kNoGradient | kAnyType;
   op.infer = full_sizes_rule;
   set_parts<elements_of_result, run_full>(op);
+  op.scratch_bytes = no_scratch;
   op.type_only = ~0u;
   op.samples = {{.shapes = {{5}}, .attrs = FullSizesAttrs{{1.5}, {2, 3}}}};
   return op;
@@ -106,6 +108,7 @@ OpDef iota_row() {
   op.traits = kNoGradient | kAnyType;
   op.infer = iota_rule;
   set_parts<elements_of_result, run_iota>(op);
+  op.scratch_bytes = no_scratch;
   op.type_only = ~0u;
   op.samples = {{.shapes = {{5}}, .attrs = SizeAttrs{.size = 4}}};
   return op;
@@ -120,6 +123,7 @@ OpDef zeros_row() {
   op.traits = kNoGradient | kAnyType;
   op.infer = full_rule;
   set_parts<elements_of_result, run_zeros>(op);
+  op.scratch_bytes = no_scratch;
   op.samples = {{.shapes = {}, .attrs = ZerosAttrs{.shape = {2, 3}}}};
   return op;
 }

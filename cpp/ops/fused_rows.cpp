@@ -12,7 +12,7 @@
 namespace samegrad {
 namespace {
 
-struct Register {
+struct RowRegister {
   std::byte* data;
   FusedRole role;
 };
@@ -28,7 +28,7 @@ struct Line {
 class Step {
  public:
   // With what adds up the rows of examples, if this is to.
-  Step(const std::int64_t* word, const Register* registers, std::int64_t columns,
+  Step(const std::int64_t* word, const RowRegister* registers, std::int64_t columns,
        const ExampleRows* examples)
       : examples_(examples),
         kind_(BlockFn::Kind(word[Word::kKind])),
@@ -152,8 +152,8 @@ class Step {
   const ExampleRows* examples_;
   BlockFn::Kind kind_;
   DType dtype_;  // of the last operand
-  const Register* in_[3] = {};
-  const Register* out_;
+  const RowRegister* in_[3] = {};
+  const RowRegister* out_;
   std::int64_t columns_;
   std::int64_t width_;  // bytes of an element of the result
   bool at_once_ = false;
@@ -255,13 +255,13 @@ class RowsRun {
     const std::size_t fixed = attrs_.roles.size();
     const std::size_t full = fixed + std::size_t(code.temporaries());
     const std::size_t count = full + std::size_t(code.row_temporaries());
-    registers_ = static_cast<Register*>(scratch_.take(count * sizeof(Register)));
+    registers_ = static_cast<RowRegister*>(scratch_.take(count * sizeof(RowRegister)));
     for (std::size_t k = 0; k < fixed; ++k) {
       const View& view = view_at(args_, k);
       auto* data = view.as<std::byte>() + begin_ * bytes_per_row(view, role(k), attrs_.columns);
       if (role(k) == FusedRole::kExampleRow) data += begin_ / of_example_ * example_row_bytes(k);
       const bool column = role(k) == FusedRole::kColumn;
-      registers_[k] = column ? repeated(view) : Register{data, role(k)};
+      registers_[k] = column ? repeated(view) : RowRegister{data, role(k)};
     }
     for (std::size_t k = fixed; k < count; ++k) {
       const std::int64_t elements = k < full ? most_ * attrs_.columns : most_;
@@ -272,7 +272,7 @@ class RowsRun {
   }
 
   // A row that is there once, as often as a block has rows: one call for all of them then.
-  Register repeated(const View& view) const {
+  RowRegister repeated(const View& view) const {
     if (most_ == 1) return {view.as<std::byte>(), FusedRole::kFull};
     const std::size_t bytes = std::size_t(attrs_.columns) * size_of(view.dtype);
     auto* memory = static_cast<std::byte*>(scratch_.take(std::size_t(most_) * bytes));
@@ -288,7 +288,7 @@ class RowsRun {
   std::int64_t most_;        // rows at a time
   std::int64_t of_example_;  // rows
   Scratch& scratch_;
-  Register* registers_ = nullptr;
+  RowRegister* registers_ = nullptr;
 };
 
 void fused_rows_kernel(const KernelArgs& args) {

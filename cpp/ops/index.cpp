@@ -198,6 +198,7 @@ OpDef one_hot_row() {
   op.traits = kNoGradient | kAnyType;
   op.infer = one_hot_rule;
   set_parts<rows_of_one_hot, run_one_hot>(op);
+  op.scratch_bytes = no_scratch;
   const Attrs attrs = OneHotAttrs{.depth = 4, .on = 1.0, .off = 0.0};
   op.samples = {{.shapes = {{2, 3}}, .attrs = attrs, .dtypes = {DType::kInt64}, .integer_high = 4},
                 {.shapes = {{5}},

@@ -12,7 +12,7 @@ namespace samegrad {
 namespace {
 
 // The operand without its last two axes.
-ValueType leading_type(const ValueType& type) {
+ValueType type_without_matrix(const ValueType& type) {
   ValueType result{type.dtype, {}, {}};
   const int rank = type.shape.rank() - 2;
   for (int axis = 0; axis < rank; ++axis) result.shape.push_back(type.shape[axis]);
@@ -34,7 +34,7 @@ class ProductRule {
 
   Inferred infer() {
     const bool tree = check_contraction();
-    const std::array<ValueType, 2> leading{leading_type(a_), leading_type(b_)};
+    const std::array<ValueType, 2> leading{type_without_matrix(a_), type_without_matrix(b_)};
     const Inferred joined =
         broadcast_rule({args_.op, leading, args_.attrs, args_.symbols}, a_.dtype);
     ValueType result = joined.types[0];

@@ -40,6 +40,7 @@ void run_move(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
 template <Move (*kMove)(const CostArgs& args)>
 void set_move(OpDef& op) {
   set_parts<parts_of_move<kMove>, run_move<kMove>>(op);
+  op.scratch_bytes = no_scratch;
 }
 
 // Every element becomes the number.

@@ -22,6 +22,11 @@ void set_parts(OpDef& op) {
   op.kernel = [](const KernelArgs& args) { kRun(args, 0, kCount(cost_args(args))); };
 }
 
+// OpDef::scratch_bytes of a kernel that takes none.
+inline std::size_t no_scratch(const CostArgs&) {
+  return 0;
+}
+
 // One unit for each element of the result.
 inline std::int64_t elements_of_result(const CostArgs& args) {
   return args.out[0].size();

@@ -124,6 +124,7 @@ OpDef reduce_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs&
   op.infer = reduce_rule<kAllowed>;
   op.kernel = reduce_kernel<kFn>;
   op.parts = reduce_parts<kFn>();
+  op.scratch_bytes = scratch_of_reduction;
   op.block = {BlockFn::kReduce, int(kFn)};
   op.tree = reduction_tree<kFn, kJoin>();
   if (kFn == ReduceFn::kSum) op.scaling = Scaling::kSum;

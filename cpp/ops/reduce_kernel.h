@@ -43,6 +43,7 @@ void reduce_groups(ReduceFn fn, DType dtype, AxisGroups groups, const void* x, v
 
 std::int64_t parts_of_reduction(const CostArgs& args);
 std::size_t state_of_reduction(const CostArgs& args);
+std::size_t scratch_of_reduction(const CostArgs& args);
 void run_reduction_parts(ReduceFn fn, const KernelArgs& args, std::int64_t begin, std::int64_t end);
 void finish_reduction(ReduceFn fn, const KernelArgs& args);
 

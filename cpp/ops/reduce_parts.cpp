@@ -93,6 +93,20 @@ std::size_t state_of_reduction(const CostArgs& args) {
   return std::size_t(SharedPass(args).state_elements()) * size_of(args.in[0].dtype);
 }
 
+std::size_t scratch_of_reduction(const CostArgs& args) {
+  const View& x = args.in[0];
+  const std::uint32_t mask = axes_mask("reduce", args.attrs.as<ReduceAttrs>().axes, x.shape.rank());
+  std::size_t bytes = 0;
+  for (AxisGroups groups(x.shape, mask); groups.any_reduced();) {
+    const ReducePass pass = innermost_pass(groups);
+    groups = pass.rest;
+    if (groups.any_reduced()) {
+      bytes += std::size_t(pass.lines.count()) * size_of(x.dtype) + kAlignment;
+    }
+  }
+  return bytes;
+}
+
 void run_reduction_parts(ReduceFn fn, const KernelArgs& args, std::int64_t begin,
                          std::int64_t end) {
   const View& x = args.in[0];

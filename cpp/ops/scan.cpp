@@ -23,20 +23,20 @@ Inferred scan_rule(const InferArgs& args) {
   return of_lines(args, one_result(args, args.in[0]));
 }
 
-Lines lines_of(const CostArgs& args) {
+Lines scanned_lines(const CostArgs& args) {
   const Shape& shape = args.in[0].shape;
   return {shape, normalize_axis(args.attrs.as<ScanAttrs>().axis, shape.rank(), "scan")};
 }
 
 std::int64_t count_of_lines(const CostArgs& args) {
-  return lines_of(args).count();
+  return scanned_lines(args).count();
 }
 
 // Calls f(lines, where their first one begins, in bytes) for the lines [begin, end).
 template <class F>
 void for_each_lines(const KernelArgs& args, std::int64_t begin, std::int64_t end, const F& f) {
   const auto& attrs = args.attrs.as<ScanAttrs>();
-  const Lines all = lines_of(cost_args(args));
+  const Lines all = scanned_lines(cost_args(args));
   const auto item = std::int64_t(size_of(args.in[0].dtype));
   all.for_each(begin, end,
                [&](std::int64_t o, std::int64_t outer, std::int64_t column, std::int64_t width) {

@@ -11,12 +11,13 @@ namespace {
 // The positions of indices, example by example, and which of them follow each other with one value.
 // Rows that no position names stay zero: partial sums start from +0, so adding a zero is exact, and
 // the tree over the dense result is the tree over the rows that are there.
-class Segments : public Places {
+class SortedSegments : public Places {
  public:
   // `examples` of them lie on an axis of the indices.
   template <class I>
-  static Segments of(const KernelArgs& args, std::int64_t size, int axis, std::int64_t examples) {
-    Segments s;
+  static SortedSegments of(const KernelArgs& args, std::int64_t size, int axis,
+                           std::int64_t examples) {
+    SortedSegments s;
     const View& indices = args.in[1];
     const std::int64_t rows = indices.shape.rank() > 0 ? indices.shape[axis] : 1;
     const std::int64_t inner =
@@ -61,7 +62,7 @@ class Segments : public Places {
 
 template <class T>
 struct SegmentSums {
-  Segments segments;
+  SortedSegments segments;
   SegmentSum<T> sum;
 };
 
@@ -73,9 +74,9 @@ void add_segments(const void* operands, const LeafArgs& args, bool subtree) {
   if (args.first) std::fill_n(y, args.block.rows * all.width, T(0));
   for (std::int64_t i = 0; i < args.block.rows; ++i, y += all.width) {
     const std::int64_t row = args.block.row + i;
-    const Segments::Range places = segments.places(row % all.size);
+    const SortedSegments::Range places = segments.places(row % all.size);
     if (places.empty()) continue;
-    const Segments::Range range = segments.of_examples(places, args.begin, args.end);
+    const SortedSegments::Range range = segments.of_examples(places, args.begin, args.end);
     if (range.empty()) continue;
     const SegmentSum<T> sum = all.of_outer(row / all.size);
     if (subtree) {
@@ -100,10 +101,10 @@ const OpenSegments* open_segments_of(const KernelArgs& args, int example_axis,
   const int axis = axis_along(args.attrs, y);
   const std::int64_t size = y[axis], width = y.size(axis + 1, y.rank());
   const auto segments = [&]<class I>() {
-    return Segments::of<I>(args, size, example_axis, examples);
+    return SortedSegments::of<I>(args, size, example_axis, examples);
   };
   void* memory = args.scratch.take(sizeof(SegmentSums<T>));
-  const Segments sorted = visit<kIndices>("segment_sum", args.in[1].dtype, segments);
+  const SortedSegments sorted = visit<kIndices>("segment_sum", args.in[1].dtype, segments);
   const auto* sum = new (memory)
       SegmentSums<T>{sorted, {sorted, args.in[0].as<T>(), args.in[1].size(), size, width}};
   return new (args.scratch.take(sizeof(OpenSegments))) OpenSegments{sum, add_segments<T>};

@@ -223,6 +223,7 @@ OpDef slice_grad_row() {
   op.traits = kBackward | kAnyType;
   op.infer = slice_grad_rule;
   set_parts<rows_of_result, run_slice_grad>(op);
+  op.scratch_bytes = no_scratch;
   op.vjp = [](const VjpArgs& v) {
     return cotangents(call("slice", Expr(v.b, v.ct[0]), v.attrs), none());
   };

@@ -56,6 +56,7 @@ OpDef softmax_row(const char* name, const char* doc, Values (*vjp)(const VjpArgs
   op.operands = {"x"};
   op.infer = softmax_rule;
   set_parts<lines_of_result, run_softmax<kLog>>(op);
+  op.scratch_bytes = no_scratch;
   op.block = {BlockFn::kSoftmax, kLog};
   op.flops = [](const CostArgs& args) { return kPolynomialFlops * double(args.out[0].size()); };
   op.vjp = vjp;

@@ -92,7 +92,7 @@ OpDef tile_row() {
 
 // ---- repeat ----
 
-int axis_of(const Attrs& attrs, const Shape& shape) {
+int axis_repeated(const Attrs& attrs, const Shape& shape) {
   return normalize_axis(attrs.as<RepeatAttrs>().axis, shape.rank(), "repeat");
 }
 
@@ -100,7 +100,7 @@ Inferred repeat_rule(const InferArgs& args) {
   ValueType x = args.in[0];
   const std::int64_t repeats = args.attrs.as<RepeatAttrs>().repeats;
   check_value(repeats >= 1, args.op.name, "repeats must be 1 or more: got ", repeats, ".");
-  const int axis = axis_of(args.attrs, x.shape);
+  const int axis = axis_repeated(args.attrs, x.shape);
   if (x.batch.axis == axis) {
     x.batch.rows_per_example = size_product(x.batch.rows_per_example, repeats);
   } else {
@@ -111,7 +111,7 @@ Inferred repeat_rule(const InferArgs& args) {
 
 Move repetition(const CostArgs& args) {
   const View& x = args.in[0];
-  const int axis = axis_of(args.attrs, x.shape);
+  const int axis = axis_repeated(args.attrs, x.shape);
   const std::int64_t repeats = args.attrs.as<RepeatAttrs>().repeats;
   const std::int64_t inner = x.shape.size(axis + 1, x.shape.rank());
   Move move;
@@ -123,7 +123,7 @@ Move repetition(const CostArgs& args) {
 
 Values repeat_vjp(const VjpArgs& v) {
   const Expr x(v.b, v.in[0]);
-  const int axis = axis_of(v.attrs, x.type().shape);
+  const int axis = axis_repeated(v.attrs, x.type().shape);
   const Expr sum = sum_split_axis(Expr(v.b, v.ct[0]), axis, dim(x, axis),
                                   v.attrs.as<RepeatAttrs>().repeats, false);
   return cotangents(like_operand(v, sum));

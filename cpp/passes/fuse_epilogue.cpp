@@ -8,7 +8,7 @@
 namespace samegrad {
 namespace {
 
-struct Fusion {
+struct EpilogueNodes {
   NodeId add, relu;  // nodes taken in
   Value bias = kNoValue;
 };
@@ -39,8 +39,8 @@ PerValue<NodeId> only_readers(const Graph& graph) {
   return reader;
 }
 
-Fusion find(const Graph& graph, const PerValue<NodeId>& reader, const Node& node) {
-  Fusion fusion;
+EpilogueNodes find(const Graph& graph, const PerValue<NodeId>& reader, const Node& node) {
+  EpilogueNodes fusion;
   const Value product = node.outputs[0];
   fusion.add = reader[product];
   if (!fusion.add.exists()) return {};
@@ -54,7 +54,7 @@ Fusion find(const Graph& graph, const PerValue<NodeId>& reader, const Node& node
   return fusion;
 }
 
-Value build(Rewriter& rewrite, const Node& node, const Fusion& fusion) {
+Value build(Rewriter& rewrite, const Node& node, const EpilogueNodes& fusion) {
   const OpDef& op = *fused_op(node);
   AttrDraft attrs(op.name, op.attrs);
   attrs.take(node.attrs);
@@ -72,7 +72,7 @@ Graph fuse_epilogue(Graph graph) {
   for (NodeId n : graph.nodes.ids()) {
     const Node& node = graph.nodes[n];
     if (taken[n]) continue;
-    const Fusion fusion = fused_op(node) ? find(graph, reader, node) : Fusion{};
+    const EpilogueNodes fusion = fused_op(node) ? find(graph, reader, node) : EpilogueNodes{};
     if (!fusion.add.exists()) {
       rewrite.copy(node);
       continue;

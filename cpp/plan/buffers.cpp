@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "plan/cost.h"
+
 namespace samegrad {
 namespace {
 
@@ -132,7 +134,9 @@ bool is_safe(const Plan& plan, const PlanStep& step) {
   if (!is(PlanStep::Kind::kNode) && !is(PlanStep::Kind::kNodes)) return false;
   return std::ranges::all_of(step.nodes, [&](NodeId n) {
     const Node& node = plan.graph.nodes[n];
-    return node.op->has(kAliases) || (node.op->has(kElementwise) && !may_raise(plan.graph, node));
+    if (node.op->has(kAliases)) return true;
+    return !may_raise(plan.graph, node) &&
+           (node.op->has(kElementwise) || has_its_memory(plan.graph, node));
   });
 }
 

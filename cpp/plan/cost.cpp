@@ -207,20 +207,50 @@ bool is_worth_threads(const OpDef& op, const CostArgs& call) {
          flops_of(op, call) > double(thresholds().parallel_product_work);
 }
 
-bool is_shared(const Graph& graph, const Node& node) {
-  if (!node.op->parts.run) return false;
+namespace {
+
+// The views of a call whose shapes are known without counts of examples; none of another.
+std::vector<View> known_views(const Graph& graph, const Node& node) {
   std::vector<View> views;
   for (const auto* values : {&node.inputs, &node.outputs}) {
     for (Value value : *values) {
       const ValueType& type = graph.type(value);
-      if (type.batched() || type.shape.symbolic()) return false;
+      if (type.batched() || type.shape.symbolic()) return {};
       views.push_back(view_without_memory(type, type.shape));
     }
   }
-  const std::span<const View> all(views);
+  return views;
+}
+
+CostArgs call_of(const Node& node, std::span<const View> views) {
   const std::size_t inputs = node.inputs.size();
-  const CostArgs call{node.attrs, all.first(inputs), all.subspan(inputs)};
+  return {node.attrs, views.first(inputs), views.subspan(inputs)};
+}
+
+}  // namespace
+
+bool is_shared(const Graph& graph, const Node& node) {
+  if (!node.op->parts.run) return false;
+  const std::vector<View> views = known_views(graph, node);
+  if (views.empty()) return false;
+  const CostArgs call = call_of(node, views);
   return is_worth_threads(*node.op, call) && node.op->parts.count(call) > 1;
+}
+
+bool has_its_memory(const Graph& graph, const Node& node) {
+  if (!node.op->scratch_bytes || node.locality == Locality::kTree) return false;
+  if (node.op->has(Trait(kSideEffect | kControl | kCollective))) return false;
+  const auto varies = [&](Value value) { return graph.varying(value); };
+  if (std::ranges::any_of(node.inputs, varies)) return false;
+  if (std::ranges::any_of(node.outputs, varies)) return false;
+  const std::vector<View> views = known_views(graph, node);
+  if (views.empty()) return false;
+  const CostArgs call = call_of(node, views);
+  const Parts& parts = node.op->parts;
+  const std::size_t left = parts.state_bytes ? parts.state_bytes(call) : 0;
+  const std::size_t scratch = node.op->scratch_bytes(call);
+  constexpr std::size_t kMost = Scratch::kBlockBytes - 2 * kAlignment;
+  return scratch <= kMost && left <= kMost - scratch;
 }
 
 double work_of_example(const Graph& graph, const Node& node) {

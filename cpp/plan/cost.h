@@ -51,6 +51,9 @@ Cost cost_of(const Graph& graph, const Node& node, const std::vector<std::int64_
 bool is_worth_threads(const OpDef& op, const CostArgs& call);
 // Whether threads share the node, as far as is known without counts of examples.
 bool is_shared(const Graph& graph, const Node& node);
+// Whether the memory that the node takes is there before a run: it says how much that is beside its
+// results, sees no examples, and needs no more than each task has anyway.
+bool has_its_memory(const Graph& graph, const Node& node);
 // The same of one example, in operations: what decides whether a loop is worth several threads.
 double work_of_example(const Graph& graph, const Node& node);
 

@@ -1,4 +1,5 @@
-// Steps that write variables come after all that may fail, so that they write into their memory.
+// Steps that write variables come after all that may fail, so that they write into their memory;
+// with them those that read what they write and cannot fail either.
 #include <algorithm>
 
 #include "plan/buffers.h"
@@ -8,9 +9,14 @@ namespace samegrad {
 
 void put_updates_last(Plan& plan) {
   const Graph& graph = plan.graph;
-  PerValue<bool> written(graph.values.size(), false);  // by root: a variable gets it
-  for (const StateWrite& write : graph.writes) {
-    written[plan.root[write.value]] = true;
+  // By root: a variable gets it, or it is made of such a value by steps that cannot fail.
+  PerValue<bool> late(graph.values.size(), false);
+  for (const StateWrite& write : graph.writes) late[plan.root[write.value]] = true;
+  for (const PlanStep& step : plan.steps) {
+    const BufferUses uses = buffer_uses(plan, step);
+    const bool reads = std::ranges::any_of(uses.reads, [&](Value root) { return late[root]; });
+    if (!reads || !is_safe(plan, step)) continue;
+    for (Value root : uses.writes) late[root] = true;
   }
   PerValue<bool> needed(graph.values.size(), false);  // by root: a step that stays reads it
   IndexedVector<StepId, bool> moves(plan.steps.size(), false);
@@ -19,7 +25,7 @@ void put_updates_last(Plan& plan) {
     const auto any = [&](const PerValue<bool>& set) {
       return std::ranges::any_of(uses.writes, [&](Value root) { return set[root]; });
     };
-    moves[s] = is_safe(plan, plan.steps[s]) && any(written) && !any(needed);
+    moves[s] = is_safe(plan, plan.steps[s]) && any(late) && !any(needed);
     if (moves[s]) continue;
     for (Value root : uses.reads) needed[root] = true;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/thresholds.h"
+#include "kernels/table.h"
 #include "plan/cost.h"
 #include "runtime/reduce_update.h"
 #include "runtime/row_update.h"
@@ -79,6 +80,7 @@ void Context::give_memory() noexcept {
 }
 
 void Context::reserve_scratch() {
+  kernels();  // are loaded when they are first asked for
   std::size_t open = Scratch::kBlockBytes, task = 0;
   for (const UpdateBinding& update : updates_) {
     open = std::max(open, update.open_bytes + update.task_bytes);

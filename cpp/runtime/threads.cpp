@@ -128,7 +128,7 @@ class ArenaLoops final : public ParallelFor {
   mutable oneapi::tbb::task_arena arena_;
 };
 
-struct State {
+struct ThreadState {
   // Of the process that may have started threads.
   const std::uint64_t generation = process_generation();
   std::mutex mutex;
@@ -138,19 +138,19 @@ struct State {
   std::atomic<const ArenaLoops*> current{nullptr};
 };
 
-State& state() {
+ThreadState& thread_state() {
   // Never destroyed: threads may outlive static destruction.
-  static State* instance = new State;
+  static ThreadState* instance = new ThreadState;
   return *instance;
 }
 
 // In the child of a process that had threads, loops run in one.
 bool forked() {
-  return state().generation != process_generation();
+  return thread_state().generation != process_generation();
 }
 
 const ArenaLoops& arena() {
-  State& s = state();
+  ThreadState& s = thread_state();
   if (const ArenaLoops* current = s.current.load()) return *current;
   const std::lock_guard lock(s.mutex);
   const int threads = s.requested > 0 ? s.requested : default_threads();
@@ -180,7 +180,7 @@ void set_thread_count(int threads) {
               "must lie in [0, 4096], where 0 stands for all cores: got ", threads, ".");
   // There the mutex may belong to a thread that stayed in the parent.
   if (forked()) return;
-  State& s = state();
+  ThreadState& s = thread_state();
   const std::lock_guard lock(s.mutex);
   s.requested = threads;
   s.current = nullptr;

@@ -139,6 +139,57 @@ TEST("updates that cannot fail come after all that may, so they are stored in pl
   CHECK_EQ(f.cell(2).data()[0], 24.f);
 }
 
+namespace {
+
+// As reverse_op, and it is known what memory it takes: none.
+const OpDef& known_reverse_op() {
+  static const OpDef op = [] {
+    OpDef row = reverse_op();
+    row.name = "fake_known_reverse";
+    row.scratch_bytes = [](const CostArgs&) { return std::size_t(0); };
+    return row;
+  }();
+  return op;
+}
+
+}  // namespace
+
+TEST("what reads a new value and cannot fail comes after the update, which is stored in place") {
+  Fake f(2);
+  const Value first = f.sum({f.old(0), f.old(0)});
+  f.write(0, first);
+  f.output(f.apply(known_reverse_op(), {first}));
+  f.output(f.sum({f.apply(known_reverse_op(), {first}), first}));
+  f.write(1, f.apply(reverse_op(), {f.old(1)}));
+  check_stores(f, {Store::kInPlace, Store::kCopy});
+  const float* before = f.cell(0).data();
+  const auto outputs = f.run();
+  CHECK(f.cell(0).data() == before);
+  CHECK_EQ(outputs[0][0].data<float>()[0], 8.f);
+  CHECK_EQ(outputs[1][0].data<float>()[0], 8.f);
+  CHECK_EQ(f.cell(0).data()[4], 8.f);
+}
+
+TEST("an update stays where something that may fail is made of what reads it") {
+  Fake f(1);
+  const Value first = f.sum({f.old(0), f.old(0)});
+  f.write(0, first);
+  f.output(f.apply(reverse_op(), {f.apply(known_reverse_op(), {first})}));
+  check_stores(f, {Store::kCopy});
+  CHECK_EQ(f.run()[0][0].data<float>()[4], 8.f);
+}
+
+TEST("a reader that may raise for some values is one that may fail") {
+  OpDef raises = known_reverse_op();
+  raises.name = "fake_raises";
+  raises.traits |= kMayRaise;
+  Fake f(1);
+  const Value first = f.sum({f.old(0), f.old(0)});
+  f.write(0, first);
+  f.output(f.apply(raises, {first}));
+  check_stores(f, {Store::kCopy});
+}
+
 TEST("two reads of one variable are one buffer") {
   Fake f(2);
   const Value again = f.graph().add_read(SlotId(0), {DType::kFloat32, {5}, {}});
