@@ -106,8 +106,6 @@ def test_fit_with_any_loss(
     _check(lambda: _dense(head_layer), compiled, data)
 
 
-SCALARS = ("Mean", "Sum", "MeanMetricWrapper")  # they are not given to compile by themselves
-GROUPS = sorted({(case[0], case[1]) for case in metrics_table.CASES if case[0] != "none"})
 OUTPUTS = {"units": "sigmoid", "unit": "sigmoid", "chances": "softmax", "reals": "linear"}
 
 
