@@ -26,7 +26,7 @@ _MEANS = (*_COUNTS, "mean_with_sample_weight")
 # What can be given in place of a scalar that shows no mean.
 _ROWS = (
     "give one value per example (ops.mean(..., axis=-1)), or a share by "
-    "samegrad.nn.compute_average_loss"
+    "samegrad.nn.compute_average_loss; penalties of weights go to add_loss or to regularizers"
 )
 
 
@@ -124,7 +124,24 @@ def is_sum(value: Tensor) -> bool:
     if trace is None or not batches:
         return False
     share = value / tf.cast(elements_of(batches[0], (0,), True), value._dtype)
-    return bool(trace.loss_scale(share) == "share")
+    return _scale(trace, share) == "share"
+
+
+def _scale(trace: Any, value: Tensor) -> str:
+    """What the sum over the replicas of a scalar is; see LossScale in the engine.
+
+    A sum over the examples has terms of variables alone, the biases of layers: such a term says
+    nothing until it is multiplied by something of the data, which no program computes.
+    """
+    found: str = trace.loss_scale(value)
+    batches = _context.current().batches
+    if found != "unknown" or not value._varying or not batches:
+        return found
+    largest = tf.reduce_max(tf.cast(batches[0], value._dtype))
+    context = _context.get_replica_context()
+    assert context is not None
+    again: str = trace.loss_scale(value * context.all_reduce("mean", largest))
+    return again
 
 
 def _denominator(
@@ -205,7 +222,7 @@ def share_of_scalar(loss: Any, who: str = "loss", remedy: str = _ROWS) -> Tensor
     trace = _core.current_trace()
     if not in_replica_of_several() or trace is None:
         return value
-    scale = trace.loss_scale(value)
+    scale = _scale(trace, value)
     if scale == "share":
         return value
     common = scale == "unknown" and not value._varying

@@ -98,7 +98,8 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
 
     def _aggregate_additional_loss(self, loss: Any) -> Any:
         """The replica's share of a loss that `add_loss` was given, or of a regularizer."""
-        return share_of_held(loss, super()._aggregate_additional_loss(loss))
+        share = share_of_held(loss, super()._aggregate_additional_loss(loss))
+        return tf.cast(share, config.floatx())  # as the loss that it is added to
 
     # Compiled steps.
 

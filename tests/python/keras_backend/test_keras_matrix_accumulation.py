@@ -143,3 +143,41 @@ def test_a_checkpoint_between_micro_batches_keeps_what_they_count(
     step(again, other, batches[1])
     for a, b in zip(again.variables, model.variables, strict=True):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def _two_outputs() -> Any:
+    inputs = keras.Input((3,))
+    outputs = {"a": layers.Dense(2, name="a")(inputs), "b": layers.Dense(1, name="b")(inputs)}
+    return weights_of(keras.Model(inputs, outputs))
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_several_losses_count_examples(float64: None, replicas: int) -> None:
+    x, y = RNG.normal(size=(7, 3)), {"a": RNG.normal(size=(7, 2)), "b": RNG.normal(size=(7, 1))}
+    found = []
+    for batch, steps, count in ((7, None, 1), (5, 2, replicas)):
+        with tf.distribute.MirroredStrategy(replicas=count).scope():
+            model = _two_outputs()
+            model.compile(_sgd(steps), {"a": "mse", "b": "mae"})
+        model.fit(x, y, batch, epochs=2, shuffle=False, verbose=0)
+        found.append({str(i): v.numpy() for i, v in enumerate(model.variables)})
+    assert_near(found[1], found[0])
+
+
+@pytest.mark.parametrize(
+    "loss", ["dice", lambda y, p: keras.ops.mean(keras.ops.square(y - p)), "circle"]
+)
+def test_any_loss_accumulates_as_on_one_device(float64: None, loss: Any) -> None:
+    x, y = RNG.normal(size=(7, 2, 3)), np.abs(RNG.normal(size=(7, 2, 2)))
+    if loss == "circle":
+        x, y = x[:, 0], np.arange(7) % 2
+    found = []
+    for replicas in (1, 2, 4):
+        with tf.distribute.MirroredStrategy(replicas=replicas).scope():
+            parts = [keras.Input(x.shape[1:]), layers.Dense(2), layers.UnitNormalization()]
+            model = weights_of(keras.Sequential(parts))
+            model.compile(_sgd(2), loss)
+        model.fit(x, y, 5, epochs=2, shuffle=False, verbose=0)
+        found.append({str(i): v.numpy() for i, v in enumerate(model.variables)})
+    for figures in found[1:]:
+        assert_near(figures, found[0])

@@ -106,8 +106,6 @@ def test_fit_with_any_loss(
     _check(lambda: _dense(head_layer), compiled, data)
 
 
-SCALARS = ("Mean", "Sum", "MeanMetricWrapper")  # they are not given to compile by themselves
-GROUPS = sorted({(case[0], case[1]) for case in metrics_table.CASES if case[0] != "none"})
 OUTPUTS = {"units": "sigmoid", "unit": "sigmoid", "chances": "softmax", "reals": "linear"}
 
 
@@ -298,3 +296,23 @@ def test_a_batch_with_class_weights(float64: None) -> None:
         found.append({"logs": np.asarray(logs), **states(model=model)})
     for figures in found[1:]:
         assert_near(figures, found[0])
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_penalties_of_16_bits_are_added_to_losses_of_32(policy: str) -> None:
+    keras.config.set_dtype_policy(policy)
+    try:
+        found = []
+        for replicas in (1, 2):
+            with tf.distribute.MirroredStrategy(replicas=replicas).scope():
+                model = weights_of(
+                    keras.Sequential(
+                        [keras.Input((4,)), layers.Dense(3, activity_regularizer="l2")]
+                    )
+                )
+                model.compile("adam", "mse")
+            history = model.fit(X, _targets("reals"), BATCH, verbose=0, shuffle=False).history
+            found.append(history["loss"][0])
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert found[1] == pytest.approx(found[0], rel=1e-2)
