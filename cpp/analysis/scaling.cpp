@@ -94,7 +94,8 @@ class Judge {
 };
 
 // A literal that may be the number of replicas (0.5 on two of them) is taken for a mere factor: a
-// loss must not depend on how many there are.
+// loss must not depend on how many there are. A term of variables alone that varies was added up
+// over the examples (the bias of a layer): it is scaled like those of the data.
 LossScale scale_of(const CountTerm& term) {
   if (!term.varying) {
     constexpr CountPowers kPart{.local = 0, .global = 0, .replicas = -1};
@@ -102,16 +103,56 @@ LossScale scale_of(const CountTerm& term) {
            : term.powers == kPart       ? LossScale::kShare
                                         : LossScale::kUnknown;
   }
-  if (!term.data) return LossScale::kUnknown;
   if (term.powers == kShareOfMean) return LossScale::kShare;
   const bool times = term.powers == CountPowers{.local = 1, .global = -1, .replicas = 1};
   if (times) return LossScale::kTimesReplicas;
   return term.powers == CountPowers{} ? LossScale::kMean : LossScale::kUnknown;
 }
 
+// Of the variables alone, and equal on all replicas.
+bool is_penalty(const CountTerm& term) {
+  return !term.data && !term.varying && term.powers == CountPowers{};
+}
+
 bool counts_examples(const CountTerms& terms) {
   return std::any_of(terms.terms.begin(), terms.terms.end(),
                      [](const CountTerm& term) { return term.powers.local != 0; });
+}
+
+// Whether a factor is one over a sum of data: of weights, say, of which a replica has another part
+// than of the examples.
+bool divides_by_data(const CountTerms& factor, bool divisor) {
+  const int sign = divisor ? -1 : 1;
+  return std::any_of(factor.terms.begin(), factor.terms.end(), [&](const CountTerm& term) {
+    return term.data && sign * term.powers.local < 0;
+  });
+}
+
+// Whether a value was divided by a sum of data anywhere on its way, before a sum over the examples
+// or after it.
+bool is_divided_by_data(const Graph& graph, const CountWalk& walk, Value value) {
+  Values open{value};
+  PerValue<char> seen(graph.values.size(), false);
+  while (!open.empty()) {
+    const Value next = open.back();
+    open.pop_back();
+    const ValueInfo& info = graph.values[next];
+    if (info.source != Source::kNode || seen[next]) continue;
+    seen[next] = true;
+    const Node& node = graph.nodes[info.node()];
+    const Scaling rule = node.op->scaling;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      if (!node.op->scales(k)) continue;
+      const Value part = node.inputs[k];
+      const bool factor = rule == Scaling::kProduct || rule == Scaling::kQuotient;
+      const bool divisor = rule == Scaling::kQuotient && k == 1;
+      if (factor && !graph.values[part].type.batched() && divides_by_data(walk.of(part), divisor)) {
+        return true;
+      }
+      if (!divisor && graph.varying(part)) open.push_back(part);
+    }
+  }
+  return false;
 }
 
 // Whether a value without count of its own is linear in a sum over examples, divided by a count:
@@ -143,12 +184,20 @@ LossScale loss_scale(const Graph& graph, Value value) {
   const CountTerms& terms = walk.of(value);
   if (!terms.known || terms.nonlinear.exists()) return LossScale::kUnknown;
   if (terms.terms.empty()) return LossScale::kCommon;
-  const LossScale first = scale_of(terms.terms[0]);
+  LossScale found = scale_of(terms.terms[0]);
   for (const CountTerm& term : terms.terms) {
-    if (scale_of(term) != first) return LossScale::kUnknown;
+    const LossScale next = scale_of(term);
+    if (next == found || (found == LossScale::kMean && is_penalty(term))) continue;
+    // A mean and a penalty of the variables: weighed by its examples, each replica has its part of
+    // both.
+    const bool both = next == LossScale::kMean && found == LossScale::kCommon &&
+                      std::all_of(terms.terms.data(), &term, is_penalty);
+    if (!both) return LossScale::kUnknown;
+    found = next;
   }
-  const bool nonlinear = first == LossScale::kMean && !is_linear_in_mean(graph, walk, value);
-  return nonlinear ? LossScale::kUnknown : first;
+  const bool mean =
+      is_linear_in_mean(graph, walk, value) && !is_divided_by_data(graph, walk, value);
+  return found == LossScale::kMean && !mean ? LossScale::kUnknown : found;
 }
 
 ScalingReport check_scaling(const Graph& graph, const std::vector<Value>& results,

@@ -209,14 +209,10 @@ def _with_a_penalty(y: Any, p: Any) -> Any:
     return ops.mean(ops.square(y - p)) + FACTOR * ops.sum(ops.square(WEIGHTS))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=ValueError, reason="the engine's loss_scale knows no sum of both"
-)
 def test_a_mean_and_a_penalty_of_weights_is_that_of_the_batch(float64: None) -> None:
     _check(_step(_Loss(_with_a_penalty)), [*SHARES, *UNEVEN])
 
 
-@pytest.mark.xfail(strict=True, reason="the engine's loss_scale takes any quotient for a mean")
 @pytest.mark.parametrize(
     "fn",
     [
