@@ -44,7 +44,7 @@ _NAMED_BACKENDS = {
             'if backend.backend() == "samegrad":\n            import tensorflow as tf\n\n'
             "            x1 = tf.Variable",
         ),
-        ('not in ["tensorflow", "jax", "torch"]', 'not in ["samegrad"]'),
+        ('not in ("tensorflow", "jax", "torch")', 'not in ("samegrad",)'),
     ),
 }
 
