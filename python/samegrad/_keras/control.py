@@ -9,6 +9,7 @@ from typing import Any
 from keras.src import tree
 
 import samegrad as tf
+from samegrad import _core
 from samegrad._keras.core import convert_to_tensor
 from samegrad._tensor import Tensor
 
@@ -192,6 +193,10 @@ def while_loop(
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any) -> Any:
     """`value = body_fun(i, value)` for i from `lower` to below `upper`."""
+    if not _core.tracing() and isinstance(lower, int) and isinstance(upper, int):
+        for i in range(lower, upper):
+            init_val = body_fun(i, init_val)
+        return tree.map_structure(convert_to_tensor, init_val)
     first = tree.map_structure(convert_to_tensor, init_val)
     return tf.while_loop(
         lambda i, _: i < upper,

@@ -1,0 +1,82 @@
+"""Layers that turn text and whole numbers into places of a vocabulary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+from samegrad._keras import register
+
+keras = register.load()
+
+from samegrad._keras.tensorflow import hashing  # noqa: E402
+
+
+def test_fingerprints_are_those_of_tensorflow():
+    texts = np.array(["", "a", "omar", "stringer", "a" * 9, "hello world 12345", "e" * 33], object)
+    of_tensorflow = [
+        1936946117179621455, 3694432073954588131, 3378277989609990986, 2877107343848490992,
+        1010243743929222519, 87573249954529727, 2085696148661965414,
+    ]  # fmt: skip
+    assert hashing.buckets(texts, 2**62).tolist() == of_tensorflow
+
+
+def test_long_texts_have_tensorflows_fingerprints():
+    texts = np.array(["abcdefghij" * 5, "f" * 64, "g" * 65, "xyz" * 50], object)
+    of_tensorflow = [
+        410236181849287095, 1547595845336470181, 65932109113285398, 1424868872803578490,
+    ]  # fmt: skip
+    assert hashing.buckets(texts, 2**62).tolist() == of_tensorflow
+
+
+def test_keyed_hashes_are_those_of_tensorflow():
+    texts = np.array(["", "a", "stringer", "b" * 16, "xyz" * 50], object)
+    of_tensorflow = [
+        316627932347062996, 2466253977694453450, 1377567056366200697, 4595312983480271451,
+        191664531564286321,
+    ]  # fmt: skip
+    assert hashing.buckets(texts, 2**62, (133, 137)).tolist() == of_tensorflow
+
+
+def test_text_becomes_rows_of_places_in_the_vocabulary():
+    layer = keras.layers.TextVectorization(output_sequence_length=4)
+    layer.adapt(["the cat sat", "the dog, the END"])
+    assert layer.get_vocabulary()[:3] == ["", "[UNK]", "the"]
+    places = layer(["The cat", "a dog!"])
+    assert places.shape == (2, 4)
+    words = layer.get_vocabulary()
+    assert [words[i] for i in places.numpy()[0]] == ["the", "cat", "", ""]
+    assert [words[i] for i in places.numpy()[1]] == ["[UNK]", "dog", "", ""]
+
+
+def test_words_are_counted():
+    layer = keras.layers.StringLookup(vocabulary=["a", "b"], output_mode="count")
+    np.testing.assert_array_equal(layer([["a", "a", "c"], ["b", "b", "b"]]), [[1, 2, 0], [0, 0, 3]])
+
+
+def test_whole_numbers_are_looked_up_in_a_traced_function_as_outside():
+    layer = keras.layers.IntegerLookup(vocabulary=[12, 36, 1138, 42])
+    numbers = tf.constant([[12, 1138, 42], [42, 1000, 36]], "int64")
+    expected = [[1, 3, 4], [4, 0, 2]]
+    np.testing.assert_array_equal(layer(numbers), expected)
+    np.testing.assert_array_equal(tf.function(lambda x: layer(x))(numbers), expected)
+
+
+def test_text_in_a_traced_function_is_refused_with_what_to_do():
+    layer = keras.layers.Hashing(num_bins=3)
+    with pytest.raises(TypeError, match="Dataset.map or outside"):
+        tf.function(lambda x: layer(x))(tf.constant([1, 2]))
+
+
+def test_class_weights_of_a_dataset_need_one_target_and_no_weights():
+    from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
+
+    x = np.zeros((4, 2), np.float32)
+    y = np.array([0, 1, 1, 0])
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
+    weights = [w.numpy() for _, _, w in TFDatasetAdapter(data, {0: 0.5, 1: 2.0}).get_batches()]
+    np.testing.assert_allclose(np.concatenate(weights), [0.5, 2, 2, 0.5])
+    weighed = tf.data.Dataset.from_tensor_slices((x, y, np.ones(4, np.float32))).batch(2)
+    with pytest.raises(ValueError, match="at the same time"):
+        TFDatasetAdapter(weighed, {0: 0.5})
