@@ -268,5 +268,5 @@ LEFT_OUT = {
     "RandomHeight": "the size of its result is drawn, which no program of the engine can have",
     "RandomWidth": "the size of its result is drawn, which no program of the engine can have",
 }
-# What they do with words and numbers that are known: test_keras_words.py.
+# What they do with words and numbers that are known: test_keras_text.py.
 WORD_LAYERS = ("HashedCrossing", "Hashing", "IntegerLookup", "StringLookup", "TextVectorization")
