@@ -99,7 +99,10 @@ def reference() -> list[str]:
 
 
 def expected_failures() -> dict[str, str]:
-    """The tests that do not pass, and why: lines of tests below a line `# reason`."""
+    """The tests that do not pass, and why: lines of tests below a line `# reason`.
+
+    Those whose reason begins with "Sometimes" may pass.
+    """
     reasons: dict[str, str] = {}
     reason = ""
     for line in EXPECTED.read_text(encoding="utf-8").splitlines():
@@ -132,7 +135,7 @@ def judge(results: Mapping[str, Outcome], only: Iterable[str] = FOLDERS) -> Verd
         verdict.counted[folder] += 1
         verdict.passed[folder] += passes
         if passes:
-            if test in expected:
+            if test in expected and not expected[test].startswith("Sometimes"):
                 verdict.now_passing.append(test)
         elif test not in expected and not _NOT_INSTALLED.search(result.reason):
             verdict.new_failures[test] = result
