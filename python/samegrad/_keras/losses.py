@@ -124,24 +124,7 @@ def is_sum(value: Tensor) -> bool:
     if trace is None or not batches:
         return False
     share = value / tf.cast(elements_of(batches[0], (0,), True), value._dtype)
-    return _scale(trace, share) == "share"
-
-
-def _scale(trace: Any, value: Tensor) -> str:
-    """What the sum over the replicas of a scalar is; see LossScale in the engine.
-
-    A sum over the examples has terms of variables alone, the biases of layers: such a term says
-    nothing until it is multiplied by something of the data, which no program computes.
-    """
-    found: str = trace.loss_scale(value)
-    batches = _context.current().batches
-    if found != "unknown" or not value._varying or not batches:
-        return found
-    largest = tf.reduce_max(tf.cast(batches[0], value._dtype))
-    context = _context.get_replica_context()
-    assert context is not None
-    again: str = trace.loss_scale(value * context.all_reduce("mean", largest))
-    return again
+    return bool(trace.loss_scale(share) == "share")
 
 
 def _denominator(
@@ -222,7 +205,7 @@ def share_of_scalar(loss: Any, who: str = "loss", remedy: str = _ROWS) -> Tensor
     trace = _core.current_trace()
     if not in_replica_of_several() or trace is None:
         return value
-    scale = _scale(trace, value)
+    scale = trace.loss_scale(value)
     if scale == "share":
         return value
     common = scale == "unknown" and not value._varying
