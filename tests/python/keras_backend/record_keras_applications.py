@@ -24,14 +24,13 @@ def examples(count: int, size: int, dtype: str) -> tuple[np.ndarray, np.ndarray]
 
 def drawn(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """The value of a weight, by its name and shape."""
-    values: np.ndarray = rng.standard_normal(shape)
+    values: np.ndarray = 0.1 * rng.standard_normal(shape)
     if name in ("gamma", "moving_variance"):
-        return 1 + 0.1 * np.abs(values)
-    if name.endswith("kernel"):
+        values = 1 + np.abs(values)
+    elif name.endswith("kernel"):
         fans = shape[:2] if name.startswith("depthwise") else shape[:-1]
-        values *= np.sqrt(2 / np.prod(fans))
-        return values
-    return 0.1 * values
+        values *= 10 * np.sqrt(2 / np.prod(fans))
+    return values
 
 
 def application(keras: Any, name: str, size: int, drop: bool = False) -> Any:
