@@ -1,6 +1,6 @@
 """Records gradients of `keras.applications`: `python record_keras_applications.py FILE.npz`.
 
-Run it where Keras 3.15 is installed on TensorFlow; test_keras_applications.py compares with the file.
+Run it where Keras 3.15 is installed on TensorFlow; test_keras_applications.py compares with it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ def examples(count: int, size: int, dtype: str) -> tuple[np.ndarray, np.ndarray]
 
 def drawn(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """The value of a weight, by its name and shape."""
-    values = rng.standard_normal(shape)
+    values: np.ndarray = 0.1 * rng.standard_normal(shape)
     if name in ("gamma", "moving_variance"):
-        return 1 + 0.1 * np.abs(values)
-    if name.endswith("kernel"):
+        values = 1 + np.abs(values)
+    elif name.endswith("kernel"):
         fans = shape[:2] if name.startswith("depthwise") else shape[:-1]
-        return values * np.sqrt(2 / np.prod(fans))
-    return 0.1 * values
+        values *= 10 * np.sqrt(2 / np.prod(fans))
+    return values
 
 
 def application(keras: Any, name: str, size: int, drop: bool = False) -> Any:
-    """A model of `keras.applications` with drawn weights, without dropout where it is not asked for."""
+    """A model of `keras.applications` with drawn weights; without `drop`, nothing is dropped."""
     model = getattr(keras.applications, name)(
         weights=None, input_shape=(size, size, 3), classes=CLASSES
     )
@@ -51,7 +51,7 @@ def application(keras: Any, name: str, size: int, drop: bool = False) -> Any:
 
 
 def figures(gradients: list[np.ndarray]) -> np.ndarray:
-    """For each gradient its norm, its sum and its projections on two random directions of norm 1."""
+    """For each gradient its norm and projections: on ones, and on two random directions."""
     rows = []
     for i, gradient in enumerate(gradients):
         rng = np.random.default_rng(100 + i)

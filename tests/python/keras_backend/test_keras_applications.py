@@ -32,13 +32,13 @@ def test_gradients_and_statistics_are_those_of_tensorflow(float64: None, name: s
 
 
 def _bits(name: str, replicas: int) -> str:
-    """The hash of all weights after an epoch of two batches of 8 images, with dropout."""
+    """The hash of all weights after an epoch of two batches of 16 images, with dropout."""
     keras.utils.set_random_seed(3)
     with tf.distribute.MirroredStrategy(replicas=replicas).scope():
         model = programs.application(keras, name, 32, drop=True)
         model.compile(keras.optimizers.SGD(0.01, momentum=0.9), "sparse_categorical_crossentropy")
-    images, labels = programs.examples(16, 32, "float32")
-    model.fit(images, labels, batch_size=8, verbose=0)
+    images, labels = programs.examples(32, 32, "float32")
+    model.fit(images, labels, batch_size=16, verbose=0)
     weights = [np.asarray(weight.value) for weight in model.weights]
     assert all(np.isfinite(weight).all() for weight in weights)
     return hashlib.sha256(b"".join(weight.tobytes() for weight in weights)).hexdigest()
