@@ -86,7 +86,9 @@ def shape(x: Any) -> tuple[Any, ...]:
 
 
 def cast(x: Any, dtype: Any) -> Tensor:
-    """The value in another dtype."""
+    """The value in another dtype; a number of Python has all its digits in float64."""
+    if isinstance(x, float) and standardize_dtype(dtype) == "float64":
+        return convert_to_tensor(x, "float64")
     return tf.cast(convert_to_tensor(x), standardize_dtype(dtype))
 
 

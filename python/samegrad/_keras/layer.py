@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from samegrad._keras.older.layers import OlderLayer
+from samegrad._keras.whole import changing
 from samegrad.train._trackable import restore_pending
 
 
-class Layer:
+class Layer(OlderLayer):
     """The mix-in that Keras gives all its layers."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -28,8 +32,27 @@ class Layer:
 
         return added_losses(losses)
 
+    @staticmethod
+    def assign_all(layer: Any, variables: list[Any], values: Any) -> None:
+        """Assigns a value to each variable, or to none of them.
+
+        Raises:
+            ValueError: A value has another shape than its variable.
+        """
+        arrays = [np.asarray(value) for value in values]
+        for variable, value in zip(variables, arrays, strict=True):
+            if tuple(variable.shape) != value.shape:
+                raise ValueError(
+                    f"Layer {layer.name} weight shape {variable.shape} is not compatible with "
+                    f"provided weight shape {value.shape}."
+                )
+        with changing(variables):
+            for variable, value in zip(variables, arrays, strict=True):
+                variable.assign(value)
+
     def _post_build(self) -> None:
         """Called by Keras when a layer has made its variables."""
+        self._take_first_weights()
         restore_pending(self)
 
     # Checkpoints: variables by their names, layers inside by their places.

@@ -176,17 +176,23 @@ class Variable(KerasVariable):  # type: ignore[misc]
         return self._change(value, -1)
 
     def _change(self, value: Any, sign: int) -> Any:
-        change = self._convert_to_tensor(value, self._dtype)
         context = _several_replicas()
         summed = self._aggregation == "sum" and not _already_global.get()
         if context is not None and summed and not in_stateless_scope():
-            change = context.all_reduce("sum", change)
+            # In the value's dtype, as one device adds the examples up.
+            of_replica = value if isinstance(value, Tensor) else self._convert_to_tensor(value)
+            value = context.all_reduce("sum", of_replica)
+        change = self._convert_to_tensor(value, self._dtype)
         with_value = self.value + change if sign > 0 else self.value - change
         return self.assign(with_value)
 
 
-def wrapper_of(variable: EngineVariable) -> Any:
+def wrapper_of(variable: EngineVariable, default: str = "Variable") -> Any:
     """A variable of Keras that holds this one of samegrad.
+
+    Args:
+        variable: Of samegrad.
+        default: Its name if it was given none.
 
     Example:
         >>> import samegrad as tf
@@ -198,6 +204,7 @@ def wrapper_of(variable: EngineVariable) -> Any:
     from keras.src import backend
 
     name = variable.name.partition(":")[0].replace("/", "_")
+    name = default if name == "Variable" else name
     with _context.init_scope():
         zeros = tf.zeros(tuple(variable.shape), variable.dtype)
         made = backend.Variable(zeros, trainable=variable.trainable, name=name)
