@@ -12,7 +12,7 @@ ADDITIONS: dict[str, tuple[str, ...]] = {
     "datasets.mnist": ("samegrad._keras.datasets.mnist",),
     "optimizers": ("samegrad._keras.lazy_adam",),
     # Older programs.
-    "backend": ("samegrad._keras.older.phase_names",),
+    "backend": ("samegrad._keras.older.backend",),
     "layers.experimental": ("samegrad._keras.older.preprocessing",),
     "layers.experimental.preprocessing": ("samegrad._keras.older.preprocessing",),
     "mixed_precision.experimental": ("samegrad._keras.older.policies",),

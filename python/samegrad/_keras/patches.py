@@ -345,6 +345,20 @@ PATCHES: dict[str, list[Text | Span]] = {
             "    import samegrad.random\n\n    samegrad.random.set_seed(seed)",
         ),
     ],
+    # The functions of tf.keras.backend run on samegrad.
+    "keras.src.legacy.backend": [
+        Text(
+            "from keras.src.utils.module_utils import tensorflow as tf\n",
+            "from samegrad._keras.older import engine as tf\n",
+        ),
+        Text("    v = tf.Variable(\n", "    v = tf.new_variable(\n"),
+    ],
+    "keras.src.legacy.layers": [
+        Text(
+            "from keras.src.utils.module_utils import tensorflow as tf\n",
+            "from samegrad._keras.older import engine as tf\n",
+        ),
+    ],
     # TensorFlow is never imported.
     "keras.src.utils.module_utils": [
         Text('tensorflow = LazyModule("tensorflow")', f"tensorflow = {_NO_TENSORFLOW}"),
