@@ -15,6 +15,7 @@ ADDITIONS: dict[str, tuple[str, ...]] = {
     "backend": ("samegrad._keras.older.backend",),
     "layers.experimental": ("samegrad._keras.older.preprocessing",),
     "layers.experimental.preprocessing": ("samegrad._keras.older.preprocessing",),
+    "metrics": ("samegrad._keras.older.metrics",),
     "mixed_precision.experimental": ("samegrad._keras.older.policies",),
     "losses": ("samegrad._keras.older.losses",),
     "optimizers.experimental": ("samegrad._keras.older.optimizer_names",),

@@ -97,6 +97,27 @@ def test_a_metric_may_name_its_weight_first() -> None:
     assert not metric.shaped.numpy().any()
 
 
+def test_a_mean_of_relative_errors() -> None:
+    metric = tf.keras.metrics.MeanRelativeError(normalizer=[1.0, 2.0, 0.0])
+    metric.update_state([[1.0, 3.0, 5.0]], [[2.0, 1.0, 1.0]])
+    assert float(metric.result()) == pytest.approx(2 / 3)
+    again = type(metric).from_config(metric.get_config())
+    assert float(again([[1.0, 3.0, 5.0]], [[2.0, 1.0, 1.0]])) == pytest.approx(2 / 3)
+
+
+def test_a_mean_of_tensors() -> None:
+    metric = tf.keras.metrics.MeanTensor()
+    with pytest.raises(ValueError, match="no shape yet"):
+        metric.result()
+    metric.update_state([0.0, 1.0])
+    metric.update_state([3.0, 2.0], sample_weight=[0.5, 1.0])
+    np.testing.assert_allclose(metric.result().numpy(), [1.0, 1.5])
+    with pytest.raises(ValueError, match="one shape"):
+        metric.update_state([1.0, 2.0, 3.0])
+    metric.reset_states()
+    np.testing.assert_array_equal(metric.result().numpy(), [0.0, 0.0])
+
+
 def test_reductions_have_their_older_names() -> None:
     truth, guess = np.float32([[0.0], [2.0]]), np.float32([[1.0], [4.0]])
     found = {

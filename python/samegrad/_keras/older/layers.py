@@ -79,11 +79,11 @@ class OlderLayer:
             input_shape: One shape, or a structure of shapes.
 
         Returns:
-            Whether it was a model.
+            Whether it was such a model.
         """
-        from keras.src.models.model import Model
+        from keras.src.models import Functional, Model
 
-        if not isinstance(layer, Model):
+        if input_shape is None or not isinstance(layer, Model) or isinstance(layer, Functional):
             return False
         inputs = _tensors(input_shape, layer.input_dtype)
         backend.compute_output_spec(converted(layer.call), inputs)
