@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from samegrad._keras.datasets import _locate, fashion_mnist, mnist
 from samegrad._keras.datasets._idx import IdxError, IdxFile, read_idx
 
