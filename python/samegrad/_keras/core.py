@@ -86,7 +86,7 @@ def shape(x: Any) -> tuple[Any, ...]:
 
 
 def cast(x: Any, dtype: Any) -> Tensor:
-    """The value in another dtype."""
+    """The value in another dtype; a number of Python is a float32 before, as in TensorFlow."""
     return tf.cast(convert_to_tensor(x), standardize_dtype(dtype))
 
 

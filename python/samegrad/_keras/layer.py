@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from samegrad._keras.older.layers import OlderLayer
+from samegrad._keras.whole import changing
 from samegrad.train._trackable import restore_pending
 
 
-class Layer:
+class Layer(OlderLayer):
     """The mix-in that Keras gives all its layers."""
 
     _further_arguments = ("input_shape", "input_dim")  # of all layers, for the port check
@@ -30,8 +34,34 @@ class Layer:
 
         return added_losses(losses)
 
+    @staticmethod
+    def assign_all(layer: Any, variables: list[Any], values: Any) -> None:
+        """Assigns a value to each variable, or to none of them.
+
+        Raises:
+            ValueError: A value has another shape than its variable.
+        """
+        arrays = [np.asarray(value) for value in values]
+        for variable, value in zip(variables, arrays, strict=True):
+            if tuple(variable.shape) != value.shape:
+                raise ValueError(
+                    f"Layer {layer.name} weight shape {variable.shape} is not compatible with "
+                    f"provided weight shape {value.shape}."
+                )
+        with changing(variables):
+            for variable, value in zip(variables, arrays, strict=True):
+                variable.assign(value)
+
+    def _setattr_hook(self, name: str, value: Any) -> tuple[str, Any]:
+        """Called by Keras before an attribute is set: variables are named after their attribute."""
+        from samegrad._keras.variable import tracked_wrapper
+
+        tracked_wrapper(value, name)
+        return name, value
+
     def _post_build(self) -> None:
         """Called by Keras when a layer has made its variables."""
+        self._take_first_weights()
         restore_pending(self)
 
     # Checkpoints: variables by their names, layers inside by their places.

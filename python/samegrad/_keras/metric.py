@@ -2,21 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from keras.src import tree
+from keras.src.backend.common.variables import standardize_dtype
+
+from samegrad import cast, zeros_like
 from samegrad._keras.layer import free_name
 from samegrad._keras.whole import as_one_change
+from samegrad._tensor import Tensor
+
+
+def _by_older_name(reset_states: Any) -> Any:
+    def reset_state(self: Any) -> None:
+        reset_states(self)
+
+    reset_state._is_older = True  # type: ignore[attr-defined]
+    return reset_state
+
+
+def _counts(kind: type) -> bool:
+    """Whether this is Keras's Mean or Sum, which most metrics are."""
+    return kind.__module__ == "keras.src.metrics.reduction_metrics"
+
+
+def _in_own_dtype(result: Callable[..., Any]) -> Callable[..., Any]:
+    """The result of a metric, float64 inside, in the metric's dtype."""
+
+    @functools.wraps(result)
+    def cast_result(self: Any) -> Any:
+        def own(value: Any) -> Any:
+            wide = isinstance(value, Tensor) and value._dtype == "float64"
+            return cast(value, self.dtype) if wide and "float" in self.dtype else value
+
+        return tree.map_structure(own, result(self))
+
+    return cast_result
 
 
 class StatefulMetric:
-    """The mix-in of Keras's metrics: checkpoints, and changes as a whole."""
+    """The mix-in of Keras's metrics: checkpoints, changes as a whole, older names."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "reset_states" in cls.__dict__ and "reset_state" not in cls.__dict__:
+            cls.reset_state = _by_older_name(cls.__dict__["reset_states"])  # type: ignore[attr-defined]
         for name in ("update_state", "reset_state"):
             if name in cls.__dict__:
                 setattr(cls, name, as_one_change(cls.__dict__[name]))
+        if "result" in cls.__dict__ and _counts(cls):
+            cls.result = _in_own_dtype(cls.__dict__["result"])  # type: ignore[attr-defined]
+
+    @staticmethod
+    def dtype_of_sums(metric: Any, dtype: Any) -> Any:
+        """The dtype of a variable: sums and counts of means are float64, exact beyond 2**24.
+
+        Args:
+            metric: Whose variable it is.
+            dtype: None, or what is asked for.
+        """
+        name = standardize_dtype(dtype or metric.dtype)
+        inexact = "float" in name and any(_counts(kind) for kind in type(metric).__mro__)
+        return "float64" if inexact else dtype
+
+    def reset_states(self) -> None:
+        """The older name of `reset_state`."""
+        if getattr(type(self).reset_state, "_is_older", False):  # type: ignore[attr-defined]
+            for variable in self.variables:  # type: ignore[attr-defined]
+                variable.assign(zeros_like(variable))
+        else:
+            self.reset_state()  # type: ignore[attr-defined]
+
+    @staticmethod
+    def older_order(args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        """Shape, initializer, dtype and name of `add_weight`, where the name may go first.
+
+        Args:
+            args: The positional arguments.
+            named: The others.
+
+        Raises:
+            TypeError: One is given twice, or is not known.
+        """
+        order = ["shape", "initializer", "dtype", "name"]
+        given = ["name", *order[:3]] if args and isinstance(args[0], str) else order
+        placed = dict(zip(given, args, strict=False))
+        wrong = [key for key in named if key in placed or key not in order]
+        if wrong or len(args) > len(order):
+            raise TypeError(
+                "[add_weight] shape, initializer, dtype and name are needed once: got "
+                f"{len(args)} arguments and {', '.join(named)}."
+            )
+        values = {"shape": (), "initializer": "zeros", **placed, **named}
+        return [values.get(key) for key in order]
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
         parts: dict[str, Any] = {}

@@ -14,7 +14,9 @@ from keras.src.utils import tracking
 
 import samegrad as tf
 from samegrad import _context
+from samegrad._keras.losses import in_replica_of_several
 from samegrad._keras.micro_batches import weight_of_step
+from samegrad._keras.older.optimizers import OlderOptimizer
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
@@ -41,7 +43,7 @@ def _gradients_of_all(optimizer: Any) -> Iterator[None]:
         _weight.reset(tokens[1])
 
 
-class ReducingOptimizer(base_optimizer.BaseOptimizer):  # type: ignore[misc]
+class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: ignore[misc]
     """Base of Keras's optimizers: all that `apply` does is done with the sums over the replicas.
 
     So clipping, loss scales, accumulation and averages see what one device would see. Variables may
@@ -206,6 +208,28 @@ def make_scale(optimizer: Any) -> None:
     optimizer.dynamic_scale = optimizer.add_variable(
         (), initializers.Constant(optimizer.initial_scale), "float32", name="dynamic_scale"
     )
+
+
+def on_all_replicas(finite: Any) -> Any:
+    """Whether gradients are finite on all replicas: none skips a step alone."""
+    value = convert_to_tensor(finite)
+    if not in_replica_of_several() or not value._varying:
+        return value
+    bad = all_reduce_sum(tf.cast(tf.logical_not(value), "float32"))
+    return bad == 0.0
+
+
+def larger_scale(scale: Any) -> Any:
+    """A scale of losses doubled, unless that were infinite."""
+    now = convert_to_tensor(scale)
+    double = now * 2.0
+    return tf.where(tf.math.is_finite(double), double, now)
+
+
+def smaller_scale(scale: Any) -> Any:
+    """A scale of losses halved, but not from above 1 to below."""
+    now = convert_to_tensor(scale)
+    return tf.maximum(now * 0.5, tf.minimum(now, 1.0))
 
 
 def _pairs(name: str, grads_and_vars: Any) -> list[tuple[Any, Any]]:

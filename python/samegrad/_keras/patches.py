@@ -103,6 +103,37 @@ PATCHES: dict[str, list[Text | Span]] = {
             "                obj._lock_state()\n\n",
         ),
         _branch("layer", "NumpyLayer as BackendLayer", "Layer as BackendLayer"),
+        Span(
+            "        for variable, value in zip(layer_weights, weights):",
+            "    @property\n    def dtype_policy",
+            "5da831fbcdc79c3d",
+            "        BackendLayer.assign_all(self, layer_weights, weights)\n\n",
+        ),
+        # Older arguments, models that are built by their calls, and the learning phase.
+        Text(
+            "        if utils.is_default(self.build) and might_have_unbuilt_state(self):\n",
+            "        if utils.is_default(self.build) and BackendLayer.build_by_call(\n"
+            "            self, input_shape\n        ):\n            pass\n"
+            "        elif utils.is_default(self.build) and might_have_unbuilt_state(self):\n",
+        ),
+        Text(
+            '        input_dim_arg = kwargs.pop("input_dim", None)\n',
+            "        BackendLayer.take_older_arguments(self, kwargs)\n"
+            '        input_dim_arg = kwargs.pop("input_dim", None)\n',
+        ),
+        Text(
+            "        if args:\n            # `args` is only kept to detect the legacy",
+            "        if args and isinstance(args[0], str):\n"
+            "            given = dict(locals())\n"
+            "            return self.add_weight(**BackendLayer.older_weight(args, given))\n"
+            "        if args:\n            # `args` is only kept to detect the legacy",
+        ),
+        Text(
+            "            value = call_spec.arguments_dict.get(arg_name, None)\n\n",
+            "            value = BackendLayer.phase_or(\n"
+            "                arg_name, call_spec.arguments_dict.get(arg_name, None)\n"
+            "            )\n\n",
+        ),
         # Penalties of outputs and added losses are those of the examples of all replicas.
         Span(
             "                                # Normalize by batch size to ensure consistent",
@@ -116,6 +147,10 @@ PATCHES: dict[str, list[Text | Span]] = {
             "            self._losses.extend(losses)\n",
             "            self._losses.extend(BackendLayer.added_losses(losses))\n",
         ),
+    ],
+    # floatx decides until a policy is set.
+    "keras.src.dtype_policies.dtype_policy": [
+        Text("        set_dtype_policy(policy)\n    return policy", "    return policy"),
     ],
     "keras.src.models.model": [_branch("trainer", "NumpyTrainer as Trainer", "Trainer")],
     "keras.src.export.saved_model": [
@@ -137,6 +172,17 @@ PATCHES: dict[str, list[Text | Span]] = {
         _converting("self.call(y_true, y_pred)"),
         Text("if x1.shape[-1] == 1:", "if isinstance(x1.shape[-1], int) and x1.shape[-1] == 1:"),
         Text("if x2.shape[-1] == 1:", "if isinstance(x2.shape[-1], int) and x2.shape[-1] == 1:"),
+        Text(
+            "        in_mask = backend.get_keras_mask(y_pred)\n",
+            "        from samegrad._keras.older.losses import arrays\n\n"
+            "        y_true, y_pred = arrays(y_true, y_pred)\n"
+            "        in_mask = backend.get_keras_mask(y_pred)\n",
+        ),
+        Text(
+            "    allowed = {\n",
+            '    if reduction == "auto":\n        reduction = "sum_over_batch_size"\n'
+            "    allowed = {\n",
+        ),
         Span(
             "def reduce_values(",
             "def scale_loss_for_distribution(",
@@ -157,6 +203,18 @@ PATCHES: dict[str, list[Text | Span]] = {
             '        self._tracker.add_to_store("variables", variable)\n        return variable\n',
             '        self._tracker.add_to_store("variables", variable)\n'
             "        restore_pending(self)\n        return variable\n",
+        ),
+        Text(
+            "                dtype=dtype,\n                trainable=False,\n"
+            "                aggregation",
+            "                dtype=StatefulMetric.dtype_of_sums(self, dtype),\n"
+            "                trainable=False,\n                aggregation",
+        ),
+        # What was given first was the name.
+        Text(
+            "    def add_weight(self, shape=(), initializer=None, dtype=None, name=None):\n",
+            "    def add_weight(self, *args, **kwargs):\n"
+            "        shape, initializer, dtype, name = StatefulMetric.older_order(args, kwargs)\n",
         ),
     ],
     # Sums over examples and pairs of them are those of all replicas.
@@ -217,8 +275,29 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
         Text(
             "        scale = self.dynamic_scale if self.built else self.initial_scale\n",
-            "        from samegrad._keras.optimizer import make_scale\n\n"
-            "        make_scale(self)\n        scale = self.dynamic_scale\n",
+            "        scaling(self)\n        scale = self.dynamic_scale\n",
+        ),
+        # No replica skips a step alone; the scale stays finite, and does not fall below 1.
+        Text(
+            "from keras.src.utils import tracking\n",
+            "from keras.src.utils import tracking\n"
+            "from samegrad._keras.older.optimizers import (\n"
+            "    OlderLossScaleOptimizer, divisor, scaling\n)\n"
+            "from samegrad._keras.optimizer import larger_scale, on_all_replicas, smaller_scale\n",
+        ),
+        Text(
+            "class LossScaleOptimizer(optimizer.Optimizer):",
+            "class LossScaleOptimizer(OlderLossScaleOptimizer, optimizer.Optimizer):",
+        ),
+        Text(
+            "        scale = self.dynamic_scale\n        # Unscale",
+            "        scale = divisor(self)\n        # Unscale",
+        ),
+        Text("ops.multiply(self.dynamic_scale, 2.0)", "larger_scale(self.dynamic_scale)", 2),
+        Text("ops.multiply(self.dynamic_scale, 0.5)", "smaller_scale(self.dynamic_scale)", 2),
+        Text(
+            "return ops.all(ops.convert_to_tensor(finite_grads))",
+            "return on_all_replicas(ops.all(ops.convert_to_tensor(finite_grads)))",
         ),
     ],
     # Layers track samegrad's variables, too.
@@ -234,9 +313,20 @@ PATCHES: dict[str, list[Text | Span]] = {
             "            if is_attr_type(attr):\n",
         ),
     ],
-    # A scalar of a replica counts as what it is of all examples.
+    # A scalar of a replica counts as what it is of all examples; lists of numbers are arrays.
     "keras.src.metrics.reduction_metrics": [
         _importing("from keras.src.saving import serialization_lib\n"),
+        Text(
+            "    values = ops.cast(values, dtype=dtype)\n",
+            "    from samegrad._examples import as_examples\n\n"
+            "    values = as_examples(ops.cast(values, dtype=dtype))\n",
+        ),
+        Text(
+            "        mask = backend.get_keras_mask(y_pred)\n",
+            "        from samegrad._keras.older.losses import arrays\n\n"
+            "        y_true, y_pred = arrays(y_true, y_pred)\n"
+            "        mask = backend.get_keras_mask(y_pred)\n",
+        ),
         _converting("self._fn(y_true, y_pred, **self._fn_kwargs)"),
         Text(
             "        values, _ = reduce_to_samplewise_values(\n",
@@ -293,6 +383,14 @@ PATCHES: dict[str, list[Text | Span]] = {
         Text("tf_backend.numpy.expand_dims", "tf.expand_dims", 2),
         Text("outputs.set_shape(first_shape)", "pass"),
         Text("                outputs.set_shape(first_shape + (1,))\n", ""),
+    ],
+    # The functions of tf.keras.backend run on samegrad.
+    "keras.src.legacy.backend": [
+        Text(
+            "from keras.src.utils.module_utils import tensorflow as tf\n",
+            "from samegrad._keras.older import engine as tf\n",
+        ),
+        Text("    v = tf.Variable(\n", "    v = tf.new_variable(\n"),
     ],
     # TensorFlow is never imported.
     "keras.src.utils.module_utils": [

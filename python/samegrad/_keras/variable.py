@@ -178,20 +178,26 @@ class Variable(KerasVariable):  # type: ignore[misc]
         return self._change(value, -1)
 
     def _change(self, value: Any, sign: int) -> Any:
-        change = self._convert_to_tensor(value, self._dtype)
         context = _several_replicas()
         summed = self._aggregation == "sum" and not _already_global.get()
         if context is not None and summed and not in_stateless_scope():
-            change = context.all_reduce("sum", change)
+            # In the value's dtype, as one device adds the examples up.
+            of_replica = value if isinstance(value, Tensor) else self._convert_to_tensor(value)
+            value = context.all_reduce("sum", of_replica)
+        change = self._convert_to_tensor(value, self._dtype)
         with_value = self.value + change if sign > 0 else self.value - change
         return self.assign(with_value)
 
 
-def tracked_wrapper(attribute: Any) -> Any:
+def tracked_wrapper(attribute: Any, default: str = "Variable") -> Any:
     """What layers track of an attribute that is a `samegrad.Variable`; None for others.
 
     The attribute stays what it is; `trainable_variables`, optimizers and files of weights get a
     variable of Keras that holds it, always the same one.
+
+    Args:
+        attribute: Of any kind.
+        default: The name of a variable that was given none.
 
     Example:
         >>> tracked_wrapper(1.0) is None
@@ -201,12 +207,16 @@ def tracked_wrapper(attribute: Any) -> Any:
         return None
     made = attribute.__dict__.get("_of_keras")
     if made is None:
-        made = attribute.__dict__["_of_keras"] = wrapper_of(attribute)
+        made = attribute.__dict__["_of_keras"] = wrapper_of(attribute, default)
     return made
 
 
-def wrapper_of(variable: EngineVariable) -> Any:
+def wrapper_of(variable: EngineVariable, default: str = "Variable") -> Any:
     """A variable of Keras that holds this one of samegrad.
+
+    Args:
+        variable: Of samegrad.
+        default: Its name if it was given none.
 
     Example:
         >>> import samegrad as tf
@@ -217,10 +227,11 @@ def wrapper_of(variable: EngineVariable) -> Any:
     """
     from keras.src import backend
 
+    name = variable.name.partition(":")[0].replace("/", "_")
     return backend.Variable(
         lambda shape, dtype: variable,
         shape=tuple(variable.shape),
         dtype=variable.dtype.name,
         trainable=variable.trainable,
-        name=variable.name.partition(":")[0].replace("/", "_"),
+        name=default if name == "Variable" else name,
     )

@@ -1,13 +1,16 @@
-"""Keras on samegrad, registered before any test imports it."""
+"""Keras on samegrad, registered before any test imports it; helpers of the folder above."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from samegrad._keras import register
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 keras = register.load()
 
 

@@ -178,7 +178,7 @@ def _logits(output: Tensor, from_logits: bool, activation: str, who: str) -> tup
             "intended?",
             stacklevel=3,
         )
-    return logits, True
+    return convert_to_tensor(logits), True
 
 
 def psnr(x1: Any, x2: Any, max_val: Any) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,6 @@ import samegrad as tf
 from samegrad.cli.fashion_mnist import create_model
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    tf.keras.backend.set_floatx("float64")
-    yield
-    tf.keras.backend.set_floatx("float32")
 
 
 def by_torch(images: np.ndarray, labels: np.ndarray, weights: list[np.ndarray]) -> list[np.ndarray]:
@@ -36,7 +28,7 @@ def by_torch(images: np.ndarray, labels: np.ndarray, weights: list[np.ndarray]) 
 
 
 @pytest.mark.parametrize("replicas", [1, 4])
-def test_the_cnns_gradients_are_those_of_pytorch(replicas: int) -> None:
+def test_the_cnns_gradients_are_those_of_pytorch(float64: None, replicas: int) -> None:
     rng = np.random.default_rng(0)
     images, labels = rng.normal(size=(24, 28, 28, 1)), rng.integers(0, 10, 24)
     strategy = tf.distribute.MirroredStrategy(replicas=replicas)

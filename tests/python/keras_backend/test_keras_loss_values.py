@@ -35,14 +35,14 @@ def test_labels_that_are_no_class_are_refused():
     loss = losses.SparseCategoricalCrossentropy(from_logits=True)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"class numbers in \[0, 3\): got 3"):
         loss([0, 3, 1], LOGITS)
-    with pytest.raises(ValueError, match="sparse_softmax_cross_entropy"):
+    with pytest.raises(ValueError, match="same shape up until the last dimension"):
         loss([0, 1], LOGITS)
 
 
 def test_logits_behind_a_softmax_keep_small_probabilities():
     y = activations.softmax(np.float32([[0.0, 200.0]]))
     assert float(losses.SparseCategoricalCrossentropy()([0], y)) == 200.0
-    with pytest.warns(UserWarning, match="from_logits=True, but the predictions come from"):
+    with pytest.warns(UserWarning, match="produced by a Softmax activation"):
         losses.SparseCategoricalCrossentropy(from_logits=True)([0], y)
 
 
@@ -90,11 +90,11 @@ def test_one_number_per_example_is_not_averaged_over_the_examples(shapes):
     ("reduction", "weight", "found"),
     [
         ("sum", None, 8.5),
-        ("SUM", [2.0, 1.0], 9.0),
+        (Reduction.SUM, [2.0, 1.0], 9.0),
         (Reduction.AUTO, None, 4.25),
-        ("sum_over_batch_size", [2.0, 1.0], 4.5),
-        ("global_mean", 2.0, 8.5),
-        (Reduction.GLOBAL_MEAN, [[2.0], [0.0]], 0.5),
+        (Reduction.SUM_OVER_BATCH_SIZE, [2.0, 1.0], 4.5),
+        ("auto", 2.0, 8.5),
+        (Reduction.AUTO, [[2.0], [0.0]], 0.5),
     ],
 )
 def test_reductions(reduction, weight, found):
@@ -102,35 +102,10 @@ def test_reductions(reduction, weight, found):
     assert float(loss([[0.0, 1.0], [2.0, 5.0]], [[1.0, 1.0], [2.0, 1.0]], weight)) == found
 
 
-def test_no_examples_have_a_mean_of_zero():
-    loss = losses.MeanSquaredError()
-    assert float(loss(np.zeros((0, 2), "float32"), np.zeros((0, 2), "float32"))) == 0.0
-
-
-def test_reductions_must_exist_and_weights_must_fit():
-    with pytest.raises(ValueError, match=r"\[MeanSquaredError\] reduction must be one of 'auto'"):
-        losses.MeanSquaredError(reduction="mean")
-    with pytest.raises(ValueError, match="weights must have the shape of the losses"):
-        losses.MeanSquaredError()([[1.0], [2.0]], [[1.0], [2.0]], [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match=r"label_smoothing must be in \[0, 1\]: got 2"):
-        losses.BinaryCrossentropy(label_smoothing=2)
-    with pytest.raises(NotImplementedError, match=r"\[Loss\] define call"):
-        losses.Loss()([1.0], [1.0])
-
-
-@pytest.mark.parametrize("reduction", [Reduction.AUTO, "sum_over_batch_size"])
-def test_a_mean_over_one_replica_is_refused(reduction):
-    loss, two = losses.MeanSquaredError(reduction=reduction), strategy(2)
-    with pytest.raises(ValueError, match="Reduction.NONE.*Reduction.SUM, or Reduction.GLOBAL_MEAN"):
-        two.run(lambda: loss([[1.0]], [[2.0]]))
-    with two.scope(), pytest.raises(ValueError, match="under a strategy"):
-        loss([[1.0]], [[2.0]])
-
-
-def test_global_mean_is_the_replicas_share_of_the_true_mean():
+def test_a_mean_is_the_replicas_share_of_the_true_mean():
     truth = shares(np.zeros((3, 1), "float32"), np.zeros((1, 1), "float32"))
     guess = shares(np.float32([[1], [2], [3]]), np.float32([[4]]))
-    loss = losses.MeanSquaredError(reduction="global_mean")
+    loss = losses.MeanSquaredError(reduction="auto")
     assert local(strategy(2).run(loss, args=(truth, guess))) == [3.5, 4.0]
     nothing = shares(np.float32([[1], [2], [3]]), np.zeros((0, 1), "float32"))
     assert local(strategy(2).run(loss, args=(nothing, nothing))) == [0.0, 0.0]
@@ -139,7 +114,7 @@ def test_global_mean_is_the_replicas_share_of_the_true_mean():
 def test_a_mean_has_the_same_bits_for_any_number_of_replicas():
     rng = np.random.default_rng(0)
     labels, logits = rng.integers(0, 10, 64), rng.normal(size=(64, 10)).astype("float32")
-    loss = losses.SparseCategoricalCrossentropy(from_logits=True, reduction="global_mean")
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, reduction="auto")
 
     def total(replicas):
         several = strategy(replicas)

@@ -70,7 +70,7 @@ def test_formulas(make, given, formula, arguments, dtype):
     # The learning rate is kept in float32.
     np.testing.assert_allclose(w.numpy(), formula(START, GRADIENTS, **arguments), rtol=2e-6)
     assert int(optimizer.iterations.numpy()) == 6
-    assert all(s.dtype == dtype for slots in optimizer._slots.values() for s in slots)
+    assert all(v.dtype == dtype for v in optimizer.variables if len(v.shape))
 
 
 def test_gradients_are_summed_over_replicas_and_applied_once():
@@ -132,15 +132,14 @@ def test_a_norm_that_is_not_finite_spares_no_variable():
 def test_gradients_that_are_missing():
     a, b, c = (tf.Variable(1.0, name=name) for name in "abc")
     optimizer = optimizers.SGD(0.5)
-    with pytest.warns(UserWarning, match=r"does not depend on a:0, c:0") as caught:
+    with pytest.warns(UserWarning, match=r"variables \['a', 'c'\]") as caught:
         optimizer.apply_gradients([(None, a), (tf.constant(1.0), b), (None, c)])
     assert len(caught) == 1
     assert [float(v.numpy()) for v in (a, b, c)] == [1.0, 0.5, 1.0]
-    with pytest.raises(ValueError, match="no variable has a gradient: got a:0, c:0"):
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
         optimizer.apply_gradients([(None, a), (None, c)])
-    with pytest.raises(ValueError, match="got no pairs"):
-        optimizer.apply_gradients([])
-    with pytest.raises(ValueError, match=r"must have its variable's shape: got \(2,\) for a:0"):
+    assert int(optimizer.apply_gradients([])) == 1
+    with pytest.raises(ValueError, match=r"shape of its variable: got \(2,\) for a:0"):
         optimizer.apply_gradients([(tf.constant([1.0, 2.0]), a)])
 
 
@@ -179,9 +178,7 @@ def test_learning_rate_can_be_changed_without_tracing_again():
         step(tf.constant(1.0))
     assert float(v.numpy()) == -1.75
     assert len(traces) == 1
-    assert float(optimizer.lr.numpy()) == 0.25
-    optimizer.lr = 3.0
-    assert optimizer.get_config()["learning_rate"] == 3.0
+    assert optimizer.get_config()["learning_rate"] == 0.25
     optimizer.learning_rate.assign(2.0)
     step(tf.constant(1.0))
     assert float(v.numpy()) == -3.75
@@ -195,7 +192,6 @@ def test_learning_rates_that_are_functions():
     rate = tf.Variable(2.0)
     cases = [
         (Steps(), -6.0),
-        (lambda step: tf.cast(step, tf.float32), -3.0),
         (lambda: 2.0, -6.0),
         (rate, -6.0),
     ]
@@ -210,33 +206,6 @@ def test_learning_rates_that_are_functions():
     assert float(optimizers.SGD(decay).learning_rate) == 1.0
 
 
-def test_minimize():
-    v = tf.Variable(3.0)
-    optimizers.SGD(0.5).minimize(lambda: v * v, [v])
-    assert float(v.numpy()) == 0.0
-    v.assign(1.0)
-    with tf.GradientTape() as tape:
-        loss = v * v
-    optimizers.SGD(0.25).minimize(loss, lambda: [v], tape=tape)
-    assert float(v.numpy()) == 0.5
-    with pytest.raises(ValueError, match="needs the tape that recorded the loss"):
-        optimizers.SGD().minimize(loss, [v])
-
-
-def test_slots():
-    a, b = tf.Variable([1.0, 2.0], name="a"), tf.Variable(1.0, name="b")
-    optimizer = optimizers.Adam()
-    assert len(optimizer.variables) == 2
-    with pytest.raises(ValueError, match=r"no slot 'm' of a:0"):
-        optimizer.get_slot(a, "m")
-    optimizer.build([a])
-    optimizer.apply_gradients([(tf.constant(1.0), b), (tf.constant([1.0, 1.0]), a)])
-    assert optimizer.get_slot(a, "m").shape == (2,)
-    assert float(optimizer.get_slot(b, "m").numpy()) == pytest.approx(0.1)
-    assert optimizer.variables() == optimizer.variables
-    assert len(optimizer.variables) == 6
-
-
 def test_slots_wait_for_their_values():
     def train(optimizer, v, steps):
         for _ in range(steps):
@@ -245,7 +214,7 @@ def test_slots_wait_for_their_values():
     v, optimizer = tf.Variable([1.0, 2.0]), optimizers.Adam(0.1)
     train(optimizer, v, 3)
     leaves, aliases = collect(optimizer)
-    assert sorted(leaves) == ["iterations", "learning_rate", "slots_m/0", "slots_v/0"]
+    assert sorted(leaves) == [f"variables/{i}" for i in range(4)]
     leaves = {key: np.array(value) for key, value in leaves.items()}
     w, other = tf.Variable(v.numpy()), optimizers.Adam(0.5)
     restore_tree(other, build_tree(leaves, aliases))
@@ -275,23 +244,6 @@ def test_bits_are_those_of_eager_steps():
     for g in gradients:
         optimizer.apply_gradients([(g, w)])
     assert w.numpy().tobytes() == train(tf.function, 1)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: optimizers.SGD(-1.0), "learning_rate must be a number of at least 0: got -1.0"),
-        (lambda: optimizers.SGD(float("nan")), "learning_rate must be a number"),
-        (lambda: optimizers.SGD(momentum=2.0), r"\[SGD\] momentum must be in \[0, 1\]: got 2.0"),
-        (lambda: optimizers.Adam(beta_1=1.0), r"\[Adam\] beta_1 and beta_2 must be in \[0, 1\)"),
-        (lambda: optimizers.Adam(clipnorm=0.0), "clipnorm must be positive: got 0.0"),
-        (lambda: optimizers.Adam(clipnorm=1.0, clipvalue=1.0), "at most one of clipnorm"),
-        (lambda: schedules.ExponentialDecay(1.0, 0, 0.5), "must be positive: got 0 and 0.5"),
-    ],
-)
-def test_wrong_numbers_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 @pytest.mark.parametrize("optimizer", [optimizers.SGD(0.5, momentum=0.25, clipnorm=2.0),

@@ -39,7 +39,8 @@ class Trainer:
     def _step(self, gradient):
         self.traces += 1
         pairs = [(tf.ones_like(self.w), self.w), (gradient, self.b)]
-        self.optimizer.apply_gradients(pairs)
+        scaled = [(gradient * self.optimizer.loss_scale, v) for gradient, v in pairs]
+        self.optimizer.apply_gradients(scaled)
 
     def step(self, *gradients):
         self._run(scalars(*(np.float32(g) for g in gradients)))
@@ -74,7 +75,7 @@ def test_a_bad_gradient_on_one_replica_skips_the_step_on_all(replicas, inner, ba
 def test_gradients_whose_sum_is_too_large_skip_the_step():
     trainer = Trainer(2, initial_scale=8)
     before = trainer.state()
-    trainer.step(3e38, 3e38)
+    trainer.step(4e37, 4e37)
     assert trainer.state() == before
     assert trainer.scale() == (4.0, 0)
 
@@ -101,7 +102,7 @@ def test_sums_made_by_the_user_are_not_summed_again(mode):
 
     def step(own):
         total = tf.distribute.get_replica_context().all_reduce("sum", own)
-        optimizer.apply_gradients([(total, w)], skip_gradients_aggregation=True)
+        optimizer.apply_gradients([(8.0 * total, w)], skip_gradients_aggregation=True)
 
     run = MODES[mode](lambda g: two.run(step, args=(g,)))
     run(scalars(1.0, 2.0))
@@ -122,7 +123,8 @@ def test_variables_with_a_copy_per_replica_skip_the_step_together(mode):
         optimizer = LossScaleOptimizer(SGD(0.5), initial_scale=8)
 
     def step(own):
-        optimizer.apply_gradients([(own, w)], skip_gradients_aggregation=True)
+        scaled = own * optimizer.loss_scale
+        optimizer.apply_gradients([(scaled, w)], skip_gradients_aggregation=True)
 
     run = MODES[mode](lambda g: two.run(step, args=(g,)))
     run(scalars(1.0, np.inf))
@@ -155,18 +157,6 @@ def test_the_scale_stays_at_least_1_and_finite():
         trainer.step(0.0)
     assert trainer.scale() == (2.0**127, 0)
     assert int(trainer.optimizer.iterations) == 3
-
-
-def test_a_fixed_scale_stays_and_gradients_are_not_looked_at():
-    trainer = Trainer(2, dynamic=False, initial_scale=64)
-    trainer.step(1.0, 1.0)
-    trainer.step(np.inf, 1.0)
-    optimizer = trainer.optimizer
-    assert float(optimizer.loss_scale) == optimizer.initial_scale == 64.0
-    assert (optimizer.dynamic, optimizer.dynamic_counter) == (False, None)
-    assert optimizer.dynamic_growth_steps is None
-    assert int(optimizer.iterations) == 2
-    assert np.isinf(trainer.b.numpy())
 
 
 def train(style, replicas, mode, inner, scale=2**15, steps=5):
@@ -244,7 +234,7 @@ def test_scaled_losses_are_numbers_tensors_and_functions():
     for scaled in (optimizer.get_scaled_loss, optimizer.scale_loss):
         assert float(scaled(1.5)) == 6.0
         assert scaled(tf.constant(np.float64(1.5))).dtype == tf.float64
-        assert float(scaled(lambda: tf.constant(1.5))()) == 6.0
+    assert float(optimizer.get_scaled_loss(lambda: tf.constant(1.5))()) == 6.0
     unscaled = optimizer.get_unscaled_gradients([tf.constant([8.0]), None, np.float64(2)])
     assert unscaled[0].numpy().tolist() == [2.0]
     assert unscaled[1] is None
@@ -269,13 +259,11 @@ def test_what_belongs_to_the_inner_optimizer_is_its_own():
     assert float(inner.learning_rate) == float(optimizer.lr) == 0.25
     optimizer.build([trainer.w])
     assert optimizer.get_slot(trainer.w, "m") is inner.get_slot(trainer.w, "m")
-    assert list(optimizer.variables[2:]) == list(inner.variables)
-    assert [v.name for v in optimizer.variables[:2]] == ["loss_scale:0", "dynamic_counter:0"]
+    assert all(any(v is own for own in optimizer.variables()) for v in inner.variables)
     assert (optimizer.dynamic, optimizer.initial_scale) == (True, 2.0**15)
     assert optimizer.dynamic_growth_steps == 2000
     assert isinstance(optimizer, tf.keras.optimizers.Optimizer)
     assert tf.keras.optimizers.LossScaleOptimizer is LossScaleOptimizer
-    assert tf.keras.mixed_precision.LossScaleOptimizer is LossScaleOptimizer
 
 
 def test_a_checkpoint_holds_scale_counter_and_slots(tmp_path):
@@ -300,48 +288,19 @@ def test_a_checkpoint_holds_scale_counter_and_slots(tmp_path):
     assert again.scale() == one.scale() == (16.0, 0)
 
 
-@pytest.mark.parametrize("inner", [SGD(0.25, momentum=0.5, name="mine"), Adam(clipnorm=1.0)])
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"dynamic": False, "initial_scale": 3.0}, {"initial_scale": 2, "dynamic_growth_steps": 5}],
-)
-def test_a_configuration_makes_the_same_optimizer(inner, options):
-    config = LossScaleOptimizer(inner, **options).get_config()
-    again = LossScaleOptimizer.from_config(config)
-    assert again.get_config() == config
-    assert type(again.inner_optimizer) is type(inner)
+def test_weights_go_through_arrays():
+    one, other = Trainer(inner=Adam), Trainer(inner=Adam)
+    one.step(1.0)
+    other.step(2.0)
+    other.optimizer.set_weights(one.optimizer.get_weights())
+    for trainer in (one, other):
+        found = [v.numpy().tobytes() for v in trainer.optimizer.variables]
+    assert found == [v.numpy().tobytes() for v in one.optimizer.variables]
 
 
-def test_a_configuration_of_an_optimizer_of_ones_own():
-    class Mine(SGD):
-        pass
-
-    config = LossScaleOptimizer(Mine(0.5)).get_config()
-    again = LossScaleOptimizer.from_config(config, custom_objects={"Mine": Mine})
-    assert type(again.inner_optimizer) is Mine
-    with pytest.raises(ValueError, match=r"\[Optimizer\] no such name: got 'Mine'"):
-        LossScaleOptimizer.from_config(config)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "kind", "words"),
-    [
-        (("adam",), TypeError, "inner_optimizer must be an optimizer.*got 'adam'"),
-        ((LossScaleOptimizer(SGD()),), TypeError, "does not scale losses itself"),
-        ((SGD(), "dynamic"), TypeError, "dynamic must be True or False: got 'dynamic'"),
-        ((SGD(), 1), TypeError, "dynamic must be True or False: got 1"),
-        ((SGD(), True, 0.5), ValueError, "initial_scale must be a float32 of at least 1: got 0.5"),
-        ((SGD(), True, np.nan), ValueError, "initial_scale .* got nan"),
-        ((SGD(), False, 1e39), ValueError, "initial_scale .* got 1e\\+39"),
-        ((SGD(), True, "big"), ValueError, "initial_scale .* got 'big'"),
-        ((SGD(), True, 2, 0), ValueError, "dynamic_growth_steps must be .* got 0"),
-        ((SGD(), True, 2, 1.5), ValueError, "dynamic_growth_steps must be .* got 1.5"),
-        ((SGD(), True, 2, None), ValueError, "dynamic_growth_steps must be .* got None"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, kind, words):
-    with pytest.raises(kind, match=words):
-        LossScaleOptimizer(*arguments)
+def test_a_fixed_scale_is_an_argument_of_the_optimizer_itself():
+    with pytest.raises(ValueError, match="loss_scale_factor"):
+        LossScaleOptimizer(SGD(), dynamic=False)
 
 
 def test_cross_replica_context_is_refused_and_nothing_changes():
@@ -354,7 +313,7 @@ def test_cross_replica_context_is_refused_and_nothing_changes():
 def test_a_gradient_that_is_missing_is_left_out():
     w, b = tf.Variable(1.0, name="w"), tf.Variable(1.0)
     optimizer = LossScaleOptimizer(SGD(0.5))
-    with pytest.warns(UserWarning, match="does not depend on w:0") as caught:
-        optimizer.apply_gradients([(None, w), (tf.constant(1.0), b)])
+    with pytest.warns(UserWarning, match=r"variables \['w'\]") as caught:
+        optimizer.apply_gradients([(None, w), (optimizer.loss_scale, b)])
     assert caught[0].filename == __file__
     assert (float(w.numpy()), float(b.numpy())) == (1.0, 0.5)

@@ -1,0 +1,477 @@
+"""Functions of `tf.keras.backend` that Keras has not, or that would need more of TensorFlow."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from keras.src import backend, ops
+from keras.src.backend.config import epsilon, floatx, image_data_format
+
+import samegrad as tf
+from samegrad._keras.older.layers import (
+    current_phase,
+    learning_phase,
+    learning_phase_scope,
+    set_learning_phase,
+)
+from samegrad._tensor import convert_to_tensor
+
+__all__ = [
+    "batch_dot",
+    "batch_flatten",
+    "categorical_crossentropy",
+    "categorical_focal_crossentropy",
+    "constant",
+    "conv1d",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "ctc_batch_cost",
+    "ctc_decode",
+    "ctc_label_dense_to_sparse",
+    "dot",
+    "dtype",
+    "function",
+    "get_session",
+    "gradients",
+    "in_test_phase",
+    "in_train_phase",
+    "learning_phase",
+    "learning_phase_scope",
+    "local_conv1d",
+    "local_conv2d",
+    "logsumexp",
+    "manual_variable_initialization",
+    "map_fn",
+    "mean",
+    "placeholder",
+    "pool2d",
+    "pool3d",
+    "print_tensor",
+    "random_binomial",
+    "repeat_elements",
+    "reset_uids",
+    "resize_images",
+    "rnn",
+    "set_learning_phase",
+    "softsign",
+    "sparse_categorical_crossentropy",
+    "std",
+    "switch",
+    "var",
+]
+
+
+def _refused(name: str, instead: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"[keras.backend.{name}] it is not there: {instead}.")
+
+    refuse.__name__ = name
+    refuse.__doc__ = f"Not there: {instead}."
+    return refuse
+
+
+ctc_label_dense_to_sparse = _refused(
+    "ctc_label_dense_to_sparse", "tensors are dense; give labels and their lengths to keras.ops.ctc"
+    "_loss"
+)  # fmt: skip
+function = _refused("function", "write a samegrad.function")
+get_session = _refused("get_session", "there are no sessions; tensors have values")
+gradients = _refused("gradients", "record the computation with a samegrad.GradientTape")
+local_conv1d = _refused("local_conv1d", "write it with slices and keras.ops.einsum")
+local_conv2d = _refused("local_conv2d", "write it with slices and keras.ops.einsum")
+placeholder = _refused("placeholder", "use keras.Input, or the arguments of a samegrad.function")
+
+
+def _inside(probabilities: Any) -> Any:
+    return tf.clip_by_value(probabilities, epsilon(), 1.0 - epsilon())
+
+
+def categorical_crossentropy(
+    target: Any, output: Any, from_logits: bool = False, axis: int = -1
+) -> Any:
+    """-sum(target * log(output)) along an axis."""
+    return backend.nn.categorical_crossentropy(target, output, from_logits, axis)
+
+
+def categorical_focal_crossentropy(
+    target: Any,
+    output: Any,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    axis: int = -1,
+) -> Any:
+    """The cross entropy, where what is predicted well weighs little."""
+    t, y = convert_to_tensor(target), convert_to_tensor(output)
+    y = tf.nn.softmax(y, axis=axis) if from_logits else y
+    y = _inside(y / tf.reduce_sum(y, axis, keepdims=True))
+    return tf.reduce_sum(-alpha * (1.0 - y) ** gamma * t * tf.math.log(y), axis)
+
+
+def sparse_categorical_crossentropy(
+    target: Any,
+    output: Any,
+    from_logits: bool = False,
+    axis: int = -1,
+    ignore_class: int | None = None,
+) -> Any:
+    """-log(output[class]); 0 where the class is `ignore_class`."""
+    t, y = tf.cast(convert_to_tensor(target), "int64"), convert_to_tensor(output)
+    if axis % y._rank != y._rank - 1:
+        y = backend.numpy.moveaxis(y, axis, -1)
+    if t._rank == y._rank:
+        t = tf.squeeze(t, axis=-1)
+    logits = y if from_logits else tf.math.log(_inside(y))
+    if ignore_class is None:
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=t, logits=logits)
+    valid = t != ignore_class
+    known = tf.where(valid, t, tf.zeros_like(t))
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=known, logits=logits)
+    losses = tf.where(valid, losses, tf.zeros_like(losses))
+    losses._keras_mask = valid  # type: ignore[attr-defined]
+    return losses
+
+
+def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
+    """Products of examples: sums over an axis of each.
+
+    Args:
+        x: Two axes or more, the first one of the examples.
+        y: As many examples.
+        axes: The axis of each, or one for both; None: the last, and the last but one.
+
+    Raises:
+        ValueError: An axis is that of the examples, or there is no other.
+    """
+    a, b = convert_to_tensor(x), convert_to_tensor(y)
+    if a._rank < 2 or b._rank < 2:
+        raise ValueError(f"Cannot do batch_dot on inputs with rank < 2: got {a.shape}, {b.shape}")
+    if axes is None:
+        axes = (a._rank - 1, max(1, b._rank - 2))
+    first, second = (axes, axes) if isinstance(axes, int) else axes
+    first, second = first % a._rank, second % b._rank
+    if 0 in (first, second):
+        raise ValueError("Cannot perform batch_dot over axis 0, that of the examples.")
+    names = "".join(chr(ord("b") + i) for i in range(a._rank + b._rank))
+    left, right = "a" + names[: a._rank - 1], "a" + names[a._rank : a._rank + b._rank - 1]
+    right = right.replace(right[second], left[first])
+    kept = [letter for letter in left[1:] + right[1:] if letter != left[first]]
+    result = ops.einsum(f"{left},{right}->a{''.join(kept)}", a, b)
+    return result if kept else tf.expand_dims(result, -1)
+
+
+def batch_flatten(x: Any) -> Any:
+    """One axis for all but that of the examples."""
+    value = convert_to_tensor(x)
+    return tf.reshape(value, (-1, prod(value.shape[1:])))
+
+
+def dot(x: Any, y: Any) -> Any:
+    """The sums over the last axis of one and the last but one of the other."""
+    return ops.dot(x, y)
+
+
+def repeat_elements(x: Any, rep: int, axis: int) -> Any:
+    """Each element so many times along an axis."""
+    return ops.repeat(x, rep, axis)
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+    """A tensor of floatx, unless a dtype is given."""
+    return tf.constant(value, dtype=dtype or floatx(), shape=shape)
+
+
+def _format(data_format: str | None) -> str:
+    chosen = data_format or image_data_format()
+    if chosen not in {"channels_first", "channels_last"}:
+        raise ValueError(f"Unknown data_format: {chosen}")
+    return str(chosen)
+
+
+def _convolved(
+    x: Any, kernel: Any, strides: Any, padding: str, data_format: Any, dilation_rate: Any
+) -> Any:
+    return ops.conv(x, kernel, strides, padding, _format(data_format), dilation_rate)
+
+
+def conv1d(
+    x: Any,
+    kernel: Any,
+    strides: int = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: int = 1,
+) -> Any:
+    """A convolution along one axis; "causal" padding looks at the past alone."""
+    if padding == "causal":
+        behind = [dilation_rate * (kernel.shape[0] - 1), 0]
+        last = _format(data_format) == "channels_last"
+        x = tf.pad(x, [[0, 0], behind, [0, 0]] if last else [[0, 0], [0, 0], behind])
+        padding = "valid"
+    return _convolved(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def conv2d(
+    x: Any,
+    kernel: Any,
+    strides: Any = (1, 1),
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: Any = (1, 1),
+) -> Any:
+    """A convolution over images."""
+    return _convolved(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def conv3d(
+    x: Any,
+    kernel: Any,
+    strides: Any = (1, 1, 1),
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: Any = (1, 1, 1),
+) -> Any:
+    """A convolution over volumes."""
+    return _convolved(x, kernel, strides, padding, data_format, dilation_rate)
+
+
+def conv2d_transpose(
+    x: Any,
+    kernel: Any,
+    output_shape: Any,
+    strides: Any = (1, 1),
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: Any = (1, 1),
+) -> Any:
+    """What a convolution's gradient is, in the shape that is given."""
+    first = _format(data_format) == "channels_first"
+    sizes = list(output_shape)
+    if first:
+        x, sizes = tf.transpose(x, (0, 2, 3, 1)), [sizes[0], *sizes[2:], sizes[1]]
+    sizes[0] = convert_to_tensor(x).shape[0] if sizes[0] is None else sizes[0]
+    y = tf.nn.conv2d_transpose(
+        x, kernel, sizes, strides, padding.upper(), dilations=tuple(dilation_rate)
+    )
+    return tf.transpose(y, (0, 3, 1, 2)) if first else y
+
+
+def _pooled(
+    x: Any, pool_size: Any, strides: Any, padding: str, data_format: Any, mode: str, axes: int
+) -> Any:
+    for name, given in (("pool_size", pool_size), ("strides", strides)):
+        if len(given) != axes:
+            raise ValueError(f"`{name}` must be a tuple of {axes} integers.")
+    pools = {"max": ops.max_pool, "avg": ops.average_pool}
+    if mode not in pools:
+        raise ValueError(f"Invalid pooling mode: {mode}")
+    return pools[mode](x, pool_size, strides, padding, _format(data_format))
+
+
+def pool2d(
+    x: Any,
+    pool_size: Any,
+    strides: Any = (1, 1),
+    padding: str = "valid",
+    data_format: str | None = None,
+    pool_mode: str = "max",
+) -> Any:
+    """The largest values of windows of images, or their means ("avg")."""
+    return _pooled(x, pool_size, strides, padding, data_format, pool_mode, 2)
+
+
+def pool3d(
+    x: Any,
+    pool_size: Any,
+    strides: Any = (1, 1, 1),
+    padding: str = "valid",
+    data_format: str | None = None,
+    pool_mode: str = "max",
+) -> Any:
+    """The largest values of windows of volumes, or their means ("avg")."""
+    return _pooled(x, pool_size, strides, padding, data_format, pool_mode, 3)
+
+
+def resize_images(
+    x: Any, height_factor: int, width_factor: int, data_format: str, interpolation: str = "nearest"
+) -> Any:
+    """Images so many times as large."""
+    first = _format(data_format) == "channels_first"
+    rows = 2 if first else 1
+    size = (x.shape[rows] * height_factor, x.shape[rows + 1] * width_factor)
+    x = tf.transpose(x, (0, 2, 3, 1)) if first else x
+    y = tf.image.resize(x, size, method=interpolation)
+    return tf.transpose(y, (0, 3, 1, 2)) if first else y
+
+
+def ctc_batch_cost(y_true: Any, y_pred: Any, input_length: Any, label_length: Any) -> Any:
+    """-log of the probability of the labels, [n, 1]; the last class is the blank.
+
+    Args:
+        y_true: Labels, [n, longest].
+        y_pred: Probabilities, [n, steps, classes].
+        input_length: [n, 1].
+        label_length: [n, 1].
+    """
+    y = convert_to_tensor(y_pred)
+    lengths = (
+        tf.squeeze(convert_to_tensor(part), axis=-1) for part in (label_length, input_length)
+    )
+    logits = tf.math.log(y + epsilon())
+    costs = backend.nn.ctc_loss(y_true, logits, *lengths, mask_index=y.shape[-1] - 1)
+    return tf.expand_dims(costs, 1)
+
+
+def ctc_decode(
+    y_pred: Any,
+    input_length: Any,
+    greedy: bool = True,
+    beam_width: int = 100,
+    top_paths: int = 1,
+) -> tuple[list[Any], Any]:
+    """The likeliest labels, padded with -1, and how likely they are; the last class is the blank.
+
+    Args:
+        y_pred: Probabilities, [n, steps, classes].
+        input_length: [n].
+        greedy: Takes the likeliest class of each step; else a search with beams.
+        beam_width: Of the search.
+        top_paths: How many of its results.
+    """
+    y = convert_to_tensor(y_pred)
+    paths, scores = backend.nn.ctc_decode(
+        tf.math.log(y + epsilon()),
+        input_length,
+        strategy="greedy" if greedy else "beam_search",
+        beam_width=beam_width,
+        top_paths=1 if greedy else top_paths,
+        mask_index=y.shape[-1] - 1,
+    )
+    return tf.unstack(convert_to_tensor(paths)), scores
+
+
+def dtype(x: Any) -> str:
+    """The name of a dtype."""
+    return str(backend.standardize_dtype(x.dtype))
+
+
+def _numbers(x: Any) -> Any:
+    value = convert_to_tensor(x)
+    return tf.cast(value, floatx()) if value._dtype == "bool" else value
+
+
+def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The mean along axes."""
+    return tf.reduce_mean(_numbers(x), axis, keepdims)
+
+
+def std(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The standard deviation along axes."""
+    return tf.math.reduce_std(_numbers(x), axis, keepdims)
+
+
+def var(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The variance along axes."""
+    return tf.math.reduce_variance(_numbers(x), axis, keepdims)
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """log(sum(exp(x))) along axes."""
+    return tf.reduce_logsumexp(x, axis, keepdims)
+
+
+def softsign(x: Any) -> Any:
+    """X / (1 + |x|)."""
+    return tf.nn.softsign(x)
+
+
+def map_fn(fn: Any, elems: Any, name: str | None = None, dtype: Any = None) -> Any:
+    """What a function makes of each part along the first axis."""
+    return ops.map(fn, elems)
+
+
+def rnn(
+    step_function: Any,
+    inputs: Any,
+    initial_states: Any,
+    go_backwards: bool = False,
+    mask: Any = None,
+    constants: Any = None,
+    unroll: bool = False,
+    input_length: Any = None,
+    time_major: bool = False,
+    zero_output_for_mask: bool = False,
+    return_all_outputs: bool = True,
+) -> Any:
+    """Steps along the time axis: the last output, all outputs, and the last states."""
+    return backend.rnn(
+        step_function,
+        inputs,
+        initial_states,
+        go_backwards=go_backwards,
+        mask=mask,
+        constants=constants,
+        unroll=unroll,
+        input_length=input_length,
+        time_major=time_major,
+        zero_output_for_mask=zero_output_for_mask,
+        return_all_outputs=return_all_outputs,
+    )
+
+
+def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
+    """One of two values, or functions that compute them, for each element of the condition."""
+    held = tf.cast(convert_to_tensor(condition), "bool")
+    then, otherwise = (
+        part if callable(part) else (lambda part=part: part)
+        for part in (then_expression, else_expression)
+    )
+    if not held._rank:
+        return tf.cond(held, then, otherwise)
+    yes, no = convert_to_tensor(then()), convert_to_tensor(otherwise())
+    if held._rank > yes._rank:
+        raise ValueError(
+            f"Rank of `condition` should be at most that of the expressions: got {held._rank} and "
+            f"{yes._rank}"
+        )
+    for _ in range(yes._rank - held._rank):
+        held = tf.expand_dims(held, -1)
+    return tf.where(held, yes, no)
+
+
+def in_train_phase(x: Any, alt: Any, training: Any = None) -> Any:
+    """The first in training, the second otherwise; of a function, what it returns."""
+    chosen = (current_phase() or False) if training is None else training
+    if isinstance(chosen, int | bool | np.bool_):
+        part = x if chosen else alt
+        return part() if callable(part) else part
+    return switch(chosen, x, alt)
+
+
+def in_test_phase(x: Any, alt: Any, training: Any = None) -> Any:
+    """The second in training, the first otherwise."""
+    return in_train_phase(alt, x, training)
+
+
+def print_tensor(x: Any, message: str = "", summarize: int = 3) -> Any:
+    """Prints a value; the value."""
+    tf.print(message, x)
+    return x
+
+
+def random_binomial(shape: Any, p: float = 0.0, dtype: Any = None, seed: Any = None) -> Any:
+    """Ones with a probability, and zeros."""
+    drawn = tf.random.uniform(shape, dtype=dtype or floatx(), seed=seed)
+    return tf.cast(drawn <= p, dtype or floatx())
+
+
+def reset_uids() -> None:
+    """Names of layers begin anew."""
+    backend.common.global_state.clear_session(free_memory=False)
+
+
+def manual_variable_initialization(value: bool) -> None:
+    """Nothing: variables have their values from the start."""

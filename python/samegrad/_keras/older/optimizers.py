@@ -1,0 +1,296 @@
+"""Optimizers as older programs spell them: methods of all, and the names of two modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from keras.src.optimizers.schedules.learning_rate_schedule import InverseTimeDecay
+
+import samegrad as tf
+from samegrad._keras.whole import changing
+from samegrad._location import warn
+from samegrad._nest import flatten
+from samegrad._shown import shown
+from samegrad._tensor import convert_to_tensor
+from samegrad._variable import Variable as EngineVariable
+
+# Slots of TensorFlow and where Keras's optimizers keep them, the first that an optimizer has.
+_SLOTS = {
+    "accumulator": ("_accumulators",),
+    "accum_grad": ("_accumulated_grads",),
+    "accum_var": ("_accumulated_delta_vars",),
+    "average": ("_model_variables_moving_average",),
+    "linear": ("_linears",),
+    "m": ("_momentums", "_m"),
+    "mg": ("_average_gradients",),
+    "momentum": ("_momentums", "momentums"),
+    "rms": ("_velocities",),
+    "v": ("_velocities", "_u"),
+    "vhat": ("_velocity_hats",),
+}
+
+
+class CallableList(list[Any]):
+    """A list that may be called, as where `optimizer.variables` was a method.
+
+    Example:
+        >>> CallableList([1, 2])()
+        [1, 2]
+    """
+
+    def __call__(self) -> CallableList:
+        """The list itself."""
+        return self
+
+
+class OlderOptimizer:
+    """The mix-in of Keras's optimizers."""
+
+    learning_rate: Any
+    name: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        variables = cls.__dict__.get("variables")
+        if isinstance(variables, property):
+            setattr(cls, "variables", _callable(variables))  # noqa: B010
+
+    def __init__(self, learning_rate: Any = 0.001, *args: Any, **kwargs: Any) -> None:
+        rate = _rate(type(self).__name__, learning_rate, kwargs)
+        super().__init__(rate, *args, **kwargs)  # type: ignore[call-arg]
+
+    @property
+    def variables(self) -> CallableList:
+        """All variables of the optimizer."""
+        return CallableList(super().variables)  # type: ignore[misc]
+
+    @property
+    def lr(self) -> Any:
+        """The learning rate."""
+        return self.learning_rate
+
+    @lr.setter
+    def lr(self, value: Any) -> None:
+        self.learning_rate = value
+
+    def minimize(
+        self,
+        loss: Any,
+        var_list: Any,
+        grad_loss: Any = None,
+        name: str | None = None,
+        tape: Any = None,
+    ) -> Any:
+        """Computes the gradients of a loss, and applies them.
+
+        Args:
+            loss: A function without arguments that computes it; with `tape` the loss itself.
+            var_list: The variables, or a function that returns them.
+            grad_loss: Gradients of the loss; None stands for ones.
+            name: Not used.
+            tape: What recorded the loss.
+
+        Returns:
+            How many updates were made, a variable.
+
+        Raises:
+            ValueError: The loss is a tensor, but there is no tape.
+            TypeError: `tape` is none, or `var_list` no list of variables.
+        """
+        gradients, variables = self._differentiated(loss, var_list, grad_loss, tape)
+        return self.apply_gradients(zip(gradients, variables, strict=True))  # type: ignore[attr-defined]
+
+    def compute_gradients(
+        self, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None
+    ) -> list[tuple[Any, Any]]:
+        """The pairs of gradients and variables that `apply_gradients` takes.
+
+        Args: see `minimize`.
+        """
+        gradients, variables = self._differentiated(loss, var_list, grad_loss, tape)
+        return list(zip(self._for_users(gradients), variables, strict=True))
+
+    def get_weights(self) -> list[Any]:
+        """The values of the optimizer's variables, NumPy arrays."""
+        return [variable.numpy() for variable in self.variables]
+
+    def set_weights(self, weights: Any) -> None:
+        """Assigns what `get_weights` gave, all of it or nothing."""
+        with changing(self.variables):
+            super().set_weights(weights)  # type: ignore[misc]
+
+    def get_slot(self, var: Any, slot_name: str) -> Any:
+        """What is kept beside a variable: "m" and "v" of Adam, "momentum" of SGD.
+
+        Raises:
+            ValueError: There is none; the names of those that there are.
+        """
+        owner: Any = getattr(self, "inner_optimizer", self)
+        places = {**owner._trainable_variables_indices}
+        place = places.get(owner._var_key(var))
+        found = {
+            name: getattr(owner, attribute)
+            for name, attributes in _SLOTS.items()
+            for attribute in attributes
+            if getattr(owner, attribute, None)
+        }
+        if place is None or slot_name not in found:
+            known = ", ".join(found) if place is not None and found else "none"
+            raise ValueError(
+                f"[{self.name}] there is no slot {slot_name!r} of {shown(var)}: there is {known}; "
+                "build the optimizer before, and see optimizer.variables."
+            )
+        return found[slot_name][place]
+
+    def get_slot_names(self) -> list[str]:
+        """The names that `get_slot` knows."""
+        owner: Any = getattr(self, "inner_optimizer", self)
+        return [
+            name for name, held in _SLOTS.items() if any(getattr(owner, key, None) for key in held)
+        ]
+
+    def _for_users(self, gradients: list[Any]) -> list[Any]:
+        return gradients
+
+    def _differentiated(
+        self, loss: Any, var_list: Any, grad_loss: Any, tape: Any
+    ) -> tuple[list[Any], list[Any]]:
+        if tape is not None and not isinstance(tape, tf.GradientTape):
+            raise TypeError(
+                f"[{self.name}] minimize needs the tape as a GradientTape: got {shown(tape)}; "
+                "pass tape=, or the loss as a function."
+            )
+        if not callable(loss) and tape is None:
+            raise ValueError(
+                f"[{self.name}] minimize needs the tape that recorded the loss, or the loss as a "
+                "function."
+            )
+        if callable(loss):
+            with tf.GradientTape() if tape is None else tape as tape:
+                loss = loss()
+        variables = var_list() if callable(var_list) else var_list
+        if isinstance(variables, str) or not isinstance(variables, Iterable):
+            raise TypeError(
+                f"[{self.name}] minimize needs a list of variables: got {shown(variables)}; pass "
+                "model.trainable_variables."
+            )
+        targets, variables = [convert_to_tensor(part) for part in flatten(loss)], list(variables)
+        if grad_loss is None:
+            seeds = [tf.ones_like(target) for target in targets]
+        else:
+            seeds = [convert_to_tensor(part) for part in flatten(grad_loss)]
+        scaled = [self.scale_loss(seed) for seed in seeds]  # type: ignore[attr-defined]
+        return tape.gradient(targets, variables, scaled), variables
+
+
+class OlderLossScaleOptimizer:
+    """The mix-in of Keras's LossScaleOptimizer.
+
+    Keras 3 divides the gradients by the scale itself. Older programs do it by hand: then it does
+    not, until a loss is scaled again.
+    """
+
+    _by_hand = False
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the scale changes: always."""
+        return True
+
+    @property
+    def loss_scale(self) -> Any:
+        """The scale as it is now, a float32 scalar."""
+        return convert_to_tensor(_scale(self))
+
+    @property
+    def dynamic_counter(self) -> Any:
+        """How many good steps there were since the scale changed."""
+        _scale(self)
+        return self.step_counter  # type: ignore[attr-defined]
+
+    def get_scaled_loss(self, loss: Any) -> Any:
+        """The loss times the scale; of a function, a function."""
+        if callable(loss):
+            return lambda: self.get_scaled_loss(loss())
+        return self.scale_loss(convert_to_tensor(loss))  # type: ignore[attr-defined]
+
+    def get_unscaled_gradients(self, grads: Any) -> list[Any]:
+        """The gradients of a scaled loss divided by the scale, for `apply_gradients`."""
+        if isinstance(grads, np.ndarray):
+            raise TypeError(
+                f"[LossScaleOptimizer.get_unscaled_gradients] a list of gradients is needed: got "
+                f"{shown(grads)}; pass what tape.gradient gave."
+            )
+        scale = self.loss_scale
+        divided = [None if g is None else _divided(convert_to_tensor(g), scale) for g in grads]
+        _set(self, by_hand=True)
+        return divided
+
+    def set_weights(self, weights: Any) -> None:
+        """Assigns what `get_weights` gave."""
+        own = len(self._variables)  # type: ignore[attr-defined]
+        super().set_weights(weights[:own])  # type: ignore[misc]
+        self.inner_optimizer.set_weights(weights[own:])  # type: ignore[attr-defined]
+
+    def _for_users(self, gradients: list[Any]) -> list[Any]:
+        return self.get_unscaled_gradients(gradients)
+
+
+def divisor(optimizer: Any) -> Any:
+    """What a LossScaleOptimizer divides the gradients by that it is given."""
+    return 1.0 if optimizer._by_hand else optimizer.dynamic_scale
+
+
+def scaling(optimizer: Any) -> None:
+    """Before a loss is scaled: `apply` divides the gradients, unless they are divided by hand."""
+    _scale(optimizer)
+    _set(optimizer, by_hand=False)
+
+
+def _set(optimizer: Any, *, by_hand: bool) -> None:
+    object.__setattr__(optimizer, "_by_hand", by_hand)
+
+
+def _scale(optimizer: Any) -> Any:
+    from samegrad._keras.optimizer import make_scale
+
+    make_scale(optimizer)
+    return optimizer.dynamic_scale
+
+
+def _divided(gradient: Any, scale: Any) -> Any:
+    return gradient / tf.cast(scale, gradient.dtype)
+
+
+def _callable(variables: property) -> property:
+    def listed(self: Any) -> CallableList:
+        assert variables.fget is not None
+        return CallableList(variables.fget(self))
+
+    return property(listed, doc=variables.__doc__)
+
+
+def _rate(who: str, rate: Any, arguments: dict[str, Any]) -> Any:
+    """The learning rate as Keras 3 takes it, of `lr` and `decay`, too."""
+    if "lr" in arguments:
+        warn(f"[{who}] lr is the older name of learning_rate: write learning_rate=.")
+        rate = arguments.pop("lr")
+    decay = arguments.pop("decay", None)
+    if isinstance(rate, EngineVariable):
+        held = rate
+        rate = lambda: held._as_tensor()  # noqa: E731
+    elif isinstance(rate, int | np.number) and not isinstance(rate, bool):
+        rate = float(rate)
+    if not decay:
+        return rate
+    if not isinstance(rate, float):
+        raise ValueError(
+            f"[{who}] decay needs a learning rate that is a number: got {shown(rate)}; give a "
+            "schedule that decays."
+        )
+    warn(
+        f"[{who}] decay is an older argument: write learning_rate=schedules.InverseTimeDecay(...)."
+    )
+    return InverseTimeDecay(rate, decay_steps=1, decay_rate=decay)

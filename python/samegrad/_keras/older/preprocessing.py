@@ -1,0 +1,43 @@
+"""`layers.experimental` and `layers.experimental.preprocessing`: layers of today."""
+
+from keras.src.layers import (
+    CategoryEncoding,
+    CenterCrop,
+    Discretization,
+    HashedCrossing,
+    Hashing,
+    IntegerLookup,
+    Normalization,
+    RandomBrightness,
+    RandomContrast,
+    RandomCrop,
+    RandomFlip,
+    RandomRotation,
+    RandomTranslation,
+    RandomZoom,
+    Rescaling,
+    Resizing,
+    StringLookup,
+    TextVectorization,
+)
+
+__all__ = [
+    "CategoryEncoding",
+    "CenterCrop",
+    "Discretization",
+    "HashedCrossing",
+    "Hashing",
+    "IntegerLookup",
+    "Normalization",
+    "RandomBrightness",
+    "RandomContrast",
+    "RandomCrop",
+    "RandomFlip",
+    "RandomRotation",
+    "RandomTranslation",
+    "RandomZoom",
+    "Rescaling",
+    "Resizing",
+    "StringLookup",
+    "TextVectorization",
+]
