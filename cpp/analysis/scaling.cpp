@@ -21,12 +21,6 @@ class Judge {
 
   void judge(const ValueUse& use, bool optimized) {
     const CountTerms& terms = walk_.of(use.value);
-    if (use.kind == ValueUse::Kind::kMean) {
-      if (terms.known && terms.terms.size() == 1 && is_share_of_mean(terms.terms[0])) {
-        report(Kind::kShareInMeanMetric, use.location);
-      }
-      return;
-    }
     const bool gradient = use.kind == ValueUse::Kind::kGradient;
     // What an optimizer assigns was judged as a gradient.
     if (!gradient && optimized) return;

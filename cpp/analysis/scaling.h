@@ -12,9 +12,8 @@ namespace samegrad {
 // What a program does with a value, as far as a rule of loss scaling depends on it.
 struct ValueUse {
   enum class Kind : std::uint8_t {
-    kGradient,    // summed over the replicas, for an optimizer
-    kAssignment,  // the new value of a variable that is trained
-    kMean         // given to a metric that divides by how often it is given something
+    kGradient,   // summed over the replicas, for an optimizer
+    kAssignment  // the new value of a variable that is trained
   } kind;
   Value value;
   std::int32_t location;  // index of the graph's locations
@@ -22,13 +21,12 @@ struct ValueUse {
 
 struct ScalingMistake {
   enum class Kind : std::uint8_t {
-    kMeanThenSum,       // a local mean is summed over the replicas
-    kShareThenMean,     // a share of the global mean is averaged over the replicas
-    kTimesReplicas,     // a factor of their number, or of a loss that was summed before
-    kRegularization,    // a term of the variables alone counts on each replica
-    kPenalty,           // a term of gradients (of second order) is averaged locally
-    kNonlinearShare,    // a function of a replica's share of a sum
-    kShareInMeanMetric  // a metric reads the mean divided by the number of replicas
+    kMeanThenSum,     // a local mean is summed over the replicas
+    kShareThenMean,   // a share of the global mean is averaged over the replicas
+    kTimesReplicas,   // a factor of their number, or of a loss that was summed before
+    kRegularization,  // a term of the variables alone counts on each replica
+    kPenalty,         // a term of gradients (of second order) is averaged locally
+    kNonlinearShare   // a function of a replica's share of a sum
   } kind;
   std::string location;  // "train.py:31", empty where it is not known
   bool operator==(const ScalingMistake&) const = default;

@@ -146,9 +146,8 @@ void register_variable(py::module_& m) {
 
 // By their keys in samegrad/_scaling_check.py.
 const char* name_of(ScalingMistake::Kind kind) {
-  constexpr const char* kNames[] = {"mean_then_sum",       "share_then_mean", "times_replicas",
-                                    "regularization",      "penalty",         "nonlinear_share",
-                                    "share_in_mean_metric"};
+  constexpr const char* kNames[] = {"mean_then_sum",  "share_then_mean", "times_replicas",
+                                    "regularization", "penalty",         "nonlinear_share"};
   return kNames[int(kind)];
 }
 
@@ -176,9 +175,8 @@ py::object made_of(Trace& trace, const Tensor& value, const Tensor& old) {
 
 ValueUse::Kind use_of(const std::string& name) {
   if (name == "gradient") return ValueUse::Kind::kGradient;
-  if (name == "assignment") return ValueUse::Kind::kAssignment;
-  check_value(name == "mean", "note_use", "unknown use '", name, "'.");
-  return ValueUse::Kind::kMean;
+  check_value(name == "assignment", "note_use", "unknown use '", name, "'.");
+  return ValueUse::Kind::kAssignment;
 }
 
 // Ends traces of one function with their results: the program, and the arrays that it found

@@ -29,7 +29,7 @@ def set_loss_scaling_check(mode: str) -> None:
 
     Functions and `Strategy.run` are looked at while they are traced, before anything runs: a local
     mean that is summed over the replicas, a share of a loss that is averaged over them, a penalty
-    that every replica adds, a metric of means that is fed shares. It costs nothing when the step
+    that every replica adds. It costs nothing when the step
     runs, and it is silent where it cannot follow the program; `samegrad.testing.diagnose` finds
     what it cannot see.
 
@@ -66,8 +66,8 @@ def note_use(use: str, tensor: _core.Tensor) -> None:
     """Tells the trace, if there is one, what becomes of a value of the replicas.
 
     Args:
-        use: "gradient" (summed over the replicas, for an optimizer), "assignment" (a new value of
-            a variable that is trained) or "mean" (fed to a metric of means).
+        use: "gradient" (summed over the replicas, for an optimizer), or "assignment" (a new
+            value of a variable that is trained).
         tensor: The value.
     """
     if _mode != "off":

@@ -5,8 +5,6 @@ The words are the catalogue's; a mistake that no update shows by itself is writt
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from samegrad.testing._auxiliary import counted_regularization
 from samegrad.testing._catalogue import CATALOGUE, Mistake
 from samegrad.testing._probes import part_with
@@ -28,10 +26,5 @@ PROGRAM_MISTAKES: dict[str, Mistake] = {
         "Σ_r f(s_r)  instead of  f(Σ_r s_r)",
         "all-reduce the share first; limit gradients after they are summed: samegrad's optimizers "
         "take clipnorm and global_clipnorm",
-    ),
-    "share_in_mean_metric": replace(
-        _SHARE_THEN_MEAN,
-        sentence=f"what a metric reports: {_SHARE_THEN_MEAN.report}",
-        fix="feed the losses of the examples: metric.update_state(losses), or use a Sum",
     ),
 }

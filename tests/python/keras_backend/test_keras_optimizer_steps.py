@@ -267,7 +267,9 @@ def lazy_adam(w, gradients, lr, beta_1=0.9, beta_2=0.999, epsilon=1e-7):
         rows = (g != 0).any(axis=tuple(range(1, g.ndim)))
         m[rows] += (1 - beta_1) * (g - m)[rows]
         v[rows] += (1 - beta_2) * (g * g - v)[rows]
-        rate = lr * np.sqrt(1 - beta_2**t) / (1 - beta_1**t)
+        # Keras raises tensors to the power, which are made of numbers in float32.
+        first, second = (1 - float(np.float32(beta)) ** t for beta in (beta_1, beta_2))
+        rate = lr * np.sqrt(second) / first
         w[rows] -= rate * m[rows] / (np.sqrt(v[rows]) + epsilon)
     return w
 
