@@ -1,59 +1,10 @@
-"""What of Keras's own source is changed, and the text that each change replaces.
-
-A patch whose text is not there, or is there another number of times, stops the import: a new
-version of Keras has to be looked at line by line.
-"""
+"""What of Keras's own source is changed, beside its layers, and the text that each change replaces."""
 
 from __future__ import annotations
 
-import hashlib
-from typing import NamedTuple
+from samegrad._keras.layer_patches import LAYERS
+from samegrad._keras.patching import Span, Text, branch, converting, imported, importing
 
-
-class Text(NamedTuple):
-    """Every occurrence of `old`, of which there are `times`, becomes `new`."""
-
-    old: str
-    new: str
-    times: int = 1
-
-
-class Span(NamedTuple):
-    """What lies from `begin` to before `end`, whose SHA-256 begins with `digest`, becomes `new`."""
-
-    begin: str
-    end: str
-    digest: str
-    new: str
-
-
-def _branch(kind: str, backend_class: str, ours: str) -> Text:
-    """Where Keras chooses a class by the backend's name, NumPy's branch becomes samegrad's."""
-    return Text(
-        f'elif backend.backend() == "numpy":\n    from keras.src.backend.numpy.{kind} import '
-        f"{backend_class}",
-        f'elif backend.backend() == "samegrad":\n    from samegrad._keras.{kind} import {ours}',
-    )
-
-
-def _converting(call: str) -> Text:
-    """Where Keras calls a function of the program, its control flow is rewritten (AutoGraph)."""
-    function, _, arguments = call.partition("(")
-    return Text(call, f"converted({function})({arguments}")
-
-
-_CONVERTED = "from samegrad._user_code import converted\n"
-
-
-def _importing(line: str) -> Text:
-    return Text(line, _CONVERTED + line)
-
-
-def _import(names: str) -> str:
-    return f"from samegrad._keras.{names}\n\n\n"
-
-
-# What Keras calls TensorFlow.
 _FACADE = 'LazyModule("samegrad._keras.tensorflow")'
 # A module that is not there, whoever asks for it.
 _NO_FILES = (
@@ -62,6 +13,7 @@ _NO_FILES = (
 )
 
 PATCHES: dict[str, list[Text | Span]] = {
+    **LAYERS,
     # Neither the user's keras.json nor the environment chooses backend or types.
     "keras.src.backend.config": [
         Span(
@@ -84,77 +36,13 @@ PATCHES: dict[str, list[Text | Span]] = {
             "            standardized_shape.append(None)",
         ),
     ],
-    "keras.src.layers.layer": [
-        # A build that fails leaves nothing behind.
-        Span(
-            "            with obj._open_name_scope():\n                obj._path = current_path()\n"
-            "                original_build_method",
-            "        obj.build = build_wrapper",
-            "3361d2043336a258",
-            "            from samegrad._keras.whole import building\n\n"
-            "            with building(obj):\n"
-            "                with obj._open_name_scope():\n"
-            "                    obj._path = current_path()\n"
-            "                    original_build_method(*args, **kwargs)\n"
-            "                signature = inspect.signature(original_build_method)\n"
-            "                obj._build_shapes_dict = signature.bind(*args, **kwargs).arguments\n"
-            "                obj.built = True\n"
-            "                obj._post_build()\n"
-            "                obj._lock_state()\n\n",
-        ),
-        _branch("layer", "NumpyLayer as BackendLayer", "Layer as BackendLayer"),
-        Span(
-            "        for variable, value in zip(layer_weights, weights):",
-            "    @property\n    def dtype_policy",
-            "5da831fbcdc79c3d",
-            "        BackendLayer.assign_all(self, layer_weights, weights)\n\n",
-        ),
-        # Older arguments, models that are built by their calls, and the learning phase.
-        Text(
-            "        if utils.is_default(self.build) and might_have_unbuilt_state(self):\n",
-            "        if utils.is_default(self.build) and BackendLayer.build_by_call(\n"
-            "            self, input_shape\n        ):\n            pass\n"
-            "        elif utils.is_default(self.build) and might_have_unbuilt_state(self):\n",
-        ),
-        Text(
-            '        input_dim_arg = kwargs.pop("input_dim", None)\n',
-            "        BackendLayer.take_older_arguments(self, kwargs)\n"
-            '        input_dim_arg = kwargs.pop("input_dim", None)\n',
-        ),
-        Text(
-            "        if args:\n            # `args` is only kept to detect the legacy",
-            "        if args and isinstance(args[0], str):\n"
-            "            given = dict(locals())\n"
-            "            return self.add_weight(**BackendLayer.older_weight(args, given))\n"
-            "        if args:\n            # `args` is only kept to detect the legacy",
-        ),
-        Text(
-            "            value = call_spec.arguments_dict.get(arg_name, None)\n\n",
-            "            value = BackendLayer.phase_or(\n"
-            "                arg_name, call_spec.arguments_dict.get(arg_name, None)\n"
-            "            )\n\n",
-        ),
-        # Penalties of outputs and added losses are those of the examples of all replicas.
-        Span(
-            "                                # Normalize by batch size to ensure consistent",
-            "                            self.add_loss(loss)\n",
-            "2a3ba0670fbc4bfb",
-            (32 * " " + "loss = BackendLayer.penalty_of_output(\n")
-            + (36 * " " + "self.activity_regularizer, loss, output\n")
-            + (32 * " " + ")\n"),
-        ),
-        Text(
-            "            self._losses.extend(losses)\n",
-            "            self._losses.extend(BackendLayer.added_losses(losses))\n",
-        ),
-    ],
     # floatx decides until a policy is set.
     "keras.src.dtype_policies.dtype_policy": [
         Text("        set_dtype_policy(policy)\n    return policy", "    return policy"),
     ],
-    "keras.src.models.model": [_branch("trainer", "NumpyTrainer as Trainer", "Trainer")],
+    "keras.src.models.model": [branch("trainer", "NumpyTrainer as Trainer", "Trainer")],
     "keras.src.export.saved_model": [
-        _branch(
+        branch(
             "export",
             "(\n        NumpyExportArchive as BackendSavedModelExportArchive,\n    )",
             "(\n        ExportArchive as BackendSavedModelExportArchive,\n    )",
@@ -162,14 +50,14 @@ PATCHES: dict[str, list[Text | Span]] = {
     ],
     # The program's own `call`s and functions may decide by tensors.
     "keras.src.ops.operation": [
-        _importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
-        _converting("self.call(*args, **kwargs)"),
+        importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
+        converting("self.call(*args, **kwargs)"),
         Text("call_fn = self.call\n", "call_fn = converted(self.call)\n"),
     ],
     # Means are over the examples of all replicas; an axis that counts examples has no fixed size.
     "keras.src.losses.loss": [
-        _importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
-        _converting("self.call(y_true, y_pred)"),
+        importing("from keras.src.saving.keras_saveable import KerasSaveable\n"),
+        converting("self.call(y_true, y_pred)"),
         Text("if x1.shape[-1] == 1:", "if isinstance(x1.shape[-1], int) and x1.shape[-1] == 1:"),
         Text("if x2.shape[-1] == 1:", "if isinstance(x2.shape[-1], int) and x2.shape[-1] == 1:"),
         Text(
@@ -187,7 +75,7 @@ PATCHES: dict[str, list[Text | Span]] = {
             "def reduce_values(",
             "def scale_loss_for_distribution(",
             "1e38a3ec769c4ffd",
-            _import("losses import apply_mask, reduce_values, reduce_weighted_values"),
+            imported("losses import apply_mask, reduce_values, reduce_weighted_values"),
         ),
     ],
     # Metrics are in checkpoints, and change as a whole.
@@ -219,8 +107,8 @@ PATCHES: dict[str, list[Text | Span]] = {
     ],
     # Sums over examples and pairs of them are those of all replicas.
     "keras.src.losses.losses": [
-        _importing("from keras.src.saving import serialization_lib\n"),
-        _converting("self.fn(y_true, y_pred, **self._fn_kwargs)"),
+        importing("from keras.src.saving import serialization_lib\n"),
+        converting("self.fn(y_true, y_pred, **self._fn_kwargs)"),
         Text(
             "    intersection = ops.sum(inputs * targets, axis=axis)\n",
             "    from samegrad._keras.losses import sum_of_all\n\n"
@@ -315,7 +203,7 @@ PATCHES: dict[str, list[Text | Span]] = {
     ],
     # A scalar of a replica counts as what it is of all examples; lists of numbers are arrays.
     "keras.src.metrics.reduction_metrics": [
-        _importing("from keras.src.saving import serialization_lib\n"),
+        importing("from keras.src.saving import serialization_lib\n"),
         Text(
             "    values = ops.cast(values, dtype=dtype)\n",
             "    from samegrad._examples import as_examples\n\n"
@@ -327,7 +215,7 @@ PATCHES: dict[str, list[Text | Span]] = {
             "        y_true, y_pred = arrays(y_true, y_pred)\n"
             "        mask = backend.get_keras_mask(y_pred)\n",
         ),
-        _converting("self._fn(y_true, y_pred, **self._fn_kwargs)"),
+        converting("self._fn(y_true, y_pred, **self._fn_kwargs)"),
         Text(
             "        values, _ = reduce_to_samplewise_values(\n",
             "        from samegrad._keras.metrics import adds_scalar\n\n"
@@ -339,20 +227,6 @@ PATCHES: dict[str, list[Text | Span]] = {
             "        from samegrad._keras.metrics import adds_scalar\n\n"
             "        if adds_scalar(self, values, sample_weight):\n            return\n"
             "        values, sample_weight = reduce_to_samplewise_values(\n",
-        ),
-    ],
-    # Statistics are those of the global batch, synchronized or not.
-    "keras.src.layers.normalization.batch_normalization": [
-        Text(
-            'if synchronized and backend.backend() != "tensorflow":',
-            'if synchronized and backend.backend() != "samegrad":',
-        ),
-        Span(
-            "        if mask is None:\n            return ops.moments(",
-            "    def _renorm_correction_and_moments(",
-            "85cf533c560e3efa",
-            "        from samegrad._keras.statistics import batch_moments\n\n"
-            "        return batch_moments(inputs, mask, self._reduction_axes)\n\n",
         ),
     ],
     # samegrad's seed decides where none is given.
@@ -374,15 +248,6 @@ PATCHES: dict[str, list[Text | Span]] = {
             '"tensorflow.python." in str(parent.__module__)',
             'str(parent.__module__).startswith("samegrad.")',
         ),
-    ],
-    # Sizes are known already.
-    "keras.src.layers.preprocessing.text_vectorization": [
-        Text("                outputs.set_shape(static_padded_shape)\n", ""),
-    ],
-    "keras.src.layers.preprocessing.hashed_crossing": [
-        Text("tf_backend.numpy.expand_dims", "tf.expand_dims", 2),
-        Text("outputs.set_shape(first_shape)", "pass"),
-        Text("                outputs.set_shape(first_shape + (1,))\n", ""),
     ],
     # The functions of tf.keras.backend run on samegrad.
     "keras.src.legacy.backend": [
@@ -410,146 +275,3 @@ PATCHES: dict[str, list[Text | Span]] = {
         Text('if backend not in ("tensorflow",', 'if backend not in ("samegrad", "tensorflow",'),
     ],
 }
-
-
-def _partners(kind: str) -> Text:
-    return Text(
-        "self.backend.random.shuffle(\n            self.backend.numpy.arange(0, batch_size, "
-        f'dtype="{kind}"),\n            seed=seed,\n        )',
-        "_mixing.partners(batch_size, seed)",
-    )
-
-
-def _mixed_labels(times: int) -> Text:
-    return Text(
-        "self.backend.numpy.take(\n                labels, permutation_order, axis=0\n"
-        "            )",
-        "_mixing.rows_of(labels, permutation_order)",
-        times,
-    )
-
-
-_MIXED_IMAGES = Text(
-    "self.backend.numpy.take(images, permutation_order, axis=0)",
-    "_mixing.rows_of(images, permutation_order)",
-)
-_IMPORT_MIXING = Text(
-    "from keras.src.api_export import keras_export\n",
-    "from keras.src.api_export import keras_export\n"
-    "from samegrad._keras import mixing as _mixing\n",
-)
-
-
-_IMAGES = "keras.src.layers.preprocessing.image_preprocessing"
-
-PATCHES |= {
-    # Layers of older programs, which compute with samegrad.
-    "keras.src.legacy.layers": [
-        Text(
-            "from keras.src.utils.module_utils import tensorflow as tf\n",
-            "import samegrad as tf\n",
-        ),
-        *(
-            Text(
-                "            output_shape = inputs.shape.as_list()\n"
-                f"            output_shape[{axis}] = None\n"
-                "            output.set_shape(output_shape)\n",
-                "",
-            )
-            for axis in (-3, -2)
-        ),
-    ],
-    # Time is taken apart where the examples stay on axis 0, along which gradients are added up.
-    "keras.src.layers.rnn.time_distributed": [
-        Text(
-            "        inputs = time_distributed_transpose(inputs)\n        if mask is not None:\n"
-            "            mask = time_distributed_transpose(mask)\n\n",
-            "",
-        ),
-        Text('kwargs["mask"] = mask[i]', 'kwargs["mask"] = mask[:, i]'),
-        Text("self.layer.call(inputs[i], ", "self.layer.call(inputs[:, i], "),
-        Text(
-            "if inputs.shape[0] is not None:\n            outputs = ops.stack(\n                "
-            "[step_function(i) for i in range(inputs.shape[0])]\n            )\n"
-            "            return time_distributed_transpose(outputs)",
-            "if inputs.shape[1] is not None:\n            return ops.stack(\n                "
-            "[step_function(i) for i in range(inputs.shape[1])], axis=1\n            )",
-        ),
-        Text("ops.arange(input_shape[0])", "ops.arange(input_shape[1])"),
-    ],
-    # The loudest sound is that of all replicas.
-    "keras.src.layers.preprocessing.mel_spectrogram": [
-        _IMPORT_MIXING,
-        Text("self.backend.numpy.max(log_spec)", "_mixing.largest(log_spec)"),
-    ],
-    # Images are mixed with those of all replicas.
-    f"{_IMAGES}.mix_up": [
-        _IMPORT_MIXING,
-        _partners("int64"),
-        _MIXED_IMAGES,
-        _mixed_labels(2),
-    ],
-    f"{_IMAGES}.cut_mix": [
-        _IMPORT_MIXING,
-        _partners("int32"),
-        _MIXED_IMAGES,
-        _mixed_labels(1),
-    ],
-    # Counts of colours are those of all replicas, and known while a step is traced.
-    f"{_IMAGES}.equalization": [
-        _IMPORT_MIXING,
-        Text(
-            "self.backend.numpy.bincount(\n                flat_indices,\n"
-            "                minlength=nbins,\n            )",
-            "_mixing.histogram(flat_indices, nbins)",
-        ),
-        Text('self.backend.name in ("jax", "openvino")', "True"),
-    ],
-    # Where the part begins is drawn in the step.
-    f"{_IMAGES}.random_crop": [
-        _IMPORT_MIXING,
-        Span(
-            '            if self.data_format == "channels_last":\n'
-            "                if len(images.shape) == 4:\n                    images = images[\n",
-            "            shape = self.backend.shape(images)\n            new_height",
-            "9f845030edd5b802",
-            "            images = _mixing.cropped(\n                images, crop_box_hstart, "
-            "crop_box_wstart, (crop_height, crop_width),\n                self.data_format,\n"
-            "            )\n\n",
-        ),
-    ],
-}
-
-
-def patched(module: str, source: str) -> str:
-    """The source of a module of Keras with its patches.
-
-    Raises:
-        ImportError: It has not the text that a patch replaces.
-
-    Example:
-        >>> patched("no.such.module", "x = 1")
-        'x = 1'
-    """
-    for patch in PATCHES.get(module, []):
-        if isinstance(patch, Text):
-            found = source.count(patch.old)
-            _check(module, patch.old, found == patch.times, f"{found} times")
-            source = source.replace(patch.old, patch.new)
-            continue
-        begin = source.find(patch.begin)
-        end = source.find(patch.end, begin + 1)
-        _check(module, patch.begin, 0 <= begin < end, "no such lines")
-        digest = hashlib.sha256(source[begin:end].encode()).hexdigest()
-        _check(module, patch.begin, digest.startswith(patch.digest), f"SHA-256 {digest[:16]}")
-        source = source[:begin] + patch.new + source[end:]
-    return source
-
-
-def _check(module: str, text: str, holds: bool, found: str) -> None:
-    if not holds:
-        first = text.strip().splitlines()[0]
-        raise ImportError(
-            f"[samegrad.keras] the installed Keras is not the one that samegrad was made for: got "
-            f"{found} in {module} at {first!r}; install the version that samegrad asks for."
-        )

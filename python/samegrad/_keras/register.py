@@ -18,7 +18,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from samegrad._keras.patches import PATCHES, patched
+from samegrad._keras.patches import PATCHES
+from samegrad._keras.patching import patched
 
 # Patches name the lines of one minor version.
 VERSION = "3.15"
@@ -38,7 +39,9 @@ class _PatchedLoader(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         source = self.get_data(self.path).decode()
-        code = compile(patched(fullname, source), self.path, "exec", dont_inherit=True)
+        code = compile(
+            patched(fullname, source, PATCHES[fullname]), self.path, "exec", dont_inherit=True
+        )
         assert isinstance(code, CodeType)
         return code
 
