@@ -1,4 +1,4 @@
-"""What of Keras's own source is changed, beside its layers, and the text that each change replaces."""
+"""What of Keras's source is changed, beside its layers, and the text that each change replaces."""
 
 from __future__ import annotations
 
