@@ -6,6 +6,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from samegrad import autograph as autograph
+    from samegrad import config as config
+    from samegrad import data as data
+    from samegrad import debugging as debugging
+    from samegrad import distribute as distribute
+    from samegrad import errors as errors
+    from samegrad import experimental as experimental
+    from samegrad import image as image
+    from samegrad import keras as keras
+    from samegrad import linalg as linalg
+    from samegrad import math as math
+    from samegrad import nest as nest
+    from samegrad import nn as nn
+    from samegrad import random as random
+    from samegrad import testing as testing
+    from samegrad import train as train
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
@@ -14,15 +30,17 @@ _PACKAGES = frozenset({
 })  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    """Loads what is asked for: `samegrad.testing` must not bring the engine along."""
-    if name in _PACKAGES:
-        return importlib.import_module(f"samegrad.{name}")
-    if name.startswith("_") and name not in ("__all__", "__version__"):
-        raise AttributeError(f"module 'samegrad' has no attribute {name!r}")
-    value = getattr(importlib.import_module("samegrad._api"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker knows the names
+
+    def __getattr__(name: str) -> Any:
+        """Loads what is asked for: `samegrad.testing` must not bring the engine along."""
+        if name in _PACKAGES:
+            return importlib.import_module(f"samegrad.{name}")
+        if name.startswith("_") and name not in ("__all__", "__version__"):
+            raise AttributeError(f"module 'samegrad' has no attribute {name!r}")
+        value = getattr(importlib.import_module("samegrad._api"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

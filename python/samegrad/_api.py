@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from samegrad import _core, config, debugging, distribute, errors, math, nest, random
 from samegrad._arrays import (
     broadcast_to,
@@ -166,5 +168,6 @@ __all__ = [  # packages are loaded by samegrad itself
     "vectorized_map", "where", "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip
 
-__getattr__ = getattr_of("samegrad")
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of("samegrad")
 guard("samegrad._api")

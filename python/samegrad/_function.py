@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from samegrad import _context, _core
 from samegrad._data_use import CompiledRuns, ReadsData
@@ -173,6 +173,14 @@ class Function:
         return program.explain(arguments, measure)
 
 
+@overload
+def function(
+    func: Callable[..., Any], input_signature: Any = None, autograph: bool = True, **options: Any
+) -> Function: ...
+@overload
+def function(
+    func: None = None, input_signature: Any = None, autograph: bool = True, **options: Any
+) -> Callable[[Callable[..., Any]], Function]: ...
 def function(
     func: Callable[..., Any] | None = None,
     input_signature: Any = None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from samegrad import _core
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
@@ -40,5 +42,6 @@ def disable_check_numerics() -> None:
 
 __all__ = ["disable_check_numerics", "enable_check_numerics"]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

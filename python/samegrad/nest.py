@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samegrad._boundary import guard
 from samegrad._nest import flatten, is_nested
@@ -84,5 +84,6 @@ __all__ = [
     "assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as",
 ]  # fmt: skip
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,35 @@ def test_every_public_layer_has_a_case_or_a_reason() -> None:
     known = {name_of(case) for case in CASES}
     assert not known & {*LEFT_OUT, *WORD_LAYERS}
     assert sorted({*known, *LEFT_OUT, *WORD_LAYERS}) == public_classes(layers, layers.Layer)
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    tf.keras.config.set_floatx("float64")
+    tf.keras.config.set_dtype_policy("float64")
+    yield
+    tf.keras.config.set_floatx("float32")
+    tf.keras.config.set_dtype_policy("float32")
+
+
+# With another type of their own; with a product of float32 and float64, as on TensorFlow an error.
+NOT_WIDE = (
+    "Discretization", "Dense, in 16 bits", "MelSpectrogram", "RandAugment", "RandomRotation",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in NOT_WIDE])
+def test_64_bits_stay_64_bits(float64: None, name: str) -> None:
+    wide = [x.astype(x.dtype.kind + "8") for x in CASES[name].inputs]
+    layer = create(name)
+    told = tf.nest.flatten(
+        call(name, layer, [tf.keras.KerasTensor((None, *x.shape[1:]), x.dtype.name) for x in wide])
+    )
+    found = tf.nest.flatten(call(name, layer, [tf.constant(x) for x in wide]))
+    types = [tf.as_dtype(spec.dtype) for spec in told], [result.dtype for result in found]
+    assert types[0] == types[1]
+    types[1].extend(tf.as_dtype(v.dtype) for v in layer.trainable_variables)
+    assert not {tf.float32, tf.int32} & {*types[1]}
 
 
 @each

@@ -45,7 +45,7 @@ def fill(name: str) -> None:
     """
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         register.load()
-        sys.meta_path.append(_Finder())
+        sys.meta_path.insert(0, _Finder())  # before folders, which hold stubs alone
     module = sys.modules[name]
     names: dict[str, Any] = {}
     below = set()

@@ -257,6 +257,22 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
         Text("    v = tf.Variable(\n", "    v = tf.new_variable(\n"),
     ],
+    # matplotlib is imported when something is drawn.
+    "keras.src.visualization.plot_image_gallery": [
+        Text(
+            "try:\n    import matplotlib.pyplot as plt\nexcept ImportError:\n    plt = None\n",
+            "from keras.src.utils.module_utils import LazyModule\n\n"
+            'plt = LazyModule("matplotlib.pyplot", pip_name="matplotlib")\n',
+        ),
+    ],
+    "keras.src.visualization.plot_bounding_box_gallery": [
+        Text(
+            "try:\n    from matplotlib import patches  # For legend patches\n"
+            "except ImportError:\n    patches = None\n",
+            "from keras.src.utils.module_utils import LazyModule\n\n"
+            'patches = LazyModule("matplotlib.patches", pip_name="matplotlib")\n',
+        ),
+    ],
     # TensorFlow is never imported.
     "keras.src.utils.module_utils": [
         Text('tensorflow = LazyModule("tensorflow")', f"tensorflow = {_FACADE}"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samegrad import _context
 from samegrad._boundary import guard
@@ -88,5 +88,6 @@ def to_code(
 
 __all__ = ["experimental", "to_code", "to_graph"]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

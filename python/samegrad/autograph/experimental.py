@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samegrad import _context
 from samegrad._boundary import guard
@@ -70,5 +70,6 @@ def set_loop_options(
 
 __all__ = ["do_not_convert", "set_loop_options"]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

@@ -171,7 +171,7 @@ class _Training:
             per_replica_losses = self.strategy.run(train_step, args=(dataset_inputs,))
             return self.strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica_losses, axis=None)
 
-        return distributed_train_step  # type: ignore[no-any-return]
+        return distributed_train_step
 
     def _test_step_function(self) -> Callable[[Any], Any]:
         def test_step(inputs: Any) -> None:
@@ -184,7 +184,7 @@ class _Training:
         def distributed_test_step(dataset_inputs: Any) -> Any:
             return self.strategy.run(test_step, args=(dataset_inputs,))
 
-        return distributed_test_step  # type: ignore[no-any-return]
+        return distributed_test_step
 
     def train_one_step(self) -> Record:
         """Trains on the next global batch."""

@@ -39,7 +39,8 @@ __all__ = [
 ]
 
 # What is not there yet is loaded when it is asked for.
-__getattr__ = getattr_of(
-    __name__, {name: "samegrad.config._devices" for name in __all__ if name not in globals()}
-)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(
+        __name__, {name: "samegrad.config._devices" for name in __all__ if name not in globals()}
+    )
 guard(__name__)

@@ -1,5 +1,7 @@
 """`tf.data`: datasets whose batches are gathered while a step runs."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.data import experimental
@@ -17,5 +19,6 @@ __all__ = [
     "experimental",
 ]  # fmt: skip
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

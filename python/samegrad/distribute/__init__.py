@@ -59,17 +59,18 @@ __all__ = [
 ]
 
 _INPUT, _OPTIONS = "samegrad.distribute._input", "samegrad.distribute._options"
-__getattr__ = getattr_of(
-    __name__,
-    {
-        "CrossDeviceOps": _OPTIONS,
-        "DistributedDataset": _INPUT,
-        "HierarchicalCopyAllReduce": _OPTIONS,
-        "InputContext": _INPUT,
-        "InputOptions": _OPTIONS,
-        "NcclAllReduce": _OPTIONS,
-        "ReductionToOneDevice": _OPTIONS,
-        "RunOptions": _OPTIONS,
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(
+        __name__,
+        {
+            "CrossDeviceOps": _OPTIONS,
+            "DistributedDataset": _INPUT,
+            "HierarchicalCopyAllReduce": _OPTIONS,
+            "InputContext": _INPUT,
+            "InputOptions": _OPTIONS,
+            "NcclAllReduce": _OPTIONS,
+            "ReductionToOneDevice": _OPTIONS,
+            "RunOptions": _OPTIONS,
+        },
+    )
 guard(__name__)

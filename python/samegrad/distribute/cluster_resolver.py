@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samegrad._boundary import guard
 from samegrad._shown import shown
@@ -33,5 +33,6 @@ class TPUClusterResolver:
 
 __all__ = ["TPUClusterResolver"]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

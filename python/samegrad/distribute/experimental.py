@@ -1,5 +1,7 @@
 """Names that tf.distribute.experimental has."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.distribute._options import CommunicationOptions
@@ -8,5 +10,6 @@ __all__ = [
     "CommunicationOptions",
 ]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

@@ -1,10 +1,13 @@
 """What may still change its form: exchange of memory with other libraries."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.experimental import dlpack
 
 __all__ = ["dlpack"]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

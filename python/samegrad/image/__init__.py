@@ -1,10 +1,13 @@
 """Images as tensors: resizing."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.image._resize import ResizeMethod, resize
 
 __all__ = ["ResizeMethod", "resize"]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

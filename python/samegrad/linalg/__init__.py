@@ -1,5 +1,7 @@
 """Matrices, under the names of tf.linalg; leading axes are those of many matrices."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._arrays import matmul
 from samegrad._boundary import guard
 from samegrad._contractions import einsum, tensordot
@@ -23,5 +25,6 @@ __all__ = [
     "trace",
 ]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

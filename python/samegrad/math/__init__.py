@@ -5,6 +5,8 @@ dtype of the tensor it meets. All are differentiable to any order unless they re
 numbers.
 """
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.math._binary import (
@@ -121,5 +123,6 @@ __all__ = [
     "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xlogy",
 ]  # fmt: skip
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

@@ -1,5 +1,7 @@
 """Functions of neural networks: activations, attention, convolutions, cross-entropies."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.math import in_top_k, l2_normalize, sigmoid, softplus, tanh, top_k
@@ -124,5 +126,6 @@ __all__ = [
     "top_k",
 ]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

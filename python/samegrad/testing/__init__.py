@@ -8,6 +8,8 @@
 Needs NumPy only: neither the engine nor a framework is imported.
 """
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.testing._batches import StepError
@@ -32,5 +34,6 @@ __all__ = [
     "uneven_sizes",
 ]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

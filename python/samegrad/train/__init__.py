@@ -1,5 +1,7 @@
 """Checkpoints: saving and restoring the state of a training."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.train import _process_state as _process_state
@@ -10,5 +12,6 @@ from samegrad.train.checkpoint_manager import CheckpointManager
 
 __all__ = ["Checkpoint", "CheckpointManager", "CorruptCheckpointError", "latest_checkpoint"]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from samegrad.keras.datasets import fashion_mnist
 
 from samegrad import cli, train
 from samegrad._keras.datasets import fashion_mnist as dataset
 from samegrad.cli import _progress
+from samegrad.keras.datasets import fashion_mnist
 
 pytest.importorskip("tqdm")
 FOLDER = dataset._DATASET.system_folders[0]

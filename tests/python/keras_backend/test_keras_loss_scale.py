@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from replica_values import shares, strategy
-from samegrad.keras.mixed_precision import LossScaleOptimizer
-from samegrad.keras.optimizers import SGD, Adam
 
 import samegrad as tf
+from samegrad.keras.mixed_precision import LossScaleOptimizer
+from samegrad.keras.optimizers import SGD, Adam
 from samegrad.train import Checkpoint
 
 RNG = np.random.default_rng(0)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from replica_values import local, shares, split, strategy
-from samegrad.keras.losses import Reduction
 
 import samegrad as tf
 from samegrad.keras import activations, losses
+from samegrad.keras.losses import Reduction
 
 LOGITS = np.float32([[1.0, -2.0, 0.5], [0.0, 3.0, 1.0], [2.0, 2.0, -1.0]])
 LABELS = np.array([0, 2, 1])

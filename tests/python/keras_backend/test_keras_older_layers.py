@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from keras_programs import keras
-from samegrad.keras.losses import Reduction
 
 import samegrad as tf
 from samegrad.keras import losses
+from samegrad.keras.losses import Reduction
 
 layers = keras.layers
 ONES = np.ones((2, 3), "float32")

@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 import pytest
 from replica_values import shares, strategy
-from samegrad.keras.optimizers import schedules
 
 import samegrad as tf
 from samegrad.keras import optimizers
+from samegrad.keras.optimizers import schedules
 from samegrad.train._trackable import build_tree, collect, restore_tree
 
 RNG = np.random.default_rng(0)

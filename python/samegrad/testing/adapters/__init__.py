@@ -1,5 +1,7 @@
 """Steps of frameworks in the form that `diagnose` takes. Each imports its framework when called."""
 
+from typing import TYPE_CHECKING
+
 from samegrad._boundary import guard
 from samegrad._unknown import getattr_of
 from samegrad.testing.adapters._ddp import ddp_step, ddp_workers
@@ -18,5 +20,6 @@ __all__ = [
     "torch_step",
 ]
 
-__getattr__ = getattr_of(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
 guard(__name__)

@@ -1,0 +1,2 @@
+# Made by samegrad._keras.stubs. Do not edit.
+from keras.src.datasets.cifar10 import load_data as load_data

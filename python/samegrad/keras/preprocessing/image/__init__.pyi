@@ -1,0 +1,19 @@
+# Made by samegrad._keras.stubs. Do not edit.
+from keras.src.legacy.preprocessing.image import DirectoryIterator as DirectoryIterator
+from keras.src.legacy.preprocessing.image import ImageDataGenerator as ImageDataGenerator
+from keras.src.legacy.preprocessing.image import Iterator as Iterator
+from keras.src.legacy.preprocessing.image import NumpyArrayIterator as NumpyArrayIterator
+from keras.src.legacy.preprocessing.image import apply_affine_transform as apply_affine_transform
+from keras.src.legacy.preprocessing.image import apply_brightness_shift as apply_brightness_shift
+from keras.src.legacy.preprocessing.image import apply_channel_shift as apply_channel_shift
+from keras.src.legacy.preprocessing.image import random_brightness as random_brightness
+from keras.src.legacy.preprocessing.image import random_channel_shift as random_channel_shift
+from keras.src.legacy.preprocessing.image import random_rotation as random_rotation
+from keras.src.legacy.preprocessing.image import random_shear as random_shear
+from keras.src.legacy.preprocessing.image import random_shift as random_shift
+from keras.src.legacy.preprocessing.image import random_zoom as random_zoom
+from keras.src.utils.image_utils import array_to_img as array_to_img
+from keras.src.utils.image_utils import img_to_array as img_to_array
+from keras.src.utils.image_utils import load_img as load_img
+from keras.src.utils.image_utils import save_img as save_img
+from keras.src.utils.image_utils import smart_resize as smart_resize

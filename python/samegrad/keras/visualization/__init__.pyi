@@ -1,0 +1,6 @@
+# Made by samegrad._keras.stubs. Do not edit.
+from keras.src.visualization.draw_bounding_boxes import draw_bounding_boxes as draw_bounding_boxes
+from keras.src.visualization.draw_segmentation_masks import draw_segmentation_masks as draw_segmentation_masks
+from keras.src.visualization.plot_bounding_box_gallery import plot_bounding_box_gallery as plot_bounding_box_gallery
+from keras.src.visualization.plot_image_gallery import plot_image_gallery as plot_image_gallery
+from keras.src.visualization.plot_segmentation_mask_gallery import plot_segmentation_mask_gallery as plot_segmentation_mask_gallery
