@@ -30,6 +30,7 @@ METRIC_ARGUMENTS: dict[str, dict[str, Any]] = {
     "MeanMetricWrapper": {"fn": tf.keras.losses.mean_squared_error},
     "OneHotIoU": {"num_classes": CLASSES, "target_class_ids": [1]},
     "OneHotMeanIoU": {"num_classes": CLASSES},
+    "MeanRelativeError": {"normalizer": [0.5]},
     "PrecisionAtRecall": {"recall": 0.5},
     "RecallAtPrecision": {"precision": 0.4},
     "SensitivityAtSpecificity": {"specificity": 0.5},

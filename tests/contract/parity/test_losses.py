@@ -112,9 +112,9 @@ def test_reductions_by_name() -> None:
     by_enum = tf.keras.losses.MeanSquaredError(reduction=tf.keras.losses.Reduction.SUM)
     by_name = tf.keras.losses.MeanSquaredError(reduction="sum")
     assert float(by_enum([[1.0]], [[3.0]])) == float(by_name([[1.0]], [[3.0]])) == 4.0
-    for unknown in ("auto", "global_mean"):
-        with pytest.raises(ValueError, match=f"Invalid value.*reduction.*reduction={unknown}"):
-            tf.keras.losses.MeanSquaredError(reduction=unknown)
+    assert float(tf.keras.losses.MeanSquaredError("auto")([[1.0]], [[3.0]])) == 4.0
+    with pytest.raises(ValueError, match="Invalid value.*reduction.*reduction=global_mean"):
+        tf.keras.losses.MeanSquaredError(reduction="global_mean")
 
 
 @pytest.mark.parity("loss: a loss of more axes averaged by the batch only is warned of")
