@@ -23,6 +23,8 @@ from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
 _ops = _core.ops
 _COUNTS = ("sum_over_batch_size", "mean")
 _MEANS = (*_COUNTS, "mean_with_sample_weight")
+# The attribute of what a mean of Keras made: of rows, too, that the engine does not count.
+_SHARE = "_keras_share"
 # What can be given in place of a scalar that shows no mean.
 _ROWS = (
     "give one value per example (ops.mean(..., axis=-1)), or a share by "
@@ -110,7 +112,10 @@ def reduce_values(
         inverse, denominator = _denominator(losses, sample_weight, reduction)
         note_loss(losses, denominator if valid is None else valid)
         losses = losses * inverse
-    return _sum_all(losses)
+    total = _sum_all(losses)
+    if reduction in _MEANS:
+        setattr(total, _SHARE, True)
+    return total
 
 
 def holds_no_examples(losses: Tensor) -> bool:
@@ -206,7 +211,7 @@ def share_of_scalar(loss: Any, who: str = "loss", remedy: str = _ROWS) -> Tensor
     if not in_replica_of_several() or trace is None:
         return value
     scale = trace.loss_scale(value)
-    if scale == "share":
+    if scale == "share" or getattr(value, _SHARE, False):
         return value
     common = scale == "unknown" and not value._varying
     if common or scale in ("common", "times_replicas"):

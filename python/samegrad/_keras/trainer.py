@@ -302,8 +302,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
 
     def _on_batch(self, make: Any, batch: Any, return_dict: bool) -> Any:
         arrays = tree.map_structure(_array, batch)
-        with _scope_of(self):
-            self._symbolic_build(data_batch=symbolic(arrays))
+        self._build_by(arrays)
         function = make()
         self.reset_metrics()
         logs = pythonify_logs(function([arrays]))
@@ -319,10 +318,21 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         built = all(layer.built for layer in self._flatten_layers())
         parts = (self._compile_metrics, self._compile_loss, self.optimizer)
         if not built or not all(part is None or part.built for part in parts):
-            first = next(data[0] for _, _, data in batches)
-            with _scope_of(self):
-                self._symbolic_build(data_batch=symbolic(first))
+            self._build_by(next(data[0] for _, _, data in batches))
         batches.reset()
+
+    def _build_by(self, batch: Any) -> None:
+        """Makes variables by the shapes of a batch.
+
+        A model with a `train_step` of its own may have no `call`, or one of other inputs: what is
+        not made here is made while the step is traced.
+        """
+        try:
+            with _scope_of(self):
+                self._symbolic_build(data_batch=symbolic(batch))
+        except RuntimeError:
+            if type(self).train_step is Trainer.train_step:
+                raise
 
     def _callbacks(
         self, given: Any, batches: Any, verbose: Any, epochs: int, history: bool = False

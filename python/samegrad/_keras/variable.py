@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from keras.src.backend.common.stateless_scope import in_stateless_scope
+from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
 from keras.src.backend.common.variables import Variable as KerasVariable
 
 import samegrad as tf
@@ -93,8 +93,15 @@ class Variable(KerasVariable):  # type: ignore[misc]
     @property
     def value(self) -> Any:
         """The present value, a tensor, in the dtype of the layer that computes."""
+        if self._value is None and not self._in_scope():
+            # Only shapes are asked for: an initializer may need values.
+            return self._maybe_autocast(tf.zeros(self._shape, self._dtype))
         value = super().value
         return value._as_tensor() if isinstance(value, EngineVariable) else value
+
+    def _in_scope(self) -> bool:
+        scope = get_stateless_scope() if in_stateless_scope() else None
+        return scope is not None and scope.get_current_value(self) is not None
 
     def _maybe_autocast(self, value: Any) -> Any:
         if isinstance(value, EngineVariable):
