@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy
 
-from samegrad._dtypes import DType
-from samegrad._tensor import TensorShape
+from samegrad._base.dtypes import DType
+from samegrad._tensor.tensor import TensorShape
 
 __version__: str
 '''

@@ -5,7 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samegrad import _core, config, debugging, distribute, errors, math, nest, random
-from samegrad._arrays import (
+from samegrad._autodiff.custom_gradient import custom_gradient, recompute_grad
+from samegrad._autodiff.tape import GradientTape, UnconnectedGradients
+from samegrad._autodiff.variable import Variable, VariableAggregation, VariableSynchronization
+from samegrad._base.dtypes import (
+    DType,
+    as_dtype,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    half,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from samegrad._base.dtypes import bool_ as bool
+from samegrad._context.state import init_scope
+from samegrad._control.control_flow import case, cond, switch_case, while_loop
+from samegrad._control.tensor_array import TensorArray
+from samegrad._function.function import function
+from samegrad._function.row_loops import foldl, foldr, map_fn, scan, vectorized_map
+from samegrad._ops.arrays import (
     broadcast_to,
     cast,
     concat,
@@ -29,38 +55,14 @@ from samegrad._arrays import (
     unstack,
     where,
 )  # fmt: skip
-from samegrad._arrays import slice_ as slice
-from samegrad._boundary import guard
-from samegrad._context import init_scope
-from samegrad._contractions import einsum, tensordot
-from samegrad._control_flow import case, cond, switch_case, while_loop
-from samegrad._creation import eye, fill, linspace, meshgrid, ones, ones_like, zeros, zeros_like
-from samegrad._creation import range_ as range
-from samegrad._custom_gradient import custom_gradient, recompute_grad
-from samegrad._dtypes import (
-    DType,
-    as_dtype,
-    bfloat16,
-    float16,
-    float32,
-    float64,
-    half,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from samegrad._dtypes import bool_ as bool
-from samegrad._function import function
-from samegrad._gather import boolean_mask, gather, gather_nd
-from samegrad._norms import clip_by_global_norm, clip_by_norm, clip_by_value, norm
-from samegrad._print import print_ as print
-from samegrad._row_loops import foldl, foldr, map_fn, scan, vectorized_map
-from samegrad._scatter import (
+from samegrad._ops.arrays import slice_ as slice
+from samegrad._ops.contractions import einsum, tensordot
+from samegrad._ops.creation import eye, fill, linspace, meshgrid, ones, ones_like, zeros, zeros_like
+from samegrad._ops.creation import range_ as range
+from samegrad._ops.gather import boolean_mask, gather, gather_nd
+from samegrad._ops.norms import clip_by_global_norm, clip_by_norm, clip_by_value, norm
+from samegrad._ops.printing import print_ as print
+from samegrad._ops.scatter import (
     scatter_nd,
     tensor_scatter_nd_add,
     tensor_scatter_nd_max,
@@ -68,20 +70,18 @@ from samegrad._scatter import (
     tensor_scatter_nd_sub,
     tensor_scatter_nd_update,
 )
-from samegrad._sequences import (
+from samegrad._ops.sequences import (
     reverse_sequence,
     roll,
     sequence_mask,
     unique,
     unique_with_counts,
 )
-from samegrad._sysconfig import sysconfig
-from samegrad._tape import GradientTape, UnconnectedGradients
-from samegrad._tensor import Tensor, TensorShape, constant, convert_to_tensor, is_tensor
-from samegrad._tensor_array import TensorArray
-from samegrad._tensor_spec import TensorSpec
-from samegrad._unknown import getattr_of
-from samegrad._variable import Variable, VariableAggregation, VariableSynchronization
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
+from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.tensor import Tensor, TensorShape, constant, convert_to_tensor, is_tensor
+from samegrad.config._build import sysconfig
 from samegrad.math import (
     abs,
     acos,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from samegrad._boundary import guard
-from samegrad._nest import flatten, is_nested
-from samegrad._nest import map_structure as _map
-from samegrad._unknown import getattr_of
+from samegrad._base.tree import flatten, is_nested
+from samegrad._base.tree import map_structure as _map
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:

@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _context, _core, _examples, _shown, _sizes, _tensor
-from samegrad._boundary import guard as _guard
-from samegrad._dtypes import DType, DTypeLike, as_dtype
-from samegrad._tensor import Tensor, TensorLike
+from samegrad import _core, _shown
+from samegrad._base.dtypes import DType, DTypeLike, as_dtype
+from samegrad._context import state as _context
+from samegrad._surface.boundary import guard as _guard
+from samegrad._tensor import example_axis as _examples
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor import tensor as _tensor
+from samegrad._tensor.tensor import Tensor, TensorLike
 
 _ops = _core.ops
 

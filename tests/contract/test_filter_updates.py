@@ -14,7 +14,7 @@ import pytest
 from plans import Network, assert_same_bits, steps_of, train_classifier
 
 import samegrad as tf
-from samegrad import _trace
+from samegrad._function import trace as _trace
 
 EXAMPLES, SIDE, CHANNELS, CLASSES = 8, 2, 160, 5
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad import _trace
+from samegrad._function import trace as _trace
 
 
 @pytest.fixture(autouse=True)

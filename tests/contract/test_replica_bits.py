@@ -166,7 +166,7 @@ def test_uneven_shares_agree_in_float64() -> None:
     ],
 )  # fmt: skip
 def test_a_pass_switched_off_changes_no_bit(name: str) -> None:
-    from samegrad import _trace
+    from samegrad._function import trace as _trace
 
     expected = train(2)
     setattr(_trace.OPTIONS, name, False)
@@ -178,7 +178,7 @@ def test_a_pass_switched_off_changes_no_bit(name: str) -> None:
 
 def train_on_large_images(inner_loops: bool) -> tuple[list[np.ndarray], str]:
     """Some values are larger than what a tile of examples keeps in cache; and the plan."""
-    from samegrad import _trace
+    from samegrad._function import trace as _trace
 
     rng = np.random.default_rng(2)
     images = rng.normal(size=(7, 40, 40, 2)).astype(np.float32)
@@ -221,7 +221,7 @@ def test_inner_loops_are_entered_and_change_no_bit() -> None:
 
 def table_after(replicas: int, deferred: bool, steps: int = 5) -> np.ndarray:
     """A big table whose rows are looked up by sentences, some words occurring often."""
-    from samegrad import _trace
+    from samegrad._function import trace as _trace
 
     rng = np.random.default_rng(1)
     words = np.minimum(rng.geometric(0.01, size=(BATCH, 7)) - 1, 2999).astype(np.int32)

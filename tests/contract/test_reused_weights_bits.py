@@ -270,7 +270,7 @@ def test_operations_one_at_a_time_give_the_bits_of_replicas(program: Program) ->
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_threads_and_passes_change_no_bit(program: Program) -> None:
-    from samegrad import _trace
+    from samegrad._function import trace as _trace
 
     expected = train(program, 4)
     tf.config.threading.set_intra_op_parallelism_threads(1)

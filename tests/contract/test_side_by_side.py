@@ -11,7 +11,7 @@ import pytest
 from plans import assert_same_bits, steps_of
 
 import samegrad as tf
-from samegrad import _trace
+from samegrad._function import trace as _trace
 
 COUNT, SIZE = 300, 500
 

@@ -13,7 +13,7 @@ import pytest
 from plans import assert_same_bits, steps_of
 
 import samegrad as tf
-from samegrad import _trace
+from samegrad._function import trace as _trace
 
 ROWS, WIDTH, EXAMPLES = 900, 17, 48
 SPARSE = "sparse, row by row"

@@ -12,7 +12,7 @@ import pytest
 from plans import assert_same_bits, steps_of, train_classifier
 
 import samegrad as tf
-from samegrad import _trace
+from samegrad._function import trace as _trace
 
 EXAMPLES, WIDTH, HIDDEN, CLASSES = 96, 301, 530, 7
 

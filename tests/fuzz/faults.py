@@ -190,7 +190,7 @@ struct CallHash {
     ),
     Fault(
         "assign_sub adds",
-        "python/samegrad/_variable.py",
+        "python/samegrad/_autodiff/variable.py",
         "_core.write_variable(self._cell, _ops.sub(self._as_tensor(), change))",
         "_core.write_variable(self._cell, _ops.add(self._as_tensor(), change))",
     ),

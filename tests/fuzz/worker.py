@@ -94,7 +94,8 @@ class Runner:
 
     def __init__(self) -> None:
         import samegrad
-        from samegrad import _core, _trace
+        from samegrad import _core
+        from samegrad._function import trace as _trace
 
         self.tf, self.core, self.trace = samegrad, _core, _trace
         self.seen: list[Any] = []

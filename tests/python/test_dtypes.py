@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad import _core, _dtypes
+from samegrad import _core
+from samegrad._base import dtypes as _dtypes
 
 TABLE = Path(__file__).resolve().parents[2] / "cpp" / "base" / "dtypes.def"
 ROW = re.compile(

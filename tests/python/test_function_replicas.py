@@ -3,7 +3,7 @@
 import pytest
 
 import samegrad as tf
-from samegrad._trace import TracedProgram
+from samegrad._function.trace import TracedProgram
 from samegrad._values import PerReplica
 from samegrad.distribute import MirroredStrategy, get_replica_context
 

@@ -9,8 +9,8 @@ import pytest
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._function import Function
-from samegrad._trace import TracedProgram
+from samegrad._function.function import Function
+from samegrad._function.trace import TracedProgram
 
 MILLION = (1000, 1000)  # of float32: 4 MB
 

@@ -12,7 +12,8 @@ from derivatives import check_derivatives
 from replica_values import cut, examples, local, shares, strategy
 
 import samegrad as tf
-from samegrad import _trace, nn
+from samegrad import nn
+from samegrad._function import trace as _trace
 
 EPSILON = 1e-3
 

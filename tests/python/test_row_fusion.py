@@ -11,7 +11,7 @@ from derivatives import check_derivatives
 from replica_values import examples, local, shares, strategy
 
 import samegrad as tf
-from samegrad import _trace
+from samegrad._function import trace as _trace
 
 LENGTHS = [1, 7, 8, 15, 16, 17, 1000, 8192]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samegrad as tf
-from samegrad._counts import questions
+from samegrad._context.counted_numbers import questions
 from samegrad.errors import LossScalingError, LossScalingWarning
 from samegrad.testing._programs import PROGRAM_MISTAKES
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad import _trace
+from samegrad._function import trace as _trace
 
 ONE_BY_ONE = re.compile(r"nodes (\d+)-(\d+) one example at a time")
 

@@ -6,7 +6,7 @@ from derivatives import check_derivatives
 from replica_values import both_ways, cut, examples, local, on, shares, strategy
 
 import samegrad as tf
-from samegrad._examples import as_examples
+from samegrad._tensor.example_axis import as_examples
 
 rng = np.random.default_rng(3)
 T, I, O = 5, 3, 4  # noqa: E741 - time steps, columns of x and of y

@@ -11,7 +11,7 @@ import replica_values
 from replica_values import both_ways, cut, distributed, on
 
 import samegrad as tf
-from samegrad._trace import TracedProgram
+from samegrad._function.trace import TracedProgram
 
 SHARES = [(4, 3), (2, 1, 1), (1, 0), (0, 2), (3, 0), (5, 5, 3), (1, 9, 4, 4)]
 RNG = np.random.default_rng(11)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import samegrad as tf
-from samegrad import _trace
+from samegrad._function import trace as _trace
 
 SHAPES = [(), (1,), (3,), (5, 7), (0, 2), (2, 1)]
 

@@ -11,7 +11,7 @@ from keras.src import tree
 import samegrad as tf
 from samegrad import _core
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:

@@ -15,8 +15,8 @@ from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._dim import Dim
-from samegrad._tensor import Tensor
+from samegrad._tensor.dim import Dim
+from samegrad._tensor.tensor import Tensor
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False

@@ -13,9 +13,9 @@ from keras.src.trainers.data_adapters import is_tf_dataset
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._base.tree import map_structure
 from samegrad._keras.losses import in_replica_of_several, value_of_all
-from samegrad._nest import map_structure
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 from samegrad._values import PerReplica, TracedPerReplica
 
 

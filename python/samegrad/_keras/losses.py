@@ -13,11 +13,12 @@ from typing import Any
 from keras.src.losses import loss as _loss
 
 import samegrad as tf
-from samegrad import _context, _core
-from samegrad._examples import as_examples, examples_axis
+from samegrad import _core
+from samegrad._context import state as _context
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.micro_batches import note_loss
-from samegrad._tensor import Tensor
+from samegrad._tensor.example_axis import as_examples, examples_axis
+from samegrad._tensor.tensor import Tensor
 from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
 
 _ops = _core.ops

@@ -12,7 +12,7 @@ from keras.src.backend.common.variables import standardize_dtype
 from samegrad import cast, zeros_like
 from samegrad._keras.layer import free_name
 from samegrad._keras.whole import as_one_change
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def _by_older_name(reset_states: Any) -> Any:

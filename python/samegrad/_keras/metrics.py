@@ -18,7 +18,7 @@ from samegrad._keras.losses import (
     value_of_all,
 )
 from samegrad._keras.variable import global_values, values_are_global
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def adds_scalar(metric: Any, values: Any, sample_weight: Any = None) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-from samegrad import _context, _core
-from samegrad._tensor import Tensor
+from samegrad import _core
+from samegrad._context import state as _context
+from samegrad._tensor.tensor import Tensor
 from samegrad.nn._loss_scaling import elements_of
 
 

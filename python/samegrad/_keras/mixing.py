@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import samegrad as tf
-from samegrad import _context, _core
-from samegrad._examples import as_examples
+from samegrad import _core
+from samegrad._context import state as _context
 from samegrad._keras import random
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.losses import in_replica_of_several
-from samegrad._tensor import Tensor
+from samegrad._tensor.example_axis import as_examples
+from samegrad._tensor.tensor import Tensor
 from samegrad.nn._loss_scaling import all_reduce_sum
 
 _ops = _core.ops

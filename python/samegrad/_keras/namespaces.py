@@ -12,7 +12,7 @@ from typing import Any
 
 from samegrad._keras import register
 from samegrad._keras.additions import ADDITIONS
-from samegrad._unknown import getattr_of
+from samegrad._surface.missing_names import getattr_of
 
 _ROOT = "samegrad.keras"
 # Keras's names, and its names for older programs.

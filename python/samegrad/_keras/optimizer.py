@@ -13,18 +13,18 @@ from keras.src.optimizers import base_optimizer
 from keras.src.utils import tracking
 
 import samegrad as tf
-from samegrad import _context
+from samegrad._autodiff.scaling_check import note_use
+from samegrad._autodiff.variable import Variable as EngineVariable
+from samegrad._autodiff.variable import unwrapped
+from samegrad._context import state as _context
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.older.optimizers import OlderOptimizer
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
-from samegrad._scaling_check import note_use
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._variable import Variable as EngineVariable
-from samegrad._variable import unwrapped
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending
 

@@ -7,9 +7,10 @@ from typing import Any
 from keras.src.utils.numerical_utils import build_pos_neg_masks
 
 import samegrad as tf
-from samegrad import _context, _core
-from samegrad._examples import as_examples
+from samegrad import _core
+from samegrad._context import state as _context
 from samegrad._keras.losses import in_replica_of_several
+from samegrad._tensor.example_axis import as_examples
 
 _ops = _core.ops
 _OF_ALL = "_of_all_replicas"

@@ -206,7 +206,7 @@ PATCHES: dict[str, list[Text | Span]] = {
         importing("from keras.src.saving import serialization_lib\n"),
         Text(
             "    values = ops.cast(values, dtype=dtype)\n",
-            "    from samegrad._examples import as_examples\n\n"
+            "    from samegrad._tensor.example_axis import as_examples\n\n"
             "    values = as_examples(ops.cast(values, dtype=dtype))\n",
         ),
         Text(

@@ -43,7 +43,7 @@ def converting(call: str) -> Text:
     return Text(call, f"converted({function})({arguments}")
 
 
-_CONVERTED = "from samegrad._user_code import converted\n"
+_CONVERTED = "from samegrad._context.user_code import converted\n"
 
 
 def importing(line: str) -> Text:

@@ -17,10 +17,10 @@ from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
 import samegrad as tf
-from samegrad import _context
+from samegrad._context import state as _context
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.core import shape as shape_of
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 # Of each number of a gamma draw; all are refused with a probability below 1e-10.
 _CANDIDATES = 8

@@ -17,13 +17,13 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 import samegrad as tf
-from samegrad import _context
-from samegrad._examples import as_examples
+from samegrad._context import state as _context
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
 from samegrad._keras.losses import reduce_values, value_of_all
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.variable import global_values
-from samegrad._tensor import Tensor
+from samegrad._tensor.example_axis import as_examples
+from samegrad._tensor.tensor import Tensor
 from samegrad.nn._loss_scaling import elements_of
 
 

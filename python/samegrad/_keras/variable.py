@@ -11,10 +11,11 @@ from keras.src.backend.common.stateless_scope import get_stateless_scope, in_sta
 from keras.src.backend.common.variables import Variable as KerasVariable
 
 import samegrad as tf
-from samegrad import _context, _core
+from samegrad import _core
+from samegrad._autodiff.variable import Variable as EngineVariable
+from samegrad._context import state as _context
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor import Tensor
-from samegrad._variable import Variable as EngineVariable
+from samegrad._tensor.tensor import Tensor
 
 _ops = _core.ops
 _already_global: ContextVar[bool] = ContextVar("already_global", default=False)

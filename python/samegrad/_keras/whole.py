@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from samegrad import _core
-from samegrad._variable import Variable as EngineVariable
-from samegrad._variable import step_of
+from samegrad._autodiff.variable import Variable as EngineVariable
+from samegrad._autodiff.variable import step_of
 
 
 @contextlib.contextmanager

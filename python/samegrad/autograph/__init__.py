@@ -14,10 +14,10 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from samegrad import _context
-from samegrad._boundary import guard
+from samegrad._context import state as _context
 from samegrad._shown import shown
-from samegrad._unknown import getattr_of
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 from samegrad.autograph import experimental
 from samegrad.autograph._convert import convert
 from samegrad.autograph._rewrite import rewrite

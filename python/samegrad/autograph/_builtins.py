@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import math
-from samegrad._control_flow import is_traced
-from samegrad._creation import range_
-from samegrad._nest import flatten
-from samegrad._print import print_
-from samegrad._user_code import converted
+from samegrad._base.tree import flatten
+from samegrad._context.user_code import converted
+from samegrad._control.control_flow import is_traced
+from samegrad._ops.creation import range_
+from samegrad._ops.printing import print_
 from samegrad.autograph._sequences import Enumerated, Range, Zipped, sequence_of
 
 

@@ -13,8 +13,8 @@ import sysconfig
 import types
 from typing import Any
 
-from samegrad import _context
-from samegrad._boundary import inside
+from samegrad._context import state as _context
+from samegrad._surface.boundary import inside
 from samegrad.autograph._builtins import REPLACED
 from samegrad.autograph._expressions import RUNTIME
 from samegrad.autograph._rewrite import FACTORY, FUNCTION, rewrite

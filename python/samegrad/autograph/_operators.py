@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from samegrad import _core
-from samegrad._carried import UNBOUND, as_predicate
-from samegrad._control_flow import is_traced, require
-from samegrad._graph_flow import graph_branch, graph_loop
-from samegrad._tensor import convert_to_tensor
+from samegrad._control.carried_values import UNBOUND, as_predicate
+from samegrad._control.control_flow import is_traced, require
+from samegrad._control.graph_flow import graph_branch, graph_loop
+from samegrad._tensor.tensor import convert_to_tensor
 from samegrad.autograph._convert import call
 from samegrad.autograph._sequences import Sequence as TracedSequence
 from samegrad.autograph._sequences import sequence_of

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from samegrad import _core
-from samegrad._arrays import cast, where
-from samegrad._arrays import shape as shape_of
-from samegrad._control_flow import is_traced
-from samegrad._creation import range_
-from samegrad._gather import gather
-from samegrad._tensor import Tensor, convert_to_tensor, match
+from samegrad._control.control_flow import is_traced
+from samegrad._ops.arrays import cast, where
+from samegrad._ops.arrays import shape as shape_of
+from samegrad._ops.creation import range_
+from samegrad._ops.gather import gather
+from samegrad._tensor.tensor import Tensor, convert_to_tensor, match
 from samegrad.math import maximum, minimum
 
 

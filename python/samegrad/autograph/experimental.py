@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from samegrad import _context
-from samegrad._boundary import guard
-from samegrad._unknown import getattr_of
+from samegrad._context import state as _context
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 
 
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:

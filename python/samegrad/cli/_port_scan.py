@@ -12,7 +12,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from samegrad._unknown import look_up
+from samegrad._surface.missing_names import look_up
 from samegrad.cli._port_sources import Piece
 
 _ROOTS = {"tensorflow": "", "samegrad": "", "keras": "keras", "tf_keras": "keras"}

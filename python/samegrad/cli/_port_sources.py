@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samegrad._system_errors import explained_errors
+from samegrad._base.file_errors import explained_errors
 from samegrad.cli._errors import CommandError
 
 # Cell magics after which the rest of the cell is Python; after others it is not.

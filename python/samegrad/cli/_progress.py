@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 import numpy.typing as npt
 
-from samegrad._system_errors import explained_errors
+from samegrad._base.file_errors import explained_errors
 from samegrad.cli._errors import CommandError
 from samegrad.train import _files
 

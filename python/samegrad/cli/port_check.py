@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from samegrad._unknown import explain, look_up
+from samegrad._surface.missing_names import explain, look_up
 from samegrad.cli._errors import CommandError
 from samegrad.cli._port_scan import Use, scan
 from samegrad.cli._port_sources import read

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from samegrad._boundary import guard
-from samegrad._function import functions_run_eagerly, run_functions_eagerly
-from samegrad._scaling_check import get_loss_scaling_check, set_loss_scaling_check
-from samegrad._unknown import getattr_of
+from samegrad._autodiff.scaling_check import get_loss_scaling_check, set_loss_scaling_check
+from samegrad._function.function import functions_run_eagerly, run_functions_eagerly
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 from samegrad.config import threading
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Threads of the engine; results never depend on their number."""
 
 from samegrad import _core
-from samegrad._boundary import guard as _guard
-from samegrad._sizes import whole
+from samegrad._surface.boundary import guard as _guard
+from samegrad._tensor.sizes import whole
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:

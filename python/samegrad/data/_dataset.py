@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from samegrad._arrays import cast
-from samegrad._dtypes import DTypeLike, as_dtype
-from samegrad._sizes import whole
-from samegrad._tensor import Tensor, constant, convert_to_tensor
-from samegrad._tensor_spec import TensorSpec
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._ops.arrays import cast
+from samegrad._tensor.sizes import whole
+from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data import _python_cursors as cursors

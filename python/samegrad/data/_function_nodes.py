@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._tensor_spec import TensorSpec
+from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._nodes import INFINITE, UNKNOWN, Indexed, Node, Run, ShuffleNode, SliceNode

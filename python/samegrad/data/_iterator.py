@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from samegrad._core import tracing
-from samegrad._data_use import note_read
+from samegrad._function.reads_data import note_read
 from samegrad._shown import shown
 from samegrad.data._cursor import Cursor, FeedCursor
 from samegrad.data._nodes import Node, Run
@@ -182,7 +182,7 @@ class Optional:
 
     def has_value(self) -> Any:
         """Whether there is an element: a bool tensor without axes."""
-        from samegrad._tensor import constant
+        from samegrad._tensor.tensor import constant
 
         return constant(bool(self._elements))
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from samegrad import _core
-from samegrad._tensor import Tensor
-from samegrad._tensor_spec import TensorSpec
+from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.tensor import Tensor
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import Cursor, FeedCursor
 from samegrad.data._random import mix, take_ordinal

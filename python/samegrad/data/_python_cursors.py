@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 from samegrad.data._cursor import Cursor
 from samegrad.data._structure import Structure, fill, leaves_of, map_leaves
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from samegrad._tensor_spec import TensorSpec
+from samegrad._tensor.spec import TensorSpec
 
 Structure: TypeAlias = Any  # leaves, or tuples and dicts of structures
 # Makes an element of its leaves: None for a single leaf, `tuple` itself for a flat tuple.

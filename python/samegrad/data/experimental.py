@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from samegrad._boundary import guard
-from samegrad._choice import IntChoice
+from samegrad._base.enums import IntChoice
+from samegrad._surface.boundary import guard
 from samegrad.data._nodes import INFINITE, UNKNOWN
 
 AUTOTUNE = -1

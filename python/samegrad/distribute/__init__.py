@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from samegrad._boundary import guard
-from samegrad._context import (
+from samegrad._autodiff.variable import VariableAggregation, VariableSynchronization
+from samegrad._context.state import (
     get_replica_context,
     get_strategy,
     has_strategy,
     in_cross_replica_context,
 )
-from samegrad._unknown import getattr_of
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 from samegrad._values import PerReplica
 from samegrad._values import PerReplica as DistributedValues
-from samegrad._variable import VariableAggregation, VariableSynchronization
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._one_device import OneDeviceStrategy
 from samegrad.distribute._reduce_op import ReduceOp

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from samegrad._autodiff.variable import Variable
 from samegrad._shown import shown
-from samegrad._variable import Variable
 
 if TYPE_CHECKING:
     from samegrad.distribute._strategy import Strategy
@@ -73,7 +73,7 @@ class StrategyExtended:
         Raises:
             RuntimeError: Inside `run`; call it in a merge_call.
         """
-        from samegrad import _context
+        from samegrad._context import state as _context
 
         if not _context.in_cross_replica_context():
             raise RuntimeError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samegrad import _core
-from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._values import PerReplica, TracedPerReplica, captured
 
 if TYPE_CHECKING:

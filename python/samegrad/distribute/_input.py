@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from samegrad import _core
-from samegrad._tensor_spec import TensorSpec
+from samegrad._tensor.spec import TensorSpec
 from samegrad._values import PerReplica
 from samegrad.data._cursor import BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samegrad._choice import Choice
+from samegrad._base.enums import Choice
 from samegrad._shown import shown
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from samegrad import _context, _core
-from samegrad._counts import questions
-from samegrad._nest import map_structure
-from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._user_code import converted
+from samegrad import _core
+from samegrad._base.tree import map_structure
+from samegrad._context import state as _context
+from samegrad._context.counted_numbers import questions
+from samegrad._context.user_code import converted
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._values import TracedPerReplica
 from samegrad.distribute._gather import all_gather
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name

@@ -7,15 +7,16 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from samegrad import _context, _core
-from samegrad._counts import counted, questions
-from samegrad._dtypes import as_dtype
-from samegrad._nest import map_structure
-from samegrad._scaling_check import report
+from samegrad import _core
+from samegrad._autodiff.scaling_check import report
+from samegrad._base.dtypes import as_dtype
+from samegrad._base.tree import map_structure
+from samegrad._context import state as _context
+from samegrad._context.counted_numbers import counted, questions
+from samegrad._context.user_code import converted
+from samegrad._function.trace import TracedProgram, trace_and_run
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, convert_to_tensor
-from samegrad._trace import TracedProgram, trace_and_run
-from samegrad._user_code import converted
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, captured, per_replica
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
@@ -108,7 +109,7 @@ class Strategy(abc.ABC):
 
     def _compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Fn on all replicas as a function that is traced once per signature."""
-        from samegrad._function import Function
+        from samegrad._function.function import Function
 
         return Function(
             lambda *a, **k: self._run_in_trace(fn, a, k), autograph=False, numbers_change=True

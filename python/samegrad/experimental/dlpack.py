@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from samegrad import _dlpack
-from samegrad._boundary import guard
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._surface.boundary import guard
+from samegrad._tensor import dlpack as _dlpack
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 
 def to_dlpack(tf_tensor: TensorLike) -> Any:

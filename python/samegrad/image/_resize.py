@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._arrays import cast, expand_dims, squeeze
-from samegrad._dtypes import as_dtype
-from samegrad._gather import gather
+from samegrad._base.dtypes import as_dtype
+from samegrad._ops.arrays import cast, expand_dims, squeeze
+from samegrad._ops.gather import gather
 from samegrad._shown import shown
-from samegrad._sizes import sizes_of
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._tensor.sizes import sizes_of
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.image._kernels import Taps, taps_of
 
 _ops = _core.ops

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from samegrad._arrays import matmul
-from samegrad._boundary import guard
-from samegrad._contractions import einsum, tensordot
-from samegrad._creation import eye
-from samegrad._norms import global_norm, norm
-from samegrad._unknown import getattr_of
+from samegrad._ops.arrays import matmul
+from samegrad._ops.contractions import einsum, tensordot
+from samegrad._ops.creation import eye
+from samegrad._ops.norms import global_norm, norm
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 from samegrad.linalg._diagonals import band_part, diag, diag_part, trace
 from samegrad.math import l2_normalize
 

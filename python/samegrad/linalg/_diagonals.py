@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from samegrad import _core, _sizes
+from samegrad import _core
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
 

@@ -7,8 +7,8 @@ numbers.
 
 from typing import TYPE_CHECKING
 
-from samegrad._boundary import guard
-from samegrad._unknown import getattr_of
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 from samegrad.math._binary import (
     add,
     add_n,

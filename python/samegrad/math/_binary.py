@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from samegrad import _core
-from samegrad._tensor import Tensor, TensorLike, _truediv, convert_to_tensor, pair
+from samegrad._tensor.tensor import Tensor, TensorLike, _truediv, convert_to_tensor, pair
 
 _ops = _core.ops
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from samegrad import _core, _sizes
-from samegrad._dtypes import DTypeLike, as_dtype
-from samegrad._gather import zeros_of
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad import _core
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._ops.gather import zeros_of
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 
 _ops = _core.ops
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from samegrad import _core
-from samegrad._dtypes import as_dtype
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._base.dtypes import as_dtype
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._reductions import axis_of, zeros_as
 
 _ops = _core.ops

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from samegrad import _core
-from samegrad._choice import TextChoice
-from samegrad._dtypes import DTypeLike, as_dtype
-from samegrad._sizes import whole
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.enums import TextChoice
+from samegrad._tensor.sizes import whole
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 from samegrad.math._reductions import axis_of
 from samegrad.math._unary import is_finite
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._dtypes import as_dtype
-from samegrad._sizes import whole
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._base.dtypes import as_dtype
+from samegrad._tensor.sizes import whole
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._unary import exp, is_finite, log, sqrt, square
 
 _ops = _core.ops

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _core, _sizes
-from samegrad._dtypes import as_dtype
-from samegrad._gather import zeros_of
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad import _core
+from samegrad._base.dtypes import as_dtype
+from samegrad._ops.gather import zeros_of
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 from samegrad.errors import InvalidArgumentError
 from samegrad.math._unary import sqrt
 

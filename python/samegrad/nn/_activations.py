@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from samegrad import _core
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
 

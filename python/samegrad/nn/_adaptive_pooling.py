@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from samegrad import _core, _sizes
-from samegrad._gather import gather
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad import _core
+from samegrad._ops.gather import gather
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.nn._convolution import dimensions_of
 from samegrad.nn._pooling import avg_pool, max_pool
 from samegrad.nn._window import Sizes, check_channels_last, sizes_of, space_of

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from samegrad import _core
-from samegrad._arrays import cast, transpose
-from samegrad._creation import range_
-from samegrad._gather import gather
+from samegrad._ops.arrays import cast, transpose
+from samegrad._ops.creation import range_
+from samegrad._ops.gather import gather
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
 from samegrad.nn._regularization import dropout
 
 _ops = _core.ops

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from samegrad import _core, _sizes
+from samegrad import _core
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, TensorLike
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.tensor import Tensor, TensorLike
 from samegrad.nn._window import check_channels_last, images_of
 
 _ops = _core.ops

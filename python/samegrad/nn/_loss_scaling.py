@@ -11,15 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._context import get_replica_context, get_strategy
-from samegrad._counts import counted, counts_of
-from samegrad._dtypes import as_dtype
-from samegrad._examples import as_examples, examples_axis
+from samegrad._autodiff.scaling_check import report
+from samegrad._base.dtypes import as_dtype
+from samegrad._base.tree import map_structure
+from samegrad._context.counted_numbers import counted, counts_of
+from samegrad._context.state import get_replica_context, get_strategy
 from samegrad._location import warn
-from samegrad._nest import map_structure
-from samegrad._scaling_check import report
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
+from samegrad._tensor.example_axis import as_examples, examples_axis
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
 
 _ops = _core.ops
 

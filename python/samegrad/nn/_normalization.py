@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._arrays import pad
-from samegrad._dtypes import as_dtype
-from samegrad._gather import gather
-from samegrad._norms import clip_by_norm
+from samegrad._base.dtypes import as_dtype
+from samegrad._ops.arrays import pad
+from samegrad._ops.gather import gather
+from samegrad._ops.norms import clip_by_norm
 from samegrad._shown import shown
-from samegrad._sizes import whole
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad._tensor.sizes import whole
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
 from samegrad.math._reductions import axes_of, mean_and_variance
 
 _ops = _core.ops

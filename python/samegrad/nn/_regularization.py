@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samegrad import _core
-from samegrad._counts import counted
-from samegrad._examples import examples_axis
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._context.counted_numbers import counted
+from samegrad._tensor.example_axis import examples_axis
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from samegrad import _core
-from samegrad._dim import Dim
 from samegrad._shown import shown
-from samegrad._sizes import sizes_of
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad._tensor.dim import Dim
+from samegrad._tensor.sizes import sizes_of
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
 from samegrad.nn._convolution import dimensions_of, one_row
 from samegrad.nn._window import (
     Padding,

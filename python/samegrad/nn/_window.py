@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from samegrad._shown import shown
-from samegrad._tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 Sizes: TypeAlias = "int | Sequence[int]"
 Padding: TypeAlias = "str | Sequence[Sequence[int]]"

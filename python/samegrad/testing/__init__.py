@@ -10,8 +10,8 @@ Needs NumPy only: neither the engine nor a framework is imported.
 
 from typing import TYPE_CHECKING
 
-from samegrad._boundary import guard
-from samegrad._unknown import getattr_of
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 from samegrad.testing._batches import StepError
 from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._diagnose import assert_replica_equivalent, diagnose

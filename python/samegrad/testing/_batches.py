@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from samegrad._nest import flatten, map_structure
+from samegrad._base.tree import flatten, map_structure
 
 
 class StepError(ValueError):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from samegrad._nest import flatten
+from samegrad._base.tree import flatten
 from samegrad.testing._batches import StepError, StepFailedError, described, take
 from samegrad.testing._layouts import Layout
 

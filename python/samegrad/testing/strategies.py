@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from samegrad._boundary import guard
+from samegrad._surface.boundary import guard
 from samegrad.testing._batches import rows_of, take
 from samegrad.testing._layouts import layout
 

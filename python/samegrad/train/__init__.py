@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from samegrad._boundary import guard
-from samegrad._unknown import getattr_of
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 from samegrad.train import _process_state as _process_state
 from samegrad.train._state_file import latest_checkpoint
 from samegrad.train._storage import CorruptCheckpointError

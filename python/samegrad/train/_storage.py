@@ -23,8 +23,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from samegrad import _system_errors
-from samegrad._dtypes import numpy_dtype
+from samegrad._base import file_errors as _system_errors
+from samegrad._base.dtypes import numpy_dtype
 from samegrad.train import _files
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from samegrad import _unknown, cli
+from samegrad import cli
+from samegrad._surface import missing_names as _unknown
 
 ROOT = Path(__file__).resolve().parents[3]
 

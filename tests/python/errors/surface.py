@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import samegrad as tf
-from samegrad import _unknown
+from samegrad._surface import missing_names as _unknown
 from samegrad._values import PerReplica
 
 OPERATORS = (

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad._boundary import inside
-from samegrad._rules import broken_rule
 from samegrad._shown import shown
+from samegrad._surface.argument_rules import broken_rule
+from samegrad._surface.boundary import inside
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import samegrad as tf
-from samegrad import _context, _core
+from samegrad import _core
+from samegrad._context import state as _context
 
 REPLICAS = 2
 STEPS = 3

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad import _context, _core
+from samegrad import _core
+from samegrad._context import state as _context
 
 _SCRIPT = Path(__file__).with_name("long_interrupts.py")
 _CALLS = [

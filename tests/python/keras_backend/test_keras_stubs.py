@@ -32,7 +32,7 @@ def test_a_wrong_name_is_an_error_of_the_type_checker(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     lines = [line.partition(": ")[2] for line in done.stdout.splitlines()]
     assert lines[:3] == [
-        'note: Revealed type is "samegrad._function.Function"',
+        'note: Revealed type is "samegrad._function.function.Function"',
         'error: Module has no attribute "Dens"; maybe "Dense"?  [attr-defined]',
         'error: Module has no attribute "relux"; maybe "relu" or "relu6"?  [attr-defined]',
     ]

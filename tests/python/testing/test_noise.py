@@ -14,7 +14,7 @@ from steps import REGULARISATION, WEIGHTS, X, Y, count, flat, mean, total
 from test_loss_scaling_catalogue import MICRO, PLAIN, WEIGHTED, cases, windows
 from test_real_bugs import is_named
 
-from samegrad._nest import map_structure
+from samegrad._base.tree import map_structure
 from samegrad.testing import Outcome, StepError, diagnose
 
 

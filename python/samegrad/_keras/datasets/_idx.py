@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from samegrad._system_errors import explained_errors
+from samegrad._base.file_errors import explained_errors
 
 READ_REMEDY = "Check that this user may read it, and look at the disk"
 _UINT8_CODE = 0x08

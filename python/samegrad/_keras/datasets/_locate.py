@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from samegrad._base.file_errors import explained_errors
 from samegrad._keras.datasets._idx import READ_REMEDY, IdxFile, read_idx
-from samegrad._system_errors import explained_errors
 
 DATA_DIR_VARIABLE = "SAMEGRAD_DATA_DIR"
 _TIMEOUT_SECONDS = 30

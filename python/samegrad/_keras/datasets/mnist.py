@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from samegrad._boundary import guard
 from samegrad._keras.datasets import _locate
 from samegrad._keras.datasets._idx import IdxFile
+from samegrad._surface.boundary import guard
 
 __all__ = ["load_data"]
 

@@ -11,7 +11,7 @@ import samegrad as tf
 from samegrad import math
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.image.layout import Layout, images_of
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def rgb_to_grayscale(images: Any, data_format: str | None = None) -> Tensor:

@@ -10,7 +10,7 @@ import samegrad as tf
 from samegrad import nn
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.image.layout import images_of
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def gaussian_blur(

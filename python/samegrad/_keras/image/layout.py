@@ -8,7 +8,7 @@ from keras.src.backend.config import standardize_data_format
 
 import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 class Layout:

@@ -14,7 +14,7 @@ import samegrad as tf
 from samegrad import image, nn
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.image.layout import images_of
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 _INTERPOLATIONS = ("bilinear", "nearest", "lanczos3", "lanczos5", "bicubic", "area")
 

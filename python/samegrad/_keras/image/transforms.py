@@ -13,7 +13,7 @@ from samegrad._keras.image.filters import smoothed
 from samegrad._keras.image.layout import images_of
 from samegrad._keras.image.sampling import sampled
 from samegrad._keras.linalg.solving import solve
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 _INTERPOLATIONS = ("nearest", "bilinear")
 _FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")

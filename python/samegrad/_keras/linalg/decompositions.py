@@ -20,7 +20,7 @@ from samegrad._keras.linalg.values import (
     turned,
     with_diagonal,
 )
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def cholesky(a: Any, upper: bool = False) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 import samegrad as tf
 from samegrad import math
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def eliminated(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import samegrad as tf
 from samegrad import math
 from samegrad._keras.linalg.decompositions import svd
 from samegrad._keras.linalg.values import floats
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 _INFINITY = float("inf")
 

@@ -8,11 +8,11 @@ import numpy as np
 from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
-from samegrad._dim import Dim
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.linalg.elimination import eliminated
 from samegrad._keras.linalg.values import array_of, floats, tensor_like, triangle, turned
-from samegrad._tensor import Tensor
+from samegrad._tensor.dim import Dim
+from samegrad._tensor.tensor import Tensor
 
 
 def solve(a: Any, b: Any) -> Tensor:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 from samegrad.linalg import band_part, diag_part
 
 

@@ -11,7 +11,7 @@ from samegrad import math
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.linalg.decompositions import cholesky
 from samegrad._keras.math.frames import framed
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 from samegrad.linalg import diag_part
 
 

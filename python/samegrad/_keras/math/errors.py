@@ -9,7 +9,7 @@ import numpy as np
 import samegrad as tf
 from samegrad import math
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 _SLOPE = 2.0 / float(np.sqrt(np.pi))
 # Cody, "Rational Chebyshev Approximations for the Error Function", 1969: 0.46875 to 4, and above.

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import samegrad as tf
-from samegrad._dtypes import as_dtype
+from samegrad._base.dtypes import as_dtype
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.math.frames import added_up, framed
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 # Up to this length one matrix; longer transforms are made of shorter ones.
 _DIRECT = 128

@@ -6,7 +6,7 @@ import numpy as np
 
 import samegrad as tf
 from samegrad import math
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def framed(x: Tensor, length: int, step: int) -> Tensor:

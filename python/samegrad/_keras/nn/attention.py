@@ -9,7 +9,7 @@ from keras.src.backend.common.dtypes import result_type
 import samegrad as tf
 from samegrad import nn
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def dot_product_attention(

@@ -13,10 +13,10 @@ from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
 from samegrad import nn
-from samegrad._dim import Dim
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.nn.layout import channels_last, each, put_back
-from samegrad._tensor import Tensor
+from samegrad._tensor.dim import Dim
+from samegrad._tensor.tensor import Tensor
 
 
 def _of_one_dtype(*tensors: Any) -> list[Tensor]:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 import samegrad as tf
 from samegrad import math, nn
-from samegrad._dim import Dim
+from samegrad._function.row_loops import _Loop
 from samegrad._keras.core import convert_to_tensor
-from samegrad._row_loops import _Loop
-from samegrad._tensor import Tensor
+from samegrad._tensor.dim import Dim
+from samegrad._tensor.tensor import Tensor
 
 # The logarithm of no probability, finite so that differences of it are numbers.
 _NEVER = -1e30

@@ -7,7 +7,7 @@ from typing import Any
 from keras.src.backend.config import standardize_data_format
 
 import samegrad as tf
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def channels_last(x: Tensor, data_format: str | None) -> tuple[Tensor, bool]:

@@ -11,9 +11,9 @@ from keras.src.backend.config import epsilon
 
 import samegrad as tf
 from samegrad import math, nn
-from samegrad._dim import Dim
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor import Tensor
+from samegrad._tensor.dim import Dim
+from samegrad._tensor.tensor import Tensor
 
 
 def one_hot(

@@ -12,7 +12,7 @@ import samegrad as tf
 from samegrad import math, nn
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.nn.layout import channels_last, each, put_back
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def unfold(

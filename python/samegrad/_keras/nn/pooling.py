@@ -8,7 +8,7 @@ from typing import Any
 from samegrad import nn
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.nn.layout import channels_last, each, put_back
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 _MOST = 256  # elements of a window of the engine
 

@@ -22,7 +22,7 @@ from samegrad._keras.numpy.common import (
     pair,
 )
 from samegrad._keras.numpy.elementwise import absolute, sign
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 _Function = Callable[[Any, Any], Tensor]
 

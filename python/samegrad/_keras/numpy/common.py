@@ -10,9 +10,9 @@ from keras.src.backend import config
 from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
-from samegrad._dim import Dim
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor import Tensor
+from samegrad._tensor.dim import Dim
+from samegrad._tensor.tensor import Tensor
 
 # Sums and products of these are of 32 bits.
 _WIDENED = {

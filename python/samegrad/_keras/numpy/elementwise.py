@@ -12,7 +12,7 @@ from keras.src.backend.common.variables import standardize_dtype
 import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.numpy.common import constant, float_of, is_float, known, made, not_bool
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def absolute(x: Any) -> Tensor:

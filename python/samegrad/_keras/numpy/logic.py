@@ -10,7 +10,7 @@ import numpy as np
 import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.numpy.common import flat, is_float, made, not_bool, pair, tensor_pair
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def _ordered(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:

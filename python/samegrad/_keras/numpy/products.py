@@ -12,7 +12,7 @@ import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.numpy.common import axis_in, flat, known, made, matched_tensors
 from samegrad._keras.numpy.shapes import moveaxis
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 # The engine has no products of unsigned numbers and bools: they are computed as these.
 _COMPUTED = {

@@ -18,7 +18,7 @@ from samegrad._keras.numpy.common import (
     widened,
 )
 from samegrad._keras.numpy.elementwise import nan_to_num
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def _axes(x: Tensor, axis: Any) -> list[int]:

@@ -22,7 +22,7 @@ from samegrad._keras.numpy.common import (
     sliced,
 )
 from samegrad._keras.numpy.creation import linspace
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 def _place_of(find: Any, x: Any, axis: int | None, keepdims: bool) -> Tensor:

@@ -9,7 +9,6 @@ from keras.src.backend import config
 from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
-from samegrad._dim import Dim
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.numpy.common import (
     axes_in,
@@ -23,7 +22,8 @@ from samegrad._keras.numpy.common import (
 from samegrad._keras.numpy.indexing import take_along_axis
 from samegrad._keras.numpy.reductions import nansum
 from samegrad._keras.numpy.shapes import squeeze
-from samegrad._tensor import Tensor
+from samegrad._tensor.dim import Dim
+from samegrad._tensor.tensor import Tensor
 
 
 def _computed(x: Tensor) -> Tensor:

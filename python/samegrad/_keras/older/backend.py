@@ -16,7 +16,7 @@ from samegrad._keras.older.layers import (
     learning_phase_scope,
     set_learning_phase,
 )
-from samegrad._tensor import convert_to_tensor
+from samegrad._tensor.tensor import convert_to_tensor
 
 __all__ = [
     "batch_dot",

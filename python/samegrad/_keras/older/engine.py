@@ -9,7 +9,7 @@ from typing import Any
 from keras.src import backend
 
 import samegrad as tf
-from samegrad._tensor import Tensor, convert_to_tensor
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 
 class _Refused:

@@ -9,7 +9,7 @@ from typing import Any
 
 from keras.src import backend
 
-from samegrad._user_code import converted
+from samegrad._context.user_code import converted
 
 _phase: ContextVar[bool | None] = ContextVar("learning_phase", default=None)
 _standing: list[bool | None] = [None]

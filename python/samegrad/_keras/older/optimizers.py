@@ -9,12 +9,12 @@ import numpy as np
 from keras.src.optimizers.schedules.learning_rate_schedule import InverseTimeDecay
 
 import samegrad as tf
+from samegrad._autodiff.variable import Variable as EngineVariable
+from samegrad._base.tree import flatten
 from samegrad._keras.whole import changing
 from samegrad._location import warn
-from samegrad._nest import flatten
 from samegrad._shown import shown
-from samegrad._tensor import convert_to_tensor
-from samegrad._variable import Variable as EngineVariable
+from samegrad._tensor.tensor import convert_to_tensor
 
 # Slots of TensorFlow and where Keras's optimizers keep them, the first that an optimizer has.
 _SLOTS = {

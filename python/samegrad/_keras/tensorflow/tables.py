@@ -9,7 +9,7 @@ import numpy as np
 
 import samegrad as tf
 from samegrad._keras.tensorflow.text import Text, is_text
-from samegrad._tensor import Tensor
+from samegrad._tensor.tensor import Tensor
 
 
 class TextFileIndex:

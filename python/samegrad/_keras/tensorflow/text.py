@@ -10,7 +10,7 @@ import numpy as np
 
 import samegrad as tf
 from samegrad._keras.tensorflow.hashing import buckets
-from samegrad._tensor import Tensor, TensorShape
+from samegrad._tensor.tensor import Tensor, TensorShape
 
 
 class StringType:

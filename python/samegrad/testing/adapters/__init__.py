@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from samegrad._boundary import guard
-from samegrad._unknown import getattr_of
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
 from samegrad.testing.adapters._ddp import ddp_step, ddp_workers
 from samegrad.testing.adapters._jax import jax_devices_step, jax_step
 from samegrad.testing.adapters._samegrad import samegrad_step

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from samegrad._nest import map_structure
+from samegrad._base.tree import map_structure
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from samegrad._nest import flatten, map_structure
+from samegrad._base.tree import flatten, map_structure
 from samegrad.testing._updates import Outcome, Step
 
 

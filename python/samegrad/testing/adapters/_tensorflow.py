@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from samegrad._nest import map_structure
+from samegrad._base.tree import map_structure
 from samegrad.testing._updates import Outcome, Step
 
 

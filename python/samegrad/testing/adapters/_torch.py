@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from samegrad._nest import map_structure
+from samegrad._base.tree import map_structure
 from samegrad.testing._batches import StepError
 from samegrad.testing._updates import Outcome, Step
 

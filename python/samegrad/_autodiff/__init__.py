@@ -1,0 +1,1 @@
+"""Variables, tapes, derivatives, and the check of how losses are scaled."""

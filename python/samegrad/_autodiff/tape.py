@@ -1,0 +1,238 @@
+"""Gradients: record what is computed, then walk back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad import _core
+from samegrad._autodiff.trace_agreement import zeros
+from samegrad._autodiff.variable import Variable, unwrapped
+from samegrad._base.dtypes import as_dtype
+from samegrad._base.enums import Choice
+from samegrad._base.tree import flatten, map_structure
+from samegrad._context import state as _context
+from samegrad._location import warn
+from samegrad._shown import shown
+from samegrad._tensor.tensor import Tensor, convert_to_tensor, match
+
+
+class UnconnectedGradients(Choice):
+    """What a gradient is where target and source are not connected."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class GradientTape(_core.Tape):
+    """Records operations for differentiation; tapes nest, for derivatives of any order.
+
+    Args:
+        persistent: Whether `gradient` may be called more than once.
+        watch_accessed_variables: Whether trainable variables are watched when read.
+
+    Example:
+        >>> x = convert_to_tensor(3.0)
+        >>> with GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> float(tape.gradient(y, x))
+        6.0
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        super().__init__(persistent, watch_accessed_variables)
+        self._watch_variables = watch_accessed_variables
+        self._watched: set[int] = set()
+
+    def watch(self, tensor: Any) -> None:
+        """Makes a tensor (or a structure of them) a source of gradients."""
+        for part in map(unwrapped, flatten(tensor)):
+            if isinstance(part, Variable):
+                self._watched.add(id(part))
+            else:
+                tensor = convert_to_tensor(part)
+                _warn_unless_floating(tensor, "watch", "tensor")
+                self._watch(tensor)
+
+    def stop_recording(self) -> _core.Guard:
+        """A context in which nothing is recorded."""
+        return _core.paused(self)
+
+    def reset(self) -> None:
+        """Forgets everything recorded so far."""
+        self._watched = set()
+        self._reset()
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The gradient of the sum of the targets, in the structure of `sources`.
+
+        Args:
+            target: A tensor or a structure of tensors.
+            sources: Variables and tensors, in any structure.
+            output_gradients: The weight of each target's elements; default ones.
+            unconnected_gradients: NONE gives None where nothing connects, ZERO gives zeros.
+
+        Raises:
+            RuntimeError: A second use of a tape that is not persistent, or a use after the function
+                that it recorded in.
+            ValueError: `output_gradients` are not one per target, of its shape.
+
+        Warns:
+            UserWarning: A target has no floats; nothing flows through it.
+        """
+        return self._gradients(target, sources, output_gradients, unconnected_gradients)
+
+    def _gradients(
+        self, target: Any, sources: Any, output_gradients: Any, unconnected_gradients: Any,
+        again: bool = False,
+    ) -> Any:  # fmt: skip
+        """The gradients; `again`: as one more part of the last use of the tape."""
+        unconnected = _unconnected(unconnected_gradients)
+        targets = [self._target(t) for t in flatten(target)]
+        for tensor in targets:
+            _warn_unless_floating(tensor, "gradient", "target")
+        seeds = _seeds(targets, output_gradients)
+        flat = [unwrapped(source) for source in flatten(sources)]
+        origins = [s._cell if isinstance(s, Variable) else convert_to_tensor(s) for s in flat]
+        found = self._gradient(targets, seeds, origins, again)
+        for i, source in enumerate(flat):
+            if isinstance(source, Variable) and not self._watches(source):
+                found[i] = None
+        if unconnected is UnconnectedGradients.ZERO:
+            found = [zeros(s) if g is None else g for g, s in zip(found, flat, strict=True)]
+        agreement = _context.current().agreement
+        if agreement is not None:
+            found = agreement.gradients(found, flat)
+        gradients = iter(found)
+        return map_structure(lambda _: next(gradients), sources)
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The derivative of every element of the target: shape target.shape + source.shape.
+
+        Args:
+            target: A tensor whose sizes are known (none follows from the number of examples).
+            sources: Variables and tensors, in any structure.
+            unconnected_gradients: As in `gradient`.
+            parallel_iterations: Of no use here; one backward walk per element.
+            experimental_use_pfor: Of no use here.
+
+        Raises:
+            RuntimeError: A second use of a tape that is not persistent.
+            ValueError: The target has as many rows as there are examples; use `batch_jacobian`.
+
+        Example:
+            >>> x = convert_to_tensor([1.0, 2.0])
+            >>> with GradientTape() as tape:
+            ...     tape.watch(x)
+            ...     y = x * x
+            >>> tape.jacobian(y, x).numpy()
+            array([[2., 0.],
+                   [0., 4.]], dtype=float32)
+        """
+        from samegrad._autodiff.jacobian import jacobian
+
+        return jacobian(self, self._target(target), sources, unconnected_gradients)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The derivative of each row of the target by the same row of the source.
+
+        Args:
+            target: Shape (n, ...); row i must depend on row i of the source only.
+            source: A tensor of shape (n, ...).
+            unconnected_gradients: Of no use here: what is not connected has zeros.
+            parallel_iterations: Of no use here.
+            experimental_use_pfor: Of no use here.
+
+        Returns:
+            Shape (n,) + target.shape[1:] + source.shape[1:].
+
+        Raises:
+            RuntimeError: A second use of a tape that is not persistent.
+            ValueError: Target and source have other numbers of rows, or fewer than two axes.
+
+        Example:
+            >>> x = convert_to_tensor([[1.0], [2.0]])
+            >>> with GradientTape() as tape:
+            ...     tape.watch(x)
+            ...     y = x * x
+            >>> tape.batch_jacobian(y, x).numpy().tolist()
+            [[[2.0]], [[4.0]]]
+        """
+        from samegrad._autodiff.jacobian import batch_jacobian
+
+        return batch_jacobian(self, self._target(target), source)
+
+    def _target(self, target: Any) -> Tensor:
+        """What the tape knows the target as: a variable is what it was read as."""
+        target = unwrapped(target)
+        if isinstance(target, Variable) and target._cell.component_count == 1:
+            return self._value_of(target._cell)
+        return convert_to_tensor(target)
+
+    def _watches(self, variable: Variable) -> bool:
+        return (self._watch_variables and variable.trainable) or id(variable) in self._watched
+
+
+def _warn_unless_floating(tensor: Tensor, method: str, what: str) -> None:
+    if not as_dtype(tensor._dtype).is_floating:
+        warn(
+            f"[GradientTape.{method}] only floats have gradients: got a {what} of {tensor._dtype}; "
+            "use samegrad.cast before."
+        )
+
+
+def _unconnected(given: Any) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(given)
+    except ValueError:
+        raise ValueError(
+            "[GradientTape.gradient] unconnected_gradients must be UnconnectedGradients.NONE or "
+            f"ZERO: got {shown(given)}."
+        ) from None
+
+
+def _seeds(targets: list[Tensor], given: Any) -> list[Tensor | None]:
+    """The weights of the targets' elements; None: ones."""
+    if given is None:
+        return [None] * len(targets)
+    seeds = flatten(given)
+    if len(seeds) != len(targets):
+        raise ValueError(
+            f"[GradientTape.gradient] output_gradients must be one per target: got {len(seeds)} "
+            f"for {len(targets)}."
+        )
+    return [
+        None if seed is None else _seed(match(seed, target), target)
+        for seed, target in zip(seeds, targets, strict=True)
+    ]
+
+
+def _seed(seed: Tensor, target: Tensor) -> Tensor:
+    sizes = list(zip(seed._shape, target._shape, strict=False))
+    fits = seed._rank == target._rank and all(a == b or None in (a, b) for a, b in sizes)
+    if not fits or seed._dtype != target._dtype:
+        raise ValueError(
+            "[GradientTape.gradient] output_gradients must have the shape and dtype of their "
+            f"targets: got {seed._dtype} {seed._shape} for {target._dtype} {target._shape}."
+        )
+    return seed

@@ -1,0 +1,389 @@
+"""Variables: state that steps read and write."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._autodiff.scaling_check import note_use
+from samegrad._base.dtypes import DType, DTypeLike, as_dtype
+from samegrad._base.enums import Choice
+from samegrad._base.reference import Reference
+from samegrad._context import state as _context
+from samegrad._tensor.tensor import Tensor, TensorShape, convert_to_tensor, match
+
+_ops = _core.ops
+
+
+class VariableSynchronization(Choice):
+    """When the copies of a variable are made equal."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(Choice):
+    """How what the replicas assign becomes one value."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+def _check_shape(value: Tensor, shape: Any) -> None:
+    if shape is None:
+        return
+    sizes = [None if n is None or int(n) < 0 else int(n) for n in np.atleast_1d(np.asarray(shape))]
+    fits = len(sizes) == value._rank and all(
+        a is None or a == b for a, b in zip(sizes, value._shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"[Variable] the initial value must have the shape asked for: got "
+            f"{tuple(value._shape)} and shape={tuple(sizes)}."
+        )
+
+
+def step_of(*variables: Variable) -> _core.AllOrNothing:
+    """Inside, eager code changes several variables: all of them, or after an exception none.
+
+    Example:
+        >>> v = Variable(1.0)
+        >>> import contextlib
+        >>> with contextlib.suppress(KeyboardInterrupt), step_of(v):
+        ...     _ = v.assign(2.0)
+        ...     raise KeyboardInterrupt
+        >>> float(v)
+        1.0
+    """
+    eager = not _core.tracing()  # what is traced becomes one step of the engine
+    return _core.all_or_nothing(variables=[v._cell for v in variables] if eager else [])
+
+
+class _Owners:
+    """Variables by their cells in the engine; a variable keeps its own.
+
+    Plain weak references: the callbacks of a WeakValueDictionary swallow an interrupt that comes
+    while they run. Those of variables that are gone are dropped as others are added.
+    """
+
+    def __init__(self) -> None:
+        self._of_cells: dict[int, weakref.ref[Variable]] = {}
+        self._limit = 64
+
+    def add(self, variable: Variable) -> None:
+        if len(self._of_cells) >= self._limit:
+            self._of_cells = {k: r for k, r in self._of_cells.items() if r() is not None}
+            self._limit = 64 + 2 * len(self._of_cells)
+        self._of_cells[id(variable._cell)] = weakref.ref(variable)
+
+    def of(self, cell: Any) -> Variable | None:
+        known = self._of_cells.get(id(cell))
+        variable = known() if known else None
+        return variable if variable is not None and variable._cell is cell else None
+
+
+_owners = _Owners()
+
+
+def variable_of(cell: Any) -> Variable | None:
+    """The variable that a cell of the engine belongs to, if it still exists.
+
+    Example:
+        >>> v = Variable(1.0)
+        >>> variable_of(v._cell) is v
+        True
+    """
+    return _owners.of(cell)
+
+
+def unwrapped(value: Any) -> Any:
+    """The variable behind a wrapper of one, as Keras's are; what is none stays what it is.
+
+    Example:
+        >>> unwrapped(1)
+        1
+    """
+    return value._as_variable() if hasattr(value, "_as_variable") else value
+
+
+class Variable:
+    """A tensor that changes: one copy per process, shared by all replicas.
+
+    Args:
+        initial_value: A value, or a function that returns it.
+        trainable: Whether a tape watches it; default True (False with ON_READ).
+        name: For messages and checkpoints.
+        dtype: Of the values; default that of `initial_value`.
+        shape: That of `initial_value`, checked; None in it: any size.
+        aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
+        synchronization: ON_READ gives every replica a copy of its own.
+
+    Example:
+        >>> v = Variable([1.0, 2.0])
+        >>> v.assign_add([1.0, 1.0]).numpy()
+        array([2., 3.], dtype=float32)
+    """
+
+    _is_variable = True
+
+    def __init__(
+        self,
+        initial_value: Any,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: Any = None,
+    ) -> None:
+        on_read = synchronization is VariableSynchronization.ON_READ
+        self.trainable = (not on_read) if trainable is None else trainable
+        self.aggregation = aggregation
+        self.synchronization = synchronization
+        self._strategy = _context.current().strategy
+        with _context.init_scope():
+            value = initial_value() if callable(initial_value) else initial_value
+            if isinstance(value, Tensor) and value._symbolic:
+                raise ValueError(
+                    f"[{name or 'Variable'}] a variable is created before the step runs, and its "
+                    "initial value is computed in it: give a function, Variable(lambda: ...), or "
+                    "create it outside."
+                )
+            value = convert_to_tensor(value, dtype)
+            _check_shape(value, shape)
+            if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:
+                raise ValueError(
+                    f"[Variable] aggregation MEAN needs floats: got dtype {value._dtype}; use SUM "
+                    "or ONLY_FIRST_REPLICA."
+                )
+            replicas = self._strategy.num_replicas_in_sync if self._strategy and on_read else 1
+            first = [value] * replicas
+            if aggregation is VariableAggregation.SUM and replicas > 1:
+                first[1:] = [_ops.full_like(value, value=0.0)] * (replicas - 1)
+            self._cell = _core.StateVariable(name or "Variable", first)
+            _owners.add(self)
+
+    @property
+    def name(self) -> str:
+        """The name given, with TensorFlow's ``:0``."""
+        return f"{self._cell.name}:0"
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its elements."""
+        return as_dtype(self._cell._dtype)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes of its axes."""
+        return TensorShape(self._cell._shape)
+
+    def _as_tensor(self) -> Tensor:
+        self._check_strategy()
+        if self._cell.component_count > 1 and not _context.inside_run():
+            return self._read_all()
+        return _core.read_variable(self._cell)
+
+    def _check_strategy(self) -> None:
+        """Replicas of one strategy do not train the variables of another."""
+        context = _context.current().replica_context
+        running = None if context is None else context.strategy
+        if running is None or self._strategy is None or running is self._strategy:
+            return
+        raise RuntimeError(
+            f"[{self._cell.name}] the variable belongs to a strategy of "
+            f"{self._strategy.num_replicas_in_sync} replicas: got it inside run of another one, of "
+            f"{running.num_replicas_in_sync}; create it in the scope of the strategy that runs, or "
+            "restore a checkpoint there."
+        )
+
+    def _read_all(self) -> Tensor:
+        values = self._cell.components()
+        total: Tensor = values[0]
+        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            return total
+        for value in values[1:]:
+            total = _ops.add(total, value)
+        if self.aggregation is VariableAggregation.MEAN:
+            total = total / float(len(values))
+        return total
+
+    def value(self) -> Tensor:
+        """The present value as a tensor."""
+        return self._as_tensor()
+
+    read_value = value
+
+    def numpy(self) -> Any:
+        """The present value as a new NumPy array."""
+        return self._as_tensor().numpy()
+
+    def _aggregated(self, value: Any) -> Tensor:
+        """What an assignment inside `run` stores: the replicas' values made one."""
+        tensor = match(value, self._as_tensor())
+        context = _context.get_replica_context()
+        if context is None or context.num_replicas_in_sync == 1 or self._cell.component_count > 1:
+            return tensor
+        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            first = _ops.cast(
+                _ops.equal(_ops.replica_id(), Tensor(np.zeros((), np.int64))), dtype=tensor._dtype
+            )
+            summed: Tensor = context.all_reduce("sum", _ops.mul(tensor, first))
+            return summed
+        if self.aggregation is VariableAggregation.NONE:
+            return tensor
+        if self.aggregation is VariableAggregation.SUM and not isinstance(value, Tensor):
+            raise ValueError(
+                f"[{self._cell.name}] a Python number has no copy per replica to sum: got {value}; "
+                "assign a tensor."
+            )
+        reduced: Tensor = context.all_reduce(self.aggregation.name.lower(), tensor)
+        return reduced
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None,
+               read_value: bool = True) -> Variable:  # fmt: skip
+        """Sets the value.
+
+        Raises:
+            TypeError: Another dtype.
+            ValueError: Another shape.
+        """
+        tensor = self._aggregated(value)
+        self._note(tensor)
+        if self._cell.component_count > 1 and not _context.inside_run():
+            count = self._cell.component_count
+            if self.aggregation is VariableAggregation.SUM:
+                tensor = tensor / float(count)
+            self._cell.set([tensor] * count)
+        else:
+            _core.write_variable(self._cell, tensor)
+        return self
+
+    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None,
+                   read_value: bool = True) -> Variable:  # fmt: skip
+        """Adds to the value.
+
+        In `Strategy.run` the variable's aggregation makes one addend of the replicas' ones; a
+        variable that belongs to no strategy is changed by each replica in turn.
+
+        Raises:
+            ValueError: An ON_READ variable outside `Strategy.run`, or another shape.
+        """
+        change = self._change(delta, "assign_add")
+        self._note(change)
+        _core.write_variable(self._cell, _ops.add(self._as_tensor(), change))
+        return self
+
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None,
+                   read_value: bool = True) -> Variable:  # fmt: skip
+        """Subtracts from the value; see `assign_add`."""
+        change = self._change(delta, "assign_sub")
+        self._note(change)
+        _core.write_variable(self._cell, _ops.sub(self._as_tensor(), change))
+        return self
+
+    def _note(self, value: Tensor) -> None:
+        if self.trainable:
+            note_use("assignment", value)
+
+    def _change(self, delta: Any, who: str) -> Tensor:
+        """What all replicas together add to the value."""
+        given = tuple(int(size) for size in match(delta, self._as_tensor()).shape)
+        if given != tuple(self._cell._shape):
+            raise _core.InvalidArgumentError(
+                f"[{self._cell.name}] {who} needs the variable's shape: got {given} and "
+                f"{tuple(self._cell._shape)}; use assign with the sum, which broadcasts."
+            )
+        if self._cell.component_count > 1 and not _context.inside_run():
+            raise ValueError(
+                f"[{self._cell.name}] an ON_READ variable of {self._cell.component_count} replicas "
+                "is changed by its replicas: got a change outside strategy.run; use assign, or "
+                "call it inside run."
+            )
+        context = _context.get_replica_context()
+        several = context is not None and context.num_replicas_in_sync > 1
+        if not several or self._strategy is not None:
+            return self._aggregated(delta)
+        assert context is not None
+        total: Tensor = context.all_reduce("sum", match(delta, self._as_tensor()))
+        return total
+
+    def _add_for_all(self, delta: Tensor) -> None:
+        """Adds what all replicas have in common already."""
+        _core.write_variable(self._cell, _ops.add(self._as_tensor(), delta))
+
+    def _checkpoint_state(self) -> dict[str, Any]:
+        with _context.init_scope():  # asked for while a step is traced, too
+            value = np.asarray(self._read_all().numpy())
+        value.flags.writeable = False  # a copy already
+        return {"": value}
+
+    def _restore_state(self, values: dict[str, Any]) -> None:
+        with _context.init_scope():
+            tensor = Tensor(np.ascontiguousarray(values[""]).reshape(self._cell._shape))
+            count = self._cell.component_count
+            if count > 1 and self.aggregation is VariableAggregation.SUM:
+                tensor = tensor / float(count)
+            self._cell.set([tensor] * count)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = np.asarray(self.numpy())
+        return array if dtype is None else array.astype(getattr(dtype, "as_numpy_dtype", dtype))
+
+    def __repr__(self) -> str:
+        value = self._shown()
+        kind = f"shape={tuple(self.shape)} dtype={self.dtype}"
+        return f"<samegrad.Variable {self.name!r} {kind}, {value}>"
+
+    def _shown(self) -> str:
+        if not _core.tracing():
+            return repr(np.asarray(self.numpy()))
+        tensor = self._as_tensor() if _context.settings.functions_run_eagerly else None
+        return "traced" if tensor is None or not tensor._looks else repr(tensor)
+
+    # NumPy's operators leave mixed expressions to ours, which are recorded.
+    __array_priority__ = 100
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            f"[{self.name}] a variable is no key, as == compares its elements; use variable.ref()."
+        )
+
+    def ref(self) -> Reference:
+        """Stands for this variable as a key: equal to no other's, whatever their values.
+
+        Example:
+            >>> v, w = Variable(1.0), Variable(1.0)
+            >>> v.ref() == v.ref(), v.ref() == w.ref(), v.ref().deref() is v
+            (True, False, True)
+        """
+        return Reference(self)
+
+
+def _forward(name: str) -> Any:
+    operation = getattr(Tensor, name)
+
+    def unary(self: Any) -> Any:
+        return operation(self._as_tensor())
+
+    def binary(self: Any, other: Any) -> Any:
+        return operation(self._as_tensor(), other)
+
+    return unary if name in _UNARY else binary
+
+
+_UNARY = ("__neg__", "__abs__", "__float__", "__int__", "__bool__", "__len__")
+for _name in (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv",
+    "mod", "rmod", "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "eq",
+    "ne", "float", "int", "bool", "getitem", "len",
+):  # fmt: skip
+    setattr(Variable, f"__{_name}__", _forward(f"__{_name}__"))

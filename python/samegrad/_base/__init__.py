@@ -1,0 +1,1 @@
+"""What everything else stands on, without the engine: element types, structures, enums."""

@@ -1,0 +1,130 @@
+"""Which strategy and which context the program is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from samegrad import _core
+
+if TYPE_CHECKING:
+    from samegrad._autodiff.trace_agreement import Agreement
+    from samegrad._control.requirements import Requirement
+    from samegrad._function.reads_data import CompiledRuns
+    from samegrad.distribute._replica_context import ReplicaContext
+    from samegrad.distribute._strategy import Strategy
+
+
+class Context(NamedTuple):
+    """What a thread is in. It is replaced as a whole and never changed.
+
+    The engine keeps the present one, and gives a `with` block another one (`changed`), which ends
+    with the block however that is left: there is nothing to be counted down or taken off a stack.
+    """
+
+    # Of the program that is being traced, by line and message.
+    requirements: dict[tuple[str, str], Requirement]
+    # The arguments of that program that count examples.
+    batches: list[_core.Tensor]
+    # Of the traces of that program, where replicas have different numbers of examples.
+    agreement: Agreement | None = None
+    # Of the innermost scope or run; None outside.
+    strategy: Strategy | None = None
+    # None in cross-replica context, and outside.
+    replica_context: ReplicaContext | None = None
+    # Whether Python's control flow is rewritten in functions that are called now.
+    converting: bool = False
+    # Whether a function is being traced.
+    tracing_function: bool = False
+    # Whether text is made that is shown later: what has no value yet is named by its type.
+    describing: bool = False
+    # Inside a function that reads data: the compiled forms of what it runs.
+    compiled_runs: CompiledRuns | None = None
+    # Whether a layer is being called, and what layers inside take over as `training`.
+    in_layer: bool = False
+    training: bool | None = None
+    # How many gradient functions are being traced inside one another.
+    open_gradients: int = 0
+
+
+class _Settings:
+    """Those of the process."""
+
+    functions_run_eagerly = False
+
+
+settings = _Settings()
+_core.set_default_context(Context(requirements={}, batches=[]))
+
+
+# The context of this thread.
+current: Callable[[], Context] = _core.current_context
+
+
+def changed(**changes: Any) -> _core.Guard:
+    """Inside, the context has other values of these fields."""
+    return _core.changed_context(changes)
+
+
+def has_strategy() -> bool:
+    """Whether the program is inside a strategy's scope or run.
+
+    Example:
+        >>> has_strategy()
+        False
+    """
+    return current().strategy is not None
+
+
+def get_strategy() -> Strategy:
+    """The strategy of the innermost scope, or the default one (one replica)."""
+    strategy = current().strategy
+    if strategy is not None:
+        return strategy
+    from samegrad.distribute._strategy import default_strategy
+
+    return default_strategy()
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """The replica context; None in cross-replica context.
+
+    Outside any strategy it is the default context of one replica.
+    """
+    now = current()
+    if now.strategy is not None:
+        return now.replica_context
+    from samegrad.distribute._replica_context import default_replica_context
+
+    return default_replica_context()
+
+
+def in_cross_replica_context() -> bool:
+    """Whether the program is in a strategy's scope but not inside its `run`."""
+    return get_replica_context() is None
+
+
+def inside_run() -> bool:
+    """Whether the program is inside a strategy's `run`."""
+    return current().replica_context is not None
+
+
+def entered(strategy: Strategy, context: ReplicaContext | None) -> _core.Guard:
+    """Inside, `strategy` is current, in this replica context (None: cross-replica)."""
+    return _core.changed_context({"strategy": strategy, "replica_context": context}, strategy)
+
+
+def init_scope() -> _core.Guard:
+    """Inside, operations run at once, whatever is being traced: for creating variables.
+
+    Example:
+        >>> with init_scope():
+        ...     pass
+    """
+    return _core.no_trace()
+
+
+def printing_needs_values() -> bool:
+    """Whether a tensor that is printed now must have a value: inside `run`."""
+    now = current()
+    return now.replica_context is not None and not now.describing

@@ -1,0 +1,250 @@
+"""Values that cross the border of a branch or a loop: what is a tensor there and what is not."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._base.dtypes import as_dtype
+from samegrad._base.tree import is_nested
+from samegrad._context import state as _context
+from samegrad._tensor.sizes import full
+from samegrad._tensor.tensor import Tensor, convert_to_tensor, dim_of
+from samegrad._values import TracedPerReplica
+
+
+class _Unbound:
+    """Stands for the value of a variable that has none."""
+
+    def __repr__(self) -> str:
+        return "<unbound>"
+
+
+UNBOUND = _Unbound()
+
+
+class FormLearntError(Exception):
+    """A loop must be traced again: a round told what form its `Stacked` values have.
+
+    Args:
+        form: Of those values.
+    """
+
+    def __init__(self, form: object) -> None:
+        super().__init__("the form of an array was learnt")
+        self.form = form
+
+
+class Stacked(abc.ABC):
+    """What crosses the border as one tensor, and is no tensor to the program."""
+
+    @abc.abstractmethod
+    def _as_stacked(self) -> Tensor:
+        """The tensor."""
+
+    @abc.abstractmethod
+    def _learns(self, form: object) -> bool:
+        """Whether a loop that this value enters is the one to be traced again."""
+
+    @abc.abstractmethod
+    def _holding(self, tensor: Tensor) -> Stacked:
+        """The same made of another tensor."""
+
+
+class Missing:
+    """Stands for a variable that only one branch assigns: every use explains that.
+
+    Args:
+        text: The explanation.
+        value: What the variable holds after that branch, and zeros after the other one.
+    """
+
+    def __init__(self, text: str, value: Any) -> None:
+        self.__dict__.update(_text=text, _value=value)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ValueError(self.__dict__["_text"])
+
+    _as_tensor = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_fields", "_is_leaf", "_is_per_replica"):
+            raise AttributeError(name)
+        self._refuse()
+
+
+for _name in (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "pow",
+    "matmul", "neg", "bool", "len", "iter", "getitem", "call", "float", "int", "lt", "le", "gt",
+    "ge", "array",
+):  # fmt: skip
+    setattr(Missing, f"__{_name}__", Missing._refuse)
+
+
+class Zeros:
+    """A tensor like another one, in whatever is being traced."""
+
+    _is_variable = True  # it can be a tensor
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._shape, self._dtype = list(tensor._shape), tensor._dtype
+        self._rows = tensor._example_axis[1] if tensor._example_axis and None in self._shape else 0
+
+    def can_be_made(self) -> bool:
+        """Whether there is something to take the number of examples from."""
+        counted = self._shape.count(None)
+        return not counted or bool(counted == 1 and self._rows and _context.current().batches)
+
+    def _as_tensor(self) -> Tensor:
+        zeros: Tensor
+        if self._rows:
+            batch = _context.current().batches[0]
+            axis, rows = batch._example_axis
+            size = dim_of(batch, axis) // rows * self._rows
+            sizes = [size if own is None else own for own in self._shape]
+            zeros = full(sizes, self._dtype)
+        else:
+            zeros = _core.ops.zeros(shape=self._shape, dtype=self._dtype)
+        return zeros
+
+
+def zeros_of(value: Any) -> Any:
+    """The nested value with zeros for its tensors; UNBOUND if they cannot be made."""
+    stand_ins = [Zeros(as_tensor(leaf)) if is_carried(leaf) else leaf for leaf in leaves(value)]
+    if not all(leaf.can_be_made() for leaf in stand_ins if isinstance(leaf, Zeros)):
+        return UNBOUND
+    return refill(value, iter(stand_ins))
+
+
+def held(value: Any) -> Any:
+    """The value, or what a `Missing` one would be."""
+    return value.__dict__["_value"] if isinstance(value, Missing) else value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a tensor can hold the value, which is none yet."""
+    return isinstance(value, bool | int | float | np.ndarray | np.generic)
+
+
+def is_carried(value: Any) -> bool:
+    """Whether the value is a tensor, or stands for one per replica."""
+    return isinstance(value, Tensor | TracedPerReplica | Stacked)
+
+
+def can_be_tensor(value: Any) -> bool:
+    """Whether the value is a tensor, a number or a variable."""
+    return is_carried(value) or is_number(value) or getattr(value, "_is_variable", False)
+
+
+def is_untyped(value: Any) -> bool:
+    """Whether the value is a number of Python, which takes the dtype of what it meets."""
+    return isinstance(value, int | float) and not isinstance(value, bool | np.generic)
+
+
+def as_tensor(value: Any, dtype: str | None = None) -> Tensor:
+    """The tensor of a value; a number of Python becomes `dtype`."""
+    if isinstance(value, TracedPerReplica):
+        return value.tensor  # type: ignore[no-any-return]
+    if isinstance(value, Stacked):
+        return value._as_stacked()
+    return convert_to_tensor(value, dtype if is_untyped(value) else None)
+
+
+def like(value: Any, tensor: Tensor) -> Any:
+    """The tensor in the clothes of the value it replaces."""
+    if isinstance(value, Stacked):
+        return value._holding(tensor)
+    return TracedPerReplica(tensor) if isinstance(value, TracedPerReplica) else tensor
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    """Whether two values are the same to a program, whatever it does with them."""
+    if a is b:
+        return True
+    plain = (bool, int, float, str, bytes, np.generic)
+    return type(a) is type(b) and isinstance(a, plain) and bool(a == b)
+
+
+def leaves(value: Any) -> list[Any]:
+    """The leaves of a nested value, from left to right, dicts in their own order."""
+    if not is_nested(value):
+        return [value]
+    parts = value.values() if isinstance(value, Mapping) else value
+    return [leaf for part in parts for leaf in leaves(part)]
+
+
+def refill(value: Any, new: Iterator[Any]) -> Any:
+    """The nested value with its leaves taken from `new`."""
+    if not is_nested(value):
+        return next(new)
+    if isinstance(value, Mapping):
+        return {key: refill(part, new) for key, part in value.items()}
+    parts = [refill(part, new) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+
+
+def same_structure(a: Any, b: Any) -> bool:
+    """Whether two nested values differ in their leaves only."""
+    if not is_nested(a) or not is_nested(b):
+        alike = isinstance(a, Stacked) == isinstance(b, Stacked)
+        return alike and not is_nested(a) and not is_nested(b)
+    if isinstance(a, Mapping) or isinstance(b, Mapping):
+        both = isinstance(a, Mapping) and isinstance(b, Mapping)
+        return both and list(a) == list(b) and all(same_structure(a[k], b[k]) for k in a)
+    same = type(a) is type(b) and len(a) == len(b)
+    return same and all(same_structure(x, y) for x, y in zip(a, b, strict=True))
+
+
+def describe(value: Any) -> str:
+    """A value in an error message."""
+    if isinstance(value, Stacked):
+        return f"{value!r:.80}"
+    if is_carried(value):
+        tensor = as_tensor(value)
+        sizes = ["?" if size is None else str(size) for size in tensor._shape]
+        shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+        return f"{as_dtype(tensor._dtype).name} {shape}"
+    if is_nested(value):
+        parts = [
+            describe(part) for part in (value.values() if isinstance(value, Mapping) else value)
+        ]
+        keys = [f"{key!r}: " for key in value] if isinstance(value, Mapping) else [""] * len(parts)
+        inside = ", ".join(key + part for key, part in zip(keys, parts, strict=True))
+        return f"{type(value).__name__} of ({inside})"
+    return "nothing" if value is UNBOUND else f"{value!r:.60}"
+
+
+def holds(who: str, value: Any) -> bool:
+    """Whether a value that is known is not zero."""
+    if isinstance(value, bool | int | float):
+        return bool(value)
+    return bool(as_predicate(who, value))
+
+
+def as_predicate(who: str, value: Any) -> Tensor:
+    """One bool: whether the only element of a tensor is not zero.
+
+    Raises:
+        ValueError: It has more elements.
+        TypeError: It differs between replicas, outside `run`.
+    """
+    if isinstance(value, TracedPerReplica):
+        raise TypeError(
+            f"[{who}] the condition has a value per replica here: decide inside strategy.run, or "
+            "use strategy.reduce before."
+        )
+    tensor = convert_to_tensor(value)
+    if any(size != 1 for size in tensor._shape):
+        raise ValueError(
+            f"[{who}] the condition must be one element: got {describe(tensor)}; use "
+            "samegrad.reduce_all, samegrad.reduce_any, or samegrad.where for each element."
+        )
+    if tensor._rank:
+        tensor = _core.ops.reshape(tensor, shape=[])
+    if tensor._dtype == "bool":
+        return tensor
+    return _core.ops.not_equal(tensor, convert_to_tensor(0, tensor._dtype))

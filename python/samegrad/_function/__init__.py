@@ -1,0 +1,1 @@
+"""Python functions as compiled steps: traces, programs, loops over rows."""

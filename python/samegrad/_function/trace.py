@@ -1,0 +1,282 @@
+"""Tracing: a Python function becomes a compiled step."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._autodiff.scaling_check import check_trace
+from samegrad._autodiff.trace_agreement import Agreement
+from samegrad._base.tree import flatten, map_structure
+from samegrad._context import state as _context
+from samegrad._context.counted_numbers import questions
+from samegrad._control.requirements import Requirement, check_all
+from samegrad._shown import shown
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._values import (
+    PerReplica,
+    TracedLocalResults,
+    TracedPerReplica,
+    TracedValue,
+    check_parts,
+    per_replica,
+)
+
+OPTIONS = _core.PlanOptions()
+
+
+def _as_argument(value: Any) -> Any:
+    """NumPy's arrays and numbers enter a program as tensors."""
+    is_array = isinstance(value, np.ndarray | np.generic)
+    return convert_to_tensor(value) if is_array else value
+
+
+def _runs(measure: Any) -> int:
+    """How many runs explain() measures."""
+    rule = "[explain] 'measure' must be a number of runs from 0 to a million: got"
+    try:
+        runs = operator.index(measure)
+    except TypeError:
+        raise TypeError(f"{rule} {shown(measure)}.") from None
+    if not 0 <= runs <= 1_000_000:
+        raise ValueError(f"{rule} {runs}.")
+    return runs
+
+
+class _Trace:
+    """A function traced once, for the replicas whose numbers of examples decide alike.
+
+    Args:
+        fn: Called once.
+        args: Its arguments.
+        kwargs: Its named arguments.
+        replicas: How many run it.
+        look: Whether fn may look at values.
+        members: The replicas that it is traced for, all of them if there are none.
+        requirements: Those of the program, which the trace adds to.
+        agreement: Of all traces of the program.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        replicas: int,
+        look: bool,
+        members: list[int],
+        requirements: dict[tuple[str, str], Requirement],
+        agreement: Agreement,
+    ) -> None:
+        trace = self.trace = _core.Trace(replicas, members)
+        batches: list[Tensor] = []
+
+        def enter(value: Any) -> Any:
+            entered = argument(value)
+            tensor = getattr(entered, "tensor", entered)
+            if isinstance(tensor, Tensor) and None in tensor._shape:
+                batches.append(tensor)
+            return entered
+
+        def argument(value: Any) -> Any:
+            value = _as_argument(value)
+            if isinstance(value, PerReplica):
+                check_parts(value.values)
+                return TracedPerReplica(trace.argument(value.values))
+            if isinstance(value, Tensor) and not value._symbolic:
+                return trace.argument([value])
+            return value
+
+        questions.open.clear()
+        with _core.tracing_into(trace, {"requirements": requirements, "batches": batches}):
+            traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
+            if trace.uneven:
+                agreement.begin_trace()
+            if look:
+                trace.let_look(_core.Arguments(args, kwargs))
+            with _context.changed(agreement=agreement if trace.uneven else None):
+                self.result = map_structure(_as_output, fn(*traced_args, **traced_kwargs))
+            leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]
+            self.outputs = [_tensor_of(leaf) for leaf in leaves]
+            # What replicas compute each in their own way has no other sum than that of the parts.
+            totals = [] if trace.members else _add_totals(leaves)
+        for leaf, share in zip(leaves, check_trace(trace, self.outputs), strict=True):
+            if isinstance(leaf, TracedValue):
+                leaf.share = share
+        self.outputs += totals
+
+
+class TracedProgram:
+    """A compiled step with the structure of its results.
+
+    Args:
+        fn: Called once; where Python needs numbers of examples that differ between the replicas,
+            once for each.
+        args: Its arguments.
+        kwargs: Its named arguments.
+        replicas: How many run it.
+        look: Whether fn may look at values. What Python does with them makes the program right for
+            these arguments only: it must not be kept.
+        numbers_change: Whether programs that differ in Python's numbers alone share what is
+            compiled, as those of a function that is traced in each call.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        replicas: int,
+        look: bool = False,
+        numbers_change: bool = False,
+    ) -> None:
+        requirements: dict[tuple[str, str], Requirement] = {}
+        agreement, members = Agreement(), list[int]()
+        traces: list[_Trace] = []
+        while not traces or members:
+            traces.append(
+                _Trace(fn, args, kwargs, replicas, look, members, requirements, agreement)
+            )
+            members = _without_trace(traces)
+        self._requirements = list(requirements.values())
+        self._result = _joined_results(traces)
+        self._step, self._constants = _core.compile_traces(
+            [one.trace for one in traces], [one.outputs for one in traces], OPTIONS, numbers_change
+        )
+        # A program looked at a number of examples: it is right for the traced numbers only.
+        self.fixed = bool(self._step.fixed)
+
+    def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
+        """Its phases, loops, memory and times with these arguments; so many runs are measured."""
+        return str(self._step.explain(arguments, _runs(measure)))
+
+    def run(self, arguments: _core.Arguments) -> Any:
+        """One step with these arguments."""
+        outputs = self._step.run(arguments, self._constants)
+        if self._requirements:
+            check_all(self._requirements)
+        if isinstance(self._result, Tensor):
+            return _leave(self._result, outputs[0], outputs)
+        values = iter(outputs)
+        # map_structure visits dicts by sorted keys, as flatten does.
+        return map_structure(
+            lambda leaf: _leave(leaf, next(values), outputs) if _is_output(leaf) else leaf,
+            self._result,
+        )
+
+
+def _without_trace(traces: list[_Trace]) -> list[int]:
+    """The replicas that none of the traces is for."""
+    traced = {replica for one in traces for replica in one.trace.members}
+    return [r for r in range(traces[0].trace.replicas) if r not in traced] if traced else []
+
+
+def _joined_results(traces: list[_Trace]) -> Any:
+    """The structure of the results of all traces; their outputs become those of its leaves.
+
+    Raises:
+        ValueError: The structures differ.
+    """
+    first = traces[0]
+    if len(traces) == 1:
+        return first.result
+    shapes = [map_structure(lambda _: None, one.result) for one in traces]
+    for one, shape in zip(traces, shapes, strict=True):
+        if shape != shapes[0]:
+            raise ValueError(
+                "[Strategy.run] the results of all replicas must have one structure: got "
+                f"{first.result!r} for replicas {first.trace.members} and {one.result!r} for "
+                f"replicas {one.trace.members}, which have other numbers of examples; stack what "
+                "is one result per example to one tensor."
+            )
+    outputs: list[list[Any]] = [[] for _ in traces]
+
+    def join(*leaves: Any) -> Any:
+        joined = _joined_leaf(traces, list(leaves))
+        if _is_output(joined):
+            for own, leaf in zip(outputs, leaves, strict=True):
+                own.append(_tensor_of(leaf) if _is_output(leaf) else _like(leaf, joined))
+        return joined
+
+    result = map_structure(join, *(one.result for one in traces))
+    for one, own in zip(traces, outputs, strict=True):
+        one.outputs = own
+    return result
+
+
+def _joined_leaf(traces: list[_Trace], leaves: list[Any]) -> Any:
+    """What stands for the results of all traces: a tensor of theirs if one is, or a plain value."""
+    tensors = [leaf for leaf in leaves if _is_output(leaf)]
+    for leaf in tensors:
+        if isinstance(leaf, TracedValue):
+            leaf.share = all(getattr(other, "share", False) for other in leaves)
+            leaf.own_sizes = True
+    if tensors:
+        return tensors[0]
+    if all(leaf is leaves[0] or _equal(leaf, leaves[0]) for leaf in leaves):
+        return leaves[0]
+    parts: dict[int, Any] = {}
+    for one, leaf in zip(traces, leaves, strict=True):
+        own = convert_to_tensor(leaf) if isinstance(leaf, bool | int | float) else leaf
+        parts |= dict.fromkeys(one.trace.members, own)
+    return PerReplica(tuple(parts[replica] for replica in sorted(parts)))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and isinstance(a, bool | int | float | str) and a == b
+
+
+def _like(value: Any, output: Any) -> Tensor:
+    """A number of Python where other traces have a tensor."""
+    return convert_to_tensor(value, _tensor_of(output)._dtype)
+
+
+def _add_totals(leaves: list[Any]) -> list[Tensor]:
+    """What `Strategy.reduce` will want of results that a sum of their parts does not give."""
+    totals: list[Tensor] = []
+    for leaf in leaves:
+        if isinstance(leaf, TracedPerReplica) and leaf.tensor._function_of_sums:
+            leaf.total_at = len(leaves) + len(totals)
+            totals.append(_core.ops.all_reduce(leaf.tensor, op="sum"))
+    return totals
+
+
+def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
+    if not isinstance(leaf, TracedValue):
+        return PerReplica(tuple(value)) if isinstance(value, list) else value
+    # What is equal on all replicas is a value of run all the same: one part per replica.
+    parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
+    if isinstance(leaf, TracedLocalResults):
+        return tuple(parts)
+    if leaf.own_sizes and len({tuple(part._shape) for part in parts}) > 1:
+        # A tape outside knows the parts as they are.
+        return PerReplica(parts) if parts[0]._recorded else per_replica(parts)
+    total = None if leaf.total_at is None else outputs[leaf.total_at]
+    return PerReplica(tuple(parts), leaf.share, total)
+
+
+def _as_output(value: Any) -> Any:
+    if isinstance(value, TracedValue):
+        value.tensor_replicas = _core.current_trace().replicas
+        return value
+    return value._as_tensor() if hasattr(value, "_as_tensor") else value
+
+
+def _is_output(value: Any) -> bool:
+    return isinstance(value, Tensor | TracedValue)
+
+
+def _tensor_of(value: Any) -> Tensor:
+    tensor: Tensor = value.tensor if isinstance(value, TracedValue) else value
+    return tensor
+
+
+def trace_and_run(fn: Callable[..., Any], args: Any, kwargs: dict[str, Any], replicas: int) -> Any:
+    """Traces, compiles (or finds the equal program) and runs once."""
+    look = _context.settings.functions_run_eagerly
+    program = TracedProgram(fn, args, kwargs, replicas, look, numbers_change=True)
+    return program.run(_core.Arguments(args, kwargs))

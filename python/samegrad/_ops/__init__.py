@@ -1,0 +1,1 @@
+"""Operations under TensorFlow's names that move, make, select or print elements."""

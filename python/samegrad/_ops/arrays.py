@@ -1,0 +1,463 @@
+"""Functions that move the elements of tensors, under TensorFlow's names."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._shown import shown
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.tensor import (
+    Dim,
+    Tensor,
+    TensorLike,
+    convert_to_tensor,
+    dim_of,
+    dims_of,
+    pair,
+    with_dims,
+)
+from samegrad.math._reductions import axes_of, axis_of
+
+_ops = _core.ops
+_MOST_EMPTY_PARTS = 1 << 20
+
+
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
+    """The elements as another dtype; floats are cut towards zero where integers are asked for.
+
+    Example:
+        >>> cast([1.9], "int32").numpy()
+        array([1], dtype=int32)
+    """
+    tensor = convert_to_tensor(x)
+    wanted = as_dtype(dtype).name
+    if tensor._dtype == wanted:
+        return tensor
+    return with_dims(_ops.cast(tensor, dtype=wanted), getattr(tensor, "_dims", None))
+
+
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
+    """The tensor itself.
+
+    Example:
+        >>> float(identity(1.0))
+        1.0
+    """
+    return _ops.identity(convert_to_tensor(input))
+
+
+def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
+    """The tensor itself; gradients do not flow through it.
+
+    Example:
+        >>> float(stop_gradient(1.0))
+        1.0
+    """
+    return _ops.stop_gradient(convert_to_tensor(input))
+
+
+def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The product of matrices (…, m, k) and (…, k, n); leading axes broadcast.
+
+    Raises:
+        ValueError: The inner sizes differ.
+
+    Example:
+        >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
+        array([[11.]], dtype=float32)
+    """
+    return _ops.matmul(*pair(a, b), transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def shape(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
+    """The sizes of the axes on this replica, as a vector.
+
+    Example:
+        >>> shape([[1.0, 2.0]]).numpy()
+        array([1, 2], dtype=int32)
+    """
+    x = convert_to_tensor(input)
+    return cast(with_dims(_ops.dimension_sizes(x), x.shape), out_type)
+
+
+def size(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
+    """The number of elements on this replica.
+
+    Example:
+        >>> int(size([[1.0, 2.0]]))
+        2
+    """
+    x = convert_to_tensor(input)
+    return cast(_ops.size_of(x, axes=axes_of(x, None)), out_type)
+
+
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
+    """The number of axes.
+
+    Example:
+        >>> int(rank([[1.0, 2.0]]))
+        2
+    """
+    return convert_to_tensor(np.int32(convert_to_tensor(input)._rank))
+
+
+def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+    """The same elements with other axes; one size may be -1.
+
+    In a traced function a size may follow from the examples: x.shape[0], tf.shape(x)[0] or what is
+    computed from them. Any number of examples then runs without a new trace.
+
+    Raises:
+        ValueError: The sizes do not fit the elements.
+
+    Example:
+        >>> reshape([1.0, 2.0, 3.0, 4.0], (2, -1)).numpy()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    return _sizes.reshape(convert_to_tensor(tensor), shape)
+
+
+def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
+              name: str | None = None) -> Tensor:  # fmt: skip
+    """The axes in the order `perm`; default reversed.
+
+    Example:
+        >>> transpose([[1.0, 2.0]]).numpy()
+        array([[1.],
+               [2.]], dtype=float32)
+    """
+    x = convert_to_tensor(a)
+    return _ops.transpose(x, perm=list(range(x._rank))[::-1] if perm is None else list(perm))
+
+
+def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor:
+    """A new axis of size 1.
+
+    Example:
+        >>> expand_dims([1.0, 2.0], 1).numpy()
+        array([[1.],
+               [2.]], dtype=float32)
+    """
+    return _ops.expand_dims(convert_to_tensor(input), axes=[axis])
+
+
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
+    """Without the axes of size 1 (default all of them).
+
+    Example:
+        >>> squeeze([[1.0, 2.0]]).numpy()
+        array([1., 2.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    ones = [i for i, size in enumerate(x._shape) if size == 1]
+    return _ops.squeeze(x, axes=ones if axis is None else axes_of(x, axis))
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    """The tensors of a list; an array is copied as a whole, before its parts are."""
+    if isinstance(values, np.ndarray):
+        values = convert_to_tensor(values)
+    return [convert_to_tensor(value) for value in values]
+
+
+def concat(values: Any, axis: int, name: str | None = None) -> Tensor:
+    """The tensors one after the other along an axis.
+
+    Example:
+        >>> concat([[1.0], [2.0, 3.0]], 0).numpy()
+        array([1., 2., 3.], dtype=float32)
+    """
+    tensors = _tensors(values)
+    joined: Tensor = _ops.concat(*tensors, axis=axis)
+    if any(hasattr(t, "_dims") for t in tensors):
+        parts = [dims_of(t) for t in tensors]
+        if None not in parts:
+            return with_dims(joined, [size for part in parts for size in part or ()])
+    return joined
+
+
+def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
+    """The tensors along a new axis.
+
+    Example:
+        >>> stack([[1.0], [2.0]]).numpy()
+        array([[1.],
+               [2.]], dtype=float32)
+    """
+    tensors = _tensors(values)
+    rows = [with_dims(expand_dims(t, axis), getattr(t, "_dims", None)) for t in tensors]
+    return concat(rows, axis)
+
+
+def unstack(value: TensorLike, num: int | None = None, axis: int = 0,
+            name: str | None = None) -> list[Tensor]:  # fmt: skip
+    """The parts along an axis, each without it.
+
+    Example:
+        >>> [float(x) for x in unstack([1.0, 2.0])]
+        [1.0, 2.0]
+    """
+    x = convert_to_tensor(value)
+    axis = axis_of(x, axis)
+    parts = split(x, int(x.shape[axis]) if num is None else _sizes.whole(num), axis)
+    return [_ops.squeeze(part, axes=[axis]) for part in parts]
+
+
+def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int = 0,
+          num: int | None = None, name: str | None = None) -> list[Tensor]:  # fmt: skip
+    """Consecutive parts along an axis: so many equal ones, or of these sizes (one may be -1).
+
+    Raises:
+        ValueError: The sizes do not add up to the axis.
+
+    Example:
+        >>> [x.numpy().tolist() for x in split([1.0, 2.0, 3.0], [1, 2])]
+        [[1.0], [2.0, 3.0]]
+    """
+    x = convert_to_tensor(value)
+    axis = axis_of(x, axis)
+    total = dim_of(x, axis)
+    sizes: list[Any]
+    if isinstance(num_or_size_splits, int):
+        parts = _sizes.whole(num_or_size_splits)
+        if isinstance(total, int) and parts > max(total, _MOST_EMPTY_PARTS):
+            parts = 0  # they do not add up
+        sizes = [total // parts] * parts if parts > 0 else []
+    else:
+        sizes = _sizes.sizes_of(num_or_size_splits)
+        if any(_is_rest(size) for size in sizes):
+            rest = total - sum(size for size in sizes if not _is_rest(size))
+            sizes = [rest if _is_rest(size) else size for size in sizes]
+    if sum(sizes) != total or any(isinstance(size, int) and size < 0 for size in sizes):
+        raise ValueError(
+            f"[split] the parts must add up to axis {axis} of size {total}: got "
+            f"{num_or_size_splits}."
+        )
+    before = (slice(None),) * axis
+    bounds = itertools.accumulate(sizes, initial=0)
+    return [x[before + (slice(a, b),)] for a, b in itertools.pairwise(bounds)]  # noqa: RUF005
+
+
+def _is_rest(size: int | Dim) -> bool:
+    return isinstance(size, int) and size == -1
+
+
+def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None,
+          name: str | None = None) -> Tensor:  # fmt: skip
+    """X where the condition holds, y elsewhere, broadcasting; without them, where it holds.
+
+    Args:
+        condition: Booleans; without x and y also numbers, which hold unless they are 0.
+        x: Taken where it holds.
+        y: Taken elsewhere.
+        name: Not used.
+
+    Returns:
+        The elements chosen; without x and y the positions, int64 of shape [how many, axes].
+
+    Raises:
+        ValueError: One of x and y is missing.
+        TypeError: Without them, in a traced function: how many places there are is not known there.
+
+    Example:
+        >>> where([True, False], 1.0, 2.0).numpy()
+        array([1., 2.], dtype=float32)
+        >>> where([[True, False], [True, True]]).numpy()
+        array([[0, 0],
+               [1, 0],
+               [1, 1]])
+    """
+    holds = convert_to_tensor(condition)
+    if x is not None and y is not None:
+        return _ops.select(holds, *pair(x, y))
+    if x is not None or y is not None:
+        missing = "y" if y is None else "x"
+        raise ValueError(f"[where] x and y belong together: got no {missing}; give both, or none.")
+    if holds._symbolic:
+        raise TypeError(
+            "[where] the number of places depends on the values, which a traced function does not "
+            "know: got a condition alone; use where(condition, x, y), or a mask as weights."
+        )
+    return Tensor(np.argwhere(holds.numpy()).astype(np.int64))
+
+
+def _python_number(value: TensorLike) -> float:
+    """The number as Python has it: whole numbers stay exact."""
+    if isinstance(value, int | float):
+        return value
+    number = convert_to_tensor(value)
+    if any(size != 1 for size in number._shape):
+        raise ValueError(f"[convert_to_tensor] one number is needed: got shape {number._shape}.")
+    plain: float = number._item()
+    return plain
+
+
+def _one_hot_dtype(on: TensorLike | None, off: TensorLike | None, dtype: DTypeLike | None) -> str:
+    """That of the numbers given, which must agree; Python's numbers take the dtype asked for."""
+    wanted = None if dtype is None else as_dtype(dtype).name
+    found = {}
+    for role, value in (("on_value", on), ("off_value", off)):
+        if value is None:
+            continue
+        free = wanted is not None and isinstance(value, int | float)
+        lossy = isinstance(value, float) and wanted is not None and as_dtype(wanted).is_integer
+        found[role] = wanted if free and not lossy else convert_to_tensor(value)._dtype
+    kinds = {kind for kind in (wanted, *found.values()) if kind is not None}
+    if len(kinds) > 1:
+        given = ", ".join(f"{role} {kind}" for role, kind in found.items())
+        raise TypeError(
+            f"[one_hot] on_value, off_value and dtype must agree: got {given}, dtype {wanted}; "
+            "give both numbers as floats or both as whole numbers."
+        )
+    return kinds.pop() if kinds else "float32"
+
+
+def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
+            off_value: TensorLike | None = None, axis: int | None = None,
+            dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:  # fmt: skip
+    """on_value (default 1) at the index along a new axis (the last), off_value (0) elsewhere.
+
+    An index outside [0, depth) gives off_value everywhere, as in TensorFlow.
+
+    Raises:
+        TypeError: The numbers have different dtypes, or another than `dtype`.
+
+    Example:
+        >>> one_hot([2, 0], 3).numpy()
+        array([[0., 0., 1.],
+               [1., 0., 0.]], dtype=float32)
+    """
+    classes, numbers = _sizes.size_of(depth), convert_to_tensor(indices)
+    on = 1 if on_value is None else _python_number(on_value)
+    off = 0 if off_value is None else _python_number(off_value)
+    kind = _one_hot_dtype(on_value, off_value, dtype)
+    made: Tensor
+    if isinstance(classes, Dim):
+        own = expand_dims(cast(numbers, "int64"), -1)
+        chosen = _ops.equal(own, _sizes.iota(classes))
+        made = where(chosen, convert_to_tensor(on, kind), convert_to_tensor(off, kind))
+    else:
+        made = _ops.one_hot(numbers, depth=classes, on=on, off=off, dtype=kind)
+    if axis is None or axis in (-1, made._rank - 1):
+        return made
+    order = list(range(made._rank - 1))
+    order.insert(axis, made._rank - 1)
+    return _ops.transpose(made, perm=order)
+
+
+def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: TensorLike = 0,
+        name: str | None = None) -> Tensor:  # fmt: skip
+    """The tensor with `paddings[i] = (before, after)` elements more along axis i.
+
+    Raises:
+        NotImplementedError: Another mode than CONSTANT.
+
+    Example:
+        >>> pad([1.0], [[1, 2]]).numpy()
+        array([0., 1., 0., 0.], dtype=float32)
+    """
+    if mode.upper() != "CONSTANT":
+        raise NotImplementedError(f"[pad] the mode is CONSTANT: got {shown(mode)}.")
+    x = convert_to_tensor(tensor)
+    spans = paddings if isinstance(paddings, list | tuple) else convert_to_tensor(paddings).numpy()
+    pairs = [_sizes.sizes_of(span) for span in spans]
+    if _sizes.dim_in(itertools.chain(*pairs)) is None:
+        flat = [int(n) for pair_ in pairs for n in pair_]
+        return _ops.pad(x, paddings=flat, value=_python_number(constant_values))
+    for axis, (before, after) in enumerate(pairs):
+        parts = [x]
+        for size, at in ((before, 0), (after, 2)):
+            if isinstance(size, Dim) or size:
+                sizes = [*x.shape[:axis], size, *x.shape[axis + 1 :]]
+                number = cast(convert_to_tensor(constant_values), x._dtype)
+                parts.insert(at, _sizes.broadcast(number, sizes))
+        x = concat(parts, axis)
+    return x
+
+
+def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
+    """The tensor repeated as a whole, so often per axis.
+
+    Example:
+        >>> tile([1.0, 2.0], [2]).numpy()
+        array([1., 2., 1., 2.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    sizes = _sizes.sizes_of(multiples)
+    if _sizes.dim_in(sizes) is None:
+        return _ops.tile(x, multiples=sizes)
+    for axis, count in enumerate(sizes):
+        x = _copies(x, count, axis, axis)
+    return x
+
+
+def _copies(x: Tensor, count: int | Dim, axis: int, place: int) -> Tensor:
+    """So many copies along an axis: of it as a whole (place is the axis) or of its elements."""
+    if isinstance(count, int) and count == 1:
+        return x
+    own = list(x.shape)
+    spread = [*own[:place], count, *own[place:]]
+    made = _sizes.broadcast(_ops.expand_dims(x, axes=[place]), spread)
+    return _sizes.reshape(made, [*own[:axis], own[axis] * count, *own[axis + 1 :]])
+
+
+def repeat(input: TensorLike, repeats: Any, axis: int | None = None,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """Each element (slice along an axis) so often; without an axis the result is flat.
+
+    Example:
+        >>> repeat([1.0, 2.0], 2).numpy()
+        array([1., 1., 2., 2.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    if axis is None:
+        x, axis = _ops.reshape(x, shape=[-1]), 0
+    count = _sizes.size_of(repeats)
+    if isinstance(count, Dim):
+        axis = axis_of(x, axis)
+        return _copies(x, count, axis, axis + 1)
+    return _ops.repeat(x, repeats=count, axis=axis)
+
+
+def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
+    """The elements in reverse order along axes.
+
+    Example:
+        >>> reverse([1.0, 2.0], [0]).numpy()
+        array([2., 1.], dtype=float32)
+    """
+    x = convert_to_tensor(tensor)
+    return _ops.reverse(x, axes=axes_of(x, axis))
+
+
+def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """`size` elements per axis from `begin`; a size of -1 takes the rest.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.slice([1.0, 2.0, 3.0], [1], [-1]).numpy()
+        array([2., 3.], dtype=float32)
+    """
+    x = convert_to_tensor(input_)
+    spans = zip(_sizes.sizes_of(begin), _sizes.sizes_of(size), strict=True)
+    return x[tuple(slice(b, None if _is_rest(n) else b + n) for b, n in spans)]
+
+
+def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+    """The tensor repeated along axes of size 1 until it has the shape.
+
+    Example:
+        >>> broadcast_to([1.0], (2,)).numpy()
+        array([1., 1.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    sizes = _sizes.sizes_of(shape)
+    return _sizes.broadcast(x, sizes)

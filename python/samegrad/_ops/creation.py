@@ -1,0 +1,208 @@
+"""Functions that make tensors out of numbers and shapes, under TensorFlow's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._ops.arrays import cast, where
+from samegrad._shown import shown
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of, pair
+
+_ops = _core.ops
+
+
+# Of bounds of several types, a range has the last.
+_WIDER = (
+    "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bfloat16",
+    "float16", "float32", "float64",
+)  # fmt: skip
+
+
+def zeros(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
+    """Zeros.
+
+    Example:
+        >>> zeros((2,)).numpy()
+        array([0., 0.], dtype=float32)
+    """
+    sizes = _sizes.sizes_of(shape)
+    if _sizes.dim_in(sizes) is not None:
+        return _sizes.full(sizes, as_dtype(dtype).name)
+    return _ops.zeros(shape=[int(size) for size in sizes], dtype=as_dtype(dtype).name)
+
+
+def ones(shape: Any, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
+    """Ones.
+
+    Example:
+        >>> ones((2,)).numpy()
+        array([1., 1.], dtype=float32)
+    """
+    return _ops.full_like(zeros(shape, dtype), value=1.0)
+
+
+def fill(dims: Any, value: TensorLike, name: str | None = None) -> Tensor:
+    """One number in a shape.
+
+    Example:
+        >>> fill((2,), 7.0).numpy()
+        array([7., 7.], dtype=float32)
+    """
+    number = convert_to_tensor(value)
+    return _ops.broadcast_like(number, zeros(dims, number._dtype))
+
+
+def zeros_like(input: TensorLike, dtype: DTypeLike | None = None,
+               name: str | None = None) -> Tensor:  # fmt: skip
+    """Zeros in the shape of a tensor.
+
+    Example:
+        >>> zeros_like([1.0]).numpy()
+        array([0.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    return _ops.full_like(x if dtype is None else cast(x, dtype), value=0.0)
+
+
+def ones_like(input: TensorLike, dtype: DTypeLike | None = None,
+              name: str | None = None) -> Tensor:  # fmt: skip
+    """Ones in the shape of a tensor.
+
+    Example:
+        >>> ones_like([2.0]).numpy()
+        array([1.], dtype=float32)
+    """
+    x = convert_to_tensor(input)
+    return _ops.full_like(x if dtype is None else cast(x, dtype), value=1.0)
+
+
+def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike = "float32",
+        name: str | None = None) -> Tensor:  # fmt: skip
+    """A matrix with ones on the diagonal.
+
+    Example:
+        >>> eye(2).numpy()
+        array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
+    rows = _sizes.size_of(num_rows)
+    columns = rows if num_columns is None else _sizes.size_of(num_columns)
+    if any(isinstance(size, int) and size < 0 for size in (rows, columns)):
+        raise ValueError(
+            f"[eye] num_rows and num_columns must not be negative: got {rows} and {columns}; pass "
+            "sizes of 0 or more."
+        )
+    if _sizes.dim_in((rows, columns)) is not None:
+        row, column = _ops.expand_dims(_sizes.iota(rows), axes=[1]), _sizes.iota(columns)
+        return cast(_ops.equal(row, column), dtype)
+    return Tensor(np.eye(rows, columns, dtype=as_dtype(dtype)._numpy))
+
+
+def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | None = None,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The numbers start, start + delta, … below the limit (with one number: from 0 to below it).
+
+    Raises:
+        TypeError: A bound is a tensor of a function that is being traced: the shape would not be
+            known.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.range(3).numpy()
+        array([0, 1, 2], dtype=int32)
+    """
+    first, last = (0, start) if limit is None else (start, limit)
+    sizes = [_size_or(n) for n in (first, last, delta)]
+    if _sizes.dim_in(sizes) is not None:
+        return _range_of_sizes(sizes, dtype)
+    numbers = [_number(n) if isinstance(n, Tensor) else n for n in (first, last, delta)]
+    if dtype is None:  # the widest of the bounds': the numbers may be none
+        dtypes = {convert_to_tensor(n)._dtype for n in numbers}
+        dtype = max(dtypes, key=_WIDER.index)
+    return Tensor(np.arange(*numbers).astype(as_dtype(dtype)._numpy))
+
+
+def _number(n: Tensor) -> Any:
+    """NumPy's number; one of 16 bits, which NumPy would count in, as a float."""
+    return float(n.numpy()) if n._dtype in ("float16", "bfloat16") else n.numpy()
+
+
+def _size_or(number: Any) -> Any:
+    """A size that follows from the examples, or the number itself."""
+    dims = dims_of(number) if isinstance(number, Tensor) and number._symbolic else None
+    return dims[0] if dims is not None and len(dims) == 1 else number
+
+
+def _range_of_sizes(bounds: list[Any], dtype: DTypeLike | None) -> Tensor:
+    first, last, delta = bounds
+    if not isinstance(delta, int) or not all(isinstance(n, int | Dim) for n in (first, last)):
+        raise TypeError(
+            "[range] bounds that follow from the number of examples go with whole numbers: got "
+            f"{first}, {last} and {delta}; cast the range instead."
+        )
+    if delta == 0:
+        raise ValueError("[range] delta must not be 0: got 0.")
+    span, step = (last - first, delta) if delta > 0 else (first - last, -delta)
+    numbers = _sizes.iota(span if step == 1 else (span + (step - 1)) // step)
+    if delta != 1:
+        numbers = numbers * delta
+    if isinstance(first, Dim) or first != 0:
+        numbers = numbers + cast(convert_to_tensor(first), "int64")
+    return cast(numbers, "int32" if dtype is None else dtype)
+
+
+def linspace(start: float, stop: float, num: Any, name: str | None = None) -> Tensor:
+    """`num` numbers from start to stop, equally far apart, both ends included.
+
+    Example:
+        >>> linspace(0.0, 1.0, 3).numpy()
+        array([0. , 0.5, 1. ], dtype=float32)
+    """
+    count = _sizes.size_of(num)
+    if isinstance(count, Dim):
+        place = _ops.cast(_sizes.iota(count), dtype="float64")
+        last = cast(convert_to_tensor(count - 1), "float64")
+        numbers = place * ((stop - start) / _ops.maximum(*pair(last, 1.0))) + start
+        return cast(where((place == last) & (last > 0), float(stop), numbers), "float32")
+    return convert_to_tensor(np.linspace(start, stop, count).tolist())
+
+
+def meshgrid(*args: TensorLike, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
+    """For each vector a tensor of the shape of all: what it is at each point of the grid.
+
+    Args:
+        *args: Vectors.
+        indexing: "xy": the first vector runs along axis 1, the second along axis 0. "ij": each
+            along its own.
+        name: Not used.
+
+    Raises:
+        ValueError: An argument is no vector, or the indexing is unknown.
+
+    Example:
+        >>> [x.numpy().tolist() for x in meshgrid([1, 2, 3], [4, 5])]
+        [[[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]]]
+    """
+    vectors = [convert_to_tensor(x) for x in args]
+    if any(x._rank > 1 for x in vectors) or indexing not in ("xy", "ij"):
+        shapes = ", ".join(str(x._shape) for x in vectors)
+        raise ValueError(
+            "[meshgrid] vectors are needed, and indexing is 'xy' or 'ij': got shapes "
+            f"{shapes or 'of nothing'} and {shown(indexing)}."
+        )
+    order = list(range(len(vectors)))
+    if indexing == "xy":
+        order[:2] = order[:2][::-1]
+    vectors = [_ops.reshape(x, shape=[1]) if x._rank == 0 else x for x in vectors]
+    sizes = [vectors[i].shape[0] for i in order]
+    made = []
+    for place, x in enumerate(vectors):
+        own = order.index(place)
+        others = [axis for axis in range(len(order)) if axis != own]
+        made.append(_sizes.broadcast(_ops.expand_dims(x, axes=others), sizes))
+    return made

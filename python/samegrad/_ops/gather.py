@@ -1,0 +1,191 @@
+"""Elements at positions given by indices or a mask: read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._shown import shown
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math._reductions import axis_of
+
+_ops = _core.ops
+
+
+def zeros_of(sizes: list[Any], dtype: str) -> Tensor:
+    """Zeros in a shape that may follow from the examples.
+
+    Example:
+        >>> zeros_of([2], "int32").numpy()
+        array([0, 0], dtype=int32)
+    """
+    if _sizes.dim_in(sizes) is None:
+        return _ops.zeros(shape=sizes, dtype=dtype)
+    return _sizes.full(sizes, dtype)
+
+
+class Places:
+    """Which rows of a table the indices name: the table is a tensor whose indexed axes are one.
+
+    Args:
+        who: The function, for messages.
+        like: The tensor that is indexed.
+        indices: Whole numbers of shape [..., indexed axes].
+        batch_dims: Leading axes that `like` and the indices share.
+    """
+
+    def __init__(self, who: str, like: Tensor, indices: TensorLike, batch_dims: int = 0) -> None:
+        index = convert_to_tensor(indices)
+        depth = index._shape[-1] if index._rank else None
+        if not isinstance(depth, int) or depth > like._rank - batch_dims or batch_dims < 0:
+            raise ValueError(
+                f"[{who}] the last axis of indices has one index for each of the first axes of a "
+                f"tensor that has {like._rank - batch_dims} to index: got indices of shape "
+                f"{index._shape}; put the indices of one element on the last axis."
+            )
+        sizes = list(like.shape)
+        slots = math.prod(sizes[batch_dims : batch_dims + depth])
+        self.who = who
+        self.sizes = sizes
+        self.rest = sizes[batch_dims + depth :]
+        self.rows = _ops.ravel_index(index, like, batch_dims=batch_dims)
+        self.table = _sizes.reshape(like, [*sizes[:batch_dims], slots, *self.rest])
+
+    def check(self, updates: Tensor) -> None:
+        """The updates have a row for each index."""
+        wanted, given = [*self.rows.shape, *self.rest], list(updates.shape)
+        if len(wanted) != len(given) or any(a != b for a, b in zip(wanted, given, strict=True)):
+            raise ValueError(
+                f"[{self.who}] updates must have the shape of indices without its last axis, then "
+                f"the axes that are not indexed, {tuple(wanted)}: got {tuple(given)}; use reshape."
+            )
+
+    def added(self, updates: Tensor) -> Tensor:
+        """Zeros, with the updates added where their indices say."""
+        self.check(updates)
+        return self.whole(_ops.segment_sum(updates, self.rows, self.table, axis=0))
+
+    def whole(self, table: Tensor) -> Tensor:
+        """A table in the shape of the tensor."""
+        return _sizes.reshape(table, self.sizes)
+
+
+def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None,
+           axis: int | None = None, batch_dims: int = 0,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The slices of `params` along an axis that `indices` name.
+
+    Args:
+        params: Elements of any dtype.
+        indices: Whole numbers of any shape.
+        validate_indices: Not used: indices are always checked.
+        axis: The axis that they index (default batch_dims); negative from the last.
+        batch_dims: Leading axes that params and indices share: each part of the batch has indices
+            of its own. Negative from the last axis of indices.
+        name: Not used.
+
+    Returns:
+        Shape params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:].
+
+    Raises:
+        ValueError: The shapes do not fit.
+        InvalidArgumentError: An index outside the axis.
+
+    Example:
+        >>> gather([10.0, 20.0, 30.0], [2, 0]).numpy()
+        array([30., 10.], dtype=float32)
+        >>> gather([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], batch_dims=1).numpy()
+        array([[2.],
+               [3.]], dtype=float32)
+    """
+    x, places = convert_to_tensor(params), convert_to_tensor(indices)
+    dims = _sizes.whole(batch_dims, "batch_dims is a whole number")
+    dims += places._rank if dims < 0 else 0
+    if dims == 0:
+        return _ops.gather(x, places, axis=0 if axis is None else axis)
+    place = dims if axis is None else axis_of(x, axis)
+    if not 0 < dims <= min(place, places._rank):
+        raise ValueError(
+            "[gather] batch_dims must lie between 0 and the axis and the rank of indices: got "
+            f"batch_dims {shown(batch_dims)}, axis {shown(axis)} and indices of shape "
+            f"{places._shape}."
+        )
+    # The axes between the batch and the one that is indexed go behind it, and back.
+    between, own = place - dims, places._rank - dims
+    before = [*range(dims), place, *range(dims, place), *range(place + 1, x._rank)]
+    y = _ops.batch_gather(_ops.transpose(x, perm=before), places, batch_dims=dims)
+    moved = [*range(dims + own, dims + own + between), *range(dims, dims + own)]
+    rest = range(dims + own + between, y._rank)
+    return _ops.transpose(y, perm=[*range(dims), *moved, *rest])
+
+
+def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
+              name: str | None = None) -> Tensor:  # fmt: skip
+    """The elements or slices of `params` that indices into its first axes name.
+
+    Args:
+        params: Elements of any dtype.
+        indices: Whole numbers of shape [..., k]: k indices into axes of params.
+        batch_dims: Leading axes that params and indices share; those behind them are indexed.
+        name: Not used.
+
+    Returns:
+        Shape [..., *params.shape[batch_dims + k:]].
+
+    Raises:
+        ValueError: The shapes do not fit.
+        InvalidArgumentError: An index outside its axis.
+
+    Example:
+        >>> gather_nd([[1.0, 2.0], [3.0, 4.0]], [[1, 0], [0, 1]]).numpy()
+        array([3., 2.], dtype=float32)
+    """
+    dims = _sizes.whole(batch_dims, "batch_dims is a whole number")
+    places = Places("gather_nd", convert_to_tensor(params), indices, dims)
+    if dims:
+        return _ops.batch_gather(places.table, places.rows, batch_dims=dims)
+    return _ops.gather(places.table, places.rows, axis=0)
+
+
+def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
+                 name: str | None = None) -> Tensor:  # fmt: skip
+    """The elements or slices of a tensor where a mask is true.
+
+    Args:
+        tensor: Elements of any dtype.
+        mask: Bools of a shape that the tensor has from `axis` on.
+        axis: Where the mask begins (default 0); negative from the last.
+        name: Not used.
+
+    Returns:
+        The tensor with one axis, of those that are true, in place of the mask's.
+
+    Raises:
+        ValueError: The shapes do not fit.
+        TypeError: In a traced function: how many are true is not known there.
+
+    Example:
+        >>> boolean_mask([[1.0, 2.0], [3.0, 4.0]], [True, False]).numpy()
+        array([[1., 2.]], dtype=float32)
+    """
+    x, holds = convert_to_tensor(tensor), convert_to_tensor(mask)
+    if holds._symbolic:
+        raise TypeError(
+            "[boolean_mask] the number of true elements depends on the values, which a traced "
+            "function does not know: use the mask as weights, or where(mask, x, y)."
+        )
+    first = 0 if axis is None or x._rank == 0 else axis_of(x, axis)
+    sizes = list(x.shape)
+    own = sizes[first : first + holds._rank]
+    if holds._dtype != "bool" or holds._rank == 0 or own != list(holds.shape):
+        raise ValueError(
+            f"[boolean_mask] the mask is bools of the tensor's shape from axis {first} on, "
+            f"{tuple(sizes[first:])}, or a part of it: got {holds._dtype} of shape {holds._shape}."
+        )
+    places = np.flatnonzero(holds.numpy()).astype(np.int64)
+    joined = [*sizes[:first], math.prod(own), *sizes[first + holds._rank :]]
+    return _ops.gather(_sizes.reshape(x, joined), Tensor(places), axis=first)

@@ -1,0 +1,176 @@
+"""Norms of tensors, and limits on them and on elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._base.dtypes import as_dtype
+from samegrad._shown import shown
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match, pair
+from samegrad.math._reductions import axes_of
+
+_ops = _core.ops
+
+
+def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
+         keepdims: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
+    """The norm over axes (default all): "euclidean" (also 2), 1 or infinity.
+
+    Example:
+        >>> float(norm([3.0, 4.0]))
+        5.0
+    """
+    x = convert_to_tensor(tensor)
+    axes = axes_of(x, axis)
+    if not isinstance(ord, str | int | float):
+        raise TypeError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {shown(ord)}; pass one.")
+    if ord in ("euclidean", 2):
+        return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes=axes, keepdims=keepdims))
+    if ord == 1:
+        return _ops.reduce_sum(_ops.abs(x), axes=axes, keepdims=keepdims)
+    if ord == np.inf:
+        return _ops.reduce_max(_ops.abs(x), axes=axes, keepdims=keepdims)
+    raise ValueError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {shown(ord)}.")
+
+
+def clip_by_value(t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike,
+                  name: str | None = None) -> Tensor:  # fmt: skip
+    """Each element, not below the first bound and not above the second.
+
+    Example:
+        >>> clip_by_value([-2.0, 0.5], -1.0, 1.0).numpy()
+        array([-1. ,  0.5], dtype=float32)
+    """
+    return _ops.minimum(*pair(_ops.maximum(*pair(t, clip_value_min)), clip_value_max))
+
+
+def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
+                 name: str | None = None) -> Tensor:  # fmt: skip
+    """The tensor, scaled down where its euclidean norm is above `clip_norm`.
+
+    Args:
+        t: Floats.
+        clip_norm: The largest norm: a number, or a tensor that broadcasts.
+        axes: Those that the norm is taken over; default all.
+        name: Not used.
+
+    Returns:
+        t * clip_norm / max(norm, clip_norm). The gradient of a norm of 0 is 0.
+
+    Example:
+        >>> clip_by_norm([3.0, 4.0], 1.0).numpy().round(1)
+        array([0.6, 0.8], dtype=float32)
+    """
+    x = _floats("clip_by_norm", t)
+    length = _root(_square_sum(x, axes_of(x, axes), keepdims=axes is not None))
+    limit = match(clip_norm, x)
+    return x * limit / _ops.maximum(length, limit)
+
+
+def global_norm(t_list: Iterable[TensorLike | None], name: str | None = None) -> Tensor:
+    """The euclidean norm of all elements of several tensors together.
+
+    Args:
+        t_list: Floats, each of any shape; None is left out.
+        name: Not used.
+
+    Returns:
+        One number of the dtype of the first tensor (0.0 in float32 for none), added up in float64.
+        Its gradient is 0 where it is 0.
+
+    Raises:
+        TypeError: `t_list` is no list of tensors of floats.
+
+    Example:
+        >>> float(global_norm([[3.0], None, [[4.0]]]))
+        5.0
+    """
+    tensors = [x for x in _listed("global_norm", t_list) if x is not None]
+    return _ops.cast(_global_norm(tensors), dtype=tensors[0]._dtype if tensors else "float32")
+
+
+def clip_by_global_norm(
+    t_list: Iterable[TensorLike | None], clip_norm: TensorLike, use_norm: TensorLike | None = None,
+    name: str | None = None,
+) -> tuple[list[Tensor | None], Tensor]:  # fmt: skip
+    """Several tensors, all scaled alike where their global norm is above `clip_norm`.
+
+    Gradients inside `strategy.run` are parts of a sum: reduce them before (`all_reduce`), as the
+    limit is one for the sum.
+
+    Args:
+        t_list: Floats, each of any shape; None stays None.
+        clip_norm: The largest norm, one positive number.
+        use_norm: The norm, where it is known already; default `global_norm(t_list)`.
+        name: Not used.
+
+    Returns:
+        The list of t * clip_norm / max(norm, clip_norm), and the norm. A norm that is not finite
+        makes every element NaN, as in TensorFlow.
+
+    Raises:
+        TypeError: `t_list` is no list of tensors of floats.
+        ValueError: `use_norm` or `clip_norm` is more than one number.
+
+    Example:
+        >>> clipped, length = clip_by_global_norm([[3.0], None, [[4.0]]], 1.0)
+        >>> clipped[0].numpy().round(1), clipped[1], float(length)
+        (array([0.6], dtype=float32), None, 5.0)
+    """
+    who = "clip_by_global_norm"
+    listed = _listed(who, t_list)
+    tensors = [x for x in listed if x is not None]
+    given = None if use_norm is None else convert_to_tensor(use_norm)
+    length = _global_norm(tensors) if given is None else _ops.cast(given, dtype="float64")
+    limit = convert_to_tensor(clip_norm, "float64" if isinstance(clip_norm, int | float) else None)
+    limit = _ops.cast(limit, dtype="float64")
+    for what, number in (("use_norm", length), ("clip_norm", limit)):
+        if number._rank:
+            raise ValueError(f"[{who}] {what} must be one number: got shape {number._shape}.")
+    scale = limit / _ops.maximum(length, limit) + (length - length)
+    clipped = [None if x is None else x * _ops.cast(scale, dtype=x._dtype) for x in listed]
+    if given is not None:
+        return clipped, given
+    return clipped, _ops.cast(length, dtype=tensors[0]._dtype if tensors else "float32")
+
+
+def _floats(who: str, value: TensorLike) -> Tensor:
+    x = convert_to_tensor(value)
+    if not as_dtype(x._dtype).is_floating:
+        raise TypeError(f"[{who}] tensors must hold floats: got {x._dtype}; use samegrad.cast.")
+    return x
+
+
+def _listed(who: str, tensors: Any) -> list[Tensor | None]:
+    single = isinstance(tensors, str | bytes | Mapping | Tensor) or hasattr(tensors, "_as_tensor")
+    if single or not isinstance(tensors, Iterable):
+        raise TypeError(f"[{who}] t_list must be a list of tensors: got {shown(tensors)}.")
+    return [None if x is None else _floats(who, x) for x in tensors]
+
+
+def _square_sum(x: Tensor, axes: Any, keepdims: bool = False) -> Tensor:
+    return _ops.reduce_sum(_ops.square(x), axes=axes, keepdims=keepdims)
+
+
+def _root(squares: Tensor) -> Tensor:
+    """The root; its own value where that is 0, so that no gradient of it is infinite."""
+    positive = squares > 0.0
+    one = convert_to_tensor(1.0, squares._dtype)
+    return _ops.select(positive, _ops.sqrt(_ops.select(positive, squares, one)), squares)
+
+
+def _global_norm(tensors: list[Tensor]) -> Tensor:
+    """In float64, joined by halves as the optimizers do."""
+    sums = [_ops.cast(_square_sum(x, tuple(range(x._rank))), dtype="float64") for x in tensors]
+    return _root(_joined(sums)) if sums else convert_to_tensor(0.0, "float64")
+
+
+def _joined(sums: list[Tensor]) -> Tensor:
+    if len(sums) == 1:
+        return sums[0]
+    half = (len(sums) + 1) // 2
+    return _ops.add(_joined(sums[:half]), _joined(sums[half:]))

@@ -1,0 +1,253 @@
+"""Rows that are shorter than their array, elements moved along an axis, and distinct elements."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._ops.creation import range_
+from samegrad._ops.gather import gather
+from samegrad._shown import shown
+from samegrad._tensor.sizes import size_of, whole
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math._reductions import axes_of, axis_of
+
+_ops = _core.ops
+
+
+class Unique(NamedTuple):
+    """Distinct elements, and which of them each element is."""
+
+    y: Tensor
+    idx: Tensor
+
+
+class UniqueWithCounts(NamedTuple):
+    """Distinct elements, which of them each element is, and how often each is there."""
+
+    y: Tensor
+    idx: Tensor
+    count: Tensor  # type: ignore[assignment]  # TensorFlow's name, and a method of tuples
+
+
+def sequence_mask(
+    lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = "bool", name: str | None = None
+) -> Tensor:
+    """Whether a place lies within its row: mask[..., j] is j < lengths[...].
+
+    Args:
+        lengths: Whole numbers of any shape.
+        maxlen: The size of the new last axis; default the largest length, which only eager code
+            knows.
+        dtype: Of the result.
+        name: Not used.
+
+    Returns:
+        Shape lengths.shape + [maxlen].
+
+    Raises:
+        TypeError: The lengths are no whole numbers, or maxlen is missing in a traced function.
+        ValueError: maxlen is negative.
+
+    Example:
+        >>> sequence_mask([1, 3], 4, "int32").numpy()
+        array([[1, 0, 0, 0],
+               [1, 1, 1, 0]], dtype=int32)
+    """
+    who = "sequence_mask"
+    counts = convert_to_tensor(lengths)
+    if counts._dtype not in ("int32", "int64", "uint8"):
+        raise TypeError(f"[{who}] lengths must be whole numbers: got {counts._dtype}.")
+    if maxlen is None and counts._symbolic:
+        raise TypeError(
+            f"[{who}] the largest length depends on the values, which a traced function does not "
+            "know: pass maxlen."
+        )
+    if maxlen is None:
+        most: Any = int(counts.numpy().max(initial=0))
+    else:
+        most = size_of(maxlen)
+    if isinstance(most, int) and most < 0:
+        raise ValueError(f"[{who}] maxlen must not be negative: got {shown(maxlen)}.")
+    places = _ops.cast(range_(most), dtype=counts._dtype)
+    mask = _ops.less(places, _ops.expand_dims(counts, axes=[counts._rank]))
+    return mask if as_dtype(dtype).name == "bool" else _ops.cast(mask, dtype=as_dtype(dtype).name)
+
+
+def reverse_sequence(
+    input: TensorLike, seq_lengths: TensorLike, seq_axis: int | None = None,
+    batch_axis: int | None = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Each row reversed as far as it goes: its first seq_lengths[i] elements; the rest stays.
+
+    Args:
+        input: Elements of any dtype.
+        seq_lengths: One whole number for each row, of int32 or int64.
+        seq_axis: The axis along which rows are reversed.
+        batch_axis: The axis of the rows; default 0.
+        name: Not used.
+
+    Returns:
+        The input's shape and dtype.
+
+    Raises:
+        TypeError: The lengths are no whole numbers.
+        ValueError: The axes are equal or missing, or the lengths are not one per row.
+        InvalidArgumentError: A length is negative or larger than the axis.
+
+    Example:
+        >>> reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1).numpy()
+        array([[2, 1, 3],
+               [6, 5, 4]], dtype=int32)
+    """
+    who = "reverse_sequence"
+    x, lengths = convert_to_tensor(input), convert_to_tensor(seq_lengths)
+    if lengths._dtype not in ("int32", "int64"):
+        raise TypeError(f"[{who}] seq_lengths must be whole numbers: got {lengths._dtype}.")
+    if seq_axis is None:
+        raise ValueError(f"[{who}] seq_axis must be given: got None.")
+    along, rows = axis_of(x, seq_axis), axis_of(x, 0 if batch_axis is None else batch_axis)
+    if along == rows or lengths._rank != 1:
+        raise ValueError(
+            f"[{who}] seq_axis and batch_axis must differ, and seq_lengths must be one number per "
+            f"row: got axes {along} and {rows} and lengths of shape {lengths._shape}."
+        )
+    rest = [axis for axis in range(x._rank) if axis not in (rows, along)]
+    order = [rows, along, *rest]
+    moved = _ops.transpose(x, perm=order)
+    places = _ops.cast(range_(moved.shape[1]), dtype=lengths._dtype)
+    ends = _ops.expand_dims(lengths, axes=[1])
+    # A length that is none asks for a place that is none.
+    turned = _ops.select(_ops.less(places, ends), ends - 1 - places, places)
+    turned = _ops.select(_ops.less(ends, ends * 0), ends + places * 0, turned)
+    back = [order.index(axis) for axis in range(x._rank)]
+    return _ops.transpose(gather(moved, turned, axis=1, batch_dims=1), perm=back)
+
+
+def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+    """The elements moved along axes; those that leave at the end come in at the beginning.
+
+    Args:
+        input: Elements of any dtype.
+        shift: By how many places, one whole number per axis; negative towards the beginning.
+        axis: One axis or several, in which each may come more than once.
+        name: Not used.
+
+    Returns:
+        The input's shape and dtype.
+
+    Raises:
+        ValueError: There is no such axis, or shifts and axes are not as many.
+
+    Example:
+        >>> roll([1, 2, 3, 4], 1, 0).numpy(), roll([[1, 2], [3, 4]], [1, -1], [0, 1]).numpy()
+        (array([4, 1, 2, 3], dtype=int32), array([[4, 3],
+               [2, 1]], dtype=int32))
+    """
+    x = convert_to_tensor(input)
+    axes = [axis_of(x, a) for a in axes_of(x, axis)]
+    several = isinstance(shift, list | tuple) or getattr(shift, "ndim", 0) == 1
+    shifts = list(shift) if several else [shift]
+    if len(shifts) != len(axes):
+        raise ValueError(
+            f"[roll] shift and axis must be as many: got {len(shifts)} shifts and {len(axes)} axes."
+        )
+    for step, place in zip(shifts, axes, strict=True):
+        x = _rolled(x, step, place)
+    return x
+
+
+def _rolled(x: Tensor, step: Any, axis: int) -> Tensor:
+    traced = isinstance(step, Tensor) and step._symbolic
+    count = x._shape[axis]
+    if traced or count is None:
+        size = _ops.cast(_ops.size_of(x, axes=[axis]), dtype="int64")
+        back = _ops.cast(convert_to_tensor(step), dtype="int64")
+        places = _ops.cast(range_(x.shape[axis]), dtype="int64") - back
+        return gather(x, _ops.mod(places, size), axis=axis)
+    number = whole(step)
+    number %= max(int(count), 1)
+    if number == 0:
+        return x
+    before = (slice(None),) * axis
+    last, rest = slice(-number, None), slice(None, -number)
+    return _ops.concat(x[before + (last,)], x[before + (rest,)], axis=axis)  # noqa: RUF005
+
+
+def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None) -> Unique:
+    """The distinct elements of a vector in the order in which they come first.
+
+    Only eager code has it: how many there are depends on the values.
+
+    Args:
+        x: A vector.
+        out_idx: Dtype of the places.
+        name: Not used.
+
+    Returns:
+        A pair: `y`, the distinct elements; `idx`, for each element of x its place in y.
+
+    Raises:
+        ValueError: x is no vector.
+        TypeError: In a traced function.
+
+    Example:
+        >>> y, idx = unique([7, 5, 7, 7])
+        >>> y.numpy(), idx.numpy()
+        (array([7, 5], dtype=int32), array([0, 1, 0, 0], dtype=int32))
+    """
+    return Unique(*_distinct("unique", x, out_idx)[:2])
+
+
+def unique_with_counts(
+    x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None
+) -> UniqueWithCounts:
+    """As `unique`, and how often each distinct element is there.
+
+    Args:
+        x: A vector.
+        out_idx: Dtype of places and counts.
+        name: Not used.
+
+    Returns:
+        `y` and `idx` of `unique`, and `count`, for each element of y.
+
+    Raises:
+        ValueError: x is no vector.
+        TypeError: In a traced function.
+
+    Example:
+        >>> unique_with_counts([7, 5, 7, 7]).count.numpy()
+        array([3, 1], dtype=int32)
+    """
+    return UniqueWithCounts(*_distinct("unique_with_counts", x, out_idx))
+
+
+def _distinct(who: str, x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tensor, Tensor]:
+    values = convert_to_tensor(x)
+    if values._rank != 1:
+        raise ValueError(f"[{who}] x must be a vector: got shape {values._shape}.")
+    if values._symbolic:
+        raise TypeError(
+            f"[{who}] how many elements differ depends on the values, which a traced function does "
+            "not know: find them while preparing the data, or count with samegrad.math.bincount."
+        )
+    array = values.numpy()
+    _, first, which, counts = np.unique(
+        array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    kind = as_dtype(out_idx).name
+    return (
+        Tensor(array[np.sort(first)]),
+        Tensor(rank[which.reshape(-1)].astype(kind)),
+        Tensor(counts[order].astype(kind)),
+    )
+
+
+__all__ = ["reverse_sequence", "roll", "sequence_mask", "unique", "unique_with_counts"]

@@ -1,0 +1,1 @@
+"""What public names have in common: errors in terms of the call, and words for missing names."""

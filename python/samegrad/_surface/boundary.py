@@ -1,0 +1,338 @@
+"""Where calls of the program enter: what fails inside is said in terms of the call.
+
+A public function that raises what Python, NumPy or the binding say about its inner life raises
+samegrad's own error instead: the public name, the argument that breaks its rule, its value. What is
+wrong is looked for only then, so that a right call pays for nothing but the way in; or before the
+call, where an argument is an array so large that a walk over it would take long.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import os
+import re
+import site
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from samegrad._shown import shown
+from samegrad._surface.argument_rules import broken_rule
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_NEUTRAL = tuple(
+    os.path.join(os.path.abspath(path), "")
+    for path in (
+        *(sysconfig.get_paths()[s] for s in ("stdlib", "platstdlib", "purelib", "platlib")),
+        *site.getsitepackages(),
+    )
+)
+_OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")
+# Who asks for them is told in their place.
+_CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
+# What Python says of a call.
+_CALL = re.compile(
+    r"(?:[\w<>]+\.)*(?P<name>[\w<>]+)\(\) (?P<rule>(?:missing|got an unexpected|got multiple|takes|"
+    r"got some|argument after|keywords must).*)",
+    re.DOTALL,
+)
+# What Python says of `f(*args)` begins with the function, which may be a list: "[1.0]".
+_UNPACKING = re.compile(r"\[.*\] argument after \*{1,2} must be", re.DOTALL)
+# Elements from which on an array is looked at before the call: a walk over it takes long.
+_LARGE = 1 << 22
+_TOO_BIG = re.compile("array is too big|Maximum allowed (size|dimension) exceeded")
+_INNER_NAMES = {"__init__": "the constructor", "<lambda>": "the function"}
+_MOST_LETTERS = 1000
+_OUTSIDE = "__samegrad_outside__"
+_WRAPPED = "__samegrad_boundary__"
+# Methods that Python calls, of which users meet mistakes.
+_SPECIAL = frozenset({
+    "__init__", "__new__", "__call__", "__getitem__", "__setitem__", "__iter__", "__len__",
+    "__contains__",
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__",
+    "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__", "__rpow__",
+    "__matmul__", "__rmatmul__", "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__",
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__abs__", "__invert__",
+    "__float__", "__int__", "__bool__", "__index__", "__format__", "__array__", "__dlpack__",
+    "__enter__", "__exit__",
+})  # fmt: skip
+# What an error of the inside is called outside; others keep their class.
+_KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
+    (MemoryError, MemoryError),
+    (RecursionError, ValueError),
+    (AttributeError, TypeError),
+    (KeyError, ValueError),
+    (IndexError, IndexError),
+    (ArithmeticError, ValueError),
+    (StopIteration, ValueError),
+    (UnicodeError, ValueError),
+    (NotImplementedError, NotImplementedError),
+    (OSError, OSError),
+    (BufferError, BufferError),
+    (TypeError, TypeError),
+    (ValueError, ValueError),
+)
+
+
+def _is_user_file(name: str) -> bool:
+    return not name.startswith((_PACKAGE, *_NEUTRAL, "<frozen", "<__array_function__"))
+
+
+def _is_the_programs(error: BaseException) -> bool:
+    """Whether code of the program raised it, or had a part in it."""
+    step = error.__traceback__.tb_next if error.__traceback__ else None
+    while step is not None:
+        if _is_user_file(step.tb_frame.f_code.co_filename):
+            return True
+        step = step.tb_next
+    return False
+
+
+def _refusal(
+    name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
+    error: Exception,
+) -> Exception | None:  # fmt: skip
+    """The error that the program sees instead, or None where it is to see this one."""
+    caller = sys._getframe(2)
+    if caller.f_code.co_filename.startswith(_PACKAGE) or _is_the_programs(error):
+        return None
+    kind = next((ours for raw, ours in _KINDS if isinstance(error, raw)), None)
+    if kind is None or type(error).__module__.startswith("samegrad"):
+        return None
+    if isinstance(error, RecursionError) and _is_deep(caller):
+        return None
+    text, who = str(error), _name_of(name, args)
+    ours = _OURS.match(text)
+    if ours is None or _UNPACKING.match(text):
+        return _explained(kind, who, function, (args, options, name.startswith(".")), error)
+    if ours[1] == "Tensor" and (broken := _broken(function, args, options)):
+        return TypeError(f"[{who}] {broken}")
+    if type(error) is not kind:
+        return None
+    if ours[1] in _CONVERSIONS and ours[1] != who and not who.startswith(f"{ours[1]}."):
+        return kind(f"[{who}] {text[ours.end() :]}")
+    if len(text) > _MOST_LETTERS:
+        return kind(f"{text[: _MOST_LETTERS - 300]} ... {text[-200:]}")
+    return None
+
+
+def _is_deep(frame: types.FrameType | None) -> bool:
+    """Whether the program itself is in a deep recursion."""
+    depth = 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth > sys.getrecursionlimit() // 2
+
+
+def _explained(
+    kind: type[Exception], who: str, function: Callable[..., Any],
+    call: tuple[tuple[Any, ...], Mapping[str, Any], bool], error: Exception,
+) -> Exception:  # fmt: skip
+    """What Python, NumPy or the binding said, in terms of the call."""
+    args, options, is_method = call
+    text, given = str(error), _listed(args[is_method:], options)
+    try:
+        inspect.signature(function).bind(*args, **options)
+    except TypeError as mismatch:
+        return TypeError(f"[{who}] {mismatch}: got {given}; the call is {_call(who, function)}.")
+    if isinstance(error, MemoryError) or _TOO_BIG.search(text):
+        return MemoryError(
+            f"[{who}] there is no memory for the result: got {given}; use smaller sizes."
+        )
+    if isinstance(error, RecursionError):
+        return kind(
+            f"[{who}] an argument is nested too deep, or contains itself: got {given}; make it "
+            "flat."
+        )
+    if isinstance(error, OSError):
+        return _like(error, f"[{who}] {text}: got {given}.")
+    broken = _broken(function, args, options)
+    if broken:
+        return kind(f"[{who}] {broken}")
+    wrong_call = _CALL.match(text)
+    if wrong_call and isinstance(error, TypeError):
+        inner = _INNER_NAMES.get(wrong_call["name"], wrong_call["name"])
+        return kind(f"[{who}] {inner} {wrong_call['rule']}: got {given}; see help(samegrad.{who}).")
+    if any(callable(value) for value in (*args[is_method:], *options.values())):
+        rule = "the function must go with what it is called with"
+    else:
+        rule = "the arguments must fit each other"
+    return kind(
+        f"[{who}] {rule} ({' '.join(text.split())[:200]}): got {given}; the call is "
+        f"{_call(who, function)}, see help(samegrad.{who})."
+    )
+
+
+def _broken(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+) -> str | None:
+    """The rule that the first wrong argument breaks, its value and the remedy."""
+    try:
+        found = broken_rule(function, inspect.signature(function).bind(*args, **options).arguments)
+    except TypeError:
+        return None
+    return found and f"{found[0]}: got {shown(found[1])}; {found[2]}."
+
+
+def _check_large(
+    name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+) -> None:
+    """TypeError for an array, too long to be walked over, where something else belongs."""
+    for value in (*args, *options.values()):
+        if type(value) is np.ndarray and value.size >= _LARGE:
+            if broken := _broken(function, args, options):
+                raise TypeError(f"[{_name_of(name, args)}] {broken}")
+            return
+
+
+def _name_of(name: str, args: tuple[Any, ...]) -> str:
+    """The function's name, or the method's with the class that it was called of."""
+    if not name.startswith("."):
+        return name
+    owner = args[0] if args and isinstance(args[0], type) else type(args[0]) if args else object
+    return f"{owner.__name__}{name}".removesuffix(".__init__").removesuffix(".__new__")
+
+
+def _call(who: str, function: Callable[..., Any]) -> str:
+    """The call as one writes it: names and defaults."""
+    signature = inspect.signature(function)
+    parameters = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for name, parameter in signature.parameters.items()
+        if name not in ("self", "cls")
+    ]
+    plain = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
+    return f"{who}{plain}"
+
+
+def _like(error: OSError, text: str) -> Exception:
+    made = type(error)(text)
+    made.errno, made.filename = error.errno, error.filename
+    return made
+
+
+def _listed(args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
+    each = [*(shown(a, 60) for a in args), *(f"{k}={shown(v, 60)}" for k, v in options.items())]
+    return ", ".join(each[:6]) + (", ..." if len(each) > 6 else "") if each else "no arguments"
+
+
+def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    refusal_of = functools.partial(_refusal, name, function)
+    array = np.ndarray
+    check_large = functools.partial(_check_large, name, function)
+
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            if array in map(type, args) or (options and array in map(type, options.values())):
+                check_large(args, options)
+            return function(*args, **options)
+        except Exception as error:
+            if (refusal := refusal_of(args, options, error)) is None:
+                raise
+            raise refusal from error
+
+    def unary(self: Any) -> Any:
+        try:
+            return function(self)
+        except Exception as error:
+            if (refusal := refusal_of((self,), {}, error)) is None:
+                raise
+            raise refusal from error
+
+    def binary(self: Any, other: Any) -> Any:
+        try:
+            return function(self, other)
+        except Exception as error:
+            if (refusal := refusal_of((self, other), {}, error)) is None:
+                raise
+            raise refusal from error
+
+    forms: dict[int, Callable[..., Any]] = {1: unary, 2: binary}
+    form = forms.get(_arity(name, function), call)
+    made = functools.wraps(function)(form)
+    setattr(made, _WRAPPED, True)
+    return made
+
+
+def _arity(name: str, function: Any) -> int:
+    """How many operands an operator has, self included; 0 for other functions."""
+    code = function.__code__
+    free = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    if not name.startswith(".__") or function.__defaults__ or free:
+        return 0
+    return int(code.co_argcount)
+
+
+def _guard_class(cls: type) -> None:
+    if issubclass(cls, enum.Enum):  # Python makes its members
+        return
+    for part in cls.__mro__:
+        if part.__module__.partition(".")[0] == "samegrad":
+            _guard_own(part, cls.__name__ if part.__name__.startswith("_") else part.__name__)
+
+
+def _guard_own(cls: type, public: str) -> None:
+    if _WRAPPED in vars(cls):
+        return
+    setattr(cls, _WRAPPED, True)
+    for name, part in list(vars(cls).items()):
+        if name.startswith("_") and name not in _SPECIAL:
+            continue
+        kind: Any = type(part) if isinstance(part, staticmethod | classmethod) else None
+        function = part.__func__ if kind else part
+        if isinstance(function, types.FunctionType) and not hasattr(function, _WRAPPED):
+            if getattr(function, "__isabstractmethod__", False):
+                continue
+            made: Any = _guarded(f".{name}", function)
+            made.__qualname__ = f"{public}.{name}"
+            setattr(cls, name, kind(made) if kind else made)
+
+
+def guarded(module: str, name: str, thing: Any) -> Any:
+    """A public name of a module: a function or class that refuses in samegrad's own words.
+
+    The module's own functions call each other as ever.
+    """
+    home: str = getattr(thing, "__module__", None) or ""
+    if home.partition(".")[0] != "samegrad":
+        return thing
+    if isinstance(thing, type):
+        _guard_class(thing)
+    elif isinstance(thing, types.FunctionType) and not hasattr(thing, _WRAPPED):
+        if hasattr(thing, _OUTSIDE):  # under another name
+            return getattr(thing, _OUTSIDE)
+        made: Any = _guarded(name if thing.__name__.endswith("_") else thing.__name__, thing)
+        # Where it is found, by pickle too.
+        made.__module__ = module.removesuffix("._api")
+        made.__name__ = made.__qualname__ = name
+        setattr(thing, _OUTSIDE, made)
+        return made
+    return thing
+
+
+def inside(function: Any) -> Any:
+    """What a public function is for samegrad itself.
+
+    Example:
+        >>> import samegrad
+        >>> inside(samegrad.range).__name__
+        'range_'
+    """
+    return function.__wrapped__ if hasattr(function, _WRAPPED) else function
+
+
+def guard(module: str) -> None:
+    """Makes a module's public functions and classes refuse in samegrad's own words.
+
+    The last line of a public module, once all names are there.
+    """
+    space = vars(sys.modules[module])
+    for name in space.get("__all__") or [n for n in space if not n.startswith("_")]:
+        if name in space:
+            space[name] = guarded(module, name, space[name])

@@ -1,0 +1,278 @@
+"""What to say when somebody asks for a name that is not there.
+
+Dotted names are those of TensorFlow without its own: "keras.layers.Dense" stands for
+`tf.keras.layers.Dense`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from samegrad._surface.boundary import guarded
+
+NAMESPACES = (
+    "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
+    "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
+    "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
+    "autograph.experimental", "keras.mixed_precision", "linalg", "image",
+)  # fmt: skip
+
+_NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
+_EAGER = "functions always run at once unless samegrad.function traces them: leave it out"
+_ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)"
+_NO_GPU = "there is no GPU, and nothing to place: leave it out"
+_NO_PYTHON = "steps run without Python; use Dataset.map for Python code on data"
+_NUMBERS = "numbers are floats, whole numbers or bool: see DType"
+_DENSE = "tensors are dense; gradients of gather are summed row by row"
+_RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
+_RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
+_TEXT = "tensors hold numbers: prepare text in Python and make a data.Dataset of its numbers"
+_WEIGHTS = "save weights with train.Checkpoint, whole models with keras.Model.save('a.keras')"
+_IMAGES = "prepare images with NumPy or Pillow in Dataset.map"
+_LOG = "write metrics with the --log option or with your own logger"
+_VARIABLES = "make a samegrad.Variable, or a weight with Layer.add_weight"
+_OWN_LOOP = "train with keras.Model.fit, or write the loop: GradientTape and strategy.run"
+_PRIVATE = "it is a private part of TensorFlow: use the public name"
+
+# Modules that have few of TensorFlow's names, and what stands in for the others.
+PARTS = {"image": _IMAGES}
+# TensorFlow's names that have no place here, and what stands in for them. A key is a name in any
+# module, or the end of a dotted name; it speaks for all names below it too.
+REASONS = {
+    "Session": _NO_GRAPHS,
+    "InteractiveSession": _NO_GRAPHS,
+    "ConfigProto": "there are no sessions to configure: see config.threading",
+    "GPUOptions": _NO_GPU,
+    "Graph": "there are no graphs to feed: write a samegrad.function",
+    "GraphDef": "there are no graphs to feed: write a samegrad.function",
+    "get_default_graph": _NO_GRAPHS,
+    "get_default_session": _NO_GRAPHS,
+    "placeholder": "there are no graphs to feed: use a function's arguments",
+    "placeholder_with_default": "there are no graphs to feed: use a function's arguments",
+    "global_variables_initializer": "variables have their values from the start: leave it out",
+    "local_variables_initializer": "variables have their values from the start: leave it out",
+    "get_variable": _VARIABLES,
+    "variable_scope": _VARIABLES,
+    "control_dependencies": "what a function writes happens in the order of its lines",
+    "disable_eager_execution": _EAGER,
+    "enable_eager_execution": _EAGER,
+    "disable_v2_behavior": _EAGER,
+    "enable_v2_behavior": _EAGER,
+    "executing_eagerly": "see config.functions_run_eagerly",
+    "Saver": _WEIGHTS,
+    "AdamOptimizer": "it is samegrad.keras.optimizers.Adam",
+    "GradientDescentOptimizer": "it is samegrad.keras.optimizers.SGD",
+    "MomentumOptimizer": "it is samegrad.keras.optimizers.SGD with momentum",
+    "Estimator": _OWN_LOOP,
+    "estimator": _OWN_LOOP,
+    "feature_column": _TEXT,
+    "contrib": "it left TensorFlow with version 2",
+    "app": "read the command's arguments with argparse",
+    "flags": "read the command's arguments with argparse",
+    "logging": "use Python's logging",
+    "compat": "there is no first version to be compatible with",
+    "v1": "there is no first version to be compatible with",
+    "python": _PRIVATE,
+    "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
+    "RaggedTensor": _RAGGED,
+    "RaggedTensorSpec": _RAGGED,
+    "ragged": _RAGGED,
+    "SparseTensor": _DENSE,
+    "SparseTensorSpec": _DENSE,
+    "IndexedSlices": _DENSE,
+    "sparse": _DENSE,
+    "string": _TEXT,
+    "strings": _TEXT,
+    "lookup": _TEXT,
+    "TextVectorization": _TEXT,
+    "StringLookup": _TEXT,
+    "io": _RECORDS,
+    "TFRecordDataset": _RECORDS,
+    "TextLineDataset": _RECORDS,
+    "audio": "prepare sound with NumPy in Dataset.map",
+    "lite": f"models are for training; {_WEIGHTS}",
+    "saved_model": _WEIGHTS,
+    "tpu": _ONE_MACHINE,
+    "TPUStrategy": _ONE_MACHINE,
+    "MultiWorkerMirroredStrategy": _ONE_MACHINE,
+    "ParameterServerStrategy": _ONE_MACHINE,
+    "CentralStorageStrategy": _ONE_MACHINE,
+    "experimental_connect_to_cluster": _ONE_MACHINE,
+    "set_memory_growth": _NO_GPU,
+    "is_gpu_available": _NO_GPU,
+    "device": _NO_GPU,
+    "complex64": _NUMBERS,
+    "complex128": _NUMBERS,
+    "summary": _LOG,
+    "profiler": "see explain() of a function or strategy",
+    "numpy_function": _NO_PYTHON,
+    "py_function": _NO_PYTHON,
+}
+
+
+def names_of(thing: object) -> Sequence[str]:
+    """The public names of a module, class or other object.
+
+    Example:
+        >>> import samegrad
+        >>> "Adam" in names_of(samegrad.keras.optimizers), "np" in names_of(samegrad.random)
+        (True, False)
+    """
+    if not isinstance(thing, types.ModuleType):
+        return [name for name in dir(thing) if not name.startswith("_")]
+    listed: Sequence[str] | None = getattr(thing, "__all__", None)
+    if listed is not None:
+        return listed
+    return [name for name, part in vars(thing).items() if name[0] != "_" and _is_own(part)]
+
+
+def _is_own(part: object) -> bool:
+    home = part.__name__ if isinstance(part, types.ModuleType) else getattr(part, "__module__", "")
+    return not home or str(home).partition(".")[0] == "samegrad"
+
+
+def _has(thing: object, name: str) -> bool:
+    if not isinstance(thing, types.ModuleType):
+        return hasattr(thing, name)
+    if name in names_of(thing) or has_submodule(thing.__name__, name):
+        return True
+    # A module's __getattr__ is not asked: it would ask here again.
+    part = vars(thing).get(name)
+    unlisted = name.startswith("_") or "._" in thing.__name__ or isinstance(part, types.ModuleType)
+    return part is not None and unlisted and _is_own(part)
+
+
+def has_submodule(module: str, name: str) -> bool:
+    """Whether a package has a public module of this name, loaded or not.
+
+    Example:
+        >>> import samegrad.nest, samegrad.testing
+        >>> has_submodule("samegrad.testing", "adapters"), has_submodule("samegrad.nest", "flatten")
+        (True, False)
+    """
+    # Not hasattr: it would ask the module's __getattr__, which asks here.
+    if name.startswith("_") or "__path__" not in vars(sys.modules[module]):
+        return False
+    return importlib.util.find_spec(f"{module}.{name}") is not None
+
+
+def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
+    """What a dotted name leads to as far as it exists, and the part of the name that does not.
+
+    Example:
+        >>> look_up("keras.layers.LSTN.name")[1]
+        ('LSTN', 'name')
+    """
+    found: Any = importlib.import_module("samegrad")
+    parts = tuple(path.split(".")) if path else ()
+    for place, part in enumerate(parts):
+        if not _has(found, part):
+            return found, parts[place:]
+        found = getattr(found, part)
+    return found, ()
+
+
+def place_of(name: str) -> str | None:
+    """Where a public name lives, or None.
+
+    Example:
+        >>> place_of("Dense")
+        'samegrad.keras.layers.Dense'
+    """
+    for namespace in NAMESPACES:
+        module = "samegrad" + ("." + namespace if namespace else "")
+        if name in names_of(importlib.import_module(module)):
+            return f"{module}.{name}"
+    return None
+
+
+def reason(path: str) -> str | None:
+    """Why a dotted name is not there, if that is known: by its end, or by what it belongs to.
+
+    Example:
+        >>> reason("compat.v1.Session") == REASONS["Session"]
+        True
+    """
+    parts = path.split(".")
+    missing = len(look_up(path)[1])
+    for end in range(len(parts), len(parts) - missing, -1):
+        for begin in range(end):
+            found = REASONS.get(".".join(parts[begin:end]))
+            if found:
+                return found
+    return None
+
+
+def explain(path: str) -> str:
+    """Why a dotted name is not there, where it is instead, or which name is the nearest.
+
+    Args:
+        path: As `tf.` would have it, e.g. "keras.layers.Dens".
+
+    Example:
+        >>> explain("losses.MeanSquaredError"), explain("keras.layers.Dens")
+        ('it is samegrad.keras.losses.MeanSquaredError', "did you mean 'Dense'?")
+    """
+    parent, rest = look_up(path)
+    name = path.rpartition(".")[2]
+    modern = path.removeprefix("compat.v1.").removeprefix("compat.v2.")
+    if modern != path and not look_up(modern)[1]:
+        return f"it is samegrad.{modern}"
+    known = reason(path)
+    elsewhere = None if known else place_of(name)
+    if known or elsewhere:
+        return known or f"it is {elsewhere}"
+    near = difflib.get_close_matches(rest[0], names_of(parent), n=1) if rest else ()
+    if near:
+        return f"did you mean {near[0]!r}?"
+    place = ".".join(path.split(".")[: -len(rest)])
+    return PARTS.get(place) or f"see dir({'.'.join(['samegrad', place]).rstrip('.')})"
+
+
+def message(module: str, name: str) -> str:
+    """What the AttributeError says.
+
+    Example:
+        >>> message("samegrad.keras.layers", "Dens")
+        "module 'samegrad.keras.layers' has no attribute 'Dens'; did you mean 'Dense'?"
+    """
+    path = ".".join([*module.split(".")[1:], name])
+    text = explain(path)
+    joint = ":" if text in (*REASONS.values(), *PARTS.values()) else ";"
+    end = "" if text.endswith("?") else "."
+    return f"module {module!r} has no attribute {name!r}{joint} {text}{end}"
+
+
+def getattr_of(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """A module's `__getattr__` that raises with the nearest name or the reason.
+
+    A package's own modules are imported when they are asked for.
+
+    Args:
+        module: Its name.
+        later: Names that are imported when they are asked for first, and from where.
+
+    Example:
+        >>> getattr_of("samegrad.nn")("relux")
+        Traceback (most recent call last):
+        AttributeError: module 'samegrad.nn' has no attribute 'relux'; did you mean 'relu'?
+    """
+
+    def missing(name: str) -> Any:
+        if later and name in later:
+            value = guarded(module, name, getattr(importlib.import_module(later[name]), name))
+            setattr(sys.modules[module], name, value)
+            return value
+        if has_submodule(module, name):
+            return importlib.import_module(f"{module}.{name}")
+        if name.startswith("__"):  # asked by Python itself
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        raise AttributeError(message(module, name))
+
+    return missing

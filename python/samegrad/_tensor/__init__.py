@@ -1,0 +1,1 @@
+"""Tensors: conversion, shapes and sizes, indexing, other packages' memory, the example axis."""

@@ -1,0 +1,144 @@
+"""Slices of tensors, as NumPy writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad import _core
+from samegrad._tensor.sizes import iota, whole
+from samegrad._tensor.tensor import Dim, Tensor, convert_to_tensor, dim_of, dims_of, with_dims
+
+_INDEX = "an index is a whole number, a slice, ... or None"
+_BOUND = "the bounds and the step of a slice are whole numbers"
+_LAST = 2**63 - 1
+_FIRST = -(2**63)
+
+
+def get_item(tensor: Tensor, key: Any) -> Tensor:
+    """tensor[key] for integers, slices, `...` and None."""
+    dims = getattr(tensor, "_dims", None)
+    if dims is not None and tensor._rank == 1 and isinstance(key, int | slice):
+        chosen = dims[key]
+        if isinstance(chosen, int):
+            return convert_to_tensor(chosen, tensor._dtype)
+        return with_dims(_part(tensor, key), chosen if isinstance(key, slice) else (chosen,))
+    return _part(tensor, key)
+
+
+def _relative(tensor: Tensor, part: Any, parts: list[Any], place: int) -> Any:
+    """The part with bounds counted from the end of their axis where the sizes allow it."""
+    if part is None:
+        return part
+    axis = place - sum(p is None for p in parts[:place])
+    if isinstance(part, slice):
+        return slice(
+            _from_end(tensor, part.start, axis, None),
+            _from_end(tensor, part.stop, axis, None),
+            part.step,
+        )
+    return _from_end(tensor, part, axis, part)
+
+
+def _from_end(tensor: Tensor, bound: Any, axis: int, at_end: Any) -> Any:
+    """N - 1 of an axis of size n is -1; n itself is the end."""
+    if isinstance(bound, Tensor) and bound._symbolic:
+        dims = dims_of(bound)
+        bound = dims[0] if dims and not bound._rank else bound
+    if not isinstance(bound, Dim):
+        return bound
+    distance = bound - dim_of(tensor, axis)
+    if isinstance(distance, Dim) or distance > 0:
+        return bound
+    return at_end if distance == 0 else distance
+
+
+def _counted(part: Any) -> bool:
+    if isinstance(part, slice):
+        return isinstance(part.start, Dim) or isinstance(part.stop, Dim)
+    return isinstance(part, Dim) or (
+        isinstance(part, Tensor) and part._symbolic and not part._looks and not part._rank
+    )
+
+
+def _gathered(tensor: Tensor, parts: list[Any], place: int) -> Tensor:
+    """A part whose bounds follow from the number of examples, by its indices."""
+    part, axis = parts[place], place - sum(p is None for p in parts[:place])
+    size = dim_of(tensor, axis)
+    rest = list(parts)
+    if isinstance(part, slice):
+        if part.step not in (None, 1):
+            raise TypeError(
+                "[Tensor] a slice whose bounds follow from the number of examples has a step of 1: "
+                f"got {part.step}; take the steps in a second slice."
+            )
+        first, last = (_positive(b, size, d) for b, d in ((part.start, 0), (part.stop, size)))
+        indices = iota(last - first)
+        rest[place] = slice(None)
+    else:
+        first, indices = part, None
+    start = _core.ops.cast(convert_to_tensor(first), dtype="int64")
+    at = start if indices is None else indices + start
+    taken = _core.ops.gather(tensor, at, axis=axis)
+    if indices is None:
+        del rest[place]
+    return _part(taken, tuple(rest))
+
+
+def _positive(bound: Any, size: Any, default: Any) -> Any:
+    if bound is None:
+        return default
+    return size + bound if isinstance(bound, int) and bound < 0 else bound
+
+
+def _bound(value: Any) -> int:
+    """A bound of a slice; beyond 64 bits it is as far away as the end, as in Python."""
+    if isinstance(value, int):
+        return min(max(value, _FIRST), _LAST)
+    return whole(value, _BOUND)
+
+
+def _part(tensor: Tensor, key: Any) -> Tensor:
+    parts = list(key) if isinstance(key, tuple) else [key]
+    given = sum(part is not None and part is not Ellipsis for part in parts)
+    if given > tensor.ndim:
+        raise IndexError(f"[Tensor] too many indices: got {given} for {tensor.ndim} axes.")
+    if Ellipsis in [p if p is Ellipsis else None for p in parts]:
+        at = next(i for i, part in enumerate(parts) if part is Ellipsis)
+        parts[at : at + 1] = [slice(None)] * (tensor.ndim - given)
+    parts += [slice(None)] * (tensor.ndim - sum(part is not None for part in parts))
+    begin, end, strides, dropped, added = [], [], [], [], []
+    parts = [_relative(tensor, part, parts, i) for i, part in enumerate(parts)]
+    for i, part in enumerate(parts):
+        if _counted(part):
+            return _gathered(tensor, parts, i)
+    axis = position = 0
+    for part in parts:
+        if part is None:
+            added.append(position)
+            position += 1
+            continue
+        if isinstance(part, slice):
+            step = 1 if part.step is None else whole(part.step, _BOUND)
+            if step == 0:
+                raise ValueError("[Tensor] the step of a slice is not 0: got 0; leave it out.")
+            default = (0, _LAST) if step > 0 else (_LAST, _FIRST)
+            begin.append(default[0] if part.start is None else _bound(part.start))
+            end.append(default[1] if part.stop is None else _bound(part.stop))
+            strides.append(step)
+            position += 1
+        else:
+            index = whole(part, _INDEX, "see samegrad.gather for several")
+            size = tensor._shape[axis]
+            if size is not None and not -size <= index < size:
+                raise IndexError(
+                    f"[Tensor] index must lie in [{-size}, {size}) on axis {axis}: got {index}."
+                )
+            begin.append(index)
+            end.append(index + 1 if index != -1 else _LAST)
+            strides.append(1)
+            dropped.append(axis)
+        axis += 1
+    result = _core.ops.slice(tensor, begin=begin, end=end, strides=strides)
+    if dropped:
+        result = _core.ops.squeeze(result, axes=dropped)
+    return _core.ops.expand_dims(result, axes=added) if added else result

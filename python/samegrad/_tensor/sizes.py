@@ -1,0 +1,111 @@
+"""Sizes of axes, known or those that follow from the examples, as functions want them.
+
+A traced program works for any number of examples. A size that follows from it (`x.shape[0]`,
+`tf.shape(x)[0]`, what is computed from them) is a `Dim`; a shape with one has its own size on each
+replica.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+from samegrad import _core
+from samegrad._shown import shown
+from samegrad._tensor.tensor import Dim, Tensor, code_of, dims_of, is_tensor
+
+_ops = _core.ops
+# Numbers and dims.
+Sizes = list[Any]
+
+
+def sizes_of(shape: Any) -> Sizes:
+    """The sizes of a shape: a number, a list of numbers, dims and tensors, or a vector.
+
+    Raises:
+        TypeError: A size is computed in the traced function from something else than sizes.
+    """
+    dims = dims_of(shape) if isinstance(shape, Tensor) else None
+    entries = shape if dims is None else dims
+    if isinstance(entries, int | Dim) or (isinstance(entries, Tensor) and not entries._rank):
+        entries = [entries]
+    if isinstance(entries, list | tuple):
+        return [size_of(entry) for entry in entries]
+    if isinstance(entries, str | bytes | Mapping | Set) or not isinstance(entries, Iterable):
+        entries = [whole(entries, "a shape is whole numbers", "pass a tuple of ints")]
+    return [size_of(entry) for entry in entries]
+
+
+def size_of(entry: Any) -> Any:
+    """One size: a number, a dim, or a tensor of one."""
+    if type(entry) is int and -(2**63) <= entry < 2**63:
+        return entry
+    if isinstance(entry, Tensor):
+        dims = dims_of(entry)
+        entry = dims[0] if dims else entry
+    return entry if isinstance(entry, Dim) else whole(entry)
+
+
+def whole(value: Any, rule: str = "a size is a whole number", remedy: str = "pass an int") -> int:
+    """The value as a whole number of 64 bits.
+
+    Raises:
+        TypeError: It is none.
+        ValueError: It has more bits.
+
+    Example:
+        >>> whole(True + 2)
+        3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        if is_tensor(value) and str(error).startswith("["):
+            raise
+        raise TypeError(
+            f"[shape] {rule}: got {type(value).__name__} {shown(value)}; {remedy}."
+        ) from error
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"[shape] {rule} of 64 bits: got {shown(number)}; {remedy}.")
+    return number
+
+
+def dim_in(sizes: Iterable[Any]) -> Dim | None:
+    """The first size that follows from the examples, if there is one."""
+    return next((size for size in sizes if isinstance(size, Dim)), None)
+
+
+def codes_of(sizes: Iterable[int | Dim]) -> list[int]:
+    """The sizes as attributes of the engine's rows."""
+    return [code_of(size) for size in sizes]
+
+
+def likes_of(sizes: Iterable[int | Dim]) -> list[Tensor]:
+    """Values whose examples the sizes follow from."""
+    likes = {id(t): t for size in sizes if isinstance(size, Dim) for t in size.likes}
+    return list(likes.values())
+
+
+def full(sizes: Sizes, dtype: str, value: float = 0.0) -> Tensor:
+    """One number in a shape with a `Dim` in it."""
+    return _ops.full_sizes(*likes_of(sizes), shape=codes_of(sizes), value=value, dtype=dtype)
+
+
+def iota(size: int | Dim) -> Tensor:
+    """The numbers from 0 to below the size, int64."""
+    if isinstance(size, Dim):
+        return _ops.iota(*size.likes, size=size.code)
+    return _ops.iota(_ops.zeros(shape=[]), size=size)
+
+
+def broadcast(tensor: Tensor, sizes: Sizes) -> Tensor:
+    """The tensor repeated along axes of size 1 until it has the sizes."""
+    if dim_in(sizes) is None:
+        return _ops.broadcast_to(tensor, shape=sizes)
+    return _ops.broadcast_like(tensor, full(sizes, tensor._dtype))
+
+
+def reshape(tensor: Tensor, shape: Any) -> Tensor:
+    """The elements in another shape; examples stay together where the sizes say so."""
+    return _ops.reshape(tensor, shape=codes_of(sizes_of(shape)))

@@ -1,0 +1,88 @@
+"""`samegrad.TensorSpec`: what is known of a tensor before it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from samegrad._base.dtypes import DType, DTypeLike, as_dtype, float32
+from samegrad._tensor.sizes import whole
+from samegrad._tensor.tensor import Tensor, TensorShape
+
+
+class TensorSpec:
+    """Shape and dtype of a tensor that is not there yet.
+
+    Args:
+        shape: Sizes of the axes; None where they differ between tensors.
+        dtype: The type of the elements.
+        name: Anything.
+
+    Raises:
+        TypeError: samegrad has no such dtype, or a size is no whole number.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.TensorSpec((None, 28, 28), tf.float32)
+        TensorSpec(shape=(None, 28, 28), dtype=samegrad.float32)
+    """
+
+    __slots__ = ("_dtype", "_name", "_shape")
+
+    def __init__(
+        self, shape: Iterable[int | None], dtype: DTypeLike = float32, name: str | None = None
+    ) -> None:
+        self._shape = TensorShape(None if n is None else whole(n) for n in shape)
+        self._dtype = as_dtype(dtype)
+        self._name = name
+
+    @classmethod
+    def from_tensor(cls, tensor: Tensor, name: str | None = None) -> TensorSpec:
+        """The spec of a tensor.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.TensorSpec.from_tensor(tf.constant([1, 2]))
+            TensorSpec(shape=(2,), dtype=samegrad.int32)
+        """
+        return cls(tensor._shape, tensor._dtype, name)
+
+    @property
+    def shape(self) -> TensorShape:
+        """Sizes of the axes."""
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self._dtype
+
+    @property
+    def name(self) -> str | None:
+        """The name given."""
+        return self._name
+
+    def is_compatible_with(self, value: Tensor | TensorSpec) -> bool:
+        """Whether a tensor, or every tensor of another spec, may have this spec.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.TensorSpec((None,), tf.int32).is_compatible_with(tf.constant([1, 2]))
+            True
+        """
+        other = value if isinstance(value, TensorSpec) else TensorSpec.from_tensor(value)
+        return (
+            self._dtype == other._dtype
+            and len(self._shape) == len(other._shape)
+            and all(a is None or a == b for a, b in zip(self._shape, other._shape, strict=True))
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and (
+            tuple(self._shape) == tuple(other._shape) and self._dtype == other._dtype
+        )
+
+    def __hash__(self) -> int:
+        return hash((tuple(self._shape), self._dtype))
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={tuple(self._shape)}, dtype={self._dtype!r})"
