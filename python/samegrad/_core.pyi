@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 
 from samegrad._base.dtypes import DType
-from samegrad._tensor.tensor import TensorShape
+from samegrad._tensor.shape import TensorShape
 
 __version__: str
 

@@ -38,8 +38,7 @@ def set_seed(seed: int) -> None:
 
 
 def _source() -> Tensor:
-    context = _context.get_replica_context()
-    if _core.tracing() and context is not None and context.num_replicas_in_sync > 1:
+    if _core.tracing() and _context.inside_run() and _context.replica_count() > 1:
         return _ops.replica_id()
     return Tensor(np.zeros((), np.int64))
 

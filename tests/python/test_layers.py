@@ -1,14 +1,18 @@
-"""The layers of the C++ sources, and the walls between the instruction-set variants."""
+"""The layers of the sources, and the walls between the instruction-set variants."""
 
+import ast
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-CPP = Path(__file__).resolve().parents[2] / "cpp"
+ROOT = Path(__file__).resolve().parents[2]
+CPP = ROOT / "cpp"
+PYTHON = ROOT / "python"
 
 # A folder includes lower levels and itself; folders of one level are blind to each other.
 LEVELS = {
@@ -160,3 +164,82 @@ def test_a_variant_takes_no_template_from_outside(libraries):
             if fields[-2] in "wv":
                 assert fields[-1].split("@")[0] in tools, library.name
             assert "samegrad" not in fields[-1], library.name
+
+
+def lint_imports(folder):
+    """What import-linter says of the package in a folder, by the contract of pyproject.toml."""
+    program = Path(sys.executable).parent / "lint-imports"
+    if not program.exists():
+        pytest.skip("import-linter is not installed")
+    command = [program, "--config", ROOT / "pyproject.toml", "--no-cache"]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the Python sources, to be spoiled."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyi")
+    shutil.copytree(PYTHON / "samegrad", tmp_path / "samegrad", ignore=ignored)
+    return tmp_path
+
+
+def test_python_imports_lower_layers_only():
+    done = lint_imports(PYTHON)
+    assert done.returncode == 0 and "1 kept, 0 broken" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "said"),
+    [
+        ("_base/enums.py", "from samegrad.distribute import Strategy", "samegrad.distribute"),
+        ("_tensor/dim.py", "    from samegrad._ops import arrays", "samegrad._ops.arrays"),
+        ("nn/_depth.py", "    import samegrad.linalg", "samegrad.linalg"),
+    ],
+    ids=["of_a_module", "of_a_function", "of_a_neighbour"],
+)
+def test_an_import_of_a_higher_layer_is_found(copied, file, line, said):
+    with (copied / "samegrad" / file).open("a") as text:
+        text.write(f"\n\ndef late():\n{line}\n" if line[0] == " " else f"\n{line}\n")
+    done = lint_imports(copied)
+    module = f"samegrad.{file.removesuffix('.py').replace('/', '.')}"
+    assert done.returncode == 1 and f"{module} -> {said}" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_module_in_no_layer_is_found(copied):
+    (copied / "samegrad" / "_elsewhere.py").write_text('"""In no layer."""\n')
+    done = lint_imports(copied)
+    assert done.returncode == 1 and "_elsewhere" in done.stdout + done.stderr
+
+
+def uses_of_the_root(text):
+    """Lines that import samegrad itself, whose names are those of the layer `_api`."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            if any(alias.name == "samegrad" for alias in node.names):
+                yield node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module == "samegrad":
+            package = PYTHON / "samegrad"
+            for alias in node.names:
+                module = package / alias.name
+                if alias.name != "_core" and not (
+                    module.is_dir() or module.with_suffix(".py").exists()
+                ):
+                    yield node.lineno
+
+
+def test_layers_below_the_public_names_do_not_use_them():
+    """import-linter cannot see it: the root loads its names when they are asked for."""
+    above = {"keras", "_keras", "cli", "__init__.py"}
+    adapter = Path("testing/adapters/_samegrad.py")  # written as a user's program
+    package, wrong = PYTHON / "samegrad", []
+    for path in sorted(package.rglob("*.py")):
+        file = path.relative_to(package)
+        if file.parts[0] not in above and file != adapter:
+            found = uses_of_the_root(path.read_text(encoding="utf-8"))
+            wrong += [f"{file}:{line}" for line in found]
+    assert not wrong
+    assert list(uses_of_the_root("def f():\n    from samegrad import cast, nn")) == [2]
+    assert list(uses_of_the_root("import samegrad as tf\nimport samegrad.nn")) == [1]

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samegrad as tf
+from samegrad._base.mistakes import PROGRAM_MISTAKES
 from samegrad._context.counted_numbers import questions
 from samegrad.errors import LossScalingError, LossScalingWarning
-from samegrad.testing._programs import PROGRAM_MISTAKES
 
 average = tf.nn.compute_average_loss
 NAMES = {row.name for row in PROGRAM_MISTAKES.values()}

@@ -1,22 +1,20 @@
 """Reports mistakes of loss scaling that a traced program shows before it runs.
 
 The engine follows the counts of examples and replicas through the program
-(cpp/analysis/count_powers.cpp); the words are those of the doctor's catalogue, `samegrad.testing`.
+(cpp/analysis/count_powers.cpp); the words are also those of the doctor, `samegrad.testing`.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from samegrad import _core
+from samegrad._base.mistakes import PROGRAM_MISTAKES
 from samegrad._context.counted_numbers import questions
 from samegrad._shown import shown
 from samegrad.errors import LossScalingError, LossScalingWarning
-
-if TYPE_CHECKING:
-    from samegrad.testing import Mistake
 
 _MODES = ("warn", "error", "off")
 _SURE = ("nonlinear_share",)  # whatever the program divides by
@@ -100,7 +98,7 @@ def report(mistakes: Iterable[tuple[str, str]]) -> None:
         LossScalingError: There is one, and mistakes are errors.
     """
     for key, line in mistakes if _mode != "off" else ():
-        row = _row(key)
+        row = PROGRAM_MISTAKES[key]
         message = (
             f"[loss scaling] {row.name}: {row.sentence}. Maths: {row.formula}. Fix: {row.fix}. "
             "(config.set_loss_scaling_check)"
@@ -111,9 +109,3 @@ def report(mistakes: Iterable[tuple[str, str]]) -> None:
         warnings.warn_explicit(
             message, LossScalingWarning, file or "<unknown>", int(number or 1), registry=_shown
         )
-
-
-def _row(key: str) -> Mistake:
-    from samegrad.testing._programs import PROGRAM_MISTAKES
-
-    return PROGRAM_MISTAKES[key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
+from samegrad._autodiff.jacobian import batch_jacobian, jacobian
 from samegrad._autodiff.trace_agreement import zeros
 from samegrad._autodiff.variable import Variable, unwrapped
 from samegrad._base.dtypes import as_dtype
@@ -142,8 +143,6 @@ class GradientTape(_core.Tape):
             array([[2., 0.],
                    [0., 4.]], dtype=float32)
         """
-        from samegrad._autodiff.jacobian import jacobian
-
         return jacobian(self, self._target(target), sources, unconnected_gradients)
 
     def batch_jacobian(
@@ -178,8 +177,6 @@ class GradientTape(_core.Tape):
             >>> tape.batch_jacobian(y, x).numpy().tolist()
             [[[2.0]], [[4.0]]]
         """
-        from samegrad._autodiff.jacobian import batch_jacobian
-
         return batch_jacobian(self, self._target(target), source)
 
     def _target(self, target: Any) -> Tensor:

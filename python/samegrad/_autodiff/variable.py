@@ -229,7 +229,7 @@ class Variable:
     def _aggregated(self, value: Any) -> Tensor:
         """What an assignment inside `run` stores: the replicas' values made one."""
         tensor = match(value, self._as_tensor())
-        context = _context.get_replica_context()
+        context = _context.current().replica_context
         if context is None or context.num_replicas_in_sync == 1 or self._cell.component_count > 1:
             return tensor
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
@@ -308,7 +308,7 @@ class Variable:
                 "is changed by its replicas: got a change outside strategy.run; use assign, or "
                 "call it inside run."
             )
-        context = _context.get_replica_context()
+        context = _context.current().replica_context
         several = context is not None and context.num_replicas_in_sync > 1
         if not several or self._strategy is not None:
             return self._aggregated(delta)

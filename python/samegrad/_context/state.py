@@ -53,7 +53,15 @@ class _Settings:
     functions_run_eagerly = False
 
 
+class _Default:
+    """What holds outside any strategy; `samegrad.distribute`, which lies above, says it."""
+
+    strategy: Strategy
+    replica_context: ReplicaContext
+
+
 settings = _Settings()
+_default = _Default()
 _core.set_default_context(Context(requirements={}, batches=[]))
 
 
@@ -76,14 +84,26 @@ def has_strategy() -> bool:
     return current().strategy is not None
 
 
+def set_default(strategy: Strategy, replica_context: ReplicaContext) -> None:
+    """What is current outside any strategy: one replica."""
+    _default.strategy, _default.replica_context = strategy, replica_context
+
+
 def get_strategy() -> Strategy:
     """The strategy of the innermost scope, or the default one (one replica)."""
     strategy = current().strategy
-    if strategy is not None:
-        return strategy
-    from samegrad.distribute._strategy import default_strategy
+    return _default.strategy if strategy is None else strategy
 
-    return default_strategy()
+
+def replica_count() -> int:
+    """How many replicas the innermost scope or run has; 1 outside any.
+
+    Example:
+        >>> replica_count()
+        1
+    """
+    strategy = current().strategy
+    return 1 if strategy is None else strategy.num_replicas_in_sync
 
 
 def get_replica_context() -> ReplicaContext | None:
@@ -92,16 +112,13 @@ def get_replica_context() -> ReplicaContext | None:
     Outside any strategy it is the default context of one replica.
     """
     now = current()
-    if now.strategy is not None:
-        return now.replica_context
-    from samegrad.distribute._replica_context import default_replica_context
-
-    return default_replica_context()
+    return _default.replica_context if now.strategy is None else now.replica_context
 
 
 def in_cross_replica_context() -> bool:
     """Whether the program is in a strategy's scope but not inside its `run`."""
-    return get_replica_context() is None
+    now = current()
+    return now.strategy is not None and now.replica_context is None
 
 
 def inside_run() -> bool:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core
+from samegrad._base.user_files import PACKAGE, is_user_file
 from samegrad._context import state as _context
+
+Key = tuple[str, types.CodeType]  # code objects of different files may be equal
+Converter = Callable[[Any], Any]
+
+REASONS: dict[Key, str] = {}  # why functions could not be rewritten: `samegrad.autograph` says so
+_converters: list[Converter] = []
+
+
+def set_converter(convert: Converter) -> None:
+    """What rewrites a function's control flow: `samegrad.autograph`, which lies above."""
+    _converters[:] = [convert]
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -18,9 +32,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not (_context.current().converting and _core.tracing()):
         return function
-    from samegrad.autograph._convert import convert
-
-    rewritten: Callable[..., Any] = convert(function)
+    rewritten: Callable[..., Any] = _converters[0](function)
     return rewritten
 
 
@@ -28,3 +40,36 @@ def call_converted(function: Callable[..., Any], args: Any, kwargs: dict[str, An
     """Calls the function with its control flow rewritten, and all that it calls likewise."""
     with _context.changed(converting=True):
         return converted(function)(*args, **kwargs)
+
+
+def key_of(code: types.CodeType) -> Key:
+    """What a code object is known by."""
+    return code.co_filename, code
+
+
+def is_user_code(code: types.CodeType) -> bool:
+    """Whether the code belongs to the program, not to samegrad, Python or an installed library."""
+    return is_user_file(code.co_filename)
+
+
+def why_unchanged() -> str:
+    """Why the control flow at the user's innermost line is Python's."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return "there is no function around it"
+    code = frame.f_code
+    if not _context.current().converting:
+        return (
+            "it becomes part of the step inside samegrad.function only (without autograph=False "
+            "and do_not_convert), not in a bare strategy.run"
+        )
+    if key_of(code) in REASONS:
+        return f"{code.co_name} could not be rewritten: {REASONS[key_of(code)]}"
+    if not is_user_code(code):
+        return f"{code.co_name} belongs to an installed library"
+    return (
+        f"{code.co_name} was not called by rewritten code, or this is a comprehension, whose "
+        "conditions stay Python's"
+    )

@@ -17,6 +17,7 @@ from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import Stacked, describe, holds, same_structure
 from samegrad._control.graph_flow import graph_branch, graph_loop
+from samegrad._control.requirements import add_requirement
 from samegrad._shown import shown
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._values import TracedPerReplica
@@ -265,8 +266,6 @@ def require(
         error: Its class; default `InvalidArgumentError`.
     """
     if is_traced(condition):
-        from samegrad._control.requirements import add_requirement
-
         with _context.changed(describing=True):
             text = str(message())
         add_requirement(condition, text, error or InvalidArgumentError)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, overload
 
+import samegrad.autograph  # noqa: F401  # says what rewrites control flow
 from samegrad import _core
 from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted

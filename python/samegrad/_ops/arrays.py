@@ -12,6 +12,7 @@ from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._shown import shown
 from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.axes import axes_of, axis_of
 from samegrad._tensor.tensor import (
     Dim,
     Tensor,
@@ -22,7 +23,6 @@ from samegrad._tensor.tensor import (
     pair,
     with_dims,
 )
-from samegrad.math._reductions import axes_of, axis_of
 
 _ops = _core.ops
 _MOST_EMPTY_PARTS = 1 << 20

@@ -10,8 +10,8 @@ import numpy as np
 from samegrad import _core
 from samegrad._shown import shown
 from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.axes import axis_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.math._reductions import axis_of
 
 _ops = _core.ops
 

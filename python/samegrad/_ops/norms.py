@@ -10,8 +10,8 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._shown import shown
+from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match, pair
-from samegrad.math._reductions import axes_of
 
 _ops = _core.ops
 

@@ -11,9 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._base.dtypes import as_dtype
+
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _MOST_AXES = 1 << 10  # more than any array has
 Rule = tuple[Callable[[Any], bool], str, str]
+_conversions: list[Callable[[Any], Any]] = []
+
+
+def set_conversion(convert: Callable[[Any], Any]) -> None:
+    """What tells whether a value becomes a tensor: said once the engine is there."""
+    _conversions[:] = [convert]
 
 
 def _is_whole(value: Any) -> bool:
@@ -120,20 +128,18 @@ def _is_path(value: Any) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    from samegrad._tensor.tensor import convert_to_tensor
-
     if isinstance(value, np.ndarray):
         return _is_dtype(value.dtype)
     try:
-        convert_to_tensor(value)
+        if not _conversions:  # without the engine
+            return _is_dtype(np.asarray(value).dtype)
+        _conversions[0](value)
     except Exception:
         return False
     return True
 
 
 def _is_dtype(value: Any) -> bool:
-    from samegrad._base.dtypes import as_dtype
-
     try:
         as_dtype(value)
     except Exception:

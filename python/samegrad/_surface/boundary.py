@@ -11,28 +11,18 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-import os
 import re
-import site
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from samegrad._base.user_files import PACKAGE, is_user_file
 from samegrad._shown import shown
 from samegrad._surface.argument_rules import broken_rule
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_NEUTRAL = tuple(
-    os.path.join(os.path.abspath(path), "")
-    for path in (
-        *(sysconfig.get_paths()[s] for s in ("stdlib", "platstdlib", "purelib", "platlib")),
-        *site.getsitepackages(),
-    )
-)
 _OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")
 # Who asks for them is told in their place.
 _CONVERSIONS = ("convert_to_tensor", "dtype", "tensor", "Tensor", "shape")
@@ -80,15 +70,11 @@ _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
 )
 
 
-def _is_user_file(name: str) -> bool:
-    return not name.startswith((_PACKAGE, *_NEUTRAL, "<frozen", "<__array_function__"))
-
-
 def _is_the_programs(error: BaseException) -> bool:
     """Whether code of the program raised it, or had a part in it."""
     step = error.__traceback__.tb_next if error.__traceback__ else None
     while step is not None:
-        if _is_user_file(step.tb_frame.f_code.co_filename):
+        if is_user_file(step.tb_frame.f_code.co_filename):
             return True
         step = step.tb_next
     return False
@@ -100,7 +86,7 @@ def _refusal(
 ) -> Exception | None:  # fmt: skip
     """The error that the program sees instead, or None where it is to see this one."""
     caller = sys._getframe(2)
-    if caller.f_code.co_filename.startswith(_PACKAGE) or _is_the_programs(error):
+    if caller.f_code.co_filename.startswith(PACKAGE) or _is_the_programs(error):
         return None
     kind = next((ours for raw, ours in _KINDS if isinstance(error, raw)), None)
     if kind is None or type(error).__module__.startswith("samegrad"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from samegrad._base.dtypes import as_dtype
 from samegrad._shown import shown
-from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.conversion import Tensor
 
 _CPU = 1
 # Since this version a capsule can say that its memory must not be written.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
+from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.dim import Dim, dim_of, dims_of, with_dims
 from samegrad._tensor.sizes import iota, whole
-from samegrad._tensor.tensor import Dim, Tensor, convert_to_tensor, dim_of, dims_of, with_dims
 
 _INDEX = "an index is a whole number, a slice, ... or None"
 _BOUND = "the bounds and the step of a slice are whole numbers"

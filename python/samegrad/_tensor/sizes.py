@@ -13,7 +13,8 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._shown import shown
-from samegrad._tensor.tensor import Dim, Tensor, code_of, dims_of, is_tensor
+from samegrad._tensor.conversion import Tensor, is_tensor
+from samegrad._tensor.dim import Dim, code_of, dims_of
 
 _ops = _core.ops
 # Numbers and dims.

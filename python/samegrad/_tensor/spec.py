@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from samegrad._base.dtypes import DType, DTypeLike, as_dtype, float32
+from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sizes import whole
-from samegrad._tensor.tensor import Tensor, TensorShape
 
 
 class TensorSpec:

@@ -1,249 +1,36 @@
-"""Tensors: the engine's class with Python's operators, and conversion to it."""
+"""Tensors: the engine's class with Python's operators."""
 
 from __future__ import annotations
 
 import contextlib
-import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from samegrad import _core
-from samegrad._base.dtypes import DType, DTypeLike, as_dtype, kind_of
+from samegrad._base.dtypes import DType, as_dtype
 from samegrad._base.reference import Reference
 from samegrad._context import state as _context
-from samegrad._context.counted_numbers import counts_of
+from samegrad._context.user_code import why_unchanged
 from samegrad._shown import shown
+from samegrad._tensor import dlpack
+from samegrad._tensor.conversion import (
+    Tensor,
+    TensorLike,
+    constant,
+    convert_to_tensor,
+    is_tensor,
+    match,
+    pair,
+)
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
+from samegrad._tensor.indexing import get_item
+from samegrad._tensor.shape import TensorShape
+from samegrad._values import PerReplica
 
-Tensor = _core.Tensor
-TensorLike: TypeAlias = Any
-Shape: TypeAlias = Iterable[Any]
 _ops = _core.ops
-
-
-class TensorShape(tuple):  # type: ignore[type-arg]
-    """The sizes of a tensor's axes: a tuple with TensorFlow's extras.
-
-    Example:
-        >>> TensorShape((2, 3)).num_elements()
-        6
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, dims: Shape = ()) -> TensorShape:
-        return super().__new__(cls, dims)
-
-    @property
-    def rank(self) -> int:
-        """How many axes there are."""
-        return len(self)
-
-    @property
-    def ndims(self) -> int:
-        """How many axes there are."""
-        return len(self)
-
-    def as_list(self) -> list[int | None]:
-        """The sizes; None where the number of examples decides."""
-        return [None if isinstance(size, Dim) else size for size in self]
-
-    def num_elements(self) -> int:
-        """The product of the sizes."""
-        product = 1
-        for size in self:
-            product *= size
-        return product
-
-    def __getitem__(self, key: Any) -> Any:
-        try:
-            item = super().__getitem__(key)
-        except (IndexError, TypeError) as error:
-            kind = IndexError if isinstance(error, IndexError) else TypeError
-            raise kind(
-                f"[TensorShape] a place is a whole number in [{-len(self)}, {len(self)}), or a "
-                f"slice: got {shown(key)}."
-            ) from error
-        return TensorShape(item) if isinstance(key, slice) else item
-
-
-def is_tensor(value: object) -> bool:
-    """Whether the value is a tensor or a variable.
-
-    Example:
-        >>> is_tensor(constant(1.0)), is_tensor(1.0)
-        (True, False)
-    """
-    return isinstance(value, Tensor) or hasattr(value, "_as_tensor")
-
-
-def _numbers(value: Any) -> np.ndarray[Any, Any]:
-    """NumPy's array of numbers."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(
-            f"[convert_to_tensor] the parts of a list must have one shape: got {shown(value)} "
-            f"({error}); pad the shorter ones."
-        ) from error
-    if kind_of(array.dtype) not in "fiub":
-        raise TypeError(
-            f"[convert_to_tensor] a number, an array or a tensor is needed: got "
-            f"{type(value).__name__} {value!r:.80}."
-        )
-    return array
-
-
-def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The array in another dtype that can hold its numbers."""
-    if kind_of(array.dtype) == "f" and wanted.kind in "iub":
-        raise TypeError(
-            f"[convert_to_tensor] the values are {array.dtype}: got dtype={wanted.name}, which "
-            "would lose their fractions; use samegrad.cast."
-        )
-    whole = array.dtype.kind in "iu" and wanted.kind in "iu"
-    if whole and array.size and not np.can_cast(array.dtype, wanted):
-        least, most = array.min(), array.max()
-        limits = np.iinfo(wanted)
-        if least < limits.min or most > limits.max:
-            raise ValueError(
-                f"[convert_to_tensor] {wanted.name} holds numbers from {limits.min} to "
-                f"{limits.max}: got {least} to {most}; use another dtype."
-            )
-    with np.errstate(over="ignore"):  # what is too large is infinite
-        return array.astype(wanted, copy=False)
-
-
-def _large_whole(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Python's whole numbers that NumPy made floats of, as some are beyond int64."""
-    exact = np.asarray(value, dtype=object)
-    if all(type(n) is int and 0 <= n < 2**64 for n in exact.ravel()):
-        return exact.astype(np.uint64)
-    return array
-
-
-def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
-    """NumPy's array of a Python or NumPy value, with TensorFlow's defaults for Python numbers."""
-    typed = isinstance(value, np.ndarray | np.generic)
-    if dtype is not None:
-        wanted = as_dtype(dtype)._numpy
-        array = _numbers(value)
-        if wanted == np.uint64 and array.dtype == np.float64 and not typed:
-            array = _large_whole(value, array)
-        return _cast_exactly(array, wanted)
-    array = _numbers(value)
-    if not typed and array.dtype == np.float64 and not _holds_float64(value):
-        return array.astype(np.float32)
-    if not typed and array.dtype == np.int64:
-        fits = array.size == 0 or (array.min() >= -(2**31) and array.max() < 2**31)
-        return array.astype(np.int32) if fits else array
-    return array
-
-
-def _holds_float64(value: Any) -> bool:
-    """Whether a (nested) list holds NumPy's float64 numbers rather than Python's."""
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
-    return isinstance(value, np.ndarray | np.float64)
-
-
-def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of the value: number, nested list, NumPy array, variable or tensor.
-
-    Python floats become float32 and ints int32, as in TensorFlow; NumPy arrays keep their dtype.
-    The data is copied.
-
-    Raises:
-        TypeError: The value has another dtype than the one asked for, or none samegrad knows.
-        ValueError: Parts of a list differ in shape, or a number is too large for the dtype.
-
-    Example:
-        >>> convert_to_tensor([1.0, 2.0]).dtype
-        samegrad.float32
-    """
-    if dtype is None and type(value) is Tensor:
-        return value
-    if isinstance(value, Dim):
-        size = value._as_tensor()
-        return size if dtype is None else _ops.cast(size, dtype=as_dtype(dtype).name)
-    if hasattr(value, "_as_tensor"):
-        value = value._as_tensor()
-    if isinstance(value, Tensor):
-        if dtype is not None and value._dtype != as_dtype(dtype).name:
-            raise TypeError(
-                f"[convert_to_tensor] the tensor is {value._dtype}: got dtype="
-                f"{as_dtype(dtype).name}; use samegrad.cast."
-            )
-        return value
-    if isinstance(value, list | tuple) and any(is_tensor(part) for part in value):
-        parts = [_ops.expand_dims(convert_to_tensor(part, dtype), axes=(0,)) for part in value]
-        return _ops.concat(*parts, axis=0)
-    array = _default_array(value, dtype)
-    as_dtype(array.dtype)
-    made_of = counts_of(value)
-    return Tensor(array) if made_of is None else Tensor(array)._of_counts(*made_of)
-
-
-def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = None) -> Tensor:
-    """A tensor with the value, repeated to `shape` if it is given.
-
-    Example:
-        >>> constant(2.0, shape=(2,)).numpy()
-        array([2., 2.], dtype=float32)
-    """
-    array = _default_array(value, dtype) if not is_tensor(value) else value
-    if shape is not None and isinstance(array, np.ndarray):
-        sizes = tuple(shape) if isinstance(shape, Iterable) else (-1,)
-        if any(isinstance(size, int) and size < 0 for size in sizes):
-            raise ValueError(
-                "[constant] shape must be a tuple of sizes, which are not negative: got "
-                f"{shown(shape)}; pass one, and use reshape for -1."
-            )
-        if array.size not in (1, math.prod(shape)):
-            raise ValueError(
-                f"[constant] the value must have one element or as many as the shape: got "
-                f"{array.size} and {tuple(shape)}."
-            )
-        array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
-    return convert_to_tensor(array, dtype)
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether it is a number that all floats of 32 bits or more take, rounded once at most."""
-    if type(value) is float:
-        return -1e38 < value < 1e38
-    return type(value) is int and -(2**24) <= value <= 2**24
-
-
-def match(value: TensorLike, like: Tensor) -> Tensor:
-    """The operand of an operator as a tensor with the dtype of the other one."""
-    if _is_plain(value) and like._dtype in ("float32", "float64"):
-        return Tensor(np.array(value, like._dtype))
-    if is_tensor(value) and not isinstance(value, Dim):
-        return convert_to_tensor(value)
-    if isinstance(value, np.ndarray):
-        return convert_to_tensor(value, like._dtype)
-    if isinstance(value, float) and as_dtype(like._dtype).is_integer:
-        raise TypeError(
-            f"[tensor] a float and a tensor of {like._dtype} do not mix: got {value}; "
-            "use samegrad.cast."
-        )
-    return convert_to_tensor(value, like._dtype)
-
-
-def pair(a: TensorLike, b: TensorLike) -> tuple[Tensor, Tensor]:
-    """Both operands as tensors; a Python number takes the dtype of the other one."""
-    if is_tensor(a) and not (isinstance(a, Dim) and is_tensor(b)):
-        a = convert_to_tensor(a)
-        return a, match(b, a)
-    if is_tensor(b):
-        b = convert_to_tensor(b)
-        return match(a, b), b
-    first = convert_to_tensor(a)
-    return first, match(b, first)
 
 
 def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -329,8 +116,6 @@ def _repr(self: Tensor) -> str:
 
 
 def _shown(parts: list[Tensor]) -> str:
-    from samegrad._values import PerReplica
-
     return repr(parts[0] if len(parts) == 1 else PerReplica(parts))
 
 
@@ -353,8 +138,6 @@ def _number(self: Tensor) -> Any:
 
 def _truth(self: Tensor) -> bool:
     if self._symbolic and not self._looks:
-        from samegrad.autograph._convert import why_unchanged
-
         raise TypeError(
             "[Tensor] this tensor has no value yet: it belongs to a function that is being traced, "
             f"and Python cannot decide by it; {why_unchanged()}. Decide with samegrad.cond, "
@@ -385,21 +168,15 @@ def _as_array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 def _getitem(self: Tensor, key: Any) -> Tensor:
-    from samegrad._tensor.indexing import get_item
-
     return get_item(self, key)
 
 
 def _dlpack(self: Tensor, **options: Any) -> Any:
-    from samegrad._tensor.dlpack import export
-
-    return export(self, **options)
+    return dlpack.export(self, **options)
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:
-    from samegrad._tensor.dlpack import device
-
-    return device(self)
+    return dlpack.device(self)
 
 
 def _reference(self: Tensor) -> Reference:

@@ -15,13 +15,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from samegrad._context import state as _context
+from samegrad._context.user_code import set_converter
 from samegrad._shown import shown
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad.autograph import experimental
-from samegrad.autograph._convert import convert
+from samegrad.autograph import _operators, experimental
+from samegrad.autograph._convert import convert, set_operators
 from samegrad.autograph._rewrite import rewrite
 from samegrad.autograph._source import NoSourceError
+
+# The two need each other: rewritten functions call operators, which rewrite what they are given.
+set_operators(_operators)
+set_converter(convert)
 
 
 def to_graph(

@@ -5,41 +5,28 @@ import __future__
 
 import functools
 import operator
-import os
 import re
-import site
 import sys
-import sysconfig
 import types
 from typing import Any
 
 from samegrad._context import state as _context
+from samegrad._context.user_code import REASONS, Key, is_user_code, key_of
 from samegrad._surface.boundary import inside
 from samegrad.autograph._builtins import REPLACED
 from samegrad.autograph._expressions import RUNTIME
 from samegrad.autograph._rewrite import FACTORY, FUNCTION, rewrite
 from samegrad.autograph._source import NoSourceError
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SCHEMES = ("stdlib", "platstdlib", "purelib", "platlib")
-_LIBRARIES = tuple(
-    os.path.join(os.path.abspath(path), "")
-    for path in (
-        *(sysconfig.get_paths()[scheme] for scheme in _SCHEMES),
-        *site.getsitepackages(),
-        site.getusersitepackages(),
-    )
-)
 _FUTURE = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 )
 
 _GENERATED = re.compile(r"ag__\w+\.<locals>\.")
 
-Key = tuple[str, types.CodeType]  # code objects of different files may be equal
 _rewritten: dict[Key, types.CodeType] = {}
-_reasons: dict[Key, str] = {}  # why functions stay as they are
 _new_codes: set[Key] = set()
+_operators: list[types.ModuleType] = []  # what rewritten functions call, see `set_operators`
 
 
 def convert(value: Any) -> Any:
@@ -81,31 +68,19 @@ def _convert_method(method: types.MethodType) -> Any:
     return method if converted is function else types.MethodType(converted, method.__self__)
 
 
-def is_user_code(code: types.CodeType) -> bool:
-    """Whether the code belongs to the program, not to samegrad, Python or an installed library."""
-    name = code.co_filename
-    if name.startswith(_PACKAGE):
-        return False
-    return not name.startswith((*_LIBRARIES, "<frozen", "<__array_function__"))
-
-
-def _key(code: types.CodeType) -> Key:
-    return code.co_filename, code
-
-
 def _convert_function(function: types.FunctionType) -> types.FunctionType:
-    key = _key(function.__code__)
+    key = key_of(function.__code__)
     new_code = _rewritten.get(key)
     if new_code is None:
-        if key in _reasons or key in _new_codes or not is_user_code(function.__code__):
+        if key in REASONS or key in _new_codes or not is_user_code(function.__code__):
             return function
         try:
             new_code = compile_rewritten(function)
         except NoSourceError as error:
-            _reasons[key] = str(error)
+            REASONS[key] = str(error)
             return function
         _rewritten[key] = new_code
-        _new_codes.add(_key(new_code))
+        _new_codes.add(key_of(new_code))
     return _with_code(function, new_code)
 
 
@@ -148,10 +123,8 @@ def _renamed(code: types.CodeType, original: types.CodeType) -> types.CodeType:
 
 def _with_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
     """A function with the rewritten code that shares everything else with the original."""
-    from samegrad.autograph import _operators
-
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[RUNTIME] = types.CellType(_operators)
+    cells[RUNTIME] = types.CellType(_operators[0])
     closure = tuple(cells[name] for name in code.co_freevars)
     made = types.FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, closure
@@ -166,24 +139,6 @@ def call(value: Any) -> Any:
     return convert(value) if _context.current().converting else value
 
 
-def why_unchanged() -> str:
-    """Why the control flow at the user's innermost line is Python's."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    if frame is None:
-        return "there is no function around it"
-    code = frame.f_code
-    if not _context.current().converting:
-        return (
-            "it becomes part of the step inside samegrad.function only (without autograph=False "
-            "and do_not_convert), not in a bare strategy.run"
-        )
-    if _key(code) in _reasons:
-        return f"{code.co_name} could not be rewritten: {_reasons[_key(code)]}"
-    if not is_user_code(code):
-        return f"{code.co_name} belongs to an installed library"
-    return (
-        f"{code.co_name} was not called by rewritten code, or this is a comprehension, whose "
-        "conditions stay Python's"
-    )
+def set_operators(module: types.ModuleType) -> None:
+    """What rewritten functions call instead of Python's control flow."""
+    _operators[:] = [module]

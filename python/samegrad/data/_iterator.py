@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from samegrad._core import tracing
+from samegrad._core import InvalidArgumentError, tracing
 from samegrad._function.reads_data import note_read
 from samegrad._shown import shown
+from samegrad._tensor.tensor import constant
 from samegrad.data._cursor import Cursor, FeedCursor
 from samegrad.data._nodes import Node, Run
 from samegrad.data._random import mix, process_seed
 from samegrad.data._structure import Structure, leaves_of
+from samegrad.errors import OutOfRangeError
 
 # Opens the elements of a run, as they are given to the user.
 Opener = Callable[[Run], Cursor]
@@ -144,8 +146,6 @@ class DatasetIterator(ResumableIterator):
 
 def get_next(iterator: Iterator[Structure]) -> Structure:
     """The next element; OutOfRangeError if there is none."""
-    from samegrad.errors import OutOfRangeError
-
     try:
         return next(iterator)
     except StopIteration:
@@ -182,8 +182,6 @@ class Optional:
 
     def has_value(self) -> Any:
         """Whether there is an element: a bool tensor without axes."""
-        from samegrad._tensor.tensor import constant
-
         return constant(bool(self._elements))
 
     def get_value(self) -> Structure:
@@ -193,8 +191,6 @@ class Optional:
             InvalidArgumentError: There is none.
         """
         if not self._elements:
-            from samegrad._core import InvalidArgumentError
-
             raise InvalidArgumentError("[Optional.get_value] there is no element; ask has_value().")
         return self._elements[0]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from samegrad._autodiff.variable import Variable
+from samegrad._context import state as _context
 from samegrad._shown import shown
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ class StrategyExtended:
         Raises:
             RuntimeError: Inside `run`; call it in a merge_call.
         """
-        from samegrad._context import state as _context
-
         if not _context.in_cross_replica_context():
             raise RuntimeError(
                 "[StrategyExtended.update] called in a replica context: call it in a merge_call."

@@ -89,10 +89,3 @@ class ReplicaContext:
                 strategy, *map_structure(wrap, tuple(args)), **map_structure(wrap, kwargs or {})
             )
         return map_structure(lambda v: v.tensor if isinstance(v, TracedPerReplica) else v, result)
-
-
-def default_replica_context() -> ReplicaContext:
-    """The context outside any strategy: one replica."""
-    from samegrad.distribute._strategy import default_strategy
-
-    return ReplicaContext(default_strategy())

@@ -14,6 +14,7 @@ from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad._context.user_code import converted
+from samegrad._function.function import Function
 from samegrad._function.trace import TracedProgram, trace_and_run
 from samegrad._shown import shown
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
@@ -109,8 +110,6 @@ class Strategy(abc.ABC):
 
     def _compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Fn on all replicas as a function that is traced once per signature."""
-        from samegrad._function.function import Function
-
         return Function(
             lambda *a, **k: self._run_in_trace(fn, a, k), autograph=False, numbers_change=True
         )
@@ -291,7 +290,7 @@ class Strategy(abc.ABC):
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
         """The dataset with every batch split between the replicas."""
-        from samegrad.distribute._input import DistributedDataset
+        from samegrad.distribute._input import DistributedDataset  # loads samegrad.data
 
         return DistributedDataset(dataset, self)
 
@@ -299,7 +298,7 @@ class Strategy(abc.ABC):
         self, dataset_fn: Callable[..., Any], options: Any = None
     ) -> Any:
         """The dataset that dataset_fn(input_context) makes, one of its batches per replica."""
-        from samegrad.distribute._input import distribute_from_function
+        from samegrad.distribute._input import distribute_from_function  # loads samegrad.data
 
         return distribute_from_function(dataset_fn, self)
 
@@ -423,11 +422,6 @@ class DefaultStrategy(Strategy):
 
 
 _DEFAULT = DefaultStrategy()
+_context.set_default(_DEFAULT, ReplicaContext(_DEFAULT))
 
-
-def default_strategy() -> Strategy:
-    """The strategy outside any scope."""
-    return _DEFAULT
-
-
-__all__ = ["DefaultStrategy", "MirroredStrategy", "Strategy", "ValueContext", "default_strategy"]
+__all__ = ["DefaultStrategy", "MirroredStrategy", "Strategy", "ValueContext"]

@@ -6,8 +6,9 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
+from samegrad._tensor.axes import axis_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.math._reductions import axis_of, zeros_as
+from samegrad.math._reductions import zeros_as
 
 _ops = _core.ops
 

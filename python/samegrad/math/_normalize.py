@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
+from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.math._reductions import axes_of
 
 _ops = _core.ops
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.enums import TextChoice
+from samegrad._tensor.axes import axis_of
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
-from samegrad.math._reductions import axis_of
 from samegrad.math._unary import is_finite
 
 _ops = _core.ops

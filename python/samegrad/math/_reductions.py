@@ -6,44 +6,11 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
-from samegrad._tensor.sizes import whole
+from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._unary import exp, is_finite, log, sqrt, square
 
 _ops = _core.ops
-
-
-def axes_of(x: Tensor, axis: Any) -> list[int]:
-    """The axes as a list; None means all.
-
-    Example:
-        >>> axes_of(convert_to_tensor([[1.0]]), None)
-        [0, 1]
-    """
-    if axis is None:
-        return list(range(x._rank))
-    rule, remedy = "an axis is a whole number", "pass an int, or a tuple of ints"
-    several = isinstance(axis, list | tuple) or getattr(axis, "ndim", 0) == 1
-    return [whole(a, rule, remedy) for a in (axis if several else [axis])]
-
-
-def axis_of(x: Tensor, axis: Any) -> int:
-    """One axis, counted from the first.
-
-    Raises:
-        ValueError: There is none such.
-
-    Example:
-        >>> axis_of(convert_to_tensor([[1.0]]), -1)
-        1
-    """
-    number = whole(axis, "an axis is a whole number")
-    if not -x._rank <= number < x._rank:
-        raise ValueError(
-            f"[shape] axis must lie in [{-x._rank}, {x._rank}): got {number} for a tensor of "
-            f"{x._rank} axes."
-        )
-    return number % x._rank
 
 
 def zeros_as(x: Tensor) -> Tensor:

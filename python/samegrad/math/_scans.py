@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from samegrad import _core
+from samegrad._tensor.axes import axis_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.math._reductions import axis_of
 
 _ops = _core.ops
 

@@ -14,8 +14,8 @@ from samegrad import _core
 from samegrad._autodiff.scaling_check import report
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.tree import map_structure
+from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, counts_of
-from samegrad._context.state import get_replica_context, get_strategy
 from samegrad._location import warn
 from samegrad._shown import shown
 from samegrad._tensor.example_axis import as_examples, examples_axis
@@ -125,7 +125,7 @@ def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
         3.0
     """
     _check_not_cross_replica("scale_regularization_loss")
-    replicas = get_strategy().num_replicas_in_sync
+    replicas = _context.replica_count()
     if replicas == 1:
         return _sum_all(convert_to_tensor(regularization_loss))
     total = _sum_all(convert_to_tensor(regularization_loss))
@@ -197,8 +197,12 @@ def all_reduce_sum(value: Any) -> Any:
         >>> float(all_reduce_sum(convert_to_tensor(2.0)))
         2.0
     """
-    context = get_replica_context()
-    return value if context is None else context.all_reduce("sum", value)
+    if _context.in_cross_replica_context():
+        return value
+    context = _context.current().replica_context
+    if context is None:
+        return map_structure(convert_to_tensor, value)
+    return context.all_reduce("sum", value)
 
 
 def _share(loss: Any, replicas: int) -> Any:
@@ -269,7 +273,7 @@ def _inverse_tensor(who: str, size: Tensor, losses: Tensor) -> Tensor | float:
 
 
 def _check_not_cross_replica(who: str, remedy: str = "") -> None:
-    if get_replica_context() is None:
+    if _context.in_cross_replica_context():
         raise RuntimeError(
             f"[{who}] it needs a replica's values: got called in cross-replica context; call it "
             f"in the function given to strategy.run{remedy and ', ' + remedy}."

@@ -10,9 +10,10 @@ from samegrad._ops.arrays import pad
 from samegrad._ops.gather import gather
 from samegrad._ops.norms import clip_by_norm
 from samegrad._shown import shown
+from samegrad._tensor.axes import axes_of
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
-from samegrad.math._reductions import axes_of, mean_and_variance
+from samegrad.math._reductions import mean_and_variance
 
 _ops = _core.ops
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samegrad._base.mistakes import counted_regularization
 from samegrad.testing._catalogue import Mistake
 from samegrad.testing._layouts import Layout, layout, uneven_sizes
 from samegrad.testing._updates import Vector
@@ -168,28 +169,7 @@ def with_term(count: str, row: Mistake | None) -> Mistake:
         more = "a regularisation or auxiliary term counts once, as it should"
         return replace(row, sentence=f"{row.sentence} ({more})")
     data = "" if row is None else f"; and the data: {row.name}"
-    return counted_regularization(count, data, row)
-
-
-def counted_regularization(count: str, data: str = "", row: Mistake | None = None) -> Mistake:
-    """The row of a term that belongs to no example and counts wrongly."""
-    return Mistake(
-        f"regularisation counts {count}{data}",
-        "a term that belongs to no example (regularisation, an auxiliary loss) counts "
-        f"{count}, where one device has it once{_ALSO.get(count, '')}",
-        "β ∇Ω with β other than 1",
-        "divide it by the number of replicas on each of them: nn.scale_regularization_loss(losses)"
-        + ("" if row is None else f"; {row.fix}"),
-    )
-
-
-# What gives the same update, and cannot be told apart from it.
-_ALSO = {
-    "once on every replica": "; each replica adds it, or a blanket factor of the world size hits "
-    "it that is meant for the data",
-    "divided by the replicas": "; it is averaged over replicas though only one adds it, or is "
-    "scaled twice",
-}
+    return Mistake(*counted_regularization(count, data, "" if row is None else row.fix))
 
 
 __all__ = ["COUNTS", "Explained", "explain_residuals", "with_term"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samegrad._base.mistakes import part_with as part_words
 from samegrad.testing._auxiliary import COUNTS, with_term
 from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._layouts import Layout, uneven_sizes
@@ -94,7 +95,7 @@ def explain_parts(evidence: Evidence) -> Mistake | None:
     parameters = _splits_parameters(
         runs, evidence.singles[:count], first[1], second[1], limit / np.linalg.norm(updates)
     )
-    return part_with(first[0], second[0], parameters)
+    return _part_with(first[0], second[0], parameters)
 
 
 def _best_pair(
@@ -131,7 +132,7 @@ def _splits_parameters(
     return bool((np.minimum(*errors) <= bound).all())
 
 
-def part_with(first: Mistake | None, second: Mistake | None, parameters: bool = False) -> Mistake:
+def _part_with(first: Mistake | None, second: Mistake | None, parameters: bool) -> Mistake:
     """The mistake of a part that has a row of its own.
 
     Args:
@@ -142,23 +143,8 @@ def part_with(first: Mistake | None, second: Mistake | None, parameters: bool = 
     row = second if second is not None else first
     assert row is not None
     other = None if first is None or second is None else first
-    if parameters:
-        name, what = "a part of the parameters", "the gradients of some parameters are scaled so"
-    else:
-        name = (
-            "a part of the loss (gradient penalty, auxiliary loss) is averaged over another count"
-        )
-        what = (
-            "a term of the examples has a count of its own (which of the two is which cannot be "
-            "told from their sum)"
-        )
-    rest = "the rest is right" if other is None else f"and for the rest: {other.name}"
-    return replace(
-        row,
-        name=f"{name}: {row.name}",
-        sentence=f"{what}: {row.sentence}; {rest}",
-        fix=f"for that part: {row.fix}",
-    )
+    words = part_words(row.words, None if other is None else other.name, parameters)
+    return replace(row, **words._asdict())
 
 
 def explain_whole_batch(

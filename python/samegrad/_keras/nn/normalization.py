@@ -7,8 +7,8 @@ from typing import Any
 import samegrad as tf
 from samegrad import _core, math, nn
 from samegrad._keras.core import convert_to_tensor
+from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor
-from samegrad.math._reductions import axes_of
 from samegrad.nn._loss_scaling import all_reduce_sum
 
 _LARGEST = 65504.0  # of float16

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from samegrad.testing._catalogue._situation import SUM_SHARES, Mistake, Situation
+from samegrad._base.mistakes import MEAN_THEN_SUM, SHARE_THEN_MEAN, SUM_SHARES, TIMES_REPLICAS
+from samegrad.testing._catalogue._situation import Mistake, Situation
 from samegrad.testing._updates import Vector
 
 
@@ -23,19 +24,11 @@ def _of_first(s: Situation) -> float:
 
 REPLICAS: tuple[Mistake, ...] = (
     Mistake(
-        "mean per replica, then sum",
-        "each replica divides by its own examples, and the replicas are added: the update is as "
-        "many times too large as there are replicas",
-        "w_i / W_r  instead of  w_i / W",
-        "divide by the examples of all replicas: nn.compute_average_loss(losses)",
+        *MEAN_THEN_SUM,
         lambda s: s.weights / s.of_replica,
     ),
     Mistake(
-        "share of the global batch, then mean",
-        "losses are divided by the global batch already, and the replicas' gradients are averaged "
-        "instead of added: the update is too small by the number of replicas",
-        "w_i / (W R)  instead of  w_i / W",
-        SUM_SHARES,
+        *SHARE_THEN_MEAN,
         lambda s: s.right / s.replicas,
         fixed=True,
         report="it is divided by the replicas, as a Mean metric does that is fed with shares",
@@ -58,12 +51,7 @@ REPLICAS: tuple[Mistake, ...] = (
         lambda s: s.weights / s.of_replica / s.replicas**2,
     ),
     Mistake(
-        "multiplied by the replicas",
-        "the update of the whole batch is multiplied by the number of replicas: a factor that "
-        "nothing divides again, a learning rate that grows with the replicas, or the gradient of a "
-        "loss that is all-reduced already (the adjoint of an all-reduce is an all-reduce)",
-        "w_i R / W  instead of  w_i / W",
-        "leave out the factor, or differentiate each replica's share only, and sum the gradients",
+        *TIMES_REPLICAS,
         lambda s: s.right * s.replicas,
         fixed=True,
         report="it is multiplied by the replicas",

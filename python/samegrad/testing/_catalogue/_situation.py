@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from samegrad._base.mistakes import Words
 from samegrad.testing._layouts import Layout
 from samegrad.testing._updates import Vector
 
@@ -161,10 +162,12 @@ class Mistake:
     empty: bool = False
     report: str = ""
 
+    @property
+    def words(self) -> Words:
+        """What is said of it."""
+        return Words(self.name, self.sentence, self.formula, self.fix)
 
-SUM_SHARES = (
-    "sum the shares (reduce SUM), and divide each loss by the count of the global batch, once"
-)
+
 SUM_AND_COUNT = (
     "add up sums and counts, and divide once: keras.optimizers.Adam(gradient_accumulation_steps=N)"
 )

@@ -1,0 +1,43 @@
+"""Axes of tensors, as functions are given them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.sizes import whole
+
+
+def axes_of(x: Tensor, axis: Any) -> list[int]:
+    """The axes as a list; None means all.
+
+    Example:
+        >>> from samegrad._tensor.conversion import convert_to_tensor
+        >>> axes_of(convert_to_tensor([[1.0]]), None)
+        [0, 1]
+    """
+    if axis is None:
+        return list(range(x._rank))
+    rule, remedy = "an axis is a whole number", "pass an int, or a tuple of ints"
+    several = isinstance(axis, list | tuple) or getattr(axis, "ndim", 0) == 1
+    return [whole(a, rule, remedy) for a in (axis if several else [axis])]
+
+
+def axis_of(x: Tensor, axis: Any) -> int:
+    """One axis, counted from the first.
+
+    Raises:
+        ValueError: There is none such.
+
+    Example:
+        >>> from samegrad._tensor.conversion import convert_to_tensor
+        >>> axis_of(convert_to_tensor([[1.0]]), -1)
+        1
+    """
+    number = whole(axis, "an axis is a whole number")
+    if not -x._rank <= number < x._rank:
+        raise ValueError(
+            f"[shape] axis must lie in [{-x._rank}, {x._rank}): got {number} for a tensor of "
+            f"{x._rank} axes."
+        )
+    return number % x._rank
