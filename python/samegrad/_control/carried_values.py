@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
-from samegrad._base.tree import is_nested
+from samegrad._base.tree import is_nested, variables
 from samegrad._context import state as _context
 from samegrad._tensor.sizes import full
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, dim_of
 from samegrad._values import TracedPerReplica
+
+# The leaves of a nested value, and the value with others instead.
+leaves, refill = variables.flatten, variables.fill
 
 
 class _Unbound:
@@ -72,7 +75,7 @@ class Missing:
     _as_tensor = _refuse
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("_fields", "_is_leaf", "_is_per_replica"):
+        if name.startswith("__") or name in ("_fields", "_is_per_replica"):
             raise AttributeError(name)
         self._refuse()
 
@@ -117,7 +120,7 @@ def zeros_of(value: Any) -> Any:
     stand_ins = [Zeros(as_tensor(leaf)) if is_carried(leaf) else leaf for leaf in leaves(value)]
     if not all(leaf.can_be_made() for leaf in stand_ins if isinstance(leaf, Zeros)):
         return UNBOUND
-    return refill(value, iter(stand_ins))
+    return refill(value, stand_ins)
 
 
 def held(value: Any) -> Any:
@@ -169,34 +172,12 @@ def same_constant(a: Any, b: Any) -> bool:
     return type(a) is type(b) and isinstance(a, plain) and bool(a == b)
 
 
-def leaves(value: Any) -> list[Any]:
-    """The leaves of a nested value, from left to right, dicts in their own order."""
-    if not is_nested(value):
-        return [value]
-    parts = value.values() if isinstance(value, Mapping) else value
-    return [leaf for part in parts for leaf in leaves(part)]
-
-
-def refill(value: Any, new: Iterator[Any]) -> Any:
-    """The nested value with its leaves taken from `new`."""
-    if not is_nested(value):
-        return next(new)
-    if isinstance(value, Mapping):
-        return {key: refill(part, new) for key, part in value.items()}
-    parts = [refill(part, new) for part in value]
-    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-
-
 def same_structure(a: Any, b: Any) -> bool:
     """Whether two nested values differ in their leaves only."""
-    if not is_nested(a) or not is_nested(b):
-        alike = isinstance(a, Stacked) == isinstance(b, Stacked)
-        return alike and not is_nested(a) and not is_nested(b)
-    if isinstance(a, Mapping) or isinstance(b, Mapping):
-        both = isinstance(a, Mapping) and isinstance(b, Mapping)
-        return both and list(a) == list(b) and all(same_structure(a[k], b[k]) for k in a)
-    same = type(a) is type(b) and len(a) == len(b)
-    return same and all(same_structure(x, y) for x, y in zip(a, b, strict=True))
+    if not variables.same_structure(a, b):
+        return False
+    pairs = zip(leaves(a), leaves(b), strict=True)
+    return all(isinstance(x, Stacked) == isinstance(y, Stacked) for x, y in pairs)
 
 
 def describe(value: Any) -> str:

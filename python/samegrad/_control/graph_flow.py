@@ -159,7 +159,7 @@ class _Join:
                 like(leaf, new[i, k]) if (i, k) in self._tensors else new.get((i, k), leaf)
                 for k, leaf in enumerate(leaves(value))
             ]
-            joined = UNBOUND if self._dropped(i) else refill(value, iter(parts))
+            joined = UNBOUND if self._dropped(i) else refill(value, parts)
             one_sided = i in self._one_sided and i not in self._guarded
             done.append(self._missing(i, joined) if one_sided else joined)
         return tuple(done)
@@ -251,7 +251,7 @@ class _LoopState:
                 like(leaf, new[i, k]) if (i, k) in new else leaf
                 for k, leaf in enumerate(leaves(value))
             ]
-            packed.append(refill(value, iter(parts)))
+            packed.append(refill(value, parts))
         return tuple(packed)
 
     def ask(self, test: Callable[[Values], Any], tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from samegrad._base.tree import elements, is_element
 from samegrad._tensor.spec import TensorSpec
 
 Structure: TypeAlias = Any  # leaves, or tuples and dicts of structures
@@ -12,36 +13,15 @@ Structure: TypeAlias = Any  # leaves, or tuples and dicts of structures
 Packer: TypeAlias = "Callable[[Iterable[Any]], Structure] | None"
 
 
-def leaves_of(structure: Structure) -> list[Any]:
-    """The leaves from left to right. Lists are leaves: they stand for tensors."""
-    if isinstance(structure, tuple):
-        return [leaf for part in structure for leaf in leaves_of(part)]
-    if isinstance(structure, Mapping):
-        return [leaf for part in structure.values() for leaf in leaves_of(part)]
-    return [structure]
-
-
-def map_leaves(function: Callable[[Any], Any], structure: Structure) -> Structure:
-    """The structure with function(leaf) for every leaf."""
-    if isinstance(structure, tuple):
-        parts = [map_leaves(function, part) for part in structure]
-        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    if isinstance(structure, Mapping):
-        return {name: map_leaves(function, part) for name, part in structure.items()}
-    return function(structure)
-
-
-def fill(template: Structure, leaves: Iterable[Any]) -> Structure:
-    """The template with these leaves."""
-    remaining: Iterator[Any] = iter(leaves)
-    return map_leaves(lambda _: next(remaining), template)
+# Lists are leaves: they stand for tensors.
+leaves_of, map_leaves, fill = elements.flatten, elements.map_structure, elements.fill
 
 
 def packer_of(template: Structure) -> Packer:
     """What makes an element with the template's structure of its leaves."""
-    if not isinstance(template, tuple | Mapping):
+    if not is_element(template):
         return None
-    if type(template) is tuple and not any(isinstance(p, tuple | Mapping) for p in template):
+    if type(template) is tuple and not any(map(is_element, template)):
         return tuple
     return lambda leaves: fill(template, leaves)
 
