@@ -188,7 +188,7 @@ def copied(tmp_path):
 
 def test_python_imports_lower_layers_only():
     done = lint_imports(PYTHON)
-    assert done.returncode == 0 and "1 kept, 0 broken" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "2 kept, 0 broken" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,14 @@ def test_an_import_of_a_higher_layer_is_found(copied, file, line, said):
     done = lint_imports(copied)
     module = f"samegrad.{file.removesuffix('.py').replace('/', '.')}"
     assert done.returncode == 1 and f"{module} -> {said}" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_circle_in_a_folder_is_found(copied):
+    with (copied / "samegrad" / "_ops" / "arrays.py").open("a") as text:
+        text.write("\n\ndef late():\n    from samegrad._ops.creation import zeros\n")
+    done = lint_imports(copied)
+    said = "No cycles are allowed in samegrad._ops"
+    assert done.returncode == 1 and said in done.stdout, done.stdout + done.stderr
 
 
 def test_a_module_in_no_layer_is_found(copied):
