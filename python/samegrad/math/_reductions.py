@@ -211,11 +211,23 @@ def reduce_euclidean_norm(
 ) -> Tensor:
     """The square root of the sum of squares over axes (default all).
 
+    Its gradient is 0 where it is 0, as PyTorch's; TensorFlow's is NaN there.
+
     Example:
         >>> float(reduce_euclidean_norm([3.0, 4.0]))
         5.0
     """
-    return sqrt(reduce_sum(square(input_tensor), axis, keepdims))
+    return root_of_squares(reduce_sum(square(input_tensor), axis, keepdims))
+
+
+def root_of_squares(squares: Tensor) -> Tensor:
+    """The root, whose derivatives of any order are 0 where it is 0, and not infinite."""
+    if not as_dtype(squares._dtype).is_floating:
+        return sqrt(squares)
+    positive = squares > 0.0
+    one = convert_to_tensor(1.0, squares._dtype)
+    root = _ops.sqrt(_ops.select(positive, squares, one))
+    return _ops.select(positive, root, _ops.stop_gradient(squares))  # 0 or NaN
 
 
 def reduce_logsumexp(
