@@ -123,3 +123,31 @@ def test_wrong_lists():
         tf.clip_by_global_norm([tf.constant([1.0])], 1.0, use_norm=[1.0])
     with pytest.raises(ValueError, match="clip_norm must be one number"):
         tf.clip_by_global_norm([tf.constant([1.0])], [1.0, 2.0])
+
+
+NORMS = {
+    "norm": lambda x: tf.norm(x, axis=1),
+    "reduce_euclidean_norm": lambda x: tf.math.reduce_euclidean_norm(x, axis=1),
+    "keras": lambda x: tf.keras.ops.norm(x, axis=1),
+}
+
+
+@both
+@pytest.mark.parametrize("name", NORMS)
+def test_derivatives_of_a_norm_of_zero_are_zero(name, traced):
+    def derivatives(x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                norms = NORMS[name](x)
+            first = inner.gradient(norms, x)
+        return norms, first, outer.gradient(first, x)
+
+    run = tf.function(derivatives) if traced else derivatives
+    x = tf.constant(np.array([[0.0, 0.0], [3.0, 4.0], [np.nan, 1.0]]))
+    norms, first, second = (found.numpy() for found in run(x))
+    np.testing.assert_array_equal(norms, [0.0, 5.0, np.nan])
+    np.testing.assert_allclose(first[:2], [[0, 0], [0.6, 0.8]], rtol=1e-15)
+    # (1 - u u') / norm, applied to ones
+    np.testing.assert_allclose(second[:2], [[0, 0], [0.032, -0.024]], atol=1e-15)

@@ -224,3 +224,26 @@ F = np.zeros((3, 2, 6, 5), "float32")
 def test_wrong_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_rows_of_a_number_that_the_program_named():
+    """A generator in a step draws so many rows; their reshaped images have no other number."""
+    layers = tf.keras.layers
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with strategy.scope():
+        model = tf.keras.Sequential(
+            [
+                tf.keras.Input((5,)),
+                layers.Dense(12),
+                layers.Reshape((2, 2, 3)),
+                layers.Conv2DTranspose(4, 3, 2, "same"),
+            ]
+        )
+
+    @tf.function
+    def images():
+        return strategy.run(lambda: model(tf.random.normal((32, 5))))
+
+    assert [part.shape for part in strategy.experimental_local_results(images())] == 2 * [
+        (32, 4, 4, 4)
+    ]

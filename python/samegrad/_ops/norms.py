@@ -16,9 +16,21 @@ from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
 _ops = _core.ops
 
 
+def root_of_squares(squares: Tensor) -> Tensor:
+    """The root, whose derivatives of any order are 0 where it is 0, and not infinite."""
+    if not as_dtype(squares._dtype).is_floating:
+        return _ops.sqrt(squares)
+    positive = squares > 0.0
+    one = convert_to_tensor(1.0, squares._dtype)
+    root = _ops.sqrt(_ops.select(positive, squares, one))
+    return _ops.select(positive, root, _ops.stop_gradient(squares))  # 0 or NaN
+
+
 def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
          keepdims: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
     """The norm over axes (default all): "euclidean" (also 2), 1 or infinity.
+
+    The gradient of a Euclidean norm of 0 is 0, as PyTorch's; TensorFlow's is NaN there.
 
     Example:
         >>> float(norm([3.0, 4.0]))
@@ -29,7 +41,7 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
     if not isinstance(ord, str | int | float):
         raise TypeError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {shown(ord)}; pass one.")
     if ord in ("euclidean", 2):
-        return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes=axes, keepdims=keepdims))
+        return root_of_squares(_square_sum(x, axes, keepdims))
     if ord == 1:
         return _ops.reduce_sum(_ops.abs(x), axes=axes, keepdims=keepdims)
     if ord == np.inf:
@@ -66,7 +78,7 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
         array([0.6, 0.8], dtype=float32)
     """
     x = _floats("clip_by_norm", t)
-    length = _root(_square_sum(x, axes_of(x, axes), keepdims=axes is not None))
+    length = root_of_squares(_square_sum(x, axes_of(x, axes), keepdims=axes is not None))
     limit = match(clip_norm, x)
     return x * limit / _ops.maximum(length, limit)
 
@@ -156,17 +168,10 @@ def _square_sum(x: Tensor, axes: Any, keepdims: bool = False) -> Tensor:
     return _ops.reduce_sum(_ops.square(x), axes=axes, keepdims=keepdims)
 
 
-def _root(squares: Tensor) -> Tensor:
-    """The root; its own value where that is 0, so that no gradient of it is infinite."""
-    positive = squares > 0.0
-    one = convert_to_tensor(1.0, squares._dtype)
-    return _ops.select(positive, _ops.sqrt(_ops.select(positive, squares, one)), squares)
-
-
 def _global_norm(tensors: list[Tensor]) -> Tensor:
     """In float64, joined by halves as the optimizers do."""
     sums = [_ops.cast(_square_sum(x, tuple(range(x._rank))), dtype="float64") for x in tensors]
-    return _root(_joined(sums)) if sums else convert_to_tensor(0.0, "float64")
+    return root_of_squares(_joined(sums)) if sums else convert_to_tensor(0.0, "float64")
 
 
 def _joined(sums: list[Tensor]) -> Tensor:

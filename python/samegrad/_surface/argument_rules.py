@@ -248,7 +248,8 @@ def _rule(part: str, names: Mapping[str, Any]) -> Rule | None:
     if part.partition("[")[0] in _BY_ANNOTATION:
         return _BY_ANNOTATION[part.partition("[")[0]]
     name = part.rpartition(".")[2]
-    if name not in _CLASSES and not isinstance(names.get(name), type):
+    kind = names.get(name)
+    if name not in _CLASSES and (kind is Any or not isinstance(kind, type)):  # Any is a class
         return None
     article = "an" if name[0] in "AEIO" else "a"
     return (

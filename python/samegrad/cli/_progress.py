@@ -1,46 +1,20 @@
-"""What a training job tells: lines, a progress bar, a log file, a plot; and when it must stop."""
+"""The records of `samegrad fashion-mnist`: steps and epochs, their lines and curves."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import io
 import itertools
 import json
-import os
-import signal
-import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, TextIO
+from typing import Any
 
-import numpy.typing as npt
-
-from samegrad._base.file_errors import explained_errors
 from samegrad.cli._errors import CommandError
-from samegrad.train import _files
+from samegrad.cli._pictures import save_figure
+from samegrad.cli._records import LONGEST_LINE, Record, explained
 
-Record = dict[str, Any]
+WHO = "fashion-mnist"
 _OF_STEPS = ("loss", "examples")
 _OF_EPOCHS = ("loss", "accuracy", "test_loss", "test_accuracy")
-_LONGEST_LINE = 4096  # bytes
-
-
-def fingerprint(arrays: Iterable[npt.NDArray[Any]]) -> str:
-    """A 64-bit hash of the bytes of some arrays, in order.
-
-    Example:
-        >>> import numpy as np
-        >>> fingerprint([np.zeros(2)]) == fingerprint([np.zeros(1), np.zeros(1)])
-        True
-        >>> fingerprint([np.zeros(1)]) == fingerprint([-np.zeros(1)])
-        False
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for array in arrays:
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def epoch_line(record: Record) -> str:
@@ -52,91 +26,19 @@ def epoch_line(record: Record) -> str:
     )
 
 
-class RunLog:
-    """Records of steps and epochs, in memory and, if asked for, in a file of JSON lines.
-
-    The records hold nothing that differs between equal runs, no times: two runs are compared by
-    comparing their files.
+def known_records(path: Path, after: tuple[int, int]) -> list[Record] | None:
+    """The records that a checkpoint knows, all of them; None where there is no file.
 
     Args:
-        path: The file, or None.
-        resumed: None begins a new log. After a resume, the last step and the last epoch that the
-            checkpoint knows: earlier records stay, later ones will come again. If the file does
-            not exist, the log begins there.
-        check: Gets the records that stay, before the file is touched.
+        path: The log.
+        after: The last step and the last epoch that the checkpoint knows.
 
     Raises:
         CommandError: The file is no log, or not that of the run that is resumed.
-        OSError: The file cannot be read or written.
+        OSError: It cannot be read.
     """
-
-    def __init__(
-        self,
-        path: Path | None,
-        resumed: tuple[int, int] | None = None,
-        check: Callable[[list[Record]], None] = lambda records: None,
-    ) -> None:
-        self.records: list[Record] = []
-        self._file: TextIO | None = None
-        if path is None:
-            return
-        self._path = path
-        known = None if resumed is None else _known_records(path, *resumed)
-        if known is not None:
-            check(known)
-            self.records = known
-        with _explained("write", path):
-            if known is not None:  # replaced at once: a kill here must not cost the records
-                _files.replace_file(path, b"".join(_encode(record) for record in known))
-            # Line buffering: a killed run has logged every step it has done.
-            self._file = path.open("w" if resumed is None else "a", buffering=1, encoding="utf-8")
-
-    def add(self, record: Record) -> None:
-        """Adds a record to memory and file."""
-        self.records.append(record)
-        if self._file is not None:
-            with _explained("write", self._path):
-                self._file.write(_encode(record).decode())
-
-    @property
-    def digest(self) -> str:
-        """A hash of all records; "" where there is no file, which need not have all."""
-        return "" if self._file is None else digest_of(self.records)
-
-    def flush(self) -> None:
-        """Flushes the file to the disk, so that no checkpoint knows more steps than it."""
-        if self._file is not None:
-            with _explained("flush", self._path):
-                self._file.flush()
-                if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-                    os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._file is not None:
-            with _explained("write", self._path):
-                self._file.close()
-
-
-def _encode(record: Record) -> bytes:
-    return json.dumps(record).encode() + b"\n"
-
-
-def digest_of(records: list[Record]) -> str:
-    """A hash of a log's records; "" of none."""
-    content = b"".join(_encode(record) for record in records)
-    return hashlib.blake2b(content, digest_size=16).hexdigest() if content else ""
-
-
-def _explained(action: str, path: Path) -> contextlib.AbstractContextManager[None]:
-    return explained_errors(
-        "fashion-mnist", action, path, "Look at its folder and the disk, or give another path"
-    )
-
-
-def _known_records(path: Path, last_step: int, last_epoch: int) -> list[Record] | None:
-    """The records that a checkpoint knows, all of them; None where there is no file."""
-    with _explained("read", path):
+    last_step, last_epoch = after
+    with explained(WHO, "read", path):
         if not path.is_file():
             return None
         records = _records_until(path, last_step, last_epoch)
@@ -149,8 +51,8 @@ def _records_until(path: Path, last_step: int, last_epoch: int) -> list[Record]:
     records: list[Record] = []
     with path.open("rb") as file:
         for number in itertools.count(1):
-            line = file.readline(_LONGEST_LINE)
-            if not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
+            line = file.readline(LONGEST_LINE)
+            if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
                 return records
             try:
                 record = _checked(json.loads(line))
@@ -218,22 +120,6 @@ def _check_order(path: Path, records: list[Record], epoch: int) -> None:
         epoch, step = epoch + ends, record["step"]
 
 
-def check_unused(path: Path) -> None:
-    """Finds out before a new run whether its log would empty a file.
-
-    Raises:
-        CommandError: The file holds something.
-    """
-    with _explained("read", path):
-        size = path.stat().st_size if path.is_file() else 0
-    if size:
-        raise CommandError(
-            f"[fashion-mnist] a new run must have a new log: got {path}, which holds "
-            f"{size} bytes. Go on with that run with --resume, or empty the file "
-            "with --overwrite."
-        )
-
-
 def check_plotted(records: list[Record], last_step: int) -> None:
     """Finds out after a resume whether all steps can be drawn.
 
@@ -246,32 +132,6 @@ def check_plotted(records: list[Record], last_step: int) -> None:
         raise CommandError(
             f"[fashion-mnist] --plot of a resumed run must have all {last_step} earlier steps: got "
             f"{found}. Give the --log file of the run, or leave out --plot."
-        )
-
-
-def check_plot(path: Path) -> None:
-    """Finds out before the training whether a plot can be drawn after it.
-
-    Raises:
-        CommandError: matplotlib is missing, does not know the file type, or the folder is missing.
-    """
-    try:
-        from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError as error:
-        raise CommandError(
-            "[fashion-mnist] --plot needs matplotlib: it is not installed. Run "
-            "`pip install 'samegrad[plot]'`."
-        ) from error
-    known = FigureCanvasBase.get_supported_filetypes()
-    if path.suffix[1:] not in known:
-        raise CommandError(
-            f"[fashion-mnist] --plot must end in one of {', '.join(sorted(known))}: got "
-            f"{path.name!r}. Take .png."
-        )
-    if not path.absolute().parent.is_dir():
-        raise CommandError(
-            f"[fashion-mnist] the folder of --plot must exist: got {path.absolute().parent}. "
-            "Create it."
         )
 
 
@@ -301,58 +161,8 @@ def draw_plot(path: Path, records: Iterable[Record]) -> None:
     for axes in (losses, accuracies):
         axes.legend()
         axes.grid(alpha=0.3)
-    picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix[1:])
-    with _explained("write", path):
-        _files.replace_file(path.absolute(), picture.getvalue())
+    save_figure(WHO, figure, path)
 
 
 def _curve(records: list[Record], name: str) -> tuple[list[int], list[float]]:
     return [record["step"] for record in records], [record[name] for record in records]
-
-
-class StopSignal:
-    """While entered, the first Ctrl-C or SIGTERM only asks to stop; a second Ctrl-C interrupts.
-
-    Schedulers send SIGTERM before they kill, some of them several times: it never interrupts.
-
-    Attributes:
-        signal: The number of the signal that asked, or None.
-    """
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-        self._before: dict[int, Any] = {}
-
-    @property
-    def is_set(self) -> bool:
-        """Whether the run shall stop."""
-        return self.signal is not None
-
-    @property
-    def exit_code(self) -> int:
-        """What shells and schedulers expect of a process that a signal has ended."""
-        return 0 if self.signal is None else 128 + self.signal
-
-    def __enter__(self) -> StopSignal:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.is_set and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        if not self.is_set:
-            self.signal = number
-            # Not print: the signal may come while the stream is being written to.
-            with contextlib.suppress(OSError):
-                os.write(2, b"\nStopping after this step; Ctrl-C again stops at once.\n")

@@ -6,9 +6,9 @@ the true number of examples, the means to stop and resume, and records to compar
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -22,26 +22,24 @@ from tqdm import tqdm
 
 import samegrad as tf
 from samegrad._keras.datasets._idx import IdxError
+from samegrad.cli._earlier_runs import (
+    PREFIX,
+    check_new,
+    check_settings,
+    restore_last,
+    resume_command,
+)
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import FashionMnistOptions
-from samegrad.cli._progress import (
-    Record,
-    RunLog,
-    StopSignal,
-    check_plot,
-    check_plotted,
-    check_unused,
-    digest_of,
-    draw_plot,
-    epoch_line,
-    fingerprint,
-)
+from samegrad.cli._pictures import check_picture
+from samegrad.cli._progress import WHO, check_plotted, draw_plot, epoch_line, known_records
+from samegrad.cli._records import Record, RunLog, digest_of, fingerprint
+from samegrad.cli._stop import StopSignal
 from samegrad.train._state_file import forget_all
 
 # What a user can put right, besides CommandError.
 BAD_INPUT = (IdxError, tf.train.CorruptCheckpointError)
 _EPOCHS_PER_CHECKPOINT = 2
-_NAME = "ckpt"
 
 
 @dataclass(frozen=True)
@@ -278,7 +276,7 @@ def run(options: FashionMnistOptions) -> int:
         ValueError: A data file or a checkpoint is damaged.
     """
     if options.plot is not None:
-        check_plot(options.plot)
+        check_picture(WHO, "--plot", options.plot)
     data = _load_data(options)
     try:
         if options.threads is not None:
@@ -288,9 +286,10 @@ def run(options: FashionMnistOptions) -> int:
     except ValueError as error:  # numbers beyond what the library takes
         raise CommandError(str(error)) from error
     if not (options.resume or options.overwrite):
-        _check_unused(options)
+        check_new(WHO, options.checkpoint_dir, options.log)
     resumed = _resume(training, options) if options.resume else None
-    log = RunLog(options.log, resumed, training.check_log)
+    known = None if resumed is None else functools.partial(known_records, after=resumed)
+    log = RunLog(WHO, options.log, known, training.check_log)
     try:
         if resumed is None:
             # Fails now rather than after the first epochs.
@@ -333,48 +332,18 @@ def _settings(options: FashionMnistOptions, examples: int) -> str:
     )
 
 
-def _check_unused(options: FashionMnistOptions) -> None:
-    """CommandError where a new run would replace checkpoints or a log."""
-    folder = options.checkpoint_dir
-    found = [path.name for path in folder.glob(f"{_NAME}-*")] if folder.is_dir() else []
-    if found or tf.train.latest_checkpoint(folder) is not None:
-        raise CommandError(
-            f"[fashion-mnist] a new run must have a folder without checkpoints: got {folder} with "
-            f"{', '.join(sorted(found)[:3])}. Go on with that run with --resume, delete it with "
-            "--overwrite, or give another --checkpoint-dir."
-        )
-    if options.log is not None:
-        check_unused(options.log)
-
-
 def _resume(training: _Training, options: FashionMnistOptions) -> tuple[int, int]:
     """Restores the last checkpoint; returns its steps and epochs."""
-    path = tf.train.latest_checkpoint(options.checkpoint_dir)
-    if path is None:
-        raise CommandError(
-            f"[fashion-mnist] --resume needs a checkpoint: got the folder {options.checkpoint_dir} "
-            "without one that is listed. Run without --resume, or give --checkpoint-dir."
-        )
     wanted = training.progress.settings
-    try:
-        training.checkpoint.restore(path)
-    except tf.train.CorruptCheckpointError:
-        raise
-    except (ValueError, MemoryError) as error:  # of another program, or too large
-        raise CommandError(str(error)) from error
-    if training.progress.settings != wanted:
-        raise CommandError(
-            f"[fashion-mnist] a resumed run must have the settings of its checkpoint {path}: got "
-            f"{wanted}, stored are {training.progress.settings}. Give the stored ones, or another "
-            "--checkpoint-dir."
-        )
+    path = restore_last(WHO, training.checkpoint, options.checkpoint_dir)
+    check_settings(WHO, path, wanted, training.progress.settings)
     training.check_place(path)
     print(f"Resumed from {path} after step {training.progress.step}.")
     return training.progress.step, training.progress.epoch
 
 
 def _train_and_report(training: _Training, options: FashionMnistOptions, log: RunLog) -> int:
-    prefix = options.checkpoint_dir / _NAME
+    prefix = options.checkpoint_dir / PREFIX
     start, first_step = time.perf_counter(), training.progress.step
     with StopSignal() as stop:
         done = _train(training, options, log, stop, prefix)
@@ -390,7 +359,7 @@ def _train_and_report(training: _Training, options: FashionMnistOptions, log: Ru
         return 0
     print(
         f"Stopped after step {training.progress.step}; saved {path}. Resume with:\n"
-        f"  {_resume_command(options)}"
+        f"  {resume_command(options.arguments)}"
     )
     return stop.exit_code
 
@@ -473,16 +442,3 @@ def _evaluate_without_strategy(test_dataset: Any, folder: Path) -> None:
 def _percent(accuracy: Any) -> float:
     """A metric from 0 to 1 in %, in float32 as the tutorial multiplies it."""
     return float(np.float32(accuracy.result()) * np.float32(100))
-
-
-def _resume_command(options: FashionMnistOptions) -> str:
-    """What was typed, without the limit of steps, and with --resume."""
-    kept: list[str] = []
-    after_steps = False
-    for word in options.arguments:
-        if not (
-            after_steps or word in ("--resume", "--overwrite") or word.split("=")[0] == "--steps"
-        ):
-            kept.append(word)
-        after_steps = word == "--steps"
-    return shlex.join(["samegrad", *kept, "--resume"])

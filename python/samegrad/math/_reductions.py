@@ -6,6 +6,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
+from samegrad._ops.norms import root_of_squares
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._unary import exp, is_finite, log, sqrt, square
@@ -178,11 +179,13 @@ def reduce_euclidean_norm(
 ) -> Tensor:
     """The square root of the sum of squares over axes (default all).
 
+    Its gradient is 0 where it is 0, as PyTorch's; TensorFlow's is NaN there.
+
     Example:
         >>> float(reduce_euclidean_norm([3.0, 4.0]))
         5.0
     """
-    return sqrt(reduce_sum(square(input_tensor), axis, keepdims))
+    return root_of_squares(reduce_sum(square(input_tensor), axis, keepdims))
 
 
 def reduce_logsumexp(

@@ -278,13 +278,14 @@ def _size_of(who: str, output_shape: Any, x: Tensor, kernel: Tensor) -> tuple[tu
     groups = 1
     if len(shape) == x._rank and not isinstance(shape[-1], Dim) and each and shape[-1] > each:
         groups = shape[-1] // each
-    # The number of examples is that of the input, which may have none yet.
+    # The number of examples is that of the input, which may have none yet. Its type may leave open
+    # what its shape knows: rows of a number that the program named.
     same = len(shape) == x._rank and shape[-1] == groups * each
-    if same and not (isinstance(shape[0], Dim) or isinstance(x._shape[0], Dim)):
-        same = shape[0] == x._shape[0]
+    if same and not (isinstance(shape[0], Dim) or isinstance(x.shape[0], Dim)):
+        same = shape[0] == x.shape[0]
     if not same or any(int(size) < 0 for size in shape[1:-1]):
         raise ValueError(
-            f"[{who}] output_shape must be ({x._shape[0]}, sizes of the result, {each} times the "
+            f"[{who}] output_shape must be ({x.shape[0]}, sizes of the result, {each} times the "
             f"groups), with {x._rank} numbers: got {shown(output_shape)}."
         )
     if channels % groups:

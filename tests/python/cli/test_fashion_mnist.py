@@ -18,7 +18,7 @@ import pytest
 
 from samegrad import cli, train
 from samegrad._keras.datasets import fashion_mnist as dataset
-from samegrad.cli import _progress
+from samegrad.cli import _records
 from samegrad.keras.datasets import fashion_mnist
 
 pytest.importorskip("tqdm")
@@ -131,14 +131,14 @@ def test_more_epochs_after_the_end(capsys):
 
 
 def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(capsys, monkeypatch):
-    add = _progress.RunLog.add
+    add = _records.RunLog.add
 
     def add_then_press(log, record):
         add(log, record)
         if record["step"] == 6:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(_progress.RunLog, "add", add_then_press)
+    monkeypatch.setattr(_records.RunLog, "add", add_then_press)
     assert run("--log", "log.jsonl", "--steps=9") == 130
     out = capsys.readouterr().out.splitlines()
     assert out[-2] == "Stopped after step 6; saved training_checkpoints/ckpt-1. Resume with:"
@@ -232,7 +232,7 @@ def test_data_folder(capsys, tmp_path, monkeypatch):
 def test_fingerprint_is_that_of_the_weights():
     weights = [np.ones((2, 2), np.float32), np.zeros(3, np.float32)]
     content = b"".join(array.tobytes() for array in weights)
-    assert _progress.fingerprint(weights) == hashlib.blake2b(content, digest_size=8).hexdigest()
+    assert _records.fingerprint(weights) == hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def same_logs(one: str, other: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -11,14 +12,10 @@ import numpy as np
 import pytest
 
 from samegrad.cli._errors import CommandError
-from samegrad.cli._progress import (
-    RunLog,
-    StopSignal,
-    check_plot,
-    draw_plot,
-    epoch_line,
-    fingerprint,
-)
+from samegrad.cli._pictures import check_picture
+from samegrad.cli._progress import WHO, draw_plot, epoch_line, known_records
+from samegrad.cli._records import RunLog, fingerprint
+from samegrad.cli._stop import StopSignal
 
 
 def step(number: int, epoch: int = 1) -> dict:
@@ -55,7 +52,7 @@ def test_epoch_line_is_that_of_the_tutorial():
 
 def test_log_holds_every_bit_and_is_written_at_once(tmp_path):
     path = tmp_path / "log.jsonl"
-    log = RunLog(path)
+    log = RunLog(WHO, path)
     loss = float(np.float32(0.1))
     log.add({"epoch": 1, "step": 1, "loss": loss})
     assert json.loads(path.read_text())["loss"] == loss  # before close: a kill loses nothing
@@ -63,8 +60,12 @@ def test_log_holds_every_bit_and_is_written_at_once(tmp_path):
     assert log.records == [{"epoch": 1, "step": 1, "loss": loss}]
 
 
+def resume(path: Path | None, after: tuple[int, int]) -> RunLog:
+    return RunLog(WHO, path, functools.partial(known_records, after=after))
+
+
 def write(path: Path, records: list[dict]) -> None:
-    log = RunLog(path)
+    log = RunLog(WHO, path)
     for record in records:
         log.add(record)
     log.close()
@@ -80,7 +81,7 @@ def test_a_resumed_log_becomes_that_of_the_uninterrupted_run(tmp_path, resumed, 
     whole = path.read_bytes()
     with path.open("ab") as file:
         file.write(b'{"epoch": 3, "st')  # a kill in the middle of a line
-    log = RunLog(path, resumed)
+    log = resume(path, resumed)
     assert log.records == RECORDS[:kept]
     for record in RECORDS[kept:]:
         log.add(record)
@@ -102,7 +103,7 @@ def test_a_log_whose_steps_lie_in_another_epoch_is_refused_as_it_is(tmp_path, re
     write(path, records)
     content = path.read_bytes()
     with pytest.raises(CommandError, match=r"steps of epoch \d and then its end: got step \d"):
-        RunLog(path, (4, 2))
+        resume(path, (4, 2))
     assert path.read_bytes() == content
 
 
@@ -112,9 +113,9 @@ def test_a_new_run_begins_a_new_log(tmp_path):
     write(path, RECORDS[:1])
     assert len(path.read_text().splitlines()) == 1
     with pytest.raises(CommandError, match="must hold the steps up to .* got 2 is missing"):
-        RunLog(path, (4, 2))
+        resume(path, (4, 2))
     path.unlink()
-    RunLog(path, (4, 2)).close()  # resumed, but the file is gone
+    resume(path, (4, 2)).close()  # resumed, but the file is gone
     assert path.read_text() == ""
 
 
@@ -122,17 +123,17 @@ def test_a_foreign_file_is_not_overwritten(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("my notes\n")
     with pytest.raises(CommandError, match=r"notes\.txt must be a record .* line 1"):
-        RunLog(path, (4, 2))
+        resume(path, (4, 2))
     assert path.read_text() == "my notes\n"
 
 
 def test_log_that_cannot_be_written(tmp_path):
     with pytest.raises(OSError, match="absent"):
-        RunLog(tmp_path / "absent" / "log.jsonl")
+        RunLog(WHO, tmp_path / "absent" / "log.jsonl")
 
 
 def test_no_log_file():
-    log = RunLog(None, (4, 2))
+    log = resume(None, (4, 2))
     log.add(step(5))
     log.close()
     assert log.records == [step(5)]
@@ -141,7 +142,7 @@ def test_no_log_file():
 def test_plot(tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "curves.png"
-    check_plot(path)
+    check_picture(WHO, "--plot", path)
     draw_plot(path, RECORDS)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert os.listdir(tmp_path) == ["curves.png"]
@@ -152,12 +153,12 @@ def test_plot(tmp_path):
 def test_plot_that_cannot_be_drawn_is_refused_before_the_training(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     with pytest.raises(CommandError, match=r"must end in one of .*png.*: got 'a\.txt'"):
-        check_plot(tmp_path / "a.txt")
+        check_picture(WHO, "--plot", tmp_path / "a.txt")
     with pytest.raises(CommandError, match="folder of --plot must exist"):
-        check_plot(tmp_path / "absent" / "a.png")
+        check_picture(WHO, "--plot", tmp_path / "absent" / "a.png")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.backend_bases", None)
     with pytest.raises(CommandError, match=r"pip install 'samegrad\[plot\]'"):
-        check_plot(tmp_path / "a.png")
+        check_picture(WHO, "--plot", tmp_path / "a.png")
 
 
 def test_first_ctrl_c_asks_and_the_second_interrupts(capfd):

@@ -443,3 +443,10 @@ def test_optional_and_out_of_range():
         empty.get_value()
     with pytest.raises(tf.errors.OutOfRangeError, match="no more elements"):
         iterator.get_next()
+
+
+def test_a_large_array_is_sliced_like_a_small_one():
+    """Large arrays are looked at before the call; a structure may be anything."""
+    array = np.zeros((1 << 22, 1), np.int8)
+    dataset = Dataset.from_tensor_slices(array).batch(1 << 22)
+    assert next(iter(dataset)).shape == (1 << 22, 1)

@@ -6,6 +6,7 @@ Run as a command it makes any number of them: `python crafting.py --count 100000
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import hashlib
 import json
@@ -25,7 +26,8 @@ import numpy as np
 
 from samegrad._keras.datasets._idx import IdxError, IdxFile, read_idx
 from samegrad.cli._errors import CommandError
-from samegrad.cli._progress import RunLog, check_plotted
+from samegrad.cli._progress import WHO, check_plotted, known_records
+from samegrad.cli._records import RunLog
 from samegrad.train import Checkpoint, _state_file, _storage
 
 MOST_MEMORY = 64 << 20
@@ -197,7 +199,8 @@ def use_log(folder: Path, random: Random) -> str:
         content = change_bytes(b"".join(lines), random)
     path = folder / "log.jsonl"
     path.write_bytes(content)
-    log, refusal = attempt(lambda: RunLog(path, (6, 2)), CommandError)
+    read = functools.partial(known_records, after=(6, 2))
+    log, refusal = attempt(lambda: RunLog(WHO, path, read), CommandError)
     if refusal is None:
         log.close()
         refusal = attempt(lambda: check_plotted(log.records, 6), CommandError)[1]

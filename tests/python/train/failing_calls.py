@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import hashlib
 import os
 import shutil
@@ -27,7 +28,8 @@ import numpy as np
 import samegrad as tf
 from samegrad._keras.datasets import _locate
 from samegrad._keras.datasets._idx import IdxFile
-from samegrad.cli._progress import RunLog, check_unused
+from samegrad.cli._progress import WHO, known_records
+from samegrad.cli._records import RunLog, check_unused
 from samegrad.train import Checkpoint, CheckpointManager, _state_file, latest_checkpoint
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "errors"))
@@ -119,7 +121,7 @@ def looks(folder: Path) -> Iterator[Case]:
     found: list[str | None] = []
 
     def look() -> None:
-        check_unused(folder / "absent.jsonl")
+        check_unused(WHO, folder / "absent.jsonl")
         found.append(latest_checkpoint(folder))
 
     def check(done: bool) -> None:
@@ -159,7 +161,8 @@ def logs(folder: Path, resumed: int | None) -> Iterator[Case]:
     path = folder / "log.jsonl"
 
     def write() -> None:
-        log = RunLog(path, None if resumed is None else (resumed, 0))
+        read = None if resumed is None else functools.partial(known_records, after=(resumed, 0))
+        log = RunLog(WHO, path, read)
         try:
             for record in RECORDS[resumed or 0 :]:
                 log.add(record)
@@ -170,7 +173,7 @@ def logs(folder: Path, resumed: int | None) -> Iterator[Case]:
     def check(done: bool) -> None:
         known = len(RECORDS) if done else resumed or 0
         if known:
-            log = RunLog(path, (known, 0))
+            log = RunLog(WHO, path, functools.partial(known_records, after=(known, 0)))
             assert log.records == RECORDS[:known], "other records"
             log.close()
 
@@ -178,7 +181,7 @@ def logs(folder: Path, resumed: int | None) -> Iterator[Case]:
         if resumed is None:
             path.unlink(missing_ok=True)
         else:
-            log = RunLog(path)
+            log = RunLog(WHO, path)
             for record in RECORDS[: resumed + 2]:
                 log.add(record)
             log.close()
