@@ -52,8 +52,8 @@ SAVING: dict[str, list[Text | Span]] = {
             "    filepath_str = str(filepath)\n    if max_shard_size is None and not",
         ),
         Text(
-            "    if kwargs:\n        raise ValueError(f\"Invalid keyword arguments: {kwargs}\")\n",
-            "    if kwargs:\n        raise ValueError(f\"Invalid keyword arguments: {kwargs}\")\n"
+            '    if kwargs:\n        raise ValueError(f"Invalid keyword arguments: {kwargs}")\n',
+            '    if kwargs:\n        raise ValueError(f"Invalid keyword arguments: {kwargs}")\n'
             "    from samegrad._keras.older import saving as older\n\n"
             "    status = older.loads_weights(model, filepath, by_name)\n"
             "    if status is not None:\n        return status\n",

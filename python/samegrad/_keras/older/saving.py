@@ -94,8 +94,8 @@ def saves_weights(
 
 @whole_hdf5
 def _write_hdf5(model: Any, path: Any) -> None:
-    import h5py
     from keras.src.legacy.saving.legacy_h5_format import save_weights_to_hdf5_group
+    from keras.src.utils.module_utils import h5py
 
     with h5py.File(path, "w") as file:
         save_weights_to_hdf5_group(file, model)
