@@ -13,11 +13,20 @@ ADDITIONS: dict[str, tuple[str, ...]] = {
     "optimizers": ("samegrad._keras.lazy_adam",),
     # Older programs.
     "backend": ("samegrad._keras.older.backend",),
-    "layers.experimental": ("samegrad._keras.older.preprocessing",),
+    "callbacks.experimental": ("samegrad._keras.older.callbacks",),
+    "constraints": ("samegrad._keras.older.constraints",),
+    "experimental": ("samegrad._keras.older.schedules",),
+    "layers": ("samegrad._keras.older.local", "samegrad._keras.older.cells"),
+    "layers.experimental": (
+        "samegrad._keras.older.preprocessing",
+        "samegrad._keras.older.normalization",
+    ),
     "layers.experimental.preprocessing": ("samegrad._keras.older.preprocessing",),
+    "models": ("samegrad._keras.older.from_config",),
     "metrics": ("samegrad._keras.older.metrics",),
     "mixed_precision.experimental": ("samegrad._keras.older.policies",),
     "losses": ("samegrad._keras.older.losses",),
+    "utils": ("samegrad._keras.older.ordinal",),
     "optimizers.experimental": ("samegrad._keras.older.optimizer_names",),
     "optimizers.legacy": ("samegrad._keras.older.optimizer_names",),
 }

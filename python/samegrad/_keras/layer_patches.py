@@ -157,6 +157,23 @@ LAYERS: dict[str, list[Text | Span]] = {
         ),
         Text("ops.arange(input_shape[0])", "ops.arange(input_shape[1])"),
     ],
+    # States that are kept between batches are those of the examples of all replicas.
+    "keras.src.layers.rnn.rnn": [
+        Text(
+            "from keras.src.saving import serialization_lib\n",
+            "from keras.src.saving import serialization_lib\n"
+            "from samegrad._keras import states as _states\n",
+        ),
+        Text(
+            "                initial_state = self.states\n",
+            "                initial_state = _states.own_rows(self.states, sequences)\n",
+        ),
+        Text(
+            "actual_batch_size = sequences.shape[0]",
+            "actual_batch_size = _states.known_batch_size(sequences)",
+        ),
+        Text("self_state.assign(state)", "_states.keep(self_state, state)"),
+    ],
     # The loudest sound is that of all replicas.
     "keras.src.layers.preprocessing.mel_spectrogram": [
         _IMPORT_MIXING,

@@ -12,6 +12,7 @@ from typing import Any
 
 from samegrad._keras import register
 from samegrad._keras.additions import ADDITIONS
+from samegrad._keras.older.refusals import refusing
 from samegrad._surface.missing_names import getattr_of
 
 _ROOT = "samegrad.keras"
@@ -57,7 +58,9 @@ def fill(name: str) -> None:
                 names[key] = value
     module.__dict__.update(names)
     module.__dict__["__all__"] = sorted({*names, *below})
-    module.__dict__["__getattr__"] = getattr_of(name)
+    if name == _ROOT:
+        module.__dict__["__version__"] = importlib.import_module("keras").__version__
+    module.__dict__["__getattr__"] = refusing(name, getattr_of(name))
 
 
 def _sources(name: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from samegrad._keras.layer_patches import LAYERS
 from samegrad._keras.patching import Span, Text, branch, converting, imported, importing
+from samegrad._keras.saving_patches import SAVING
 
 _FACADE = 'LazyModule("samegrad._keras.tensorflow")'
 # A module that is not there, whoever asks for it.
@@ -14,6 +15,7 @@ _NO_FILES = (
 
 PATCHES: dict[str, list[Text | Span]] = {
     **LAYERS,
+    **SAVING,
     # Neither the user's keras.json nor the environment chooses backend or types.
     "keras.src.backend.config": [
         Span(
@@ -40,7 +42,29 @@ PATCHES: dict[str, list[Text | Span]] = {
     "keras.src.dtype_policies.dtype_policy": [
         Text("        set_dtype_policy(policy)\n    return policy", "    return policy"),
     ],
-    "keras.src.models.model": [branch("trainer", "NumpyTrainer as Trainer", "Trainer")],
+    "keras.src.models.model": [
+        branch("trainer", "NumpyTrainer as Trainer", "Trainer"),
+        Text(
+            "from keras.src.trainers import trainer as base_trainer\n",
+            "from keras.src.trainers import trainer as base_trainer\n"
+            "from samegrad._keras.older.models import OlderModel\n",
+        ),
+        Text(
+            "class Model(Trainer, base_trainer.Trainer, Layer):",
+            "class Model(OlderModel, Trainer, base_trainer.Trainer, Layer):",
+        ),
+        Text(
+            "    def save_weights(self, filepath, overwrite=True, max_shard_size=None):",
+            "    def save_weights(\n        self, filepath, overwrite=True, max_shard_size=None, "
+            "save_format=None\n    ):",
+        ),
+        Text(
+            "overwrite=overwrite, max_shard_size=max_shard_size\n",
+            "overwrite=overwrite, max_shard_size=max_shard_size,\n"
+            "            save_format=save_format,\n",
+        ),
+        Text("        saving_api.load_weights(\n", "        return saving_api.load_weights(\n"),
+    ],
     "keras.src.export.saved_model": [
         branch(
             "export",

@@ -20,6 +20,7 @@ from keras.src.layers import (
     StringLookup,
     TextVectorization,
 )
+from keras.src.legacy.layers import RandomHeight, RandomWidth
 
 __all__ = [
     "CategoryEncoding",
@@ -33,8 +34,10 @@ __all__ = [
     "RandomContrast",
     "RandomCrop",
     "RandomFlip",
+    "RandomHeight",
     "RandomRotation",
     "RandomTranslation",
+    "RandomWidth",
     "RandomZoom",
     "Rescaling",
     "Resizing",

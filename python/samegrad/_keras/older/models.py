@@ -1,0 +1,83 @@
+"""Methods of models that older programs call, with the ones of today."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# How generators were read; the reading threads of `fit` need no number.
+_READING = ("max_queue_size", "workers", "use_multiprocessing")
+
+
+class OlderModel:
+    """The mix-in of Keras's models."""
+
+    def fit_generator(self, generator: Any, *args: Any, **kwargs: Any) -> Any:
+        """As `fit`, with the order of arguments that it had for generators.
+
+        Args:
+            generator: Of batches, or a `PyDataset`.
+            *args: steps_per_epoch, epochs, verbose, callbacks, validation_data, validation_steps,
+                validation_freq, class_weight, in this order.
+            **kwargs: These, and those of `fit`; how many threads read is of no use here.
+        """
+        names = ("steps_per_epoch", "epochs", "verbose", "callbacks", "validation_data")
+        names += ("validation_steps", "validation_freq", "class_weight")
+        return self.fit(generator, **_named("fit_generator", names, args, kwargs))  # type: ignore[attr-defined]
+
+    def evaluate_generator(self, generator: Any, *args: Any, **kwargs: Any) -> Any:
+        """As `evaluate`; `steps` and `callbacks` may follow the generator."""
+        arguments = _named("evaluate_generator", ("steps", "callbacks"), args, kwargs)
+        return self.evaluate(generator, **{"verbose": 0, **arguments})  # type: ignore[attr-defined]
+
+    def predict_generator(self, generator: Any, *args: Any, **kwargs: Any) -> Any:
+        """As `predict`; `steps` and `callbacks` may follow the generator."""
+        arguments = _named("predict_generator", ("steps", "callbacks"), args, kwargs)
+        return self.predict(generator, **{"verbose": 0, **arguments})  # type: ignore[attr-defined]
+
+    def predict_proba(self, x: Any, batch_size: int | None = None, verbose: Any = 0) -> Any:
+        """As `predict`."""
+        return self.predict(x, batch_size=batch_size, verbose=verbose)  # type: ignore[attr-defined]
+
+    def predict_classes(self, x: Any, batch_size: int | None = None, verbose: Any = 0) -> Any:
+        """The class of each example: of several outputs the largest one, of one whether above 0.5.
+
+        Args:
+            x: As for `predict`.
+            batch_size: As for `predict`.
+            verbose: As for `predict`.
+
+        Returns:
+            Whole numbers [examples], or [examples, 1] of a single output.
+        """
+        found = self.predict_proba(x, batch_size, verbose)
+        return np.argmax(found, axis=-1) if found.shape[-1] > 1 else (found > 0.5).astype("int32")
+
+    def to_yaml(self, **kwargs: Any) -> Any:
+        """Refuses: it left TensorFlow with version 2.6, as YAML may run code that is read.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("[to_yaml] models are written as JSON: call model.to_json().")
+
+    def reset_states(self) -> None:
+        """Makes the states of all layers that keep them between batches zeros again."""
+        for layer in self._flatten_layers(include_self=False):  # type: ignore[attr-defined]
+            if getattr(layer, "stateful", False) and hasattr(layer, "reset_state"):
+                layer.reset_state()
+
+
+def _named(who: str, names: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by their names, without those of reading threads."""
+    if len(args) > len(names):
+        raise TypeError(
+            f"[{who}] at most {len(names)} arguments follow the generator: got {len(args)}; give "
+            "the others by name."
+        )
+    given = dict(zip(names, args, strict=False))
+    twice = sorted(given.keys() & kwargs.keys())
+    if twice:
+        raise TypeError(f"[{who}] {twice[0]} is needed once: got it twice.")
+    return given | {name: value for name, value in kwargs.items() if name not in _READING}

@@ -1,0 +1,24 @@
+"""`layers.experimental`: layers of today, and batch normalization over all replicas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src.layers import BatchNormalization, EinsumDense
+
+__all__ = ["EinsumDense", "SyncBatchNormalization"]
+
+
+class SyncBatchNormalization(BatchNormalization):  # type: ignore[misc]
+    """BatchNormalization: its statistics are those of all replicas here anyway.
+
+    Args:
+        **kwargs: Those of `BatchNormalization`.
+
+    Example:
+        >>> SyncBatchNormalization().synchronized
+        True
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"synchronized": True, **kwargs})

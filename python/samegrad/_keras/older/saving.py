@@ -1,0 +1,141 @@
+"""Models and weights under the paths that older programs give: folders and checkpoints.
+
+TensorFlow 2.4 to 2.15 wrote a SavedModel for `model.save("folder")` and a checkpoint for
+`model.save_weights("path")`. Here the first is Keras's own format, unzipped in the folder, and the
+second a checkpoint of `tf.train.Checkpoint`, which `tf.train.latest_checkpoint` finds.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from keras.src.utils.io_utils import ask_to_proceed_with_overwrite
+
+from samegrad._keras.saving import whole_hdf5
+from samegrad.train import Checkpoint, _state_file
+
+# What names of checkpoints end with, beside nothing.
+_ENDINGS = ("", ".ckpt", ".tf")
+
+
+def is_folder_to_save(path: Any, save_format: Any) -> bool:
+    """Whether a model is saved into a folder, as older programs do.
+
+    Args:
+        path: Where to.
+        save_format: "tf" or nothing; what else is given is for Keras to judge.
+
+    Example:
+        >>> is_folder_to_save("models/first", None), is_folder_to_save("model.keras", None)
+        (True, False)
+    """
+    local = "://" not in str(path)
+    return local and save_format in (None, False, "tf") and Path(str(path)).suffix == ""
+
+
+def check_model_folder(path: Any) -> None:
+    """Says what to do where a folder holds what only TensorFlow reads.
+
+    Args:
+        path: Of what is to be loaded as a model.
+
+    Raises:
+        ValueError: It is a SavedModel.
+    """
+    if Path(str(path), "saved_model.pb").exists():
+        raise ValueError(
+            f"[load_model] models are files of Keras: got {path}, a SavedModel, whose graph only "
+            "TensorFlow runs; load it there, and save it with model.save('model.keras')."
+        )
+
+
+def saves_weights(
+    model: Any, path: Any, overwrite: bool, save_format: Any, max_shard_size: Any
+) -> bool:
+    """Saves weights as older programs do, unless the path is one of Keras's today.
+
+    Args:
+        model: Whose weights, and whose optimizer's state where it is a checkpoint.
+        path: `name.h5` for an HDF5 file of the weights alone; no ending, `.ckpt` or `.tf` for a
+            checkpoint, which becomes its folder's latest.
+        overwrite: Whether nobody is asked where there is something already.
+        save_format: "h5" or "tf", where the path does not say it.
+        max_shard_size: Of today's files.
+
+    Returns:
+        Whether nothing is left to do.
+
+    Raises:
+        ValueError: The model has no weights yet, or `save_format` is another.
+    """
+    name = str(path)
+    if save_format not in (None, "h5", "tf"):
+        raise ValueError(
+            f"[save_weights] save_format is 'h5' or 'tf': got {save_format!r}; leave it out."
+        )
+    if max_shard_size is not None or name.endswith((".weights.h5", ".keras")) or "://" in name:
+        return False
+    hdf5 = name.endswith((".h5", ".hdf5")) or save_format == "h5"
+    if not hdf5 and Path(name).suffix not in _ENDINGS and save_format is None:
+        return False
+    if not model.built:
+        raise ValueError(
+            "[save_weights] a model has weights once it is built: got one that is not; call it on "
+            "data, or model.build(input_shape)."
+        )
+    if not overwrite and os.path.exists(path) and not ask_to_proceed_with_overwrite(name):
+        return True
+    (_write_hdf5 if hdf5 else _write_checkpoint)(model, path)
+    return True
+
+
+@whole_hdf5
+def _write_hdf5(model: Any, path: Any) -> None:
+    from keras.src.legacy.saving.legacy_h5_format import save_weights_to_hdf5_group
+    from keras.src.utils.module_utils import h5py
+
+    with h5py.File(path, "w") as file:
+        save_weights_to_hdf5_group(file, model)
+
+
+def _write_checkpoint(model: Any, path: Any) -> None:
+    name = os.fspath(path)
+    Checkpoint(model=model)._write(name, partial(_state_file.record_save, name))
+
+
+def loads_weights(model: Any, path: Any, by_name: Any) -> Any:
+    """Loads weights from a checkpoint, where the path is one.
+
+    Args:
+        model: Whose weights; those that are not made yet get their values when they are.
+        path: What `save_weights` or `tf.train.latest_checkpoint` was given or gave.
+        by_name: Of HDF5 files.
+
+    Returns:
+        A status with `assert_consumed` and `expect_partial`, or None: it is no checkpoint.
+
+    Raises:
+        ValueError: There is no path, or it is a checkpoint of TensorFlow.
+    """
+    if path is None:
+        raise ValueError(
+            "[load_weights] a path is needed: got None, as tf.train.latest_checkpoint gives for a "
+            "folder without checkpoints; look at the folder."
+        )
+    name = os.fspath(path)
+    if Path(f"{name}.index").exists():
+        raise ValueError(
+            f"[load_weights] checkpoints are samegrad's own: got {name}, one of TensorFlow; load "
+            "it there, and save it with model.save_weights('model.weights.h5')."
+        )
+    if not Path(name, "manifest.json").exists():
+        return None
+    if by_name:
+        raise ValueError(
+            "[load_weights] by_name is for HDF5 files: got a checkpoint; leave it out, and call "
+            "expect_partial() on what load_weights returns."
+        )
+    return Checkpoint(model=model).read(name)
