@@ -24,6 +24,10 @@ from samegrad._tensor import Tensor
 from samegrad._values import PerReplica, TracedPerReplica
 
 
+_LEAVES = (np.ndarray, Tensor, PerReplica, type(None))
+_PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
+
+
 class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
     """Gives lists of as many batches as one execution takes; the last one may have fewer."""
 
@@ -184,22 +188,31 @@ def shares(batch: Any, strategy: Any) -> Any:
         batch: A structure of arrays, of as many rows each; None stays.
         strategy: Whose replicas they are for.
     """
-    count = strategy.num_replicas_in_sync
+    count, balanced = strategy.num_replicas_in_sync, strategy.split == "balanced"
 
     def share(leaf: Any) -> Any:
         if leaf is None or getattr(leaf, "_is_per_replica", False):
             return leaf
-        tensor = leaf if isinstance(leaf, Tensor) else tf.convert_to_tensor(np.asarray(leaf))
-        if not tensor._rank:
+        tensor = _of_examples(leaf)
+        if count == 1 or not tensor._rank:
             return tensor
-        if tensor._example_axis is None:
-            tensor = tensor._as_examples(0, 1)
-        if count == 1:
-            return tensor
-        bounds = _core.share_bounds(int(tensor._shape[0]), count, strategy.split == "balanced")
+        bounds = _core.share_bounds(int(tensor._shape[0]), count, balanced)
         return PerReplica(_core.split_rows(tensor, bounds))
 
+    if type(batch) is tuple and all(type(part) in _LEAVES for part in batch):
+        return tuple(map(share, batch))  # what most data are, without a walk
     return map_structure(share, batch)
+
+
+def _of_examples(leaf: Any) -> Tensor:
+    """The array as a tensor with its examples on axis 0."""
+    if type(leaf) is np.ndarray and leaf.ndim and leaf.dtype in _PLAIN:
+        return Tensor(leaf, True, 0)
+    tensor = leaf if isinstance(leaf, Tensor) else tf.convert_to_tensor(np.asarray(leaf))
+    if tensor._rank and tensor._example_axis is None:
+        marked: Tensor = tensor._as_examples(0, 1)
+        return marked
+    return tensor
 
 
 def symbolic(batch: Any) -> Any:
