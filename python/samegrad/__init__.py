@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from samegrad import nest as nest
     from samegrad import nn as nn
     from samegrad import random as random
+    from samegrad import summary as summary
     from samegrad import testing as testing
     from samegrad import train as train
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
     "autograph", "cli", "config", "data", "debugging", "distribute", "errors", "experimental",
-    "image", "keras", "linalg", "math", "nest", "nn", "random", "testing", "train",
+    "image", "keras", "linalg", "math", "nest", "nn", "random", "summary",
+    "testing", "train",
 })  # fmt: skip
 
 

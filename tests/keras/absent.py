@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 import importlib.util
 import types
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,10 +61,49 @@ class _TensorFlow:
 
         if name.startswith("__") and name != "__internal__":
             raise AttributeError(name)
+        if name in ("core", "python", "compat"):
+            return _Inner(f"tensorflow.{name}", getattr(tensorflow, name, None))
         try:
             return getattr(tensorflow, name)
         except AttributeError:
             return _absent(f"tensorflow.{name}")
+
+
+class _Inner:
+    """A part of TensorFlow: files of TensorBoard are read with tensorboardX, where it is there."""
+
+    def __init__(self, name: str, real: Any) -> None:
+        self._name, self._real = name, real
+
+    def __getattr__(self, name: str) -> Any:
+        whole = f"{self._name}.{name}"
+        if whole in _READERS and importlib.util.find_spec("tensorboardX") is not None:
+            return _READERS[whole]()
+        if any(reader.startswith(f"{whole}.") for reader in _READERS):
+            return _Inner(whole, getattr(self._real, name, None))
+        return _absent(whole) if self._real is None else getattr(self._real, name)
+
+
+def _records(path: str) -> Iterator[bytes]:
+    """The records of a file: a length of 8 bytes, its checksum of 4, content, its checksum."""
+    content, place = Path(path).read_bytes(), 0
+    while place < len(content):
+        size = int.from_bytes(content[place : place + 8], "little")
+        yield content[place + 12 : place + 12 + size]
+        place += 16 + size
+
+
+def _proto(module: str) -> Any:
+    return importlib.import_module(f"tensorboardX.proto.{module}")
+
+
+_READERS = {
+    "tensorflow.core.util.event_pb2": lambda: _proto("event_pb2"),
+    "tensorflow.compat.v1.SummaryMetadata": lambda: _proto("summary_pb2").SummaryMetadata,
+    "tensorflow.python.lib.io.tf_record": lambda: types.SimpleNamespace(
+        tf_record_iterator=_records
+    ),
+}
 
 
 def _part(root: Any, dotted: str) -> Any:

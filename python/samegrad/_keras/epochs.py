@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +17,14 @@ from keras.src.trainers.data_adapters import is_tf_dataset
 import samegrad as tf
 from samegrad import _core
 from samegrad._base.tree import map_structure
+from samegrad._keras.data_pass import Hooks, Pass, goes_on, read_again
 from samegrad._keras.losses import in_replica_of_several, value_of_all
+from samegrad._keras.random_states import StateTable
 from samegrad._tensor.tensor import Tensor
 from samegrad._values import PerReplica, TracedPerReplica
+
+_LEAVES = (np.ndarray, Tensor, PerReplica, type(None))
+_PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
 
 
 class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
@@ -27,10 +35,122 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
             options["shuffle"] = False
         super().__init__(x, y, sample_weight, **options)
 
+        self._hooks = Hooks(self.data_adapter)
+        self._earlier: list[int] = []  # batches of the passes before
+        self._first_step = 0
+
+    def record(self) -> None:
+        """From here on `place` can be asked for."""
+        self._hooks.recording = True
+
+    def place(self, step: int, table: StateTable) -> dict[str, Any]:
+        """Where the data are, for `go_to`.
+
+        Args:
+            step: The epoch's next one; 0 between two epochs.
+            table: Gets the random states that are needed.
+        """
+        found = {
+            "step": step,
+            "steps_seen": self._steps_seen,
+            "num_batches": self._num_batches,
+            "hooks": self._hooks.record(table),
+            "earlier": self._earlier,
+        }
+        if self._current_iterator is not None:
+            found["pass"] = self._current_iterator.place(table)
+        counter = self._dataset_epochs()
+        return found if counter is None else found | {"next_epoch": counter.next_epoch}
+
+    def go_to(self, place: dict[str, Any], states: Any) -> None:
+        """The next epoch begins where another iterator over the same data was.
+
+        Args:
+            place: What `place` returned.
+            states: What its table held.
+        """
+        step = self._first_step = place["step"]
+        self._hooks.replay(place["hooks"], states, within=step > 0)
+        self._earlier = list(place["earlier"])
+        read_again(self.data_adapter, self._earlier)
+        if "pass" in place and (step or self.steps_per_epoch):
+            self._current_iterator = Pass(self.data_adapter)
+            self._current_iterator.go_to(place["pass"], states)
+        self._steps_seen, self._num_batches = place["steps_seen"], place["num_batches"]
+        counter = self._dataset_epochs()
+        if counter is not None:
+            counter.next_epoch = place["next_epoch"]
+
+    def _dataset_epochs(self) -> Any:
+        return getattr(getattr(self.data_adapter, "_dataset", None), "_epochs", None)
+
     def _get_iterator(self) -> Any:
-        adapter = self.data_adapter
-        batches = getattr(adapter, "get_batches", adapter.get_numpy_iterator)
-        return batches()
+        self._leave()
+        return Pass(self.data_adapter, self._hooks.recording)
+
+    def _leave(self) -> None:
+        """Notes what the present pass took, where the next one goes on behind it."""
+        present, self._current_iterator = self._current_iterator, None
+        if self._hooks.recording and present is not None and goes_on(self.data_adapter):
+            self._earlier += [present.taken] if present.taken else []
+
+    def first_batch(self) -> Any:
+        """A batch, for its shapes: `reset` follows.
+
+        Raises:
+            ValueError: There is none.
+        """
+        several, self.steps_per_execution = self.steps_per_execution, 1
+        try:
+            for _, _, batches in self:
+                return batches[0]
+        finally:
+            self.steps_per_execution = several
+        raise no_batches("fit", self)
+
+    def reset(self) -> None:
+        """The data begin anew."""
+        self._current_iterator = None
+        self._num_batches = self.data_adapter.num_batches
+        self._steps_seen = 0
+        self._epoch_iterator = None
+        self._hooks.call("on_epoch_end")
+
+    def _enumerate_iterator(self) -> Any:
+        """As Keras's, which always begins at step 0."""
+        first, self._first_step = self._first_step, 0
+        if not first:
+            self._hooks.call("on_epoch_begin")
+        steps = self.steps_per_epoch or self._num_batches or -1
+        count = self.steps_per_execution
+        if not first and (self._current_iterator is None or not self.steps_per_epoch):
+            self._open()
+        for step in range(first, steps, count) if steps > 0 else itertools.count(first, count):
+            if steps > 0 and self._num_batches and self._steps_seen >= self._num_batches:
+                if self.steps_per_epoch:
+                    self._interrupted_warning()
+                break
+            self._steps_seen += count
+            yield step, step + count - 1, self._current_iterator
+        if steps > 0 and self._num_batches and self._steps_seen >= self._num_batches:
+            self._open()
+        self._hooks.call("on_epoch_end")
+
+    def _open(self) -> None:
+        self._current_iterator = self._get_iterator()
+        self._steps_seen = 0
+
+    @contextlib.contextmanager
+    def catch_stop_iteration(self) -> Iterator[None]:
+        """Ends the epoch where an iterator runs out of data."""
+        try:
+            yield
+        except StopIteration:
+            if self._num_batches is None:
+                self._num_batches = self._steps_seen
+            self._interrupted_warning()
+            self._leave()
+            self._hooks.call("on_epoch_end")
 
     def __next__(self) -> Any:
         begin, end, iterator = next(self._epoch_iterator)
@@ -46,6 +166,20 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         return begin, end, found
 
 
+def no_batches(who: str, batches: Any) -> ValueError:
+    """The error of data without a batch.
+
+    Args:
+        who: The method that was called.
+        batches: The EpochIterator.
+    """
+    kind = type(batches.data_adapter).__name__.removesuffix("Adapter")
+    return ValueError(
+        f"[{who}] data must have at least one batch: got none of {kind}; give some, and begin a "
+        "generator anew that has come to its end."
+    )
+
+
 def shares(batch: Any, strategy: Any) -> Any:
     """A global batch, its rows shared out to the replicas of a strategy.
 
@@ -53,22 +187,31 @@ def shares(batch: Any, strategy: Any) -> Any:
         batch: A structure of arrays, of as many rows each; None stays.
         strategy: Whose replicas they are for.
     """
-    count = strategy.num_replicas_in_sync
+    count, balanced = strategy.num_replicas_in_sync, strategy.split == "balanced"
 
     def share(leaf: Any) -> Any:
         if leaf is None or getattr(leaf, "_is_per_replica", False):
             return leaf
-        tensor = leaf if isinstance(leaf, Tensor) else tf.convert_to_tensor(np.asarray(leaf))
-        if not tensor._rank:
+        tensor = _of_examples(leaf)
+        if count == 1 or not tensor._rank:
             return tensor
-        if tensor._example_axis is None:
-            tensor = tensor._as_examples(0, 1)
-        if count == 1:
-            return tensor
-        bounds = _core.share_bounds(int(tensor._shape[0]), count, strategy.split == "balanced")
+        bounds = _core.share_bounds(int(tensor._shape[0]), count, balanced)
         return PerReplica(_core.split_rows(tensor, bounds))
 
+    if type(batch) is tuple and all(type(part) in _LEAVES for part in batch):
+        return tuple(map(share, batch))  # what most data are, without a walk
     return map_structure(share, batch)
+
+
+def _of_examples(leaf: Any) -> Tensor:
+    """The array as a tensor with its examples on axis 0."""
+    if type(leaf) is np.ndarray and leaf.ndim and leaf.dtype in _PLAIN:
+        return Tensor(leaf, True, 0)
+    tensor = leaf if isinstance(leaf, Tensor) else tf.convert_to_tensor(np.asarray(leaf))
+    if tensor._rank and tensor._example_axis is None:
+        marked: Tensor = tensor._as_examples(0, 1)
+        return marked
+    return tensor
 
 
 def symbolic(batch: Any) -> Any:

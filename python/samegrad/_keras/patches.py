@@ -281,6 +281,27 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
         Text("    v = tf.Variable(\n", "    v = tf.new_variable(\n"),
     ],
+    # Files for TensorBoard are written by tf.summary.
+    "keras.src.callbacks.tensorboard": [
+        Text(
+            "            import tensorflow.summary as summary\n\n            self._summary",
+            "            from samegrad import summary\n\n            self._summary",
+        ),
+        Text(
+            "    import tensorflow.summary as summary\n"
+            "    from tensorflow.compat.v1 import SummaryMetadata\n\n"
+            "    summary_metadata = SummaryMetadata()\n",
+            "    from samegrad import summary\n"
+            "    from samegrad.summary._writer import package\n\n"
+            "    summary_metadata = package().proto.summary_pb2.SummaryMetadata()\n",
+        ),
+        Text(
+            "        from google.protobuf import text_format\n"
+            "        from tensorboard.plugins import projector\n",
+            "        from samegrad._keras import projector\n",
+        ),
+        Text("text_format.MessageToString(config)", "projector.text_of(config)"),
+    ],
     # matplotlib is imported when something is drawn.
     "keras.src.visualization.plot_image_gallery": [
         Text(

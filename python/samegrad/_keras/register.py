@@ -27,6 +27,7 @@ NAME = "samegrad"
 _SERVED = {
     "keras.src.backend": "backend.py",
     "keras.src.backend.tensorflow": "tensorflow.py",
+    "keras.src.callbacks.backup_and_restore": "backup_and_restore.py",
     "keras.src.optimizers.optimizer": "optimizer.py",
     "keras.src.trainers.data_adapters.tf_dataset_adapter": "data_adapter.py",
 }

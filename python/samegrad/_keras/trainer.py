@@ -21,6 +21,7 @@ from samegrad._context import state as _context
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
 from samegrad._keras.losses import reduce_values, value_of_all
 from samegrad._keras.penalties import share_of_held
+from samegrad._keras.resuming import Backups
 from samegrad._keras.variable import global_values
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor
@@ -173,28 +174,41 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
                                  validation_steps, validation_freq)  # fmt: skip
         self._build_for(batches)
         calls = self._callbacks(callbacks, batches, verbose, epochs, history=True)
-        return self._run_epochs(calls, batches, epochs, initial_epoch, validation)
+        backups = Backups(self, calls, batches, validation.batches)
+        try:
+            return self._run_epochs(calls, batches, epochs, initial_epoch, validation, backups)
+        finally:
+            backups.end()
 
     def _run_epochs(
-        self, calls: Any, batches: Any, epochs: int, initial_epoch: int, validation: Any
+        self,
+        calls: Any,
+        batches: Any,
+        epochs: int,
+        initial_epoch: int,
+        validation: Any,
+        backups: Backups,
     ) -> Any:
         self.stop_training = False
         self.make_train_function()
         calls.on_train_begin()
+        initial_epoch, self._initial_epoch = self._initial_epoch or initial_epoch, None
         logs: dict[str, Any] = {}
-        for epoch in range(self._initial_epoch or initial_epoch, epochs):
+        for epoch in range(backups.begin(initial_epoch), epochs):
             self.reset_metrics()
             calls.on_epoch_begin(epoch)
-            step_logs: Any = {}
+            step_logs: Any = backups.begin_epoch()
             for begin, end, data in batches:
                 calls.on_train_batch_begin(begin)
                 step_logs = self.train_function(data)
                 calls.on_train_batch_end(end, step_logs)
+                backups.save_due(end + 1, step_logs)
                 if self.stop_training:
                     break
             logs = dict(self._get_metrics_result_or_logs(step_logs))
             logs.update(validation.logs(epoch, calls))
             calls.on_epoch_end(epoch, logs)
+            backups.save_due(0, logs)
             if self.stop_training:
                 break
         if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
@@ -318,7 +332,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         built = all(layer.built for layer in self._flatten_layers())
         parts = (self._compile_metrics, self._compile_loss, self.optimizer)
         if not built or not all(part is None or part.built for part in parts):
-            self._build_by(next(data[0] for _, _, data in batches))
+            self._build_by(batches.first_batch())
         batches.reset()
 
     def _build_by(self, batch: Any) -> None:
@@ -350,10 +364,10 @@ class _Validation:
 
     def __init__(self, model: Any, data: Any, batch_size: Any, steps: Any, freq: Any) -> None:
         self._model, self._freq = model, freq
-        self._batches = None
+        self.batches = None
         if data is not None:
             x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
-            self._batches = EpochIterator(
+            self.batches = EpochIterator(
                 x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
                 steps_per_epoch=steps, shuffle=False,
                 steps_per_execution=model.steps_per_execution,
@@ -361,9 +375,9 @@ class _Validation:
 
     def logs(self, epoch: int, callbacks: Any) -> dict[str, Any]:
         """The metrics by name with "val_" before it; nothing where it is not their turn."""
-        if self._batches is None or not self._model._should_eval(epoch, self._freq):
+        if self.batches is None or not self._model._should_eval(epoch, self._freq):
             return {}
-        found = self._model.evaluate(callbacks=callbacks, return_dict=True, _batches=self._batches)
+        found = self._model.evaluate(callbacks=callbacks, return_dict=True, _batches=self.batches)
         return {f"val_{name}": value for name, value in found.items()}
 
 

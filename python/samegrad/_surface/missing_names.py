@@ -109,7 +109,6 @@ REASONS = {
     "device": _NO_GPU,
     "complex64": _NUMBERS,
     "complex128": _NUMBERS,
-    "summary": _LOG,
     "profiler": "see explain() of a function or strategy",
     "numpy_function": _NO_PYTHON,
     "py_function": _NO_PYTHON,

@@ -1,0 +1,294 @@
+"""Writers of files for TensorBoard, and which of them is written to."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+_numbers = itertools.count()
+_writer: ContextVar[SummaryWriter | None] = ContextVar("summary_writer", default=None)
+_step: ContextVar[Any] = ContextVar("summary_step", default=None)
+_recording: ContextVar[Any] = ContextVar("summary_recording", default=True)
+_scope: ContextVar[str] = ContextVar("summary_scope", default="")
+
+
+def package() -> Any:
+    """The package tensorboardX, with the messages of its files.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    try:
+        import tensorboardX
+        from tensorboardX import event_file_writer  # noqa: F401
+        from tensorboardX.proto import event_pb2, summary_pb2, tensor_pb2  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "[tf.summary] files for TensorBoard are written by the package tensorboardX: got "
+            f"{error}; pip install 'samegrad[tensorboard]'."
+        ) from error
+    return tensorboardX
+
+
+class SummaryWriter:
+    """Writes to one file in a folder, which is made with the first summary; or to none.
+
+    Args:
+        logdir: The folder; None: nothing is written.
+        max_queue: After how many summaries they are brought to the disk.
+        flush_millis: After how many milliseconds they are, with the next summary.
+        filename_suffix: The end of the file's name.
+
+    Example:
+        >>> import samegrad as tf, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     writer = tf.summary.create_file_writer(folder)
+        ...     with writer.as_default():
+        ...         written = tf.summary.scalar("loss", 0.5, step=1)
+        ...     writer.close()
+        >>> bool(written)
+        True
+    """
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str] | None,
+        max_queue: int | None = None,
+        flush_millis: int | None = None,
+        filename_suffix: str | None = None,
+    ) -> None:
+        self._folder = None if logdir is None else os.fspath(logdir)
+        self._most = 10 if max_queue is None else int(max_queue)
+        self._seconds = (120_000 if flush_millis is None else flush_millis) / 1000
+        self._suffix = ".v2" if filename_suffix is None else filename_suffix
+        self._events: Any = None
+        self._waiting, self._flushed, self._closed = 0, time.monotonic(), False
+        if self._folder is not None:
+            package()
+
+    @contextlib.contextmanager
+    def as_default(self, step: Any = None) -> Iterator[SummaryWriter]:
+        """A context in which summaries are written here.
+
+        Args:
+            step: What they are of, unless they say it.
+        """
+        before = _writer.set(self)
+        step_before = _step.set(_step.get() if step is None else step)
+        try:
+            yield self
+        finally:
+            self.flush()
+            _step.reset(step_before)
+            _writer.reset(before)
+
+    def set_as_default(self, step: Any = None) -> None:
+        """From here on summaries are written here.
+
+        Args:
+            step: What they are of, unless they say it.
+        """
+        _writer.set(self)
+        if step is not None:
+            _step.set(step)
+
+    def init(self) -> None:
+        """Makes the file, if there is none yet.
+
+        Raises:
+            RuntimeError: The writer is closed.
+        """
+        if self._closed:
+            raise RuntimeError("[tf.summary] SummaryWriter is already closed; make another one.")
+        if self._events is None and self._folder is not None:
+            os.makedirs(self._folder, exist_ok=True)
+            name = f".{os.getpid()}.{next(_numbers)}{self._suffix}"
+            prefix = os.path.join(self._folder, "events")
+            self._events = package().event_file_writer.EventsWriter(prefix, name)
+
+    def add(self, event: Any) -> None:
+        """Writes an event.
+
+        Args:
+            event: A message of tensorboardX, with its step.
+        """
+        self.init()
+        if self._events is None:
+            return
+        event.wall_time = time.time()
+        self._events.write_event(event)
+        self._waiting += 1
+        if self._waiting >= self._most or time.monotonic() - self._flushed > self._seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Brings what is written to the disk."""
+        if self._events is not None and self._waiting and not self._closed:
+            self._events.flush()
+            self._waiting, self._flushed = 0, time.monotonic()
+
+    def close(self) -> None:
+        """Ends the file: nothing more can be written."""
+        if self._events is not None and not self._closed:
+            self._events.close()
+        self._closed = True
+
+
+def create_file_writer(
+    logdir: str | os.PathLike[str],
+    max_queue: int | None = None,
+    flush_millis: int | None = None,
+    filename_suffix: str | None = None,
+    name: str | None = None,
+) -> SummaryWriter:
+    """A writer of a file in a folder.
+
+    Args:
+        logdir: The folder, which is made with the first summary.
+        max_queue: After how many summaries they are brought to the disk: 10 by default.
+        flush_millis: After how many milliseconds they are: 120,000 by default.
+        filename_suffix: The end of the file's name: ".v2" by default.
+        name: Not used.
+
+    Raises:
+        ImportError: tensorboardX is not installed.
+
+    Example:
+        See `SummaryWriter`.
+    """
+    return SummaryWriter(logdir, max_queue, flush_millis, filename_suffix)
+
+
+def create_noop_writer() -> SummaryWriter:
+    """A writer that writes nothing.
+
+    Example:
+        >>> create_noop_writer().flush()
+    """
+    return SummaryWriter(None)
+
+
+def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
+    """Brings what is written to the disk.
+
+    Args:
+        writer: That of the context by default.
+        name: Not used.
+
+    Example:
+        >>> flush()
+    """
+    writer = _writer.get() if writer is None else writer
+    if writer is not None:
+        writer.flush()
+
+
+@contextlib.contextmanager
+def record_if(condition: Any) -> Iterator[None]:
+    """A context in which summaries are written if a condition holds.
+
+    Args:
+        condition: A bool, or a function that returns one and is called for each summary.
+
+    Example:
+        >>> with record_if(False):
+        ...     should_record_summaries()
+        False
+    """
+    before = _recording.set(condition)
+    try:
+        yield
+    finally:
+        _recording.reset(before)
+
+
+def should_record_summaries() -> bool:
+    """Whether there is a writer, and the condition of `record_if` holds.
+
+    Example:
+        >>> should_record_summaries()
+        False
+    """
+    condition: bool | Callable[[], Any] = _recording.get()
+    return _writer.get() is not None and bool(condition() if callable(condition) else condition)
+
+
+def writer() -> SummaryWriter:
+    """That of the context, which there has to be."""
+    found = _writer.get()
+    assert found is not None, "should_record_summaries() says whether there is one"
+    return found
+
+
+def get_step() -> Any:
+    """The step that summaries are of where none is given, or None.
+
+    Example:
+        >>> get_step() is None
+        True
+    """
+    return _step.get()
+
+
+def set_step(step: Any) -> None:
+    """Sets the step that summaries are of where none is given.
+
+    Args:
+        step: A whole number, a variable, which is read for each summary, or None.
+
+    Example:
+        >>> set_step(None)
+    """
+    _step.set(step)
+
+
+@contextlib.contextmanager
+def summary_scope(
+    name: str, default_name: str = "summary", values: Any = None
+) -> Iterator[tuple[str, str]]:
+    """A context that names summaries.
+
+    Args:
+        name: Of the summary, after the names of the scopes around it.
+        default_name: Where the name is empty.
+        values: Not used.
+
+    Returns:
+        The tag of the summary, and its scope.
+
+    Example:
+        >>> with summary_scope("train"), summary_scope("loss") as (tag, _):
+        ...     tag
+        'train/loss'
+    """
+    tag = f"{_scope.get()}{name or default_name}"
+    before = _scope.set(f"{tag}/")
+    try:
+        yield tag, f"{tag}/"
+    finally:
+        _scope.reset(before)
+
+
+def number_of(step: Any) -> int:
+    """A step as a whole number.
+
+    Args:
+        step: None: that of the context.
+
+    Raises:
+        ValueError: There is none.
+    """
+    step = _step.get() if step is None else step
+    if step is None:
+        raise ValueError(
+            "[tf.summary] a summary is of a step: got none; give step=..., or set it by "
+            "tf.summary.experimental.set_step or writer.as_default(step)."
+        )
+    return int(np.asarray(step))
