@@ -17,8 +17,8 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     slower, with the same bits.
 
     Args:
-        stack_height_limit: Not used.
-        path_length_limit: Not used.
+        stack_height_limit: Ignored.
+        path_length_limit: Ignored.
 
     Example:
         >>> import samegrad as tf

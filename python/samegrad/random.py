@@ -23,7 +23,7 @@ _ops = _core.ops
 
 
 def set_seed(seed: int) -> None:
-    """Starts all random numbers anew from this seed.
+    """Sets the global random seed.
 
     Example:
         >>> set_seed(7)
@@ -107,7 +107,7 @@ def stateless_uniform(shape: Any, seed: TensorLike, minval: Any = 0, maxval: Any
             minval)). None: 1 for floats; of a dtype of whole numbers all are drawn if minval is
             None, too.
         dtype: Of the result: a float, int32, int64, uint32 or uint64.
-        name: Not used.
+        name: Ignored.
         alg: 'philox' or 'auto_select', which are the same.
 
     Returns:
@@ -149,7 +149,7 @@ def stateless_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, stddev: Any 
         mean: Of the distribution; a number, or a tensor that broadcasts to the shape.
         stddev: Its standard deviation, likewise.
         dtype: Of the result: a float.
-        name: Not used.
+        name: Ignored.
         alg: 'philox' or 'auto_select', which are the same.
 
     Returns:
@@ -178,7 +178,7 @@ def stateless_truncated_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, st
         stddev: Its standard deviation, likewise: all numbers are in [mean - 2 stddev, mean + 2
             stddev], up to rounding.
         dtype: Of the result: a float.
-        name: Not used.
+        name: Ignored.
         alg: 'philox' or 'auto_select', which are the same.
 
     Returns:

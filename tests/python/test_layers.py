@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 CPP = ROOT / "cpp"
@@ -220,6 +221,19 @@ def test_a_module_in_no_layer_is_found(copied):
     (copied / "samegrad" / "_elsewhere.py").write_text('"""In no layer."""\n')
     done = lint_imports(copied)
     assert done.returncode == 1 and "_elsewhere" in done.stdout + done.stderr
+
+
+def test_the_text_on_the_architecture_has_the_layers():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contract = tomllib.load(file)["tool"]["importlinter"]["contracts"][0]
+    layers = [sorted(layer.split(" | ")) for layer in reversed(contract["layers"])]
+    text = (ROOT / "cpp" / "README.md").read_text().partition("## The Python side")[2]
+    rows = re.findall(r"^\| (`.+?`) \|", text.partition("\n## ")[0], re.MULTILINE)
+    named = [
+        [name.removesuffix(".py") for name in re.findall(r"`(\w+(?:\.py)?)/?`", row)]
+        for row in rows
+    ]
+    assert [sorted(row) for row in named] == layers
 
 
 def uses_of_the_root(text):

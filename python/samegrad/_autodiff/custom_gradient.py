@@ -18,7 +18,7 @@ from samegrad._control.carried_values import can_be_tensor
 from samegrad._shown import shown
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
-# Gradient functions that are traced inside one another: they may call each other for ever.
+# Gradient functions that are traced inside one another: they may call each other forever.
 _DEEPEST = 6
 # By the numbers of the engine's kinds of errors.
 _KINDS = (ValueError, TypeError, RuntimeError, IndexError, NotImplementedError)

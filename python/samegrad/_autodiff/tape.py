@@ -127,8 +127,8 @@ class GradientTape(_core.Tape):
             target: A tensor whose sizes are known (none follows from the number of examples).
             sources: Variables and tensors, in any structure.
             unconnected_gradients: As in `gradient`.
-            parallel_iterations: Of no use here; one backward walk per element.
-            experimental_use_pfor: Of no use here.
+            parallel_iterations: Ignored; one backward walk per element.
+            experimental_use_pfor: Ignored.
 
         Raises:
             RuntimeError: A second use of a tape that is not persistent.
@@ -158,9 +158,9 @@ class GradientTape(_core.Tape):
         Args:
             target: Shape (n, ...); row i must depend on row i of the source only.
             source: A tensor of shape (n, ...).
-            unconnected_gradients: Of no use here: what is not connected has zeros.
-            parallel_iterations: Of no use here.
-            experimental_use_pfor: Of no use here.
+            unconnected_gradients: Ignored: what is not connected has zeros.
+            parallel_iterations: Ignored.
+            experimental_use_pfor: Ignored.
 
         Returns:
             Shape (n,) + target.shape[1:] + source.shape[1:].

@@ -123,7 +123,7 @@ def zeros_of(value: Any) -> Any:
     return refill(value, stand_ins)
 
 
-def held(value: Any) -> Any:
+def unwrap(value: Any) -> Any:
     """The value, or what a `Missing` one would be."""
     return value.__dict__["_value"] if isinstance(value, Missing) else value
 
@@ -157,8 +157,8 @@ def as_tensor(value: Any, dtype: str | None = None) -> Tensor:
     return convert_to_tensor(value, dtype if is_untyped(value) else None)
 
 
-def like(value: Any, tensor: Tensor) -> Any:
-    """The tensor in the clothes of the value it replaces."""
+def rewrap(value: Any, tensor: Tensor) -> Any:
+    """The tensor, wrapped like the value it replaces."""
     if isinstance(value, Stacked):
         return value._holding(tensor)
     return TracedPerReplica(tensor) if isinstance(value, TracedPerReplica) else tensor

@@ -22,14 +22,14 @@ from samegrad._control.carried_values import (
     as_tensor,
     can_be_tensor,
     describe,
-    held,
     is_carried,
     is_untyped,
     leaves,
-    like,
     refill,
+    rewrap,
     same_constant,
     same_structure,
+    unwrap,
     zeros_of,
 )
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
@@ -87,7 +87,7 @@ class _Join:
         """The value of a branch, or what stands in for it."""
         if isinstance(value, Missing):
             self._one_sided.add(i)
-        value = held(value)
+        value = unwrap(value)
         return self._fill.get(i, value) if value is UNBOUND else value
 
     def first(self, values: Values) -> list[Tensor]:
@@ -156,7 +156,7 @@ class _Join:
         done: list[Any] = []
         for i, value in enumerate(self._first):
             parts = [
-                like(leaf, new[i, k]) if (i, k) in self._tensors else new.get((i, k), leaf)
+                rewrap(leaf, new[i, k]) if (i, k) in self._tensors else new.get((i, k), leaf)
                 for k, leaf in enumerate(leaves(value))
             ]
             joined = UNBOUND if self._dropped(i) else refill(value, parts)
@@ -217,7 +217,7 @@ class _LoopState:
 
     def __init__(self, who: str, names: Sequence[str], initial: Values) -> None:
         self._who, self._names = who, names
-        self._initial = [held(value) for value in initial]
+        self._initial = [unwrap(value) for value in initial]
         self._dtypes: dict[Place, str] = {}
         self._variables: set[Place] = set()  # variables that give way to other values
         self._failure: Exception | None = None  # what the first trace said
@@ -248,7 +248,7 @@ class _LoopState:
         packed = []
         for i, value in enumerate(self._initial):
             parts = [
-                like(leaf, new[i, k]) if (i, k) in new else leaf
+                rewrap(leaf, new[i, k]) if (i, k) in new else leaf
                 for k, leaf in enumerate(leaves(value))
             ]
             packed.append(refill(value, parts))
@@ -271,7 +271,7 @@ class _LoopState:
             if old is UNBOUND:
                 self._created(i, new)
                 continue
-            if held(new) is not new or new is UNBOUND or not same_structure(old, new):
+            if unwrap(new) is not new or new is UNBOUND or not same_structure(old, new):
                 raise self._error(i, describe(values[i]), describe(new))
             for k, (x, y) in enumerate(zip(leaves(old), leaves(new), strict=True)):
                 if (i, k) in self._tensors:
@@ -334,15 +334,15 @@ class _LoopState:
 
     def _created(self, i: int, new: Any) -> None:
         """A variable that the body makes: after no round at all it holds zeros."""
-        if held(new) is UNBOUND:
+        if unwrap(new) is UNBOUND:
             return
-        zeros = zeros_of(held(new))
+        zeros = zeros_of(unwrap(new))
         if zeros is UNBOUND:
             name = self._names[i]
             raise ValueError(
                 f"[{self._who}] {name} must have a value before the loop, which may make no round: "
-                f"it becomes {describe(held(new))}, whose number of examples is not known; assign "
-                f"{name} before."
+                f"it becomes {describe(unwrap(new))}, whose number of examples is not known; "
+                f"assign {name} before."
             )
         self._initial[i] = zeros
         if any(isinstance(leaf, Zeros) for leaf in leaves(zeros)):

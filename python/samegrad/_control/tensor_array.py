@@ -40,14 +40,14 @@ class TensorArray(Stacked):
         dynamic_size: Whether writing behind the last element makes more (not by an index that the
             step computes).
         clear_after_read: Whether an element by a known index can be read once only; default True.
-        tensor_array_name: Not used.
-        handle: Not used.
-        flow: Not used.
+        tensor_array_name: Ignored.
+        handle: Ignored.
+        flow: Ignored.
         infer_shape: Whether all elements must have the shape of the first one.
         element_shape: Their shape, where it is known before; elements that are never written are
             zeros of it.
-        colocate_with_first_write_call: Not used.
-        name: Not used.
+        colocate_with_first_write_call: Ignored.
+        name: Ignored.
 
     Raises:
         ValueError: There is no size, or it is negative.
@@ -180,7 +180,7 @@ class TensorArray(Stacked):
         Args:
             index: One integer.
             value: A tensor of the array's dtype.
-            name: Not used.
+            name: Ignored.
 
         Returns:
             This array; inside a branch, a loop of a step or another function a new one.
@@ -249,7 +249,7 @@ class TensorArray(Stacked):
 
         Args:
             index: One integer.
-            name: Not used.
+            name: Ignored.
 
         Returns:
             The element; zeros where none was written and the shape is known.
@@ -422,7 +422,7 @@ class TensorArray(Stacked):
         Args:
             value: A tensor with rows.
             lengths: How many rows each element gets; they add up to those of the value.
-            name: Not used.
+            name: Ignored.
 
         Raises:
             InvalidArgumentError: The lengths do not add up, or are not as many as the elements.

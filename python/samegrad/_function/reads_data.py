@@ -19,7 +19,7 @@ class ReadsData(BaseException):
 
 
 def note_read(who: str) -> None:
-    """Called wherever data is read: a trace would hold its first batch for ever.
+    """Called wherever data is read: a trace would hold its first batch forever.
 
     Raises:
         ReadsData: A function is being traced; it is run by Python then.

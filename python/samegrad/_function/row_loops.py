@@ -40,11 +40,11 @@ def map_fn(
             Returns tensors in any structure, of the same shapes for each row.
         elems: A tensor, or a structure of tensors that have as many rows.
         dtype: The dtype of the results, in their structure, checked; default whatever they are.
-        parallel_iterations: Not used.
+        parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
-        swap_memory: Not used.
-        infer_shape: Not used.
-        name: Not used.
+        swap_memory: Ignored.
+        infer_shape: Ignored.
+        name: Ignored.
         fn_output_signature: As `dtype`; also of `TensorSpec`s.
 
     Returns:
@@ -93,12 +93,12 @@ def scan(
         elems: A tensor, or a structure of tensors that have as many rows.
         initializer: The accumulator before the first row; default the first row, which is then the
             first result and no argument of `fn` as a row.
-        parallel_iterations: Not used.
+        parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
-        swap_memory: Not used.
-        infer_shape: Not used.
+        swap_memory: Ignored.
+        infer_shape: Ignored.
         reverse: From the last row to the first; results stand where their rows do.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The structure of the accumulator, with an axis of all rows before the others.
@@ -143,10 +143,10 @@ def foldl(
             structure, dtypes and shapes.
         elems: A tensor, or a structure of tensors that have as many rows.
         initializer: The accumulator before the first row; default the first row itself.
-        parallel_iterations: Not used.
+        parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
-        swap_memory: Not used.
-        name: Not used.
+        swap_memory: Ignored.
+        name: Ignored.
 
     Returns:
         The accumulator.
@@ -178,10 +178,10 @@ def foldr(
         fn: As of `foldl`.
         elems: A tensor, or a structure of tensors that have as many rows.
         initializer: The accumulator before the last row; default the last row itself.
-        parallel_iterations: Not used.
+        parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
-        swap_memory: Not used.
-        name: Not used.
+        swap_memory: Ignored.
+        name: Ignored.
 
     Returns:
         The accumulator.
@@ -206,8 +206,8 @@ def vectorized_map(
     Args:
         fn: As of `map_fn`.
         elems: A tensor, or a structure of tensors that have as many rows.
-        fallback_to_while_loop: Not used.
-        warn: Not used.
+        fallback_to_while_loop: Ignored.
+        warn: Ignored.
 
     Raises:
         TypeError: `fn` is no function.

@@ -25,7 +25,7 @@ from samegrad._tensor.tensor import (
 )
 
 _ops = _core.ops
-_MOST_EMPTY_PARTS = 1 << 20
+_MAX_EMPTY_PARTS = 1 << 20
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
@@ -213,7 +213,7 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0,
 
 def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int = 0,
           num: int | None = None, name: str | None = None) -> list[Tensor]:  # fmt: skip
-    """Consecutive parts along an axis: so many equal ones, or of these sizes (one may be -1).
+    """Consecutive parts along an axis: a number of equal ones, or parts of given sizes.
 
     Raises:
         ValueError: The sizes do not add up to the axis.
@@ -228,7 +228,7 @@ def split(value: TensorLike, num_or_size_splits: int | Sequence[int], axis: int 
     sizes: list[Any]
     if isinstance(num_or_size_splits, int):
         parts = _sizes.whole(num_or_size_splits)
-        if isinstance(total, int) and parts > max(total, _MOST_EMPTY_PARTS):
+        if isinstance(total, int) and parts > max(total, _MAX_EMPTY_PARTS):
             parts = 0  # they do not add up
         sizes = [total // parts] * parts if parts > 0 else []
     else:
@@ -258,7 +258,7 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
         condition: Booleans; without x and y also numbers, which hold unless they are 0.
         x: Taken where it holds.
         y: Taken elsewhere.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The elements chosen; without x and y the positions, int64 of shape [how many, axes].
@@ -384,7 +384,7 @@ def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_valu
 
 
 def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
-    """The tensor repeated as a whole, so often per axis.
+    """The tensor repeated `multiples[i]` times along axis i.
 
     Example:
         >>> tile([1.0, 2.0], [2]).numpy()

@@ -242,7 +242,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
         b: Numbers of the same dtype.
         axes: How many: the last ones of a and the first ones of b. Or two lists: which axes of a,
             and which of b in the same order.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The other axes of a, then those of b.

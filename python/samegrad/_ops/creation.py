@@ -179,7 +179,7 @@ def meshgrid(*args: TensorLike, indexing: str = "xy", name: str | None = None) -
         *args: Vectors.
         indexing: "xy": the first vector runs along axis 1, the second along axis 0. "ij": each
             along its own.
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: An argument is no vector, or the indexing is unknown.

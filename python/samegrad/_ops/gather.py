@@ -82,11 +82,11 @@ def gather(params: TensorLike, indices: TensorLike, validate_indices: Any = None
     Args:
         params: Elements of any dtype.
         indices: Whole numbers of any shape.
-        validate_indices: Not used: indices are always checked.
+        validate_indices: Ignored: indices are always checked.
         axis: The axis that they index (default batch_dims); negative from the last.
         batch_dims: Leading axes that params and indices share: each part of the batch has indices
             of its own. Negative from the last axis of indices.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:].
@@ -131,7 +131,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0,
         params: Elements of any dtype.
         indices: Whole numbers of shape [..., k]: k indices into axes of params.
         batch_dims: Leading axes that params and indices share; those behind them are indexed.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [..., *params.shape[batch_dims + k:]].
@@ -159,7 +159,7 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None,
         tensor: Elements of any dtype.
         mask: Bools of a shape that the tensor has from `axis` on.
         axis: Where the mask begins (default 0); negative from the last.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The tensor with one axis, of those that are true, in place of the mask's.

@@ -68,7 +68,7 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None,
         t: Floats.
         clip_norm: The largest norm: a number, or a tensor that broadcasts.
         axes: Those that the norm is taken over; default all.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         t * clip_norm / max(norm, clip_norm). The gradient of a norm of 0 is 0.
@@ -88,7 +88,7 @@ def global_norm(t_list: Iterable[TensorLike | None], name: str | None = None) ->
 
     Args:
         t_list: Floats, each of any shape; None is left out.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         One number of the dtype of the first tensor (0.0 in float32 for none), added up in float64.
@@ -118,7 +118,7 @@ def clip_by_global_norm(
         t_list: Floats, each of any shape; None stays None.
         clip_norm: The largest norm, one positive number.
         use_norm: The norm, where it is known already; default `global_norm(t_list)`.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The list of t * clip_norm / max(norm, clip_norm), and the norm. A norm that is not finite

@@ -24,7 +24,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: Any,
         indices: Whole numbers of shape [..., k]: k indices into the first k axes.
         updates: Numbers of shape [..., *shape[k:]].
         shape: Of the result.
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -47,7 +47,7 @@ def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: Tens
         tensor: Numbers.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Numbers of shape [..., *tensor.shape[k:]].
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -69,7 +69,7 @@ def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Tens
         tensor: Numbers.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Numbers of shape [..., *tensor.shape[k:]].
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -93,7 +93,7 @@ def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: T
         tensor: Elements of any dtype.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Elements of shape [..., *tensor.shape[k:]].
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -121,7 +121,7 @@ def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: Tens
         tensor: Numbers.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Numbers of shape [..., *tensor.shape[k:]].
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -143,7 +143,7 @@ def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: Tens
         tensor: Numbers.
         indices: Whole numbers of shape [..., k]: k indices into the first k axes of the tensor.
         updates: Numbers of shape [..., *tensor.shape[k:]].
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: The shapes do not fit.

@@ -43,7 +43,7 @@ def sequence_mask(
         maxlen: The size of the new last axis; default the largest length, which only eager code
             knows.
         dtype: Of the result.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape lengths.shape + [maxlen].
@@ -88,7 +88,7 @@ def reverse_sequence(
         seq_lengths: One whole number for each row, of int32 or int64.
         seq_axis: The axis along which rows are reversed.
         batch_axis: The axis of the rows; default 0.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The input's shape and dtype.
@@ -134,7 +134,7 @@ def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> T
         input: Elements of any dtype.
         shift: By how many places, one whole number per axis; negative towards the beginning.
         axis: One axis or several, in which each may come more than once.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The input's shape and dtype.
@@ -185,7 +185,7 @@ def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None)
     Args:
         x: A vector.
         out_idx: Dtype of the places.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         A pair: `y`, the distinct elements; `idx`, for each element of x its place in y.
@@ -210,7 +210,7 @@ def unique_with_counts(
     Args:
         x: A vector.
         out_idx: Dtype of places and counts.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         `y` and `idx` of `unique`, and `count`, for each element of y.

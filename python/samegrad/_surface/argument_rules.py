@@ -13,8 +13,8 @@ import numpy as np
 
 from samegrad._base.dtypes import as_dtype
 
-_LEAST, _MOST = -(2**63), 2**63 - 1
-_MOST_AXES = 1 << 10  # more than any array has
+_MIN, _MAX = -(2**63), 2**63 - 1
+_MAX_AXES = 1 << 10  # more than any array has
 Rule = tuple[Callable[[Any], bool], str, str]
 _conversions: list[Callable[[Any], Any]] = []
 
@@ -30,7 +30,7 @@ def _is_whole(value: Any) -> bool:
     if not hasattr(type(value), "__index__") or _is_array(value):
         return False
     if isinstance(value, int | np.integer):
-        return _LEAST <= int(value) <= _MOST
+        return _MIN <= int(value) <= _MAX
     return getattr(value, "ndim", 0) == 0 and _has_index(value)
 
 
@@ -68,7 +68,7 @@ def _are_whole(value: Any) -> bool:
     if hasattr(value, "_dtype"):
         return "int" in str(value._dtype) and bool(value._rank < 2)  # type: ignore[attr-defined]
     if isinstance(value, np.ndarray):
-        return value.dtype.kind in "iu" and value.ndim < 2 and value.size <= _MOST_AXES
+        return value.dtype.kind in "iu" and value.ndim < 2 and value.size <= _MAX_AXES
     return isinstance(value, list | tuple | range) and all(map(_is_whole, value))
 
 

@@ -38,7 +38,7 @@ _UNPACKING = re.compile(r"\[.*\] argument after \*{1,2} must be", re.DOTALL)
 _LARGE = 1 << 22
 _TOO_BIG = re.compile("array is too big|Maximum allowed (size|dimension) exceeded")
 _INNER_NAMES = {"__init__": "the constructor", "<lambda>": "the function"}
-_MOST_LETTERS = 1000
+_MAX_LETTERS = 1000
 _OUTSIDE = "__samegrad_outside__"
 _WRAPPED = "__samegrad_boundary__"
 # Methods that Python calls, of which users meet mistakes.
@@ -103,8 +103,8 @@ def _refusal(
         return None
     if ours[1] in _CONVERSIONS and ours[1] != who and not who.startswith(f"{ours[1]}."):
         return kind(f"[{who}] {text[ours.end() :]}")
-    if len(text) > _MOST_LETTERS:
-        return kind(f"{text[: _MOST_LETTERS - 300]} ... {text[-200:]}")
+    if len(text) > _MAX_LETTERS:
+        return kind(f"{text[: _MAX_LETTERS - 300]} ... {text[-200:]}")
     return None
 
 

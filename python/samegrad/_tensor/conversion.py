@@ -57,12 +57,12 @@ def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndar
         )
     whole = array.dtype.kind in "iu" and wanted.kind in "iu"
     if whole and array.size and not np.can_cast(array.dtype, wanted):
-        least, most = array.min(), array.max()
+        minimum, maximum = array.min(), array.max()
         limits = np.iinfo(wanted)
-        if least < limits.min or most > limits.max:
+        if minimum < limits.min or maximum > limits.max:
             raise ValueError(
                 f"[convert_to_tensor] {wanted.name} holds numbers from {limits.min} to "
-                f"{limits.max}: got {least} to {most}; use another dtype."
+                f"{limits.max}: got {minimum} to {maximum}; use another dtype."
             )
     with np.errstate(over="ignore"):  # what is too large is infinite
         return array.astype(wanted, copy=False)
@@ -162,8 +162,13 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
     return convert_to_tensor(array, dtype)
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether it is a number that all floats of 32 bits or more take, rounded once at most."""
+def is_plain(value: Any) -> bool:
+    """Whether it is a number that all floats of 32 bits or more take, rounded once at most.
+
+    Example:
+        >>> is_plain(0.1), is_plain(1e300), is_plain(True)
+        (True, False, False)
+    """
     if type(value) is float:
         return -1e38 < value < 1e38
     return type(value) is int and -(2**24) <= value <= 2**24
@@ -171,7 +176,7 @@ def _is_plain(value: Any) -> bool:
 
 def match(value: TensorLike, like: Tensor) -> Tensor:
     """The operand of an operator as a tensor with the dtype of the other one."""
-    if _is_plain(value) and like._dtype in ("float32", "float64"):
+    if is_plain(value) and like._dtype in ("float32", "float64"):
         return Tensor(np.array(value, like._dtype))
     if is_tensor(value) and not isinstance(value, Dim):
         return convert_to_tensor(value)

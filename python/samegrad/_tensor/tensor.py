@@ -21,6 +21,7 @@ from samegrad._tensor.conversion import (
     TensorLike,
     constant,
     convert_to_tensor,
+    is_plain,
     is_tensor,
     match,
     pair,
@@ -206,7 +207,7 @@ def _init(
 
 
 def _install() -> None:
-    """Gives the engine's class its Python face."""
+    """Gives the engine's class Python's operators and properties."""
     cls: Any = Tensor
     cls.__module__ = "samegrad"
     cls.__init__ = _init
@@ -258,5 +259,5 @@ _install()
 
 __all__ = [
     "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "constant", "convert_to_tensor",
-    "code_of", "dim_of", "dims_of", "is_tensor", "match", "pair", "with_dims",
+    "code_of", "dim_of", "dims_of", "is_plain", "is_tensor", "match", "pair", "with_dims",
 ]  # fmt: skip

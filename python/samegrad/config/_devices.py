@@ -41,9 +41,9 @@ class LogicalDeviceConfiguration:
     """What a logical device is given; memory is shared, so that limits are of no use.
 
     Args:
-        memory_limit: Of no use here.
-        experimental_priority: Of no use here.
-        experimental_device_ordinal: Of no use here.
+        memory_limit: Ignored.
+        experimental_priority: Ignored.
+        experimental_device_ordinal: Ignored.
     """
 
     memory_limit: int | None = None

@@ -6,13 +6,11 @@ from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad.data import experimental
 from samegrad.data._dataset import (
-    AUTOTUNE,
-    INFINITE_CARDINALITY,
-    UNKNOWN_CARDINALITY,
     Dataset,
     Options,
 )
 from samegrad.data._iterator import DatasetIterator as Iterator
+from samegrad.data.experimental import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Options",

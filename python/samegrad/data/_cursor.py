@@ -72,6 +72,9 @@ class FeedCursor(Cursor):
         return end - begin
 
 
+PREFETCHED = 2  # elements that are made ahead
+
+
 class BackgroundCursor(Cursor):
     """Runs another cursor on a thread and keeps its elements ready.
 

@@ -22,10 +22,6 @@ from samegrad.data._iterator import DatasetIterator
 from samegrad.data._ordering import Ordering, at_least
 from samegrad.data._structure import Structure, leaves_of, map_leaves
 
-AUTOTUNE = -1
-INFINITE_CARDINALITY = nodes.INFINITE
-UNKNOWN_CARDINALITY = nodes.UNKNOWN
-
 
 class Dataset(Ordering):
     """Elements, one after the other: tensors, or tuples and dicts of them.
@@ -59,7 +55,7 @@ class Dataset(Ordering):
 
         Args:
             tensors: Arrays, tensors or lists of equal length, or tuples and dicts of them.
-            name: Accepted.
+            name: Ignored.
 
         Raises:
             ValueError: A tensor has no axis, or the lengths differ.
@@ -103,7 +99,7 @@ class Dataset(Ordering):
         Args:
             *args: Where to stop; or start and stop; or start, stop and step.
             output_type: Dtype of the numbers.
-            name: Accepted.
+            name: Ignored.
 
         Raises:
             ValueError: The step is 0.
@@ -136,7 +132,7 @@ class Dataset(Ordering):
             generator: Returns something that can be iterated over.
             output_signature: TensorSpecs in the structure of an element.
             args: What it is called with.
-            name: Accepted.
+            name: Ignored.
 
         Raises:
             TypeError: `generator` cannot be called, or there is no signature. While iterating,
@@ -164,7 +160,7 @@ class Dataset(Ordering):
 
         Args:
             datasets: Several, or one tuple or dict of them.
-            name: Accepted.
+            name: Ignored.
 
         Raises:
             TypeError: Something else is among them.
@@ -204,9 +200,9 @@ class Dataset(Ordering):
         Args:
             batch_size: Examples in a batch.
             drop_remainder: Whether a shorter last batch is left out.
-            num_parallel_calls: Accepted.
-            deterministic: Accepted; the order is always the same.
-            name: Accepted.
+            num_parallel_calls: Ignored.
+            deterministic: Ignored; the order is always the same.
+            name: Ignored.
 
         Raises:
             ValueError: batch_size is less than 1; while iterating, if shapes differ.
@@ -235,7 +231,7 @@ class Dataset(Ordering):
                 batch. None: always the largest.
             padding_values: What to pad with: a number, or one per component. None: zeros.
             drop_remainder: Whether a shorter last batch is left out.
-            name: Accepted.
+            name: Ignored.
 
         Raises:
             ValueError: batch_size is less than 1; while iterating, if an element is larger than
@@ -274,7 +270,7 @@ class Dataset(Ordering):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """map_func(element) for every element, in Python.
+        """map_func(element) forevery element, in Python.
 
         A tuple is given as several arguments. The function may use samegrad's operations, NumPy
         (through `tensor.numpy()`), or both; after `batch` it gets whole batches, which is much
@@ -286,8 +282,8 @@ class Dataset(Ordering):
             map_func: Gets and returns tensors, or tuples and dicts of them.
             num_parallel_calls: If given (`AUTOTUNE`), it runs on a thread of its own, ahead of the
                 consumer.
-            deterministic: Accepted; the order is always the same.
-            name: Accepted.
+            deterministic: Ignored; the order is always the same.
+            name: Ignored.
 
         Raises:
             TypeError: While iterating, if the result holds something that is no tensor.
@@ -316,7 +312,7 @@ class Dataset(Ordering):
 
         Args:
             filename: Must be empty.
-            name: Accepted.
+            name: Ignored.
 
         Raises:
             NotImplementedError: A file name is given.
@@ -341,7 +337,7 @@ class Dataset(Ordering):
 
         Args:
             buffer_size: How many; `AUTOTUNE` leaves it to samegrad.
-            name: Accepted.
+            name: Ignored.
 
         Example:
             >>> import samegrad as tf
@@ -386,7 +382,7 @@ class Dataset(Ordering):
     def __len__(self) -> int:
         size = self._node.cardinality()
         if size < 0:
-            known = "endless" if size == INFINITE_CARDINALITY else "known by iterating only"
+            known = "endless" if size == nodes.INFINITE else "known by iterating only"
             raise TypeError(f"[Dataset] len() needs a known number of elements: got one {known}.")
         return size
 

@@ -10,12 +10,10 @@ import numpy as np
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.data import _python_cursors as cursors
-from samegrad.data._cursor import BackgroundCursor, Cursor
+from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
 from samegrad.data._nodes import INFINITE, UNKNOWN, Indexed, Node, Run, ShuffleNode, SliceNode
 from samegrad.data._random import data_function, mix, take_ordinal
 from samegrad.data._structure import Structure, fill, leaves_of, map_leaves
-
-_DEPTH = 2
 
 
 def to_element(value: Any, who: str) -> Structure:
@@ -99,7 +97,7 @@ class _GeneratorCursor(Cursor):
 
 
 class MapNode(Node):
-    """function(element) for every element.
+    """function(element) forevery element.
 
     Attributes:
         child: Where the elements come from.
@@ -130,7 +128,7 @@ class MapNode(Node):
             seed = mix(run.seed_of(self), run.epoch)
             return _MapCursor(self.child.cursor(run), self.function, seed)
 
-        return BackgroundCursor(open_cursor, _DEPTH) if self.parallel else open_cursor()
+        return BackgroundCursor(open_cursor, PREFETCHED) if self.parallel else open_cursor()
 
     def after(self, child: Node) -> MapNode:
         """The same function of another stage's elements."""
@@ -413,7 +411,7 @@ class PrefetchNode(Node):
         inner = self.child.index(run)
         if inner is None or self._depth == 0:
             return inner
-        return Indexed(inner.plan, inner.sources, inner.template, max(self._depth, _DEPTH))
+        return Indexed(inner.plan, inner.sources, inner.template, max(self._depth, PREFETCHED))
 
     def python_cursor(self, run: Run) -> Cursor:
-        return BackgroundCursor(lambda: self.child.cursor(run), self._depth or _DEPTH)
+        return BackgroundCursor(lambda: self.child.cursor(run), self._depth or PREFETCHED)

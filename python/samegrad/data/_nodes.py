@@ -252,7 +252,7 @@ class ShuffleNode(_Stage):
 
 
 class RepeatNode(_Stage):
-    """The input several times, each time an epoch of its own; count < 0: for ever."""
+    """The input several times, each time an epoch of its own; count < 0: forever."""
 
     def __init__(self, child: Node, count: int) -> None:
         super().__init__(child)
@@ -321,7 +321,7 @@ class SkipNode(_Stage):
 
 
 class ShardNode(_Stage):
-    """Every so-manyth element."""
+    """Every n-th element, as sharding takes them."""
 
     def __init__(self, child: Node, count: int, index: int) -> None:
         super().__init__(child)

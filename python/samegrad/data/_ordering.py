@@ -10,7 +10,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import EpochCounter
 
-_MOST = 2**63 - 1
+_MAX_COUNT = 2**63 - 1
 Self = TypeVar("Self", bound="Ordering")
 
 
@@ -18,8 +18,8 @@ def at_least(value: int, least: int, who: str, what: str) -> int:
     """The value; ValueError if it is too small, or too large for the engine."""
     if value < least:
         raise ValueError(f"[Dataset.{who}] {what} must be at least {least}: got {value}.")
-    if value > _MOST:
-        raise ValueError(f"[Dataset.{who}] {what} must be at most {_MOST}: got {value}.")
+    if value > _MAX_COUNT:
+        raise ValueError(f"[Dataset.{who}] {what} must be at most {_MAX_COUNT}: got {value}.")
     return value
 
 
@@ -61,7 +61,7 @@ class Ordering:
             seed: Any integer. None: derived from `tf.random.set_seed` when the iterator is made.
             reshuffle_each_iteration: Whether every epoch has an order of its own (the default):
                 every pass of a later `repeat`, and every iterator.
-            name: Accepted.
+            name: Ignored.
 
         Raises:
             ValueError: buffer_size is less than 1.
@@ -78,7 +78,7 @@ class Ordering:
         return self._chosen(lambda node: nodes.ShuffleNode(node, size, fixed, reshuffle))
 
     def repeat(self: Self, count: int | None = None, name: str | None = None) -> Self:
-        """The elements `count` times; for ever if it is None or negative.
+        """The elements `count` times; forever if it is None or negative.
 
         Example:
             >>> import samegrad as tf

@@ -115,7 +115,7 @@ class RepeatCursor(Cursor):
         return done
 
     def _end_pass(self) -> None:
-        # Repeating nothing for ever would never return.
+        # Repeating nothing forever would never return.
         self._pass = self._pass + 1 if self._within else self._count
         self._within = 0
         self._cursor = None

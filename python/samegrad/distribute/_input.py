@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from samegrad import _core
 from samegrad._tensor.spec import TensorSpec
 from samegrad._values import PerReplica
-from samegrad.data._cursor import BackgroundCursor, Cursor
+from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._iterator import (
     EpochCounter,
@@ -25,8 +25,6 @@ from samegrad.data._structure import (
     leaves_of,
     map_leaves,
 )
-
-_DEPTH = 2
 
 
 @dataclass(frozen=True)
@@ -234,7 +232,7 @@ def _open(root: Node, run: Run, split: Split) -> Cursor:
         return indexed.open(
             run.epoch, split=split.name, replicas=split.replicas, per_replica=PerReplica, lazy=True
         )
-    return _SplitCursor(BackgroundCursor(lambda: root.cursor(run), _DEPTH), split)
+    return _SplitCursor(BackgroundCursor(lambda: root.cursor(run), PREFETCHED), split)
 
 
 def _share_spec(root: Node, split: Split) -> Structure:

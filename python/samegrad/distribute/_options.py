@@ -15,10 +15,10 @@ class InputOptions:
     `InputContext` is what `distribute_datasets_from_function` does.
 
     Args:
-        experimental_fetch_to_device: Of no use here.
-        experimental_replication_mode: Of no use here.
-        experimental_place_dataset_on_device: Of no use here.
-        experimental_per_replica_buffer_size: Of no use here.
+        experimental_fetch_to_device: Ignored.
+        experimental_replication_mode: Ignored.
+        experimental_place_dataset_on_device: Ignored.
+        experimental_per_replica_buffer_size: Ignored.
 
     Example:
         >>> InputOptions(experimental_fetch_to_device=False).experimental_fetch_to_device
@@ -37,8 +37,8 @@ class RunOptions:
 
     Args:
         experimental_enable_dynamic_batch_size: Any number of examples always runs here.
-        experimental_bucketizing_dynamic_shape: Of no use here.
-        experimental_xla_options: Of no use here.
+        experimental_bucketizing_dynamic_shape: Ignored.
+        experimental_xla_options: Ignored.
 
     Example:
         >>> RunOptions().experimental_enable_dynamic_batch_size
@@ -55,9 +55,9 @@ class CommunicationOptions:
     """Options of collectives: replicas of one process share memory, nothing is packed or sent.
 
     Args:
-        bytes_per_pack: Of no use here.
-        timeout_seconds: Of no use here: no replica waits for another one.
-        implementation: Of no use here.
+        bytes_per_pack: Ignored.
+        timeout_seconds: Ignored: no replica waits for another one.
+        implementation: Ignored.
     """
 
     bytes_per_pack: int = 0

@@ -62,7 +62,7 @@ class ReplicaContext:
             value: A tensor or a structure of them; replicas may have different numbers of rows
                 along the axis, and must agree in all other sizes.
             axis: Along which they are joined.
-            options: Of no use here.
+            options: Ignored.
 
         Raises:
             ValueError: There is no such axis, or examples lie along another one.

@@ -95,7 +95,8 @@ class Strategy(abc.ABC):
         """
         if _context.inside_run():
             raise RuntimeError(
-                "[Strategy.run] called inside run: replica context; call it from the loop outside."
+                "[Strategy.run] it must not be nested: got a call inside run; call it outside, in "
+                "cross-replica context."
             )
         kwargs = kwargs or {}
         if _core.tracing():
@@ -321,7 +322,7 @@ class ValueContext:
         self.num_replicas_in_sync = num_replicas_in_sync
 
 
-_MOST_REPLICAS = 1 << 16
+_MAX_REPLICAS = 1 << 16
 _DEVICE = re.compile(
     r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/?device:)?/?(?P<kind>[A-Za-z]+):(?P<number>\d+)"
 )
@@ -387,9 +388,9 @@ class MirroredStrategy(Strategy):
             raise ValueError(
                 f"[MirroredStrategy] at least one replica is needed: got replicas={count!r}."
             )
-        if count > _MOST_REPLICAS:
+        if count > _MAX_REPLICAS:
             raise ValueError(
-                f"[MirroredStrategy] at most {_MOST_REPLICAS} replicas are supported: got "
+                f"[MirroredStrategy] at most {_MAX_REPLICAS} replicas are supported: got "
                 f"replicas={count}; larger batches need no more replicas."
             )
         if split not in ("chunks", "balanced"):

@@ -16,7 +16,7 @@ from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.image._kernels import Taps, taps_of
 
 _ops = _core.ops
-_MOST = 2**31 - 1
+_MAX_SIZE = 2**31 - 1
 
 
 class ResizeMethod:
@@ -64,7 +64,7 @@ def resize(
         antialias: Whether kernels, the bilinear one too, widen as the image becomes smaller, so
             that all its pixels count; False: smaller images are made of samples. "nearest" and
             "area" take no notice.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images with the new rows and columns: of the same type if "nearest", of float64 from
@@ -114,7 +114,7 @@ def resize(
 
 def _new_size(who: str, size: Any, old: tuple[int, int], keep_ratio: bool) -> tuple[int, int]:
     sizes = [int(entry) for entry in sizes_of(size)]
-    if len(sizes) != 2 or not all(0 < entry <= _MOST for entry in sizes):
+    if len(sizes) != 2 or not all(0 < entry <= _MAX_SIZE for entry in sizes):
         raise ValueError(
             f"[{who}] size must be two positive integers (rows, columns): got {shown(size)}."
         )

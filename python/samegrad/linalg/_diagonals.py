@@ -47,7 +47,7 @@ def diag(diagonal: TensorLike, name: str | None = None, k: int = 0, num_rows: An
 
     Args:
         diagonal: Elements of shape [..., n].
-        name: Not used.
+        name: Ignored.
         k: Which diagonal: 0 the main one, above it positive, below it negative.
         num_rows: Rows of the matrix; -1: as few as hold the diagonal. Without num_rows and num_cols
             the matrix is square.
@@ -101,7 +101,7 @@ def diag_part(input: TensorLike, name: str | None = None, k: int = 0) -> Tensor:
 
     Args:
         input: Numbers of shape [..., rows, columns].
-        name: Not used.
+        name: Ignored.
         k: Which diagonal: 0 the main one, above it positive, below it negative.
 
     Returns:
@@ -150,7 +150,7 @@ def band_part(input: TensorLike, num_lower: int, num_upper: int,
         input: Elements of shape [..., rows, columns].
         num_lower: How many diagonals below the main one stay; negative: all.
         num_upper: How many above it; negative: all.
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: The input has fewer than 2 axes.

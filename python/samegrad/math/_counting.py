@@ -40,7 +40,7 @@ def bincount(arr: TensorLike, weights: TensorLike | None = None, minlength: Any 
         minlength: The least number of counts; others are 0.
         maxlength: The most: numbers from here on are left out.
         dtype: Of the counts, unless there are weights.
-        name: Not used.
+        name: Ignored.
         axis: None or 0: over all elements. -1: over each line of the last axis.
         binary_output: 1 for numbers that occur, however often.
 
@@ -106,7 +106,7 @@ def confusion_matrix(labels: TensorLike, predictions: TensorLike, num_classes: A
         num_classes: How many there are; default: as the largest one says.
         weights: What each row counts for, of the same shape.
         dtype: Of the result.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [num_classes, num_classes].

@@ -26,7 +26,7 @@ def cumulative_logsumexp(
         axis: Along which; negative from the last. It must not count examples.
         exclusive: Each element without itself: the first result is -inf.
         reverse: From the last element to the first.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Floats of x's shape and dtype.

@@ -53,7 +53,7 @@ def sort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING",
         values: Elements of any shape but ().
         axis: Along which; negative from the last.
         direction: "ASCENDING" or "DESCENDING".
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: There is no such axis or direction.
@@ -78,8 +78,8 @@ def argsort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING",
         values: Elements of any shape but ().
         axis: Along which; negative from the last.
         direction: "ASCENDING" or "DESCENDING".
-        stable: Not used: the order of equal elements is always kept.
-        name: Not used.
+        stable: Ignored: the order of equal elements is always kept.
+        name: Ignored.
 
     Raises:
         ValueError: There is no such axis or direction.
@@ -101,9 +101,9 @@ def top_k(input: TensorLike, k: int = 1, sorted: bool = True, index_type: DTypeL
     Args:
         input: Elements of any shape but ().
         k: How many of each line.
-        sorted: Not used: the largest always comes first.
+        sorted: Ignored: the largest always comes first.
         index_type: "int32" or "int64".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         values and indices, of input's shape with k on the last axis.
@@ -133,7 +133,7 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int,
         targets: Classes, whole numbers of shape [rows].
         predictions: Numbers of shape [rows, classes].
         k: How many classes are in.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Bools of shape [rows].
@@ -174,7 +174,7 @@ def searchsorted(sorted_sequence: TensorLike, values: TensorLike, side: str = "l
         values: Numbers of the same dtype.
         side: "left": before the elements that equal the value; "right": behind them.
         out_type: "int32" or "int64".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Positions from 0 to the size of the last axis, of the shape of values.

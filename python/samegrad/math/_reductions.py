@@ -145,7 +145,7 @@ def reduce_variance(
 def mean_and_variance(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:
     """Both over axes (None: all).
 
-    The variance is mean((x - c)²) - (mean - c)² for every number c. With the mean as c, taken as a
+    The variance is mean((x - c)²) - (mean - c)² forevery number c. With the mean as c, taken as a
     constant, the derivative is 2 (x - mean) / n without a second sum over all of x, and so is what
     is derived from it: (mean - c)² is 0, but has derivatives of its own.
 

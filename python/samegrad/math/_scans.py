@@ -21,7 +21,7 @@ def cumsum(x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool 
         axis: Along which; negative from the last.
         exclusive: Each element without itself: the first sum is 0.
         reverse: From the last element to the first.
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: There is no such axis.
@@ -48,7 +48,7 @@ def cumprod(x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool
         axis: Along which; negative from the last.
         exclusive: Each element without itself: the first product is 1.
         reverse: From the last element to the first.
-        name: Not used.
+        name: Ignored.
 
     Raises:
         ValueError: There is no such axis.

@@ -134,7 +134,7 @@ def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = No
     Args:
         data: Numbers of shape [rows, ...].
         segment_ids: The segment of each row, whole numbers that ascend from 0.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [last segment + 1, ...].
@@ -156,7 +156,7 @@ def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = N
     Args:
         data: Numbers of shape [rows, ...].
         segment_ids: The segment of each row, whole numbers that ascend from 0.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [last segment + 1, ...].
@@ -180,7 +180,7 @@ def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = No
     Args:
         data: Numbers of shape [rows, ...].
         segment_ids: The segment of each row, whole numbers that ascend from 0.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [last segment + 1, ...].
@@ -204,7 +204,7 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
     Args:
         data: Numbers of shape [rows, ...].
         segment_ids: The segment of each row, whole numbers that ascend from 0.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [last segment + 1, ...].
@@ -228,7 +228,7 @@ def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = N
     Args:
         data: Numbers of shape [rows, ...].
         segment_ids: The segment of each row, whole numbers that ascend from 0.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [last segment + 1, ...].
@@ -252,7 +252,7 @@ def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments
         data: Numbers of a shape that begins with that of segment_ids.
         segment_ids: The segment of each row; rows with a negative one are left out.
         num_segments: How many segments there are.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [num_segments, ...].
@@ -277,7 +277,7 @@ def unsorted_segment_mean(data: TensorLike, segment_ids: TensorLike, num_segment
         data: Numbers of a shape that begins with that of segment_ids.
         segment_ids: The segment of each row; rows with a negative one are left out.
         num_segments: How many segments there are.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [num_segments, ...].
@@ -304,7 +304,7 @@ def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments
         data: Numbers of a shape that begins with that of segment_ids.
         segment_ids: The segment of each row; rows with a negative one are left out.
         num_segments: How many segments there are.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [num_segments, ...].
@@ -331,7 +331,7 @@ def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments
         data: Numbers of a shape that begins with that of segment_ids.
         segment_ids: The segment of each row; rows with a negative one are left out.
         num_segments: How many segments there are.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [num_segments, ...].
@@ -358,7 +358,7 @@ def unsorted_segment_prod(data: TensorLike, segment_ids: TensorLike, num_segment
         data: Numbers of a shape that begins with that of segment_ids.
         segment_ids: The segment of each row; rows with a negative one are left out.
         num_segments: How many segments there are.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [num_segments, ...].
@@ -383,7 +383,7 @@ def unsorted_segment_sqrt_n(data: TensorLike, segment_ids: TensorLike, num_segme
         data: Numbers of a shape that begins with that of segment_ids.
         segment_ids: The segment of each row; rows with a negative one are left out.
         num_segments: How many segments there are.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape [num_segments, ...].

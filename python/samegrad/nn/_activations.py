@@ -81,7 +81,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     Args:
         features: Tensor of floats.
         approximate: Use the formula with tanh instead of erf.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         A tensor of the same shape.
@@ -128,7 +128,7 @@ def softmax(logits: TensorLike, axis: int | None = -1, name: str | None = None) 
     Args:
         logits: Tensor of floats with at least one axis.
         axis: Along which axis the results add up to 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         A tensor of the same shape.
@@ -149,7 +149,7 @@ def log_softmax(logits: TensorLike, axis: int | None = -1, name: str | None = No
     Args:
         logits: Tensor of floats with at least one axis.
         axis: Along which axis the probabilities add up to 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         A tensor of the same shape.

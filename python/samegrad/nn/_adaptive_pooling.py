@@ -15,7 +15,7 @@ from samegrad.nn._pooling import avg_pool, max_pool
 from samegrad.nn._window import Sizes, check_channels_last, sizes_of, space_of
 
 _ops = _core.ops
-_MOST = 256  # elements of a window of the engine's max_pool2d
+_MAX_WINDOW = 256  # elements of a window of the engine's max_pool2d
 
 
 def adaptive_average_pool(
@@ -35,7 +35,7 @@ def adaptive_average_pool(
             [n, depth, rows, columns, channels].
         output_size: Of the result in space: one number, or one per dimension.
         data_format: Channels last.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         [n, output_size, channels].
@@ -72,7 +72,7 @@ def adaptive_max_pool(
             [n, depth, rows, columns, channels].
         output_size: Of the result in space: one number, or one per dimension.
         data_format: Channels last.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         [n, output_size, channels].
@@ -86,7 +86,7 @@ def adaptive_max_pool(
     """
     x, sizes = _operands("adaptive_max_pool", input, output_size, data_format)
     old = space_of(x)
-    if _divide(old, sizes) and math.prod(_windows(old, sizes)) <= _MOST:
+    if _divide(old, sizes) and math.prod(_windows(old, sizes)) <= _MAX_WINDOW:
         window = _windows(old, sizes)
         return max_pool(x, window, window, "VALID")
     for axis in range(x._rank - 2, 0, -1):  # the last axis first: first of equals, row by row
@@ -141,9 +141,9 @@ def _largest(x: Tensor, axis: int, places: np.ndarray) -> Tensor:
     if np.array_equal(places, np.arange(x._shape[axis])[:, None]):
         return x
     steps, left = [], places.shape[1]
-    while left > _MOST:  # a maximum of maxima
-        steps.append(_MOST)
-        left = -(-left // _MOST)
+    while left > _MAX_WINDOW:  # a maximum of maxima
+        steps.append(_MAX_WINDOW)
+        left = -(-left // _MAX_WINDOW)
     steps.append(left)
     added = math.prod(steps) - places.shape[1]
     places = np.pad(places, ((0, 0), (0, added)), mode="edge")

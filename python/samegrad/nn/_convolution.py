@@ -35,7 +35,7 @@ def conv1d(
         padding: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
         data_format: "NWC".
         dilations: From tap to tap of the filters; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Signals [n, new columns, results].
@@ -70,7 +70,7 @@ def conv2d(
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
         data_format: "NHWC".
         dilations: From tap to tap of the filters, as strides are given; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images [n, new rows, new columns, results].
@@ -103,7 +103,7 @@ def conv3d(
         padding: "VALID", "SAME" or [[0, 0], [front, back], [top, bottom], [left, right], [0, 0]].
         data_format: "NDHWC".
         dilations: From tap to tap of the filters, as strides are given; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Volumes [n, new depth, new rows, new columns, results].
@@ -136,7 +136,7 @@ def convolution(
         padding: "VALID", "SAME" or pairs, as `conv2d` takes them.
         data_format: Channels last.
         dilations: From tap to tap of the filters; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         What the windows give, with as many axes as the input.
@@ -189,7 +189,7 @@ def depthwise_conv2d(
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
         data_format: "NHWC".
         dilations: From tap to tap of the filters, as strides are given; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images [n, new rows, new columns, channels * results of a channel]: those of the first
@@ -226,7 +226,7 @@ def separable_conv2d(
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
         data_format: "NHWC".
         dilations: From tap to tap of the depthwise filter; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images [n, new rows, new columns, results].

@@ -18,7 +18,7 @@ def sparse_softmax_cross_entropy_with_logits(
     Args:
         labels: Class numbers [...], integers in [0, classes).
         logits: [..., classes], floats.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The losses [...], in the logits' dtype.
@@ -44,7 +44,7 @@ def softmax_cross_entropy_with_logits(
         labels: Distributions over the classes, shaped like the logits.
         logits: [..., classes], floats.
         axis: The axis of the classes.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The losses: the logits' shape without that axis, and their dtype.
@@ -79,7 +79,7 @@ def sigmoid_cross_entropy_with_logits(
     Args:
         labels: Probabilities, shaped like the logits.
         logits: Floats.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         The losses, in the logits' shape and dtype.

@@ -20,7 +20,7 @@ def space_to_depth(
         input: Images [n, rows, columns, channels].
         block_size: Rows and columns of a block, by which those of the images are divisible.
         data_format: "NHWC".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images [n, rows / b, columns / b, b * b * channels]: the pixels of a block, row by row.
@@ -56,7 +56,7 @@ def depth_to_space(
         input: Images [n, rows, columns, channels].
         block_size: Rows and columns b of a block; channels are divisible by b * b.
         data_format: "NHWC".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images [n, rows * b, columns * b, channels / (b * b)].

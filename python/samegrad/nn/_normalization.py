@@ -28,9 +28,9 @@ def moments(
     Args:
         x: Floats.
         axes: Their numbers; negative from the last.
-        shift: Not used: the variance is computed from the distances.
+        shift: Ignored: the variance is computed from the distances.
         keepdims: Whether the axes stay, with size 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Mean and variance, in x's dtype.
@@ -67,7 +67,7 @@ def batch_normalization(
         offset: Added; None: nothing.
         scale: A factor; None: 1.
         variance_epsilon: A small positive number, against division by 0.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Floats of x's shape and dtype.
@@ -106,7 +106,7 @@ def local_response_normalization(
         bias: Positive, against division by 0.
         alpha: A factor.
         beta: An exponent.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Floats of the same shape and dtype (Krizhevsky et al. 2012, section 3.3).
@@ -145,7 +145,7 @@ def embedding_lookup(
         params: The table [rows, ...], or a list of one.
         ids: Whole numbers of any shape, in [0, rows).
         max_norm: Rows of a larger euclidean norm are scaled down to it; default none are.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Shape ids.shape + params.shape[1:].

@@ -39,7 +39,7 @@ def max_pool1d(
         strides: Steps of the window.
         padding: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
         data_format: "NWC".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Signals [n, new columns, channels].
@@ -70,7 +70,7 @@ def max_pool2d(
         strides: Steps of the window.
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
         data_format: "NHWC".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images [n, new rows, new columns, channels].
@@ -101,7 +101,7 @@ def max_pool3d(
         strides: Steps of the window.
         padding: "VALID", "SAME" or pairs, as `conv3d` takes them.
         data_format: "NDHWC".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Volumes [n, new depth, new rows, new columns, channels].
@@ -132,7 +132,7 @@ def avg_pool1d(
         strides: Steps of the window.
         padding: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
         data_format: "NWC".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Signals [n, new columns, channels].
@@ -163,7 +163,7 @@ def avg_pool2d(
         strides: Steps of the window.
         padding: "VALID", "SAME" or [[0, 0], [top, bottom], [left, right], [0, 0]].
         data_format: "NHWC".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images [n, new rows, new columns, channels].
@@ -194,7 +194,7 @@ def avg_pool3d(
         strides: Steps of the window.
         padding: "VALID", "SAME" or pairs, as `conv3d` takes them.
         data_format: "NDHWC".
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Volumes [n, new depth, new rows, new columns, channels].
@@ -273,7 +273,7 @@ def pool(
         padding: "VALID", "SAME" or pairs, as `conv2d` takes them.
         data_format: Channels last.
         dilations: From element to element of the window; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         What the windows give, with as many axes as the input.

@@ -30,7 +30,7 @@ def dropout(
         noise_shape: Sizes of the draw: 1 where one decision holds along a whole axis, None (or
             the size itself) elsewhere.
         seed: The draw's own seed, beside the global one.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         A tensor of the same shape (Srivastava et al., 2014, with the scaling at training time).

@@ -47,7 +47,7 @@ def conv1d_transpose(
         padding: Of that convolution: "VALID", "SAME" or [[0, 0], [left, right], [0, 0]].
         data_format: "NWC".
         dilations: From tap to tap of the filters; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Signals [n, new columns, results].
@@ -94,7 +94,7 @@ def conv2d_transpose(
             [0, 0]].
         data_format: "NHWC".
         dilations: From tap to tap of the filters, as strides are given; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images [n, new rows, new columns, results].
@@ -137,7 +137,7 @@ def conv3d_transpose(
         padding: Of that convolution: "VALID", "SAME" or pairs, as `conv3d` takes them.
         data_format: "NDHWC".
         dilations: From tap to tap of the filters, as strides are given; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Volumes [n, new depth, new rows, new columns, results].
@@ -206,7 +206,7 @@ def depthwise_conv2d_backprop_input(
             [0, 0]].
         data_format: "NHWC".
         dilations: From tap to tap of the filter; default 1.
-        name: Not used.
+        name: Ignored.
 
     Returns:
         Images of the shape `input_sizes`.

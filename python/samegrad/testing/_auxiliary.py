@@ -1,4 +1,4 @@
-"""Terms that belong to no example: regularisation and auxiliary losses."""
+"""Example-independent terms: regularisation and auxiliary losses."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samegrad.testing._catalogue import Mistake
-from samegrad.testing._catalogue._other import CLIPPED_PARTS, CLIPPED_REPLICAS
+from samegrad.testing._catalogue._nonweight import CLIPPED_PARTS, CLIPPED_REPLICAS
 from samegrad.testing._layouts import Layout
 from samegrad.testing._updates import Vector
 

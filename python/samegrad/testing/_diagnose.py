@@ -10,9 +10,9 @@ from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._empty import judge_empty
 from samegrad.testing._evidence import AloneError, gather
 from samegrad.testing._judge import judge
+from samegrad.testing._nonadditive import diagnose_whole, runs_of_whole_batches
 from samegrad.testing._settings import Settings
 from samegrad.testing._updates import Step
-from samegrad.testing._whole import diagnose_whole, lab_for
 
 
 def diagnose(
@@ -118,7 +118,7 @@ def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
 
 def _whole(step: Step, batch: Any, settings: Settings, refused: StepError | None) -> Diagnosis:
     """The verdict by whole updates, or the reason why single examples tell nothing."""
-    verdict = diagnose_whole(lab_for(step, batch, settings))
+    verdict = diagnose_whole(runs_of_whole_batches(step, batch, settings))
     if verdict is None:
         raise refused or StepError("[step] the update of the batch is 0 or no number.")
     return verdict

@@ -10,7 +10,7 @@ import numpy as np
 from samegrad.testing._auxiliary import explain_residuals
 from samegrad.testing._batches import StepError
 from samegrad.testing._catalogue import Mistake
-from samegrad.testing._catalogue._other import COPIES_DIFFER
+from samegrad.testing._catalogue._nonweight import COPIES_DIFFER
 from samegrad.testing._clipping import HIDDEN, explain_clipping, is_limited
 from samegrad.testing._diagnosis import Diagnosis, share_rows
 from samegrad.testing._factors import UNNAMED, explain_whole, explain_with_factor

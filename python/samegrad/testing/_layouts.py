@@ -45,7 +45,7 @@ class Layout:
         return f"{self.replicas} replicas of {sizes}{more}"
 
 
-_MOST_REPLICAS = 1 << 16  # and micro-batches
+_MAX_REPLICAS = 1 << 16  # and micro-batches
 
 
 def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
@@ -55,9 +55,9 @@ def layout(sizes: Sequence[int], micro_batches: int = 1) -> Layout:
         >>> layout([2, 3]).parts
         (((0, 1),), ((2, 3, 4),))
     """
-    if not 1 <= micro_batches <= _MOST_REPLICAS:
+    if not 1 <= micro_batches <= _MAX_REPLICAS:
         raise ValueError(
-            f"[layout] micro_batches must be from 1 to {_MOST_REPLICAS}: got {micro_batches}; pass "
+            f"[layout] micro_batches must be from 1 to {_MAX_REPLICAS}: got {micro_batches}; pass "
             "the number of parts that a replica's share is cut into."
         )
     parts, first = [], 0
@@ -75,9 +75,9 @@ def uneven_sizes(examples: int, replicas: int, turn: int = 0) -> list[int]:
         >>> uneven_sizes(10, 3), uneven_sizes(10, 3, turn=1)
         ([2, 3, 5], [3, 5, 2])
     """
-    if examples < 0 or not 1 <= replicas <= _MOST_REPLICAS:
+    if examples < 0 or not 1 <= replicas <= _MAX_REPLICAS:
         raise ValueError(
-            f"[uneven_sizes] examples must be at least 0 and replicas from 1 to {_MOST_REPLICAS}: "
+            f"[uneven_sizes] examples must be at least 0 and replicas from 1 to {_MAX_REPLICAS}: "
             f"got {examples} and {replicas}."
         )
     weights = np.array([2, 3, 5, 7, 11, 13, 17, 19][:replicas], dtype=float)

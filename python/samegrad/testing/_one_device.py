@@ -105,13 +105,13 @@ def finite_run(recorder: Recorder, item: Layout) -> Recorded:
     """A run of several examples.
 
     Raises:
-        StepError: Its update is no number.
+        StepError: Its update is not finite.
     """
     run = recorder.run(item)
     if not np.isfinite(run.sketch).all():
         raise StepError(
-            f"[step] the update is no number for {item}, though single examples have one: look for "
-            "a division by a count or weight that is 0 there."
+            f"[step] the update is not finite (NaN or inf) for {item}, though those of single "
+            "examples are: look for a division by a count or weight that is 0 there."
         )
     return run
 
@@ -125,7 +125,7 @@ def check_memory(recorder: Recorder, first: Recorded) -> None:
     again = recorder.run(Layout((((0,),),)))
     size = float(np.linalg.norm(first.sketch))
     difference = float(np.linalg.norm(again.sketch - first.sketch))
-    if not difference > 1e-4 * size:  # also where it is no number, which others report
+    if not difference > 1e-4 * size:  # also where it is NaN, which others report
         return
     # What goes on has moved over all runs until now, but little from one run to the next.
     others = [again, *(recorder.run(Layout((((0,),),))) for _ in range(12))]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from samegrad.testing._catalogue import Mistake
-from samegrad.testing._catalogue._other import EQUAL_STATISTICS, LOCAL_STATISTICS
+from samegrad.testing._catalogue._nonweight import EQUAL_STATISTICS, LOCAL_STATISTICS
 from samegrad.testing._layouts import Layout
 from samegrad.testing._updates import Recorded, Vector
 

@@ -62,13 +62,13 @@ def checked_rows(singles: list[Recorded]) -> Vector:
     """The updates of single examples.
 
     Raises:
-        StepError: One is no number, or nothing.
+        StepError: One is not finite, or 0.
     """
     rows = np.stack([single.sketch for single in singles])
     if not np.isfinite(rows).all():
         bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
         raise StepError(
-            f"[step] the update of example {bad} alone is no number; the step must work on one "
+            f"[step] the update of example {bad} alone is not finite; the step must work on one "
             "example (no statistics over a batch), and the data must be finite."
         )
     norms = np.linalg.norm(rows, axis=1)

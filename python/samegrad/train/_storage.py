@@ -37,9 +37,9 @@ _ARRAYS_NAME = re.compile(r"arrays-[0-9a-f]{16}\.safetensors")
 _ENCODER = json.JSONEncoder(indent=1, sort_keys=True)
 # What is read before its hash is known may not take much memory.
 MOST_BYTES = 8 << 20
-_MOST_ITEMS = 400_000
+_MAX_ITEMS = 400_000
 _DEEPEST = 64
-_MOST_AXES = 32  # of NumPy's arrays
+_MAX_AXES = 32  # of NumPy's arrays
 _PIECE = 1 << 20  # bytes
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -216,8 +216,8 @@ def parse(content: bytes) -> Any:
         ValueError: It is none, or would need much memory.
     """
     items = sum(content.count(mark) for mark in (b",", b"[", b"{"))
-    if items > _MOST_ITEMS:
-        raise ValueError(f"{items} items, where at most {_MOST_ITEMS} are expected")
+    if items > _MAX_ITEMS:
+        raise ValueError(f"{items} items, where at most {_MAX_ITEMS} are expected")
     try:
         value = json.loads(content.decode("ascii"))
     except RecursionError as error:
@@ -238,10 +238,10 @@ def _manifest_bytes(
     }
     content = _encode({**manifest, "blake2b": _hash_of(manifest)})
     items = sum(content.count(mark) for mark in (b",", b"[", b"{"))
-    if len(content) > MOST_BYTES or items > _MOST_ITEMS:
+    if len(content) > MOST_BYTES or items > _MAX_ITEMS:
         raise ValueError(
             f"[checkpoint] the list of names and values may take {MOST_BYTES} bytes and hold "
-            f"{_MOST_ITEMS} items: got {len(content)} and {items}. Store many values as one array."
+            f"{_MAX_ITEMS} items: got {len(content)} and {items}. Store many values as one array."
         )
     return content
 
@@ -369,7 +369,7 @@ def _is_entry(entry: object) -> bool:
         and entry["dtype"] in _DTYPE_NAMES
         and isinstance(entry["blake2b"], str)
         and isinstance(shape, list)
-        and len(shape) <= _MOST_AXES
+        and len(shape) <= _MAX_AXES
         and all(type(n) is int and 0 <= n < 2**62 for n in shape)
     )
 

@@ -31,8 +31,8 @@ Leaf: TypeAlias = "npt.NDArray[Any] | bool | int | float | str | None"
 Keyed: TypeAlias = "dict[str, Leaf]"
 
 _DEEPEST = 64  # names from the root to a value
-_MOST_NAMES = 60_000  # in all
-_MOST_CHARACTERS = 16 << 20  # in the ways to all of them
+_MAX_NAMES = 60_000  # in all
+_MAX_CHARACTERS = 16 << 20  # in the ways to all of them
 # By id; not in the objects, whose attributes are their owner's. Entries go with their objects.
 _waiting: dict[int, tuple[weakref.ref[Any], Node]] = {}
 # References among those whose objects are gone. Noted by a method of C: what a signal raised in a
@@ -223,7 +223,7 @@ def build_tree(leaves: Mapping[str, Leaf], aliases: Mapping[str, str]) -> Node:
     """
     root = Node("")
     known = {"": root}
-    room = _MOST_CHARACTERS
+    room = _MAX_CHARACTERS
 
     def node_at(key: str) -> Node:
         nonlocal room
@@ -232,9 +232,9 @@ def build_tree(leaves: Mapping[str, Leaf], aliases: Mapping[str, str]) -> Node:
             ahead.append(key)
             room -= len(key)
             key = key.rpartition("/")[0]
-            if len(ahead) > _DEEPEST + 1 or len(known) > _MOST_NAMES or room < 0:
+            if len(ahead) > _DEEPEST + 1 or len(known) > _MAX_NAMES or room < 0:
                 raise ValueError(
-                    f"more than {_MOST_NAMES} names, {_MOST_CHARACTERS} characters in them, or "
+                    f"more than {_MAX_NAMES} names, {_MAX_CHARACTERS} characters in them, or "
                     f"{_DEEPEST} levels of them"
                 )
         for deeper in reversed(ahead):

@@ -28,9 +28,15 @@ class Unreadable:
         (lambda s: right(s) * 1j, "arrays of real numbers: got ndarray .complex"),
         (lambda s: Unreadable(), "real numbers: got Unreadable .*requires grad.*detached"),
         (lambda s: Outcome(right(s), np.ones(3)), r"must be one number: got ndarray of shape \(3,"),
-        (lambda s: right(s) * np.nan, "example 0 alone is no number"),
-        (lambda s: right(s) * (np.nan if count(s) > 1 else 1), "no number for 1 replicas of 11"),
-        (lambda s: right(s) * (np.nan if len(s) > 1 else 1), "no number for 2 replicas of 4.7"),
+        (lambda s: right(s) * np.nan, "example 0 alone is not finite"),
+        (
+            lambda s: right(s) * (np.nan if count(s) > 1 else 1),
+            r"not finite \(NaN or inf\) for 1 replicas of 11",
+        ),
+        (
+            lambda s: right(s) * (np.nan if len(s) > 1 else 1),
+            r"not finite \(NaN or inf\) for 2 replicas of 4.7",
+        ),
         (lambda s: right(s) * 0, "example 0 alone changes nothing"),
         (lambda s: right(s)[:4], "11 examples depend on each other: got 4 param.*least 11 param"),
         (lambda s: right(s) if len(s) == 1 else right(s)[:-1], r"got arrays of \[39\].* of \[40\]"),

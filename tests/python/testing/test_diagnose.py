@@ -123,7 +123,7 @@ class Counter:
     [
         (lambda s: None, "must return the update"),
         (lambda s: [None], "must return the update"),
-        (lambda s: right(s) * np.nan, "is no number"),
+        (lambda s: right(s) * np.nan, "is not finite"),
         (lambda s: right(s)[:4], "at least 11 parameters"),
         (lambda s: right(s) * 0, "changes nothing"),
         (lambda s: right(s) if len(s) == 1 else right(s)[:-1], "same structure"),

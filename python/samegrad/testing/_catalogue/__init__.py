@@ -7,7 +7,7 @@ Of rows that predict the same, the first one is named. `OTHER` mistakes do not s
 
 from samegrad.testing._catalogue._examples import EXAMPLES
 from samegrad.testing._catalogue._micro_batches import MICRO_BATCHES
-from samegrad.testing._catalogue._other import OTHER
+from samegrad.testing._catalogue._nonweight import OTHER
 from samegrad.testing._catalogue._replicas import REPLICAS
 from samegrad.testing._catalogue._situation import Mistake, Predict, Situation
 

@@ -36,11 +36,11 @@ REPLICAS: tuple[Mistake, ...] = (
     Mistake(
         "mean of the replicas' means",
         "each replica averages its own examples (or local examples times replicas divide), and "
-        "the replicas count alike, however many examples they have",
+        "every replica gets the same weight regardless of its number of examples",
         "w_i / (R W_r)  instead of  w_i / W",
         "divide by the true count of all replicas (all-reduce the counts), then sum",
         lambda s: s.weights / s.of_replica / s.active,
-        report="replicas (or batches) count alike, however many examples they have",
+        report="every replica (or batch) gets the same weight regardless of its number of examples",
     ),
     Mistake(
         "mean per replica, then divided by the replicas twice",

@@ -230,7 +230,7 @@ class _Workers:
             stacks.append(f"rank {rank}:\n{self._stack(rank)}")
         raise StepError(
             f"[ddp_step] ranks {ranks} must answer within {timeout:g} s: they did not; a "
-            "collective that some ranks alone call waits for ever; give a larger timeout if the "
+            "collective that some ranks alone call waits forever; give a larger timeout if the "
             "step is slow.\n" + "\n".join(stacks)
         )
 

@@ -17,7 +17,7 @@ import numpy as np
 from samegrad.testing._auxiliary import COUNTS
 from samegrad.testing._batches import StepError, StepFailedError, rows_of, take
 from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
-from samegrad.testing._catalogue._other import (
+from samegrad.testing._catalogue._nonweight import (
     CLIPPED_PARTS,
     CLIPPED_REPLICAS,
     CLIPPED_SHARDS,
@@ -43,16 +43,16 @@ from samegrad.testing._updates import ROUNDED, Recorded, Recorder, Step, Vector,
 _SAME = 1e-4  # relative; updates that are equal but for rounding
 _NEAR = 2e-3  # relative; what a combination of updates may leave over
 _DRAWN = 0.03  # relative; what another order of the examples does not change by rounding
-_MOST = 24  # examples
+_MAX_EXAMPLES = 24  # examples
 
 _JUDGED_WHOLE = (
-    "the update is no sum over examples (batch statistics, a limit on the gradient, a loss over "
-    "pairs), so that updates are compared as a whole"
+    "the update does not decompose into a sum over examples (batch statistics, a limit on the "
+    "gradient, a loss over pairs), so that updates are compared as a whole"
 )
 
 
 @dataclass
-class Lab:
+class WholeBatchRuns:
     """Runs of a step on the layouts of a batch, and on shares of it alone."""
 
     recorder: Recorder
@@ -133,43 +133,43 @@ class Lab:
         ]
 
 
-def lab_for(step: Step, batch: Any, settings: Settings) -> Lab:
+def runs_of_whole_batches(step: Step, batch: Any, settings: Settings) -> WholeBatchRuns:
     """A batch that can be split evenly, if it is large enough for that."""
     multiple = math.lcm(*(r * k for r in settings.replicas for k in settings.micro_batches))
-    most = min(rows_of(batch), max(_MOST, multiple))
+    most = min(rows_of(batch), max(_MAX_EXAMPLES, multiple))
     count = most // multiple * multiple or most
     recorder = Recorder(step, take(batch, np.arange(count)), width=512, seed=settings.seed)
-    return Lab(recorder, count, settings)
+    return WholeBatchRuns(recorder, count, settings)
 
 
-def diagnose_whole(lab: Lab) -> Diagnosis | None:
+def diagnose_whole(tried: WholeBatchRuns) -> Diagnosis | None:
     """The verdict on a step that is no sum over examples, or None where it gives no update."""
-    layouts = lab.layouts()
+    layouts = tried.layouts()
     try:
-        one = lab.run(layouts[0])
+        one = tried.run(layouts[0])
     except StepFailedError:
         return None
     if not np.isfinite(one.sketch).all() or one.norm == 0:
         return None
-    runs = [lab.run(item) for item in layouts]
+    runs = [tried.run(item) for item in layouts]
     reported = explain_loss_of(runs, layouts)
     notes = [_JUDGED_WHOLE]
 
     def verdict(cause: Mistake | None, *more: str) -> Diagnosis:
         return Diagnosis(
-            cause is None, cause, notes=(*notes, *more), reported=reported, tolerance=lab.near,
+            cause is None, cause, notes=(*notes, *more), reported=reported, tolerance=tried.near,
             layout=None if cause is None else layouts[-1],
             summary=f"{'correct' if cause is None else 'not the update of one device'}; "
-            f"{lab.examples} examples on {len(layouts)} layouts, compared as a whole",
+            f"{tried.examples} examples on {len(layouts)} layouts, compared as a whole",
         )  # fmt: skip
 
     if max(run.drift for run in runs) > 1e-6:
         return verdict(COPIES_DIFFER)
-    if max(_gap(run, one) for run in runs) <= lab.same:
-        mistake = explain_statistics(runs, layouts, lab.alone, lab.same) or _row_of_batch(lab)
-        limited = (HIDDEN,) if _is_limited(lab) else ()
+    if max(_gap(run, one) for run in runs) <= tried.same:
+        mistake = explain_statistics(runs, layouts, tried.alone, tried.same) or _row_of_batch(tried)
+        limited = (HIDDEN,) if _is_limited(tried) else ()
         return verdict(mistake, *limited)
-    cause, more = _cause(lab, layouts, runs, one)
+    cause, more = _cause(tried, layouts, runs, one)
     return verdict(cause, *more)
 
 
@@ -179,62 +179,68 @@ def _gap(run: Recorded, one: Recorded) -> float:
     return float(np.linalg.norm(run.sketch - one.sketch) / np.linalg.norm(one.sketch))
 
 
-def _cause(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded) -> Cause:
+def _cause(
+    tried: WholeBatchRuns, layouts: list[Layout], runs: list[Recorded], one: Recorded
+) -> Cause:
     """The mistake, and notes on it."""
-    limited = _is_limited(lab)
+    limited = _is_limited(tried)
     factors = np.array([run.sketch @ one.sketch / (one.sketch @ one.sketch) for run in runs])
     left = [
         np.linalg.norm(run.sketch - f * one.sketch) for run, f in zip(runs, factors, strict=True)
     ]
-    if max(left) <= lab.near * float(np.linalg.norm(one.sketch)) * max(1.0, np.abs(factors).max()):
-        powers = find_factor(factors, layouts, lab.near)
+    if max(left) <= tried.near * float(np.linalg.norm(one.sketch)) * max(
+        1.0, np.abs(factors).max()
+    ):
+        powers = find_factor(factors, layouts, tried.near)
         if limited and (powers is None or 0.5 in map(abs, powers)):
             return LIMITED_OTHERWISE, (HIDDEN,)
-        whole = explain_whole(factors, layouts, lab.near)
+        whole = explain_whole(factors, layouts, tried.near)
         if whole.name != UNNAMED:
             return whole, ()
         # Factors of 1 are noise that is a little larger than it seemed.
-        return _row_of_batch(lab) or (None if powers == (0, 0) else whole), ()
+        return _row_of_batch(tried) or (None if powers == (0, 0) else whole), ()
     for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
-        weights = _combination(lab, layouts, runs, groups)
+        weights = _combination(tried, layouts, runs, groups)
         if weights is not None:
-            more = _how_weighted(lab, layouts, weights, groups, limited)
-        elif _with_a_term(lab, layouts, runs, groups):
+            more = _how_weighted(tried, layouts, weights, groups, limited)
+        elif _with_a_term(tried, layouts, runs, groups):
             more = (_TERM,)
         else:
             continue
-        if lab.by_place:
+        if tried.by_place:
             return SAME_NOISE, more
-        return (of_limit if limited or _limits_sums(lab) else LOCAL_STATISTICS), more
-    if lab.by_place:
+        return (of_limit if limited or _limits_sums(tried) else LOCAL_STATISTICS), more
+    if tried.by_place:
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
             "drawn anew for each layout hides the scaling; switch it off (rate 0) to judge the "
             "loss."
         )
-    if _by_pieces(layouts, runs, one, 3 * lab.near):
+    if _by_pieces(layouts, runs, one, 3 * tried.near):
         return CLIPPED_SHARDS, ()
-    return _shared_batch(lab, layouts, runs, one)
+    return _shared_batch(tried, layouts, runs, one)
 
 
-def _row_of_batch(lab: Lab) -> Mistake | None:
+def _row_of_batch(tried: WholeBatchRuns) -> Mistake | None:
     """A row, from splits of a few examples that cannot be even."""
-    settings = lab.settings
-    if settings.even or lab.examples < PROBED:
+    settings = tried.settings
+    if settings.even or tried.examples < PROBED:
         return None
     try:
-        return explain_whole_batch(lab.run, settings.replicas, settings.micro_batches, lab.same)
+        return explain_whole_batch(tried.run, settings.replicas, settings.micro_batches, tried.same)
     except StepError:  # a step may refuse small shares, which must not hide what is known
         return None
 
 
-def _shared_batch(lab: Lab, layouts: list[Layout], runs: list[Recorded], one: Recorded) -> Cause:
+def _shared_batch(
+    tried: WholeBatchRuns, layouts: list[Layout], runs: list[Recorded], one: Recorded
+) -> Cause:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
-    found = _row_of_batch(lab)
+    found = _row_of_batch(tried)
     if found is not None:
         return found, ()
     even = [
-        _gap(run, one) <= lab.same
+        _gap(run, one) <= tried.same
         for run, item in zip(runs[1:], layouts[1:], strict=True)
         if len({len(part) for share in item.parts for part in share}) == 1
     ]
@@ -258,7 +264,7 @@ def _parts(item: Layout) -> list[tuple[int, ...]]:
 
 
 def _combination(
-    lab: Lab, layouts: list[Layout], runs: list[Recorded], groups: Groups
+    tried: WholeBatchRuns, layouts: list[Layout], runs: list[Recorded], groups: Groups
 ) -> list[Vector] | None:
     """The weights of the groups' own updates in each layout, if they explain all of them.
 
@@ -266,7 +272,7 @@ def _combination(
     """
     found, rests = [], []
     for item, run in zip(layouts, runs, strict=True):
-        own = np.stack([lab.alone(group).sketch for group in groups(item)])
+        own = np.stack([tried.alone(group).sketch for group in groups(item)])
         if not np.isfinite(own).all():
             return None
         weights, *_ = np.linalg.lstsq(own.T, run.sketch, rcond=None)
@@ -274,20 +280,22 @@ def _combination(
         found.append(np.asarray(weights, dtype=np.float64))
     strengths = np.linalg.svd(np.stack(rests), compute_uv=False)
     left = strengths[1] if len(strengths) > 3 else strengths[0]
-    return found if left <= lab.near * np.sqrt(len(layouts)) else None
+    return found if left <= tried.near * np.sqrt(len(layouts)) else None
 
 
-def _with_a_term(lab: Lab, layouts: list[Layout], runs: list[Recorded], groups: Groups) -> bool:
+def _with_a_term(
+    tried: WholeBatchRuns, layouts: list[Layout], runs: list[Recorded], groups: Groups
+) -> bool:
     """Whether a row for the shares leaves one term over in all layouts, as a count says."""
-    ones = np.ones(lab.examples)
-    own = [np.stack([lab.alone(group).sketch for group in groups(item)]) for item in layouts]
+    ones = np.ones(tried.examples)
+    own = [np.stack([tried.alone(group).sketch for group in groups(item)]) for item in layouts]
     updates = np.stack([run.sketch for run in runs])
-    limit = lab.near * float(np.linalg.norm(updates))
+    limit = tried.near * float(np.linalg.norm(updates))
     for predict in (right_weights, *(r.predict for r in CATALOGUE if not r.weighted)):
         each = [predict(Situation(item, ones)) for item in layouts]
         for fixed in (False, True):
             said = [
-                np.array([w[list(g)].mean() * (lab.examples if fixed else len(g)) for g in gs])
+                np.array([w[list(g)].mean() * (tried.examples if fixed else len(g)) for g in gs])
                 for w, gs in zip(each, map(groups, layouts), strict=True)
             ]
             rest = updates - np.stack([w @ u for w, u in zip(said, own, strict=True)])
@@ -299,10 +307,14 @@ def _with_a_term(lab: Lab, layouts: list[Layout], runs: list[Recorded], groups: 
 
 
 def _how_weighted(
-    lab: Lab, layouts: list[Layout], weights: list[Vector], groups: Groups, limited: bool
+    tried: WholeBatchRuns,
+    layouts: list[Layout],
+    weights: list[Vector],
+    groups: Groups,
+    limited: bool,
 ) -> tuple[str, ...]:
     """A note where the shares have other weights than their parts of the examples."""
-    ones = np.ones(lab.examples)
+    ones = np.ones(tried.examples)
     situations = [Situation(item, ones) for item in layouts]
 
     def fits(predict: Callable[[Situation], Vector]) -> bool:
@@ -313,8 +325,8 @@ def _how_weighted(
                 return False
         return True
 
-    twice = lab.alone([*range(lab.examples)] * 2)
-    if not limited and abs(twice.norm / lab.run(layouts[0]).norm - 2) < 0.02:
+    twice = tried.alone([*range(tried.examples)] * 2)
+    if not limited and abs(twice.norm / tried.run(layouts[0]).norm - 2) < 0.02:
         return ()  # a fixed number divides; each share counts once
     if fits(lambda s: s.right):
         return ()
@@ -325,19 +337,19 @@ def _how_weighted(
     return (f"besides, the shares have the weights {listed} ({layouts[-1]})",)
 
 
-def _is_limited(lab: Lab) -> bool:
+def _is_limited(tried: WholeBatchRuns) -> bool:
     """Whether several updates of one device have the same length, none being longer."""
-    groups = [group for item in lab.layouts() for group in _shares(item)]
-    lengths = [lab.alone(group).lengths for group in groups]
-    return is_limited([*lengths, *(run.lengths for run in _singles(lab))])
+    groups = [group for item in tried.layouts() for group in _shares(item)]
+    lengths = [tried.alone(group).lengths for group in groups]
+    return is_limited([*lengths, *(run.lengths for run in _singles(tried))])
 
 
-def _singles(lab: Lab) -> list[Recorded]:
+def _singles(tried: WholeBatchRuns) -> list[Recorded]:
     """The updates of some examples by themselves, as far as the step takes them."""
     found = []
-    for place in range(min(8, lab.examples)):
+    for place in range(min(8, tried.examples)):
         try:
-            found.append(lab.alone([place]))
+            found.append(tried.alone([place]))
         except StepError:  # a step may refuse a single example
             break
     return found
@@ -349,24 +361,24 @@ def _below_the_peak(run: Recorded) -> Vector:
     return below if below.any() else run.samples
 
 
-def _limits_sums(lab: Lab) -> bool:
+def _limits_sums(tried: WholeBatchRuns) -> bool:
     """Whether a few examples together go where they go one by one, and only not as far.
 
     One direction may be left over: a term that is added behind the limit.
     """
-    if lab.examples < 5 or lab.recorder.parameters < 16:
+    if tried.examples < 5 or tried.recorder.parameters < 16:
         return False
     groups = [(0, 1), (2, 3), (0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 3, 4)]
     try:
-        singles = np.stack([lab.alone([i]).sketch for i in range(5)])
+        singles = np.stack([tried.alone([i]).sketch for i in range(5)])
     except StepError:  # a step that refuses a single example is no sum
         return False
     if not np.isfinite(singles).all():
         return False
-    updates = np.stack([lab.alone(group).sketch for group in groups])
+    updates = np.stack([tried.alone(group).sketch for group in groups])
     rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
     strengths = np.linalg.svd(rests, compute_uv=False)
-    return bool(strengths[1] <= lab.near * np.linalg.norm(updates))
+    return bool(strengths[1] <= tried.near * np.linalg.norm(updates))
 
 
 def _by_pieces(layouts: list[Layout], runs: list[Recorded], one: Recorded, near: float) -> bool:
