@@ -54,7 +54,9 @@ def main(target: Path, wheels: list[str]) -> None:
 
     now = set(names_of(tf.keras))
     older = {name for wheel in wheels for name in names_in(wheel)} - now
-    lines = [f"now {name}\n" for name in sorted(now)] + [f"older {name}\n" for name in sorted(older)]
+    lines = [f"now {name}\n" for name in sorted(now)] + [
+        f"older {name}\n" for name in sorted(older)
+    ]
     target.write_bytes(lzma.compress("".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
