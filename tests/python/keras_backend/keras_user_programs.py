@@ -131,7 +131,7 @@ def nested_tapes(tf: Any, strategy: Any) -> dict[str, Any]:
                 extra = self.compute_loss(y=tf.zeros_like(penalty)[:, None], y_pred=slope)
                 total = loss + 0.1 * extra
             grads = outer.gradient(total, self.trainable_variables)
-            self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+            self.optimizer.apply_gradients(zip(grads, self.trainable_variables, strict=False))
             for metric in self.metrics:
                 if metric.name == "loss":
                     metric.update_state(total)
@@ -176,12 +176,16 @@ def gan(tf: Any, strategy: Any) -> dict[str, Any]:
             with tf.GradientTape() as tape:
                 d_loss = self.loss_fn(labels, self.discriminator(both))
             grads = tape.gradient(d_loss, self.discriminator.trainable_weights)
-            self.d_optimizer.apply_gradients(zip(grads, self.discriminator.trainable_weights))
+            self.d_optimizer.apply_gradients(
+                zip(grads, self.discriminator.trainable_weights, strict=False)
+            )
             wrong = tf.zeros((tf.shape(noise)[0], 1))
             with tf.GradientTape() as tape:
                 g_loss = self.loss_fn(wrong, self.discriminator(self.generator(noise)))
             grads = tape.gradient(g_loss, self.generator.trainable_weights)
-            self.g_optimizer.apply_gradients(zip(grads, self.generator.trainable_weights))
+            self.g_optimizer.apply_gradients(
+                zip(grads, self.generator.trainable_weights, strict=False)
+            )
             self.d_metric.update_state(d_loss)
             self.g_metric.update_state(g_loss)
             return {"d_loss": self.d_metric.result(), "g_loss": self.g_metric.result()}
@@ -247,7 +251,7 @@ def vae_train_step(tf: Any, strategy: Any) -> dict[str, Any]:
                 kl = -0.5 * (1 + log_var - tf.square(mean) - tf.exp(log_var))
                 total = tf.nn.compute_average_loss(rebuilt + tf.reduce_sum(kl, axis=1))
             grads = tape.gradient(total, self.trainable_weights)
-            self.optimizer.apply_gradients(zip(grads, self.trainable_weights))
+            self.optimizer.apply_gradients(zip(grads, self.trainable_weights, strict=False))
             self.total.update_state(total)
             return {"total": self.total.result()}
 
@@ -470,7 +474,9 @@ def accumulated_by_hand(tf: Any, strategy: Any) -> dict[str, Any]:
             with tf.GradientTape() as tape:
                 pred = self(x, training=True)
                 loss = self.compute_loss(x, y, pred)
-            for total, grad in zip(self.sums, tape.gradient(loss, self.trainable_variables)):
+            for total, grad in zip(
+                self.sums, tape.gradient(loss, self.trainable_variables), strict=False
+            ):
                 total.assign_add(grad)
             tf.cond(tf.equal(self.seen, 2), self.apply, lambda: None)
             for metric in self.metrics:
@@ -479,7 +485,7 @@ def accumulated_by_hand(tf: Any, strategy: Any) -> dict[str, Any]:
             return {m.name: m.result() for m in self.metrics if m.name != "loss"}
 
         def apply(self) -> None:
-            self.optimizer.apply_gradients(zip(self.sums, self.trainable_variables))
+            self.optimizer.apply_gradients(zip(self.sums, self.trainable_variables, strict=False))
             self.seen.assign(0)
             for total in self.sums:
                 total.assign(tf.zeros_like(total))
@@ -875,7 +881,7 @@ def gradient_penalty_gan(tf: Any, strategy: Any) -> dict[str, Any]:
                 gap = self(fake)[:, 0] - self(real)[:, 0]
                 loss = tf.nn.compute_average_loss(gap + 10.0 * (length - 1.0) ** 2)
             grads = outer.gradient(loss, self.trainable_variables)
-            self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+            self.optimizer.apply_gradients(zip(grads, self.trainable_variables, strict=False))
             self.seen.update_state(loss)
             return {"seen": self.seen.result()}
 
@@ -1010,8 +1016,8 @@ def two_rates(tf: Any, strategy: Any) -> dict[str, Any]:
                 pred = self(x, training=True)
                 loss = self.compute_loss(x=x, y=y, y_pred=pred)
             body, head = self.layers[1].trainable_variables, self.layers[2].trainable_variables
-            self.optimizer.apply_gradients(zip(tape.gradient(loss, body), body))
-            self.fast.apply_gradients(zip(tape.gradient(loss, head), head))
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, body), body, strict=False))
+            self.fast.apply_gradients(zip(tape.gradient(loss, head), head, strict=False))
             del tape
             for metric in self.metrics:
                 if metric.name != "loss":
