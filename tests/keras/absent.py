@@ -53,8 +53,35 @@ def _absent(name: str) -> Any:
     return Absent(name.rpartition(".")[2], (), {"__qualname__": name, "__module__": "absent"})
 
 
+def _reset_devices() -> None:
+    """What tests of distribution begin with: one logical CPU."""
+    import samegrad as tf
+
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()])
+
+
+class _Python:
+    """`tensorflow.python`, of which tests of distribution take the context of devices."""
+
+    eager = types.SimpleNamespace(context=types.SimpleNamespace(_reset_context=_reset_devices))
+
+    def __getattr__(self, name: str) -> Any:
+        return _absent(f"tensorflow.python.{name}")
+
+
 class _TensorFlow:
     """samegrad under TensorFlow's name; what it has not is absent."""
+
+    python = _Python()
+
+    @property
+    def types(self) -> Any:
+        """Where TensorFlow has the class of values that replicas have of their own."""
+        from samegrad.distribute import PerReplica
+
+        distributed = types.SimpleNamespace(PerReplica=PerReplica)
+        return types.SimpleNamespace(experimental=types.SimpleNamespace(distributed=distributed))
 
     def __getattr__(self, name: str) -> Any:
         from samegrad._keras import tensorflow

@@ -25,6 +25,18 @@ _ONLY_TENSORFLOW = 'backend.backend() != "tensorflow"'
 _OR_SAMEGRAD = 'backend.backend() not in ("tensorflow", "samegrad")'
 # Where a test file names every backend, or expects a value of TensorFlow: old text, new text.
 _NAMED_BACKENDS = {
+    # Shapes are tuples, and a variable has one copy for all replicas.
+    "keras.src.backend.tensorflow.distribute_test": (
+        *((f"[{sizes}]", f"({sizes})") for sizes in ("8, 16", "8, 4", "8, 2", "2, 16", "2, 4")),
+        ("shape, [8])", "shape, (8,))"),
+        ("shape, [2])", "shape, (2,))"),
+        (
+            "        self.assertIsInstance(\n"
+            "            dense.kernel.value, tf.distribute.DistributedValues\n        )\n\n"
+            "        def input_fn",
+            "        def input_fn",
+        ),
+    ),
     "keras.src.trainers.trainer_test": (
         (
             'elif backend.backend() == "numpy":\n'
@@ -78,6 +90,30 @@ def _skip_if_backend(backend: str, reason: str) -> Any:
     return pytest.mark.skipif(keras.config.backend() == backend, reason=reason)
 
 
+def _open_tests_of_the_backend() -> None:
+    """Lets test files beside TensorFlow's backend be imported, with samegrad's in its place."""
+    from keras.src import backend
+
+    from samegrad._keras.epochs import EpochIterator, shares
+
+    class TFEpochIterator(EpochIterator):
+        """Under the name and with the argument that a test uses."""
+
+        def __init__(self, *args: Any, distribute_strategy: Any = None, **kwargs: Any) -> None:
+            self._strategy = distribute_strategy
+            super().__init__(*args, **kwargs)
+
+        def __next__(self) -> Any:
+            begin, end, batches = super().__next__()
+            return begin, end, iter([shares(batch, self._strategy) for batch in batches])
+
+    served = importlib.import_module("keras.src.backend.tensorflow")
+    served.__path__ = [str(Path(backend.common.__file__).parents[1] / "tensorflow")]
+    trainer = types.ModuleType("keras.src.backend.tensorflow.trainer")
+    trainer.TFEpochIterator = TFEpochIterator  # type: ignore[attr-defined]
+    sys.modules[trainer.__name__] = served.trainer = trainer  # type: ignore[attr-defined]
+
+
 def pytest_addoption(parser: Any) -> None:
     """--results: where a line for each test is written."""
     parser.addoption("--results", default=None)
@@ -90,6 +126,7 @@ def pytest_configure(config: Any) -> None:
 
         register.load()
         sys.meta_path.insert(0, _Finder())
+        _open_tests_of_the_backend()
     absent.install(samegrad_is_tensorflow=not ON_TENSORFLOW)
     conftest = types.ModuleType("conftest")
     conftest.skip_if_backend = _skip_if_backend  # type: ignore[attr-defined]

@@ -28,15 +28,20 @@ from typing import NamedTuple
 HERE = Path(__file__).parent
 REFERENCE = HERE / "passes_with_tensorflow.txt.xz"
 EXPECTED = HERE / "expected_failures.txt"
+# Tests of distribution lie beside the backend of TensorFlow.
+DISTRIBUTION = (
+    "backend/tensorflow/distribute_test.py", "backend/tensorflow/optimizer_distribute_test.py",
+    "distribution",
+)  # fmt: skip
 FOLDERS = (
     "activations", "callbacks", "constraints", "initializers", "layers", "losses", "metrics",
-    "models", "ops", "optimizers", "random", "regularizers", "saving", "trainers",
+    "models", "ops", "optimizers", "random", "regularizers", "saving", "trainers", *DISTRIBUTION,
 )  # fmt: skip
 QUICK = (
     "activations", "callbacks", "constraints", "initializers", "layers", "losses", "metrics",
     "models", "optimizers", "random", "regularizers", "saving", "trainers", "ops/core_test.py",
     "ops/linalg_test.py", "ops/math_test.py", "ops/ops_test.py",
-    "ops/numpy_test.py::NumpyTwoInputOpsCorrectnessTest",
+    "ops/numpy_test.py::NumpyTwoInputOpsCorrectnessTest", *DISTRIBUTION,
 )  # fmt: skip
 # What is not asked of samegrad.
 NOT_ASKED = re.compile(r"quantiz|gptq|awq|int4|float8|fp8|^layers/.*int8", re.IGNORECASE)

@@ -60,3 +60,60 @@ def test_an_optimizer_alone_is_restored_before_its_first_step(
     tf.train.Checkpoint(w=again, o=other).restore(str(tmp_path / "c"))
     step(again, other, 2)
     np.testing.assert_array_equal(again.numpy(), weight.numpy())
+
+
+def _plain(built: bool, replicas: int = 1, units: int = 3) -> Any:
+    with tf.distribute.MirroredStrategy(replicas=replicas).scope():
+        head = [keras.Input((4,))] if built else []
+        hidden = [layers.Dense(units, activation="relu"), layers.BatchNormalization()]
+        model = keras.Sequential([*head, *hidden, layers.Dense(2)])
+        model.compile(keras.optimizers.Adam(0.01), loss="mse", metrics=["mae"])
+    return model
+
+
+def _fit(model: Any) -> Any:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(7, 4)).astype("float32"), rng.normal(size=(7, 2)).astype("float32")
+    model.fit(x, y, batch_size=4, epochs=1, shuffle=False, verbose=0)
+    return model
+
+
+@pytest.mark.parametrize("built", [True, False])
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_model_and_optimizer_are_restored_into_another_number_of_replicas(
+    tmp_path: Path, built: bool, replicas: int
+) -> None:
+    keras.utils.set_random_seed(1)
+    model = _fit(_plain(True, 2))
+    path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(tmp_path / "c")
+    other = _plain(built, replicas)
+    status = tf.train.Checkpoint(model=other, optimizer=other.optimizer).restore(path)
+    status.assert_nontrivial_match() if built else status.expect_partial()
+    _fit(model)
+    _fit(other)
+    status.assert_consumed()
+    assert int(other.optimizer.iterations) == int(model.optimizer.iterations) == 4
+    for found, expected in zip(other.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_part_of_a_checkpoint_is_restored(tmp_path: Path) -> None:
+    model = _fit(_plain(True))
+    path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(tmp_path / "c")
+    other = keras.Sequential([keras.Input((4,)), *_plain(False).layers])
+    status = tf.train.Checkpoint(model=other).restore(path).expect_partial()
+    status.assert_existing_objects_matched()
+    with pytest.raises(AssertionError, match="every value of .* must have an object"):
+        status.assert_consumed()
+    for found, expected in zip(other.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_model_of_other_sizes_is_refused_and_stays_as_it_was(tmp_path: Path) -> None:
+    model = _fit(_plain(True))
+    path = tf.train.Checkpoint(model=model).save(tmp_path / "c")
+    other = _plain(True, units=5)
+    before = fingerprint(other)
+    with pytest.raises(ValueError, match="shape"):
+        tf.train.Checkpoint(model=other).restore(path)
+    assert fingerprint(other) == before

@@ -1,4 +1,4 @@
-"""Models and weights in files: of today, of older programs, of TensorFlow's Keras; failing saves."""
+"""Models and weights in files: today's, older ones, TensorFlow's; saves that fail."""
 
 from __future__ import annotations
 

@@ -8,6 +8,11 @@ import numpy as np
 
 # How generators were read; the reading threads of `fit` need no number.
 _READING = ("max_queue_size", "workers", "use_multiprocessing")
+# What may follow the generator of fit_generator, in this order.
+_OF_FIT = (
+    "steps_per_epoch", "epochs", "verbose", "callbacks", "validation_data", "validation_steps",
+    "validation_freq", "class_weight",
+)  # fmt: skip
 
 
 class OlderModel:
@@ -22,9 +27,8 @@ class OlderModel:
                 validation_freq, class_weight, in this order.
             **kwargs: These, and those of `fit`; how many threads read is of no use here.
         """
-        names = ("steps_per_epoch", "epochs", "verbose", "callbacks", "validation_data")
-        names += ("validation_steps", "validation_freq", "class_weight")
-        return self.fit(generator, **_named("fit_generator", names, args, kwargs))  # type: ignore[attr-defined]
+        arguments = _named("fit_generator", _OF_FIT, args, kwargs)
+        return self.fit(generator, **arguments)  # type: ignore[attr-defined]
 
     def evaluate_generator(self, generator: Any, *args: Any, **kwargs: Any) -> Any:
         """As `evaluate`; `steps` and `callbacks` may follow the generator."""

@@ -11,3 +11,5 @@ from keras.src.constraints.constraints import NonNeg as NonNeg
 from keras.src.constraints.constraints import NonNeg as non_neg
 from keras.src.constraints.constraints import UnitNorm as UnitNorm
 from keras.src.constraints.constraints import UnitNorm as unit_norm
+from samegrad._keras.older.constraints import RadialConstraint as RadialConstraint
+from samegrad._keras.older.constraints import RadialConstraint as radial_constraint

@@ -177,3 +177,6 @@ from keras.src.legacy.layers import ThresholdedReLU as ThresholdedReLU
 from keras.src.utils.jax_layer import FlaxLayer as FlaxLayer
 from keras.src.utils.jax_layer import JaxLayer as JaxLayer
 from keras.src.utils.torch_utils import TorchModuleWrapper as TorchModuleWrapper
+from samegrad._keras.older.cells import AbstractRNNCell as AbstractRNNCell
+from samegrad._keras.older.local import LocallyConnected1D as LocallyConnected1D
+from samegrad._keras.older.local import LocallyConnected2D as LocallyConnected2D

@@ -37,5 +37,6 @@ from keras.src.utils.rng_utils import set_random_seed as set_random_seed
 from keras.src.utils.sequence_utils import pad_sequences as pad_sequences
 from keras.src.utils.text_dataset_utils import text_dataset_from_directory as text_dataset_from_directory
 from keras.src.utils.timeseries_dataset_utils import timeseries_dataset_from_array as timeseries_dataset_from_array
+from samegrad._keras.older.ordinal import to_ordinal as to_ordinal
 from samegrad.keras.utils import bounding_boxes as bounding_boxes
 from samegrad.keras.utils import legacy as legacy
