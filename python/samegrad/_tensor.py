@@ -210,8 +210,13 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
     return convert_to_tensor(array, dtype)
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether it is a number that all floats of 32 bits or more take, rounded once at most."""
+def is_plain(value: Any) -> bool:
+    """Whether it is a number that all floats of 32 bits or more take, rounded once at most.
+
+    Example:
+        >>> is_plain(0.1), is_plain(1e300), is_plain(True)
+        (True, False, False)
+    """
     if type(value) is float:
         return -1e38 < value < 1e38
     return type(value) is int and -(2**24) <= value <= 2**24
@@ -219,7 +224,7 @@ def _is_plain(value: Any) -> bool:
 
 def match(value: TensorLike, like: Tensor) -> Tensor:
     """The operand of an operator as a tensor with the dtype of the other one."""
-    if _is_plain(value) and like._dtype in ("float32", "float64"):
+    if is_plain(value) and like._dtype in ("float32", "float64"):
         return Tensor(np.array(value, like._dtype))
     if is_tensor(value) and not isinstance(value, Dim):
         return convert_to_tensor(value)

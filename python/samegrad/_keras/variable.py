@@ -96,7 +96,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
         if self._value is None and not self._in_scope():
             # Only shapes are asked for: an initializer may need values.
             return self._maybe_autocast(tf.zeros(self._shape, self._dtype))
-        value = super().value
+        value = super().value if in_stateless_scope() else self._maybe_autocast(self._value)
         return value._as_tensor() if isinstance(value, EngineVariable) else value
 
     def _in_scope(self) -> bool:
