@@ -222,10 +222,22 @@ def is_plain(value: Any) -> bool:
     return type(value) is int and -(2**24) <= value <= 2**24
 
 
+def number(value: float, dtype: str) -> Tensor:
+    """A plain number (`is_plain`) as a tensor of a float's dtype, without further checks.
+
+    Example:
+        >>> number(0.5, "float64").dtype
+        samegrad.float64
+    """
+    made = Tensor.__new__(Tensor)
+    _make(made, np.array(value, dtype), True, None, 1)
+    return made
+
+
 def match(value: TensorLike, like: Tensor) -> Tensor:
     """The operand of an operator as a tensor with the dtype of the other one."""
     if is_plain(value) and like._dtype in ("float32", "float64"):
-        return Tensor(np.array(value, like._dtype))
+        return number(value, like._dtype)
     if is_tensor(value) and not isinstance(value, Dim):
         return convert_to_tensor(value)
     if isinstance(value, np.ndarray):
@@ -256,6 +268,9 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if type(other) is Tensor:
             return operation(other, self) if swapped else operation(self, other)
+        if is_plain(other) and self._dtype in ("float32", "float64"):
+            plain = number(other, self._dtype)
+            return operation(plain, self) if swapped else operation(self, plain)
         if getattr(other, "_is_per_replica", False):
             return NotImplemented
         a, b = (other, self) if swapped else (self, other)

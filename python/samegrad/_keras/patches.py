@@ -47,13 +47,14 @@ PATCHES: dict[str, list[Text | Span]] = {
         Text(
             "from keras.src.utils.naming import auto_name\n",
             "from keras.src.utils.naming import auto_name\n"
-            "from samegrad._tensor import Tensor as _Tensor\n",
+            "from samegrad._tensor import Tensor as _Tensor\n\n"
+            "_PLAIN = (_Tensor, float, int, str, bool, type(None))\n",
         ),
         Text(
             "            if isinstance(x, KerasTensor):\n                return True\n"
             "            if tree.is_nested(x):",
             "            if isinstance(x, KerasTensor):\n                return True\n"
-            "            if type(x) in (_Tensor, float, int, str, bool, type(None)):\n"
+            '            if type(x) in _PLAIN or hasattr(x, "_as_tensor"):\n'
             "                continue\n"
             "            if tree.is_nested(x):",
         ),
