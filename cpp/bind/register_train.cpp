@@ -276,6 +276,7 @@ void register_step(py::module_& m) {
       SAMEGRAD_PASS(fuse_elementwise)
       SAMEGRAD_PASS(eliminate_dead)
       SAMEGRAD_PASS(forward_identities)
+      SAMEGRAD_PASS(forward_broadcasts)
       // clang-format on
       ;
 #undef SAMEGRAD_PASS

@@ -1,6 +1,9 @@
-// Who asks an elementwise result for nothing but its type asks an operand of the same type: a fused
-// loop need not store the result for it.
+// Who asks a value for nothing but its type asks another one of the same type, so that nothing is
+// computed or stored for it: of an elementwise result an operand, and of what nobody reads
+// something that is there anyway.
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 
 #include "passes/loop_stages.h"
 #include "passes/rewrite.h"
@@ -8,24 +11,76 @@
 namespace samegrad {
 namespace {
 
-Value first_of_type(const Graph& graph, Value value) {
-  for (;;) {
-    const Node* node = graph.producer(value);
-    if (!node || !node->op->has(kElementwise)) return value;
-    const auto alike = std::ranges::find_if(
-        node->inputs, [&](Value input) { return graph.type(input) == graph.type(value); });
-    if (alike == node->inputs.end()) return value;
-    value = *alike;
+class TypeSources {
+ public:
+  explicit TypeSources(const Graph& graph) : graph_(graph), read_(graph.values.size(), false) {
+    for (Value output : graph.outputs) read_[output] = true;
+    for (const StateWrite& write : graph.writes) read_[write.value] = true;
+    for (NodeId n : graph.nodes.ids().reversed()) {
+      const Node& node = graph.nodes[n];
+      const bool runs = holds(node, kSideEffect) ||
+                        std::ranges::any_of(node.outputs, [&](Value v) { return read_[v]; });
+      for (std::size_t k = 0; runs && k < node.inputs.size(); ++k) {
+        if (node.op->reads(k)) read_[node.inputs[k]] = true;
+      }
+    }
   }
-}
+
+  // The operand to ask instead.
+  Value operator()(const Node& node, std::size_t operand) {
+    const Value input = node.inputs[operand];
+    if (node.op->reads(operand)) return input;
+    const Value value = first_of_elementwise(input);
+    return read_[value] || !graph_.producer(value) ? value : made_anyway(value);
+  }
+
+ private:
+  Value first_of_elementwise(Value value) const {
+    for (;;) {
+      const Node* node = graph_.producer(value);
+      if (!node || !node->op->has(kElementwise)) return value;
+      const auto alike = std::ranges::find_if(
+          node->inputs, [&](Value input) { return graph_.type(input) == graph_.type(value); });
+      if (alike == node->inputs.end()) return value;
+      value = *alike;
+    }
+  }
+
+  bool is_alike(Value a, Value b) const {
+    return graph_.type(a) == graph_.type(b) && graph_.placement(a) == graph_.placement(b);
+  }
+
+  // One that comes from outside or earlier, and that no fused loop would store for this.
+  Value made_anyway(Value value) {
+    std::optional<Value>& known = known_[value];
+    if (!known) known = find_made_anyway(value);
+    return *known;
+  }
+  Value find_made_anyway(Value value) const {
+    for (Value v : graph_.values.ids()) {
+      if (graph_.values[v].source != Source::kNode && is_alike(v, value)) return v;
+    }
+    for (const Node& node : graph_.nodes) {
+      for (Value output : node.outputs) {
+        if (output == value) return value;
+        if (!node.op->has(kElementwise) && read_[output] && is_alike(output, value)) return output;
+      }
+    }
+    return value;
+  }
+
+  const Graph& graph_;
+  PerValue<bool> read_;  // for more than types, by what is needed itself
+  std::unordered_map<Value, std::optional<Value>> known_;
+};
 
 }  // namespace
 
 Graph forward_types(Graph graph) {
+  TypeSources sources(graph);
   const auto forwards = [&](const Node& node) {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const Value input = node.inputs[k];
-      if (!node.op->reads(k) && first_of_type(graph, input) != input) return true;
+      if (sources(node, k) != node.inputs[k]) return true;
     }
     return false;
   };
@@ -34,8 +89,7 @@ Graph forward_types(Graph graph) {
   for (const Node& node : graph.nodes) {
     Values inputs;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      const Value input = node.inputs[k];
-      inputs.push_back(rewrite(node.op->reads(k) ? input : first_of_type(graph, input)));
+      inputs.push_back(rewrite(sources(node, k)));
     }
     rewrite.copy(node, std::move(inputs));
   }

@@ -13,6 +13,7 @@ struct PassOptions {
   bool fuse_elementwise = true;
   bool eliminate_dead = true;
   bool forward_identities = true;
+  bool forward_broadcasts = true;
   bool operator==(const PassOptions&) const = default;
 };
 
@@ -35,6 +36,8 @@ Graph fuse_elementwise(Graph graph);
 // Who reads an identity (stop_gradient, too: there is nothing left to derive) reads its operand, so
 // that it does not stand between what could be fused.
 Graph forward_identities(Graph graph);
+// Who broadcasts a value along leading axes of size 1 that a reshape added reads it without them.
+Graph forward_broadcasts(Graph graph);
 // What no output and no variable needs goes.
 Graph eliminate_dead(Graph graph);
 

@@ -29,6 +29,7 @@ Graph run_passes(Graph graph, const PassOptions& options) {
     Graph (*pass)(Graph);
   } passes[] = {
       {options.forward_identities, forward_identities},
+      {options.forward_broadcasts, forward_broadcasts},
       {options.eliminate_dead, eliminate_dead},
       {options.fold_constants, fold_constants},
       {options.eliminate_common, eliminate_common},

@@ -139,6 +139,17 @@ void compile_bodies(Plan& plan, const PlanOptions& options) {
   }
 }
 
+// What only shows bytes in another shape is no step: who reads it reads its root.
+void leave_out_views(Plan& plan) {
+  IndexedVector<StepId, PlanStep> steps;
+  for (PlanStep& step : plan.steps) {
+    const bool views =
+        step.kind == PlanStep::Kind::kNode && bytes_are_shared(plan.graph.nodes[step.nodes[0]]);
+    if (!views) steps.push_back(std::move(step));
+  }
+  plan.steps = std::move(steps);
+}
+
 }  // namespace
 
 Plan compile(Graph graph, const PlanOptions& options) {
@@ -154,6 +165,7 @@ Plan compile(Graph graph, const PlanOptions& options) {
   set_prepared(plan);
   form_inner_loops(plan, options);
   choose_tiles(plan);
+  leave_out_views(plan);
   if (options.write_in_place) put_updates_last(plan);
   if (options.join_small_nodes) join_small_nodes(plan);
   plan.stores = decide_stores(plan, options.write_in_place);

@@ -1,5 +1,5 @@
 // Small operations that do not wait for each other, as the updates of many small variables are, as
-// one step: what none of them is worth, a thread, all of them together are.
+// one step: what none of them is worth, a thread, all of them together may be.
 #include <algorithm>
 #include <map>
 
@@ -35,11 +35,11 @@ class SmallNodes {
       StepId end = begin;
       const StepId stop = begin < last_ ? last_ : plan_.steps.next_id();
       while (end < stop && is_small(plan_.steps[end])) ++end;
-      if (bytes_of(begin, end) > thresholds().parallel_operation_bytes) {
+      if (begin < end) {
         join(begin, end, steps);
       } else {
-        end = std::max(end, begin + 1);
-        for (StepId s : IdRange(begin, end)) steps.push_back(std::move(plan_.steps[s]));
+        end = begin + 1;
+        steps.push_back(std::move(plan_.steps[begin]));
       }
       begin = end;
     }
@@ -53,9 +53,10 @@ class SmallNodes {
   std::int64_t bytes_of(const PlanStep& step) const {
     return std::int64_t(cost_of(plan_.graph, plan_.graph.nodes[step.nodes[0]], {}).bytes);
   }
-  std::int64_t bytes_of(StepId begin, StepId end) const {
+
+  std::int64_t bytes_of(const std::vector<StepId>& round) const {
     std::int64_t bytes = 0;
-    for (StepId s : IdRange(begin, end)) bytes += bytes_of(plan_.steps[s]);
+    for (StepId s : round) bytes += bytes_of(plan_.steps[s]);
     return bytes;
   }
 
@@ -118,11 +119,13 @@ class SmallNodes {
       return;
     }
     PlanStep step{PlanStep::Kind::kNodes, {}, -1, {}, {}};
+    const bool shared = bytes_of(round) > thresholds().parallel_operation_bytes;
     std::int64_t bytes = 0;
     for (StepId s : round) {
       step.nodes.push_back(plan_.steps[s].nodes[0]);
       bytes += bytes_of(plan_.steps[s]);
-      if (bytes <= thresholds().parallel_replica_bytes && s != round.back()) continue;
+      const bool full = shared && bytes > thresholds().parallel_replica_bytes;
+      if (!full && s != round.back()) continue;
       step.pieces.push_back(std::int32_t(step.nodes.size()));
       bytes = 0;
     }

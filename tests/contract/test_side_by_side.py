@@ -100,8 +100,9 @@ def test_variables_that_change_places_keep_their_numbers() -> None:
         np.testing.assert_array_equal(v.numpy(), before[j] * np.float32(2))
 
 
-def test_few_small_operations_stay_steps_of_their_own() -> None:
+def test_few_small_operations_are_one_step_too() -> None:
     variables = small_variables(5)
+    before = [v.numpy() for v in variables]
 
     @tf.function
     def step() -> None:
@@ -109,7 +110,11 @@ def test_few_small_operations_stay_steps_of_their_own() -> None:
             v.assign_sub(0.1 * v)
 
     step()
-    assert not joined(step.explain())
+    (together,) = joined(step.explain())
+    assert together.count("fused_elementwise") == len(variables)
+    assert step.explain().splitlines()[0].endswith(" 1 steps")
+    for v, old in zip(variables, before, strict=True):
+        np.testing.assert_array_equal(v.numpy(), old - np.float32(0.1) * old)
 
 
 X = np.random.default_rng(1).normal(size=(700, 801)).astype(np.float32)

@@ -27,6 +27,7 @@ PASSES = [
     "fuse_elementwise",
     "eliminate_dead",
     "forward_identities",
+    "forward_broadcasts",
     "write_in_place",
 ]
 

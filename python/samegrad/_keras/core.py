@@ -15,8 +15,9 @@ from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
 
 import samegrad as tf
 from samegrad import _core
+from samegrad._tensor.conversion import Tensor, is_plain, number
+from samegrad._tensor.conversion import is_tensor as _is_tensor
 from samegrad._tensor.dim import Dim
-from samegrad._tensor.tensor import Tensor
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
@@ -43,14 +44,18 @@ def convert_to_tensor(
         >>> convert_to_tensor([1, 2], "float64").dtype
         samegrad.float64
     """
+    if type(x) is Tensor and not sparse and not ragged and dtype in (None, x._dtype):
+        return x
     if sparse or ragged:
         kind = "sparse" if sparse else "ragged"
         raise ValueError(
             f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True."
         )
     wanted = None if dtype is None else standardize_dtype(dtype)
-    if tf.is_tensor(x):
-        tensor = tf.convert_to_tensor(x)
+    if is_plain(x) and wanted in ("float32", "float64"):
+        return number(x, wanted)
+    if _is_tensor(x):
+        tensor = x if isinstance(x, Tensor) else x._as_tensor()
         return tensor if wanted in (None, tensor._dtype) else tf.cast(tensor, wanted)
     if wanted is not None and (wanted == "bool" or is_int_dtype(wanted)):
         tensor = tf.convert_to_tensor(x)
@@ -87,7 +92,9 @@ def shape(x: Any) -> tuple[Any, ...]:
 
 def cast(x: Any, dtype: Any) -> Tensor:
     """The value in another dtype; a number of Python is a float32 before, as in TensorFlow."""
-    return tf.cast(convert_to_tensor(x), standardize_dtype(dtype))
+    wanted = standardize_dtype(dtype)
+    tensor = convert_to_tensor(x)
+    return tensor if tensor._dtype == wanted else tf.cast(tensor, wanted)
 
 
 # What stands for sizes that are not known but in the first axis.

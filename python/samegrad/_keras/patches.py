@@ -32,10 +32,33 @@ PATCHES: dict[str, list[Text | Span]] = {
     ],
     # A size that follows from the number of examples is None to Keras.
     "keras.src.backend.common.variables": [
+        # Most are names already, and asked for with every operation.
+        Text(
+            "    if dtype is None:\n        return config.floatx()\n    dtype = dtypes.PYTHON",
+            "    if type(dtype) is str and dtype in dtypes.ALLOWED_DTYPES:\n        return dtype\n"
+            "    if dtype is None:\n        return config.floatx()\n    dtype = dtypes.PYTHON",
+        ),
         Text(
             "        if d is None:\n            standardized_shape.append(d)",
             '        if d is None or type(d).__name__ == "Dim":\n'
             "            standardized_shape.append(None)",
+        ),
+    ],
+    # Tensors and numbers are no structures to look into.
+    "keras.src.backend.common.keras_tensor": [
+        Text(
+            "from keras.src.utils.naming import auto_name\n",
+            "from keras.src.utils.naming import auto_name\n"
+            "from samegrad._tensor.tensor import Tensor as _Tensor\n\n"
+            "_PLAIN = (_Tensor, float, int, str, bool, type(None))\n",
+        ),
+        Text(
+            "            if isinstance(x, KerasTensor):\n                return True\n"
+            "            if tree.is_nested(x):",
+            "            if isinstance(x, KerasTensor):\n                return True\n"
+            '            if type(x) in _PLAIN or hasattr(x, "_as_tensor"):\n'
+            "                continue\n"
+            "            if tree.is_nested(x):",
         ),
     ],
     # floatx decides until a policy is set.

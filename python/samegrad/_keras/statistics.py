@@ -39,9 +39,11 @@ def batch_moments(inputs: Any, mask: Any, axes: Sequence[int]) -> tuple[Tensor, 
         kept = flags * tf.ones_like(x)
         count = _total(kept, over, of_all)
     mean = tf.math.divide_no_nan(_total(_weighed(x, kept), over, of_all), count)
-    distance = x - _with_axes(mean, over, x._rank)
-    squares = _weighed(tf.square(distance), kept)
+    # As in `mean_and_variance`: its derivative then takes no second sum over all of x.
+    center = tf.stop_gradient(mean)
+    squares = _weighed(tf.square(x - _with_axes(center, over, x._rank)), kept)
     variance = tf.math.divide_no_nan(_total(squares, over, of_all), count)
+    variance = variance - tf.square(mean - center)
     return tf.cast(mean, kind), tf.cast(variance, kind)
 
 

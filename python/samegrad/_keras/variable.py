@@ -94,6 +94,8 @@ class Variable(KerasVariable):  # type: ignore[misc]
     @property
     def value(self) -> Any:
         """The present value, a tensor, in the dtype of the layer that computes."""
+        if self._value is not None and not in_stateless_scope():
+            return self._maybe_autocast(self._value)
         if self._value is None and not self._in_scope():
             # Only shapes are asked for: an initializer may need values.
             return self._maybe_autocast(tf.zeros(self._shape, self._dtype))
@@ -107,10 +109,11 @@ class Variable(KerasVariable):  # type: ignore[misc]
     def _maybe_autocast(self, value: Any) -> Any:
         if isinstance(value, EngineVariable):
             value = value._as_tensor()
-        return super()._maybe_autocast(value)
+        return super()._maybe_autocast(value) if self._autocast else value
 
     def _as_tensor(self) -> Tensor:
-        return convert_to_tensor(self.value)
+        value = self.value
+        return value if isinstance(value, Tensor) else convert_to_tensor(value)
 
     def _as_variable(self) -> EngineVariable:
         """The engine's variable: what tapes know."""

@@ -122,9 +122,15 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
         return _range_of_sizes(sizes, dtype)
     numbers = [_number(n) if isinstance(n, Tensor) else n for n in (first, last, delta)]
     if dtype is None:  # the widest of the bounds': the numbers may be none
-        dtypes = {convert_to_tensor(n)._dtype for n in numbers}
+        dtypes = {_dtype_of(n) for n in numbers}
         dtype = max(dtypes, key=_WIDER.index)
     return Tensor(np.arange(*numbers).astype(as_dtype(dtype)._numpy))
+
+
+def _dtype_of(n: Any) -> str:
+    if type(n) is int and -(2**31) <= n < 2**31:
+        return "int32"
+    return "float32" if type(n) is float else convert_to_tensor(n)._dtype
 
 
 def _number(n: Tensor) -> Any:

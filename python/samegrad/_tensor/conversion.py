@@ -19,6 +19,7 @@ from samegrad._tensor.dim import Dim
 Tensor = _core.Tensor
 TensorLike: TypeAlias = Any
 _ops = _core.ops
+make = Tensor.__init__  # of the engine: `samegrad._tensor.tensor` puts checks before it
 
 
 def is_tensor(value: object) -> bool:
@@ -174,10 +175,22 @@ def is_plain(value: Any) -> bool:
     return type(value) is int and -(2**24) <= value <= 2**24
 
 
+def number(value: float, dtype: str) -> Tensor:
+    """A plain number (`is_plain`) as a tensor of a float's dtype, without further checks.
+
+    Example:
+        >>> number(0.5, "float64").dtype
+        samegrad.float64
+    """
+    made = Tensor.__new__(Tensor)
+    make(made, np.array(value, dtype), True, None, 1)
+    return made
+
+
 def match(value: TensorLike, like: Tensor) -> Tensor:
     """The operand of an operator as a tensor with the dtype of the other one."""
     if is_plain(value) and like._dtype in ("float32", "float64"):
-        return Tensor(np.array(value, like._dtype))
+        return number(value, like._dtype)
     if is_tensor(value) and not isinstance(value, Dim):
         return convert_to_tensor(value)
     if isinstance(value, np.ndarray):

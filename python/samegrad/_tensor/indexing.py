@@ -23,7 +23,26 @@ def get_item(tensor: Tensor, key: Any) -> Tensor:
         if isinstance(chosen, int):
             return convert_to_tensor(chosen, tensor._dtype)
         return with_dims(_part(tensor, key), chosen if isinstance(key, slice) else (chosen,))
-    return _part(tensor, key)
+    return _row(tensor, key) if type(key) is int and tensor._rank else _part(tensor, key)
+
+
+def _row(tensor: Tensor, index: int) -> Tensor:
+    """tensor[index], the most frequent one."""
+    _check_index(tensor, index, 0)
+    rest = tensor._rank - 1
+    end = index + 1 if index != -1 else _LAST
+    part = _core.ops.slice(
+        tensor, begin=[index, *[0] * rest], end=[end, *[_LAST] * rest], strides=[1] * (rest + 1)
+    )
+    return _core.ops.squeeze(part, axes=[0])
+
+
+def _check_index(tensor: Tensor, index: int, axis: int) -> None:
+    size = tensor._shape[axis]
+    if size is not None and not -size <= index < size:
+        raise IndexError(
+            f"[Tensor] index must lie in [{-size}, {size}) on axis {axis}: got {index}."
+        )
 
 
 def _relative(tensor: Tensor, part: Any, parts: list[Any], place: int) -> Any:
@@ -129,11 +148,7 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
             position += 1
         else:
             index = whole(part, _INDEX, "see samegrad.gather for several")
-            size = tensor._shape[axis]
-            if size is not None and not -size <= index < size:
-                raise IndexError(
-                    f"[Tensor] index must lie in [{-size}, {size}) on axis {axis}: got {index}."
-                )
+            _check_index(tensor, index, axis)
             begin.append(index)
             end.append(index + 1 if index != -1 else _LAST)
             strides.append(1)

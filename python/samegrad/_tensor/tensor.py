@@ -23,7 +23,9 @@ from samegrad._tensor.conversion import (
     convert_to_tensor,
     is_plain,
     is_tensor,
+    make,
     match,
+    number,
     pair,
 )
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
@@ -40,6 +42,9 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if type(other) is Tensor:
             return operation(other, self) if swapped else operation(self, other)
+        if is_plain(other) and self._dtype in ("float32", "float64"):
+            plain = number(other, self._dtype)
+            return operation(plain, self) if swapped else operation(self, plain)
         if getattr(other, "_is_per_replica", False):
             return NotImplemented
         a, b = (other, self) if swapped else (self, other)
@@ -191,9 +196,6 @@ def _reference(self: Tensor) -> Reference:
     return Reference(self)
 
 
-_make = Tensor.__init__
-
-
 def _init(
     self: Tensor, array: Any, copy: bool = True, example_axis: int | None = None,
     rows_per_example: int = 1,
@@ -203,7 +205,7 @@ def _init(
             f"[Tensor] an array is needed: got {type(array).__name__} {shown(array)}; make tensors "
             "with samegrad.constant."
         )
-    _make(self, array, copy, example_axis, rows_per_example)
+    make(self, array, copy, example_axis, rows_per_example)
 
 
 def _install() -> None:

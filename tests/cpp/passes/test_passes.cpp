@@ -169,6 +169,45 @@ TEST("who reads an identity reads its operand, and elementwise nodes around it a
   CHECK_EQ(after.outputs[1], Value(0));
 }
 
+TEST("who broadcasts leading axes of size 1 reads what they were added to") {
+  Program p;
+  const Value x = p.batched({4, 3}), bias = p.plain({3});
+  const Value wide = p.b("reshape", {bias}, ReshapeAttrs{.shape = {1, 1, 3}});
+  const Value one = p.b("expand_dims", {p.plain({2, 3})}, ExpandDimsAttrs{.axes = {0}});
+  p.graph.outputs = {p.b("add", {x, wide}), p.b("mul", {wide, one})};
+  const Graph after = p.after(forward_broadcasts);
+  const Node& add = *after.producer(after.outputs[0]);
+  CHECK(after.type(add.inputs[1]).shape == Shape({3}));
+  // Three axes are there because of the operands' alone.
+  const Node& mul = *after.producer(after.outputs[1]);
+  CHECK(after.type(mul.inputs[0]).shape == Shape({1, 1, 3}));
+  CHECK(after.type(mul.inputs[1]).shape == Shape({1, 2, 3}));
+}
+
+TEST("a product takes a bias that was reshaped to its rank") {
+  Program p;
+  const Value y = p.b("matmul", {p.batched({4, 5}), p.plain({5, 3})});
+  const Value bias = p.b("reshape", {p.plain({3})}, ReshapeAttrs{.shape = {1, 1, 3}});
+  p.graph.outputs = {p.b("relu", {p.b("add", {y, bias})})};
+  const Graph after = p.after([](Graph graph) { return run_passes(std::move(graph), {}); });
+  CHECK_EQ(count(after, "matmul_bias"), 1);
+  CHECK_EQ(after.nodes.size(), std::size_t(1));
+}
+
+TEST("axes of another size, behind others or of examples are read as they are") {
+  Program p;
+  const Value x = p.batched({3, 3});
+  const Value rows = p.b("reshape", {p.plain({3})}, ReshapeAttrs{.shape = {3, 1}});
+  const Value batch = p.b("expand_dims", {p.batched({3})}, ExpandDimsAttrs{.axes = {0}});
+  p.graph.outputs = {p.b("add", {x, rows}), p.b("add", {batch, p.plain({1, 1, 3})})};
+  const Graph after = p.after(forward_broadcasts);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Node& add = *after.producer(after.outputs[i]);
+    const Node* shown = after.producer(add.inputs[1 - i]);
+    CHECK(shown && shown->op->has(kAliases), i);
+  }
+}
+
 TEST("a chain of elementwise nodes becomes one") {
   if (thresholds().fused_operations < 2) return;  // forced: nothing is fused
   Program p;
@@ -291,6 +330,20 @@ TEST("who asks only for the type of an elementwise result asks its operand") {
   p.graph.outputs = {p.b("broadcast_like", {one, y}), p.b("reduce_sum", {y}, ReduceAttrs{{0}})};
   const Graph after = p.after(forward_types);
   CHECK_EQ(find(after, "broadcast_like", "").inputs[1], x);
+}
+
+TEST("who asks only for the type of what nobody reads asks what is made anyway") {
+  Program p;
+  const Value x = p.batched({3}), w = p.plain({3, 3});
+  const Value y = p.b("matmul", {x, w}), z = p.b("matmul", {y, w});
+  const Value read = p.b("full_like", {y}, FullAttrs{.value = 1.0});
+  const Value zeros = p.b("full_like", {p.b("tanh", {z})}, FullAttrs{.value = 2.0});
+  p.graph.outputs = {zeros, p.b("mul", {y, read})};
+  const Graph after = eliminate_dead(p.after(forward_types));
+  CHECK_EQ(count(after, "matmul"), 1);
+  CHECK_EQ(after.producer(after.outputs[0])->inputs[0], Value(0));
+  const Node& mul = *after.producer(after.outputs[1]);
+  CHECK_EQ(after.producer(mul.inputs[1])->inputs[0], mul.inputs[0]);
 }
 
 TEST("what there is one of for each row is not taken for a row") {

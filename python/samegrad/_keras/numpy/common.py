@@ -11,8 +11,8 @@ from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
+from samegrad._tensor.conversion import Tensor, is_plain, number
 from samegrad._tensor.dim import Dim
-from samegrad._tensor.tensor import Tensor
 
 # Sums and products of these are of 32 bits.
 _WIDENED = {
@@ -46,7 +46,11 @@ def _result_type(kinds: tuple[Any, ...], _: str) -> str:
 
 
 def _converted(x: Any, dtype: str) -> Tensor:
-    return x if isinstance(x, Tensor) and x._dtype == dtype else convert_to_tensor(x, dtype)
+    if isinstance(x, Tensor) and x._dtype == dtype:
+        return x
+    if is_plain(x) and dtype in ("float32", "float64"):
+        return number(x, dtype)
+    return convert_to_tensor(x, dtype)
 
 
 def matched(*xs: Any, more: tuple[Any, ...] = ()) -> list[Tensor]:
@@ -64,8 +68,12 @@ def matched_tensors(*xs: Any, more: tuple[Any, ...] = ()) -> list[Tensor]:
 
 def pair(x1: Any, x2: Any, *more: Any) -> tuple[Tensor, Tensor]:
     """Two operands as tensors of one dtype, as `matched`."""
-    first, second = matched(x1, x2, more=more)
-    return first, second
+    alike = type(x1) is Tensor and type(x2) is Tensor and x1._dtype == x2._dtype
+    if alike and (not more or (more == (float,) and is_float(x1))):
+        return x1, x2
+    first, second = number_or_tensor(x1), number_or_tensor(x2)
+    dtype = _result_type((kind_of(first), kind_of(second), *more), config.floatx())
+    return _converted(first, dtype), _converted(second, dtype)
 
 
 def tensor_pair(x1: Any, x2: Any, *more: Any) -> tuple[Tensor, Tensor]:
