@@ -31,6 +31,12 @@ void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ld
                  std::int64_t n, void* y, std::int64_t ldy, void* scratch);
 
 template <class T>
+std::size_t matmul_tree_add_scratch_bytes(const TreeSum& sum, std::int64_t m, std::int64_t n);
+template <class T>
+void matmul_tree_add(const TreeSum& sum, std::int64_t row, std::int64_t column, std::int64_t m,
+                     std::int64_t n, void* y, std::int64_t ldy, void* scratch);
+
+template <class T>
 std::size_t conv2d_packed_bytes(const WindowGeometry& g);
 template <class T>
 void conv2d_pack(const WindowGeometry& g, const void* filter, void* packed);

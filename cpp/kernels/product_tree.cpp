@@ -10,150 +10,21 @@
 
 #include "kernels/product_functions.h"
 #include "kernels/product_pack.h"
+#include "kernels/product_tree_tile.h"
 #include "kernels/window_taps.h"
 #include "tensor/tree.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
 namespace {
 
-template <class T>
-inline constexpr std::int64_t kTreeColumns = kTreeVectors* Vec<T>::kLanes;
-constexpr int kMostExamples = kLeafExamples << (kTreeLevels - 1);
-
-// The sums of kTreeRows rows by kTreeColumns columns, a panel.
-template <class T>
-struct TreeTile {
-  Vec<T> sum[kTreeRows][kTreeVectors];
-
-  SAMEGRAD_INLINE void clear() {
-#pragma GCC unroll 16
-    for (int r = 0; r < kTreeRows; ++r) {
-#pragma GCC unroll 16
-      for (int j = 0; j < kTreeVectors; ++j) sum[r][j] = Vec<T>(T(0));
-    }
-  }
-
-  SAMEGRAD_INLINE void add_products(const T* a, const T* b) {
-    Vec<T> values[kTreeVectors];
-#pragma GCC unroll 16
-    for (int j = 0; j < kTreeVectors; ++j) values[j] = Vec<T>::load(b + j * Vec<T>::kLanes);
-#pragma GCC unroll 16
-    for (int r = 0; r < kTreeRows; ++r) {
-      const Vec<T> factor = Vec<T>(a[r]);
-#pragma GCC unroll 16
-      for (int j = 0; j < kTreeVectors; ++j) sum[r][j] = fma(factor, values[j], sum[r][j]);
-    }
-  }
-
-  SAMEGRAD_INLINE void add_right(const TreeTile& right) {
-#pragma GCC unroll 16
-    for (int r = 0; r < kTreeRows; ++r) {
-#pragma GCC unroll 16
-      for (int j = 0; j < kTreeVectors; ++j) sum[r][j] = sum[r][j] + right.sum[r][j];
-    }
-  }
-
-  SAMEGRAD_INLINE void add_left(const T* left) {
-#pragma GCC unroll 16
-    for (int r = 0; r < kTreeRows; ++r) {
-#pragma GCC unroll 16
-      for (int j = 0; j < kTreeVectors; ++j) {
-        sum[r][j] = Vec<T>::load(left + (r * kTreeVectors + j) * Vec<T>::kLanes) + sum[r][j];
-      }
-    }
-  }
-
-  SAMEGRAD_INLINE void store(T* y, std::int64_t ldy) const {
-#pragma GCC unroll 16
-    for (int r = 0; r < kTreeRows; ++r) {
-#pragma GCC unroll 16
-      for (int j = 0; j < kTreeVectors; ++j) sum[r][j].store(y + r * ldy + j * Vec<T>::kLanes);
-    }
-  }
-
-  // The part that belongs to the result.
-  void store_part(T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) const {
-    for (int r = 0; r < rows && r < kTreeRows; ++r) {
-      for (int j = 0; j < kTreeVectors && j * Vec<T>::kLanes < columns; ++j) {
-        const std::int64_t column = j * Vec<T>::kLanes;
-        store_some(sum[r][j], y + r * ldy + column, columns - column);
-      }
-    }
-  }
-};
-
-template <class T>
-inline constexpr std::int64_t kTileElements = kTreeRows* kTreeColumns<T>;
-
-// Where a tile's operands are read, a row of the contraction after the other.
-template <class T>
-struct TreeCursor {
-  const T* a;
-  const T* b;
-
-  SAMEGRAD_INLINE void multiply(TreeTile<T>& tile) {
-    tile.add_products(a, b);
-    a += kTreeRows;
-    b += kTreeColumns<T>;
-  }
-};
-
-// The sum of kExamples examples, which halving takes apart while compiling. kSingle: examples have
-// one row each, so that the length of a leaf is known, too.
-template <class T, int kExamples, bool kSingle>
-SAMEGRAD_INLINE TreeTile<T> sum_examples(TreeCursor<T>& at, std::int64_t rows_per_example) {
-  if constexpr (kExamples <= kLeafExamples) {
-    TreeTile<T> sum;
-    sum.clear();
-    if constexpr (kSingle) {
-#pragma GCC unroll 16
-      for (int i = 0; i < kExamples; ++i) at.multiply(sum);
-    } else {
-      for (std::int64_t i = kExamples * rows_per_example; i > 0; --i) at.multiply(sum);
-    }
-    return sum;
-  } else {
-    constexpr int kLeft = int(tree_split(kExamples));
-    TreeTile<T> sum = sum_examples<T, kLeft, kSingle>(at, rows_per_example);
-    sum.add_right(sum_examples<T, kExamples - kLeft, kSingle>(at, rows_per_example));
-    return sum;
-  }
-}
-
-// What becomes of the sum of a piece: `joins` sums on the stack lie to its left, then it goes there
-// itself, or to the result.
-template <class T>
-struct Destination {
-  T* top;  // of the stack
-  int joins;
-  T* y;  // null: the stack
-  std::int64_t ldy, rows, columns;
-};
-
-template <class T>
-using PieceFn = void (*)(TreeCursor<T>& at, std::int64_t rows_per_example,
-                         const Destination<T>& to);
-
-template <class T, int kExamples, bool kSingle>
-void run_piece(TreeCursor<T>& at, std::int64_t rows_per_example, const Destination<T>& to) {
-  TreeCursor<T> next = at;  // in registers
-  TreeTile<T> sum = sum_examples<T, kExamples, kSingle>(next, rows_per_example);
-  at = next;
-  T* top = to.top;
-  for (int join = 0; join < to.joins; ++join) sum.add_left(top -= kTileElements<T>);
-  if (to.y == nullptr) return sum.store(top, kTreeColumns<T>);
-  if (to.rows >= kTreeRows && to.columns >= kTreeColumns<T>) return sum.store(to.y, to.ldy);
-  sum.store_part(to.y, to.ldy, to.rows, to.columns);
-}
-
-// Entry i sums i + 1 examples.
+// Entry i sums i examples.
 template <class T, bool kSingle, int... kPlace>
 constexpr auto piece_functions(std::integer_sequence<int, kPlace...>) {
-  return std::array<PieceFn<T>, sizeof...(kPlace)>{&run_piece<T, kPlace + 1, kSingle>...};
+  return std::array<PieceFn<T>, sizeof...(kPlace)>{&run_piece<T, kPlace, kSingle>...};
 }
 template <class T, bool kSingle>
 constexpr auto kPieceFunctions =
-    piece_functions<T, kSingle>(std::make_integer_sequence<int, kMostExamples>());
+    piece_functions<T, kSingle>(std::make_integer_sequence<int, kMostExamples + 1>());
 
 // A subtree of few examples, and how many right halves are complete with it.
 template <class T>
@@ -164,6 +35,26 @@ struct Piece {
 
 constexpr std::int64_t whole(std::int64_t n, std::int64_t unit) {
   return (n + unit - 1) / unit * unit;
+}
+
+// At most: pieces, and sums of them that wait on the stack.
+struct PieceCounts {
+  std::int64_t pieces, levels;
+};
+
+// A range of more than kMostExamples is halved, so no piece is smaller than half of that.
+PieceCounts most_pieces(std::int64_t examples) {
+  return {2 * examples / kMostExamples + 1, tree_levels(examples, kMostExamples)};
+}
+
+PieceCounts most_pieces(const TreeSum& sum) {
+  PieceCounts most{0, 1};
+  for (const TreeShare& share : sum.shares) {
+    const PieceCounts of = most_pieces(share.examples);
+    most = {most.pieces + of.pieces, std::max(most.levels, of.levels)};
+  }
+  most.levels += 1 + tree_levels(std::int64_t(sum.shares.size()), 1);
+  return most;
 }
 
 // Both operands in the order in which tiles read them, and what else is needed on the way.
@@ -180,24 +71,22 @@ struct TreeMemory {
   static std::size_t b_elements(std::int64_t rows, std::int64_t n) {
     return std::size_t(rows * whole(n, kTreeColumns<T>));
   }
-  static std::size_t stack_elements(std::int64_t examples) {
-    return std::size_t(tree_levels(examples, kMostExamples) * kTileElements<T>);
+  static std::size_t stack_elements(const PieceCounts& most) {
+    return std::size_t(most.levels * kTileElements<T>);
   }
   static std::size_t aligned(std::size_t elements) { return (elements * sizeof(T) + 63) / 64 * 64; }
-  // A range of more than kMostExamples is halved, so no piece is smaller than half of that.
-  static std::size_t bytes(std::int64_t examples, std::int64_t rows, std::int64_t m,
+  static std::size_t bytes(const PieceCounts& most, std::int64_t rows, std::int64_t m,
                            std::int64_t n) {
-    const auto pieces = std::size_t(2 * examples / kMostExamples + 1);
     return aligned(a_elements(rows, m)) + aligned(b_elements(rows, n)) +
-           aligned(stack_elements(examples)) + pieces * sizeof(Piece<T>);
+           aligned(stack_elements(most)) + std::size_t(most.pieces) * sizeof(Piece<T>);
   }
-  TreeMemory(void* memory, std::int64_t examples, std::int64_t rows, std::int64_t m,
+  TreeMemory(void* memory, const PieceCounts& most, std::int64_t rows, std::int64_t m,
              std::int64_t n) {
     auto* next = static_cast<std::byte*>(memory);
     b = reinterpret_cast<T*>(next);
     a = reinterpret_cast<T*>(next += aligned(b_elements(rows, n)));
     stack = reinterpret_cast<T*>(next += aligned(a_elements(rows, m)));
-    pieces = reinterpret_cast<Piece<T>*>(next += aligned(stack_elements(examples)));
+    pieces = reinterpret_cast<Piece<T>*>(next += aligned(stack_elements(most)));
   }
 };
 
@@ -242,9 +131,9 @@ std::int64_t list_pieces(std::int64_t examples, bool single, Piece<T>* pieces) {
   walk_tree(
       0, examples, kMostExamples, 0,
       [&](std::int64_t begin, std::int64_t end, int) {
-        const auto place = std::size_t(end - begin - 1);
-        pieces[count++] = {
-            single ? kPieceFunctions<T, true>[place] : kPieceFunctions<T, false>[place], 0};
+        const auto of = std::size_t(end - begin);
+        pieces[count++] = {single ? kPieceFunctions<T, true>[of] : kPieceFunctions<T, false>[of],
+                           0};
       },
       [&](int) { ++pieces[count - 1].joins; });
   return count;
@@ -257,7 +146,18 @@ struct PackedProduct {
   std::int64_t pieces;
   std::int64_t rows_per_example, rows;  // of the contraction
   std::int64_t m, n;
+  bool adds = false;  // to the result, which lies at the bottom of the stack
 };
+
+template <class T>
+void load_part(const T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns, T* tile) {
+  const std::int64_t wide = std::min(columns, kTreeColumns<T>);
+  for (std::int64_t r = 0; r < kTreeRows; ++r, tile += kTreeColumns<T>) {
+    const std::int64_t filled = r < rows ? wide : 0;
+    std::copy_n(y + (filled ? r * ldy : 0), filled, tile);
+    std::fill(tile + filled, tile + kTreeColumns<T>, T(0));
+  }
+}
 
 template <class T>
 void multiply_packed(const PackedProduct<T>& p, T* y, std::int64_t ldy) {
@@ -266,6 +166,10 @@ void multiply_packed(const PackedProduct<T>& p, T* y, std::int64_t ldy) {
       TreeCursor<T> at{p.memory.a + row * p.rows, p.memory.b + column * p.rows};
       T* top = p.memory.stack;
       prefetch_rows(y + column, ldy, row + kAhead, p.m);
+      if (p.adds) {
+        load_part(y + row * ldy + column, ldy, p.m - row, p.n - column, top);
+        top += kTileElements<T>;
+      }
       for (std::int64_t i = 0; i < p.pieces; ++i) {
         const Piece<T>& piece = p.memory.pieces[i];
         T* result = i + 1 < p.pieces ? nullptr : y + row * ldy + column;
@@ -315,15 +219,16 @@ class FilterTree {
         block_(block),
         x_(static_cast<const T**>(scratch)),
         dy_(x_ + pixels_),
-        memory_(reinterpret_cast<std::byte*>(scratch) + list_bytes(2 * pixels_), examples, pixels_,
-                most_rows(g, block), most_columns(g, block)),
+        memory_(reinterpret_cast<std::byte*>(scratch) + list_bytes(2 * pixels_),
+                most_pieces(examples), pixels_, most_rows(g, block), most_columns(g, block)),
         examples_(examples) {}
 
   static std::size_t bytes(const WindowGeometry& g, std::int64_t examples,
                            std::int64_t images_per_example, const FilterBlock& block) {
     const std::int64_t pixels = examples * images_per_example * g.out_pixels();
-    return list_bytes(2 * pixels) +
-           TreeMemory<T>::bytes(examples, pixels, most_rows(g, block), most_columns(g, block));
+    return list_bytes(2 * pixels) + TreeMemory<T>::bytes(most_pieces(examples), pixels,
+                                                         most_rows(g, block),
+                                                         most_columns(g, block));
   }
 
   void run(const T* x, const T* dy, T* dfilter) {
@@ -411,7 +316,7 @@ class FilterTree {
 template <class T>
 std::size_t matmul_tree_scratch_bytes(std::int64_t examples, std::int64_t rows_per_example,
                                       std::int64_t m, std::int64_t n) {
-  return TreeMemory<T>::bytes(examples, examples * rows_per_example, m, n);
+  return TreeMemory<T>::bytes(most_pieces(examples), examples * rows_per_example, m, n);
 }
 
 template <class T>
@@ -419,13 +324,41 @@ void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ld
                  std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
                  std::int64_t n, void* y, std::int64_t ldy, void* scratch) {
   const std::int64_t rows = examples * rows_per_example;
-  const TreeMemory<T> memory(scratch, examples, rows, m, n);
+  const TreeMemory<T> memory(scratch, most_pieces(examples), rows, m, n);
   const auto* left = static_cast<const T*>(a);
   const auto* right = static_cast<const T*>(b);
   pack_groups<kTreeRows>([=](std::int64_t r) { return left + r * lda; }, rows, m, memory.a);
   pack_groups<kTreeColumns<T>>([=](std::int64_t r) { return right + r * ldb; }, rows, n, memory.b);
   const std::int64_t pieces = list_pieces(examples, rows_per_example == 1, memory.pieces);
   multiply_packed<T>({memory, pieces, rows_per_example, rows, m, n}, static_cast<T*>(y), ldy);
+}
+
+template <class T>
+std::size_t matmul_tree_add_scratch_bytes(const TreeSum& s, std::int64_t m, std::int64_t n) {
+  const std::int64_t rows = s.rows();
+  return TreeMemory<T>::bytes(most_pieces(s), rows, m, n) + 2 * std::size_t(rows) * sizeof(T*);
+}
+
+template <class T>
+void matmul_tree_add(const TreeSum& s, std::int64_t row, std::int64_t column, std::int64_t m,
+                     std::int64_t n, void* y, std::int64_t ldy, void* scratch) {
+  const std::int64_t rows = s.rows();
+  auto** a = static_cast<const T**>(scratch);
+  auto** b = a + rows;
+  const TreeMemory<T> memory(b + rows, most_pieces(s), rows, m, n);
+  std::int64_t pieces = 0, next = 0;
+  for (const TreeShare& share : s.shares) {
+    for (std::int64_t r = 0; r < share.examples * s.rows_per_example; ++r, ++next) {
+      a[next] = static_cast<const T*>(share.a) + r * s.lda + row;
+      b[next] = static_cast<const T*>(share.b) + r * s.ldb + column;
+    }
+    pieces += list_pieces(share.examples, s.rows_per_example == 1, memory.pieces + pieces);
+    memory.pieces[pieces - 1].joins += share.joins;
+  }
+  pack_groups<kTreeRows>([=](std::int64_t r) { return a[r]; }, rows, m, memory.a);
+  pack_groups<kTreeColumns<T>>([=](std::int64_t r) { return b[r]; }, rows, n, memory.b);
+  multiply_packed<T>({memory, pieces, s.rows_per_example, rows, m, n, true}, static_cast<T*>(y),
+                     ldy);
 }
 
 template <class T>
@@ -449,6 +382,10 @@ void conv2d_filter_tree(const WindowGeometry& g, const void* x, const void* dy,
   template void matmul_tree<T>(const void*, std::int64_t, const void*, std::int64_t, std::int64_t, \
                                std::int64_t, std::int64_t, std::int64_t, void*, std::int64_t,      \
                                void*);                                                             \
+  template std::size_t matmul_tree_add_scratch_bytes<T>(const TreeSum&, std::int64_t,              \
+                                                        std::int64_t);                             \
+  template void matmul_tree_add<T>(const TreeSum&, std::int64_t, std::int64_t, std::int64_t,       \
+                                   std::int64_t, void*, std::int64_t, void*);                      \
   template std::size_t conv2d_filter_tree_scratch_bytes<T>(const WindowGeometry&, std::int64_t,    \
                                                            std::int64_t, const FilterBlock&);      \
   template void conv2d_filter_tree<T>(const WindowGeometry&, const void*, const void*,             \

@@ -88,6 +88,26 @@ struct WideProduct {
 // Columns of a product that are cut at multiples of this fill the panels of every variant.
 inline constexpr std::int64_t kWidestPanel = 128;
 
+// Products by the tree whose sums are added up one after the other, as those of the rounds of a
+// loop are: a stack, at whose bottom lies what they are added to. A share puts its sum onto it and
+// adds up the two topmost ones so many times: once, where it is added by itself; where the tree
+// goes on over shares (replicas), as often as right halves are complete with it.
+struct TreeShare {
+  const void *a, *b;
+  std::int64_t examples;  // none: zeros
+  int joins;
+};
+struct TreeSum {
+  std::span<const TreeShare> shares;
+  std::int64_t rows_per_example, lda, ldb;
+
+  std::int64_t rows() const {
+    std::int64_t examples = 0;
+    for (const TreeShare& share : shares) examples += share.examples;
+    return examples * rows_per_example;
+  }
+};
+
 // Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction
 // index in ascending order (a multiplication and an addition where the variant has no FMA), so
 // tiling and blocking are free and bits are not. A contraction of more than kContractionBlock
@@ -119,6 +139,11 @@ struct ProductKernels {
   void (*matmul_tree)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                       std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
                       std::int64_t n, void* y, std::int64_t ldy, void* scratch);
+  // Adds a block of the sum, which begins at `row` and `column`, to y[m][n]. Null where matmul_tree
+  // is.
+  std::size_t (*matmul_tree_add_scratch_bytes)(const TreeSum& sum, std::int64_t m, std::int64_t n);
+  void (*matmul_tree_add)(const TreeSum& sum, std::int64_t row, std::int64_t column, std::int64_t m,
+                          std::int64_t n, void* y, std::int64_t ldy, void* scratch);
 
   // Convolution of one example, channels last; filter [kd][kh][kw][in of a group][out]; a chain
   // over (kh, kw, in) that goes on from kd to kd. The packed filter comes from conv2d_pack; where

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "passes/commute_all_reduce.h"
 #include "passes/passes.h"
+#include "passes/split_round_sums.h"
 
 namespace samegrad {
 namespace {
@@ -47,6 +48,8 @@ Graph run_passes(Graph graph, const PassOptions& options) {
   if (verifying) verify(graph);
   // Before and after: what an all-reduce is taken of instead may be a part in 16 bits.
   graph = widen(commute_all_reduce(std::move(graph)));
+  if (verifying) verify(graph);
+  graph = split_round_sums(std::move(graph));
   if (verifying) verify(graph);
   for (const auto& [wanted, pass] : passes) {
     if (!wanted) continue;

@@ -100,6 +100,32 @@ def test_eager_and_traced_loops_have_equal_bits(units, counts):
             assert [p.tobytes() for p in local(a)] == [p.tobytes() for p in local(b)]
 
 
+# Rounds of more rows than are packed at a time, of one example, and of none on some replicas.
+@pytest.mark.parametrize("counts", [[1], [1000], [7, 0, 4], [300, 300], [0, 600]], ids=str)
+def test_sums_over_rounds_are_those_of_eager_rounds_for_any_shares(counts):
+    x = rng.normal(size=(sum(counts), 5, 3)).astype("float32")
+    weights = [tf.Variable(w) for w in weights_of(3, 96, 4, "float32")]
+    parts = shares(*cut(x, counts)) if len(counts) > 1 else examples(x)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(recurrent(lstm, x, *weights))
+        return tape.gradient(y, weights)  # each replica's own
+
+    for function in (step, gradients(lstm, weights)):
+        eager, traced = (on(strategy(len(counts)), function, way)(parts) for way in (False, True))
+        for a, b in zip(eager, traced, strict=True):
+            assert [p.tobytes() for p in local(a)] == [p.tobytes() for p in local(b)]
+
+
+@pytest.mark.parametrize(("units", "loops"), [(8, 2), (96, 3)])
+def test_large_gradients_of_rounds_are_summed_after_the_loop(units, loops):
+    x = rng.normal(size=(4, 5, 3)).astype("float32")
+    weights = [tf.Variable(w) for w in weights_of(3, units, 4, "float32")]
+    plan = strategy(2).explain(gradients(lstm, weights), (shares(x[:2], x[2:]),))
+    assert plan.count(" replay ") == loops
+
+
 @pytest.mark.parametrize("units", [5, 600])
 def test_plain_arrays_have_the_bits_of_operations_one_at_a_time(units):
     x = tf.constant(rng.normal(size=(40, 3, 2)).astype("float32"))

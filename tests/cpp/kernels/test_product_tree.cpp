@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/products.h"
+#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -143,6 +144,86 @@ TEST("an element has the same bits in any block of the result") {
       }
     }
     CHECK(same_bits(all, parts), table.isa);
+  });
+}
+
+// Rounds of products, whose rows lie anywhere, and what they are added to.
+template <class T>
+struct RoundsCase {
+  std::vector<TreeCase<T>> shares;  // round by round, one for each replica
+  std::int64_t replicas;
+  Block<T> y;
+
+  static Sizes sizes(std::int64_t examples, const Sizes& s) { return {examples, s.rows, s.m, s.n}; }
+
+  RoundsCase(std::int64_t rounds, std::int64_t of, const Sizes& s) : replicas(of), y(s.m * s.n) {
+    for (std::int64_t i = 0; i < rounds * of; ++i) {
+      TreeCase<T>& c = shares.emplace_back(sizes(any_of(0, s.examples), s));
+      c.lda = s.m, c.ldb = s.n, c.ldy = s.n;
+    }
+  }
+
+  // The products of a round, added up over the replicas.
+  Block<T> sum(const ProductKernels& p, std::size_t first, std::int64_t count) const {
+    if (count > 1) {
+      const std::int64_t left = tree_split(count);
+      return added(sum(p, first, left), sum(p, first + std::size_t(left), count - left));
+    }
+    const TreeCase<T>& c = shares[first];
+    Block<T> product(y.size());
+    if (c.s.examples > 0) {
+      c.run(p, product);
+    } else {
+      std::fill_n(product.data(), product.size(), T(0));
+    }
+    return product;
+  }
+
+  static Block<T> added(Block<T> x, const Block<T>& other) {
+    for (std::int64_t i = 0; i < x.size(); ++i) x[i] = x[i] + other[i];
+    return x;
+  }
+
+  std::vector<TreeShare> list() const {
+    std::vector<TreeShare> listed;
+    for (std::size_t first = 0; first < shares.size(); first += std::size_t(replicas)) {
+      walk_tree(
+          0, replicas, 1, 0,
+          [&](std::int64_t r, std::int64_t, int) {
+            const TreeCase<T>& c = shares[first + std::size_t(r)];
+            listed.push_back({c.a.data(), c.b.data(), c.s.examples, 0});
+          },
+          [&](int) { ++listed.back().joins; });
+      ++listed.back().joins;
+    }
+    return listed;
+  }
+};
+
+TEST("matmul_tree_add has the bits of one product after the other, in any blocks") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    for (int i = 0; i < 60; ++i) {
+      const Sizes s{any_of(0, 1) ? 40 : 5, any_of(1, 2), any_of(1, 40), any_of(1, 70)};
+      const RoundsCase<T> c(any_of(1, 6), any_of(1, 5), s);
+      Block<T> expected = c.y, found = c.y;
+      for (std::size_t k = 0; k < c.shares.size(); k += std::size_t(c.replicas)) {
+        expected = c.added(expected, c.sum(p, k, c.replicas));
+      }
+      const std::vector<TreeShare> shares = c.list();
+      const TreeSum sum{shares, s.rows, s.m, s.n};
+      for (std::int64_t row = 0, m = 0; row < s.m; row += m) {
+        m = std::min(any_of(1, 40), s.m - row);
+        for (std::int64_t column = 0, n = 0; column < s.n; column += n) {
+          n = std::min(any_of(1, 70), s.n - column);
+          Scratch scratch(p.matmul_tree_add_scratch_bytes(sum, m, n));
+          p.matmul_tree_add(sum, row, column, m, n, found.data() + row * s.n + column, s.n,
+                            scratch.data());
+        }
+      }
+      CHECK(same_bits(expected, found), table.isa, " ", sizeof(T), " of ", s.examples, " rows ",
+            s.rows, " m ", s.m, " n ", s.n, " rounds ", c.shares.size());
+    }
   });
 }
 
