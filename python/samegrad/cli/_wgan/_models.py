@@ -1,4 +1,4 @@
-"""Critic and generator for images of 28 × 28 grey values from -1 to 1."""
+"""Critic and generator for images of 28 by 28 grey values from -1 to 1."""
 
 from __future__ import annotations
 
