@@ -111,19 +111,7 @@ def add_gan_arguments(parser: argparse.ArgumentParser) -> None:
     _add_replicas(parser, 32)
     add("--iterations", type=_count, default=2000, metavar="N",
         help="updates of the generator [2000]")  # fmt: skip
-    add("--n-critic", type=_count, default=3, metavar="N",
-        help="updates of the critic for each of the generator [3]")  # fmt: skip
-    add(
-        "--lipschitz",
-        choices=["gp", "clip"],
-        default="gp",
-        help="what keeps the critic 1-Lipschitz: a gradient penalty (gp, the default) or weights "
-        "that are clipped",
-    )
-    add("--lambda", dest="penalty_weight", type=_weight, default=10.0, metavar="X",
-        help="weight of the penalty [10]; may be another after --resume")  # fmt: skip
-    add("--clip", type=_rate, default=0.03, metavar="X",
-        help="bound of the weights with --lipschitz clip [0.03]")  # fmt: skip
+    _add_losses(parser)
     add(
         "--learning-rate",
         type=_rate,
@@ -163,6 +151,24 @@ def add_gan_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=_count, metavar="N", help="use only the first N images")
     add("--steps", type=_count, metavar="N", help="save and stop after N iterations in all")
     parser.epilog = _ENDS.format("iteration")
+
+
+def _add_losses(parser: argparse.ArgumentParser) -> None:
+    """How the critic is trained."""
+    add = parser.add_argument
+    add("--n-critic", type=_count, default=2, metavar="N",
+        help="updates of the critic for each of the generator [2]")  # fmt: skip
+    add(
+        "--lipschitz",
+        choices=["gp", "clip"],
+        default="gp",
+        help="what keeps the critic 1-Lipschitz: a gradient penalty (gp, the default) or weights "
+        "that are clipped",
+    )
+    add("--lambda", dest="penalty_weight", type=_weight, default=10.0, metavar="X",
+        help="weight of the penalty [10]; may be another after --resume")  # fmt: skip
+    add("--clip", type=_rate, default=0.03, metavar="X",
+        help="bound of the weights with --lipschitz clip [0.03]")  # fmt: skip
 
 
 _ENDS = (
