@@ -120,8 +120,8 @@ def test_the_steps_of_the_command_are_right() -> None:
 
 def test_a_penalty_averaged_per_replica_and_summed_is_named() -> None:
     assert cause(given_numbers(penalty_by_local_mean)) == (
-        "a part of the loss (gradient penalty, auxiliary loss) is averaged over another count: mean "
-        "per replica, then sum"
+        "a part of the loss (gradient penalty, auxiliary loss) is averaged over another count: "
+        "mean per replica, then sum"
     )
 
 
