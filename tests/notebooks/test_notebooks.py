@@ -23,6 +23,7 @@ def test_there_are_notebooks():
 def test_a_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("NOTEBOOK_EXAMPLES", "4000")
     monkeypatch.setenv("NOTEBOOK_EPOCHS", "1")
+    monkeypatch.setenv("NOTEBOOK_ITERATIONS", "6")
     book = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(book, timeout=600, kernel_name="python3", resources=resources).execute()

@@ -88,6 +88,10 @@ class _Owners:
         variable = known() if known else None
         return variable if variable is not None and variable._cell is cell else None
 
+    def trainable(self) -> list[Variable]:
+        known = [reference() for reference in list(self._of_cells.values())]
+        return [variable for variable in known if variable is not None and variable.trainable]
+
 
 _owners = _Owners()
 
@@ -101,6 +105,18 @@ def variable_of(cell: Any) -> Variable | None:
         True
     """
     return _owners.of(cell)
+
+
+def trainable_paths() -> list[str]:
+    """Where the trainable variables that exist belong, the newest last: paths of Keras's layers.
+
+    Example:
+        >>> v = Variable(1.0, name="slope")
+        >>> "slope" in trainable_paths()
+        True
+    """
+    paths = (v.__dict__.get("_path") or v.name.removesuffix(":0") for v in _owners.trainable())
+    return list(dict.fromkeys(paths))
 
 
 def unwrapped(value: Any) -> Any:

@@ -19,7 +19,7 @@ from samegrad._autodiff.variable import unwrapped
 from samegrad._context import state as _context
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._keras.micro_batches import weight_of_step
-from samegrad._keras.older.optimizers import OlderOptimizer
+from samegrad._keras.older.optimizers import OlderOptimizer, check_some
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
@@ -94,10 +94,12 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
 
         Raises:
             TypeError: Something else than pairs.
-            ValueError: No variable has a gradient, or one has another shape than its variable.
+            ValueError: There are no pairs, no variable has a gradient, or one has another shape
+                than its variable.
             RuntimeError: Called in cross-replica context.
         """
         pairs = _pairs(self.name, grads_and_vars)
+        check_some(self.name, pairs)
         summed = skip_gradients_aggregation or not experimental_aggregate_gradients
         with _gradients_of_all(self) if summed else contextlib.nullcontext():
             self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
@@ -111,6 +113,15 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
             zero = np.float64(0.0)
             self._accumulated_weight = EngineVariable(zero, trainable=False, name="weight")
             restore_pending(self)
+
+    def _filter_empty_gradients(self, grads: Any, vars: Any) -> Any:
+        if all(gradient is None for gradient in grads):
+            paths = ", ".join(variable.path for variable in vars)
+            raise ValueError(
+                f"No gradients provided for any variable. [{self.name}] the loss must depend on "
+                f"one of them: got None for {paths}; compute it from them inside the tape."
+            )
+        return super()._filter_empty_gradients(grads, vars)
 
     def _weighed(self, grads: list[Any]) -> list[Any]:
         """The gradients of a micro-batch, times what it counts of those that are accumulated."""

@@ -69,6 +69,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
             trainable=self._trainable,
             name=self._name,
         )
+        self._value.__dict__["_path"] = self._path  # messages tell it from others of its name
 
     def _initialize_with_initializer(self, initializer: Any) -> None:
         with _context.init_scope():

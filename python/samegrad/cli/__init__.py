@@ -8,10 +8,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from samegrad.cli._options import FashionMnistOptions, add_arguments
+from samegrad.cli._options import (
+    FashionMnistOptions,
+    WganGpOptions,
+    add_arguments,
+    add_gan_arguments,
+)
 
 __all__ = ["main"]
 
+_OPTIONS: dict[str, Any] = {"fashion-mnist": FashionMnistOptions, "wgan-gp": WganGpOptions}
 _EXIT_BAD_INPUT = 2
 _EXIT_INTERRUPTED = 130  # what shells expect after SIGINT
 
@@ -54,8 +60,8 @@ def _run(command: str, options: dict[str, Any], given: Sequence[str]) -> int:
     from samegrad.cli._errors import CommandError
 
     module = importlib.import_module(f"samegrad.cli.{command.replace('-', '_')}")
-    if command == "fashion-mnist":
-        options = {"options": FashionMnistOptions(**options, arguments=tuple(given))}
+    if command in _OPTIONS:
+        options = {"options": _OPTIONS[command](**options, arguments=tuple(given))}
     try:
         code: int = module.run(**options)
         return code
@@ -87,6 +93,16 @@ def _parse(arguments: Sequence[str]) -> tuple[str, dict[str, Any]]:
             help="train the tutorial's CNN on Fashion-MNIST",
             description="Trains a small CNN on Fashion-MNIST over any number of replicas, saves a "
             "checkpoint every 2 epochs, and evaluates the last one without a strategy.",
+        )
+    )
+    add_gan_arguments(
+        commands.add_parser(
+            "wgan-gp",
+            allow_abbrev=False,
+            help="train a Wasserstein GAN with gradient penalty on Fashion-MNIST",
+            description="Trains a critic and a generator on Fashion-MNIST over any number of "
+            "replicas, watches the run, says early when it goes unstable and which option to look "
+            "at, and judges the images.",
         )
     )
     port_check = commands.add_parser(

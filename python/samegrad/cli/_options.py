@@ -1,4 +1,4 @@
-"""The arguments of `samegrad fashion-mnist`."""
+"""The arguments of the commands that train."""
 
 from __future__ import annotations
 
@@ -40,13 +40,154 @@ class FashionMnistOptions:
         return self.replicas * self.batch_size
 
 
+@dataclass(frozen=True)
+class WganGpOptions:
+    """What was asked for; the names are those of the arguments."""
+
+    replicas: int
+    batch_size: int
+    iterations: int
+    n_critic: int
+    lipschitz: str
+    penalty_weight: float
+    clip: float
+    learning_rate: float | None
+    schedule: str
+    width: int
+    seed: int
+    split: str | None
+    threads: int | None
+    data_dir: Path | None
+    checkpoint_dir: Path
+    save_every: int
+    resume: bool
+    overwrite: bool
+    log: Path | None
+    fingerprint: bool
+    plot: Path | None
+    grid: Path | None
+    classifier: Path | None
+    quality_every: int
+    limit: int | None
+    steps: int | None
+    arguments: tuple[str, ...]
+
+    @property
+    def global_batch_size(self) -> int:
+        """Examples of all replicas in one step."""
+        return self.replicas * self.batch_size
+
+    @property
+    def rate(self) -> float:
+        """The learning rate at the beginning."""
+        usual = 5e-4 if self.lipschitz == "gp" else 2e-4
+        return usual if self.learning_rate is None else self.learning_rate
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds all arguments of the command."""
+    """Adds all arguments of `samegrad fashion-mnist`."""
     add = parser.add_argument
-    add("--replicas", type=_count, default=1, metavar="N", help="number of replicas [1]")
-    add("--batch-size", type=_count, default=64, metavar="N", help="examples per replica [64]")
+    _add_replicas(parser, 64)
     add("--epochs", type=_count, default=10, metavar="N", help="times through the data [10]")
     add("--learning-rate", type=_rate, default=1e-3, metavar="X", help="of Adam [0.001]")
+    _add_determinants(parser)
+    _add_files(parser, "training_checkpoints")
+    add(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="write the loss of every step and the figures of every epoch, a JSON object per "
+        "line; equal runs write equal files",
+    )
+    _add_plot(parser, "steps")
+    add("--limit", type=_count, metavar="N", help="use only the first N examples")
+    add("--steps", type=_count, metavar="N", help="save and stop after N steps in all")
+    parser.epilog = _ENDS.format("step")
+
+
+def add_gan_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds all arguments of `samegrad wgan-gp`."""
+    add = parser.add_argument
+    _add_replicas(parser, 32)
+    add("--iterations", type=_count, default=2000, metavar="N",
+        help="updates of the generator [2000]")  # fmt: skip
+    _add_losses(parser)
+    add(
+        "--learning-rate",
+        type=_rate,
+        metavar="X",
+        help="of both optimizers, Adam [0.0005] or, with --lipschitz clip, RMSprop [0.0002]; may "
+        "be another after --resume",
+    )
+    add(
+        "--schedule",
+        choices=["constant", "linear", "cosine"],
+        default="cosine",
+        help="how the learning rate goes to a hundredth over the iterations [cosine]",
+    )
+    add("--width", type=_count, default=32, metavar="N",
+        help="channels of the models' outer convolutions [32]")  # fmt: skip
+    _add_determinants(parser)
+    _add_files(parser, "wgan_checkpoints")
+    add("--save-every", type=_count, default=500, metavar="N",
+        help="iterations from checkpoint to checkpoint [500]")  # fmt: skip
+    add(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="write the figures of every iteration, a JSON object per line; equal runs write "
+        "equal files",
+    )
+    _add_plot(parser, "iterations")
+    add("--grid", type=Path, metavar="FILE", help="draw 64 generated images, e.g. into a .png")
+    add(
+        "--classifier",
+        type=Path,
+        metavar="DIR",
+        help="checkpoints of `samegrad fashion-mnist`: say how sure its network is of the images",
+    )
+    add("--quality-every", type=_count, default=500, metavar="N",
+        help="iterations from one judgement of the images to the next [500]")  # fmt: skip
+    add("--limit", type=_count, metavar="N", help="use only the first N images")
+    add("--steps", type=_count, metavar="N", help="save and stop after N iterations in all")
+    parser.epilog = _ENDS.format("iteration")
+
+
+def _add_losses(parser: argparse.ArgumentParser) -> None:
+    """How the critic is trained."""
+    add = parser.add_argument
+    add("--n-critic", type=_count, default=2, metavar="N",
+        help="updates of the critic for each of the generator [2]")  # fmt: skip
+    add(
+        "--lipschitz",
+        choices=["gp", "clip"],
+        default="gp",
+        help="what keeps the critic 1-Lipschitz: a gradient penalty (gp, the default) or weights "
+        "that are clipped",
+    )
+    add("--lambda", dest="penalty_weight", type=_weight, default=10.0, metavar="X",
+        help="weight of the penalty [10]; may be another after --resume")  # fmt: skip
+    add("--clip", type=_rate, default=0.03, metavar="X",
+        help="bound of the weights with --lipschitz clip [0.03]")  # fmt: skip
+
+
+_ENDS = (
+    "Ctrl-C, and SIGTERM as job schedulers send it, end the run after the {} that is being "
+    "done, with a checkpoint. Exit status: 0 done, 2 bad input, 130 stopped by Ctrl-C, 143 "
+    "stopped by SIGTERM."
+)
+
+
+def _add_replicas(parser: argparse.ArgumentParser, batch_size: int) -> None:
+    add = parser.add_argument
+    add("--replicas", type=_count, default=1, metavar="N", help="number of replicas [1]")
+    add("--batch-size", type=_count, default=batch_size, metavar="N",
+        help=f"examples per replica [{batch_size}]")  # fmt: skip
+
+
+def _add_determinants(parser: argparse.ArgumentParser) -> None:
+    """What the numbers depend on, and threads, on which they do not."""
+    add = parser.add_argument
     add("--seed", type=_seed, default=0, metavar="N", help="of weights and data order [0]")
     add(
         "--split",
@@ -55,22 +196,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "balanced shares, which give the bits of one replica for batches of any size",
     )
     add("--threads", type=_count, metavar="N", help="CPU threads [all cores]")
+
+
+def _add_files(parser: argparse.ArgumentParser, checkpoints: str) -> None:
+    """Where the data are and where checkpoints go."""
+    add = parser.add_argument
     add("--data-dir", type=Path, metavar="DIR", help="folder with the Fashion-MNIST files")
     add(
         "--checkpoint-dir",
         type=Path,
-        default=Path("training_checkpoints"),
+        default=Path(checkpoints),
         metavar="DIR",
-        help="where checkpoints go [training_checkpoints]",
+        help=f"where checkpoints go [{checkpoints}]",
     )
     _add_earlier_run(parser)
-    add(
-        "--log",
-        type=Path,
-        metavar="FILE",
-        help="write the loss of every step and the figures of every epoch, a JSON object per "
-        "line; equal runs write equal files",
-    )
+
+
+def _add_plot(parser: argparse.ArgumentParser, steps: str) -> None:
+    add = parser.add_argument
     add(
         "--fingerprint",
         action="store_true",
@@ -80,14 +223,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=Path,
         metavar="FILE",
-        help="draw the curves, e.g. into a .png; with --resume, earlier steps come from --log",
-    )
-    add("--limit", type=_count, metavar="N", help="use only the first N examples")
-    add("--steps", type=_count, metavar="N", help="save and stop after N steps in all")
-    parser.epilog = (
-        "Ctrl-C, and SIGTERM as job schedulers send it, end the run after the step that is being "
-        "done, with a checkpoint. Exit status: 0 done, 2 bad input, 130 stopped by Ctrl-C, 143 "
-        "stopped by SIGTERM."
+        help=f"draw the curves, e.g. into a .png; with --resume, earlier {steps} come from --log",
     )
 
 
@@ -113,6 +249,10 @@ def _seed(text: str) -> int:
 
 def _rate(text: str) -> float:
     return _checked(text, float, lambda value: 0 < value < math.inf, "a number above 0")
+
+
+def _weight(text: str) -> float:
+    return _checked(text, float, lambda value: 0 <= value < math.inf, "a number, at least 0")
 
 
 def _checked(text: str, kind: type[_T], accepts: Callable[[_T], bool], rule: str) -> _T:

@@ -10,6 +10,7 @@ from keras.src.optimizers.schedules.learning_rate_schedule import InverseTimeDec
 
 import samegrad as tf
 from samegrad._autodiff.variable import Variable as EngineVariable
+from samegrad._autodiff.variable import trainable_paths
 from samegrad._base.tree import flatten
 from samegrad._keras.whole import changing
 from samegrad._location import warn
@@ -30,6 +31,9 @@ _SLOTS = {
     "v": ("_velocities", "_u"),
     "vhat": ("_velocity_hats",),
 }
+
+
+_MOST_PATHS = 20  # in a message
 
 
 class CallableList(list[Any]):
@@ -96,7 +100,7 @@ class OlderOptimizer:
             How many updates were made, a variable.
 
         Raises:
-            ValueError: The loss is a tensor, but there is no tape.
+            ValueError: The loss is a tensor, but there is no tape; or there are no variables.
             TypeError: `tape` is none, or `var_list` no list of variables.
         """
         gradients, variables = self._differentiated(loss, var_list, grad_loss, tape)
@@ -176,13 +180,32 @@ class OlderOptimizer:
                 f"[{self.name}] minimize needs a list of variables: got {shown(variables)}; pass "
                 "model.trainable_variables."
             )
-        targets, variables = [convert_to_tensor(part) for part in flatten(loss)], list(variables)
+        variables = list(variables)
+        check_some(self.name, variables)
+        targets = [convert_to_tensor(part) for part in flatten(loss)]
         if grad_loss is None:
             seeds = [tf.ones_like(target) for target in targets]
         else:
             seeds = [convert_to_tensor(part) for part in flatten(grad_loss)]
         scaled = [self.scale_loss(seed) for seed in seeds]  # type: ignore[attr-defined]
         return tape.gradient(targets, variables, scaled), variables
+
+
+def check_some(name: str, variables: list[Any]) -> None:
+    """Whether there is something to train: a selection by name that found nothing is an error.
+
+    Raises:
+        ValueError: There is nothing; the paths of what there is.
+    """
+    if variables:
+        return
+    paths = trainable_paths()
+    listed = ("..., " if len(paths) > _MOST_PATHS else "") + ", ".join(paths[-_MOST_PATHS:])
+    raise ValueError(
+        f"[{name}] there must be variables to train: got none of the trainable ones "
+        f"({listed or 'there are none yet'}). The name of a layer's variable is that of its role, "
+        "as 'kernel': select by path, as v.path.startswith('generator/')."
+    )
 
 
 class OlderLossScaleOptimizer:

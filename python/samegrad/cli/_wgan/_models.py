@@ -1,4 +1,4 @@
-"""Critic and generator for images of 28 × 28 grey values from -1 to 1."""
+"""Critic and generator for images of 28 by 28 grey values from -1 to 1."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ def create_critic(width: int) -> Any:
             layers.LeakyReLU(0.2),
             layers.Conv2D(2 * width, 5, 2, "same"),
             layers.LeakyReLU(0.2),
+            layers.Conv2D(4 * width, 3, 2, "same"),
+            layers.LeakyReLU(0.2),
             layers.Flatten(),
+            layers.Dense(4 * width),
+            layers.LeakyReLU(0.2),
             layers.Dense(1),
         ],
         name="critic",
@@ -52,6 +56,9 @@ def create_generator(width: int) -> Any:
     return tf.keras.Sequential(
         [
             tf.keras.Input((NOISE,)),
+            layers.Dense(8 * width, use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(),
             layers.Dense(7 * 7 * 2 * width, use_bias=False),
             layers.BatchNormalization(),
             layers.ReLU(),

@@ -15,6 +15,7 @@ import samegrad as tf
 from samegrad._tensor.tensor import Tensor
 from samegrad.cli._wgan._models import NOISE, create_critic, create_generator
 
+WHO = "wgan-gp"
 Figures = dict[str, Tensor]
 
 
@@ -114,7 +115,8 @@ class WganSteps:
         _update(self.critic_optimizer, tape, loss, self.critic)
         if self._clips:
             for variable in self.critic.trainable_variables:
-                variable.assign(tf.clip_by_value(variable, -self.clip, self.clip))
+                bound = self.clip._as_tensor()
+                variable.assign(tf.clip_by_value(variable, -bound, bound))
         others = ("wasserstein", "gradient_norm", "penalty")
         figures = {name: tf.nn.compute_average_loss(each[name]) for name in others}
         return {**figures, "critic_loss": loss}

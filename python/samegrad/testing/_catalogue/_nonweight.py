@@ -68,7 +68,8 @@ NO_GRADIENT_OF_EXCHANGE = Mistake(
 )
 SAME_NOISE = Mistake(
     "dropout or noise is equal on all replicas",
-    "every replica draws the same random numbers for its own examples",
+    "every replica draws the same random numbers (masks, noise, the interpolation factors of a "
+    "gradient penalty) for its own examples",
     "mask(row of the share)  instead of  mask(row of the batch)",
     "give every replica its own seed, or draw for the rows of the global batch",
 )
