@@ -23,7 +23,6 @@ from samegrad._nest import map_structure
 from samegrad._tensor import Tensor
 from samegrad._values import PerReplica, TracedPerReplica
 
-
 _LEAVES = (np.ndarray, Tensor, PerReplica, type(None))
 _PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
 

@@ -197,7 +197,9 @@ def write(
     """
     if not should_record_summaries():
         return False
-    known = np.asarray(tensor, object) if isinstance(tensor, str | bytes) else _known("write", tensor)
+    known = (
+        np.asarray(tensor, object) if isinstance(tensor, str | bytes) else _known("write", tensor)
+    )
     protos = package().proto
     value = protos.summary_pb2.Summary.Value(tag=tag, tensor=_tensor(known), metadata=metadata)
     event = protos.event_pb2.Event(step=number_of(step))
