@@ -38,6 +38,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         self._hooks = Hooks(self.data_adapter)
         self._earlier: list[int] = []  # batches of the passes before
         self._first_step = 0
+        self.needed_by = ""  # the method that has not got a batch yet
 
     def record(self) -> None:
         """From here on `place` can be asked for."""
@@ -102,11 +103,9 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         """
         several, self.steps_per_execution = self.steps_per_execution, 1
         try:
-            for _, _, batches in self:
-                return batches[0]
+            return next(iter(self))[2][0]
         finally:
             self.steps_per_execution = several
-        raise no_batches("fit", self)
 
     def reset(self) -> None:
         """The data begin anew."""
@@ -130,7 +129,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
                 if self.steps_per_epoch:
                     self._interrupted_warning()
                 break
-            self._steps_seen += count
+            self._steps_seen += min(count, steps - step) if steps > 0 else count
             yield step, step + count - 1, self._current_iterator
         if steps > 0 and self._num_batches and self._steps_seen >= self._num_batches:
             self._open()
@@ -155,29 +154,27 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
     def __next__(self) -> Any:
         begin, end, iterator = next(self._epoch_iterator)
         count = self.steps_per_execution
-        if self._num_batches and not self.steps_per_epoch:
-            count = min(count, self._num_batches - begin)
+        steps = self.steps_per_epoch or self._num_batches
+        if steps:
+            count = min(count, steps - begin)
         found: list[Any] = []
         with self.catch_stop_iteration():
             for _ in range(count):
                 found.append(next(iterator))
         if not found:
+            self._check_needed()
             raise StopIteration
+        self.needed_by = ""
         return begin, end, found
 
-
-def no_batches(who: str, batches: Any) -> ValueError:
-    """The error of data without a batch.
-
-    Args:
-        who: The method that was called.
-        batches: The EpochIterator.
-    """
-    kind = type(batches.data_adapter).__name__.removesuffix("Adapter")
-    return ValueError(
-        f"[{who}] data must have at least one batch: got none of {kind}; give some, and begin a "
-        "generator anew that has come to its end."
-    )
+    def _check_needed(self) -> None:
+        """ValueError where a method waits for its first batch."""
+        if self.needed_by:
+            kind = type(self.data_adapter).__name__.removesuffix("Adapter")
+            raise ValueError(
+                f"[{self.needed_by}] data must have at least one batch: got none of {kind}; give "
+                "some, and begin a generator anew that has come to its end."
+            )
 
 
 def shares(batch: Any, strategy: Any) -> Any:

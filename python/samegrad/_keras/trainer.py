@@ -172,7 +172,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         )  # fmt: skip
         validation = _Validation(self, validation_data, validation_batch_size or batch_size,
                                  validation_steps, validation_freq)  # fmt: skip
-        self._build_for(batches)
+        self._build_for(batches, "fit")
         calls = self._callbacks(callbacks, batches, verbose, epochs, history=True)
         backups = Backups(self, calls, batches, validation.batches)
         try:
@@ -240,7 +240,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
                 steps_per_epoch=steps, shuffle=False,
                 steps_per_execution=self.steps_per_execution,
             )  # fmt: skip
-        self._build_for(batches)
+        self._build_for(batches, "evaluate")
         calls = self._callbacks(callbacks, batches, verbose, 1)
         self.make_test_function()
         self.stop_evaluating = False
@@ -271,6 +271,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
             x=x, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
             steps_per_execution=self.steps_per_execution,
         )  # fmt: skip
+        batches.needed_by = "predict"
         calls = self._callbacks(callbacks, batches, verbose, 1)
         self.make_predict_function()
         self.stop_predicting = False
@@ -327,8 +328,9 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         function = self.make_predict_function()
         return _joined_rows(function([(tree.map_structure(_array, x),)]))
 
-    def _build_for(self, batches: Any) -> None:
+    def _build_for(self, batches: Any, who: str) -> None:
         """Makes the variables that are still to be made, by the shapes of the first batch."""
+        batches.needed_by = who
         built = all(layer.built for layer in self._flatten_layers())
         parts = (self._compile_metrics, self._compile_loss, self.optimizer)
         if not built or not all(part is None or part.built for part in parts):
