@@ -129,7 +129,7 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
                 if self.steps_per_epoch:
                     self._interrupted_warning()
                 break
-            self._steps_seen += min(count, steps - step) if steps > 0 else count
+            self._steps_seen += count
             yield step, step + count - 1, self._current_iterator
         if steps > 0 and self._num_batches and self._steps_seen >= self._num_batches:
             self._open()
@@ -154,9 +154,8 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
     def __next__(self) -> Any:
         begin, end, iterator = next(self._epoch_iterator)
         count = self.steps_per_execution
-        steps = self.steps_per_epoch or self._num_batches
-        if steps:
-            count = min(count, steps - begin)
+        if self._num_batches and not self.steps_per_epoch:
+            count = min(count, self._num_batches - begin)
         found: list[Any] = []
         with self.catch_stop_iteration():
             for _ in range(count):
