@@ -30,11 +30,14 @@ _PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8
 class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
     """Gives lists of as many batches as one execution takes; the last one may have fewer."""
 
+    steps_per_execution: int
+    _epoch_iterator: Any
+    _current_iterator: Any  # a Pass, or None
+
     def __init__(self, x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> None:
         if is_tf_dataset(x):
             options["shuffle"] = False
         super().__init__(x, y, sample_weight, **options)
-
         self._hooks = Hooks(self.data_adapter)
         self._earlier: list[int] = []  # batches of the passes before
         self._first_step = 0
@@ -75,8 +78,8 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         self._earlier = list(place["earlier"])
         read_again(self.data_adapter, self._earlier)
         if "pass" in place and (step or self.steps_per_epoch):
-            self._current_iterator = Pass(self.data_adapter)
-            self._current_iterator.go_to(place["pass"], states)
+            self._current_iterator = there = Pass(self.data_adapter)
+            there.go_to(place["pass"], states)
         self._steps_seen, self._num_batches = place["steps_seen"], place["num_batches"]
         counter = self._dataset_epochs()
         if counter is not None:

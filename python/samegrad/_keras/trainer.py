@@ -35,6 +35,8 @@ def _as_batch(x: Any) -> Any:
 class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     """Keras's trainer: a step is traced once and runs on all replicas of the model's strategy."""
 
+    _initial_epoch: int | None
+
     def __init__(self) -> None:
         super().__init__()
         self.train_function: Any = None
