@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import queue
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,6 +118,9 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         self._steps_seen = 0
         self._epoch_iterator = None
         self._hooks.call("on_epoch_end")
+        enqueuer = getattr(self.data_adapter, "enqueuer", None)
+        if enqueuer is not None:  # what workers had ready would be given in the next epoch
+            enqueuer.ready_queue = queue.Queue()
 
     def _enumerate_iterator(self) -> Any:
         """As Keras's, which always begins at step 0."""

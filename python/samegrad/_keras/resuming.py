@@ -156,7 +156,7 @@ def differences(stored: Mapping[str, Any], present: Mapping[str, Any]) -> list[s
 
     Example:
         >>> differences({"optimizer": "SGD"}, {"optimizer": "Adam"})
-        ["optimizer: SGD in the backup, Adam now"]
+        ['optimizer: SGD in the backup, Adam now']
     """
     found = []
     for name in [*stored, *(name for name in present if name not in stored)]:

@@ -42,7 +42,7 @@ def _check(found: Any, killed: int) -> None:
     "scenario",
     [
         "arrays", "batches_shuffled", "validated", "schedule", "seeded_dataset", "reshuffled",
-        "repeated", "distributed", "py_dataset", "generator", "mapped",
+        "repeated", "distributed", "py_dataset", "workers", "generator", "mapped",
     ],
 )  # fmt: skip
 def test_a_fit_killed_three_times_in_its_epochs_has_the_bits_of_one(

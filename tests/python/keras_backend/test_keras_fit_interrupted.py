@@ -176,3 +176,35 @@ def test_an_epoch_that_a_callback_has_set_does_not_stay() -> None:
     x, y = _rows()
     assert model.fit(x, y, epochs=4, verbose=0, callbacks=[From()]).epoch == [2, 3]
     assert model.fit(x, y, epochs=2, verbose=0).epoch == [0, 1]
+
+
+class Numbered(keras.utils.PyDataset):  # type: ignore[name-defined]
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, number: int) -> Any:
+        return np.full((2, 1), number, "float32"), np.zeros((2, 1), "float32")
+
+
+def test_what_workers_had_ready_for_an_unbuilt_model_is_not_given_again() -> None:
+    seen: list[int] = []
+
+    class Seen(keras.Model):  # type: ignore[name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x)
+
+        def train_step(self, data: Any) -> Any:
+            return {**super().train_step(data), "number": data[0][0, 0]}
+
+    model = Seen()
+    model.compile("sgd", "mse")
+    noting = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append(int(logs["number"]))
+    )
+    data = Numbered(workers=2)
+    model.fit(data, epochs=2, shuffle=False, verbose=0, callbacks=[noting])
+    assert seen == [0, 1, 2, 3, 4, 5] * 2
