@@ -199,9 +199,8 @@ def described(adapter: Any) -> Json:
     }
     if isinstance(adapter, ArrayDataAdapter):
         found["arrays"] = [_sampled(leaf) for leaf in tree.flatten(adapter._inputs)]
-    elif hasattr(adapter, "get_tf_dataset") and hasattr(adapter, "_dataset"):
-        found["elements"] = str(adapter._dataset.element_spec)
-    return found
+    node = getattr(getattr(adapter, "_dataset", None), "_node", None)
+    return found if node is None else found | {"elements": str(node.spec)}
 
 
 def _sampled(leaf: Any) -> str:

@@ -61,7 +61,7 @@ class Backups:
         if not found:
             for backup in self._backups:
                 backup._current_epoch = first_epoch
-                backup._store(0)
+                backup._store(0, first=True)
             return first_epoch
         stored = found[-1]._found
         for name, part in self._data.items():
