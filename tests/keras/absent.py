@@ -97,16 +97,16 @@ class _TensorFlow:
 
 
 class _Inner:
-    """A part of TensorFlow: files of TensorBoard are read with tensorboardX, where it is there."""
+    """A part of TensorFlow of which some is stood in for, see `_PARTS`."""
 
     def __init__(self, name: str, real: Any) -> None:
         self._name, self._real = name, real
 
     def __getattr__(self, name: str) -> Any:
         whole = f"{self._name}.{name}"
-        if whole in _READERS and importlib.util.find_spec("tensorboardX") is not None:
-            return _READERS[whole]()
-        if any(reader.startswith(f"{whole}.") for reader in _READERS):
+        if whole in _PARTS:
+            return _PARTS[whole]()
+        if any(part.startswith(f"{whole}.") for part in _PARTS):
             return _Inner(whole, getattr(self._real, name, None))
         return _absent(whole) if self._real is None else getattr(self._real, name)
 
@@ -124,7 +124,10 @@ def _proto(module: str) -> Any:
     return importlib.import_module(f"tensorboardX.proto.{module}")
 
 
-_READERS = {
+_PARTS = {
+    # Devices can be divided at any time.
+    "tensorflow.python.eager.context": lambda: types.SimpleNamespace(_reset_context=lambda: None),
+    # Files of TensorBoard.
     "tensorflow.core.util.event_pb2": lambda: _proto("event_pb2"),
     "tensorflow.compat.v1.SummaryMetadata": lambda: _proto("summary_pb2").SummaryMetadata,
     "tensorflow.python.lib.io.tf_record": lambda: types.SimpleNamespace(

@@ -36,6 +36,7 @@ class Pass(Iterator[Any]):
         self._before: np.ndarray[Any, Any] | None = None  # the first batch
         self._engine: dict[str, int] = {}
         self._skipping = False
+        self._in_order_already = _has_workers(adapter)
         self._batches = iter(self._opened(adapter))
 
     def __next__(self) -> Any:
@@ -72,7 +73,8 @@ class Pass(Iterator[Any]):
         if isinstance(self._batches, ResumableIterator):
             self._batches._restore_state(place["iterator"])
         elif place["taken"]:
-            random_states.set_words(states[place["began"]])
+            if not self._in_order_already:  # they draw it as soon as the epoch has begun
+                random_states.set_words(states[place["began"]])
             random_states.set_engine_state(place["engine"])
             self._read(place["taken"])
         self.taken = place["taken"]
@@ -107,6 +109,10 @@ class Pass(Iterator[Any]):
         return adapter._get_iterator(sliced, inputs)
 
 
+def _has_workers(adapter: Any) -> bool:
+    return getattr(adapter, "enqueuer", None) is not None
+
+
 class Hooks:
     """The calls of `on_epoch_begin` and `on_epoch_end` of data, which may shuffle them.
 
@@ -134,6 +140,7 @@ class Hooks:
         before = random_states.words()
         getattr(self._adapter, name)()
         drew = not np.array_equal(before, random_states.words())
+        drew = drew or _has_workers(self._adapter)  # which draw the order after the call
         self._calls.append((name, before if drew else None))
 
     def record(self, table: StateTable) -> list[list[Any]]:
@@ -192,9 +199,8 @@ def described(adapter: Any) -> Json:
     }
     if isinstance(adapter, ArrayDataAdapter):
         found["arrays"] = [_sampled(leaf) for leaf in tree.flatten(adapter._inputs)]
-    elif hasattr(adapter, "get_tf_dataset") and hasattr(adapter, "_dataset"):
-        found["elements"] = str(adapter._dataset.element_spec)
-    return found
+    node = getattr(getattr(adapter, "_dataset", None), "_node", None)
+    return found if node is None else found | {"elements": str(node.spec)}
 
 
 def _sampled(leaf: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import queue
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,14 +31,18 @@ _PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8
 class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
     """Gives lists of as many batches as one execution takes; the last one may have fewer."""
 
+    steps_per_execution: int
+    _epoch_iterator: Any
+    _current_iterator: Any  # a Pass, or None
+
     def __init__(self, x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> None:
         if is_tf_dataset(x):
             options["shuffle"] = False
         super().__init__(x, y, sample_weight, **options)
-
         self._hooks = Hooks(self.data_adapter)
         self._earlier: list[int] = []  # batches of the passes before
         self._first_step = 0
+        self.needed_by = ""  # the method that has not got a batch yet
 
     def record(self) -> None:
         """From here on `place` can be asked for."""
@@ -74,8 +79,8 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         self._earlier = list(place["earlier"])
         read_again(self.data_adapter, self._earlier)
         if "pass" in place and (step or self.steps_per_epoch):
-            self._current_iterator = Pass(self.data_adapter)
-            self._current_iterator.go_to(place["pass"], states)
+            self._current_iterator = there = Pass(self.data_adapter)
+            there.go_to(place["pass"], states)
         self._steps_seen, self._num_batches = place["steps_seen"], place["num_batches"]
         counter = self._dataset_epochs()
         if counter is not None:
@@ -102,11 +107,9 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         """
         several, self.steps_per_execution = self.steps_per_execution, 1
         try:
-            for _, _, batches in self:
-                return batches[0]
+            return next(iter(self))[2][0]
         finally:
             self.steps_per_execution = several
-        raise no_batches("fit", self)
 
     def reset(self) -> None:
         """The data begin anew."""
@@ -115,6 +118,9 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
         self._steps_seen = 0
         self._epoch_iterator = None
         self._hooks.call("on_epoch_end")
+        enqueuer = getattr(self.data_adapter, "enqueuer", None)
+        if enqueuer is not None:  # what workers had ready would be given in the next epoch
+            enqueuer.ready_queue = queue.Queue()
 
     def _enumerate_iterator(self) -> Any:
         """As Keras's, which always begins at step 0."""
@@ -162,22 +168,19 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
             for _ in range(count):
                 found.append(next(iterator))
         if not found:
+            self._check_needed()
             raise StopIteration
+        self.needed_by = ""
         return begin, end, found
 
-
-def no_batches(who: str, batches: Any) -> ValueError:
-    """The error of data without a batch.
-
-    Args:
-        who: The method that was called.
-        batches: The EpochIterator.
-    """
-    kind = type(batches.data_adapter).__name__.removesuffix("Adapter")
-    return ValueError(
-        f"[{who}] data must have at least one batch: got none of {kind}; give some, and begin a "
-        "generator anew that has come to its end."
-    )
+    def _check_needed(self) -> None:
+        """ValueError where a method waits for its first batch."""
+        if self.needed_by:
+            kind = type(self.data_adapter).__name__.removesuffix("Adapter")
+            raise ValueError(
+                f"[{self.needed_by}] data must have at least one batch: got none of {kind}; give "
+                "some, and begin a generator anew that has come to its end."
+            )
 
 
 def shares(batch: Any, strategy: Any) -> Any:

@@ -87,7 +87,8 @@ class StateTable:
     def array(self) -> np.ndarray[Any, Any]:
         """All of them: shape (states, 1256), uint32."""
         joined = np.frombuffer(b"".join(self._places), np.uint32)
-        return joined.reshape(len(self._places), WORDS).copy()
+        states: np.ndarray[Any, Any] = joined.reshape(len(self._places), WORDS).copy()
+        return states
 
 
 def _packed(key: Any, place: int, held: bool, gauss: float) -> np.ndarray[Any, Any]:

@@ -61,7 +61,7 @@ class Backups:
         if not found:
             for backup in self._backups:
                 backup._current_epoch = first_epoch
-                backup._store(0)
+                backup._store(0, first=True)
             return first_epoch
         stored = found[-1]._found
         for name, part in self._data.items():
@@ -156,7 +156,7 @@ def differences(stored: Mapping[str, Any], present: Mapping[str, Any]) -> list[s
 
     Example:
         >>> differences({"optimizer": "SGD"}, {"optimizer": "Adam"})
-        ["optimizer: SGD in the backup, Adam now"]
+        ['optimizer: SGD in the backup, Adam now']
     """
     found = []
     for name in [*stored, *(name for name in present if name not in stored)]:

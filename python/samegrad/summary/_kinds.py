@@ -123,7 +123,7 @@ def image(
         TypeError: A function is being traced.
 
     Example:
-        >>> image("weights", np.zeros((1, 2, 2, 1)), step=1)  # no writer
+        >>> image("weights", [[[[0.0], [1.0]]]], step=1)  # no writer
         False
     """
     if not should_record_summaries():

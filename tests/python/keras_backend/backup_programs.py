@@ -57,8 +57,8 @@ def dataset(**shuffling: Any) -> Any:
 class Rows(keras.utils.PyDataset):  # type: ignore[name-defined]
     """Shuffles itself at the end of an epoch, as tutorials do, and draws in __getitem__."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.order = np.arange(ROWS)
 
     def __len__(self) -> int:
@@ -136,6 +136,16 @@ def several_steps(calls: Any) -> Any:
 
 def py_dataset(calls: Any) -> Any:
     return _fit(Rows(), calls=calls, shuffle=True)
+
+
+class Ordered(Rows):
+    def __getitem__(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        taken = self.order[4 * number : 4 * number + 4]
+        return rows()[0][taken], rows()[1][taken]
+
+
+def workers(calls: Any) -> Any:
+    return _fit(Ordered(workers=2), calls=calls, shuffle=True)
 
 
 def generator(calls: Any) -> Any:

@@ -42,7 +42,7 @@ def _check(found: Any, killed: int) -> None:
     "scenario",
     [
         "arrays", "batches_shuffled", "validated", "schedule", "seeded_dataset", "reshuffled",
-        "repeated", "distributed", "py_dataset", "generator", "mapped",
+        "repeated", "distributed", "py_dataset", "workers", "generator", "mapped",
     ],
 )  # fmt: skip
 def test_a_fit_killed_three_times_in_its_epochs_has_the_bits_of_one(
@@ -209,6 +209,19 @@ def test_a_backup_of_the_beginning_is_no_hindrance_for_another_model(tmp_path: P
     assert _fit(_model(5), backup).epoch == [0, 1, 2]
 
 
+def test_a_beginning_in_a_later_epoch_is_taken_back(tmp_path: Path) -> None:
+    keras.utils.set_random_seed(1)
+    whole = _model()
+    _fit(whole, initial_epoch=1)
+    keras.utils.set_random_seed(1)
+    model = _model()
+    backup = keras.callbacks.BackupAndRestore(tmp_path / "backup")
+    with pytest.raises(RuntimeError):
+        _fit(model, backup, Interrupt(1, 1), initial_epoch=1)
+    assert _fit(model, backup, initial_epoch=1).epoch == [1, 2]
+    assert _weights(model) == _weights(whole)
+
+
 def test_a_damaged_backup_is_refused_and_the_one_before_is_taken(tmp_path: Path) -> None:
     for double in (False, True):
         folder = tmp_path / str(double)
@@ -230,20 +243,27 @@ def test_what_is_no_backup_is_ignored_or_refused(tmp_path: Path) -> None:
         _fit(_model(), keras.callbacks.BackupAndRestore(tmp_path / "other"))
 
 
-def test_other_replicas_go_on_with_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("distributed", [False, True])
+def test_other_replicas_go_on_with_the_same_bits(distributed: bool, tmp_path: Path) -> None:
     draws = np.random.default_rng(0)
     data = draws.normal(size=(32, 4)), draws.normal(size=(32, 1))
     found = []
     for second in (1, 4):
         for replicas in (2, second):
             keras.utils.set_random_seed(1)
-            with tf.distribute.MirroredStrategy(replicas=replicas).scope():
+            strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+            with strategy.scope():
                 model = _model()
+            dataset = tf.data.Dataset.from_tensor_slices(data).shuffle(32).batch(16)
             folder = tmp_path / str(second)
             backup = keras.callbacks.BackupAndRestore(folder, save_freq=1)
             interrupt = Interrupt(1, 0) if not folder.exists() else Interrupt(9, 9)
             try:
-                _fit(model, backup, interrupt, data=data, batch_size=16)
+                if distributed:
+                    shared = strategy.experimental_distribute_dataset(dataset)
+                    model.fit(shared, callbacks=[backup, interrupt], epochs=3, verbose=0)
+                else:
+                    _fit(model, backup, interrupt, data=data, batch_size=16)
             except RuntimeError:
                 continue
             found.append(_weights(model))

@@ -209,11 +209,12 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         metrics = [list(metric.variables) for metric in self.model.metrics]
         return {"model": self.model, "metrics": metrics}
 
-    def _store(self, step: int) -> None:
+    def _store(self, step: int, first: bool = False) -> None:
         """Writes the present state.
 
         Args:
             step: The next one of the present epoch; 0: the epoch begins.
+            first: Whether nothing was trained yet.
         """
         table, kept = StateTable(), list[Any]()
         if self._samegrad_fit is None:
@@ -221,7 +222,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         else:
             place = self._samegrad_fit.place(self._current_epoch, step, table, kept)
             of = self._samegrad_fit.description
-        text = json.dumps({"place": place, "of": of, "counts": self._counts()})
+        text = json.dumps({"place": place, "of": of, "counts": self._counts(), "first": first})
         checkpoint = Checkpoint(
             **self._objects(), fit=text, states=table.array(), kept=_Arrays(kept)
         )
@@ -243,7 +244,7 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
         arrays, manifest = _storage.load(path)
         try:
             fit = json.loads(manifest["values"]["fit"])  # type: ignore[index, call-overload, arg-type]
-            place, of, counts = fit["place"], fit["of"], fit["counts"]
+            place, of, counts, first = (fit[key] for key in ("place", "of", "counts", "first"))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"[BackupAndRestore] backup_dir must hold backups of a fit alone: got {path}, a "
@@ -254,8 +255,8 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
             if self._samegrad_fit is None
             else differences(of, json.loads(json.dumps(self._samegrad_fit.description)))
         )
-        if others and place["epoch"] == 0 and not place.get("data", {}).get("step"):
-            return None  # nothing was trained: nothing is lost
+        if others and first:
+            return None  # nothing is lost
         if others:
             raise ValueError(
                 "[BackupAndRestore] the backup must be of this model, optimizer and data: got "
