@@ -290,7 +290,7 @@ CountTerms CountWalk::opaque(NodeId index) const {
 
 CountTerms CountWalk::count(const Node& node) const {
   CountTerm term;
-  const bool global = node.op->has(kGlobalFact);
+  const bool global = node.op->has(kReplicaInvariant);
   if (node.inputs.empty()) {
     term.powers.replicas = 1;
     return one(term);

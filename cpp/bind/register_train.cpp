@@ -83,7 +83,7 @@ class HeldState {
  public:
   void enter() {
     check_value(!lock_, "HeldState", "one can be entered once at a time: got a second time.");
-    lock_.emplace(StateLock::Use::kRead, StateLock::Patience::kTry);
+    lock_.emplace(StateLock::Use::kRead, StateLock::Blocking::kTry);
     if (lock_->held()) return;
     const py::gil_scoped_release release;  // the step that holds it may need the GIL
     lock_->wait();
@@ -144,27 +144,27 @@ void register_variable(py::module_& m) {
   });
 }
 
-// By their keys in samegrad/_scaling_check.py.
-const char* name_of(ScalingMistake::Kind kind) {
+// By their keys in samegrad/_autodiff/loss_normalization_check.py.
+const char* name_of(NormalizationMistake::Kind kind) {
   constexpr const char* kNames[] = {"mean_then_sum",  "share_then_mean", "times_replicas",
                                     "regularization", "penalty",         "nonlinear_share"};
   return kNames[int(kind)];
 }
 
-py::tuple check_scaling(Trace& trace, const std::vector<Tensor>& outputs) {
+py::tuple check_loss_normalization(Trace& trace, const std::vector<Tensor>& outputs) {
   Values values;
   for (const Tensor& output : outputs) values.push_back(trace.lift(output));
-  const ScalingReport report = trace.check_scaling(values);
+  const NormalizationReport report = trace.check_loss_normalization(values);
   py::list mistakes;
-  for (const ScalingMistake& mistake : report.mistakes) {
+  for (const NormalizationMistake& mistake : report.mistakes) {
     mistakes.append(py::make_tuple(name_of(mistake.kind), mistake.location));
   }
   return py::make_tuple(mistakes, report.shares);
 }
 
-std::string loss_scale(Trace& trace, const Tensor& tensor) {
+std::string loss_normalization(Trace& trace, const Tensor& tensor) {
   static constexpr const char* kNames[] = {"unknown", "common", "share", "times_replicas", "mean"};
-  return kNames[int(trace.loss_scale(trace.lift(tensor)))];
+  return kNames[int(trace.loss_normalization(trace.lift(tensor)))];
 }
 
 py::object made_of(Trace& trace, const Tensor& value, const Tensor& old) {
@@ -230,11 +230,12 @@ void register_trace(py::module_& m) {
           },
           py::arg("parts"))
       .def(
-          "let_look", [](Trace& t, const Arguments& arguments) { t.let_look(arguments.arrays); },
+          "let_materialize",
+          [](Trace& t, const Arguments& arguments) { t.let_materialize(arguments.arrays); },
           py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
-      .def("check_scaling", &check_scaling, py::arg("outputs"))
-      .def("loss_scale", &loss_scale, py::arg("scalar"))
+      .def("check_loss_normalization", &check_loss_normalization, py::arg("outputs"))
+      .def("loss_normalization", &loss_normalization, py::arg("scalar"))
       .def("made_of", &made_of, py::arg("value"), py::arg("old"));
   m.def("compile_traces", &compile_traces, py::arg("traces"), py::arg("outputs"),
         py::arg("options"), py::arg("numbers_change") = false);
@@ -271,7 +272,7 @@ void register_step(py::module_& m) {
       // clang-format off
       SAMEGRAD_PASS(fold_constants)
       SAMEGRAD_PASS(eliminate_common)
-      SAMEGRAD_PASS(sink_masks)
+      SAMEGRAD_PASS(commute_masks)
       SAMEGRAD_PASS(fuse_epilogue)
       SAMEGRAD_PASS(fuse_elementwise)
       SAMEGRAD_PASS(eliminate_dead)

@@ -10,7 +10,7 @@ namespace samegrad {
 // Calls f with the state of variables locked. Steps of other threads may hold it and need the GIL.
 template <class F>
 auto with_state(StateLock::Use use, const F& f) {
-  StateLock lock(use, StateLock::Patience::kTry);
+  StateLock lock(use, StateLock::Blocking::kTry);
   if (!lock.held()) {
     const pybind11::gil_scoped_release release;
     lock.wait();

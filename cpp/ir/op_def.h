@@ -17,19 +17,20 @@ namespace samegrad {
 class Builder;
 
 enum Trait : std::uint32_t {
-  kElementwise = 1u << 0,  // results have the broadcast shape of the operands; fusible
-  kCollective = 1u << 1,   // crosses replicas; the results are equal on all
-  kRandomOp = 1u << 2,     // never merged with an equal node
-  kReplicaFact = 1u << 3,  // differs between replicas without having operands that do
-  kNoGradient = 1u << 4,   // the derivative is zero or not defined: the walk stops here
-  kSideEffect = 1u << 5,   // kept though nobody reads it (print, checks)
-  kBackward = 1u << 6,     // appears in gradients only; not offered to users
-  kAliases = 1u << 7,      // the result has the bytes of the first operand (reshape)
-  kGlobalFact = 1u << 8,   // equal on all replicas without communication, whatever the operands are
-  kControl = 1u << 9,      // runs its regions
-  kSpread = 1u << 10,      // one number everywhere: the operand, or that of FullAttrs
-  kScatters = 1u << 11,    // most of a big result is zeros: adding up parts costs more than itself
-  kMayRaise = 1u << 12,    // for some values; elementwise rows: of whole numbers only
+  kElementwise = 1u << 0,       // results have the broadcast shape of the operands; fusible
+  kCollective = 1u << 1,        // crosses replicas; the results are equal on all
+  kRandomOp = 1u << 2,          // never merged with an equal node
+  kReplicaDependent = 1u << 3,  // differs between replicas without having operands that do
+  kNoGradient = 1u << 4,        // the derivative is zero or not defined: the walk stops here
+  kSideEffect = 1u << 5,        // kept though nobody reads it (print, checks)
+  kBackward = 1u << 6,          // appears in gradients only; not offered to users
+  kAliases = 1u << 7,           // the result has the bytes of the first operand (reshape)
+  kReplicaInvariant =
+      1u << 8,           // equal on all replicas without communication, whatever the operands are
+  kControl = 1u << 9,    // runs its regions
+  kSplat = 1u << 10,     // one number everywhere: the operand, or that of FullAttrs
+  kScatters = 1u << 11,  // most of a big result is zeros: adding up parts costs more than itself
+  kMayRaise = 1u << 12,  // for some values; elementwise rows: of whole numbers only
   // Results after the loop variables are histories of rounds.
   kKeepsRounds = 1u << 13,
   kIdentity = 1u << 14,   // the result is the operand; what it means to gradients is all it does
@@ -93,8 +94,8 @@ struct Sample {
 };
 
 // In which operands a row is linear, and what becomes of their factors. By it placements are known
-// (ir/placement.h), and analysis/scaling.cpp follows the counts that a program multiplies and
-// divides by.
+// (ir/placement.h), and analysis/loss_normalization.cpp follows the counts that a program
+// multiplies and divides by.
 enum class Scaling : std::uint8_t {
   kNone,      // nothing simple
   kSum,       // linear in all together: operands are added, joined or moved

@@ -75,9 +75,9 @@ Placement placement_of(const Graph& graph, const Node& node, const Inferred& inf
                        std::size_t result) {
   const ValueType& type = inferred.types[result];
   if (!inferred.placements.empty()) return inferred.placements[result];
-  if (node.op->has(kCollective) || node.op->has(kGlobalFact)) return Placement::kReplicated;
+  if (node.op->has(kCollective) || node.op->has(kReplicaInvariant)) return Placement::kReplicated;
   const Operands operands = operands_of(graph, node);
-  if (operands.own || node.op->has(kReplicaFact)) return Placement::kOwn;
+  if (operands.own || node.op->has(kReplicaDependent)) return Placement::kOwn;
   if (operands.partial) {
     const bool linear = !operands.rows && inferred.linear && is_linear_in_partial(graph, node);
     return linear ? Placement::kPartial : Placement::kOwn;

@@ -78,7 +78,7 @@ OpDef of_trace_row() {
   op.doc = "What the trace of a replica's count made, in a shape with sizes of each replica's own.";
   op.operands = {"x"};
   op.attrs = schema_of<OfTraceAttrs>();
-  op.traits = kReplicaFact | kNoGradient | kBackward | kAnyType;
+  op.traits = kReplicaDependent | kNoGradient | kBackward | kAnyType;
   op.infer = [](const InferArgs& args) -> Inferred {
     ValueType type{args.in[0].dtype, {}, {}};
     for (std::int64_t size : args.attrs.as<OfTraceAttrs>().shape) type.shape.push_back(size);

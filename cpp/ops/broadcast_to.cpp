@@ -123,7 +123,7 @@ OpDef broadcast_like_row() {
   op.min_arity = op.max_arity = 2;
   op.operands = {"x", "like"};
   op.scaling = Scaling::kSum;
-  op.traits = kSpread | kAnyType;
+  op.traits = kSplat | kAnyType;
   op.block = {BlockFn::kRepeat};
   op.infer = broadcast_like_rule;
   set_move<broadcast>(op);

@@ -171,10 +171,10 @@ OpDef reduce_scatter_row() {
 
 // The same division on every replica: none of them needs another's part.
 void replica_share_kernel(const KernelArgs& args) {
-  if (args.facts.replicas == 1) return copy_bytes(args);
+  if (args.replica_context.replicas == 1) return copy_bytes(args);
   const View &x = args.in[0], &y = args.out[0];
   if (y.size() == 0) return;
-  const Array replicas = Array::number(y.dtype, args.facts.replicas);
+  const Array replicas = Array::number(y.dtype, args.replica_context.replicas);
   kernels().binary(BinaryFn::k_div, y.dtype)(x.data, replicas.raw(), y.data, y.size(), 1, 0);
 }
 

@@ -300,7 +300,7 @@ void conv_filter_grad_kernel(const KernelArgs& args) {
                        .in = args.in,
                        .out = args.out,
                        .examples = images,
-                       .facts = args.facts,
+                       .replica_context = args.replica_context,
                        .scratch = args.scratch};
   const void* operands = images > 0 ? open_filter_grad(all) : nullptr;
   const std::int64_t work = args.in[1].size() * reduction.state.rows;

@@ -32,7 +32,7 @@ OpDef full_like_row() {
   op.doc = "One number in the shape and dtype of another value.";
   op.operands = {"x"};
   op.attrs = schema_of<FullAttrs>();
-  op.traits = kNoGradient | kSpread | kAnyType;
+  op.traits = kNoGradient | kSplat | kAnyType;
   op.infer = same_as_input;
   set_parts<elements_of_result, run_full>(op);
   op.scratch_bytes = no_scratch;

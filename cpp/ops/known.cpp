@@ -105,7 +105,7 @@ KnownValue KnownProgram::follow(const Step& step, std::span<const KnownValue> re
   if (kind == BlockFn::kSelect) return of_select(in(0), in(1), in(2));
   bool numbers = true, known = true;
   for (std::size_t k = 0; k < 3 && step.in[k] >= 0; ++k) {
-    numbers &= in(k).is_number();
+    numbers &= in(k).is_scalar();
     known &= in(k).kind == KnownValue::kNumber;
   }
   if (!numbers) {
@@ -118,10 +118,13 @@ KnownValue KnownProgram::follow(const Step& step, std::span<const KnownValue> re
   std::byte* to = result.number.data();
   if (step.by_row) {
     Scratch scratch;
-    const StepFacts facts;
+    const ReplicaContext replica_context;
     const View x{const_cast<std::byte*>(at(0)), {1}, step.dtype}, y{to, {1}, step.result};
-    step.by_row->kernel(
-        {.attrs = {}, .in = {&x, 1}, .out = {&y, 1}, .facts = facts, .scratch = scratch});
+    step.by_row->kernel({.attrs = {},
+                         .in = {&x, 1},
+                         .out = {&y, 1},
+                         .replica_context = replica_context,
+                         .scratch = scratch});
   } else if (kind == BlockFn::kUnary) {
     kernels().unary(UnaryFn(step.block.fn), step.dtype)(at(0), to, 1);
   } else if (kind == BlockFn::kBinary) {

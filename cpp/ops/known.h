@@ -23,7 +23,7 @@ struct KnownValue {
 
   static KnownValue same_as(int value) { return {kSame, value, {}}; }
   static KnownValue some_number() { return {kSome, -1, {}}; }
-  bool is_number() const { return kind == kNumber || kind == kSome; }
+  bool is_scalar() const { return kind == kNumber || kind == kSome; }
   // The number at an address.
   static KnownValue number_at(const void* at, DType dtype);
   // A number that the dtype has.

@@ -66,7 +66,7 @@ void run_on_views(Kernel kernel, const KernelArgs& args, std::int64_t count, std
   kernel({.attrs = args.attrs,
           .in = all.first(args.in.size()),
           .out = all.last(1),
-          .facts = args.facts,
+          .replica_context = args.replica_context,
           .scratch = args.scratch});
 }
 

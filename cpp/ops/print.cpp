@@ -46,7 +46,7 @@ Inferred print_rule(const InferArgs&) {
 void print_kernel(const KernelArgs& args) {
   const std::string& text = args.attrs.as<PrintAttrs>().text;
   std::ostringstream out;
-  if (args.facts.replicas > 1) out << "[replica " << args.facts.replica << "] ";
+  if (args.replica_context.replicas > 1) out << "[replica " << args.replica_context.replica << "] ";
   std::size_t at = 0;
   for (const View& x : args.in) {
     const std::size_t place = text.find('\0', at);
@@ -55,7 +55,7 @@ void print_kernel(const KernelArgs& args) {
     print_axis(out, x, 0, 0, args.attrs.as<PrintAttrs>().edge);
   }
   out << text.substr(at);
-  if (args.facts.messages) args.facts.messages->add(out.str());
+  if (args.replica_context.messages) args.replica_context.messages->add(out.str());
   *args.out[0].as<bool>() = true;
 }
 
@@ -69,7 +69,7 @@ std::vector<OpDef> print_ops() {
   op.max_arity = -1;
   op.operands = {"xs"};
   op.attrs = schema_of<PrintAttrs>();
-  op.traits = kSideEffect | kNoGradient | kReplicaFact | kBackward;
+  op.traits = kSideEffect | kNoGradient | kReplicaDependent | kBackward;
   op.infer = print_rule;
   op.kernel = print_kernel;
   return {op};

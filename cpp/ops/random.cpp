@@ -37,7 +37,8 @@ RandomKey key_of(const KernelArgs& args) {
   }
   const auto& attrs = args.attrs.as<DrawAttrs>();
   const auto seed = std::uint64_t(attrs.seed), ordinal = std::uint64_t(attrs.ordinal);
-  return {mix(args.facts.seed) ^ mix(mix(seed)), mix(mix(ordinal) ^ args.facts.step)};
+  return {mix(args.replica_context.seed) ^ mix(mix(seed)),
+          mix(mix(ordinal) ^ args.replica_context.step)};
 }
 
 // The bits that the 16 of the dtype have no place for: rounded to nearest, what is just below 1
@@ -171,11 +172,11 @@ void run_like(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
     // Without examples each replica has its own rows (and a value all share is drawn once).
     const std::int64_t size = args.attrs.as<DrawAttrs>().rows;
     const std::int64_t own = is_symbolic(size)
-                                 ? args.facts.first_example[std::size_t(size - kSymbols)]
-                                 : args.facts.replica * rows_of_result(cost_args(args));
+                                 ? args.replica_context.first_example[std::size_t(size - kSymbols)]
+                                 : args.replica_context.replica * rows_of_result(cost_args(args));
     return draw_rows<kDraw>(args, own, begin, end);
   }
-  const std::int64_t share = args.facts.first_example[std::size_t(args.symbol)];
+  const std::int64_t share = args.replica_context.first_example[std::size_t(args.symbol)];
   const std::int64_t first = (share + args.first_example) * x.rows_per_example;
   if (x.example_axis > 0) return draw_turned<kDraw>(args, first);
   draw_rows<kDraw>(args, first, begin, end);

@@ -35,7 +35,7 @@ void StridedCopy::add_axis(std::int64_t size, std::int64_t to_step, std::int64_t
 
 // Brings the axis that is contiguous in the source next to the innermost one, so that both can be
 // walked in blocks: a transposition touches whole cache lines on both sides.
-void StridedCopy::turn_inwards() {
+void StridedCopy::interchange_loops() {
   if (rank_ < 2 || axes_[std::size_t(rank_ - 1)].from == 1) return;
   for (int i = 0; i + 1 < rank_; ++i) {
     if (axes_[std::size_t(i)].from != 1) continue;
@@ -82,7 +82,7 @@ void StridedCopy::run_typed(T* to, const T* from) const {
 void StridedCopy::run(void* to, const void* from, DType dtype) const {
   if (empty_) return;
   StridedCopy copy = *this;
-  copy.turn_inwards();
+  copy.interchange_loops();
   visit(dtype, [&]<class T>() {
     copy.run_typed(static_cast<BitsOf<T>*>(to), static_cast<const BitsOf<T>*>(from));
   });

@@ -28,7 +28,7 @@ class StridedCopy {
 
   template <class T>
   void run_typed(T* to, const T* from) const;
-  void turn_inwards();
+  void interchange_loops();
   // The axis that is cut: the outermost one, if it is long.
   int cut_axis() const;
 

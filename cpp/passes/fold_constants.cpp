@@ -11,9 +11,9 @@ namespace samegrad {
 namespace {
 
 bool is_pure(const OpDef& op) {
-  constexpr std::uint32_t kFacts =
-      kRandomOp | kCollective | kReplicaFact | kGlobalFact | kSideEffect | kReplicaShare;
-  return op.kernel && (op.traits & kFacts) == 0;  // control flow has no kernel
+  constexpr std::uint32_t kContext =
+      kRandomOp | kCollective | kReplicaDependent | kReplicaInvariant | kSideEffect | kReplicaShare;
+  return op.kernel && (op.traits & kContext) == 0;  // control flow has no kernel
 }
 
 // `operands` is the new graph, in which earlier nodes may have become constants.
@@ -58,12 +58,15 @@ std::optional<std::vector<Array>> evaluate(const Graph& operands, const Values& 
     arrays.emplace_back(type.dtype, type.shape);
     out.push_back(view_of(arrays.back()));
   }
-  static const StepFacts kFacts;
+  static const ReplicaContext kContext;
   Scratch scratch;
   const FloatEnvironment environment;  // as the step's own threads have it
   try {
-    node.op->kernel(
-        {.attrs = node.attrs, .in = in, .out = out, .facts = kFacts, .scratch = scratch});
+    node.op->kernel({.attrs = node.attrs,
+                     .in = in,
+                     .out = out,
+                     .replica_context = kContext,
+                     .scratch = scratch});
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -65,7 +65,7 @@ class Fusion {
   Value outside(Value value) {
     if (!groups_.spread(value)) return rewrite_(value);
     const Node& producer = *graph_.producer(value);
-    if (producer.op->has(kSpread)) {
+    if (producer.op->has(kSplat)) {
       if (producer.op->reads(0)) return rewrite_(producer.inputs[0]);
       return rewrite_.builder().number(graph_.type(value).dtype,
                                        producer.attrs.as<FullAttrs>().value);

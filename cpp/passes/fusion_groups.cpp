@@ -17,13 +17,13 @@ PerValue<bool> find_spread(const Graph& graph) {
   PerValue<bool> spread(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
     const Value value = node.outputs[0];
-    if (is_number(graph, node.outputs[0])) continue;
-    if (node.op->has(kSpread)) {
-      spread[value] = !node.op->reads(0) || is_number(graph, node.inputs[0]);
+    if (is_scalar(graph, node.outputs[0])) continue;
+    if (node.op->has(kSplat)) {
+      spread[value] = !node.op->reads(0) || is_scalar(graph, node.inputs[0]);
     }
     if (!node.op->has(kElementwise)) continue;
     spread[value] = std::ranges::all_of(
-        node.inputs, [&](Value input) { return spread[input] || is_number(graph, input); });
+        node.inputs, [&](Value input) { return spread[input] || is_scalar(graph, input); });
   }
   return spread;
 }
@@ -96,7 +96,7 @@ void FusionGroups::try_merge(NodeId p, NodeId n) {
   if (first.size() + second.size() > std::size_t(thresholds().fused_operations)) return;
   const auto space = joined(*space_[a], *space_[b]);
   if (!space || (space->axes > 0 && !fits(a, b, *space))) return;
-  if (has_detour(a, b, n) || has_detour(b, a, n)) return;
+  if (would_create_cycle(a, b, n) || would_create_cycle(b, a, n)) return;
   for (NodeId node : second) group_[node] = a;
   first.insert(first.end(), second.begin(), second.end());
   std::sort(first.begin(), first.end());
@@ -162,7 +162,7 @@ std::optional<bool> FusionGroups::has_detour_before(GroupId from, GroupId to) {
 
 // Whether a path leads from one group to the other through a third. Nodes after `last` are in no
 // group yet, so no path comes back from there.
-bool FusionGroups::has_detour(GroupId from, GroupId to, NodeId last) {
+bool FusionGroups::would_create_cycle(GroupId from, GroupId to, NodeId last) {
   // Long ways, as through the layers of a deep network, are found in the forest.
   for (NodeId node : members_[from]) {
     for (NodeId reader : readers_[node]) {

@@ -31,7 +31,7 @@ class FusionGroups {
   void join(NodeId n, const PerNode<int>& stage);
   void try_merge(NodeId p, NodeId n);
   bool fits(GroupId group, GroupId other, const RowSpace& space) const;
-  bool has_detour(GroupId from, GroupId to, NodeId last);
+  bool would_create_cycle(GroupId from, GroupId to, NodeId last);
   std::optional<bool> has_detour_before(GroupId from, GroupId to);
   void number_forest();
   // Whether one node hangs below the other in the forest; a node that does not may be reached, too.

@@ -339,7 +339,7 @@ class Join {
     } else {
       const Node& mapped = mapped_anchor(0, place);
       check_attrs(place, mapped.attrs);
-      const bool own = node.op->has(kGlobalFact) && joined_.type(inputs[0]).shape.symbolic();
+      const bool own = node.op->has(kReplicaInvariant) && joined_.type(inputs[0]).shape.symbolic();
       made = own ? node.op->decompose({builder_, mapped.attrs, inputs, {}, {}})
                  : append_node(builder_, graph(0), mapped, inputs);
     }

@@ -66,7 +66,7 @@ class Recompute {
   // One of the arrays that count; what is a number in the shape of one is none.
   bool is_large(Value value) const {
     const Node* producer = graph_.producer(value);
-    if (producer && producer->op->has(kSpread)) return false;
+    if (producer && producer->op->has(kSplat)) return false;
     return graph_.type(value).batched() && bytes(value) >= double(thresholds().recomputed_bytes);
   }
   int stage_of(Value value) const {

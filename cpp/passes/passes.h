@@ -8,7 +8,7 @@ namespace samegrad {
 struct PassOptions {
   bool fold_constants = true;
   bool eliminate_common = true;
-  bool sink_masks = true;
+  bool commute_masks = true;
   bool fuse_epilogue = true;
   bool fuse_elementwise = true;
   bool eliminate_dead = true;
@@ -28,7 +28,7 @@ Graph fold_constants(Graph graph);
 // Equal nodes become one (random ones excepted).
 Graph eliminate_common(Graph graph);
 // relu's mask moves from the large side of a max pooling's gradient to the small one.
-Graph sink_masks(Graph graph);
+Graph commute_masks(Graph graph);
 // Products take the bias and relu that follow into their epilogue.
 Graph fuse_epilogue(Graph graph);
 // Chains of elementwise nodes become one loop.

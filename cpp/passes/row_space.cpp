@@ -81,7 +81,7 @@ std::optional<RowSpace> space_of_elements(const Graph& graph, const PerValue<boo
     const Value input = node.inputs[k];
     const ValueType& own = graph.type(input);
     if (!node.op->reads(k) || spread[input]) continue;
-    if (is_full(own, type.shape, type.batch) || is_number(graph, input)) continue;
+    if (is_full(own, type.shape, type.batch) || is_scalar(graph, input)) continue;
     const int found = repeated_axes(own, type);
     if (found == 0 || (axes > 0 && axes != found)) return std::nullopt;
     axes = found;
@@ -95,7 +95,7 @@ std::int64_t columns_of(const RowSpace& space) {
   return space.shape.size(space.shape.rank() - space.axes, space.shape.rank());
 }
 
-bool is_number(const Graph& graph, Value value) {
+bool is_scalar(const Graph& graph, Value value) {
   const ValueType& type = graph.type(value);
   return !type.batched() && !type.shape.symbolic() && type.shape.size() == 1;
 }
@@ -174,7 +174,7 @@ std::optional<FusedRole> role_of_operand(const Graph& graph, const PerValue<bool
   }
   if (spread[node.inputs[k]]) return FusedRole::kNumber;
   if (is_full(own, type.shape, type.batch)) return role_of_result(space, type);
-  if (is_number(graph, node.inputs[k])) return FusedRole::kNumber;
+  if (is_scalar(graph, node.inputs[k])) return FusedRole::kNumber;
   if (!is_full(type, space.shape, space.batch) || space.axes == 0) return std::nullopt;
   if (has_one_per_row(own, type, space.axes)) return FusedRole::kRow;
   return is_one_row(own, type, space.axes) ? std::optional(FusedRole::kColumn) : std::nullopt;

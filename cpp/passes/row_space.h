@@ -17,7 +17,7 @@ struct RowSpace {
 };
 
 // Whether the value is one number, equal for all examples.
-bool is_number(const Graph& graph, Value value);
+bool is_scalar(const Graph& graph, Value value);
 
 // The space that a node asks for; none if it is not made row by row. Values that are `spread` count
 // as numbers.

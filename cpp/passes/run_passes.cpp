@@ -34,7 +34,7 @@ Graph run_passes(Graph graph, const PassOptions& options) {
       {options.eliminate_dead, eliminate_dead},
       {options.fold_constants, fold_constants},
       {options.eliminate_common, eliminate_common},
-      {options.sink_masks, sink_masks},
+      {options.commute_masks, commute_masks},
       {options.eliminate_dead, eliminate_dead},
       {options.fuse_epilogue, fuse_epilogue},
       {options.fuse_elementwise, fuse_elementwise},

@@ -34,7 +34,7 @@ GraphPtr as_everywhere(const GraphPtr& graph) {
 // Of a number of elements on all replicas, the sizes that it takes to be the same on each.
 std::vector<std::int64_t> plain_sizes(const Graph& graph, const Node& node) {
   std::vector<std::int64_t> sizes;
-  if (!node.op->has(kGlobalFact) || node.inputs.empty()) return sizes;
+  if (!node.op->has(kReplicaInvariant) || node.inputs.empty()) return sizes;
   const ValueType& type = graph.type(node.inputs[0]);
   for (std::int64_t axis : node.attrs.as<CountAttrs>().axes) {
     const Size size = size_of(graph.symbols, type, int(axis));

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "analysis/departures.h"
+#include "analysis/replica_invariance.h"
 #include "base/machine.h"
 #include "base/thresholds.h"
 #include "ops/attributes.h"
@@ -82,11 +82,11 @@ std::string text_of_time(double seconds) {
   return text;
 }
 
-void print_times(std::ostringstream& out, const RunFacts& facts, std::size_t step) {
-  if (step < facts.predicted.size()) {
-    out << "    predicted " << text_of_time(facts.predicted[step]);
-    if (step < facts.measured.size()) {
-      const StepTime& time = facts.measured[step];
+void print_times(std::ostringstream& out, const RunStatistics& statistics, std::size_t step) {
+  if (step < statistics.predicted.size()) {
+    out << "    predicted " << text_of_time(statistics.predicted[step]);
+    if (step < statistics.measured.size()) {
+      const StepTime& time = statistics.measured[step];
       out << ", measured " << text_of_time(time.mean) << " (least " << text_of_time(time.least)
           << ")";
     }
@@ -94,19 +94,19 @@ void print_times(std::ostringstream& out, const RunFacts& facts, std::size_t ste
   }
 }
 
-void print_machine(std::ostringstream& out, const RunFacts& facts) {
-  out << "machine: " << to_string(machine()) << ", " << facts.threads << " thread(s)\n";
-  out << "memory between steps: " << text_of_bytes(facts.arena_bytes) << " (of "
-      << text_of_bytes(facts.unshared_bytes) << " without reuse)\n";
+void print_machine(std::ostringstream& out, const RunStatistics& statistics) {
+  out << "machine: " << to_string(machine()) << ", " << statistics.threads << " thread(s)\n";
+  out << "memory between steps: " << text_of_bytes(statistics.arena_bytes) << " (of "
+      << text_of_bytes(statistics.unshared_bytes) << " without reuse)\n";
   double predicted = 0, measured = 0, least = 0;
-  for (double seconds : facts.predicted) predicted += seconds;
-  for (const StepTime& time : facts.measured) {
+  for (double seconds : statistics.predicted) predicted += seconds;
+  for (const StepTime& time : statistics.measured) {
     measured += time.mean;
     least += time.least;
   }
   out << "time: predicted " << text_of_time(predicted);
-  if (facts.runs > 0) {
-    out << ", measured " << text_of_time(measured) << " (mean of " << facts.runs
+  if (statistics.runs > 0) {
+    out << ", measured " << text_of_time(measured) << " (mean of " << statistics.runs
         << " runs that changed nothing; least " << text_of_time(least) << ")";
   }
   out << "\n";
@@ -118,7 +118,7 @@ void print_bits(std::ostringstream& out, const Plan& plan) {
     out << "bits: the reference that replicas are compared with\n";
     return;
   }
-  const std::vector<std::string> reasons = departures(plan.graph);
+  const std::vector<std::string> reasons = replica_dependences(plan.graph);
   if (reasons.empty()) {
     out << "bits: those of one replica, if all shares are equal and have at least 3 examples, or "
            "are made with split='balanced'"
@@ -131,12 +131,12 @@ void print_bits(std::ostringstream& out, const Plan& plan) {
 
 }  // namespace
 
-std::string explain(const Plan& plan, const RunFacts& facts) {
+std::string explain(const Plan& plan, const RunStatistics& statistics) {
   std::ostringstream out;
   out << plan.graph.replicas << " replica(s), " << plan.graph.nodes.size() << " operations, "
       << plan.steps.size() << " steps\n";
   print_bits(out, plan);
-  print_machine(out, facts);
+  print_machine(out, statistics);
   for (StepId s : plan.steps.ids()) {
     const PlanStep& step = plan.steps[s];
     if (step.kind == PlanStep::Kind::kLoop) {
@@ -150,10 +150,10 @@ std::string explain(const Plan& plan, const RunFacts& facts) {
     } else {
       out << "  " << title_of(step) << ":\n";
       print_nodes(out, plan, step.nodes, false,
-                  step.kind == PlanStep::Kind::kNode && facts.threads > 1);
+                  step.kind == PlanStep::Kind::kNode && statistics.threads > 1);
       print_reason(out, plan, step);
     }
-    print_times(out, facts, s.index());
+    print_times(out, statistics, s.index());
   }
   return out.str();
 }

@@ -14,7 +14,7 @@ struct StepTime {
 };
 
 // What is known of runs with certain counts of examples.
-struct RunFacts {
+struct RunStatistics {
   std::int64_t arena_bytes = 0;     // at once, and …
   std::int64_t unshared_bytes = 0;  // … if each value had memory of its own
   int threads = 1;
@@ -24,6 +24,6 @@ struct RunFacts {
 };
 
 // Bits, machine, steps with what they were chosen by and how long they take.
-std::string explain(const Plan& plan, const RunFacts& facts);
+std::string explain(const Plan& plan, const RunStatistics& statistics);
 
 }  // namespace samegrad

@@ -6,7 +6,8 @@ namespace samegrad {
 namespace {
 
 bool is_pure(const Node& node) {
-  constexpr std::uint32_t kOther = kSideEffect | kRandomOp | kCollective | kReplicaFact | kControl;
+  constexpr std::uint32_t kOther =
+      kSideEffect | kRandomOp | kCollective | kReplicaDependent | kControl;
   return !node.op->has(Trait(kOther));
 }
 

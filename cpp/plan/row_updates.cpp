@@ -152,11 +152,11 @@ class RowUpdateFinder {
       const ValueType& type = graph_.type(value);
       return !type.batched() && !graph_.varying(value) && type.shape == shape;
     };
-    const auto fits = [&](Value value) { return is_whole(value) || is_number(value); };
+    const auto fits = [&](Value value) { return is_whole(value) || is_scalar(value); };
     return std::ranges::all_of(node.outputs, is_whole) && std::ranges::all_of(node.inputs, fits);
   }
 
-  bool is_number(Value value) const {
+  bool is_scalar(Value value) const {
     const ValueType& type = graph_.type(value);
     return !type.batched() && !graph_.varying(value) && !type.shape.symbolic() &&
            type.shape.size() == 1;

@@ -65,7 +65,7 @@ class SmallNodes {
     if (step.kind != PlanStep::Kind::kNode) return false;
     const Graph& graph = plan_.graph;
     const Node& node = graph.nodes[step.nodes[0]];
-    if (node.op->has(Trait(kSideEffect | kControl | kCollective | kReplicaFact))) return false;
+    if (node.op->has(Trait(kSideEffect | kControl | kCollective | kReplicaDependent))) return false;
     for (const auto* values : {&node.inputs, &node.outputs}) {
       for (Value value : *values) {
         const ValueType& type = graph.type(value);

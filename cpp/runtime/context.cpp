@@ -110,17 +110,17 @@ void Context::reserve_scratch() {
 }
 
 void Context::set_facts() {
-  facts_.assign(std::size_t(replicas_), {});
+  replica_context_.assign(std::size_t(replicas_), {});
   std::vector<std::int64_t> first(plan_.graph.symbols.size(), 0);
   for (int w = 0; w < replicas_of_world(); ++w) {
     const std::vector<std::int64_t>& counts = counts_of_world()[std::size_t(w)];
     const int r = w - first_replica_;
     if (r >= 0 && r < replicas_) {
-      StepFacts& facts = facts_[std::size_t(r)];
-      facts.replica = w;
-      facts.replicas = replicas_of_world();
-      facts.local_examples = counts;
-      facts.first_example = first;
+      ReplicaContext& replica_context = replica_context_[std::size_t(r)];
+      replica_context.replica = w;
+      replica_context.replicas = replicas_of_world();
+      replica_context.local_examples = counts;
+      replica_context.first_example = first;
     }
     for (std::size_t s = 0; s < first.size(); ++s) {
       if (!joins_replicas(plan_.graph.symbols, s)) first[s] += counts[s];
@@ -129,7 +129,7 @@ void Context::set_facts() {
   for (std::size_t s = 0; s < first.size(); ++s) {
     if (joins_replicas(plan_.graph.symbols, s)) first[s] = counts_of_world()[0][s];
   }
-  for (StepFacts& facts : facts_) facts.global_examples = first;
+  for (ReplicaContext& replica_context : replica_context_) replica_context.global_examples = first;
 }
 
 void Context::find_impossible() {
@@ -263,15 +263,15 @@ void Context::make_chunks(LoopId index) {
   LoopBinding& binding = loops_[index];
   const int replicas = loop.varying ? replicas_ : 1;
   const auto symbol = std::size_t(loop.symbol);
-  const std::int64_t total =
-      loop.varying ? facts_[0].global_examples[symbol] : facts_[0].local_examples[symbol];
+  const std::int64_t total = loop.varying ? replica_context_[0].global_examples[symbol]
+                                          : replica_context_[0].local_examples[symbol];
   binding.parallel =
       threads_ > 1 && layout.work * double(total) > double(thresholds().parallel_loop_work);
   binding.chunk_examples = chunk_of(loop, total, binding.parallel ? threads_ : 0);
   for (int r = 0; r < replicas; ++r) {
     binding.first_chunk.push_back(std::int32_t(binding.chunks.size()));
     walk_tree(
-        0, facts_[std::size_t(r)].local_examples[symbol], binding.chunk_examples, 0,
+        0, replica_context_[std::size_t(r)].local_examples[symbol], binding.chunk_examples, 0,
         [&](std::int64_t begin, std::int64_t end, int) {
           binding.chunks.push_back({r, begin, end, {}, {}, 0});
           Chunk& chunk = binding.chunks.back();
@@ -358,7 +358,7 @@ void Context::bind_node(NodeId index) {
       node_places_.emplace_back(&views[k].data, &base(int(r), plan_.root[value]));
     }
     binding.examples.push_back(
-        binding.symbol < 0 ? 0 : facts_[r].local_examples[std::size_t(binding.symbol)]);
+        binding.symbol < 0 ? 0 : replica_context_[r].local_examples[std::size_t(binding.symbol)]);
   }
 }
 

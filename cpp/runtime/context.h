@@ -143,7 +143,7 @@ class Context {
   std::byte* const* bases(int replica) const {
     return bases_.data() + std::size_t(replica) * values_;
   }
-  StepFacts& facts(int replica) { return facts_[std::size_t(replica)]; }
+  ReplicaContext& of_replica(int replica) { return replica_context_[std::size_t(replica)]; }
   // Of the arena that it takes for a run.
   std::int64_t arena_bytes() const { return packing_.bytes; }
   // What that would be if nothing shared memory with anything.
@@ -222,7 +222,7 @@ class Context {
   // Of prepared_, those that rounds share: which, and where in their memory.
   std::vector<std::pair<std::size_t, std::int64_t>> kept_;
   std::int64_t kept_bytes_ = 0;
-  std::vector<StepFacts> facts_;
+  std::vector<ReplicaContext> replica_context_;
   std::vector<bool> impossible_;  // per replica: some size is below 0
   IndexedVector<LoopId, LoopBinding> loops_;
   PerNode<NodeBinding> nodes_;

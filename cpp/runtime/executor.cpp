@@ -266,9 +266,9 @@ void Executable::run_steps(const Call& call, Context& context) {
 
 std::vector<std::vector<Array>> Executable::run(const Call& call, Context& context) {
   for (int r = 0; r < context.replicas(); ++r) {
-    context.facts(r).seed = call.seed;
-    context.facts(r).step = call.step;
-    context.facts(r).messages = call.messages;
+    context.of_replica(r).seed = call.seed;
+    context.of_replica(r).step = call.step;
+    context.of_replica(r).messages = call.messages;
   }
   for (int r = 0; r < context.replicas(); ++r) {
     if (call.runs(r)) context.check_sizes(r);

@@ -32,7 +32,7 @@ class Executable {
   };
   ArenaBytes arena_bytes(const Call& call);
   // Of a run with these counts; where `runs` > 0, with the times of as many dry ones.
-  RunFacts facts_of(const Call& call, int runs);
+  RunStatistics statistics_of(const Call& call, int runs);
 
  private:
   std::vector<std::vector<Array>> run_in_world(const Call& call);
@@ -79,6 +79,6 @@ void exchange(const Plan& plan, const Node& node, const Call& call, Context& con
 // Runs one op at once, as eager code does. counts: examples per symbol of the types.
 std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,
                           const std::vector<ValueType>& out_types, const std::vector<Array>& in,
-                          const StepFacts& facts);
+                          const ReplicaContext& replica_context);
 
 }  // namespace samegrad

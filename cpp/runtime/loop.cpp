@@ -23,7 +23,7 @@ class ChunkRun {
         layout_(layout),
         call_(call),
         context_(context),
-        facts_(context.facts(chunk.replica)),
+        replica_context_(context.of_replica(chunk.replica)),
         bases_(context.bases(chunk.replica)),
         chunk_(chunk),
         scratch_(task.scratch),
@@ -94,7 +94,7 @@ class ChunkRun {
                           .examples = end - begin,
                           .first_example = begin,
                           .symbol = loop_.symbol,
-                          .facts = facts_,
+                          .replica_context = replica_context_,
                           .prepared = prepared,
                           .scratch = scratch_};
     if (code.tree >= 0) {
@@ -105,7 +105,7 @@ class ChunkRun {
     code.node->op->kernel(args);
     if (call_.check_finite) {
       for (const View& result : out)
-        check_finite(call_.locations, *code.node, result, facts_.replica);
+        check_finite(call_.locations, *code.node, result, replica_context_.replica);
     }
   }
 
@@ -114,7 +114,7 @@ class ChunkRun {
   const LoopLayout& layout_;
   const Call& call_;
   const Context& context_;
-  const StepFacts& facts_;
+  const ReplicaContext& replica_context_;
   std::byte* const* const bases_;
   const Chunk& chunk_;
   Scratch& scratch_;
@@ -155,7 +155,7 @@ void finish_trees(const Plan& plan, const Loop& loop, const LoopLayout& layout, 
       tree.kernel->finish({node.attrs, tree.state, state, {&result, 1}});
     }
     if (!call.check_finite) continue;
-    check_finite(call.locations, node, result, context.facts(first.replica).replica);
+    check_finite(call.locations, node, result, context.of_replica(first.replica).replica);
   }
 }
 

@@ -35,7 +35,7 @@ struct Whole {
   std::span<const View> views;
   std::int64_t examples;
   int symbol;
-  const StepFacts& facts;
+  const ReplicaContext& replica_context;
   const ParallelFor& loops;
   const void* prepared = nullptr;
 
@@ -54,7 +54,7 @@ struct Whole {
             .examples = count,
             .first_example = first,
             .symbol = symbol,
-            .facts = facts,
+            .replica_context = replica_context,
             .prepared = prepared,
             .scratch = scratch,
             .parallel = &loops};
@@ -146,13 +146,13 @@ void run_copy(const Copy& copy, const ParallelFor& loops, const Call& call, Cont
                     views,
                     binding.examples[std::size_t(r)],
                     std::max(binding.symbol, 0),
-                    context.facts(int(r)),
+                    context.of_replica(int(r)),
                     loops,
                     prepared};
   whole.run(task.scratch);
   if (!call.check_finite) return;
   for (std::size_t k = node.inputs.size(); k < views.size(); ++k) {
-    check_finite(call.locations, node, views[k], context.facts(int(r)).replica);
+    check_finite(call.locations, node, views[k], context.of_replica(int(r)).replica);
   }
 }
 
@@ -218,7 +218,7 @@ Array converted(const Array& x, DType to) {
 // As passes/widen.cpp has it.
 std::vector<Array> run_widened(const Node& node, std::vector<ValueType> in_types,
                                std::vector<ValueType> out_types, std::vector<Array> in,
-                               const StepFacts& facts) {
+                               const ReplicaContext& replica_context) {
   for (std::size_t k = 0; k < in.size(); ++k) {
     in_types[k].dtype = sum_type(in_types[k].dtype);
     in[k] = converted(in[k], in_types[k].dtype);
@@ -228,7 +228,7 @@ std::vector<Array> run_widened(const Node& node, std::vector<ValueType> in_types
     dtypes.push_back(type.dtype);
     type.dtype = sum_type(type.dtype);
   }
-  std::vector<Array> out = run_op(node, in_types, out_types, in, facts);
+  std::vector<Array> out = run_op(node, in_types, out_types, in, replica_context);
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = converted(out[i], dtypes[i]);
   return out;
 }
@@ -237,12 +237,12 @@ std::vector<Array> run_widened(const Node& node, std::vector<ValueType> in_types
 
 std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_types,
                           const std::vector<ValueType>& out_types, const std::vector<Array>& in,
-                          const StepFacts& facts) {
+                          const ReplicaContext& replica_context) {
   if (node.op->has(kAliases)) {
-    return {in[0].reshaped(concrete_shape(out_types[0], facts.local_examples))};
+    return {in[0].reshaped(concrete_shape(out_types[0], replica_context.local_examples))};
   }
   if (computes(*node.op) && (any_widened(in_types) || any_widened(out_types))) {
-    return run_widened(node, in_types, out_types, in, facts);
+    return run_widened(node, in_types, out_types, in, replica_context);
   }
   std::vector<ValueType> types = in_types;
   types.insert(types.end(), out_types.begin(), out_types.end());
@@ -256,13 +256,15 @@ std::vector<Array> run_op(const Node& node, const std::vector<ValueType>& in_typ
     views.push_back(view_of(in_types[k], in[k].shape(), in[k].raw()));
   }
   for (const ValueType& type : out_types) {
-    out.emplace_back(type.dtype, concrete_shape(type, facts.local_examples));
+    out.emplace_back(type.dtype, concrete_shape(type, replica_context.local_examples));
     views.push_back(view_of(type, out.back().shape(), out.back().raw()));
   }
   const FloatEnvironment environment;
   Scratch scratch;
-  const std::int64_t examples = symbol < 0 ? 0 : facts.local_examples[std::size_t(symbol)];
-  Whole{node, types, views, examples, std::max(symbol, 0), facts, parallel_loops()}.run(scratch);
+  const std::int64_t examples =
+      symbol < 0 ? 0 : replica_context.local_examples[std::size_t(symbol)];
+  Whole{node, types, views, examples, std::max(symbol, 0), replica_context, parallel_loops()}.run(
+      scratch);
   return out;
 }
 

@@ -43,9 +43,9 @@ double product_flops(DType dtype) {
   node.inputs = {Value(0), Value(1)};
   node.outputs = {Value(2)};
   node.locality = Locality::kWhole;
-  const StepFacts facts;
+  const ReplicaContext replica_context;
   const double seconds = least_seconds([&] {
-    run_op(node, {type, type}, {type}, {square, square}, facts);
+    run_op(node, {type, type}, {type}, {square, square}, replica_context);
   });
   return 2.0 * double(kSide * kSide * kSide) / seconds;
 }

@@ -177,7 +177,7 @@ class BlockwiseUpdate {
                           .out = views.subspan(node.inputs.size()),
                           .examples = examples,
                           .symbol = std::max(context_.node(step_.sums[s].tree).symbol, 0),
-                          .facts = context_.facts(replica),
+                          .replica_context = context_.of_replica(replica),
                           .scratch = context_.main_task().scratch};
     sum.shares.push_back({examples > 0 ? node.op->tree.open(args) : nullptr, examples});
     work_ += sum.reduction.whole.block.size() * (examples + 1);
@@ -305,7 +305,7 @@ class BlockwiseUpdate {
     const KernelArgs args{.attrs = node.attrs,
                           .in = all.first(inputs),
                           .out = all.subspan(inputs),
-                          .facts = context_.facts(0),
+                          .replica_context = context_.of_replica(0),
                           .scratch = scratch};
     auto* blocks = static_cast<const std::byte**>(scratch.take(inputs * sizeof(std::byte*)));
     const bool is_one_piece = block.columns == columns();

@@ -27,7 +27,7 @@ KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, Context& 
           .out = views.subspan(node.inputs.size()),
           .examples = of.examples[std::min(replica, of.views.size() - 1)],
           .symbol = std::max(of.symbol, 0),
-          .facts = context.facts(int(replica)),
+          .replica_context = context.of_replica(int(replica)),
           .scratch = scratch};
 }
 
@@ -274,7 +274,7 @@ class RowUpdater {
     node.op->kernel({.attrs = node.attrs,
                      .in = all.first(inputs),
                      .out = all.subspan(inputs),
-                     .facts = context_.facts(0),
+                     .replica_context = context_.of_replica(0),
                      .scratch = scratch});
   }
 

@@ -14,9 +14,9 @@ thread_local int uses_of_this_thread = 0;
 }  // namespace
 
 struct StateLock::State {
-  explicit State(bool is_torn) : torn(is_torn) {}
+  explicit State(bool is_poisoned) : poisoned(is_poisoned) {}
   const std::uint64_t generation = process_generation();
-  const bool torn;
+  const bool poisoned;
   std::shared_mutex mutex;
   std::atomic<bool> writing{false};
 };
@@ -27,15 +27,15 @@ StateLock::State& StateLock::state() {
   State* known = current.load();
   while (known->generation != process_generation()) {
     // Who held the parent's mutex does not exist here.
-    auto* fresh = new State(known->torn || known->writing);
+    auto* fresh = new State(known->poisoned || known->writing);
     if (current.compare_exchange_strong(known, fresh)) return *fresh;
     delete fresh;
   }
   return *known;
 }
 
-StateLock::StateLock(Use use, Patience patience) : use_(use), state_(&state()) {
-  if (state_->torn) {
+StateLock::StateLock(Use use, Blocking blocking) : use_(use), state_(&state()) {
+  if (state_->poisoned) {
     fail(ErrorKind::kRuntime, "step",
          "this process was forked while another thread wrote variables, whose values are therefore "
          "unknown here; fork between steps, or use multiprocessing's start method 'spawn'.");
@@ -50,7 +50,7 @@ StateLock::StateLock(Use use, Patience patience) : use_(use), state_(&state()) {
     held_ = true;
     return;
   }
-  if (patience == Patience::kWait) {
+  if (blocking == Blocking::kWait) {
     wait();
     return;
   }

@@ -6,10 +6,10 @@ namespace samegrad {
 class StateLock {
  public:
   enum class Use { kRead, kWrite };  // readers share it
-  enum class Patience { kWait, kTry };
+  enum class Blocking { kWait, kTry };
   // RuntimeError where a child was forked while its parent wrote, and where a writer comes in the
   // middle of another use by the same thread (a signal handler that runs a step); a reader may.
-  explicit StateLock(Use use, Patience patience = Patience::kWait);
+  explicit StateLock(Use use, Blocking blocking = Blocking::kWait);
   ~StateLock();
   StateLock(const StateLock&) = delete;
   StateLock& operator=(const StateLock&) = delete;

@@ -22,12 +22,13 @@ std::string place_of(const KernelArgs& args, const View& operand, std::int64_t f
   // A tile starts somewhere in the replica's share, the share somewhere in the batch.
   if (operand.example_axis >= 0 && args.examples > 0) {
     const std::int64_t rows = operand.shape[operand.example_axis] / args.examples;
-    const std::int64_t share = args.facts.first_example[std::size_t(args.symbol)];
+    const std::int64_t share = args.replica_context.first_example[std::size_t(args.symbol)];
     position[operand.example_axis] += rows * (share + args.first_example);
     place = " of the batch";
   }
   place = "position " + to_string(position) + place;
-  if (args.facts.replicas > 1) place += ", on replica " + std::to_string(args.facts.replica);
+  if (args.replica_context.replicas > 1)
+    place += ", on replica " + std::to_string(args.replica_context.replica);
   return place;
 }
 

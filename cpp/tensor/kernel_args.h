@@ -88,7 +88,7 @@ class ParallelFor {
 };
 
 // Facts of the running step that an op may depend on.
-struct StepFacts {
+struct ReplicaContext {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;  // the strategy's step counter
   int replica = 0;
@@ -108,7 +108,7 @@ struct KernelArgs {
   std::int64_t examples = 0;
   std::int64_t first_example = 0;
   int symbol = 0;
-  const StepFacts& facts;
+  const ReplicaContext& replica_context;
   // What OpDef::prepare made of an operand, or null.
   const void* prepared = nullptr;
   Scratch& scratch;

@@ -67,10 +67,10 @@ std::string Step::explanation(const Arguments* arguments, int runs) {
   call.step = random_state().step;
   Messages messages;  // of the measured runs: shown to nobody
   call.messages = &messages;
-  const RunFacts facts = compiled_->executable(false).facts_of(call, runs);
+  const RunStatistics statistics = compiled_->executable(false).statistics_of(call, runs);
   Plan labelled_plan = plan();
   labelled_plan.graph = labelled(std::move(labelled_plan.graph));
-  return explain(labelled_plan, facts);
+  return explain(labelled_plan, statistics);
 }
 
 void Step::check_argument(std::size_t index, const std::vector<Array>& arrays) const {
@@ -149,7 +149,7 @@ Call Step::call_of(const Arguments& arguments, Arguments& storage) const {
   return call;
 }
 
-std::vector<std::vector<Array>> Step::look(const Arguments& arguments) {
+std::vector<std::vector<Array>> Step::materialize(const Arguments& arguments) {
   Arguments storage;
   Call call = call_of(arguments, storage);
   call.step = random_state().step;

@@ -162,17 +162,18 @@ void Trace::execute(const Node& node) {
     in.push_back(tensor(input).array);
   }
   for (Value output : node.outputs) out_types.push_back(graph_.type(output));
-  StepFacts facts;
-  facts.seed = random_state().seed;
-  facts.local_examples = facts.global_examples = traced_counts(graph_.symbols)[0];
-  facts.first_example.assign(facts.local_examples.size(), 0);
+  ReplicaContext replica_context;
+  replica_context.seed = random_state().seed;
+  replica_context.local_examples = replica_context.global_examples =
+      traced_counts(graph_.symbols)[0];
+  replica_context.first_example.assign(replica_context.local_examples.size(), 0);
   for (std::size_t s = 0; s < graph_.symbols.size(); ++s) {
-    graph_.symbols[s].traced_count = facts.local_examples[s];
+    graph_.symbols[s].traced_count = replica_context.local_examples[s];
   }
   if (draws_by_step(*node.op) && !std::exchange(drew_, true)) step_ = random_state().step++;
-  facts.step = step_;
-  facts.messages = &messages();
-  const std::vector<Array> out = run_op(node, in_types, out_types, in, facts);
+  replica_context.step = step_;
+  replica_context.messages = &messages();
+  const std::vector<Array> out = run_op(node, in_types, out_types, in, replica_context);
   for (const Array& array : out) {
     if (!check_numerics) break;
     check_finite(&graph_.locations, node, {array.raw(), array.shape(), array.dtype()}, 0);
@@ -245,8 +246,8 @@ void Trace::use(ValueUse::Kind kind, const Tensor& tensor) {
   uses_.push_back({kind, lift(tensor), location()});
 }
 
-ScalingReport Trace::check_scaling(const std::vector<Value>& outputs) const {
-  return samegrad::check_scaling(graph_, outputs, uses_);
+NormalizationReport Trace::check_loss_normalization(const std::vector<Value>& outputs) const {
+  return samegrad::check_loss_normalization(graph_, outputs, uses_);
 }
 
 std::optional<std::pair<std::string, Value>> Trace::made_of(Value value, Value old) const {

@@ -9,7 +9,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "analysis/scaling.h"
+#include "analysis/loss_normalization.h"
 #include "base/error.h"
 #include "ir/builder.h"
 #include "train/current.h"
@@ -104,11 +104,13 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::size_t count_reads();
   const std::vector<std::shared_ptr<Variable>>& counted_reads() const { return counted_reads_; }
 
-  // Notes what the program does with a value, for check_scaling().
+  // Notes what the program does with a value, for check_loss_normalization().
   void use(ValueUse::Kind kind, const Tensor& tensor);
   // What is wrong with the counts that the program divides by; `outputs` are its results.
-  ScalingReport check_scaling(const std::vector<Value>& outputs) const;
-  LossScale loss_scale(Value value) const { return samegrad::loss_scale(graph_, value); }
+  NormalizationReport check_loss_normalization(const std::vector<Value>& outputs) const;
+  LossNormalization loss_normalization(Value value) const {
+    return samegrad::loss_normalization(graph_, value);
+  }
   // The name of the operation that made a value of `old` and another one, and that one.
   std::optional<std::pair<std::string, Value>> made_of(Value value, Value old) const;
 
@@ -128,13 +130,15 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Lets values be looked at while the program is traced; it is called with these arguments, each
   // with one array, or one per replica.
-  void let_look(std::vector<std::vector<Array>> arguments) { actual_ = std::move(arguments); }
+  void let_materialize(std::vector<std::vector<Array>> arguments) {
+    actual_ = std::move(arguments);
+  }
   // Whether they can be: of a body, whether those outside it can.
-  bool looks() const;
+  bool materializes() const;
   // What the value is in the step at hand, one array or one per replica: whatever makes it runs,
   // and nothing else (no write, no print). TypeError for values of a body and, unless `anywhere`,
   // while a body is traced, whose Python does not run when the body does.
-  std::vector<Array> look(Value value, bool anywhere = false);
+  std::vector<Array> materialize(Value value, bool anywhere = false);
 
   // The program with these results; the trace is over.
   Program finish(std::vector<Value> outputs);

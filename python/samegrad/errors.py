@@ -7,18 +7,18 @@ class OutOfRangeError(Exception):
     """An iterator has no further element."""
 
 
-class LossScalingWarning(UserWarning):
-    """A traced program divides a loss by a wrong count; see `config.set_loss_scaling_check`."""
+class LossNormalizationWarning(UserWarning):
+    """A program divides a loss by a wrong count; see `config.set_loss_normalization_check`."""
 
 
-class LossScalingError(ValueError):
-    """As `LossScalingWarning`, where mistakes are errors."""
+class LossNormalizationError(ValueError):
+    """As `LossNormalizationWarning`, where mistakes are errors."""
 
 
 __all__ = [
     "InvalidArgumentError",
-    "LossScalingError",
-    "LossScalingWarning",
+    "LossNormalizationError",
+    "LossNormalizationWarning",
     "NonFiniteError",
     "OutOfRangeError",
 ]

@@ -160,7 +160,7 @@ def test_uneven_shares_agree_in_float64() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "defer_products", "eliminate_common", "fold_constants", "sink_masks",
+        "defer_products", "eliminate_common", "fold_constants", "commute_masks",
         "fuse_epilogue", "fuse_elementwise", "eliminate_dead", "write_in_place",
         "cut_products", "fuse_updates", "sparse_rows", "forward_identities",
         "forward_broadcasts",

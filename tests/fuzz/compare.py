@@ -22,7 +22,7 @@ PASSES = [
     "sparse_rows",
     "eliminate_common",
     "fold_constants",
-    "sink_masks",
+    "commute_masks",
     "fuse_epilogue",
     "fuse_elementwise",
     "eliminate_dead",

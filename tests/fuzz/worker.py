@@ -99,7 +99,7 @@ class Runner:
 
         self.tf, self.core, self.trace = samegrad, _core, _trace
         self.seen: list[Any] = []
-        samegrad.config.set_loss_scaling_check("off")
+        samegrad.config.set_loss_normalization_check("off")
         compile_traces = _core.compile_traces
 
         def noted(*args: Any) -> Any:

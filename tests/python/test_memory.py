@@ -18,9 +18,9 @@ MILLION = (1000, 1000)  # of float32: 4 MB
 @pytest.fixture
 def any_scale():
     """Losses are sums here."""
-    tf.config.set_loss_scaling_check("off")
+    tf.config.set_loss_normalization_check("off")
     yield
-    tf.config.set_loss_scaling_check("warn")
+    tf.config.set_loss_normalization_check("warn")
 
 
 def resident():

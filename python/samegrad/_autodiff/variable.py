@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._autodiff.scaling_check import note_use
+from samegrad._autodiff.loss_normalization_check import note_use
 from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.enums import Choice
 from samegrad._base.reference import Reference

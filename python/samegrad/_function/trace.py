@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._autodiff.scaling_check import check_trace
+from samegrad._autodiff.loss_normalization_check import check_trace
 from samegrad._autodiff.trace_agreement import Agreement
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
@@ -97,7 +97,7 @@ class _Trace:
             if trace.uneven:
                 agreement.begin_trace()
             if look:
-                trace.let_look(_core.Arguments(args, kwargs))
+                trace.let_materialize(_core.Arguments(args, kwargs))
             with _context.changed(agreement=agreement if trace.uneven else None):
                 self.result = map_structure(_as_output, fn(*traced_args, **traced_kwargs))
             leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]

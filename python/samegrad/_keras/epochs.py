@@ -242,7 +242,7 @@ def of_all(name: str, value: Any) -> Any:
     """
     if not in_replica_of_several() or not isinstance(value, Tensor) or not value._varying:
         return value
-    if value._rank or _core.current_trace().loss_scale(value) != "share":
+    if value._rank or _core.current_trace().loss_normalization(value) != "share":
         raise ValueError(
             f"[train_step] {name!r} differs between the replicas, and the step does not show what "
             "it is of all examples: return the result() of a metric, or a replica's share of the "

@@ -130,7 +130,7 @@ def is_sum(value: Tensor) -> bool:
     if trace is None or not batches:
         return False
     share = value / tf.cast(elements_of(batches[0], (0,), True), value._dtype)
-    return bool(trace.loss_scale(share) == "share")
+    return bool(trace.loss_normalization(share) == "share")
 
 
 def _denominator(
@@ -211,13 +211,15 @@ def share_of_scalar(loss: Any, who: str = "loss", remedy: str = _ROWS) -> Tensor
     trace = _core.current_trace()
     if not in_replica_of_several() or trace is None:
         return value
-    scale = trace.loss_scale(value)
+    scale = trace.loss_normalization(value)
     if scale == "share" or getattr(value, _SHARE, False):
         return value
     common = scale == "unknown" and not value._varying
     if common or scale in ("common", "times_replicas"):
         share: Tensor = tf.nn.scale_regularization_loss(value)
-        of_examples = any(key == "share_then_mean" for key, _ in trace.check_scaling([share])[0])
+        of_examples = any(
+            key == "share_then_mean" for key, _ in trace.check_loss_normalization([share])[0]
+        )
         return _by_examples(value) if of_examples else share
     if scale != "mean" or not _context.current().batches:
         raise ValueError(

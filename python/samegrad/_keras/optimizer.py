@@ -13,7 +13,7 @@ from keras.src.optimizers import base_optimizer
 from keras.src.utils import tracking
 
 import samegrad as tf
-from samegrad._autodiff.scaling_check import note_use
+from samegrad._autodiff.loss_normalization_check import note_use
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import unwrapped
 from samegrad._context import state as _context

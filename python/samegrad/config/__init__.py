@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from samegrad._autodiff.scaling_check import get_loss_scaling_check, set_loss_scaling_check
+from samegrad._autodiff.loss_normalization_check import (
+    get_loss_normalization_check,
+    set_loss_normalization_check,
+)
 from samegrad._function.function import functions_run_eagerly, run_functions_eagerly
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
@@ -27,13 +30,13 @@ __all__ = [
     "PhysicalDevice",
     "functions_run_eagerly",
     "get_logical_device_configuration",
-    "get_loss_scaling_check",
+    "get_loss_normalization_check",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
     "run_functions_eagerly",
     "set_logical_device_configuration",
-    "set_loss_scaling_check",
+    "set_loss_normalization_check",
     "set_visible_devices",
     "threading",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from samegrad import _core
-from samegrad._autodiff.scaling_check import report
+from samegrad._autodiff.loss_normalization_check import report
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context

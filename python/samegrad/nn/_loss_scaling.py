@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._autodiff.scaling_check import report
+from samegrad._autodiff.loss_normalization_check import report
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
@@ -216,7 +216,7 @@ def _share(loss: Any, replicas: int) -> Any:
 
 def _is_share(loss: Tensor) -> bool:
     trace = _core.current_trace()
-    return trace is not None and not loss._rank and trace.loss_scale(loss) == "share"
+    return trace is not None and not loss._rank and trace.loss_normalization(loss) == "share"
 
 
 def _sum_all(x: Tensor) -> Tensor:

@@ -98,7 +98,7 @@ TEST("a text that describes none is an error") {
   }
 }
 
-TEST("thresholds that are facts of the machine follow from it, and forced ones win") {
+TEST("thresholds that are replica_context of the machine follow from it, and forced ones win") {
   const Machine usual{32 * kKiB, 1024 * kKiB, 32768 * kKiB, 0};
   const Thresholds of_usual = thresholds_from("", usual);
   CHECK_EQ(of_usual.tile_bytes, 256 * kKiB);

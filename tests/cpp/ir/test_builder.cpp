@@ -72,9 +72,12 @@ TEST("what differs between replicas follows from operands and traits") {
   const struct {
     std::uint32_t traits;
     bool operand, result;
-  } cases[] = {{0, false, false},           {0, true, true},
-               {kCollective, true, false},  {kGlobalFact, true, false},
-               {kReplicaFact, false, true}, {kReplicaFact, true, true}};
+  } cases[] = {{0, false, false},
+               {0, true, true},
+               {kCollective, true, false},
+               {kReplicaInvariant, true, false},
+               {kReplicaDependent, false, true},
+               {kReplicaDependent, true, true}};
   for (const auto& c : cases) {
     Graph graph;
     Builder b(graph);

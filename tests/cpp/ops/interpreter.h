@@ -9,11 +9,11 @@ namespace samegrad::testing {
 class Interpreter {
  public:
   Interpreter(const Graph& graph, std::int64_t examples) : graph_(graph) {
-    std::vector<std::int64_t>& counts = facts_.local_examples;
+    std::vector<std::int64_t>& counts = replica_context_.local_examples;
     counts.assign(graph.symbols.size(), examples);
     complete_counts(graph.symbols, counts);
-    facts_.global_examples = counts;
-    facts_.first_example.assign(counts.size(), 0);
+    replica_context_.global_examples = counts;
+    replica_context_.first_example.assign(counts.size(), 0);
   }
 
   // The arrays of all values.
@@ -43,13 +43,13 @@ class Interpreter {
       in.push_back(view(value, arrays[value]));
       const ExampleAxis& batch = graph_.type(value).batch;
       if (batch.exists() && !examples) {
-        examples = facts_.local_examples[std::size_t(batch.symbol)];
+        examples = replica_context_.local_examples[std::size_t(batch.symbol)];
       }
     }
     for (Value value : node.outputs) {
       Array& array = arrays[value];
       array = Array(graph_.type(value).dtype,
-                    concrete_shape(graph_.type(value), facts_.local_examples));
+                    concrete_shape(graph_.type(value), replica_context_.local_examples));
       out.push_back(view(value, array));
     }
     Scratch scratch;
@@ -57,7 +57,7 @@ class Interpreter {
                           .in = in,
                           .out = out,
                           .examples = examples,
-                          .facts = facts_,
+                          .replica_context = replica_context_,
                           .scratch = scratch};
     if (node.locality == Locality::kTree) {
       fold_examples(node.op->tree, args);
@@ -67,7 +67,7 @@ class Interpreter {
   }
 
   const Graph& graph_;
-  StepFacts facts_;
+  ReplicaContext replica_context_;
 };
 
 }  // namespace samegrad::testing

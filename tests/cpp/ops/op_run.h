@@ -95,8 +95,8 @@ class OpRun {
     symbols_.push_back({});
     symbols_[0].traced_count = examples_;
     inferred_ = op_->infer({*op_, types_, attrs_, symbols_});
-    facts.local_examples = facts.global_examples = {examples_};
-    facts.first_example = {0};
+    replica_context.local_examples = replica_context.global_examples = {examples_};
+    replica_context.first_example = {0};
   }
 
   const OpDef& op() const { return *op_; }
@@ -146,7 +146,7 @@ class OpRun {
                           .out = out,
                           .examples = tile.count,
                           .first_example = tile.first,
-                          .facts = facts,
+                          .replica_context = replica_context,
                           .scratch = scratch};
     if (inferred_.locality == Locality::kTree) {
       fold_examples(op_->tree, args, how);
@@ -178,7 +178,7 @@ class OpRun {
                           .in = in,
                           .out = out,
                           .examples = examples_,
-                          .facts = facts,
+                          .replica_context = replica_context,
                           .scratch = scratch,
                           .state = state};
     begins.push_back(op_->parts.count(shapes));
@@ -204,7 +204,7 @@ class OpRun {
     return op_->parts.count({attrs_, in, out});
   }
 
-  StepFacts facts;
+  ReplicaContext replica_context;
 
  private:
   static View view(const Array& array, int axis, std::int64_t rows_per_example) {

@@ -17,16 +17,16 @@ TEST("sizes count examples of this replica and of all") {
   OpRun local("size_of", {{filled(DType::kFloat32, {6, 3}), 0, 2}}, both);
   CHECK_EQ(number(local), 18);
   OpRun global("global_size_of", {{filled(DType::kFloat32, {6, 3}), 0, 2}}, both);
-  global.facts.global_examples = {10};
+  global.replica_context.global_examples = {10};
   CHECK_EQ(number(global), 60);
   OpRun shared("global_size_of", {{filled(DType::kFloat32, {6, 3})}}, both);
-  shared.facts.replicas = 4;
+  shared.replica_context.replicas = 4;
   CHECK_EQ(number(shared), 72);
 }
 
 TEST("a replica without examples knows the global size") {
   OpRun run("global_size_of", {{Array(DType::kFloat32, {0, 3}), 0, 2}}, CountAttrs{.axes = {0}});
-  run.facts.global_examples = {7};
+  run.replica_context.global_examples = {7};
   CHECK_EQ(number(run), 14);
 }
 
@@ -36,7 +36,7 @@ TEST("draws of replicas, one after the other, are the draw of one device") {
     OpRun one(name + "_like", {{Array(DType::kFloat32, {14, 5}), 0, 2}}, attrs);
     const Array whole = one.run()[0];
     OpRun second(name + "_like", {{Array(DType::kFloat32, {8, 5}), 0, 2}}, attrs);
-    second.facts.first_example = {3};
+    second.replica_context.first_example = {3};
     CHECK(same_bits(second.run()[0], whole.rows(6, 14)), name);
     CHECK(same_bits(one.run({2, 3})[0], whole.rows(4, 10)), name);
   }
@@ -67,7 +67,7 @@ TEST("the step, the seed and the ordinal change the draw") {
   const auto draw = [](std::uint64_t step, std::int64_t seed, std::int64_t ordinal) {
     OpRun run("random_uniform_like", {{Array(DType::kFloat32, {4, 3}), 0}},
               RandomLikeAttrs({.seed = seed, .ordinal = ordinal}));
-    run.facts.step = step;
+    run.replica_context.step = step;
     return run.run()[0];
   };
   CHECK(same_bits(draw(1, 2, 3), draw(1, 2, 3)));
@@ -100,9 +100,9 @@ TEST("a draw by a key depends on neither the seed nor the step, nor on the repli
     const Array whole = stateless(name, kKey, 0, 14, 5);
     OpRun part("stateless_random_" + name + "_like", {kKey, {Array(DType::kFloat32, {8, 5}), 0, 2}},
                StatelessLikeAttrs());
-    part.facts.seed = 5;
-    part.facts.step = 8;
-    part.facts.first_example = {3};
+    part.replica_context.seed = 5;
+    part.replica_context.step = 8;
+    part.replica_context.first_example = {3};
     CHECK(same_bits(part.run()[0], whole.rows(6, 14)), name);
     CHECK(same_bits(part.run({1, 2})[0], whole.rows(8, 12)), name);
     CHECK(same_bits(stateless(name, kKey, 1, 7, 5), whole.rows(7, 14)), name);

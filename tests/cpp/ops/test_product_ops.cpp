@@ -173,7 +173,7 @@ TEST("a prepared operand gives the same bits") {
       op->kernel({.attrs = attrs,
                   .in = in,
                   .out = out,
-                  .facts = run.facts,
+                  .replica_context = run.replica_context,
                   .prepared = prepared.raw(),
                   .scratch = scratch});
       CHECK(same_bits(y, expected), op->name);

@@ -388,7 +388,7 @@ TEST("relu's mask moves to the small side of a pooling") {
   const Value grad = p.b("max_pool2d_grad", {ct, pooled[1], x}, attrs);
   const Value mask = p.b("greater", {x, p.number(0)});
   p.graph.outputs = {p.b("select", {mask, grad, p.number(0)})};
-  const Graph after = p.after(sink_masks);
+  const Graph after = p.after(commute_masks);
   const auto last = std::ranges::find_if(
       after.nodes, [&](const Node& n) { return n.outputs[0] == after.outputs[0]; });
   CHECK_EQ(last->op->name, "max_pool2d_grad");

@@ -187,21 +187,21 @@ TEST("a plan tells the machine, its memory, and each step's predicted and measur
   const Value y = net.b("matmul", {net.x, net.constant({64, 64})});
   net.graph.outputs.push_back(net.b("reduce_sum", {y}, ReduceAttrs{.axes = {0, 1}}));
   const Plan plan = compile(net.graph);
-  RunFacts facts;
-  facts.threads = 3;
-  facts.arena_bytes = 2048;
-  facts.unshared_bytes = 4096;
-  facts.predicted.assign(plan.steps.size(), 12.34e-6);
+  RunStatistics replica_context;
+  replica_context.threads = 3;
+  replica_context.arena_bytes = 2048;
+  replica_context.unshared_bytes = 4096;
+  replica_context.predicted.assign(plan.steps.size(), 12.34e-6);
   const auto has = [&](const char* text) {
-    return explain(plan, facts).find(text) != std::string::npos;
+    return explain(plan, replica_context).find(text) != std::string::npos;
   };
   CHECK(has("machine: L1 ") && has(", 3 thread(s)\n"));
   CHECK(has("memory between steps: 2 KiB (of 4 KiB without reuse)\n"));
   CHECK(has("    predicted 12.3 us\n"));
   CHECK(has("tiles of "));
   CHECK(!has("measured"));
-  facts.measured.assign(plan.steps.size(), {2.5e-3, 1.25e-3});
-  facts.runs = 5;
+  replica_context.measured.assign(plan.steps.size(), {2.5e-3, 1.25e-3});
+  replica_context.runs = 5;
   CHECK(has("    predicted 12.3 us, measured 2.50 ms (least 1.25 ms)\n"));
   CHECK(has("(mean of 5 runs that changed nothing; least "));
 }

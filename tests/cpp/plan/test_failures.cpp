@@ -32,12 +32,16 @@ bool keeps_its_word(const OpDef& op, const std::vector<Array>& operands, const A
   const CostArgs shapes{attrs, in, out};
   const std::size_t bytes = op.scratch_bytes(shapes);
   if (bytes == OpDef::kUnknownBytes) return true;
-  const StepFacts facts;
+  const ReplicaContext replica_context;
   kernels();  // are loaded
   Scratch scratch, none;
   const auto args_with = [&](Scratch& memory, std::byte* state) {
-    return KernelArgs{
-        .attrs = attrs, .in = in, .out = out, .facts = facts, .scratch = memory, .state = state};
+    return KernelArgs{.attrs = attrs,
+                      .in = in,
+                      .out = out,
+                      .replica_context = replica_context,
+                      .scratch = memory,
+                      .state = state};
   };
   const std::size_t left = op.parts.state_bytes ? op.parts.state_bytes(shapes) : 0;
   std::byte* state = left ? static_cast<std::byte*>(scratch.take(left)) : nullptr;

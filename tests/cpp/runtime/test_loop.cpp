@@ -87,10 +87,11 @@ Array at_once(const Array& x) {
   node.inputs = {Value(0)};
   node.outputs = {Value(1)};
   node.locality = Locality::kTree;
-  StepFacts facts;
-  facts.local_examples = facts.global_examples = {x.shape()[0]};
-  facts.first_example = {0};
-  return run_op(node, {kBatch}, {{DType::kFloat64, Shape({kColumns}), {}}}, {x}, facts)[0];
+  ReplicaContext replica_context;
+  replica_context.local_examples = replica_context.global_examples = {x.shape()[0]};
+  replica_context.first_example = {0};
+  return run_op(node, {kBatch}, {{DType::kFloat64, Shape({kColumns}), {}}}, {x},
+                replica_context)[0];
 }
 
 bool same(const Array& a, const Array& b) {

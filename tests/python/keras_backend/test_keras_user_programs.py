@@ -11,7 +11,7 @@ import pytest
 from keras_user_programs import PROGRAMS
 
 import samegrad as tf
-from samegrad.errors import LossScalingWarning
+from samegrad.errors import LossNormalizationWarning
 
 GOLDEN = json.loads(Path(__file__).with_name("keras_user_programs.json").read_text("utf-8"))
 # What each replica has of its own cannot be added to a variable of all: TensorFlow refuses it too.
@@ -40,7 +40,7 @@ def test_there_is_a_figure_of_tensorflow_for_each_program() -> None:
     assert len(PROGRAMS) >= 25 and GOLDEN.keys() == PROGRAMS.keys()
 
 
-@pytest.mark.filterwarnings("error::samegrad.errors.LossScalingWarning")
+@pytest.mark.filterwarnings("error::samegrad.errors.LossNormalizationWarning")
 @pytest.mark.parametrize("replicas", [1, 2, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_the_figures_of_tensorflow(name: str, replicas: int) -> None:
@@ -68,5 +68,5 @@ def test_a_mean_that_a_program_takes_by_hand_is_warned_of(replicas: int) -> None
         inputs = keras.Input((2,))
         model = Own(inputs, keras.layers.Dense(1)(inputs))
         model.compile("sgd")
-    with pytest.warns(LossScalingWarning, match="every replica|each replica"):
+    with pytest.warns(LossNormalizationWarning, match="every replica|each replica"):
         model.fit(np.ones((5, 2)), np.ones((5, 1)), batch_size=5, verbose=0)

@@ -61,7 +61,9 @@ def samegrad_step(
         arguments = map_structure(lambda _: next(parts), marked[0])
         arguments = arguments if isinstance(arguments, tuple) else (arguments,)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", tf.errors.LossScalingWarning)  # the verdict says it
+            warnings.simplefilter(
+                "ignore", tf.errors.LossNormalizationWarning
+            )  # the verdict says it
             loss = strategy.run(replica_step, args=arguments)
         reported = None if loss is None else float(strategy.reduce("SUM", loss, axis=None))
         after = [v.numpy() for v in variables]

@@ -1,4 +1,4 @@
-#include "analysis/scaling.h"
+#include "analysis/loss_normalization.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 namespace samegrad {
 namespace {
 
-using Kind = ScalingMistake::Kind;
+using Kind = NormalizationMistake::Kind;
 
 constexpr CountPowers kShareOfMean{.local = 1, .global = -1, .replicas = 0};
 
@@ -45,7 +45,7 @@ class Judge {
     return terms.known && terms.terms.size() == 1 && is_share_of_mean(terms.terms[0]);
   }
 
-  std::vector<ScalingMistake> found() && { return std::move(found_); }
+  std::vector<NormalizationMistake> found() && { return std::move(found_); }
 
  private:
   // A term of the sum over replicas.
@@ -76,7 +76,7 @@ class Judge {
   }
 
   void report(Kind kind, std::int32_t location) {
-    ScalingMistake mistake{kind, location < 0 ? "" : graph_.locations[std::size_t(location)]};
+    NormalizationMistake mistake{kind, location < 0 ? "" : graph_.locations[std::size_t(location)]};
     if (std::find(found_.begin(), found_.end(), mistake) == found_.end()) {
       found_.push_back(std::move(mistake));
     }
@@ -84,23 +84,23 @@ class Judge {
 
   const Graph& graph_;
   CountWalk walk_;
-  std::vector<ScalingMistake> found_;
+  std::vector<NormalizationMistake> found_;
 };
 
 // A literal that may be the number of replicas (0.5 on two of them) is taken for a mere factor: a
 // loss must not depend on how many there are. A term of variables alone that varies was added up
 // over the examples (the bias of a layer): it is scaled like those of the data.
-LossScale scale_of(const CountTerm& term) {
+LossNormalization scale_of(const CountTerm& term) {
   if (!term.varying) {
     constexpr CountPowers kPart{.local = 0, .global = 0, .replicas = -1};
-    return term.powers == CountPowers{} ? LossScale::kCommon
-           : term.powers == kPart       ? LossScale::kShare
-                                        : LossScale::kUnknown;
+    return term.powers == CountPowers{} ? LossNormalization::kCommon
+           : term.powers == kPart       ? LossNormalization::kShare
+                                        : LossNormalization::kUnknown;
   }
-  if (term.powers == kShareOfMean) return LossScale::kShare;
+  if (term.powers == kShareOfMean) return LossNormalization::kShare;
   const bool times = term.powers == CountPowers{.local = 1, .global = -1, .replicas = 1};
-  if (times) return LossScale::kTimesReplicas;
-  return term.powers == CountPowers{} ? LossScale::kMean : LossScale::kUnknown;
+  if (times) return LossNormalization::kTimesReplicas;
+  return term.powers == CountPowers{} ? LossNormalization::kMean : LossNormalization::kUnknown;
 }
 
 // Of the variables alone, and equal on all replicas.
@@ -173,30 +173,30 @@ bool is_linear_in_mean(const Graph& graph, const CountWalk& walk, Value value) {
 
 }  // namespace
 
-LossScale loss_scale(const Graph& graph, Value value) {
+LossNormalization loss_normalization(const Graph& graph, Value value) {
   const CountWalk walk(graph);
   const CountTerms& terms = walk.of(value);
-  if (!terms.known || terms.nonlinear.exists()) return LossScale::kUnknown;
-  if (terms.terms.empty()) return LossScale::kCommon;
-  LossScale found = scale_of(terms.terms[0]);
+  if (!terms.known || terms.nonlinear.exists()) return LossNormalization::kUnknown;
+  if (terms.terms.empty()) return LossNormalization::kCommon;
+  LossNormalization found = scale_of(terms.terms[0]);
   for (const CountTerm& term : terms.terms) {
-    const LossScale next = scale_of(term);
-    if (next == found || (found == LossScale::kMean && is_penalty(term))) continue;
+    const LossNormalization next = scale_of(term);
+    if (next == found || (found == LossNormalization::kMean && is_penalty(term))) continue;
     // A mean and a penalty of the variables: weighed by its examples, each replica has its part of
     // both.
-    const bool both = next == LossScale::kMean && found == LossScale::kCommon &&
+    const bool both = next == LossNormalization::kMean && found == LossNormalization::kCommon &&
                       std::all_of(terms.terms.data(), &term, is_penalty);
-    if (!both) return LossScale::kUnknown;
+    if (!both) return LossNormalization::kUnknown;
     found = next;
   }
   const bool mean =
       is_linear_in_mean(graph, walk, value) && !is_divided_by_data(graph, walk, value);
-  return found == LossScale::kMean && !mean ? LossScale::kUnknown : found;
+  return found == LossNormalization::kMean && !mean ? LossNormalization::kUnknown : found;
 }
 
-ScalingReport check_scaling(const Graph& graph, const std::vector<Value>& results,
-                            const std::vector<ValueUse>& uses) {
-  ScalingReport report;
+NormalizationReport check_loss_normalization(const Graph& graph, const std::vector<Value>& results,
+                                             const std::vector<ValueUse>& uses) {
+  NormalizationReport report;
   report.shares.assign(results.size(), false);
   if (graph.replicas == 1) return report;
   Judge judge(graph);

@@ -1,5 +1,5 @@
 // Follows the counts that a traced program multiplies and divides by, and finds the mistakes of
-// loss scaling before anything runs.
+// loss normalization before anything runs.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace samegrad {
 
-// What a program does with a value, as far as a rule of loss scaling depends on it.
+// What a program does with a value, as far as a rule of loss normalization depends on it.
 struct ValueUse {
   enum class Kind : std::uint8_t {
     kGradient,   // summed over the replicas, for an optimizer
@@ -19,7 +19,7 @@ struct ValueUse {
   std::int32_t location;  // index of the graph's locations
 };
 
-struct ScalingMistake {
+struct NormalizationMistake {
   enum class Kind : std::uint8_t {
     kMeanThenSum,     // a local mean is summed over the replicas
     kShareThenMean,   // a share of the global mean is averaged over the replicas
@@ -29,17 +29,17 @@ struct ScalingMistake {
     kNonlinearShare   // a function of a replica's share of a sum
   } kind;
   std::string location;  // "train.py:31", empty where it is not known
-  bool operator==(const ScalingMistake&) const = default;
+  bool operator==(const NormalizationMistake&) const = default;
 };
 
-struct ScalingReport {
-  std::vector<ScalingMistake> mistakes;  // in the order of the uses, each once
+struct NormalizationReport {
+  std::vector<NormalizationMistake> mistakes;  // in the order of the uses, each once
   // Of each result of the program, whether it is a replica's share of the global mean.
   std::vector<bool> shares;
 };
 
 // What the sum over the replicas of a scalar is.
-enum class LossScale : std::uint8_t {
+enum class LossNormalization : std::uint8_t {
   kUnknown,        // nothing that is known
   kCommon,         // as many times the value as there are replicas: it is equal on all of them
   kShare,          // the mean over all examples
@@ -48,10 +48,10 @@ enum class LossScale : std::uint8_t {
 };
 
 // How a scalar of a traced program is made of the examples, as far as every term shows it.
-LossScale loss_scale(const Graph& graph, Value value);
+LossNormalization loss_normalization(const Graph& graph, Value value);
 
 // Silent where it cannot follow the program.
-ScalingReport check_scaling(const Graph& graph, const std::vector<Value>& results,
-                            const std::vector<ValueUse>& uses);
+NormalizationReport check_loss_normalization(const Graph& graph, const std::vector<Value>& results,
+                                             const std::vector<ValueUse>& uses);
 
 }  // namespace samegrad

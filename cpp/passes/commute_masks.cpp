@@ -44,7 +44,7 @@ Match match(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Graph sink_masks(Graph graph) {
+Graph commute_masks(Graph graph) {
   const auto sinks = [&](const Node& node) { return match(graph, node).grad != nullptr; };
   if (std::ranges::none_of(graph.nodes, sinks)) return graph;
   Rewriter rewrite(graph);

@@ -29,14 +29,14 @@ Executable::ArenaBytes Executable::arena_bytes(const Call& call) {
   return bytes;
 }
 
-RunFacts Executable::facts_of(const Call& call, int runs) {
+RunStatistics Executable::statistics_of(const Call& call, int runs) {
   const Rates rates = measured_rates();
-  RunFacts facts;
-  facts.threads = rates.threads;
-  facts.predicted = predict_steps(call.counts, rates);
+  RunStatistics statistics;
+  statistics.threads = rates.threads;
+  statistics.predicted = predict_steps(call.counts, rates);
   const ArenaBytes arena = arena_bytes(call);
-  facts.arena_bytes = arena.planned;
-  facts.unshared_bytes = arena.unshared;
+  statistics.arena_bytes = arena.planned;
+  statistics.unshared_bytes = arena.unshared;
   Call dry = call;
   dry.dry = true;
   for (int i = 0; i <= runs && runs > 0; ++i) {
@@ -45,14 +45,14 @@ RunFacts Executable::facts_of(const Call& call, int runs) {
     run(dry);
     poll_interrupt();
     if (i == 0) continue;  // with cold caches and memory that nobody has touched
-    facts.measured.resize(seconds.size(), {0, 1e9});
+    statistics.measured.resize(seconds.size(), {0, 1e9});
     for (std::size_t s = 0; s < seconds.size(); ++s) {
-      facts.measured[s].mean += seconds[s] / runs;
-      facts.measured[s].least = std::min(facts.measured[s].least, seconds[s]);
+      statistics.measured[s].mean += seconds[s] / runs;
+      statistics.measured[s].least = std::min(statistics.measured[s].least, seconds[s]);
     }
   }
-  facts.runs = runs;
-  return facts;
+  statistics.runs = runs;
+  return statistics;
 }
 
 }  // namespace samegrad

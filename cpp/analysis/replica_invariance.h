@@ -10,6 +10,6 @@ namespace samegrad {
 
 // Why a program of several replicas may have other bits than one device with all the examples, for
 // equal shares or balanced ones: the reasons, none if it has the same.
-std::vector<std::string> departures(const Graph& graph);
+std::vector<std::string> replica_dependences(const Graph& graph);
 
 }  // namespace samegrad

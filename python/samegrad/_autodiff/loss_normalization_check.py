@@ -1,4 +1,4 @@
-"""Reports mistakes of loss scaling that a traced program shows before it runs.
+"""Reports mistakes of loss normalization that a traced program shows before it runs.
 
 The engine follows the counts of examples and replicas through the program
 (cpp/analysis/count_powers.cpp); the words are also those of the doctor, `samegrad.testing`.
@@ -14,7 +14,7 @@ from samegrad import _core
 from samegrad._base.mistakes import PROGRAM_MISTAKES
 from samegrad._context.counted_numbers import questions
 from samegrad._shown import shown
-from samegrad.errors import LossScalingError, LossScalingWarning
+from samegrad.errors import LossNormalizationError, LossNormalizationWarning
 
 _MODES = ("warn", "error", "off")
 _SURE = ("nonlinear_share",)  # whatever the program divides by
@@ -22,8 +22,8 @@ _mode = "warn"
 _shown: dict[Any, Any] = {}  # what the warnings filter remembers
 
 
-def set_loss_scaling_check(mode: str) -> None:
-    """What happens where a program that is traced shows a mistake of loss scaling.
+def set_loss_normalization_check(mode: str) -> None:
+    """What happens where a program that is traced shows a mistake of loss normalization.
 
     Functions and `Strategy.run` are looked at while they are traced, before anything runs: a local
     mean that is summed over the replicas, a share of a loss that is averaged over them, a penalty
@@ -32,30 +32,30 @@ def set_loss_scaling_check(mode: str) -> None:
     what it cannot see.
 
     Args:
-        mode: "warn" (with a `samegrad.errors.LossScalingWarning` at the line of the mistake; so it
-            is from the start), "error" (raises `samegrad.errors.LossScalingError`, and nothing
-            has run) or "off".
+        mode: "warn" (the default: a `samegrad.errors.LossNormalizationWarning` at the line of the
+            mistake), "error" (raises `samegrad.errors.LossNormalizationError`, and nothing has
+            run) or "off".
 
     Raises:
         ValueError: Another mode.
 
     Example:
         >>> import samegrad as tf
-        >>> tf.config.set_loss_scaling_check("error")
-        >>> tf.config.get_loss_scaling_check()
+        >>> tf.config.set_loss_normalization_check("error")
+        >>> tf.config.get_loss_normalization_check()
         'error'
-        >>> tf.config.set_loss_scaling_check("warn")
+        >>> tf.config.set_loss_normalization_check("warn")
     """
     global _mode
     if mode not in _MODES:
         raise ValueError(
-            f"[set_loss_scaling_check] mode is one of {', '.join(map(repr, _MODES))}: got "
+            f"[set_loss_normalization_check] mode is one of {', '.join(map(repr, _MODES))}: got "
             f"{shown(mode)}."
         )
     _mode = mode
 
 
-def get_loss_scaling_check() -> str:
+def get_loss_normalization_check() -> str:
     """The mode: "warn", "error" or "off"."""
     return _mode
 
@@ -79,11 +79,11 @@ def check_trace(trace: _core.Trace, outputs: list[_core.Tensor]) -> list[bool]:
         Of each output, whether it is a replica's share of the mean over the global batch.
 
     Raises:
-        LossScalingError: Something is wrong, and mistakes are errors.
+        LossNormalizationError: Something is wrong, and mistakes are errors.
     """
     if _mode == "off" or trace.replicas == 1:
         return [False] * len(outputs)
-    mistakes, shares = trace.check_scaling(outputs)
+    mistakes, shares = trace.check_loss_normalization(outputs)
     report((key, line) for key, line in mistakes if key in _SURE or not questions.open)
     return list(shares)
 
@@ -95,17 +95,21 @@ def report(mistakes: Iterable[tuple[str, str]]) -> None:
         mistakes: Key and line ("train.py:31") of each.
 
     Raises:
-        LossScalingError: There is one, and mistakes are errors.
+        LossNormalizationError: There is one, and mistakes are errors.
     """
     for key, line in mistakes if _mode != "off" else ():
         row = PROGRAM_MISTAKES[key]
         message = (
             f"[loss scaling] {row.name}: {row.sentence}. Maths: {row.formula}. Fix: {row.fix}. "
-            "(config.set_loss_scaling_check)"
+            "(config.set_loss_normalization_check)"
         )
         if _mode == "error":
-            raise LossScalingError(f"{line}: {message}" if line else message)
+            raise LossNormalizationError(f"{line}: {message}" if line else message)
         file, _, number = line.rpartition(":")
         warnings.warn_explicit(
-            message, LossScalingWarning, file or "<unknown>", int(number or 1), registry=_shown
+            message,
+            LossNormalizationWarning,
+            file or "<unknown>",
+            int(number or 1),
+            registry=_shown,
         )

@@ -79,7 +79,7 @@ def test_a_scalar_shows_how_its_examples_were_averaged(name: str, replicas: int)
 
     def look(x: Any) -> Any:
         value = tf.convert_to_tensor(_made(name, x, weights))
-        found.append(_core.current_trace().loss_scale(value))
+        found.append(_core.current_trace().loss_normalization(value))
         return value
 
     for batch in strategy.experimental_distribute_dataset(dataset):

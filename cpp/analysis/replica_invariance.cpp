@@ -1,6 +1,6 @@
 // Where a program leaves the promise that any 2^j replicas give the bits of one device: placements
 // say what its collectives join, and a walk back from there finds the line.
-#include "analysis/departures.h"
+#include "analysis/replica_invariance.h"
 
 #include <algorithm>
 #include <optional>
@@ -197,7 +197,7 @@ class Search {
 
 }  // namespace
 
-std::vector<std::string> departures(const Graph& graph) {
+std::vector<std::string> replica_dependences(const Graph& graph) {
   std::vector<std::string> reasons;
   if (graph.replicas == 1) return reasons;
   if ((graph.replicas & (graph.replicas - 1)) != 0) {

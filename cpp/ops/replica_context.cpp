@@ -23,9 +23,10 @@ Inferred size_rule(const InferArgs& args) {
   const std::uint32_t mask =
       axes_mask(args.op.name, args.attrs.as<CountAttrs>().axes, x.shape.rank());
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
-    check_value(!args.op.has(kGlobalFact) || !(mask >> axis & 1u) || !is_symbolic(x.shape[axis]),
-                args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
-                " has another size on each replica: all-reduce what size_of gives.");
+    check_value(
+        !args.op.has(kReplicaInvariant) || !(mask >> axis & 1u) || !is_symbolic(x.shape[axis]),
+        args.op.name, "axis ", axis, " of shape ", args.shape_of(0),
+        " has another size on each replica: all-reduce what size_of gives.");
   }
   Inferred inferred = int64_scalar(args);
   const bool examples = x.batched() && (mask >> x.batch.axis & 1u);
@@ -62,10 +63,10 @@ void global_size_kernel(const KernelArgs& args) {
       axes_mask("global_size_of", args.attrs.as<CountAttrs>().axes, shape.rank());
   if (x.example_axis >= 0 && (mask >> x.example_axis & 1u)) {
     shape[x.example_axis] =
-        x.rows_per_example * args.facts.global_examples[std::size_t(args.symbol)];
+        x.rows_per_example * args.replica_context.global_examples[std::size_t(args.symbol)];
     store(args, size_along(shape, mask));
   } else {
-    store(args, size_along(shape, mask) * args.facts.replicas);
+    store(args, size_along(shape, mask) * args.replica_context.replicas);
   }
 }
 
@@ -93,7 +94,8 @@ OpDef size_row(const char* name, const char* doc, std::uint32_t traits, Kernel k
 // Kernels know the counts of all symbols. A number may be below 0, as n - 1 without examples is.
 void symbol_kernel(const KernelArgs& args) {
   const std::int64_t size = args.attrs.as<SizeAttrs>().size;
-  store(args, is_symbolic(size) ? args.facts.local_examples[std::size_t(size - kSymbols)] : size);
+  store(args, is_symbolic(size) ? args.replica_context.local_examples[std::size_t(size - kSymbols)]
+                                : size);
 }
 
 OpDef symbol_row() {
@@ -115,7 +117,7 @@ OpDef symbol_row() {
 OpDef global_size_row() {
   OpDef op =
       size_row("global_size_of", "Number (int64) of elements along axes, summed over the replicas.",
-               kGlobalFact, global_size_kernel);
+               kReplicaInvariant, global_size_kernel);
   op.decompose = add_up_sizes;
   return op;
 }
@@ -153,14 +155,14 @@ OpDef trace_row() {
   op.doc = "Whether this replica is one of those whose number of examples a trace was made for.";
   op.min_arity = op.max_arity = 0;
   op.attrs = schema_of<TraceAttrs>();
-  op.traits = kReplicaFact | kNoGradient | kBackward;
+  op.traits = kReplicaDependent | kNoGradient | kBackward;
   op.infer = [](const InferArgs&) -> Inferred {
     return {{{DType::kBool, {}, {}}}, Locality::kWhole};
   };
   op.kernel = [](const KernelArgs& args) {
     const auto& replicas = args.attrs.as<TraceAttrs>().replicas;
     *args.out[0].as<bool>() =
-        std::find(replicas.begin(), replicas.end(), args.facts.replica) != replicas.end();
+        std::find(replicas.begin(), replicas.end(), args.replica_context.replica) != replicas.end();
   };
   op.samples = {{.shapes = {}, .attrs = TraceAttrs({0})}};
   return op;
@@ -171,9 +173,9 @@ OpDef replica_row() {
   op.name = "replica_id";
   op.doc = "Which replica this is, from 0 (int64).";
   op.min_arity = op.max_arity = 0;
-  op.traits = kReplicaFact | kNoGradient;
+  op.traits = kReplicaDependent | kNoGradient;
   op.infer = int64_scalar;
-  op.kernel = [](const KernelArgs& args) { store(args, args.facts.replica); };
+  op.kernel = [](const KernelArgs& args) { store(args, args.replica_context.replica); };
   op.samples = {{.shapes = {}, .attrs = {}}};
   return op;
 }

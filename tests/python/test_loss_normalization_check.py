@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import samegrad as tf
 from samegrad._base.mistakes import PROGRAM_MISTAKES
 from samegrad._context.counted_numbers import questions
-from samegrad.errors import LossScalingError, LossScalingWarning
+from samegrad.errors import LossNormalizationError, LossNormalizationWarning
 
 average = tf.nn.compute_average_loss
 NAMES = {row.name for row in PROGRAM_MISTAKES.values()}
@@ -63,7 +63,7 @@ def found(program):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         (program if isinstance(program, Program) else Program(program)).run()
-    assert all(w.category is LossScalingWarning for w in caught)
+    assert all(w.category is LossNormalizationWarning for w in caught)
     texts = [str(w.message).removeprefix("[loss scaling] ") for w in caught]
     return [name for text in texts for name in NAMES if text.startswith(f"{name}: ")]
 
@@ -227,9 +227,9 @@ def test_a_mean_metric_fed_what_it_takes_is_left_alone():
 def test_a_share_averaged_outside_run_is_named_at_the_line_of_the_reduction():
     program = Program(CORRECT["average"])
     loss = program.run()
-    with pytest.warns(LossScalingWarning, match=SHARE_THEN_MEAN) as caught:
+    with pytest.warns(LossNormalizationWarning, match=SHARE_THEN_MEAN) as caught:
         program.strategy.reduce("MEAN", loss, axis=None)
-    assert caught[0].filename.endswith("test_scaling_check.py")
+    assert caught[0].filename.endswith("test_loss_normalization_check.py")
 
 
 def test_a_share_averaged_in_a_function_is_named():
@@ -243,7 +243,7 @@ def test_a_share_averaged_in_a_function_is_named():
 
     data = tf.data.Dataset.from_tensor_slices(tf.ones([8, 3])).batch(8)
     (batch,) = program.strategy.experimental_distribute_dataset(data)
-    with pytest.warns(LossScalingWarning, match=SHARE_THEN_MEAN):
+    with pytest.warns(LossNormalizationWarning, match=SHARE_THEN_MEAN):
         step(batch)
 
 
@@ -298,36 +298,38 @@ def test_the_warning_is_at_the_line_of_the_mistake():
     def loss(p):
         return tf.reduce_mean(p.losses)
 
-    with pytest.warns(LossScalingWarning) as caught:
+    with pytest.warns(LossNormalizationWarning) as caught:
         Program(loss).run()
-    assert caught[0].filename == "test_scaling_check.py"
+    assert caught[0].filename == "test_loss_normalization_check.py"
     assert caught[0].lineno == loss.__code__.co_firstlineno + 1
 
 
 def test_mistakes_can_be_errors_that_leave_everything_as_it_was():
     program = Program(MISTAKES["reduce_mean"][1])
-    tf.config.set_loss_scaling_check("error")
+    tf.config.set_loss_normalization_check("error")
     try:
-        with pytest.raises(LossScalingError, match="mean per replica, then sum.*Fix: divide by"):
+        with pytest.raises(
+            LossNormalizationError, match="mean per replica, then sum.*Fix: divide by"
+        ):
             program.run()
     finally:
-        tf.config.set_loss_scaling_check("warn")
+        tf.config.set_loss_normalization_check("warn")
     assert np.array_equal(program.w.numpy(), np.ones((3, 1)))
     assert int(program.optimizer.iterations) == 0
 
 
 def test_the_check_can_be_left_out():
-    tf.config.set_loss_scaling_check("off")
+    tf.config.set_loss_normalization_check("off")
     try:
-        assert tf.config.get_loss_scaling_check() == "off"
+        assert tf.config.get_loss_normalization_check() == "off"
         assert found(MISTAKES["reduce_mean"][1]) == []
     finally:
-        tf.config.set_loss_scaling_check("warn")
+        tf.config.set_loss_normalization_check("warn")
 
 
 def test_an_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="one of 'warn', 'error', 'off': got 'loud'"):
-        tf.config.set_loss_scaling_check("loud")
+        tf.config.set_loss_normalization_check("loud")
 
 
 def test_a_loop_that_asks_for_the_number_of_replicas_keeps_nothing():
