@@ -11,7 +11,8 @@ from typing import Any
 from keras.src import tree
 
 import samegrad as tf
-from samegrad import _context, _core
+from samegrad import _core
+from samegrad._context import state as _context
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._tensor.dim import Dim
