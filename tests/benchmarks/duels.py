@@ -89,6 +89,24 @@ DUELS = (
     ),
 )
 
+# The penalty's double backward, on one global batch of 64.
+DUELS += (
+    Duel(
+        "wgan-tf",
+        "wgan_gp",
+        Side("samegrad", 2, 32),
+        Side("tf", 2, 32),
+        (Goal("speedup", 1.5),),
+    ),
+    Duel(
+        "wgan-torch",
+        "wgan_gp",
+        Side("samegrad", 2, 32),
+        Side("torch", 1, 64),
+        (Goal("speedup", 1.5), Goal("memory_ratio", 0.5, at_most=True)),
+    ),
+)
+
 DENSE = tuple(
     Duel(
         f"dense-{width}",

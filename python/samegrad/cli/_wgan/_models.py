@@ -21,7 +21,7 @@ def create_critic(width: int) -> Any:
 
     Example:
         >>> create_critic(4)(tf.zeros((3, 28, 28, 1))).shape
-        TensorShape([3, 1])
+        (3, 1)
     """
     layers = tf.keras.layers
     return tf.keras.Sequential(
@@ -50,7 +50,7 @@ def create_generator(width: int) -> Any:
 
     Example:
         >>> create_generator(4)(tf.zeros((3, NOISE))).shape
-        TensorShape([3, 28, 28, 1])
+        (3, 28, 28, 1)
     """
     layers = tf.keras.layers
     return tf.keras.Sequential(

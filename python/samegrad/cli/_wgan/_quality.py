@@ -40,8 +40,8 @@ def sliced_wasserstein(one: Images, other: Images, directions: int = _DIRECTIONS
         >>> x = np.zeros((4, 3), np.float32)
         >>> sliced_wasserstein(x, x)
         0.0
-        >>> 1.2 < sliced_wasserstein(x, x + 2.0) / np.sqrt(3.0) * np.sqrt(np.pi / 2) < 2.8
-        True
+        >>> round(sliced_wasserstein(x, x + 1.0))  # sqrt(3) times the mean of |cos|, 1/2
+        1
     """
     if one.shape != other.shape:
         raise ValueError(
