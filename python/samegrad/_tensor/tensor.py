@@ -15,7 +15,7 @@ from samegrad._base.reference import Reference
 from samegrad._context import state as _context
 from samegrad._context.user_code import why_unchanged
 from samegrad._shown import shown
-from samegrad._tensor import dlpack
+from samegrad._tensor.tensor import dlpack
 from samegrad._tensor.conversion import (
     Tensor,
     TensorLike,
