@@ -30,7 +30,7 @@ class Depth {
 };
 
 const py::object& per_replica_type() {
-  static constinit Imported type("samegrad._values", "PerReplica");
+  static constinit Imported type("samegrad._tensor.per_replica", "PerReplica");
   return type.get();
 }
 

@@ -163,7 +163,7 @@ const char* wanted(AttrKind kind) {
 }  // namespace
 
 std::string shown(const py::handle& value) {
-  static constinit Imported shown("samegrad._shown", "shown");
+  static constinit Imported shown("samegrad._base.shown", "shown");
   return py::cast<std::string>(shown.get()(value));
 }
 

@@ -24,7 +24,7 @@ py::str file_of(const py::object& frame) {
 }
 
 bool is_inside(const std::string& file) {
-  static constinit Imported packages("samegrad._location", "PACKAGES");
+  static constinit Imported packages("samegrad._base.location", "PACKAGES");
   for (const py::handle folder : packages.get()) {
     if (file.starts_with(py::cast<std::string>(folder))) return true;
   }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from samegrad._base.shown import shown as _shown
 from samegrad._base.tree import structures as _structures
-from samegrad._shown import shown as _shown
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _core, _shown
+from samegrad import _core
 from samegrad._base.dtypes import DType, DTypeLike, as_dtype
+from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._surface.boundary import guard as _guard
 from samegrad._tensor import example_axis as _examples
@@ -201,7 +202,7 @@ def _draw_keyed(name: str, shape: Any, seed: Any, dtype: DTypeLike, alg: str,
     who = f"stateless_{'uniform' if name == 'integers' else name}"
     if alg not in ("auto_select", "philox"):
         raise ValueError(
-            f"[{who}] alg must be 'philox' or 'auto_select': got {_shown.shown(alg)}; leave it out."
+            f"[{who}] alg must be 'philox' or 'auto_select': got {shown(alg)}; leave it out."
         )
     return _draw_rows(f"stateless_random_{name}", (_key(who, seed),), shape, dtype, **more)
 
@@ -235,7 +236,7 @@ def _check_whole(who: str, part: Tensor, seed: Any) -> None:
     if part._dtype not in ("int32", "int64", "uint32", "uint64"):
         raise TypeError(
             f"[{who}] the seed must be int32, int64, uint32 or uint64: got {part._dtype} "
-            f"({_shown.shown(seed)}); use samegrad.cast."
+            f"({shown(seed)}); use samegrad.cast."
         )
 
 
@@ -248,7 +249,7 @@ def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
     if minval is None or maxval is None:
         raise ValueError(
             "[stateless_uniform] a range of whole numbers has two ends: got "
-            f"minval={_shown.shown(minval)}, maxval={_shown.shown(maxval)}; pass both, or None for "
+            f"minval={shown(minval)}, maxval={shown(maxval)}; pass both, or None for "
             f"both to draw all numbers of {dtype.name}."
         )
     rule, remedy = "the ends of a range of whole numbers are whole numbers", "pass ints"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad._values import PerReplica
+from samegrad._tensor.per_replica import PerReplica
 from samegrad.distribute import MirroredStrategy
 
 

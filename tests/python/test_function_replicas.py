@@ -4,7 +4,7 @@ import pytest
 
 import samegrad as tf
 from samegrad._function.trace import TracedProgram
-from samegrad._values import PerReplica
+from samegrad._tensor.per_replica import PerReplica
 from samegrad.distribute import MirroredStrategy, get_replica_context
 
 

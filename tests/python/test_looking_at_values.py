@@ -10,7 +10,7 @@ import pytest
 from replica_values import examples, local, shares, split, strategy
 
 import samegrad as tf
-from samegrad._values import PerReplica
+from samegrad._tensor.per_replica import PerReplica
 from samegrad.distribute import get_replica_context
 
 

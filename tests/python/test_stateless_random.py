@@ -11,7 +11,7 @@ import pytest
 from replica_values import both_ways, cut, distributed, results
 
 import samegrad as tf
-from samegrad._values import PerReplica
+from samegrad._tensor.per_replica import PerReplica
 
 KEY = (7, 4_000_000_000)
 SEED = np.array(KEY, np.uint32)

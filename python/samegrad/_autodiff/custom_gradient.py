@@ -11,11 +11,11 @@ from samegrad import _core
 from samegrad._autodiff.tape import GradientTape
 from samegrad._autodiff.variable import Variable, variable_of
 from samegrad._base.dtypes import as_dtype
+from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import can_be_tensor
-from samegrad._shown import shown
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 # Gradient functions that are traced inside one another: they may call each other forever.

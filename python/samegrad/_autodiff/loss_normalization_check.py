@@ -12,8 +12,8 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.mistakes import PROGRAM_MISTAKES
+from samegrad._base.shown import shown
 from samegrad._context.counted_numbers import questions
-from samegrad._shown import shown
 from samegrad.errors import LossNormalizationError, LossNormalizationWarning
 
 _MODES = ("warn", "error", "off")

@@ -10,10 +10,10 @@ from samegrad._autodiff.trace_agreement import zeros
 from samegrad._autodiff.variable import Variable, unwrapped
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.enums import Choice
+from samegrad._base.location import warn
+from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
-from samegrad._location import warn
-from samegrad._shown import shown
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, match
 
 

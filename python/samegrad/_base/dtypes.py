@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 
 _NAMES = (
     "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8",

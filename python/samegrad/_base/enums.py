@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 
 
 class _ChoiceType(enum.EnumMeta):

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence
 from typing import Any
 
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 
 _KINDS = (list, tuple, Mapping)
 

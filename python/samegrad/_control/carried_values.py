@@ -12,9 +12,9 @@ from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.tree import is_nested, variables
 from samegrad._context import state as _context
+from samegrad._tensor.per_replica import TracedPerReplica
 from samegrad._tensor.sizes import full
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, dim_of
-from samegrad._values import TracedPerReplica
 
 # The leaves of a nested value, and the value with others instead.
 leaves, refill = variables.flatten, variables.fill

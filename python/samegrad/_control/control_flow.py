@@ -12,15 +12,15 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
+from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import Stacked, describe, holds, same_structure
 from samegrad._control.graph_flow import graph_branch, graph_loop
 from samegrad._control.requirements import add_requirement
-from samegrad._shown import shown
+from samegrad._tensor.per_replica import TracedPerReplica
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._values import TracedPerReplica
 from samegrad.errors import InvalidArgumentError
 
 

@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 from samegrad import _core
 from samegrad._base.dtypes import DType, DTypeLike, as_dtype
+from samegrad._base.shown import shown
 from samegrad._control.carried_values import FormLearntError, Stacked
 from samegrad._control.element_form import ElementForm
 from samegrad._ops.arrays import concat, split, stack, unstack
 from samegrad._ops.gather import gather
 from samegrad._ops.scatter import tensor_scatter_nd_update
-from samegrad._shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, TensorShape, convert_to_tensor, dim_of
 from samegrad.errors import InvalidArgumentError, OutOfRangeError

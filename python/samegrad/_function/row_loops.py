@@ -12,11 +12,11 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
+from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, is_nested, map_structure
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import same_structure
 from samegrad._function.function import function
-from samegrad._shown import shown
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 _ops = _core.ops

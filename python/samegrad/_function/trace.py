@@ -11,13 +11,12 @@ import numpy as np
 from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import check_trace
 from samegrad._autodiff.trace_agreement import Agreement
+from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad._control.requirements import Requirement, check_all
-from samegrad._shown import shown
-from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._values import (
+from samegrad._tensor.per_replica import (
     PerReplica,
     TracedLocalResults,
     TracedPerReplica,
@@ -25,6 +24,7 @@ from samegrad._values import (
     check_parts,
     per_replica,
 )
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 OPTIONS = _core.PlanOptions()
 

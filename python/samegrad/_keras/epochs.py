@@ -21,8 +21,8 @@ from samegrad._base.tree import map_structure
 from samegrad._keras.data_pass import Hooks, Pass, goes_on, read_again
 from samegrad._keras.losses import in_replica_of_several, value_of_all
 from samegrad._keras.random_states import StateTable
+from samegrad._tensor.per_replica import PerReplica, TracedPerReplica
 from samegrad._tensor.tensor import Tensor
-from samegrad._values import PerReplica, TracedPerReplica
 
 _LEAVES = (np.ndarray, Tensor, PerReplica, type(None))
 _PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))

@@ -16,6 +16,7 @@ import samegrad as tf
 from samegrad._autodiff.loss_normalization_check import note_use
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import unwrapped
+from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._keras.micro_batches import weight_of_step
@@ -23,7 +24,6 @@ from samegrad._keras.older.optimizers import OlderOptimizer, check_some
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
-from samegrad._shown import shown
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending

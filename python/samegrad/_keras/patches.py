@@ -184,7 +184,7 @@ PATCHES: dict[str, list[Text | Span]] = {
     "keras.src.optimizers.base_optimizer": [
         Text(
             '            warnings.warn(\n                "Gradients do not exist',
-            "            from samegrad._location import warn\n\n"
+            "            from samegrad._base.location import warn\n\n"
             '            warn(\n                "Gradients do not exist',
         ),
         Text(

@@ -10,7 +10,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import axes_of, axis_of
 from samegrad._tensor.tensor import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from samegrad import _core
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor, pair
 

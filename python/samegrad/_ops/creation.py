@@ -8,8 +8,8 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast, where
-from samegrad._shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor, dims_of, pair
 

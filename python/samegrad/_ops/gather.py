@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import axis_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor

@@ -9,7 +9,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match, pair
 

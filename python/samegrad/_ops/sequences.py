@@ -8,9 +8,9 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.shown import shown
 from samegrad._ops.creation import range_
 from samegrad._ops.gather import gather
-from samegrad._shown import shown
 from samegrad._tensor.axes import axes_of, axis_of
 from samegrad._tensor.sizes import size_of, whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._base.shown import shown
 from samegrad._base.user_files import PACKAGE, is_user_file
-from samegrad._shown import shown
 from samegrad._surface.argument_rules import broken_rule
 
 _OURS = re.compile(r"\[([^\W\d][^\[\]'\",]*|[<>=!]+)\] ")

@@ -10,8 +10,8 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype, kind_of
+from samegrad._base.shown import shown
 from samegrad._context.counted_numbers import counts_of
-from samegrad._shown import shown
 from samegrad._surface import argument_rules
 from samegrad._tensor.dim import Dim
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.dtypes import as_dtype
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor.conversion import Tensor
 
 _CPU = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor.conversion import Tensor, TensorLike, convert_to_tensor
 
 # The attribute of a softmax that holds the logits behind it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor.dim import Dim
 
 Shape: TypeAlias = Iterable[Any]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from samegrad import _core
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor.conversion import Tensor, is_tensor
 from samegrad._tensor.dim import Dim, code_of, dims_of
 

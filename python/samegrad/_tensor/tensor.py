@@ -12,10 +12,9 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DType, as_dtype
 from samegrad._base.reference import Reference
+from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.user_code import why_unchanged
-from samegrad._shown import shown
-from samegrad._tensor.tensor import dlpack
 from samegrad._tensor.conversion import (
     Tensor,
     TensorLike,
@@ -30,8 +29,9 @@ from samegrad._tensor.conversion import (
 )
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._tensor.indexing import get_item
+from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.shape import TensorShape
-from samegrad._values import PerReplica
+from samegrad._tensor import dlpack
 
 _ops = _core.ops
 

@@ -14,9 +14,9 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.user_code import set_converter
-from samegrad._shown import shown
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad.autograph import _operators, experimental

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 
 
 @dataclass(frozen=True)

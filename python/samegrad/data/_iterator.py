@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError, tracing
 from samegrad._function.reads_data import note_read
-from samegrad._shown import shown
 from samegrad._tensor.tensor import constant
 from samegrad.data._cursor import Cursor, FeedCursor
 from samegrad.data._nodes import Node, Run

@@ -11,8 +11,8 @@ from samegrad._context.state import (
 )
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad._values import PerReplica
-from samegrad._values import PerReplica as DistributedValues
+from samegrad._tensor.per_replica import PerReplica
+from samegrad._tensor.per_replica import PerReplica as DistributedValues
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._one_device import OneDeviceStrategy
 from samegrad.distribute._reduce_op import ReduceOp

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from samegrad._autodiff.variable import Variable
+from samegrad._base.shown import shown
 from samegrad._context import state as _context
-from samegrad._shown import shown
 
 if TYPE_CHECKING:
     from samegrad.distribute._strategy import Strategy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samegrad import _core
+from samegrad._tensor.per_replica import PerReplica, TracedPerReplica, captured
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._values import PerReplica, TracedPerReplica, captured
 
 if TYPE_CHECKING:
     from samegrad.distribute._strategy import Strategy

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from samegrad import _core
+from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.spec import TensorSpec
-from samegrad._values import PerReplica
 from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._iterator import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samegrad._base.enums import Choice
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 
 
 class ReduceOp(Choice):

@@ -10,8 +10,8 @@ from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import questions
 from samegrad._context.user_code import converted
+from samegrad._tensor.per_replica import TracedPerReplica
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._values import TracedPerReplica
 from samegrad.distribute._gather import all_gather
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 

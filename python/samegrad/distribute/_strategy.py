@@ -10,15 +10,21 @@ from typing import Any
 from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import report
 from samegrad._base.dtypes import as_dtype
+from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad._context.user_code import converted
 from samegrad._function.function import Function
 from samegrad._function.trace import TracedProgram, trace_and_run
-from samegrad._shown import shown
+from samegrad._tensor.per_replica import (
+    PerReplica,
+    TracedLocalResults,
+    TracedPerReplica,
+    captured,
+    per_replica,
+)
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._values import PerReplica, TracedLocalResults, TracedPerReplica, captured, per_replica
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name

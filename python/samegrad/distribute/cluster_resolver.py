@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 

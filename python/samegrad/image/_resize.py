@@ -8,9 +8,9 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
+from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast, expand_dims, squeeze
 from samegrad._ops.gather import gather
-from samegrad._shown import shown
 from samegrad._tensor.sizes import sizes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.image._kernels import Taps, taps_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samegrad import _core
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from samegrad import _core
+from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast, transpose
 from samegrad._ops.creation import range_
 from samegrad._ops.gather import gather
-from samegrad._shown import shown
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
 from samegrad.nn._regularization import dropout
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samegrad import _core
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike
 from samegrad.nn._window import check_channels_last, images_of

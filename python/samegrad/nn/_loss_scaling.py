@@ -13,11 +13,11 @@ from typing import Any
 from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import report
 from samegrad._base.dtypes import as_dtype
+from samegrad._base.location import warn
+from samegrad._base.shown import shown
 from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, counts_of
-from samegrad._location import warn
-from samegrad._shown import shown
 from samegrad._tensor.example_axis import as_examples, examples_axis
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
 

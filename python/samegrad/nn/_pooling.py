@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.nn._convolution import dimensions_of, one_row

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from samegrad import _core
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.sizes import sizes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match

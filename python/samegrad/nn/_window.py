@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 Sizes: TypeAlias = "int | Sequence[int]"

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._base.shown import shown
 from samegrad._core import tracing
-from samegrad._shown import shown
 from samegrad.summary._writer import (
     number_of,
     package,

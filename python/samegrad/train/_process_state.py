@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from samegrad import _core
-from samegrad._location import warn
+from samegrad._base.location import warn
 from samegrad.train._storage import Json
 from samegrad.train.checkpoint import register_provider
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from samegrad import _core
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad.train import _state_file, _storage
 from samegrad.train._storage import Json, corrupt
 from samegrad.train._trackable import (

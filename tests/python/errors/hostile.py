@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import samegrad as tf
-from samegrad._values import PerReplica
+from samegrad._tensor.per_replica import PerReplica
 
 
 class OwnError(Exception):

@@ -13,7 +13,7 @@ import numpy as np
 
 import samegrad as tf
 from samegrad._surface import missing_names as _unknown
-from samegrad._values import PerReplica
+from samegrad._tensor.per_replica import PerReplica
 
 OPERATORS = (
     "__abs__", "__add__", "__and__", "__bool__", "__call__", "__contains__", "__enter__", "__eq__",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad._shown import shown
+from samegrad._base.shown import shown
 from samegrad._surface.argument_rules import broken_rule
 from samegrad._surface.boundary import inside
 

@@ -11,7 +11,7 @@ import numpy as np
 import samegrad as tf
 from samegrad import _core
 from samegrad._keras import register
-from samegrad._values import PerReplica
+from samegrad._tensor.per_replica import PerReplica
 
 keras = register.load()
 layers = keras.layers

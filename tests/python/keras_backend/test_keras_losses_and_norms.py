@@ -11,7 +11,7 @@ from backend_checks import check_gradients, same_when_traced
 import samegrad as tf
 from samegrad import _core
 from samegrad._keras import nn
-from samegrad._values import PerReplica
+from samegrad._tensor.per_replica import PerReplica
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(4, 3))

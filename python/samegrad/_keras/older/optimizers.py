@@ -11,10 +11,10 @@ from keras.src.optimizers.schedules.learning_rate_schedule import InverseTimeDec
 import samegrad as tf
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import trainable_paths
+from samegrad._base.location import warn
+from samegrad._base.shown import shown
 from samegrad._base.tree import flatten
 from samegrad._keras.whole import changing
-from samegrad._location import warn
-from samegrad._shown import shown
 from samegrad._tensor.tensor import convert_to_tensor
 
 # Slots of TensorFlow and where Keras's optimizers keep them, the first that an optimizer has.

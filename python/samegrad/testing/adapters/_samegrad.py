@@ -43,7 +43,7 @@ def samegrad_step(
 
     def step(shares: list[Any]) -> Outcome:
         import samegrad as tf
-        from samegrad._values import PerReplica
+        from samegrad._tensor.per_replica import PerReplica
 
         tf.random.set_seed(seed)
         strategy = tf.distribute.MirroredStrategy(replicas=len(shares))

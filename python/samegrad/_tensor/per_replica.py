@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from samegrad import _core
+from samegrad._base.shown import shown
 from samegrad._core import Tensor
-from samegrad._shown import shown
 
 
 class PerReplica:

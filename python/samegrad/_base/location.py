@@ -16,7 +16,8 @@ def _folders() -> tuple[str, ...]:
     """What stands between the program and an operation: samegrad, NumPy, Keras and its helpers."""
     specs = (importlib.util.find_spec(name) for name in ("keras", "optree"))
     found = (spec.origin for spec in specs if spec is not None and spec.origin is not None)
-    packages = (os.path.dirname(os.path.abspath(file)) for file in (__file__, np.__file__, *found))
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    packages = (own, *(os.path.dirname(os.path.abspath(file)) for file in (np.__file__, *found)))
     return (*(package + os.sep for package in packages), contextlib.__file__, functools.__file__)
 
 
