@@ -33,6 +33,18 @@ def kind_of(dtype: np.dtype[Any]) -> str:
     return "f" if kind not in "fiub" and dtype.name == "bfloat16" else kind
 
 
+def is_plain_number(value: Any) -> bool:
+    """Whether it is a number that all floats of 32 bits or more take, rounded once at most.
+
+    Example:
+        >>> is_plain_number(0.1), is_plain_number(1e300), is_plain_number(True)
+        (True, False, False)
+    """
+    if type(value) is float:
+        return -1e38 < value < 1e38
+    return type(value) is int and -(2**24) <= value <= 2**24
+
+
 def _unknown(value: object) -> TypeError:
     return TypeError(
         f"[dtype] samegrad has {', '.join(_NAMES)}: got {shown(value)}; convert the data first, "

@@ -15,7 +15,8 @@ from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._tensor.conversion import Tensor, is_plain, number
+from samegrad._base.dtypes import is_plain_number
+from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.conversion import is_tensor as _is_tensor
 from samegrad._tensor.dim import Dim
 
@@ -52,7 +53,7 @@ def convert_to_tensor(
             f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True."
         )
     wanted = None if dtype is None else standardize_dtype(dtype)
-    if is_plain(x) and wanted in ("float32", "float64"):
+    if is_plain_number(x) and wanted in ("float32", "float64"):
         return number(x, wanted)
     if _is_tensor(x):
         tensor = x if isinstance(x, Tensor) else x._as_tensor()

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from samegrad import _core
-from samegrad._base.dtypes import DTypeLike, as_dtype, kind_of
+from samegrad._base.dtypes import DTypeLike, as_dtype, is_plain_number, kind_of
 from samegrad._base.shown import shown
 from samegrad._context.counted_numbers import counts_of
 from samegrad._surface import argument_rules
@@ -163,20 +163,8 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
     return convert_to_tensor(array, dtype)
 
 
-def is_plain(value: Any) -> bool:
-    """Whether it is a number that all floats of 32 bits or more take, rounded once at most.
-
-    Example:
-        >>> is_plain(0.1), is_plain(1e300), is_plain(True)
-        (True, False, False)
-    """
-    if type(value) is float:
-        return -1e38 < value < 1e38
-    return type(value) is int and -(2**24) <= value <= 2**24
-
-
 def number(value: float, dtype: str) -> Tensor:
-    """A plain number (`is_plain`) as a tensor of a float's dtype, without further checks.
+    """A plain number (`is_plain_number`) as a tensor of a float's dtype, without further checks.
 
     Example:
         >>> number(0.5, "float64").dtype
@@ -189,7 +177,7 @@ def number(value: float, dtype: str) -> Tensor:
 
 def match(value: TensorLike, like: Tensor) -> Tensor:
     """The operand of an operator as a tensor with the dtype of the other one."""
-    if is_plain(value) and like._dtype in ("float32", "float64"):
+    if is_plain_number(value) and like._dtype in ("float32", "float64"):
         return number(value, like._dtype)
     if is_tensor(value) and not isinstance(value, Dim):
         return convert_to_tensor(value)

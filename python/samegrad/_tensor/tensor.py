@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._base.dtypes import DType, as_dtype
+from samegrad._base.dtypes import DType, as_dtype, is_plain_number
 from samegrad._base.reference import Reference
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.user_code import why_unchanged
+from samegrad._tensor import dlpack
 from samegrad._tensor.conversion import (
     Tensor,
     TensorLike,
     constant,
     convert_to_tensor,
-    is_plain,
     is_tensor,
     make,
     match,
@@ -31,7 +31,6 @@ from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._tensor.indexing import get_item
 from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.shape import TensorShape
-from samegrad._tensor import dlpack
 
 _ops = _core.ops
 
@@ -42,7 +41,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         if type(other) is Tensor:
             return operation(other, self) if swapped else operation(self, other)
-        if is_plain(other) and self._dtype in ("float32", "float64"):
+        if is_plain_number(other) and self._dtype in ("float32", "float64"):
             plain = number(other, self._dtype)
             return operation(plain, self) if swapped else operation(self, plain)
         if getattr(other, "_is_per_replica", False):

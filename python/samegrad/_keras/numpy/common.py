@@ -10,8 +10,9 @@ from keras.src.backend import config
 from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
+from samegrad._base.dtypes import is_plain_number
 from samegrad._keras.core import convert_to_tensor
-from samegrad._tensor.conversion import Tensor, is_plain, number
+from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.dim import Dim
 
 # Sums and products of these are of 32 bits.
@@ -48,7 +49,7 @@ def _result_type(kinds: tuple[Any, ...], _: str) -> str:
 def _converted(x: Any, dtype: str) -> Tensor:
     if isinstance(x, Tensor) and x._dtype == dtype:
         return x
-    if is_plain(x) and dtype in ("float32", "float64"):
+    if is_plain_number(x) and dtype in ("float32", "float64"):
         return number(x, dtype)
     return convert_to_tensor(x, dtype)
 
