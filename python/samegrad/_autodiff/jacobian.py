@@ -20,7 +20,7 @@ _ops = _core.ops
 
 def jacobian(tape: GradientTape, target: Tensor, sources: Any, unconnected: Any) -> Any:
     """See `GradientTape.jacobian`."""
-    shape = _known(target._shape, "jacobian", "target")
+    shape = _bound(target)
     flat = flatten(sources)
     count = math.prod(shape)
     unit = np.eye(count, dtype=target._dtype).reshape(count, *shape)
@@ -31,7 +31,7 @@ def jacobian(tape: GradientTape, target: Tensor, sources: Any, unconnected: Any)
         return pack(sources, empty)
     rows = _rows(tape, target, flat, seeds, unconnected)
     joined = [
-        None if parts[0] is None else reshape(stack(parts), (*shape, *parts[0]._shape))
+        None if parts[0] is None else reshape(stack(parts), (*shape, *_bound(parts[0])))
         for parts in zip(*rows, strict=True)
     ]
     return pack(sources, joined)
@@ -64,7 +64,7 @@ def pack(sources: Any, gradients: list[Any]) -> Any:
 
 def _zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Zeros of the shape, then of that of a gradient."""
-    return convert_to_tensor(np.zeros((*shape, *like._shape), dtype=like._dtype))
+    return convert_to_tensor(np.zeros((*shape, *_bound(like)), dtype=like._dtype))
 
 
 def _zeros_of_rows(rows: Tensor, shape: tuple[int, ...], inner: tuple[int, ...]) -> Tensor:
@@ -83,6 +83,11 @@ def _rows(
         list(tape._gradients(target, sources, seed, unconnected, again=i > 0))
         for i, seed in enumerate(seeds)
     ]
+
+
+def _bound(value: Tensor) -> tuple[int, ...]:
+    """Its sizes; a traced program is bound to those that follow from the number of examples."""
+    return tuple(int(size) for size in value.shape)
 
 
 def _known(shape: Any, who: str, what: str) -> tuple[int, ...]:

@@ -124,7 +124,8 @@ class GradientTape(_core.Tape):
         """The derivative of every element of the target: shape target.shape + source.shape.
 
         Args:
-            target: A tensor whose sizes are known (none follows from the number of examples).
+            target: A tensor. One with as many rows as there are examples binds a traced program to
+                their number: another number is traced again.
             sources: Variables and tensors, in any structure.
             unconnected_gradients: As in `gradient`.
             parallel_iterations: Ignored; one backward walk per element.
@@ -132,7 +133,6 @@ class GradientTape(_core.Tape):
 
         Raises:
             RuntimeError: A second use of a tape that is not persistent.
-            ValueError: The target has as many rows as there are examples; use `batch_jacobian`.
 
         Example:
             >>> x = convert_to_tensor([1.0, 2.0])

@@ -180,6 +180,35 @@ def test_jacobians_of_layers_inside_run() -> None:
         np.testing.assert_allclose(value, rows.sum(axis=0), rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize("traced", [False, True], ids=["run", "function"])
+@pytest.mark.parametrize("counts", [(2, 2), (3, 2), (3, 1, 0)])
+def test_jacobians_of_rows_inside_run(counts: tuple[int, ...], traced: bool) -> None:
+    """Of as many rows as the replica has examples: by weights, and by the examples themselves."""
+    dense = layers.Dense(3, "tanh")
+    dense.build((None, 4))
+    x = np.random.default_rng(5).normal(size=(sum(counts), 4))
+    strategy = tf.distribute.MirroredStrategy(replicas=len(counts))
+
+    def step(share: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(share)
+            y = dense(share)
+        return tape.jacobian(y, dense.kernel), tape.jacobian(y, share)
+
+    def distributed(parts: Any) -> Any:
+        return strategy.run(step, args=(parts,))
+
+    run = tf.function(distributed) if traced else distributed
+    by_weights, by_rows = run(shares(*cut(x, counts)))
+    kernel = dense.kernel.numpy()
+    for rows, found, other in zip(cut(x, counts), local(by_weights), local(by_rows), strict=True):
+        slope = 1 - np.tanh(rows @ kernel) ** 2
+        wanted = np.einsum("no,ni,op->noip", slope, rows, np.eye(3))
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-15)
+        wanted = np.einsum("no,io,nm->nomi", slope, kernel, np.eye(len(rows)))
+        np.testing.assert_allclose(other, wanted, rtol=1e-12, atol=1e-15)
+
+
 @pytest.mark.parametrize("counts", [(5,), (3, 2), (2, 2, 1)])
 def test_hessian_vector_products_inside_run(counts: tuple[int, ...]) -> None:
     """Of the mean of tanh(x w), whose Hessian is known."""
