@@ -260,5 +260,5 @@ _install()
 
 __all__ = [
     "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "constant", "convert_to_tensor",
-    "code_of", "dim_of", "dims_of", "is_plain", "is_tensor", "match", "pair", "with_dims",
+    "code_of", "dim_of", "dims_of", "is_tensor", "match", "pair", "with_dims",
 ]  # fmt: skip
