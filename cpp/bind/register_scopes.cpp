@@ -124,12 +124,12 @@ using Clock = std::chrono::steady_clock;
   throw py::error_already_set();
 }
 
-[[noreturn]] void fail_as_held(const py::object& folder, double blocking) {
+[[noreturn]] void fail_as_held(const py::object& folder, double timeout) {
   const auto message =
       py::str(
           "[checkpoint] writers of {} must let go of its lock within {:g} s: another thread or "
           "process still holds it. Stop that one, or take another folder.")
-          .format(folder, blocking);
+          .format(folder, timeout);
   PyErr_SetObject(PyExc_TimeoutError, message.ptr());
   throw py::error_already_set();
 }
@@ -142,12 +142,12 @@ std::string system_name(const py::object& path) {
 }
 
 // Waits where others hold it; signals are served meanwhile.
-void wait_for(FolderLock& lock, LockUse use, const py::object& folder, double blocking) {
+void wait_for(FolderLock& lock, LockUse use, const py::object& folder, double timeout) {
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                   std::chrono::duration<double>(blocking));
+                                                   std::chrono::duration<double>(timeout));
   std::minstd_rand random(unsigned(Clock::now().time_since_epoch().count()));
   while (!lock.take(use)) {
-    if (Clock::now() > end) fail_as_held(folder, blocking);
+    if (Clock::now() > end) fail_as_held(folder, timeout);
     {
       const py::gil_scoped_release release;
       std::this_thread::sleep_for(std::chrono::microseconds(1000 + random() % 4000));
@@ -158,10 +158,10 @@ void wait_for(FolderLock& lock, LockUse use, const py::object& folder, double bl
 
 // Nothing where the folder may not be listed: its files can be read without that right, but not
 // written, which a lock is needed for.
-std::shared_ptr<FolderLock> locked_folder(const py::object& folder, bool shared, double blocking) {
+std::shared_ptr<FolderLock> locked_folder(const py::object& folder, bool shared, double timeout) {
   try {
     auto lock = std::make_shared<FolderLock>(system_name(folder));
-    wait_for(*lock, shared ? LockUse::kRead : LockUse::kWrite, folder, blocking);
+    wait_for(*lock, shared ? LockUse::kRead : LockUse::kWrite, folder, timeout);
     return lock;
   } catch (const std::system_error& error) {
     if (shared && error.code() == std::errc::permission_denied) return nullptr;
@@ -230,11 +230,11 @@ void register_scopes(py::module_& m) {
       py::arg("lock"));
   m.def(
       "locked_folder",
-      [](const py::object& folder, bool shared, double blocking) {
+      [](const py::object& folder, bool shared, double timeout) {
         return guard_of(
-            [folder, shared, blocking] { return locked_folder(folder, shared, blocking); });
+            [folder, shared, timeout] { return locked_folder(folder, shared, timeout); });
       },
-      py::arg("folder"), py::arg("shared"), py::arg("blocking"));
+      py::arg("folder"), py::arg("shared"), py::arg("timeout"));
   m.def(
       "recording",
       [](const py::object& tape) {

@@ -72,15 +72,15 @@ class Feed::Worker {
     if (thread_.joinable()) thread_.join();
   }
 
-  Status next(FeedElement& element, std::chrono::milliseconds blocking) {
+  Status next(FeedElement& element, std::chrono::milliseconds timeout) {
     std::unique_lock<std::mutex> lock(consumer_mutex_, std::defer_lock);
-    if (blocking.count() > 0) {
+    if (timeout.count() > 0) {
       lock.lock();
     } else if (!lock.try_lock()) {
       return Status::kPending;
     }
     if (next_in_chunk_ == chunk_.size()) {
-      const Status status = take_chunk(blocking);
+      const Status status = take_chunk(timeout);
       if (status != Status::kReady) return status;
     }
     element = std::move(chunk_[next_in_chunk_++]);
@@ -105,13 +105,13 @@ class Feed::Worker {
  private:
   using Chunk = std::vector<FeedElement>;
 
-  Status take_chunk(std::chrono::milliseconds blocking) {
+  Status take_chunk(std::chrono::milliseconds timeout) {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto settled = [this] { return !ready_.empty() || finished_ || stopping_; };
     if (!settled()) {
-      if (blocking.count() <= 0) return Status::kPending;
+      if (timeout.count() <= 0) return Status::kPending;
       consumer_waits_ = true;
-      const bool in_time = wake_consumer_.wait_for(lock, blocking, settled);
+      const bool in_time = wake_consumer_.wait_for(lock, timeout, settled);
       consumer_waits_ = false;
       if (!in_time) return Status::kPending;
     }
@@ -257,9 +257,9 @@ void Feed::start_worker() {
   worker_ = std::make_unique<Worker>(*this);
 }
 
-Feed::Status Feed::next(FeedElement& element, std::chrono::milliseconds blocking) {
+Feed::Status Feed::next(FeedElement& element, std::chrono::milliseconds timeout) {
   if (!worker_ || process_ != process_generation()) start_worker();
-  const Status status = worker_->next(element, blocking);
+  const Status status = worker_->next(element, timeout);
   if (status == Status::kReady) position_ += element.consumed;
   return status;
 }

@@ -58,9 +58,9 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
 
   enum class Status { kReady, kEnd, kPending };
-  // The next element. kPending: it was not finished within `blocking`; ask again. Throws what the
+  // The next element. kPending: it was not finished within `timeout`; ask again. Throws what the
   // thread threw.
-  Status next(FeedElement& element, std::chrono::milliseconds blocking);
+  Status next(FeedElement& element, std::chrono::milliseconds timeout);
 
   // Elements of the plan handed out, those before the first one included.
   std::int64_t position() const { return position_; }

@@ -23,7 +23,7 @@ from pathlib import Path
 from samegrad import _core
 
 _TEMPORARY_PREFIX = ".samegrad-tmp-"
-_PATIENCE = 60.0  # seconds; a lock is held for some renames only
+_TIMEOUT = 60.0  # seconds; a lock is held for some renames only
 # A link could lead anywhere, and a named pipe would wait for a writer.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -106,7 +106,7 @@ def locked(folder: Path, shared: bool = False) -> _core.Guard:
         TimeoutError: On entry: others hold the lock for too long.
         OSError: On entry: the folder cannot be opened.
     """
-    return _core.locked_folder(folder, shared, _PATIENCE)
+    return _core.locked_folder(folder, shared, _TIMEOUT)
 
 
 def write_new_file(path: Path, *parts: bytes | memoryview) -> None:
@@ -191,7 +191,7 @@ def remove_leftovers(parent: Path) -> None:
     """Removes the temporary folders of killed processes."""
     for path in parent.glob(f"{_TEMPORARY_PREFIX}*"):
         # Locked by a living process, or gone meanwhile.
-        with contextlib.suppress(OSError), _core.locked_folder(path, False, patience=0):
+        with contextlib.suppress(OSError), _core.locked_folder(path, False, timeout=0):
             _remove_tree(path)
 
 
