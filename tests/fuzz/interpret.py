@@ -17,7 +17,8 @@ from fuzz.program import Program, concrete
 
 # A learning rate is a variable of float32, whatever weights are.
 RATES = {"SGD": float(np.float32(0.1)), "Adam": float(np.float32(0.01))}
-# Keras raises decays to a power as tensors, which are made of them in float32.
+# Keras makes tensors of momentum and decays, in float32 as TensorFlow does.
+MOMENTUM = float(np.float32(0.9))
 DECAYS = float(np.float32(0.9)), float(np.float32(0.999))
 # Operations with sums inside.
 SUMS = {
@@ -179,7 +180,7 @@ class Optimizer:
             if self.text.startswith("Adam"):
                 weights[i] = weights[i] - self._adam(i, g)
             elif "momentum" in self.text:
-                self.slots[i] = 0.9 * self.slots.get(i, 0.0) - RATES["SGD"] * g
+                self.slots[i] = MOMENTUM * self.slots.get(i, 0.0) - RATES["SGD"] * g
                 weights[i] = weights[i] + self.slots[i]
             else:
                 weights[i] = weights[i] - RATES["SGD"] * g
