@@ -254,7 +254,7 @@ def test_bad_input_ends_in_one_line(capsys: Any) -> None:
     capsys.readouterr()
     assert run() == 2
     assert "Go on with that run with --resume" in one_line(capsys)
-    for other in (["--seed", 5], ["--n-critic", 2], ["--width", 3], ["--lipschitz", "clip"]):
+    for other in (["--seed", 5], ["--n-critic", 3], ["--width", 3], ["--lipschitz", "clip"]):
         assert run("--resume", *other) == 2
         line = one_line(capsys)
         assert "must have the settings of its checkpoint" in line or "[checkpoint] shapes" in line
