@@ -218,6 +218,8 @@ VARIANTS = {
     "Dropout, one mask for all": on(SERIES, rate=0.5, noise_shape=(1, 8, 3)),
     "Dropout, one mask for each row": on(SERIES, rate=0.5, noise_shape=(None, 1, 3)),
     "Dense, in 16 bits": on(VECTORS, units=3, dtype="mixed_bfloat16"),
+    "LocallyConnected1D": on(BY_RANK[1], filters=3, kernel_size=2),
+    "LocallyConnected2D": on(IMAGES, filters=2, kernel_size=3, strides=2),
     "Conv2D, in groups": on(IMAGES, filters=4, kernel_size=3, groups=2, dilation_rate=2),
     "BatchNormalization, of vectors": on(VECTORS),
     "BatchNormalization, renormalized": on(VECTORS, renorm=True),
@@ -259,6 +261,7 @@ def class_of(case: str) -> Any:
 
 LEFT_OUT = {
     "InputLayer": "computes nothing",
+    "AbstractRNNCell": "a base of users' cells",
     "Wrapper": "a base of other layers",
     "MaxNumBoundingBoxes": "takes dictionaries of bounding boxes alone",
     "FlaxLayer": "needs Flax",

@@ -30,3 +30,11 @@ ADDITIONS: dict[str, tuple[str, ...]] = {
     "optimizers.experimental": ("samegrad._keras.older.optimizer_names",),
     "optimizers.legacy": ("samegrad._keras.older.optimizer_names",),
 }
+
+# Those with classes that files of models name: they are known before a file is read.
+SERIALIZED = (
+    "samegrad._keras.lazy_adam",
+    "samegrad._keras.older.constraints",
+    "samegrad._keras.older.local",
+    "samegrad._keras.older.normalization",
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keras.src.optimizers.adam import Adam
+from keras.src.saving import register_keras_serializable
 
 from samegrad import _core
 from samegrad._keras.core import convert_to_tensor
@@ -14,6 +15,7 @@ __all__ = ["LazyAdam"]
 _ops = _core.ops
 
 
+@register_keras_serializable("samegrad")
 class LazyAdam(Adam):  # type: ignore[misc]
     """Adam that leaves alone the rows of a variable that have no gradient.
 

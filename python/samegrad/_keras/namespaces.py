@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from samegrad._keras import register
-from samegrad._keras.additions import ADDITIONS
+from samegrad._keras.additions import ADDITIONS, SERIALIZED
 from samegrad._keras.older.refusals import refusing
 from samegrad._surface.missing_names import getattr_of
 
@@ -59,6 +59,8 @@ def fill(name: str) -> None:
     module.__dict__.update(names)
     module.__dict__["__all__"] = sorted({*names, *below})
     if name == _ROOT:
+        for added in SERIALIZED:
+            importlib.import_module(added)
         module.__dict__["__version__"] = importlib.import_module("keras").__version__
     module.__dict__["__getattr__"] = refusing(name, getattr_of(name))
 

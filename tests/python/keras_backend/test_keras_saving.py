@@ -377,3 +377,24 @@ def test_tensorflow_reads_what_samegrad_writes(tmp_path: Path, name: str) -> Non
 
 def test_files_are_written_whole_without_tensorflow() -> None:
     assert "tensorflow" not in sys.modules
+
+
+def test_a_fresh_process_reads_what_samegrad_adds(tmp_path: Path) -> None:
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [layers.Input((5, 2)), layers.LocallyConnected1D(2, 2), layers.Flatten(), layers.Dense(1)]
+    )
+    model.compile(tf.keras.optimizers.LazyAdam(0.1), "mse")
+    model.fit(np.ones((4, 5, 2)), np.ones((4, 1)), verbose=0)
+    model.save(tmp_path / "added.keras")
+    program = (
+        "import numpy as np, samegrad as tf\n"
+        f"model = tf.keras.models.load_model({str(tmp_path / 'added.keras')!r})\n"
+        "print(type(model.optimizer).__name__, model.predict(np.ones((1, 5, 2)), verbose=0).item())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    kind, value = done.stdout.split()
+    assert kind == "LazyAdam"
+    assert float(value) == model.predict(np.ones((1, 5, 2)), verbose=0).item()

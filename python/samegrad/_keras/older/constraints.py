@@ -6,10 +6,12 @@ from typing import Any
 
 from keras.src import ops
 from keras.src.constraints.constraints import Constraint
+from keras.src.saving import register_keras_serializable
 
 __all__ = ["RadialConstraint", "radial_constraint"]
 
 
+@register_keras_serializable("samegrad")
 class RadialConstraint(Constraint):  # type: ignore[misc]
     """Every square ring around the middle of a kernel has one value.
 

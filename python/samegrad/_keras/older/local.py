@@ -9,6 +9,7 @@ from keras.src import activations, constraints, initializers, ops, regularizers
 from keras.src.backend import standardize_data_format
 from keras.src.layers.input_spec import InputSpec
 from keras.src.layers.layer import Layer
+from keras.src.saving import register_keras_serializable
 from keras.src.utils.argument_validation import standardize_tuple
 
 __all__ = ["LocallyConnected1D", "LocallyConnected2D"]
@@ -170,6 +171,7 @@ class _LocallyConnected(Layer):  # type: ignore[misc]
         )
 
 
+@register_keras_serializable("samegrad")
 class LocallyConnected1D(_LocallyConnected):
     """A Conv1D whose kernel is another at each place.
 
@@ -182,6 +184,7 @@ class LocallyConnected1D(_LocallyConnected):
     rank = 1
 
 
+@register_keras_serializable("samegrad")
 class LocallyConnected2D(_LocallyConnected):
     """A Conv2D whose kernel is another at each place.
 
