@@ -445,12 +445,12 @@ def test_a_second_run_is_not_merged_with_the_first_one():
             return y, tape.gradient(y, x)
 
         plan = program.explain(tf.constant(np.ones(100)))
-        return plan.count(" cumsum "), plan.count(" computed_again ")
+        return plan.count(" cumsum ")
 
     # The inner sum is what the derivative of the sine needs.
     block = lambda x: tf.cumsum(tf.sin(tf.cumsum(x)))  # noqa: E731
-    assert scans(block) == (3, 0)
-    assert scans(tf.recompute_grad(block)) == (4, 1)
+    assert scans(block) == 3
+    assert scans(tf.recompute_grad(block)) == 4
 
 
 def test_a_compiled_step_that_computes_again_needs_less_memory() -> None:

@@ -245,7 +245,7 @@ def test_a_manager_restores_the_latest_beside_one_that_saves(tmp_path):
 
 
 def test_the_lock_of_a_folder_is_not_waited_for_forever(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "_PATIENCE", 0.05)
+    monkeypatch.setattr(_files, "_TIMEOUT", 0.05)
     with (
         _files.locked(tmp_path),
         pytest.raises(TimeoutError, match=r"^\[checkpoint\] writers of .* must let go"),
