@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/convert.h"
-#include "bind/materialize.h"
+#include "bind/evaluate.h"
 #include "ir/placement.h"
 
 namespace py = pybind11;
@@ -130,8 +130,8 @@ void register_tensor(py::module_& m) {
                                return trace != nullptr && t.recorded.lock() == trace;
                              })
       // Whether its step was given what it needs to look at values while it is traced.
-      .def_property_readonly(
-          "_looks", [](const Tensor& t) { return t.symbolic() && t.trace->materializes(); })
+      .def_property_readonly("_looks",
+                             [](const Tensor& t) { return t.symbolic() && t.trace->evaluates(); })
       // Its values: one, or one per replica where they differ.
       .def(
           "_look",
@@ -139,7 +139,7 @@ void register_tensor(py::module_& m) {
             ExampleAxis batch = t.type.batch;
             batch.symbol = 0;
             py::list parts;
-            for (const Array& array : materialize(t, "Tensor", anywhere)) {
+            for (const Array& array : evaluate(t, "Tensor", anywhere)) {
               parts.append(make_tensor(array, batch));
             }
             return parts;

@@ -230,8 +230,8 @@ void register_trace(py::module_& m) {
           },
           py::arg("parts"))
       .def(
-          "let_materialize",
-          [](Trace& t, const Arguments& arguments) { t.let_materialize(arguments.arrays); },
+          "let_evaluate",
+          [](Trace& t, const Arguments& arguments) { t.let_evaluate(arguments.arrays); },
           py::arg("arguments"))
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
       .def("check_loss_normalization", &check_loss_normalization, py::arg("outputs"))

@@ -149,7 +149,7 @@ Call Step::call_of(const Arguments& arguments, Arguments& storage) const {
   return call;
 }
 
-std::vector<std::vector<Array>> Step::materialize(const Arguments& arguments) {
+std::vector<std::vector<Array>> Step::evaluate(const Arguments& arguments) {
   Arguments storage;
   Call call = call_of(arguments, storage);
   call.step = random_state().step;

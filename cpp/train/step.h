@@ -44,7 +44,7 @@ class Step {
                                          bool check_finite, std::uint64_t number);
   // What run() would return next; nothing moves on, neither variables (there are no writes) nor the
   // random numbers.
-  std::vector<std::vector<Array>> materialize(const std::vector<std::vector<Array>>& arguments);
+  std::vector<std::vector<Array>> evaluate(const std::vector<std::vector<Array>>& arguments);
   // Counts of examples of the arguments, per replica and symbol.
   std::vector<std::vector<std::int64_t>> counts_of(
       const std::vector<std::vector<Array>>& arguments) const;

@@ -130,15 +130,13 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Lets values be looked at while the program is traced; it is called with these arguments, each
   // with one array, or one per replica.
-  void let_materialize(std::vector<std::vector<Array>> arguments) {
-    actual_ = std::move(arguments);
-  }
+  void let_evaluate(std::vector<std::vector<Array>> arguments) { actual_ = std::move(arguments); }
   // Whether they can be: of a body, whether those outside it can.
-  bool materializes() const;
+  bool evaluates() const;
   // What the value is in the step at hand, one array or one per replica: whatever makes it runs,
   // and nothing else (no write, no print). TypeError for values of a body and, unless `anywhere`,
   // while a body is traced, whose Python does not run when the body does.
-  std::vector<Array> materialize(Value value, bool anywhere = false);
+  std::vector<Array> evaluate(Value value, bool anywhere = false);
 
   // The program with these results; the trace is over.
   Program finish(std::vector<Value> outputs);

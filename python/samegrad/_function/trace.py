@@ -97,7 +97,7 @@ class _Trace:
             if trace.uneven:
                 agreement.begin_trace()
             if look:
-                trace.let_materialize(_core.Arguments(args, kwargs))
+                trace.let_evaluate(_core.Arguments(args, kwargs))
             with _context.changed(agreement=agreement if trace.uneven else None):
                 self.result = map_structure(_as_output, fn(*traced_args, **traced_kwargs))
             leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]

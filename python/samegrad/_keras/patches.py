@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from samegrad._keras.interrupt_patches import INTERRUPTS
 from samegrad._keras.layer_patches import LAYERS
 from samegrad._keras.patching import Span, Text, branch, converting, imported, importing
 from samegrad._keras.saving_patches import SAVING
@@ -13,7 +14,7 @@ _NO_FILES = (
     'machines need TensorFlow, which samegrad never imports: copy the files.")'
 )
 
-PATCHES: dict[str, list[Text | Span]] = {
+_CHANGES: dict[str, list[Text | Span]] = {
     **LAYERS,
     **SAVING,
     # Neither the user's keras.json nor the environment chooses backend or types.
@@ -358,4 +359,10 @@ PATCHES: dict[str, list[Text | Span]] = {
         ),
         Text('if backend not in ("tensorflow",', 'if backend not in ("samegrad", "tensorflow",'),
     ],
+}
+
+# By the module's name; in the order given.
+PATCHES: dict[str, list[Text | Span]] = {
+    module: [*_CHANGES.get(module, []), *INTERRUPTS.get(module, [])]
+    for module in {**_CHANGES, **INTERRUPTS}
 }

@@ -32,8 +32,8 @@ void copy_needed(Rewriter& rewrite, const PerNode<bool>& needed) {
 
 }  // namespace
 
-bool Trace::materializes() const {
-  return outer_ ? outer_->materializes() : actual_.has_value() && !finished_;
+bool Trace::evaluates() const {
+  return outer_ ? outer_->evaluates() : actual_.has_value() && !finished_;
 }
 
 Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) const {
@@ -52,7 +52,7 @@ Graph Trace::part_for(Value value, std::vector<std::vector<Array>>& arguments) c
   return std::move(rewrite.to());
 }
 
-std::vector<Array> Trace::materialize(Value value, bool anywhere) {
+std::vector<Array> Trace::evaluate(Value value, bool anywhere) {
   const std::shared_ptr<Trace> current = current_trace();
   if (outer_ || (!anywhere && current && current->outer_)) {
     fail(ErrorKind::kType, "Tensor",
@@ -79,7 +79,7 @@ std::vector<Array> Trace::materialize(Value value, bool anywhere) {
   for (const auto& [variable, written] : touched_) cells.push_back(variable);
   const auto run = [&] {
     Step step({std::move(program), std::move(cells)}, PlanOptions());
-    arrays = step.materialize(arguments)[0];
+    arrays = step.evaluate(arguments)[0];
   };
   unlocked ? unlocked(run) : run();
   return looked_[value] = std::move(arrays);

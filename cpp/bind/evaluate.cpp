@@ -1,4 +1,4 @@
-#include "bind/materialize.h"
+#include "bind/evaluate.h"
 
 #include <algorithm>
 
@@ -31,9 +31,9 @@ std::string listed(const std::vector<Array>& arrays) {
 
 }  // namespace
 
-std::vector<Array> materialize(const Tensor& tensor, const char* who, bool anywhere) {
-  if (!tensor.symbolic() || !tensor.trace->materializes()) return {concrete(tensor, who)};
-  std::vector<Array> arrays = tensor.trace->materialize(tensor.value, anywhere);
+std::vector<Array> evaluate(const Tensor& tensor, const char* who, bool anywhere) {
+  if (!tensor.symbolic() || !tensor.trace->evaluates()) return {concrete(tensor, who)};
+  std::vector<Array> arrays = tensor.trace->evaluate(tensor.value, anywhere);
   const auto same = [&](const Array& array) { return equal(array, arrays[0]); };
   if (std::ranges::all_of(arrays, same)) arrays.resize(1);
   return arrays;
@@ -41,7 +41,7 @@ std::vector<Array> materialize(const Tensor& tensor, const char* who, bool anywh
 
 Array known(const Tensor& tensor, const char* who) {
   if (!tensor.symbolic()) return tensor.array;
-  const std::vector<Array> arrays = materialize(tensor, who);
+  const std::vector<Array> arrays = evaluate(tensor, who);
   if (arrays.size() == 1) return arrays[0];
   fail(ErrorKind::kType, who, "replicas have different values: got ", listed(arrays),
        "; print the tensor to see them all, make one of them with "

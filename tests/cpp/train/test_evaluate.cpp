@@ -24,7 +24,7 @@ struct Traced {
     register_all_ops();
     const Array one = Array::scalar(1.0), three = Array::scalar(3.0);
     x = trace->tensor(trace->argument({one, three}, {}));
-    trace->let_materialize({{one, three}});
+    trace->let_evaluate({{one, three}});
   }
   std::shared_ptr<Trace> trace = std::make_shared<Trace>(Trace::Mode::kGraph, 2);
   Scope scope{with_trace(trace)};
@@ -36,14 +36,14 @@ struct Traced {
 TEST("a value that is looked at is there for each replica, or once if it is equal on all") {
   Traced t;
   const Tensor square = op("mul", {t.x, t.x}), sum = op("all_reduce", {square});
-  CHECK(t.trace->materializes());
-  const std::vector<Array> squares = t.trace->materialize(square.value);
+  CHECK(t.trace->evaluates());
+  const std::vector<Array> squares = t.trace->evaluate(square.value);
   CHECK_EQ(squares.size(), 2u);
   CHECK_EQ(number(squares[0]) + 10 * number(squares[1]), 91.0);
-  CHECK_EQ(t.trace->materialize(sum.value).size(), 1u);
-  CHECK_EQ(number(t.trace->materialize(sum.value)[0]), 10.0);
+  CHECK_EQ(t.trace->evaluate(sum.value).size(), 1u);
+  CHECK_EQ(number(t.trace->evaluate(sum.value)[0]), 10.0);
   const Tensor more = op("add", {sum, t.x});  // made of values that are known by now
-  CHECK_EQ(number(t.trace->materialize(more.value)[1]), 13.0);
+  CHECK_EQ(number(t.trace->evaluate(more.value)[1]), 13.0);
 }
 
 TEST("looking leaves the program, the variables and the random numbers alone") {
@@ -58,8 +58,8 @@ TEST("looking leaves the program, the variables and the random numbers alone") {
          RandomAttrs({.dtype = DType::kFloat64, .ordinal = t.trace->next_ordinal()}));
   const std::string program = to_string(t.trace->program());
   const std::uint64_t step_number = random_state().step;
-  const double seen = number(t.trace->materialize(drawn.value)[0]);
-  CHECK_EQ(number(t.trace->materialize(fresh.value)[0]), 9.0);
+  const double seen = number(t.trace->evaluate(drawn.value)[0]);
+  CHECK_EQ(number(t.trace->evaluate(fresh.value)[0]), 9.0);
   CHECK_EQ(number(v->components()[0]), 5.0);
   CHECK_EQ(random_state().step, step_number);
   CHECK_EQ(to_string(t.trace->program()), program);
@@ -68,7 +68,7 @@ TEST("looking leaves the program, the variables and the random numbers alone") {
   CHECK_EQ(number(out[0][0]), seen);
   CHECK_EQ(number(v->components()[0]), 9.0);
   CHECK_EQ(random_state().step, step_number + 1);
-  CHECK(!t.trace->materializes());
+  CHECK(!t.trace->evaluates());
 }
 
 TEST("what the value needs is not printed a second time") {
@@ -80,7 +80,7 @@ TEST("what the value needs is not printed a second time") {
     return std::vector{op("add", {t.x, t.x})};
   };
   const Tensor doubled = traced_cond(yes, prints, prints)[0];
-  CHECK_EQ(number(t.trace->materialize(doubled.value)[1]), 6.0);
+  CHECK_EQ(number(t.trace->evaluate(doubled.value)[1]), 6.0);
   Step step(t.trace->finish({doubled.value}), PlanOptions());
   Messages messages;
   (void)step.run({{Array::scalar(1.0), Array::scalar(3.0)}}, false, &messages);
@@ -92,10 +92,10 @@ TEST("while a branch is traced there is nothing to look at, except for debuggers
   const Tensor yes = make_tensor(Array::scalar(true));
   const TensorFunction looks = [&](const std::vector<Tensor>&) {
     const Tensor inside = op("add", {t.x, t.x});
-    CHECK(inside.trace->materializes());
-    CHECK_THROWS(inside.trace->materialize(inside.value, true), Error);
-    CHECK_THROWS(t.trace->materialize(t.x.value), Error);
-    CHECK_EQ(t.trace->materialize(t.x.value, true).size(), 2u);
+    CHECK(inside.trace->evaluates());
+    CHECK_THROWS(inside.trace->evaluate(inside.value, true), Error);
+    CHECK_THROWS(t.trace->evaluate(t.x.value), Error);
+    CHECK_EQ(t.trace->evaluate(t.x.value, true).size(), 2u);
     return std::vector{inside};
   };
   (void)traced_cond(yes, looks, looks);
