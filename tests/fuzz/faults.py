@@ -52,10 +52,10 @@ FAULTS = [
         "for (std::int64_t begin = 0; begin < std::max(n - 1, std::int64_t(1)); begin += block)",
     ),
     Fault(
-        "facts of replica 0 in the loop of every replica",
+        "the context of replica 0 in the loop of every replica",
         "cpp/runtime/loop.cpp",
-        "facts_(context.facts(chunk.replica)),",
-        "facts_(context.facts(0)),",
+        "replica_context_(context.of_replica(chunk.replica)),",
+        "replica_context_(context.of_replica(0)),",
     ),
     Fault(
         "two chunks are not joined",
@@ -203,8 +203,8 @@ struct CallHash {
     Fault(
         "draws are keyed by the row within the replica",
         "cpp/runtime/context.cpp",
-        "facts.first_example = first;",
-        "facts.first_example = std::vector<std::int64_t>(first.size(), 0);",
+        "replica_context.first_example = first;",
+        "replica_context.first_example = std::vector<std::int64_t>(first.size(), 0);",
     ),
     Fault(
         "every part of a concatenation gets the gradient of the first",
@@ -238,7 +238,7 @@ struct CallHash {
     ),
     Fault(
         "replica 0's count is a size of every replica",
-        "cpp/ops/fact.cpp",
+        "cpp/ops/replica_context.cpp",
         "inferred.of_rows = Placement::kOwn;",
         "inferred.of_rows = Placement::kReplicated;",
     ),
@@ -259,8 +259,8 @@ struct CallHash {
     Fault(
         "the share of a regularizer is all of it",
         "cpp/ops/collective.cpp",
-        "if (args.facts.replicas == 1) return copy_bytes(args);",
-        "if (args.facts.replicas >= 1) return copy_bytes(args);",
+        "if (args.replica_context.replicas == 1) return copy_bytes(args);",
+        "if (args.replica_context.replicas >= 1) return copy_bytes(args);",
     ),
     Fault(
         "of a regularizer one share is added behind the all-reduce",
