@@ -1,5 +1,20 @@
-"""Every graph of the tests is verified after each pass."""
+"""Graphs of tests are verified after each pass; Keras has the types of a new process."""
+
+from __future__ import annotations
 
 import os
+import sys
+
+import pytest
 
 os.environ.setdefault("SAMEGRAD_VERIFY", "1")
+
+
+@pytest.fixture(autouse=True)
+def _types_of_a_new_process() -> None:
+    """Keras keeps the policy that its first layer had, whatever `set_floatx` says later."""
+    config = sys.modules.get("keras.src.backend.config")
+    state = sys.modules.get("keras.src.backend.common.global_state")
+    if config is not None and state is not None:
+        config.set_floatx("float32")
+        state.set_global_attribute("dtype_policy", None)

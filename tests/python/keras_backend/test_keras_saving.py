@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -160,30 +161,35 @@ def _content(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.fixture
-def small_files() -> Iterator[Any]:
-    """A function after which no file grows beyond 40 000 bytes, as on a full disk."""
+@contextlib.contextmanager
+def small_files() -> Iterator[None]:
+    """Inside, no file grows beyond 40 000 bytes, as on a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, handler)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.mark.parametrize("name", SAVES)
-def test_a_full_disk_leaves_the_older_file(tmp_path: Path, name: str, small_files: Any) -> None:
+def test_a_full_disk_leaves_the_older_file(tmp_path: Path, name: str) -> None:
     model = keras.Sequential([keras.Input((200,)), layers.Dense(200)])
     model.compile("adam", "mse")
     _save(model, tmp_path / name)
     before = _content(tmp_path)
     model.set_weights([weight + 1 for weight in model.get_weights()])
-    small_files()
-    with pytest.raises(OSError, match=r"(?s)\[(save|checkpoint)\] cannot save .*too large"):
+    other = tmp_path / f"{Path(name).parent}/{'weights' * ('w' in name)}other.keras"
+    if name.startswith("w"):
+        other = tmp_path / "weights_other.weights.h5"
+    full = r"(?s)\[(save|checkpoint)\] cannot save .*too large"
+    with small_files(), pytest.raises(OSError, match=full):
         _save(model, tmp_path / name)
     assert _content(tmp_path) == before
-    with pytest.raises(OSError, match="cannot save"):
-        _save(model, tmp_path / f"{Path(name).parent}/{'weights' * ('w' in name)}other.keras"
-              if not name.startswith("w") else tmp_path / "weights_other.weights.h5")  # fmt: skip
+    with small_files(), pytest.raises(OSError, match="cannot save"):
+        _save(model, other)
     assert _content(tmp_path) == before
     assert not list(tmp_path.rglob(".*"))
 
