@@ -260,7 +260,13 @@ CountTerms CountWalk::share(NodeId index) const {
   replicas.powers.replicas = 1;
   CountTerms result;
   for (const CountTerm& term : operand(index, 0).terms) {
-    result.add(joined_at(index, term, replicas, -1));
+    CountTerm part = joined_at(index, term, replicas, -1);
+    // Of what the examples of all replicas made: as a sum of a replica's over the number of all.
+    if (term.data && !term.varying && term.powers == CountPowers{}) {
+      part.powers = {.local = 1, .global = -1, .replicas = 0};
+      part.varying = true;
+    }
+    result.add(part);
   }
   return result;
 }

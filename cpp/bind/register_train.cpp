@@ -167,6 +167,11 @@ std::string loss_normalization(Trace& trace, const Tensor& tensor) {
   return kNames[int(trace.loss_normalization(trace.lift(tensor)))];
 }
 
+py::object over_all_replicas(Trace& trace, const Tensor& tensor) {
+  const Value whole = trace.over_all_replicas(trace.lift(tensor));
+  return whole.exists() ? py::cast(trace.tensor(whole)) : py::none();
+}
+
 py::object made_of(Trace& trace, const Tensor& value, const Tensor& old) {
   const auto found = trace.made_of(trace.lift(value), trace.lift(old));
   if (!found) return py::none();
@@ -236,6 +241,7 @@ void register_trace(py::module_& m) {
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
       .def("check_loss_normalization", &check_loss_normalization, py::arg("outputs"))
       .def("loss_normalization", &loss_normalization, py::arg("scalar"))
+      .def("over_all_replicas", &over_all_replicas, py::arg("scalar"))
       .def("made_of", &made_of, py::arg("value"), py::arg("old"));
   m.def("compile_traces", &compile_traces, py::arg("traces"), py::arg("outputs"),
         py::arg("options"), py::arg("numbers_change") = false);

@@ -197,7 +197,9 @@ def share_of_scalar(loss: Any, who: str = "loss", remedy: str = _ROWS) -> Tensor
 
     The traced step shows how its examples were averaged: a mean over the replica's examples weighs
     as many as they are of all; what is equal on all replicas is divided by their number; a share
-    of the mean over all examples stays what it is.
+    of the mean over all examples stays what it is. Of another function of sums and means over
+    the replica's examples, as the weighted mean sum(w * l) / sum(w) is, the share is that of the
+    same function of the sums over all examples.
 
     Args:
         loss: A scalar, or a structure's sum of such.
@@ -216,17 +218,17 @@ def share_of_scalar(loss: Any, who: str = "loss", remedy: str = _ROWS) -> Tensor
         return value
     common = scale == "unknown" and not value._varying
     if common or scale in ("common", "times_replicas"):
-        share: Tensor = tf.nn.scale_regularization_loss(value)
-        of_examples = any(
-            key == "share_then_mean" for key, _ in trace.check_loss_normalization([share])[0]
-        )
-        return _by_examples(value) if of_examples else share
-    if scale != "mean" or not _context.current().batches:
+        return tf.nn.scale_regularization_loss(value)
+    if scale == "mean" and _context.current().batches:
+        return _by_examples(value)
+    whole = None if is_sum(value) else trace.over_all_replicas(value)
+    if whole is None:
         raise ValueError(
-            f"[{who}] on several replicas a scalar must be a mean over the examples, or equal on "
-            f"all replicas: the step shows neither of the one given; {remedy}."
+            f"[{who}] on several replicas a scalar must be a mean over the examples, a function of "
+            f"such means and sums, or equal on all replicas: the step shows none of it of the one "
+            f"given; {remedy}."
         )
-    return _by_examples(value)
+    return tf.nn.scale_regularization_loss(whole)
 
 
 def _by_examples(value: Tensor) -> Tensor:

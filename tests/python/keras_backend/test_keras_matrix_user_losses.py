@@ -41,13 +41,22 @@ RIGHT = {
     "penalty alone": lambda y, p: FACTOR * ops.sum(ops.square(WEIGHTS)),
     "values": lambda y, p: ops.square(y - p),
     "flat values": lambda y, p: ops.reshape(ops.square(y - p), (-1,)),
+    "root of a mean": lambda y, p: ops.sqrt(ops.mean(ops.square(y - p))),
+    "product of means": lambda y, p: ops.mean(y) * ops.mean(p),
+    "weighted mean": lambda y, p: ops.sum(y * ops.log(p)) / ops.sum(y),
+    "weighted mean with a guard": lambda y, p: tf.math.divide_no_nan(
+        ops.sum(y * p), ops.maximum(ops.sum(y), 1.0)),
+    "overlap": lambda y, p: 1 - (2 * ops.sum(y * p) + 1) / (ops.sum(y) + ops.sum(p) + 1),
+    "logarithm of a mean": lambda y, p: ops.log(ops.mean(ops.exp(p))) + ops.mean(y * p),
+    "norm of a mean": lambda y, p: ops.sqrt(ops.sum(ops.square(ops.mean(p, axis=0)))),
+    "correlation": lambda y, p: ops.mean(y * p) / ops.sqrt(
+        ops.mean(ops.square(y)) * ops.mean(ops.square(p))),
     "dice of classes": lambda y, p: losses.dice(y, p, axis=(0, 1)),
-}
+}  # fmt: skip
 REFUSED = {
     "largest": lambda y, p: ops.max(ops.square(y - p)),
-    "root of a mean": lambda y, p: ops.sqrt(ops.mean(ops.square(y - p))),
     "sum": lambda y, p: ops.sum(ops.square(y - p)),
-    "product of means": lambda y, p: ops.mean(y) * ops.mean(p),
+    "largest over a sum": lambda y, p: ops.max(p) / ops.sum(y * p),
     "deviation": lambda y, p: ops.std(p),
     "cosine over the examples": lambda y, p: losses.cosine_similarity(y, p, axis=0),
     "largest of the examples": lambda y, p: ops.max(p, axis=0),
@@ -172,10 +181,15 @@ METRICS = {
     "mean of a user's mean": (
         lambda: metrics.MeanMetricWrapper(lambda y, p: ops.mean(y - p)),
         lambda m, x, w: m.update_state(x, 3 * x)),
+    "mean of a root": (metrics.Mean, lambda m, x, w: m.update_state(
+        ops.sqrt(ops.mean(ops.square(x))))),
+    "mean of a user's weighted mean": (
+        lambda: metrics.MeanMetricWrapper(lambda y, p: ops.sum(y * p) / ops.sum(p)),
+        lambda m, x, w: m.update_state(x, ops.square(x))),
 }  # fmt: skip
 NO_METRICS = {
     "mean of the largest": lambda m, x: m.update_state(ops.max(x)),
-    "mean of a root": lambda m, x: m.update_state(ops.sqrt(ops.mean(ops.square(x)))),
+    "mean of a deviation": lambda m, x: m.update_state(ops.std(x)),
 }
 
 
@@ -213,13 +227,34 @@ def test_a_mean_and_a_penalty_of_weights_is_that_of_the_batch(float64: None) -> 
     _check(_step(_Loss(_with_a_penalty)), [*SHARES, *UNEVEN])
 
 
-@pytest.mark.parametrize(
-    "fn",
-    [
-        lambda y, p: ops.sum(y * p) / ops.sum(p),
-        lambda y, p: ops.sum(ops.where(y > 0, p, 0.0)) / ops.sum(ops.cast(y > 0, p.dtype)),
-    ],
-)
-def test_a_local_mean_by_weights_is_refused(float64: None, fn: Any) -> None:
+@pytest.mark.parametrize("shares", [[5, 1], [1, 0, 5], [2, 2]])
+def test_a_mean_over_tokens_counts_those_of_all_replicas(float64: None, shares: list[int]) -> None:
+    def over_tokens(y: Any, p: Any) -> Any:
+        real = ops.cast(y > 0, p.dtype)
+        return ops.sum(ops.square(p) * real) / ops.sum(real)
+
+    batch = _batch(total(shares))
+    batch["y"][: shares[0]] = 0.0  # the first replica has one token
+    batch["y"][0, 0, 0] = 1.0
+    step = _step(_Loss(over_tokens))
+    assert_near(on_replicas(step, batch, shares), on_one_device(step, batch), shares)
+
+
+def test_a_loss_divided_by_the_replicas_already_is_refused(float64: None) -> None:
+    def divided(y: Any, p: Any) -> Any:
+        context = tf.distribute.get_replica_context()
+        return ops.sum(y * p) / ops.sum(y) / context.num_replicas_in_sync
+
     with pytest.raises(ValueError, match="one value per example"):
-        on_replicas(_step(_Loss(fn)), _batch(5), [3, 2])
+        on_replicas(_step(_Loss(divided)), _batch(5), [3, 2])
+
+
+def test_a_function_of_means_with_a_derivative_of_its_own_is_refused(float64: None) -> None:
+    @tf.custom_gradient
+    def root(x: Any) -> Any:
+        y = tf.sqrt(x)
+        return y, lambda dy: dy / (2 * y + 1)
+
+    loss = _Loss(lambda y, p: root(ops.mean(ops.square(y - p))))
+    with pytest.raises(ValueError, match="one value per example"):
+        on_replicas(_step(loss), _batch(5), [3, 2])
