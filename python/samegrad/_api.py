@@ -136,6 +136,7 @@ from samegrad.math import (
     truediv,
 )  # fmt: skip
 from samegrad.math._order import argsort, searchsorted, sort
+from samegrad.train.module import Module
 
 __version__ = _core.__version__
 
@@ -143,7 +144,7 @@ __version__ = _core.__version__
 newaxis = None
 
 __all__ = [  # packages are loaded by samegrad itself
-    "DType", "GradientTape", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
+    "DType", "GradientTape", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
     "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs",
     "acos", "acosh", "add",
     "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh",
