@@ -20,7 +20,7 @@ from samegrad.data import _nodes as nodes
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._ordering import Ordering, at_least
-from samegrad.data._structure import Structure, leaves_of, map_leaves
+from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
 
 class Dataset(Ordering):
@@ -122,21 +122,27 @@ class Dataset(Ordering):
     @staticmethod
     def from_generator(
         generator: Callable[..., Any],
+        output_types: Structure = None,
+        output_shapes: Structure = None,
+        args: tuple[Any, ...] | None = None,
         output_signature: Structure = None,
-        args: tuple[Any, ...] = (),
         name: str | None = None,
     ) -> Dataset:
         """Elements are what `generator(*args)` yields; it is called anew by each iterator.
 
         Args:
             generator: Returns something that can be iterated over.
+            output_types: Of older programs, in place of a signature: dtypes in the structure of an
+                element.
+            output_shapes: With output_types: shapes in that structure. None: of any size, with as
+                many axes as the first element has, which is generated once more to see it.
+            args: What the generator is called with.
             output_signature: TensorSpecs in the structure of an element.
-            args: What it is called with.
             name: Ignored.
 
         Raises:
-            TypeError: `generator` cannot be called, or there is no signature. While iterating,
-                TypeError and ValueError where an element does not fit it.
+            TypeError: `generator` cannot be called, or there is no signature, or one beside types.
+                While iterating, TypeError and ValueError where an element does not fit it.
 
         Example:
             >>> import samegrad as tf
@@ -145,14 +151,15 @@ class Dataset(Ordering):
             >>> [float(x) for x in dataset]
             [1.0, 2.0]
         """
-        specs = leaves_of(output_signature)
-        if not callable(generator) or not all(isinstance(s, TensorSpec) for s in specs):
+        given = signature_of(output_types, output_shapes, output_signature)
+        if not callable(generator) or given is None:
             raise TypeError(
                 "[Dataset.from_generator] a function and output_signature=TensorSpec(shape, dtype) "
-                f"(or a tuple or dict of them) are needed: got {type(generator).__name__} and "
-                f"{output_signature!r}."
+                "(or a tuple or dict of them), or dtypes as output_types without one, are needed: "
+                f"got {type(generator).__name__}, {output_signature!r} and {output_types!r}."
             )
-        return Dataset(functions.GeneratorNode(lambda: generator(*args), output_signature))
+        arguments = () if args is None else tuple(args)
+        return Dataset(functions.GeneratorNode(lambda: generator(*arguments), given))
 
     @staticmethod
     def zip(*datasets: Any, name: str | None = None) -> Dataset:

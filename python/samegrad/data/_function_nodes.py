@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,15 +41,33 @@ def call(function: Callable[..., Any], element: Structure) -> Any:
 
 
 class GeneratorNode(Node):
-    """What a Python generator yields."""
+    """What a Python generator yields.
+
+    Args:
+        function: Returns the generator.
+        signature: TensorSpecs in the structure of an element; or dtypes, whose shapes have as many
+            axes, of any size, as the first element shows.
+    """
 
     def __init__(self, function: Callable[[], Any], signature: Structure) -> None:
         super().__init__(batched=None)
         self._function, self._signature = function, signature
 
+    @cached_property
+    def _specs(self) -> Structure:
+        leaves = leaves_of(self._signature)
+        if all(isinstance(leaf, TensorSpec) for leaf in leaves):
+            return self._signature
+        first = next(iter(self._function()), None)
+        if first is None:
+            return map_leaves(lambda dtype: TensorSpec((), dtype), self._signature)
+        ranks = [np.ndim(part) for part in components_of(first, self._signature)]
+        pairs = zip(leaves, ranks, strict=True)
+        return fill(self._signature, [TensorSpec([None] * n, dtype) for dtype, n in pairs])
+
     @property
     def spec(self) -> Structure:
-        return self._signature
+        return self._specs
 
     def cardinality(self) -> int:
         return UNKNOWN
@@ -57,7 +76,24 @@ class GeneratorNode(Node):
         return None
 
     def python_cursor(self, run: Run) -> Cursor:
-        return _GeneratorCursor(self._function, self._signature)
+        return _GeneratorCursor(self._function, self._specs)
+
+
+def components_of(value: Any, signature: Structure) -> list[Any]:
+    """The components of what a generator yielded.
+
+    Raises:
+        TypeError: The signature has more or fewer of them.
+    """
+    nested = isinstance(signature, tuple | dict)
+    leaves = leaves_of(tuple(value) if isinstance(value, list) and nested else value)
+    wanted = len(leaves_of(signature))
+    if len(leaves) != wanted:
+        raise TypeError(
+            f"[Dataset.from_generator] an element must look like output_signature "
+            f"{signature}: got {len(leaves)} components instead of {wanted}."
+        )
+    return leaves
 
 
 class _GeneratorCursor(Cursor):
@@ -69,14 +105,7 @@ class _GeneratorCursor(Cursor):
     def next(self) -> Structure:
         if self._iterator is None:
             self._iterator = iter(self._function())
-        value = next(self._iterator)
-        nested = isinstance(self._signature, tuple | dict)
-        leaves = leaves_of(tuple(value) if isinstance(value, list) and nested else value)
-        if len(leaves) != len(self._specs):
-            raise TypeError(
-                f"[Dataset.from_generator] an element must look like output_signature "
-                f"{self._signature}: got {len(leaves)} components instead of {len(self._specs)}."
-            )
+        leaves = components_of(next(self._iterator), self._signature)
         pairs = zip(leaves, self._specs, strict=True)
         return fill(self._signature, [self._to_tensor(leaf, spec) for leaf, spec in pairs])
 

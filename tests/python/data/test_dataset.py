@@ -307,7 +307,9 @@ def test_unbatch():
 
 def ragged():
     spec = (tf.TensorSpec((None,), tf.int32), tf.TensorSpec((), tf.int64))
-    return Dataset.from_generator(lambda: (([1] * n, n) for n in range(1, 4)), spec)
+    return Dataset.from_generator(
+        lambda: (([1] * n, n) for n in range(1, 4)), output_signature=spec
+    )
 
 
 def test_padded_batch():
@@ -351,6 +353,47 @@ def test_generators_must_keep_their_signature(yielded, signature, error, words):
 def test_generators_need_a_signature():
     with pytest.raises(TypeError, match="output_signature"):
         Dataset.from_generator(lambda: iter([1]))
+
+
+@pytest.mark.parametrize("shapes", [None, ([None], [None])])
+def test_generators_take_the_types_and_shapes_of_older_programs(shapes):
+    rows = [([1, 2], [3]), ([4], [5, 6])]
+    dataset = Dataset.from_generator(lambda: iter(rows), (tf.int64, tf.float32), shapes)
+    assert dataset.element_spec == (
+        tf.TensorSpec((None,), tf.int64), tf.TensorSpec((None,), tf.float32))  # fmt: skip
+    assert [(x.numpy().tolist(), y.numpy().tolist()) for x, y in dataset] == rows
+    ((x, y),) = dataset.padded_batch(2, padded_shapes=([-1], [-1]))
+    assert x.numpy().tolist() == [[1, 2], [4, 0]]
+    assert y.dtype == tf.float32
+
+
+def test_generators_of_one_type_have_the_shape_of_their_first_element():
+    dataset = Dataset.from_generator(lambda n: iter(np.ones((n, 2))), tf.float32, args=(3,))
+    assert dataset.element_spec == tf.TensorSpec((None,), tf.float32)
+    assert len(values(dataset)) == 3
+    assert values(Dataset.from_generator(lambda: iter([]), tf.float32)) == []
+    assert values(Dataset.from_generator(lambda: iter([7]), tf.int32, [])) == [7]
+
+
+def test_generators_of_dicts_take_types_by_name():
+    dataset = Dataset.from_generator(
+        lambda: iter([{"a": 1, "b": [2]}]), {"a": tf.int64, "b": tf.int64}, {"a": [], "b": [1]}
+    )
+    (row,) = dataset
+    assert (int(row["a"]), row["b"].numpy().tolist()) == (1, [2])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"output_types": tf.int32, "output_signature": tf.TensorSpec((), tf.int32)}, "without"),
+        ({"output_shapes": []}, "output_types"),
+        ({"output_types": (tf.int32, tf.int32), "output_shapes": ([],)}, "structure"),
+    ],
+)
+def test_generators_take_types_or_a_signature(options, words):
+    with pytest.raises(TypeError, match=words):
+        Dataset.from_generator(lambda: iter([1]), **options)
 
 
 @pytest.mark.parametrize("kind", ["stacked", "ragged", "unknown size"])

@@ -158,7 +158,7 @@ def test_ctrl_c_interrupts_a_wait_and_loses_nothing():
         release.wait(30)
         yield 1
 
-    dataset = Dataset.from_generator(slow, tf.TensorSpec((), tf.int64)).prefetch(1)
+    dataset = Dataset.from_generator(slow, output_signature=tf.TensorSpec((), tf.int64)).prefetch(1)
     iterator = iter(dataset)
     assert int(next(iterator)) == 0
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))

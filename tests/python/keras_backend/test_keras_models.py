@@ -129,3 +129,25 @@ def test_calls_under_a_tape_and_in_a_trace_agree():
     eager = model(x).numpy()
     traced = tf.function(lambda images: model(images))(x).numpy()
     assert (eager == traced).all()
+
+
+class _Pair(keras.Model):
+    """Two inputs and a flag, each an argument of `call`, as older programs write."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = layers.Dense(3), layers.Dense(3)
+
+    def call(self, a, b, training, mask):
+        return self.first(a) * mask + self.second(b)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_a_model_of_several_arguments_is_built_by_its_first_call(traced):
+    model = _Pair()
+    call = lambda a, b: model(a, b, training=True, mask=tf.ones_like(a))  # noqa: E731
+    x = tf.ones((4, 3))
+    y = (tf.function(call) if traced else call)(x, x)
+    assert y.shape == (4, 3)
+    assert model.built
+    assert len(model.trainable_variables) == 4

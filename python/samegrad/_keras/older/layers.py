@@ -79,9 +79,12 @@ class OlderLayer:
         Returns:
             Whether it was such a model.
         """
+        from keras.src.layers.layer import might_have_unbuilt_state
         from keras.src.models import Functional, Model
 
         if input_shape is None or not isinstance(layer, Model) or isinstance(layer, Functional):
+            return False
+        if not might_have_unbuilt_state(layer):  # a call has built them: of several inputs, maybe
             return False
         inputs = _tensors(input_shape, layer.input_dtype)
         backend.compute_output_spec(converted(layer.call), inputs)
