@@ -394,3 +394,49 @@ def test_the_gradient_of_tile_of_one_example_on_a_later_axis() -> None:
         tape.watch(x)
         y = tf.reduce_sum(tf.tile(x, [1, 3, 1]) * tf.tile(x, [1, 3, 1]))
     np.testing.assert_allclose(tape.gradient(y, x).numpy(), 6 * DATA[:2, None], rtol=1e-6)
+
+
+SIZES = {
+    "stack": lambda n: tf.stack([n, 1, 2]),
+    "stack with a tensor": lambda n: tf.stack([n, tf.constant(1), 2]),
+    "concat": lambda n: tf.concat([[n], [1, 2]], 0),
+    "concat of a new axis": lambda n: tf.concat([tf.expand_dims(n, -1), tf.constant([1, 2])], 0),
+    "reshape": lambda n: tf.reshape(tf.stack([n, 1, 2]), [3]),
+    "squeeze": lambda n: tf.stack([tf.squeeze(tf.expand_dims(n, 0)), 1, 2]),
+    "list": lambda n: tf.convert_to_tensor([n, 1, 2]),
+    "other type": lambda n: tf.cast(tf.stack([n, 1, 2]), tf.int64),
+    "Keras": lambda n: tf.keras.ops.concatenate(
+        [tf.keras.ops.expand_dims(n, -1), tf.keras.ops.convert_to_tensor([1, 2])], 0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("of_shape", [True, False])
+def test_a_vector_of_sizes_says_how_often_rows_are_repeated(name: str, of_shape: bool) -> None:
+    traces = []
+
+    @tf.function
+    def repeated(x: Any) -> Any:
+        traces.append(1)
+        n = tf.shape(x)[0] if of_shape else x.shape[0]
+        tiled = tf.keras.ops.tile if name == "Keras" else tf.tile
+        return tiled(tf.ones((1, 2, 2)), SIZES[name](n)) * x[:, None, None]
+
+    for batch in tf.data.Dataset.from_tensor_slices(np.arange(5.0, dtype=np.float32)).batch(3):
+        y = repeated(batch)
+        assert y.shape == (len(batch), 2, 4)
+        np.testing.assert_array_equal(y[:, 1, 3], batch)
+    assert len(traces) == 1
+
+
+def test_printing_a_class_in_a_traced_function_prints_its_name(capfd: Any) -> None:
+    @tf.function
+    def step(x):
+        print(type(x.shape[0]), x.shape[0] * 2)
+        return x
+
+    for batch in tf.data.Dataset.from_tensor_slices(np.ones((3, 1))).batch(3):
+        step(batch)
+    shown = "".join(capfd.readouterr())
+    assert "Dim'> " in shown

@@ -290,6 +290,15 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "    import samegrad.random\n\n    samegrad.random.set_seed(seed)",
         ),
     ],
+    # The examples of one target are no targets of several outputs.
+    "keras.src.trainers.compile_utils": [
+        Text(
+            "                y_true = tree.pack_sequence_as(y_pred, y_true)\n",
+            "                if not tree.is_nested(y_true):\n"
+            "                    raise ValueError\n"
+            "                y_true = tree.pack_sequence_as(y_pred, y_true)\n",
+        ),
+    ],
     "keras.src.trainers.data_adapters": [
         Text('"DatasetV2"', '"Dataset"'),
         Text(

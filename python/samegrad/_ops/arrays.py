@@ -24,6 +24,7 @@ from samegrad._tensor.tensor import (
     with_dims,
 )
 
+_MOST_SIZES = 16  # of a shape that a program writes down
 _ops = _core.ops
 _MAX_EMPTY_PARTS = 1 << 20
 
@@ -122,7 +123,8 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
     """
-    return _sizes.reshape(convert_to_tensor(tensor), shape)
+    x = convert_to_tensor(tensor)
+    return _with_dims_of(x, _sizes.reshape(x, shape))
 
 
 def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
@@ -146,7 +148,8 @@ def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor
         array([[1.],
                [2.]], dtype=float32)
     """
-    return _ops.expand_dims(convert_to_tensor(input), axes=[axis])
+    x = convert_to_tensor(input)
+    return _with_dims_of(x, _ops.expand_dims(x, axes=[axis]))
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
@@ -158,7 +161,15 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
     """
     x = convert_to_tensor(input)
     ones = [i for i, size in enumerate(x._shape) if size == 1]
-    return _ops.squeeze(x, axes=ones if axis is None else axes_of(x, axis))
+    return _with_dims_of(x, _ops.squeeze(x, axes=ones if axis is None else axes_of(x, axis)))
+
+
+def _with_dims_of(sizes: Tensor, moved: Tensor) -> Tensor:
+    """A scalar or vector of the same elements knows what sizes they are."""
+    if moved._rank > 1 or not moved._symbolic:
+        return moved
+    few = ("int" in sizes._dtype and sizes._symbolic) or sizes.shape.num_elements() <= _MOST_SIZES
+    return with_dims(moved, dims_of(sizes) if few else None)
 
 
 def _tensors(values: Any) -> list[Tensor]:
@@ -193,8 +204,7 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Tensor:
                [2.]], dtype=float32)
     """
     tensors = _tensors(values)
-    rows = [with_dims(expand_dims(t, axis), getattr(t, "_dims", None)) for t in tensors]
-    return concat(rows, axis)
+    return concat([expand_dims(t, axis) for t in tensors], axis)
 
 
 def unstack(value: TensorLike, num: int | None = None, axis: int = 0,

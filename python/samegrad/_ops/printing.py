@@ -7,7 +7,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.tree import map_structure
-from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor
 
 _PLACE = "\0"
 
@@ -36,7 +36,7 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
     tensors: list[Tensor] = []
 
     def place(value: Any) -> Any:
-        if isinstance(value, Tensor) or hasattr(value, "_as_tensor"):
+        if is_tensor(value):
             tensors.append(convert_to_tensor(value))
             return _Raw(_PLACE)
         return value

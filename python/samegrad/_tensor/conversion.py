@@ -13,7 +13,7 @@ from samegrad._base.dtypes import DTypeLike, as_dtype, is_plain_number, kind_of
 from samegrad._base.shown import shown
 from samegrad._context.counted_numbers import counts_of
 from samegrad._surface import argument_rules
-from samegrad._tensor.dim import Dim
+from samegrad._tensor.dim import Dim, dims_of, with_dims
 
 # The engine's class: `samegrad._tensor.tensor` gives it Python's operators.
 Tensor = _core.Tensor
@@ -29,7 +29,7 @@ def is_tensor(value: object) -> bool:
         >>> is_tensor(constant(1.0)), is_tensor(1.0)
         (True, False)
     """
-    return isinstance(value, Tensor) or hasattr(value, "_as_tensor")
+    return isinstance(value, Tensor) or hasattr(type(value), "_as_tensor")
 
 
 def _numbers(value: Any) -> np.ndarray[Any, Any]:
@@ -121,7 +121,7 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
     if isinstance(value, Dim):
         size = value._as_tensor()
         return size if dtype is None else _ops.cast(size, dtype=as_dtype(dtype).name)
-    if hasattr(value, "_as_tensor"):
+    if hasattr(type(value), "_as_tensor"):
         value = value._as_tensor()
     if isinstance(value, Tensor):
         if dtype is not None and value._dtype != as_dtype(dtype).name:
@@ -132,7 +132,10 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
         return value
     if isinstance(value, list | tuple) and any(is_tensor(part) for part in value):
         parts = [_ops.expand_dims(convert_to_tensor(part, dtype), axes=(0,)) for part in value]
-        return _ops.concat(*parts, axis=0)
+        joined: Tensor = _ops.concat(*parts, axis=0)
+        sizes = [dims_of(part) if isinstance(part, Tensor) else (part,) for part in value]
+        known = None not in sizes and joined._rank == 1
+        return with_dims(joined, [n for part in sizes for n in part or ()] if known else None)
     array = _default_array(value, dtype)
     as_dtype(array.dtype)
     made_of = counts_of(value)

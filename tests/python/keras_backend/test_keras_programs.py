@@ -123,3 +123,17 @@ def test_a_gan_with_both_kinds_of_rows_in_one_batch_learns_as_on_one_device() ->
     for replicas in (2, 3):
         for one, other in zip(expected, _gan(replicas), strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-6)
+
+
+def test_one_target_of_several_outputs_is_not_taken_apart() -> None:
+    # With as many examples as outputs, each would be the target of one of them.
+    inputs = keras.Input((3,))
+    hidden = layers.Dense(2)(inputs)
+    model = keras.Model(inputs, [layers.Dense(1)(hidden), hidden])
+    model.compile("sgd", loss=["mse", None])
+    x, y = np.ones((6, 3), np.float32), np.ones((6, 1), np.float32)
+    traces = []
+    model.train_step = lambda data, step=model.train_step: (traces.append(1), step(data))[1]
+    model.fit(x, y, batch_size=4, verbose=0)  # 4 examples, then 2
+    model.fit(x[:3], y[:3], batch_size=1, verbose=0)
+    assert len(traces) <= 2, "a trace for each number of examples"

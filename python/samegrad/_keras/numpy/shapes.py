@@ -12,6 +12,7 @@ import samegrad as tf
 from samegrad._keras.core import convert_to_tensor
 from samegrad._keras.numpy.common import axes_in, axis_in, flat, known, sliced
 from samegrad._tensor.dim import Dim
+from samegrad._tensor.sizes import size_of, sizes_of
 from samegrad._tensor.tensor import Tensor
 
 
@@ -175,6 +176,8 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """
     x = convert_to_tensor(x)
     x, place = (flat(x), 0) if axis is None else (x, axis_in(axis, x._rank))
+    if isinstance(repeats, Tensor) and not repeats._rank:
+        repeats = size_of(repeats)  # that may follow from the number of examples
     if isinstance(repeats, int | Dim):
         return tf.repeat(x, repeats, place)
     counts = known("repeat", repeats).reshape(-1)
@@ -186,10 +189,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
 def tile(x: Any, repeats: Any) -> Tensor:
     """The tensor repeated as a whole, so often per axis; missing numbers are those of the first."""
     x = convert_to_tensor(x)
-    if isinstance(repeats, Tensor):
-        counts = list(known("tile", repeats).reshape(-1).tolist())
-    else:
-        counts = [repeats] if isinstance(repeats, int | Dim) else list(repeats)
+    counts = sizes_of(repeats)  # that may follow from the number of examples
     counts = [1] * (x._rank - len(counts)) + counts
     if len(counts) > x._rank:
         x = tf.reshape(x, [1] * (len(counts) - x._rank) + list(x.shape))
