@@ -168,8 +168,10 @@ def _with_dims_of(sizes: Tensor, moved: Tensor) -> Tensor:
     """A scalar or vector of the same elements knows what sizes they are."""
     if moved._rank > 1 or not moved._symbolic:
         return moved
-    few = ("int" in sizes._dtype and sizes._symbolic) or sizes.shape.num_elements() <= _MOST_SIZES
-    return with_dims(moved, dims_of(sizes) if few else None)
+    written = not sizes._symbolic and "int" in sizes._dtype
+    if written and sizes.shape.num_elements() <= _MOST_SIZES:
+        return with_dims(moved, dims_of(sizes))
+    return with_dims(moved, getattr(sizes, "_dims", None))
 
 
 def _tensors(values: Any) -> list[Tensor]:
