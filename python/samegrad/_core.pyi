@@ -586,10 +586,22 @@ class _Operations:
     @staticmethod
     def div_no_nan(a: Tensor, b: Tensor, /) -> Tensor: ...
     @staticmethod
-    def dot_product_attention(*query: Tensor, scale: float, causal: bool = ...) -> Tensor: ...
+    def dot_product_attention(
+        *query: Tensor,
+        scale: float,
+        causal: bool = ...,
+        zero_blind: bool = ...,
+        rate: float = ...,
+        draw: str = ...,
+    ) -> Tensor: ...
     @staticmethod
     def dot_product_attention_grad(
-        *ct: Tensor, scale: float, causal: bool = ...
+        *ct: Tensor,
+        scale: float,
+        causal: bool = ...,
+        zero_blind: bool = ...,
+        rate: float = ...,
+        draw: str = ...,
     ) -> list[Tensor]: ...
     @staticmethod
     def equal(a: Tensor, b: Tensor, /) -> Tensor: ...
@@ -762,6 +774,8 @@ class _Operations:
         low: int,
         high: int,
     ) -> Tensor: ...
+    @staticmethod
+    def random_key(*, seed: int = ..., ordinal: int = ...) -> Tensor: ...
     @staticmethod
     def random_normal(
         row_source: Tensor,
