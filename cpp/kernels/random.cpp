@@ -185,6 +185,26 @@ void draw_rows(const D& distribution, RandomKey stream, std::int64_t first_row, 
   }
 }
 
+// Whole blocks of a row but for what is before `first` and behind first + n.
+template <class D>
+void draw_part(const D& distribution, RandomKey stream, std::int64_t row, std::int64_t first,
+               std::int64_t n, void* y) {
+  using T = typename D::Element;
+  const std::uint64_t key = key_of(stream);
+  T* to = static_cast<T*>(y);
+  T block[D::kPerBlock];
+  for (std::int64_t end = first + n; first < end;) {
+    const std::int64_t before = first % D::kPerBlock;
+    const std::int64_t first_block = first / D::kPerBlock * kLanes;
+    const auto place_of = [&](int i) { return Place{row, first_block + i}; };
+    draw_block(distribution, key, place_of, block);
+    const std::int64_t count = std::min<std::int64_t>(D::kPerBlock - before, end - first);
+    std::memcpy(to, block + before, static_cast<std::size_t>(count) * sizeof(T));
+    to += count;
+    first += count;
+  }
+}
+
 template <class T>
 void random_integers(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
                      std::int64_t low, std::int64_t high, void* y) {
@@ -202,6 +222,8 @@ constexpr RandomKernels kKernels = {
         [](RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n, void* y) {
           draw_rows(TruncatedNormal<T>(), key, first_row, rows, n, y);
         },
+    .uniform_part = [](RandomKey key, std::int64_t row, std::int64_t first, std::int64_t n,
+                       void* y) { draw_part(Uniform<T>(), key, row, first, n, y); },
 };
 
 }  // namespace

@@ -212,6 +212,9 @@ struct RandomKernels {
   void (*normal)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n, void* y);
   void (*truncated_normal)(RandomKey key, std::int64_t first_row, std::int64_t rows, std::int64_t n,
                            void* y);
+  // The elements first … first + n of one row, as `uniform` draws them.
+  void (*uniform_part)(RandomKey key, std::int64_t row, std::int64_t first, std::int64_t n,
+                       void* y);
 };
 
 // Uniform integers in [low, high).

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "ops/draws.h"
 #include "ops/expr.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -10,15 +11,23 @@
 namespace samegrad {
 namespace {
 
-// Query, key, value and perhaps a mask from an operand on.
+constexpr int kMostAttentionOperands = 16;
+
+// Query, key, value, perhaps masks and the key of a dropout from an operand on.
 class AttentionRule {
  public:
-  AttentionRule(const InferArgs& args, int first) : args_(args), first_(first) {}
+  AttentionRule(const InferArgs& args, int first)
+      : args_(args),
+        first_(first),
+        drops_(args.attrs.as<AttentionAttrs>().rate.as<double>() > 0),
+        masks_end_(int(args.in.size()) - (drops_ ? 1 : 0)) {}
 
   void check() const {
+    check_value(masks_end_ >= first_ + 3, args_.op.name,
+                "the last operand of a dropout is its key: got none.");
     check_dtype(args_, 0, kFloats);
     check_same_dtype(args_, 0, first_ + 3);
-    for (int k = 0; k < int(args_.in.size()); ++k) {
+    for (int k = 0; k < masks_end_; ++k) {
       check_value(type(k).shape.rank() == 4, args_.op.name, "operand ", k,
                   " must have 4 axes: got shape ", args_.shape_of(k), ".");
     }
@@ -29,7 +38,8 @@ class AttentionRule {
     equal(q, 2, k, 2, "numbers of heads");
     equal(q, 2, v, 2, "numbers of heads");
     equal(q, 3, k, 3, "the widths of query and key");
-    if (int(args_.in.size()) > first_ + 3) check_mask();
+    for (int m = first_ + 3; m < masks_end_; ++m) check_mask(m);
+    if (drops_) check_dropout();
   }
 
   // Of every example by itself.
@@ -37,7 +47,8 @@ class AttentionRule {
     const ExampleAxis& batch = type(first_).batch;
     if (batch.axis != 0) return Locality::kWhole;
     for (int k = 0; k < int(args_.in.size()); ++k) {
-      const bool for_all = k == first_ + 3 && !type(k).batched() && type(k).shape[0] == 1;
+      const bool shared = k >= masks_end_ || (k >= first_ + 3 && type(k).shape[0] == 1);
+      const bool for_all = shared && !type(k).batched();
       if (type(k).batch != batch && !for_all) return Locality::kWhole;
     }
     return Locality::kExample;
@@ -55,8 +66,8 @@ class AttentionRule {
                 args_.shape_of(a), " and ", args_.shape_of(b), ".");
   }
 
-  void check_mask() const {
-    const int m = first_ + 3, q = first_, k = first_ + 1;
+  void check_mask(int m) const {
+    const int q = first_, k = first_ + 1;
     check_dtype(args_, m, kBools);
     const bool fits = fits_axis(m, 0, q, 0) && fits_axis(m, 1, q, 2) && fits_axis(m, 2, q, 1) &&
                       fits_axis(m, 3, k, 1);
@@ -65,12 +76,26 @@ class AttentionRule {
                 " for query ", args_.shape_of(q), " and key ", args_.shape_of(k), ".");
   }
 
+  // Which weights are dropped follows from the numbers of the examples.
+  void check_dropout() const {
+    const auto& attrs = args_.attrs.as<AttentionAttrs>();
+    check_draw_key(args_, type(masks_end_));
+    check_value(attrs.rate.as<double>() < 1, args_.op.name, "the rate must be below 1: got ",
+                attrs.rate.as<double>(), ".");
+    check_type(bit_of(attrs.draw) & kFloats & kComputed, args_.op.name,
+               "draws are of float32 or float64: got ", name_of(attrs.draw), ".");
+    check_value(type(first_).batch.axis == 0, args_.op.name,
+                "a dropout needs examples on axis 0: got ", to_string(type(first_)), ".");
+  }
+
   bool fits_axis(int m, int axis_m, int x, int axis_x) const {
     return type(m).shape[axis_m] == 1 || same(m, axis_m, x, axis_x);
   }
 
   const InferArgs& args_;
   int first_;
+  bool drops_;
+  int masks_end_;
 };
 
 Inferred attention_rule(const InferArgs& args) {
@@ -91,41 +116,67 @@ Expr multiply(Expr a, Expr b, bool transpose_a, bool transpose_b) {
 }
 
 // Operands from `first` on.
-struct Operands {
-  Operands(const VjpArgs& v, std::size_t first)
-      : q(v.b, v.in[first]), k(v.b, v.in[first + 1]), v(v.b, v.in[first + 2]) {
-    if (v.in.size() > first + 3) mask = Expr(v.b, v.in[first + 3]);
-    scale = v.attrs.as<AttentionAttrs>().scale.as<double>();
+class Parts {
+ public:
+  Parts(const VjpArgs& v, std::size_t first)
+      : q(v.b, v.in[first]),
+        k(v.b, v.in[first + 1]),
+        v(v.b, v.in[first + 2]),
+        attrs(v.attrs.as<AttentionAttrs>()),
+        scale(attrs.scale.as<double>()) {
+    for (const Value mask : masks_among(std::span<const Value>(v.in), first, attrs)) {
+      allowed_ = allowed_ ? *allowed_ && Expr(v.b, mask) : Expr(v.b, mask);
+    }
+    if (attrs.rate.as<double>() > 0) key_ = Expr(v.b, v.in.back());
   }
 
   Expr weights() const {
     Expr scores = multiply(heads_first(q), heads_first(k), false, true) * scale;
-    if (mask) scores = select(*mask, scores, masked_score(q.dtype()));
-    return call("softmax", scores);
+    if (allowed_) scores = select(*allowed_, scores, masked_score(q.dtype()));
+    const Expr p = call("softmax", scores);
+    return attrs.zero_blind ? masked(p) : p;
   }
+  Expr masked(Expr x) const { return allowed_ ? select(*allowed_, x, 0.0) : x; }
 
-  Expr q, k, v;
-  std::optional<Expr> mask;
-  double scale;
+  // Which weights are kept; drawn once for the weights and their gradients.
+  void draw(Expr p) {
+    if (!key_) return;
+    const Expr drawn = call("stateless_random_uniform_like", *key_, p,
+                            StatelessLikeAttrs(DrawAttrs{.dtype = attrs.draw}));
+    kept_ = drawn >= attrs.rate.as<double>();
+  }
+  Expr dropped(Expr p) const { return kept_ ? select(*kept_, p * kept_scale(), 0.0) : p; }
+  Expr undropped(Expr g) const { return kept_ ? select(*kept_, g, 0.0) * kept_scale() : g; }
+
+  const Expr q, k, v;
+  const AttentionAttrs& attrs;
+  const double scale;
+
+ private:
+  double kept_scale() const { return 1 / (1 - attrs.rate.as<double>()); }
+
+  std::optional<Expr> allowed_, key_, kept_;
 };
 
 Values attention_decompose(const VjpArgs& v) {
-  const Operands in(v, 0);
-  return cotangents(heads_first(multiply(in.weights(), heads_first(in.v), false, false)));
+  Parts in(v, 0);
+  const Expr p = in.weights();
+  in.draw(p);
+  return cotangents(heads_first(multiply(in.dropped(p), heads_first(in.v), false, false)));
 }
 
 // As the walk derives the decomposition.
 Values attention_grad_decompose(const VjpArgs& v) {
-  const Operands in(v, 1);
+  Parts in(v, 1);
   const Expr ct = heads_first(Expr(v.b, v.in[0])), p = in.weights();
-  const Expr of_weights = multiply(ct, heads_first(in.v), false, true);
+  in.draw(p);
+  const Expr of_weights = in.undropped(multiply(ct, heads_first(in.v), false, true));
   const int last = p.type().shape.rank() - 1;
-  Expr of_scores = p * (of_weights - reduce_sum(of_weights * p, {last}, true));
-  if (in.mask) of_scores = select(*in.mask, of_scores, 0.0);
-  of_scores = of_scores * in.scale;
+  const Expr of_scores =
+      in.masked(p * (of_weights - reduce_sum(of_weights * p, {last}, true))) * in.scale;
   return cotangents(heads_first(multiply(of_scores, heads_first(in.k), false, false)),
                     heads_first(multiply(of_scores, heads_first(in.q), true, false)),
-                    heads_first(multiply(p, ct, true, false)));
+                    heads_first(multiply(in.dropped(p), ct, true, false)));
 }
 
 Values attention_vjp(const VjpArgs& v) {
@@ -146,7 +197,8 @@ Inferred attention_grad_rule(const InferArgs& args) {
 std::vector<Sample> attention_samples(bool backward) {
   const DType real = DType::kFloat32;
   std::vector<Sample> samples;
-  const auto add = [&](std::int64_t queries, std::int64_t keys, bool masked, bool batched) {
+  const auto add = [&](std::int64_t queries, std::int64_t keys, bool masked, bool batched,
+                       double rate = 0) {
     Sample sample;
     sample.shapes = {{3, queries, 2, 5}, {3, keys, 2, 5}, {3, keys, 2, 4}};
     if (backward) sample.shapes.insert(sample.shapes.begin(), {3, queries, 2, 4});
@@ -158,13 +210,19 @@ std::vector<Sample> attention_samples(bool backward) {
       if (batched) sample.batched.push_back(1);
       sample.integer_high = 2;
     }
-    sample.attrs = AttentionAttrs{.scale = 0.5};
+    if (rate > 0) {  // padded keys, and the key of the draw
+      sample.shapes.insert(sample.shapes.end(), {{3, 1, 1, keys}, {2}});
+      sample.dtypes.insert(sample.dtypes.end(), {DType::kBool, DType::kUInt32});
+      sample.batched.insert(sample.batched.end(), {1, 0});
+    }
+    sample.attrs = AttentionAttrs{.scale = 0.5, .zero_blind = rate > 0, .rate = rate};
     samples.push_back(std::move(sample));
   };
   add(3, 4, false, false);
   add(2, 3, true, false);
   add(4, 3, false, true);
   add(3, 3, true, true);
+  add(3, 5, true, true, 0.4);
   return samples;
 }
 
@@ -172,12 +230,12 @@ OpDef attention_row() {
   OpDef op;
   op.name = "dot_product_attention";
   op.doc =
-      "softmax(scale * query keyᵀ) value for each head, of (batch, length, heads, width); a mask "
-      "says which pairs count. No matrix of all pairs is in memory; the bits are those of its "
-      "parts.";
+      "softmax(scale * query keyᵀ) value for each head, of (batch, length, heads, width); masks "
+      "say which pairs count, all of them together, and weights may be dropped by a key, which is "
+      "the last operand. No matrix of all pairs is in memory; the bits are those of its parts.";
   op.min_arity = 3;
-  op.max_arity = 4;
-  op.operands = {"query", "key", "value", "mask"};
+  op.max_arity = kMostAttentionOperands;
+  op.operands = {"query", "key", "value", "masks"};
   op.attrs = schema_of<AttentionAttrs>();
   op.infer = attention_rule;
   op.kernel = attention_kernel;
@@ -192,8 +250,8 @@ OpDef attention_grad_row() {
   op.name = "dot_product_attention_grad";
   op.doc = "Gradients of dot_product_attention with respect to query, key and value.";
   op.min_arity = 4;
-  op.max_arity = 5;
-  op.operands = {"ct", "query", "key", "value", "mask"};
+  op.max_arity = kMostAttentionOperands + 1;
+  op.operands = {"ct", "query", "key", "value", "masks"};
   op.attrs = schema_of<AttentionAttrs>();
   op.traits = kBackward;
   op.infer = attention_grad_rule;

@@ -1,5 +1,6 @@
 // Attention, whole score rows of a few queries at a time: they stay in L2, and no matrix of all
-// pairs is ever in memory. Each number is made by the functions that make it in the decomposition.
+// pairs is ever in memory, nor what is dropped of it, which is drawn again in the derivative. Each
+// number is made by the functions that make it in the decomposition.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -10,45 +11,30 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "ops/attention_operands.h"
 
 namespace samegrad {
 namespace {
 
-// An operand (batch, length, heads, width); rows of a head are `stride` elements apart.
-struct Heads {
-  explicit Heads(const View& x)
-      : data(x.as<std::byte>()),
-        item(std::int64_t(size_of(x.dtype))),
-        batch(x.shape[0]),
-        length(x.shape[1]),
-        heads(x.shape[2]),
-        width(x.shape[3]) {}
-  std::int64_t stride() const { return heads * width; }
-  std::byte* at(std::int64_t b, std::int64_t h) const {
-    return data + (b * length * heads + h) * width * item;
-  }
-  std::byte* row(std::byte* head, std::int64_t r) const { return head + r * stride() * item; }
-
-  std::byte* data;
-  std::int64_t item, batch, length, heads, width;
-};
-
 // One call: everything but which head.
 class Attention {
  public:
-  // Operands from `first` on are query, key, value and perhaps a mask.
+  // Operands from `first` on are query, key, value, perhaps masks, and the key of a dropout.
   Attention(const KernelArgs& args, std::size_t first)
       : q_(args.in[first]),
         k_(args.in[first + 1]),
         v_(args.in[first + 2]),
-        mask_(args.in.size() > first + 3 ? &args.in[first + 3] : nullptr),
-        causal_(mask_ && args.attrs.as<AttentionAttrs>().causal && k_.length <= kContractionBlock),
+        masks_(masks_among(args.in, first, args.attrs.as<AttentionAttrs>())),
+        dropout_(args, args.in[first]),
+        causal_(masks_.any() && args.attrs.as<AttentionAttrs>().causal &&
+                k_.length <= kContractionBlock),
+        zero_blind_(masks_.any() && args.attrs.as<AttentionAttrs>().zero_blind),
         dtype_(args.in[first].dtype),
         product_(kernels().product(dtype_)),
         mul_(kernels().binary(BinaryFn::k_mul, dtype_)) {
     visit<kFloats>("dot_product_attention", dtype_, [&]<class T>() {
       const T numbers[] = {args.attrs.as<AttentionAttrs>().scale.as<T>(), T(masked_score(dtype_)),
-                           T(0)};
+                           T(0), T(dropout_.kept_scale())};
       std::memcpy(numbers_, numbers, sizeof numbers);
     });
   }
@@ -64,46 +50,64 @@ class Attention {
     return std::clamp<std::int64_t>(fitting, std::min(kTile, q_.length), q_.length);
   }
 
-  // The queries [begin, end) of head i.
+  // The queries [begin, end) of a head, and how many keys they look at.
   struct Block {
-    std::int64_t batch, head, begin, end;
+    std::int64_t batch, head, begin, end, seen = 0;
     std::int64_t rows() const { return end - begin; }
   };
-
-  // How many keys are looked at for a block of queries: what its last query may see, in whole
-  // panels. The weights of the others are zeros, which change no sum. More keys than one chain has
-  // are computed whole: how chains are joined depends on their number.
-  std::int64_t seen(const Block& block) const {
-    constexpr std::int64_t kPanels = 192;  // whole panels of every variant
-    if (!causal_) return keys();
-    return std::min(keys(), (block.end + kPanels - 1) / kPanels * kPanels);
-  }
 
   // What one task needs of a head, packed, and its buffers.
   struct Packed {
     void *keys, *values, *keys_back = nullptr, *values_back = nullptr;
     std::byte *weights, *grads = nullptr, *products = nullptr, *sums = nullptr;
-    std::int64_t depth = -1;  // how many keys `values` or `keys_back` is packed of
+    std::byte *joined = nullptr, *kept = nullptr,
+              *drawn = nullptr;  // rows of masks, and of dropouts
+    std::int64_t depth = -1;     // how many keys `values` or `keys_back` is packed of
   };
 
+  // Rows that are drawn at once where they lie one behind the other: numbers come in blocks.
+  std::int64_t rows_drawn() const {
+    constexpr std::int64_t kNumbers = 2048;
+    return std::max<std::int64_t>(kNumbers / std::max<std::int64_t>(keys(), 1), 1);
+  }
+
   Packed take(Scratch& scratch, bool backward) const {
-    const auto bytes = std::size_t(most() * keys() * q_.item);
+    const auto bytes = [&](std::int64_t count) {
+      return static_cast<std::byte*>(scratch.take(std::size_t(count)));
+    };
     const auto pack = [&](std::int64_t k, std::int64_t n) {
       return scratch.take(product_.packed_bytes(k, n));
     };
-    Packed p{
-        pack(q_.width, keys()), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, -1};
-    p.weights = static_cast<std::byte*>(scratch.take(bytes));
+    const std::int64_t pairs = most() * keys();
+    Packed p{.keys = pack(q_.width, keys()), .values = nullptr, .weights = bytes(pairs * q_.item)};
+    p.joined = bytes(std::int64_t(masks_.joined_bytes(keys())));
+    if (dropout_.any()) {
+      p.kept = bytes(pairs);
+      p.drawn = bytes(rows_drawn() * keys() * dropout_.item());
+    }
     if (!backward) {
       p.values = pack(keys(), v_.width);
       return p;
     }
     p.keys_back = pack(keys(), q_.width);
     p.values_back = pack(v_.width, keys());
-    p.grads = static_cast<std::byte*>(scratch.take(bytes));
-    p.products = static_cast<std::byte*>(scratch.take(bytes));
-    p.sums = static_cast<std::byte*>(scratch.take(std::size_t(most() * q_.item)));
+    p.grads = bytes(pairs * q_.item);
+    p.products = bytes(pairs * q_.item);
+    p.sums = bytes(most() * q_.item);
     return p;
+  }
+
+  // How many keys are looked at: what the last query may see, in whole panels. The weights of the
+  // others are zeros, which change no sum, unless a query may look at no key at all. More keys than
+  // one chain has are computed whole: how chains are joined depends on their number.
+  Block block(const Packed& p, std::int64_t batch, std::int64_t head, std::int64_t begin,
+              std::int64_t end) const {
+    constexpr std::int64_t kPanels = 192;  // whole panels of every variant
+    Block block{batch, head, begin, end, keys()};
+    if (!causal_) return block;
+    block.seen = std::min(keys(), (end + kPanels - 1) / kPanels * kPanels);
+    if (block.seen < keys() && !zero_blind_ && any_blind(p, block)) block.seen = keys();
+    return block;
   }
 
   void pack(const Packed& p, std::int64_t b, std::int64_t h) const {
@@ -115,7 +119,7 @@ class Attention {
 
   // What is contracted over keys is packed again when a block sees more of them.
   void pack_seen(Packed& p, const Block& block) const {
-    const std::int64_t depth = seen(block);
+    const std::int64_t depth = block.seen;
     if (p.depth == depth) return;
     p.depth = depth;
     const std::int64_t b = block.batch, h = block.head;
@@ -127,21 +131,24 @@ class Attention {
   void weigh(const Packed& p, const Block& block) const {
     if (block.rows() * keys() == 0) return;
     const std::byte* q = q_.row(q_.at(block.batch, block.head), block.begin);
-    product_.matmul(q, block.rows(), q_.width, q_.stride(), p.keys, seen(block), p.weights, keys(),
+    product_.matmul(q, block.rows(), q_.width, q_.stride(), p.keys, block.seen, p.weights, keys(),
                     nullptr);
     each_row(block, [&](std::int64_t r, std::int64_t n) {
       std::byte* row = p.weights + r * row_bytes();
       mul_(row, number(0), row, n, 1, 0);
     });
-    if (mask_) mask(p.weights, block, number(1));
+    mask(p, p.weights, block, number(1));
     fill_behind(p.weights, block, number(1));
     kernels().softmax(dtype_).softmax(p.weights, p.weights, block.rows(), keys());
+    if (zero_blind_) mask(p, p.weights, block, number(2));
   }
 
   void forward(Packed& p, const Block& block, const Heads& y) const {
     weigh(p, block);
+    draw(p, block);
+    drop(p, block, p.weights, p.weights);
     pack_seen(p, block);
-    product_.matmul(p.weights, block.rows(), seen(block), keys(), p.values, v_.width,
+    product_.matmul(p.weights, block.rows(), block.seen, keys(), p.values, v_.width,
                     y.row(y.at(block.batch, block.head), block.begin), y.stride(), nullptr);
   }
 
@@ -152,7 +159,7 @@ class Attention {
 
   void backward(Packed& p, const Block& block, const Gradients& to, std::byte* keys_to,
                 std::byte* values_to, bool accumulate) const {
-    const std::int64_t rows = block.rows(), some = seen(block);
+    const std::int64_t rows = block.rows(), some = block.seen;
     const std::byte* ct = to.ct.row(to.ct.at(block.batch, block.head), block.begin);
     weigh(p, block);
     pack_seen(p, block);
@@ -160,10 +167,13 @@ class Attention {
       clear(k_, keys_to, some);
       clear(v_, values_to, some);
     }
-    product_.matmul_transposed(p.weights, keys(), ct, to.ct.stride(), rows, some, v_.width,
-                               values_to, v_.stride(), accumulate);
+    draw(p, block);
+    const std::byte* used = drop(p, block, p.weights, p.products);
+    product_.matmul_transposed(used, keys(), ct, to.ct.stride(), rows, some, v_.width, values_to,
+                               v_.stride(), accumulate);
     product_.matmul(ct, rows, v_.width, to.ct.stride(), p.values_back, some, p.grads, keys(),
                     nullptr);
+    drop_back(p, block);
     of_scores(p, block);
     product_.matmul(p.grads, rows, some, keys(), p.keys_back, q_.width,
                     to.q.row(to.q.at(block.batch, block.head), block.begin), q_.stride(), nullptr);
@@ -184,14 +194,14 @@ class Attention {
   // f(row, n) for the n keys that each row sees; for all rows as one where that is all of them.
   template <class F>
   void each_row(const Block& block, const F& f) const {
-    const std::int64_t n = seen(block);
+    const std::int64_t n = block.seen;
     if (n == keys()) return f(0, block.rows() * n);
     for (std::int64_t r = 0; r < block.rows(); ++r) f(r, n);
   }
 
   // The number in what no row sees.
   void fill_behind(std::byte* x, const Block& block, const std::byte* number) const {
-    const std::int64_t n = seen(block);
+    const std::int64_t n = block.seen;
     if (n == keys()) return;
     visit<kFloats>("dot_product_attention", dtype_, [&]<class T>() {
       const T value = *reinterpret_cast<const T*>(number);
@@ -219,38 +229,80 @@ class Attention {
     kernels().row_reduce(ReduceFn::kSum, dtype_)(p.products, p.sums, block.rows(), keys());
     const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, dtype_);
     for (std::int64_t r = 0; r < block.rows(); ++r) {
-      sub(at(p.grads, r), p.sums + r * q_.item, at(p.grads, r), seen(block), 1, 0);
+      sub(at(p.grads, r), p.sums + r * q_.item, at(p.grads, r), block.seen, 1, 0);
     }
     each_row(block, [&](std::int64_t r, std::int64_t n) {
       mul_(at(p.weights, r), at(p.grads, r), at(p.grads, r), n, 1, 1);
     });
-    if (mask_) mask(p.grads, block, number(2));
+    mask(p, p.grads, block, number(2));
     each_row(block, [&](std::int64_t r, std::int64_t n) {
       mul_(at(p.grads, r), number(0), at(p.grads, r), n, 1, 0);
     });
   }
 
-  // What pairs without a mask have stays; the others get the number.
-  void mask(std::byte* x, const Block& block, const std::byte* number) const {
-    const Shape& shape = mask_->shape;
-    const auto place = [&](int axis, std::int64_t i) { return shape[axis] == 1 ? 0 : i; };
+  // What the pairs have that masks leave stays; the others get the number.
+  void mask(const Packed& p, std::byte* x, const Block& block, const std::byte* number) const {
+    if (!masks_.any()) return;
     const SelectKernel select = kernels().select(dtype_);
     for (std::int64_t r = 0; r < block.rows(); ++r, x += row_bytes()) {
-      const std::int64_t row =
-          (place(0, block.batch) * shape[1] + place(1, block.head)) * shape[2] +
-          place(2, block.begin + r);
-      select(mask_->as<std::byte>() + row * shape[3], x, number, x, seen(block),
-             shape[3] == 1 ? 0 : 1, 1, 0);
+      const auto row = mask_row(p, block, r);
+      select(row.data, x, number, x, block.seen, row.step, 1, 0);
     }
   }
 
+  // Whether one of the queries may look at none of the keys that the block has.
+  bool any_blind(const Packed& p, const Block& block) const {
+    for (std::int64_t r = 0; r < block.rows(); ++r) {
+      if (mask_row(p, block, r).none(block.seen)) return true;
+    }
+    return false;
+  }
+  Masks::Row mask_row(const Packed& p, const Block& block, std::int64_t r) const {
+    return masks_.row(block.batch, block.head, block.begin + r, block.seen, p.joined);
+  }
+
+  void draw(const Packed& p, const Block& block) const {
+    if (!dropout_.any()) return;
+    const std::int64_t together = block.seen == keys() ? rows_drawn() : 1;
+    for (std::int64_t r = 0; r < block.rows(); r += together) {
+      const std::int64_t row = block.head * q_.length + block.begin + r;
+      const std::int64_t rows = std::min(together, block.rows() - r);
+      const std::int64_t n = (rows - 1) * keys() + block.seen;
+      dropout_.draw(block.batch, row * keys(), n, p.drawn, p.kept + r * keys());
+    }
+  }
+
+  // Scaled weights, 0 where they are dropped; `to`, unless there is no dropout.
+  const std::byte* drop(const Packed& p, const Block& block, const std::byte* weights,
+                        std::byte* to) const {
+    if (!dropout_.any()) return weights;
+    const SelectKernel select = kernels().select(dtype_);
+    each_row(block, [&](std::int64_t r, std::int64_t n) {
+      std::byte* y = to + r * row_bytes();
+      mul_(weights + r * row_bytes(), number(3), y, n, 1, 0);
+      select(p.kept + r * keys(), y, number(2), y, n, 1, 1, 0);
+    });
+    return to;
+  }
+
+  void drop_back(const Packed& p, const Block& block) const {
+    if (!dropout_.any()) return;
+    const SelectKernel select = kernels().select(dtype_);
+    each_row(block, [&](std::int64_t r, std::int64_t n) {
+      std::byte* y = p.grads + r * row_bytes();
+      select(p.kept + r * keys(), y, number(2), y, n, 1, 1, 0);
+      mul_(y, number(3), y, n, 1, 0);
+    });
+  }
+
   const Heads q_, k_, v_;
-  const View* mask_;
-  bool causal_;
+  const Masks masks_;
+  const Dropout dropout_;
+  bool causal_, zero_blind_;  // zero_blind_: a query that may look at no key has weights of 0
   DType dtype_;
   const ProductKernels& product_;
   BinaryKernel mul_;
-  std::byte numbers_[3 * kMostElementBytes];  // scale, masked score, zero
+  std::byte numbers_[4 * kMostElementBytes];  // scale, masked score, zero, scale of what is kept
 };
 
 // body(i, scratch) for each head of each example.
@@ -282,7 +334,7 @@ class Backward {
       bool accumulate = false;
       for (std::int64_t at = begin; at < end || at == begin; at += a_.most()) {
         const std::int64_t stop = std::min(at + a_.most(), end);
-        a_.backward(p_, {batch_, head_, at, stop}, to_, keys, values, accumulate);
+        a_.backward(p_, a_.block(p_, batch_, head_, at, stop), to_, keys, values, accumulate);
         accumulate = true;
         if (a_.most() == 0) break;
       }
@@ -334,7 +386,7 @@ void attention_kernel(const KernelArgs& args) {
     attention.pack(packed, batch, head);
     for (std::int64_t at = 0; at < y.length; at += attention.most()) {
       const std::int64_t end = std::min(at + attention.most(), y.length);
-      attention.forward(packed, {batch, head, at, end}, y);
+      attention.forward(packed, attention.block(packed, batch, head, at, end), y);
     }
   });
 }

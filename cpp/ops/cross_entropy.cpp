@@ -1,4 +1,8 @@
 // Cross-entropy of a softmax over the last axis, with class numbers or distributions as labels.
+#include "ops/cross_entropy.h"
+
+#include <cmath>
+
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/expr.h"
@@ -67,6 +71,39 @@ const std::int64_t* class_numbers(const KernelArgs& args, const View& labels,
   return numbers;
 }
 
+// What is expected of a row with smoothed labels. A single class has nobody to share with.
+struct Smoothed {
+  Smoothed(const KernelArgs& args, std::int64_t classes) : Smoothed(args.attrs, classes) {}
+  Smoothed(const Attrs& attrs, std::int64_t classes) {
+    const double smoothing = attrs.as<CrossEntropyAttrs>().smoothing.as<double>();
+    if (smoothing == 0 || classes < 2) return;
+    at_label = 1 - smoothing;
+    elsewhere = smoothing / double(classes - 1);
+  }
+  bool any() const { return at_label != 1; }
+
+  double at_label = 1, elsewhere = 0;
+};
+
+// Adds elsewhere * sum(x[label] - x), which makes of -log p[label] the smoothed loss.
+template <class T>
+void add_smoothing(const KernelArgs& args, const std::int64_t* labels, T elsewhere) {
+  const View& x = args.in[0];
+  const std::int64_t n = x.shape[x.shape.rank() - 1], rows = args.in[1].size();
+  const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, x.dtype);
+  const auto sum = kernels().row_reduce(ReduceFn::kSum, x.dtype);
+  T* behind = static_cast<T*>(args.scratch.take(std::size_t(n) * sizeof(T)));
+  const T* row = x.as<const T>();
+  T* loss = args.out[0].as<T>();
+  for (std::int64_t r = 0; r < rows; ++r, row += n) {
+    if (std::isinf(loss[r])) continue;  // the label has probability 0
+    T total;
+    sub(row + labels[r], row, behind, n, 0, 1);
+    sum(behind, &total, 1, n);
+    loss[r] += elsewhere * total;
+  }
+}
+
 void sparse_kernel(const KernelArgs& args) {
   const View& x = args.in[0];
   const Scratch::Frame frame(args.scratch);
@@ -74,6 +111,11 @@ void sparse_kernel(const KernelArgs& args) {
   const std::int64_t* labels = class_numbers(args, args.in[1], n);
   kernels().softmax(x.dtype).sparse_cross_entropy(x.data, labels, args.out[0].data,
                                                   args.out[1].data, args.in[1].size(), n);
+  const Smoothed smoothed(args, n);
+  if (!smoothed.any()) return;
+  visit<kFloats & kComputed>("sparse_softmax_cross_entropy", x.dtype, [&]<class T>() {
+    add_smoothing<T>(args, labels, T(smoothed.elsewhere));
+  });
 }
 
 Values sparse_vjp(const VjpArgs& args) {
@@ -81,7 +123,7 @@ Values sparse_vjp(const VjpArgs& args) {
   Values gradients{kNoValue, kNoValue};
   if (args.ct[0] != kNoValue) {
     const Expr ct(args.b, args.ct[0]);
-    gradients[0] = call("sparse_softmax_cross_entropy_grad", ct, p, labels).value();
+    gradients[0] = call("sparse_softmax_cross_entropy_grad", ct, p, labels, args.attrs).value();
   }
   // The derivative of the gradient flows back through the probabilities.
   if (args.ct[1] != kNoValue) {
@@ -96,8 +138,9 @@ Values sparse_vjp(const VjpArgs& args) {
 
 // Some labels; the tests draw them below integer_high.
 Sample sparse_sample(std::vector<std::vector<std::int64_t>> shapes, std::vector<DType> dtypes,
-                     std::vector<std::uint8_t> batched) {
+                     std::vector<std::uint8_t> batched, double smoothing = 0) {
   Sample sample;
+  sample.attrs = CrossEntropyAttrs{.smoothing = smoothing};
   sample.integer_high = double(shapes[shapes.size() - 2].back());
   sample.shapes = std::move(shapes);
   sample.dtypes = std::move(dtypes);
@@ -110,16 +153,19 @@ OpDef sparse_row() {
   op.name = "sparse_softmax_cross_entropy";
   op.doc =
       "-log(softmax(logits)[label]) for each row, and the softmax itself; labels are class "
-      "numbers.";
+      "numbers. Smoothed: -sum(q * log(softmax(logits))), q being 1 - smoothing at the label and "
+      "smoothing / (classes - 1) elsewhere, which is nowhere in memory.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"logits", "labels"};
+  op.attrs = schema_of<CrossEntropyAttrs>();
   op.infer = sparse_rule;
   op.traits = kMayRaise;
   op.kernel = sparse_kernel;
   op.vjp = sparse_vjp;
   op.samples = {sparse_sample({{2, 3}, {2}}, {DType::kFloat32, DType::kInt64}, {}),
                 sparse_sample({{5, 10}, {5}}, {DType::kFloat32, DType::kInt32}, {1, 1}),
-                sparse_sample({{5, 2, 3}, {5, 2}}, {DType::kFloat32, DType::kUInt8}, {1, 1})};
+                sparse_sample({{5, 2, 3}, {5, 2}}, {DType::kFloat32, DType::kUInt8}, {1, 1}),
+                sparse_sample({{5, 4}, {5}}, {DType::kFloat32, DType::kInt32}, {1, 1}, 0.1)};
   return op;
 }
 
@@ -132,7 +178,7 @@ Inferred sparse_grad_rule(const InferArgs& args) {
   return inferred;
 }
 
-// ct * (p - 1) at the label, ct * p elsewhere.
+// ct * (p - q), q being 1 at the label and 0 elsewhere, or that smoothed.
 template <class T>
 void sparse_grad(const KernelArgs& args) {
   const View& p = args.in[1];
@@ -141,12 +187,16 @@ void sparse_grad(const KernelArgs& args) {
   const std::int64_t rows = args.in[2].size();
   const std::int64_t* labels = class_numbers(args, args.in[2], n);
   const BinaryKernel mul = kernels().binary(BinaryFn::k_mul, p.dtype);
+  const BinaryKernel sub = kernels().binary(BinaryFn::k_sub, p.dtype);
+  const Smoothed smoothed(args, n);
+  const T expected = T(smoothed.at_label), elsewhere = T(smoothed.elsewhere);
   const T* ct = args.in[0].as<const T>();
   const T* x = p.as<const T>();
   T* y = args.out[0].as<T>();
   for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const T at_label = ct[r] * (x[labels[r]] - T(1));
-    mul(ct + r, x, y, n, 0, 1);
+    const T at_label = ct[r] * (x[labels[r]] - expected);
+    if (smoothed.any()) sub(x, &elsewhere, y, n, 1, 0);
+    mul(ct + r, smoothed.any() ? y : x, y, n, 0, 1);
     y[labels[r]] = at_label;
   }
 }
@@ -156,13 +206,30 @@ void sparse_grad_kernel(const KernelArgs& args) {
                              [&]<class T>() { sparse_grad<T>(args); });
 }
 
+// The distribution that a label stands for, where the number of classes follows from the examples.
+Expr expected_of(Expr labels, Expr p, std::int64_t classes, Number smoothing) {
+  const Expr chosen = call("one_hot", labels, OneHotAttrs{.depth = classes, .dtype = p.dtype()});
+  const Expr others = cast(call("size_value", p, SizeAttrs{.size = classes}), p.dtype()) - 1.0;
+  const Expr elsewhere = smoothing.as<double>() / maximum(others, 1.0);
+  return chosen * (1.0 - elsewhere * others) + (1.0 - chosen) * elsewhere;
+}
+Expr expected_of(Expr labels, Expr p, const Attrs& attrs) {
+  const std::int64_t classes = dim(p, p.type().shape.rank() - 1);
+  const Number smoothing = attrs.as<CrossEntropyAttrs>().smoothing;
+  if (is_symbolic(classes) && smoothing.as<double>() != 0) {
+    return expected_of(labels, p, classes, smoothing);
+  }
+  const Smoothed smoothed(attrs, classes);
+  const OneHotAttrs one_hot{
+      .depth = classes, .on = smoothed.at_label, .off = smoothed.elsewhere, .dtype = p.dtype()};
+  return call("one_hot", labels, one_hot);
+}
+
 Values sparse_grad_decompose(const VjpArgs& args) {
   const Expr ct(args.b, args.in[0]), p(args.b, args.in[1]), labels(args.b, args.in[2]);
   const int last = p.type().shape.rank() - 1;
-  const std::int64_t classes = dim(p, last);
-  const Expr chosen = call("one_hot", labels, OneHotAttrs{.depth = classes, .dtype = p.dtype()});
   const Expr column = call("expand_dims", ct, ExpandDimsAttrs{.axes = {last}});
-  return {(column * (p - chosen)).value()};
+  return {(column * (p - expected_of(labels, p, args.attrs))).value()};
 }
 
 OpDef sparse_grad_row() {
@@ -171,6 +238,7 @@ OpDef sparse_grad_row() {
   op.doc = "Gradient of sparse_softmax_cross_entropy with respect to the logits.";
   op.min_arity = op.max_arity = 3;
   op.operands = {"ct", "probabilities", "labels"};
+  op.attrs = schema_of<CrossEntropyAttrs>();
   op.scaling = Scaling::kSum;
   op.scaled = 1u;
   op.traits = kBackward;
@@ -179,7 +247,8 @@ OpDef sparse_grad_row() {
   op.decompose = sparse_grad_decompose;
   const DType real = DType::kFloat32;
   op.samples = {sparse_sample({{2}, {2, 3}, {2}}, {real, real, DType::kInt64}, {}),
-                sparse_sample({{5}, {5, 10}, {5}}, {real, real, DType::kInt32}, {1, 1, 1})};
+                sparse_sample({{5}, {5, 10}, {5}}, {real, real, DType::kInt32}, {1, 1, 1}),
+                sparse_sample({{5}, {5, 4}, {5}}, {real, real, DType::kInt32}, {1, 1, 1}, 0.1)};
   return op;
 }
 

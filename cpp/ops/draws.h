@@ -5,7 +5,9 @@
 #include <tuple>
 
 #include "ir/op_def.h"
+#include "kernels/table.h"
 #include "ops/attributes.h"
+#include "ops/rules.h"
 
 namespace samegrad {
 
@@ -17,6 +19,11 @@ inline bool has_key(std::size_t operands) {
 inline bool draws_by_step(const OpDef& op) {
   return op.has(kRandomOp) && !has_key(op.operands.size());
 }
+
+// A key is two numbers that the program gives (random_key.h), or the four words of one that
+// "random_key" made of seed, op and step.
+RandomKey draw_key(const View& key);
+void check_draw_key(const InferArgs& args, const ValueType& key);
 
 // What DrawRow has but seed and ordinal.
 template <bool kLike, bool kWhole>
@@ -32,6 +39,18 @@ struct KeyedDraw : DrawAttrs {
     } else {
       return kFirst;
     }
+  }
+};
+
+// Of "random_key".
+struct KeyAttrs : DrawAttrs {
+  using Base = DrawAttrs;
+  explicit KeyAttrs(DrawAttrs draw = {.shape = {4}, .dtype = DType::kUInt32})
+      : DrawAttrs(std::move(draw)) {}
+
+  static constexpr auto fields() {
+    constexpr auto kAll = DrawAttrs::fields();
+    return std::tuple(std::get<1>(kAll), std::get<2>(kAll));
   }
 };
 

@@ -25,20 +25,15 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-RandomKey key_of(const KernelArgs& args) {
-  if (has_key(args.in.size())) {
-    const View& key = args.in[0];
-    const bool wide = size_of(key.dtype) == sizeof(std::uint64_t);
-    const auto word = [&](int i) {
-      return std::uint32_t(wide ? key.as<const std::uint64_t>()[i]
-                                : key.as<const std::uint32_t>()[i]);
-    };
-    return given_key(word(0), word(1));
-  }
+RandomKey key_of_step(const KernelArgs& args) {
   const auto& attrs = args.attrs.as<DrawAttrs>();
   const auto seed = std::uint64_t(attrs.seed), ordinal = std::uint64_t(attrs.ordinal);
   return {mix(args.replica_context.seed) ^ mix(mix(seed)),
           mix(mix(ordinal) ^ args.replica_context.step)};
+}
+
+RandomKey key_of_draw(const KernelArgs& args) {
+  return has_key(args.in.size()) ? draw_key(args.in[0]) : key_of_step(args);
 }
 
 // The bits that the 16 of the dtype have no place for: rounded to nearest, what is just below 1
@@ -53,7 +48,7 @@ void round_down(DType dtype, float* x, std::int64_t n) {
 template <Draw kDraw>
 void draw(const KernelArgs& args, std::int64_t first_row, std::int64_t rows, std::int64_t n,
           void* y) {
-  const RandomKey key = key_of(args);
+  const RandomKey key = key_of_draw(args);
   const DType dtype = args.out[0].dtype;
   if (rows == 0 || n == 0) return;
   if constexpr (kDraw == Draw::kIntegers) {
@@ -91,20 +86,15 @@ void check_range(const InferArgs& args, DType dtype) {
               ".");
 }
 
+constexpr DTypes kUnsigned = bit_of(DType::kUInt32) | bit_of(DType::kUInt64);
+
 template <Draw kDraw>
 void check_drawn(const InferArgs& args, DType dtype) {
   const bool integers = kDraw == Draw::kIntegers, keyed = has_key(args.in.size());
-  constexpr DTypes kUnsigned = bit_of(DType::kUInt32) | bit_of(DType::kUInt64);
   const DTypes allowed = !integers ? kFloats : keyed ? kIndices | kUnsigned : kIndices;
   check_type(bit_of(dtype) & allowed, args.op.name, "dtype must be ", names_of(allowed), ": got ",
              name_of(dtype), ".");
-  if (keyed) {
-    const ValueType& key = args.in[0];
-    check_type(bit_of(key.dtype) & (kIndices | kUnsigned), args.op.name, "the key must be ",
-               names_of(kIndices | kUnsigned), ": got ", name_of(key.dtype), "; cast it.");
-    check_value(key.shape == Shape{2} && !key.batched(), args.op.name,
-                "the key must have the shape (2,) and no examples: got ", to_string(key), ".");
-  }
+  if (keyed) check_draw_key(args, args.in[0]);
   if (integers) check_range(args, dtype);
 }
 
@@ -243,10 +233,53 @@ OpDef random_row(const char* name, const char* doc, Form form) {
   return op;
 }
 
+// The key that a random row of the same attributes draws by, for rows that draw inside.
+void run_key(const KernelArgs& args) {
+  const RandomKey key = key_of_step(args);
+  const std::uint64_t words[] = {key.seed, key.stream};
+  for (int i = 0; i < 4; ++i) {
+    args.out[0].as<std::uint32_t>()[i] = std::uint32_t(words[i / 2] >> (i % 2 * 32));
+  }
+}
+
+OpDef key_row() {
+  OpDef op;
+  op.name = "random_key";
+  op.doc = "What random operations of this seed and number draw by in this step: four words.";
+  op.min_arity = op.max_arity = 0;
+  op.attrs = schema_of<KeyAttrs>();
+  op.traits = kRandomOp | kNoGradient;
+  op.infer = [](const InferArgs& args) {
+    return one_result(args, ValueType{DType::kUInt32, {4}, {}});
+  };
+  op.kernel = run_key;
+  op.samples = {{.shapes = {}, .attrs = KeyAttrs()}};
+  return op;
+}
+
 }  // namespace
 
+RandomKey draw_key(const View& key) {
+  const bool wide = size_of(key.dtype) == sizeof(std::uint64_t);
+  const auto word = [&](int i) {
+    return std::uint32_t(wide ? key.as<const std::uint64_t>()[i]
+                              : key.as<const std::uint32_t>()[i]);
+  };
+  if (key.size() == 2) return given_key(word(0), word(1));
+  const auto both = [&](int i) { return word(i) | std::uint64_t{word(i + 1)} << 32; };
+  return {both(0), both(2)};
+}
+
+void check_draw_key(const InferArgs& args, const ValueType& key) {
+  check_type(bit_of(key.dtype) & (kIndices | kUnsigned), args.op.name, "the key must be ",
+             names_of(kIndices | kUnsigned), ": got ", name_of(key.dtype), "; cast it.");
+  const bool made = key.dtype == DType::kUInt32 && key.shape == Shape{4};
+  check_value((made || key.shape == Shape{2}) && !key.batched(), args.op.name,
+              "the key must have the shape (2,) and no examples: got ", to_string(key), ".");
+}
+
 std::vector<OpDef> random_ops() {
-  std::vector<OpDef> ops;
+  std::vector<OpDef> ops{key_row()};
   for (const Form form : {Form{}, {.like = true}, {.keyed = true}, {true, true}}) {
     ops.push_back(random_row<Draw::kUniform>("random_uniform", "Uniform in [0, 1).", form));
     ops.push_back(

@@ -16,6 +16,8 @@ from derivatives import check_derivatives
 from replica_values import examples, local, shares, strategy
 
 import samegrad as tf
+from samegrad._tensor.example_axis import as_examples
+from samegrad.nn._attention import Dropped, attend_row
 
 LOWEST = {
     "float32": -0.7 * float(np.finfo(np.float32).max),
@@ -128,6 +130,22 @@ def test_causal_attention_looks_at_nothing_that_comes_later() -> None:
     q, k, v = numbers(1, 400, 400, heads=1)
     v[:, 390:] = np.nan
     assert np.isfinite(tf.nn.dot_product_attention(q, k, v, is_causal=True).numpy()[:, :192]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_causal_queries_that_padding_leaves_no_key(dtype: str) -> None:
+    """They weigh all keys equally, those behind the last one that the others look at too."""
+    q, k, v = (examples(x) for x in numbers(2, 300, 700, dtype))
+    padding = np.ones((2, 1, 1, 700), bool)
+    padding[1, ..., :5] = False
+
+    def attend(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        return tf.nn.dot_product_attention(q, k, v, mask=mask, is_causal=True)
+
+    before = np.tril(np.ones((300, 700), bool))[None, None]
+    found = arrays(tf.function(with_gradients(attend))(q, k, v, examples(padding)))
+    expected = tf.function(with_gradients(plain))(q, k, v, examples(padding & before))
+    assert_same(found, arrays(expected))
 
 
 def test_a_query_without_keys_weighs_all_equally() -> None:
@@ -292,6 +310,64 @@ def test_dropout_on_replicas_drops_what_one_device_drops(replicas: int) -> None:
     one = run(1)
     assert_same(run(replicas), one)
     assert not np.allclose(one[0], tf.nn.dot_product_attention(*data).numpy())
+
+
+def dropped(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
+    """The parts one after the other, with dropout."""
+    q, k, v = (tf.transpose(x, [0, 2, 1, 3]) for x in (q, k, v))
+    scores = tf.matmul(q, k, transpose_b=True) * (1 / np.sqrt(int(q.shape[-1])))
+    if mask is not None:
+        scores = tf.where(mask, scores, tf.constant(LOWEST[scores.dtype.name], scores.dtype))
+    weights = tf.nn.dropout(tf.nn.softmax(scores), 0.3, seed=5)
+    return tf.transpose(tf.matmul(weights, v), [0, 2, 1, 3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 15), (100, 300), (300, 700), (0, 5)])
+def test_dropout_inside_drops_what_it_drops_outside(queries: int, keys: int, dtype: str) -> None:
+    q, k, v = (examples(x) for x in numbers(3, queries, keys, dtype))
+    padding = mask_of((3, 1, 1, keys))
+    before = np.tril(np.ones((queries, keys), bool))[None, None]
+
+    def attend(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        return tf.nn.dot_product_attention(
+            q, k, v, mask=mask, is_causal=True, dropout_rate=0.3, seed=5
+        )
+
+    def run(fn: Any, mask: np.ndarray, traced: bool = True) -> list[np.ndarray]:
+        tf.random.set_seed(2)
+        step = with_gradients(fn)
+        return arrays((tf.function(step) if traced else step)(q, k, v, examples(mask)))
+
+    expected = run(dropped, padding & before)
+    assert_same(run(attend, padding), expected)
+    assert_same(run(attend, padding, traced=False), expected)
+    plan = tf.function(with_gradients(attend)).explain(q, k, v, examples(padding))
+    assert "dot_product_attention_grad" in plan
+    assert "softmax" not in plan
+
+
+def test_each_step_drops_other_weights() -> None:
+    given = [examples(x) for x in numbers(2, 4, 6)]
+    step = tf.function(lambda q, k, v: tf.nn.dot_product_attention(q, k, v, dropout_rate=0.5))
+    first, second = step(*given).numpy(), step(*given).numpy()
+    assert (first != second).any()
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("zero_blind", [False, True])
+def test_derivatives_with_dropout_to_second_order(traced: bool, zero_blind: bool) -> None:
+    q, k, v = numbers(2, 3, 4, "float64", heads=1, width=2)
+    mask = mask_of((1, 1, 3, 4))
+    mask[..., 1, :] = False
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        q, k, v = (as_examples(x) for x in (q, k, v))
+        key = tf.constant([3, 4], "uint32")
+        masks, drop = [tf.constant(mask)], Dropped(0.4, key)
+        return attend_row((q, k, v), masks, 0.7, False, zero_blind, drop)
+
+    check_derivatives(attend, q, k, v, traced=traced)
 
 
 def test_dropout_drops_weights_and_scales_the_others() -> None:

@@ -114,3 +114,31 @@ def test_every_public_function_of_numbers_is_compared():
     tested |= {"bincount", "confusion_matrix", "cumulative_logsumexp", "l2_normalize"}
     tested |= {"reduce_any", "logical_and", "logical_or", "logical_xor", "logical_not"}
     assert set(tf.math.__all__) == tested
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_derivative_of_a_sign_is_zero_and_that_of_a_rounded_number_is_none(traced):
+    """As in TensorFlow, whatever flows back; a sign may be NaN."""
+
+    def step(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            signs = tf.sign(x) * np.inf
+            rounded = [fn(x) for fn in (tf.floor, tf.math.ceil, tf.round)]
+        return tape.gradient(signs, x), [tape.gradient(y, x) for y in rounded]
+
+    run = tf.function(step) if traced else step
+    zeros, nothing = run(tf.constant([-2.0, 0.0, 3.0, np.nan]))
+    np.testing.assert_array_equal(zeros.numpy(), [0.0, 0.0, 0.0, 0.0])
+    assert nothing == [None] * 3
+
+
+def test_the_second_derivative_of_a_magnitude_is_zero():
+    x = tf.constant([-2.0, 3.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.abs(x)
+        slope = tape.gradient(y, x)
+    np.testing.assert_array_equal(outer.gradient(slope, x).numpy(), [0.0, 0.0])

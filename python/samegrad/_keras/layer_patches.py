@@ -33,6 +33,28 @@ _IMPORT_MIXING = Text(
 )
 
 
+def _attention(scores: str) -> list[Text | Span]:
+    """Masks are joined when somebody looks, and weights are dropped inside of the fused row."""
+    return [
+        Text(
+            "from keras.src.api_export import keras_export\n",
+            "from keras.src.api_export import keras_export\n"
+            "from samegrad._keras import attention as _attention\n",
+        ),
+        Text(
+            "attention_mask = self._compute_attention_mask(\n",
+            "attention_mask = _attention.masks_of(\n                self,\n",
+        ),
+        Text(
+            "        # Determine whether to use dot-product attention\n",
+            "        found = _attention.attend(\n            self, (query, key, value), "
+            f"attention_mask, use_causal_mask, training, {scores}\n        )\n"
+            "        if found is not None:\n            return found, None\n"
+            "        attention_mask = _attention.joined(attention_mask)\n",
+        ),
+    ]
+
+
 _IMAGES = "keras.src.layers.preprocessing.image_preprocessing"
 
 LAYERS: dict[str, list[Text | Span]] = {
@@ -114,6 +136,11 @@ LAYERS: dict[str, list[Text | Span]] = {
             "        return batch_moments(inputs, mask, self._reduction_axes)\n\n",
         ),
     ],
+    # No matrix of all pairs of a sequence is in memory.
+    "keras.src.layers.attention.multi_head_attention": _attention("return_attention_scores"),
+    "keras.src.layers.attention.grouped_query_attention": _attention(
+        "self._return_attention_scores"
+    ),
     # Sizes are known already.
     "keras.src.layers.preprocessing.text_vectorization": [
         Text("                outputs.set_shape(static_padded_shape)\n", ""),

@@ -259,7 +259,7 @@ def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sign(x: TensorLike, name: str | None = None) -> Tensor:
-    """-1, 0 or 1 of each element.
+    """-1, 0 or 1 of each element; the derivative is 0.
 
     Example:
         >>> sign([-3.0]).numpy()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,11 +13,26 @@ from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast, transpose
 from samegrad._ops.creation import range_
 from samegrad._ops.gather import gather
+from samegrad._tensor.example_axis import examples_axis
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
-from samegrad.nn._regularization import dropout
+from samegrad.nn._regularization import check_rate, dropout
 
 _ops = _core.ops
 _WHO = "dot_product_attention"
+
+
+class Dropped(NamedTuple):
+    """Which weights are dropped.
+
+    Args:
+        rate: The probability, in (0, 1).
+        key: What the draw is a function of, beside the numbers of the examples.
+        dtype: In which it is drawn.
+    """
+
+    rate: float
+    key: Tensor
+    dtype: str = "float32"
 
 
 def dot_product_attention(
@@ -32,9 +49,10 @@ def dot_product_attention(
     """softmax(scale * query · keyᵀ + bias) · value, for each head (Vaswani et al., 2017).
 
     No matrix of all pairs of queries and keys is in memory, in the derivative neither, unless there
-    is a bias or dropout; the bits are those of the products, the bias, the mask, the softmax and
-    the dropout one after the other. A query all of whose keys are masked weighs them equally.
-    Layout and arguments are those of `keras.ops.dot_product_attention` and
+    is a bias, or dropout where axis 0 does not count examples; the derivative of the derivative has
+    such matrices. The bits are those of the products, the bias, the mask, the softmax and the
+    dropout one after the other. A query all of whose keys are masked weighs them equally. Layout
+    and arguments are those of `keras.ops.dot_product_attention` and
     `jax.nn.dot_product_attention`.
 
     Args:
@@ -75,16 +93,54 @@ def dot_product_attention(
     if scale is None:
         width = int(q._shape[3])
         scale = 1.0 / math.sqrt(width) if width else 1.0
-    k, v = _of_each_head(q, k, v)
-    allowed = None if mask is None else _pairs("mask", mask, convert_to_tensor(mask))
+    k, v = of_each_head(q, k, v)
+    check_rate(dropout_rate)
+    masks = [] if mask is None else [_pairs("mask", mask, convert_to_tensor(mask))]
     if is_causal:
-        causal = _causal(q, k)
-        allowed = causal if allowed is None else _ops.logical_and(allowed, causal)
-    if bias is not None or dropout_rate != 0.0:
+        masks.append(causal_mask(q, k))
+    if bias is not None or (dropout_rate != 0.0 and examples_axis(q) != 0):
         added = None if bias is None else _pairs("bias", bias, match(bias, q))
-        return _in_parts((q, k, v), added, allowed, float(scale), dropout_rate, seed)
-    operands = [q, k, v] if allowed is None else [q, k, v, allowed]
-    return _ops.dot_product_attention(*operands, scale=float(scale), causal=bool(is_causal))
+        return _in_parts((q, k, v), added, masks, float(scale), dropout_rate, seed)
+    dropped = None
+    if dropout_rate != 0.0:
+        made = _ops.random_key(seed=seed or 0, ordinal=_core.next_ordinal())
+        dropped = Dropped(dropout_rate, made, _wide(q))
+    return attend_row((q, k, v), masks, float(scale), is_causal, dropped=dropped)
+
+
+def attend_row(
+    heads: tuple[Tensor, Tensor, Tensor],
+    masks: Sequence[Tensor],
+    scale: float,
+    causal: bool,
+    zero_blind: bool = False,
+    dropped: Dropped | None = None,
+) -> Tensor:
+    """The engine's row: no matrix of all pairs, forwards and backwards.
+
+    Args:
+        heads: Query, key and value, of as many heads.
+        masks: Each broadcasts to [n, heads, queries, keys]; all of them must let a query look.
+        scale: What scores are multiplied by.
+        causal: Whether one of the masks is the causal one.
+        zero_blind: Whether a query that may look at no key has the result 0, instead of the mean.
+        dropped: With examples on axis 0 only.
+    """
+    keys = [] if dropped is None else [dropped.key]
+    found: Tensor = _ops.dot_product_attention(
+        *heads, *masks, *keys,
+        scale=scale,
+        causal=bool(causal),
+        zero_blind=zero_blind,
+        rate=0.0 if dropped is None else dropped.rate,
+        draw="float32" if dropped is None else dropped.dtype,
+    )  # fmt: skip
+    return found
+
+
+def _wide(x: Tensor) -> str:
+    """The dtype of weights: of 16 bits the result alone is."""
+    return "float64" if x._dtype == "float64" else "float32"
 
 
 def _pairs(name: str, given: TensorLike, x: Tensor) -> Tensor:
@@ -96,7 +152,7 @@ def _pairs(name: str, given: TensorLike, x: Tensor) -> Tensor:
     return x
 
 
-def _of_each_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def of_each_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """Keys and values of as many heads as the query has."""
     heads, given = int(q._shape[2]), int(k._shape[2])
     if heads == given or v._shape[2] != given:  # if they differ, the engine says so
@@ -113,23 +169,22 @@ def _of_each_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 def _in_parts(
     heads: tuple[Tensor, Tensor, Tensor],
     bias: Tensor | None,
-    allowed: Tensor | None,
+    masks: Sequence[Tensor],
     scale: float,
     rate: float,
     seed: int | None,
 ) -> Tensor:
     """With the weights of all pairs in memory."""
-    kind = heads[0]._dtype
-    wide = kind if kind == "float64" else "float32"  # of 16 bits the result alone
+    kind, wide = heads[0]._dtype, _wide(heads[0])
     q, k, v = (cast(transpose(x, [0, 2, 1, 3]), wide) for x in heads)
     scores = _ops.matmul(q, k, transpose_b=True) * scale
     if bias is not None:
         _check_pairs("bias", bias, scores)
         scores = scores + cast(bias, wide)
-    if allowed is not None:
-        _check_pairs("mask", allowed, scores)
+    for mask in masks:
+        _check_pairs("mask", mask, scores)
         lowest = convert_to_tensor(-0.7 * float(np.finfo(wide).max), wide)
-        scores = _ops.select(allowed, scores, lowest)
+        scores = _ops.select(mask, scores, lowest)
     weights = dropout(_ops.softmax(scores), rate, seed=seed)
     return cast(transpose(_ops.matmul(weights, v), [0, 2, 1, 3]), kind)
 
@@ -144,7 +199,7 @@ def _check_pairs(name: str, given: Tensor, scores: Tensor) -> None:
             )
 
 
-def _causal(q: Tensor, k: Tensor) -> Tensor:
+def causal_mask(q: Tensor, k: Tensor) -> Tensor:
     """Booleans [1, 1, queries, keys]."""
     rows, columns = range_(q.shape[1]), range_(k.shape[1])
     return rows[None, None, :, None] >= columns[None, None, None, :]

@@ -11,28 +11,48 @@ _ops = _core.ops
 
 
 def sparse_softmax_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, name: str | None = None
+    labels: TensorLike,
+    logits: TensorLike,
+    name: str | None = None,
+    *,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
-    """-log(softmax(logits)[label]) of each row.
+    """-log(softmax(logits)[label]) of each row, or that of smoothed labels.
+
+    With smoothing s the loss is -sum(q * log(softmax(logits))), where q is 1 - s at the label and
+    s / (classes - 1) at each other class (Szegedy et al., 2016, as the official Transformer has
+    it). Keras's losses share s among all classes, the label too. The q are nowhere in memory, in
+    the derivative neither. A single class has loss 0.
 
     Args:
         labels: Class numbers [...], integers in [0, classes).
         logits: [..., classes], floats.
         name: Ignored.
+        label_smoothing: The part s of the label's probability that the other classes get, in
+            [0, 1].
 
     Returns:
         The losses [...], in the logits' dtype.
 
     Raises:
-        ValueError: The shapes do not fit.
+        ValueError: The shapes do not fit, or the smoothing is not in [0, 1].
         InvalidArgumentError: A label is no class number.
 
     Example:
         >>> sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0]]).numpy().round(4)
         array([0.6931], dtype=float32)
+        >>> sparse_softmax_cross_entropy_with_logits(
+        ...     [0], [[2.0, 0.0]], label_smoothing=0.1
+        ... ).numpy().round(4)
+        array([0.3269], dtype=float32)
     """
-    scores = convert_to_tensor(logits)
-    return _ops.sparse_softmax_cross_entropy(scores, convert_to_tensor(labels))[0]
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(
+            "[sparse_softmax_cross_entropy_with_logits] label_smoothing must be in [0, 1]: got "
+            f"{label_smoothing}."
+        )
+    scores, numbers = convert_to_tensor(logits), convert_to_tensor(labels)
+    return _ops.sparse_softmax_cross_entropy(scores, numbers, smoothing=float(label_smoothing))[0]
 
 
 def softmax_cross_entropy_with_logits(

@@ -42,8 +42,7 @@ def dropout(
         >>> dropout([1.0, 2.0], rate=0.0).numpy()
         array([1., 2.], dtype=float32)
     """
-    if not 0.0 <= rate < 1.0:
-        raise ValueError(f"[dropout] rate must be in [0, 1): got {rate}.")
+    check_rate(rate)
     tensor = convert_to_tensor(x)
     if rate == 0.0:
         return tensor
@@ -53,6 +52,11 @@ def dropout(
     )
     scaled = tensor * (1.0 / (1.0 - rate))
     return _ops.select(draw >= rate, scaled, convert_to_tensor(0.0, tensor._dtype))
+
+
+def check_rate(rate: float) -> None:
+    if not 0.0 <= rate < 1.0:
+        raise ValueError(f"[dropout] rate must be in [0, 1): got {rate}.")
 
 
 def _draw_shape(x: Tensor, noise_shape: Sequence[int | None]) -> Tensor:

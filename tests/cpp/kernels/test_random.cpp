@@ -113,6 +113,28 @@ void check_distributions(const RandomKernels& random) {
   CHECK(std::fabs(m.mean) < 0.008 && std::fabs(m.variance - 1) < 0.01, m.mean, " ", m.variance);
 }
 
+TEST("a part of a row has the elements that the whole row has") {
+  const RandomKey key{.seed = 12345, .stream = 6};
+  for_each_variant([&](const KernelTable& table) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      for (const std::int64_t size : {1, 5, 16, 17, 64, 65, 300}) {
+        Sample whole(dtype, size);
+        table.random(dtype)->uniform(key, 41, 1, size, whole.data());
+        for (std::int64_t first = 0; first < size; first += 7) {
+          for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, size - first}) {
+            Sample part(dtype, n, 1);
+            table.random(dtype)->uniform_part(key, 41, first, n, part.data());
+            for (std::int64_t i = 0; i < n; ++i) {
+              CHECK(part.same_bits(i, whole, first + i), name_of(dtype), " first=", first, " n=", n,
+                    " i=", i);
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST("draws have the moments and bounds of their distribution") {
   for_each_variant([](const KernelTable& table) {
     check_distributions<float>(*table.random(DType::kFloat32));

@@ -1,6 +1,7 @@
 // Softmax and cross-entropies.
 #include <cmath>
 
+#include "ops/cross_entropy.h"
 #include "ops/op_run.h"
 
 namespace samegrad::testing {
@@ -26,6 +27,21 @@ TEST("its gradient is (probabilities - one hot) * cotangent") {
   const Array y =
       OpRun("sparse_softmax_cross_entropy_grad", {{ct, 0}, {p, 0}, {labels, 0}}).run()[0];
   CHECK_EQ(values_of<float>(y), "0.5 -0.5 -2 2");
+}
+
+TEST("a smoothed label shares with the other classes") {
+  const Array logits = array_of<double>({1, 3}, {0, 0, 0});
+  const Array labels = array_of<std::int64_t>({1}, {1});
+  const auto results = OpRun("sparse_softmax_cross_entropy", {{logits, 0}, {labels, 0}},
+                             CrossEntropyAttrs{.smoothing = 0.5})
+                           .run();
+  CHECK(std::abs(results[0].data<double>()[0] - std::log(3.0)) < 1e-15);
+  const Array p = array_of<float>({1, 3}, {0.25f, 0.5f, 0.25f});
+  const Array ct = array_of<float>({1}, {2});
+  const Array y = OpRun("sparse_softmax_cross_entropy_grad", {{ct, 0}, {p, 0}, {labels, 0}},
+                        CrossEntropyAttrs{.smoothing = 0.5})
+                      .run()[0];
+  CHECK_EQ(values_of<float>(y), "0 0 0");
 }
 
 TEST("a label outside the classes is named") {

@@ -98,14 +98,19 @@ def _draw_sparse(g: Draw) -> Drawn | None:
     )
     if x is None:
         return None
-    return (i, x), {}, Type(labels.shape, local=labels.local and g.types[x].local)
+    attrs = {"smoothing": g.rng.choice([0.0, 0.0, 0.1, 0.6])}
+    return (i, x), attrs, Type(labels.shape, local=labels.local and g.types[x].local)
 
 
-def _sparse(v: list[Number]) -> Number:
+def _sparse(v: list[Number], attrs: Attrs) -> Number:
     labels = value_of(v[0])
+    classes = value_of(v[1]).shape[-1]
+    smoothing = attrs["smoothing"] if classes > 1 else 0.0
+    expected = np.where(
+        labels[..., None] == np.arange(classes), 1 - smoothing, smoothing / max(classes - 1, 1)
+    )
     logs = dual.log_softmax(v[1], value_of(v[1]).ndim - 1)
-    taken = linear(lambda x: np.take_along_axis(x, labels[..., None], -1)[..., 0], logs)
-    return mul(-1.0, taken)
+    return mul(-1.0, linear(lambda x: (expected * x).sum(-1), logs))
 
 
 def _draw_dense_labels(g: Draw) -> Drawn | None:
@@ -240,8 +245,10 @@ ROWS = [
     Op(
         "sparse_cross_entropy",
         _draw_sparse,
-        line("tf.nn.sparse_softmax_cross_entropy_with_logits({0}, {1})"),
-        lambda v, a, _: _sparse(v),
+        line(
+            "tf.nn.sparse_softmax_cross_entropy_with_logits({0}, {1}, label_smoothing={smoothing})"
+        ),
+        lambda v, a, _: _sparse(v, a),
         weight=2,
     ),
     Op(

@@ -94,20 +94,30 @@ def _draw_attention(g: Draw) -> Drawn | None:
     )
     if x is None:
         return None
-    return (x,), {"causal": g.rng.random() < 0.5}, Type(g.types[x].shape, local=g.types[x].local)
+    attrs = {
+        "causal": g.rng.random() < 0.5,
+        "padding": g.rng.choice([0, 0, 2, 3]),  # every second or third key is hidden, the first too
+        "keys": g.types[x].shape[1],
+    }
+    return (x,), attrs, Type(g.types[x].shape, local=g.types[x].local)
 
 
 def _attention_text(out: str, i: list[str], attrs: dict) -> list[str]:  # type: ignore[type-arg]
-    attend = "tf.nn.dot_product_attention({0}, 0.5 * {0}, {0}, scale=0.3, is_causal={1})"
+    attend = "tf.nn.dot_product_attention({0}, 0.5 * {0}, {0}, mask={1}, scale=0.3, is_causal={2})"
+    mask = "None"
+    if attrs["padding"]:
+        mask = f"(tf.range({attrs['keys']}) % {attrs['padding']} != 0)[None, None, None, :]"
     head = f"{i[0]}[:, :, None, :]"
-    return [f"{out} = {attend.format(head, attrs['causal'])}[:, :, 0, :]"]
+    return [f"{out} = {attend.format(head, mask, attrs['causal'])}[:, :, 0, :]"]
 
 
 def _attention(v: list[dual.Number], attrs: dict) -> dual.Number:  # type: ignore[type-arg]
     scores = mul(0.15, dual.matmul(v[0], v[0], False, True))
-    if attrs["causal"]:
-        rows = dual.value_of(scores).shape[-1]
-        scores = dual.add(scores, np.triu(np.full((rows, rows), -1e30), 1))
+    rows = attrs["keys"]
+    seen = np.tril(np.ones((rows, rows))) if attrs["causal"] else np.ones((rows, rows))
+    if attrs["padding"]:
+        seen = seen * (np.arange(rows) % attrs["padding"] != 0)
+    scores = dual.add(mul(seen, scores), (1 - seen) * -1e4)  # rows that see nothing weigh equally
     return dual.matmul(dual.softmax(scores, 2), v[0], False, False)
 
 

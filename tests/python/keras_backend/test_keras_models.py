@@ -113,6 +113,25 @@ def test_a_subclass_builds_from_shapes():
     assert model((np.ones((1, 3)), np.ones((1, 4)))).shape == (1, 2)
 
 
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_model_of_two_inputs_builds_when_it_is_called(traced):
+    class Sum(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = tf.keras.layers.Dense(3), tf.keras.layers.Dense(3)
+
+        def call(self, source, target, scale=2.0):
+            return self.first(source) + scale * self.second(target)
+
+    model = Sum()
+    run = tf.function(model) if traced else model
+    a, b = np.ones((2, 4), np.float32), np.ones((2, 5), np.float32)
+    found = run(a, b).numpy()
+    assert [tuple(w.shape) for w in model.weights] == [(4, 3), (3,), (5, 3), (3,)]
+    kernels = [w.numpy() for w in model.weights]
+    np.testing.assert_allclose(found, a @ kernels[0] + 2 * b @ kernels[2], rtol=1e-5)
+
+
 def test_checkpoints_wait_for_weights_that_do_not_exist_yet():
     images = np.random.default_rng(0).normal(size=(2, 8, 8, 1)).astype("float32")
     model = cnn()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -13,6 +14,7 @@ from samegrad._context.user_code import converted
 
 _phase: ContextVar[bool | None] = ContextVar("learning_phase", default=None)
 _standing: list[bool | None] = [None]
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 # The order of the arguments of add_weight after the name.
 _ORDER = ("shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
 
@@ -77,14 +79,17 @@ class OlderLayer:
             input_shape: One shape, or a structure of shapes.
 
         Returns:
-            Whether it was such a model.
+            Whether it was such a model, and its call takes one input.
         """
         from keras.src.layers.layer import might_have_unbuilt_state
         from keras.src.models import Functional, Model
 
         if input_shape is None or not isinstance(layer, Model) or isinstance(layer, Functional):
             return False
-        if not might_have_unbuilt_state(layer):  # a call has built them: of several inputs, maybe
+        if not might_have_unbuilt_state(layer):  # a call has built its layers
+            return False
+        arguments = inspect.signature(layer.call).parameters.values()
+        if sum(one.kind is _POSITIONAL and one.default is one.empty for one in arguments) > 1:
             return False
         inputs = _tensors(input_shape, layer.input_dtype)
         backend.compute_output_spec(converted(layer.call), inputs)
