@@ -5,9 +5,9 @@
 //   kVectorBytes          of a register, before kernels/vector.h makes Vec, Mask and Words of it
 //   kTileRows             rows of a product's tile: as its accumulators fill the registers
 //   kTreeRows, kTreeVectors, kTreeLevels  rows of a tile that sums examples by the tree, registers
-//                         of a row, and the levels of the tree whose sums are registers: as many as
-//                         the three multiplied. Where registers are wide, a row is one of them, as
-//                         the columns of B have to stay in the first cache, and many rows share it
+//                         of a row, and the levels of the tree whose sums are variables of one
+//                         routine, registers as far as there are any. Where they are wide, a row is
+//                         one, as the columns of B have to stay in the first cache
 //   any                   whether a mask has a lane that is true
 //   larger_or_second, smaller_or_second   for floats; others have those of kernels/vector.h
 //   sqrt, floor, ceil, round              rounded as IEEE 754 says; round: to even

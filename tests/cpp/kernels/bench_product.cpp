@@ -217,9 +217,20 @@ void run(const Bench& bench, const ProductKernels& p) {
     for (std::int64_t k : {384, 4096}) bench_pack(bench, p, k, 4096, transposed);
     for (std::int64_t m : {64, 256, 2048}) bench_wide(bench, p, m, 4096, 4096, transposed);
   }
-  bench_conv2d(bench, p, "conv 28x28x1 3x3 32", {28, 28, 1, 26, 26, 32, 3, 3, 1, 1, 0, 0});
   bench_conv2d(bench, p, "conv 13x13x32 3x3 64", {13, 13, 32, 11, 11, 64, 3, 3, 1, 1, 0, 0});
-  bench_conv2d(bench, p, "conv 28x28x1 5x5/2 same 64", {28, 28, 1, 14, 14, 64, 5, 5, 2, 2, 1, 1});
+  for (const std::int64_t out : {32, 64}) {
+    const std::string to = " " + std::to_string(out);
+    bench_conv2d(bench, p, "conv 28x28x1 3x3" + to, {28, 28, 1, 26, 26, out, 3, 3, 1, 1, 0, 0});
+    bench_conv2d(bench, p, "conv 28x28x1 3x3 same" + to,
+                 {28, 28, 1, 28, 28, out, 3, 3, 1, 1, 1, 1});
+    bench_conv2d(bench, p, "conv 28x28x1 5x5" + to, {28, 28, 1, 24, 24, out, 5, 5, 1, 1, 0, 0});
+    bench_conv2d(bench, p, "conv 28x28x1 5x5 same" + to,
+                 {28, 28, 1, 28, 28, out, 5, 5, 1, 1, 2, 2});
+    bench_conv2d(bench, p, "conv 28x28x1 3x3/2" + to, {28, 28, 1, 13, 13, out, 3, 3, 2, 2, 0, 0});
+    bench_conv2d(bench, p, "conv 28x28x1 5x5/2" + to, {28, 28, 1, 12, 12, out, 5, 5, 2, 2, 0, 0});
+    bench_conv2d(bench, p, "conv 28x28x1 5x5/2 same" + to,
+                 {28, 28, 1, 14, 14, out, 5, 5, 2, 2, 1, 1});
+  }
   bench_conv2d(bench, p, "conv 14x14x64 5x5/2 same 128", {14, 14, 64, 7, 7, 128, 5, 5, 2, 2, 1, 1});
   bench_conv2d(bench, p, "conv 14x14x64 3x3 same 64", {14, 14, 64, 14, 14, 64, 3, 3, 1, 1, 1, 1});
   bench_conv2d(bench, p, "conv 14x14x64 3x3 same 64 dilated",

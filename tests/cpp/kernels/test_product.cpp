@@ -183,6 +183,14 @@ WindowGeometry any_narrow_geometry() {
   return g;
 }
 
+// To and from one channel without dilation, where the gradient of the image has its own kernel:
+// windows of all heights that it knows, lines of several registers, results beyond the image.
+WindowGeometry any_one_channel_geometry() {
+  const AnyAxis rows = any_axis(13, false), columns = any_axis(70, false);
+  return {rows.in,     columns.in,     1,           rows.out,       columns.out, any_of(8, 40),
+          rows.window, columns.window, rows.stride, columns.stride, rows.pad,    columns.pad};
+}
+
 std::string text_of(const WindowGeometry& g) {
   std::ostringstream out;
   out << "in " << g.in_height << 'x' << g.in_width << 'x' << g.in_channels << " window "
@@ -205,6 +213,7 @@ std::vector<WindowGeometry> all_geometries() {
   for (int i = 0; i < 300; ++i) all.push_back(any_geometry(false));
   for (int i = 0; i < 400; ++i) all.push_back(any_geometry(true));
   for (int i = 0; i < 200; ++i) all.push_back(any_narrow_geometry());
+  for (int i = 0; i < 200; ++i) all.push_back(any_one_channel_geometry());
   return all;
 }
 
@@ -274,6 +283,32 @@ TEST("conv2d_input_grad is a chain over the taps, then the out channels") {
         p.conv2d_input_grad(g, dy.data(), form.data(), dx.data(), scratch.data());
         CHECK(same_bits(dx, expected), table.isa, " ", sizeof(T), " ", text_of(g));
       });
+}
+
+TEST("infinities and NaN of the cotangent reach the pixels that see them, and no others") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    for (const std::int64_t stride : {1, 2}) {
+      const std::int64_t size = (20 + 2 - 3) / stride + 1;
+      const WindowGeometry g{20, 20, 1, size, size, 9, 3, 3, stride, stride, 1, 1};
+      Block<T> dy = filled<T>(g.out_size(), 1), filter = filled<T>(81, 1), dx(g.in_size());
+      const std::int64_t row = size - 1, column = size / 2;
+      dy[(row * size + column) * 9 + 4] = std::numeric_limits<T>::infinity();
+      dy[(0 * size + 0) * 9 + 8] = std::numeric_limits<T>::quiet_NaN();
+      Scratch form(p.conv2d_input_grad_packed_bytes(g));
+      Scratch scratch(p.conv2d_input_grad_scratch_bytes(g));
+      p.conv2d_input_grad_pack(g, filter.data(), form.data());
+      p.conv2d_input_grad(g, dy.data(), form.data(), dx.data(), scratch.data());
+      for (std::int64_t i = 0; i < 400; ++i) {
+        const std::int64_t y = i / 20, x = i % 20;
+        const bool sees_nan = y < 2 && x < 2;
+        const bool sees_infinity =
+            std::abs(y - row * stride) < 2 && std::abs(x - column * stride) < 2;
+        CHECK(std::isnan(dx[i]) == sees_nan, table.isa, " stride ", stride, " pixel ", i);
+        CHECK(std::isinf(dx[i]) == sees_infinity, table.isa, " stride ", stride, " pixel ", i);
+      }
+    }
+  });
 }
 
 TEST("conv2d_filter_grad is a chain over the output pixels, example after example") {
