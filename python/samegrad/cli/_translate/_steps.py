@@ -6,7 +6,7 @@ Losses are added up over all replicas and divided once, by the tokens or the sen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import samegrad as tf
