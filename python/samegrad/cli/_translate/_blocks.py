@@ -177,3 +177,66 @@ class DecoderBlock(Block):
         x = self.residual(attend, self.own_norm, x, training)
         x = self.residual(look, self.cross_norm, x, training)
         return self.residual(self.feed, self.feed_norm, x, training)
+
+    def remember(self, memory: Tensor, rows: int, length: int) -> Cache:
+        """What the steps of a decoding need of the past.
+
+        Args:
+            memory: `[n, S, width]`, what the encoder gave.
+            rows: Translations of each sentence that are decoded side by side.
+            length: The most tokens that are decoded.
+
+        Returns:
+            Keys and values of the source `[n, S, heads, width / heads]`, and those of the decoded
+            tokens, zeros at first, `[n, rows, length, heads, width / heads]`.
+        """
+        heads = (self.sizes.heads, self.sizes.width // self.sizes.heads)
+        past = tf.zeros((memory.shape[0], rows, length, *heads), self.compute_dtype)
+        return {
+            "source_keys": self.cross.key_dense(memory),
+            "source_values": self.cross.value_dense(memory),
+            "keys": past,
+            "values": past,
+        }
+
+    def step(self, x: Tensor, cache: Cache, place: Tensor, seen: Tensor) -> tuple[Tensor, Cache]:
+        """One token more of each translation: what `call` gives at that place.
+
+        Args:
+            x: `[n, rows, width]`.
+            cache: What `remember` or the last step gave.
+            place: How many tokens came before, a scalar.
+            seen: `[n, 1, S]`.
+
+        Returns:
+            `[n, rows, width]`, and the cache for the next step.
+        """
+        new = dict(cache)
+
+        def attend(h: Tensor) -> Tensor:
+            length = int(cache["keys"].shape[2])
+            places = tf.range(length, dtype=place.dtype)
+            here = tf.equal(places, place)[None, None, :, None, None]
+            for name, dense in (("keys", self.own.key_dense), ("values", self.own.value_dense)):
+                new[name] = tf.where(here, dense(h)[:, :, None], cache[name])
+            keys, values = (
+                tf.reshape(new[name], [-1, *new[name].shape[2:]]) for name in ("keys", "values")
+            )
+            queries = self.own.query_dense(h)
+            single = tf.reshape(queries, [-1, 1, *queries.shape[2:]])
+            past = tf.less_equal(places, place)[None, None, None, :]
+            found = tf.nn.dot_product_attention(single, keys, values, mask=past)
+            return self.own.output_dense(tf.reshape(found, [-1, *queries.shape[1:]]))
+
+        def look(h: Tensor) -> Tensor:
+            found = tf.nn.dot_product_attention(
+                self.cross.query_dense(h),
+                cache["source_keys"],
+                cache["source_values"],
+                mask=seen[:, None],
+            )
+            return self.cross.output_dense(found)
+
+        x = self.residual(attend, self.own_norm, x, False)
+        x = self.residual(look, self.cross_norm, x, False)
+        return self.residual(self.feed, self.feed_norm, x, False), new

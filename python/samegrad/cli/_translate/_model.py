@@ -7,7 +7,9 @@ from typing import Any
 import samegrad as tf
 from samegrad._tensor.tensor import Tensor
 from samegrad.cli._translate._blocks import (
+    EPSILON,
     PAD,
+    Cache,
     DecoderBlock,
     EncoderBlock,
     Sizes,
@@ -65,8 +67,8 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
         self.decoder = [DecoderBlock(sizes, dtype=policy) for _ in range(sizes.layers)]
         norm = layers.LayerNormalization
         if sizes.normalize_first:  # what comes out of the last block is not normalized yet
-            self.encoder_norm = norm(epsilon=1e-6, dtype=policy, name="encoder_norm")
-            self.decoder_norm = norm(epsilon=1e-6, dtype=policy, name="decoder_norm")
+            self.encoder_norm = norm(epsilon=EPSILON, dtype=policy, name="encoder_norm")
+            self.decoder_norm = norm(epsilon=EPSILON, dtype=policy, name="decoder_norm")
         self.drop = layers.Dropout(sizes.dropout, dtype=policy)
         self.build(None)
 
@@ -106,6 +108,39 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
             x = block(x, memory, seen, training=training)
         return self.to_logits(x)
 
+    def remember(self, memory: Tensor, rows: int, length: int) -> list[Cache]:
+        """What `step` needs of the past, of every block of the decoder.
+
+        Args:
+            memory: What `encode` gave.
+            rows: Translations of each sentence that are decoded side by side.
+            length: The most tokens that are decoded.
+        """
+        return [block.remember(memory, rows, length) for block in self.decoder]
+
+    def step(
+        self, tokens: Tensor, caches: list[Cache], place: Tensor, source: Tensor
+    ) -> tuple[Tensor, list[Cache]]:
+        """Logits after one token more: those of `decode` at that place.
+
+        Args:
+            tokens: `[n, rows]`, one of each translation.
+            caches: What `remember` or the last step gave.
+            place: How many tokens came before, an int32 scalar.
+            source: `[n, S]`.
+
+        Returns:
+            Logits `[n, rows, target_size]`, and the caches for the next step.
+        """
+        length = int(caches[0]["keys"].shape[2])
+        x = self.target_table(tokens) * self.sizes.width**0.5
+        waves = tf.constant(positional_encoding(length, self.sizes.width), x.dtype)
+        x, seen, new = x + tf.gather(waves, place), _seen(source), []
+        for block, cache in zip(self.decoder, caches, strict=True):
+            x, cache = block.step(x, cache, place, seen)
+            new.append(cache)
+        return self.to_logits(x), new
+
     def to_logits(self, x: Tensor) -> Tensor:
         """Logits of what the last block gave."""
         if self.sizes.normalize_first:
@@ -121,5 +156,6 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
 
 
 def _seen(tokens: Tensor) -> Tensor:
-    """Booleans `[n, 1, S]`: the real tokens of each sentence."""
-    return tf.not_equal(tokens, PAD)[:, None, :]
+    """Booleans `[n, 1, S]`: the real tokens of each sentence; of an empty one its first padding."""
+    first = tf.equal(tf.range(tokens.shape[1]), 0)[None, :]
+    return tf.logical_or(tf.not_equal(tokens, PAD), first)[:, None, :]
