@@ -90,11 +90,11 @@ class Block(tf.keras.layers.Layer):  # type: ignore[misc]
         self.feed_norm = self._norm("feed_norm")
         self.drop = layers.Dropout(sizes.dropout, dtype=policy)
 
-    def feed(self, x: Tensor) -> Tensor:
+    def feed(self, x: Tensor) -> Any:
         """The feed-forward part."""
         return self.fall(self.rise(x))
 
-    def residual(self, part: Callable[[Any], Any], norm: Any, x: Tensor, training: bool) -> Tensor:
+    def residual(self, part: Callable[[Any], Any], norm: Any, x: Tensor, training: bool) -> Any:
         """What comes in and a part of it, with dropout and normalization."""
         if self.sizes.normalize_first:
             return x + self.drop(part(norm(x)), training=training)
@@ -137,10 +137,10 @@ class EncoderBlock(Block):
         self.own = self._attention("own")
         self.own_norm = self._norm("own_norm")
 
-    def call(self, x: Tensor, seen: Tensor, training: bool = False) -> Tensor:
+    def call(self, x: Tensor, seen: Tensor, training: bool = False) -> Any:
         """The sentence, each token with what it takes from the others."""
 
-        def attend(h: Tensor) -> Tensor:
+        def attend(h: Tensor) -> Any:
             return self.own(h, h, attention_mask=seen, training=training)
 
         x = self.residual(attend, self.own_norm, x, training)
@@ -162,16 +162,16 @@ class DecoderBlock(Block):
         self.own, self.cross = self._attention("own"), self._attention("cross")
         self.own_norm, self.cross_norm = self._norm("own_norm"), self._norm("cross_norm")
 
-    def call(self, x: Tensor, memory: Tensor, seen: Tensor, training: bool = False) -> Tensor:
+    def call(self, x: Tensor, memory: Tensor, seen: Tensor, training: bool = False) -> Any:
         """The sentence, each token with what it takes from those before it and from the source.
 
         Padding comes last, so that no real token looks at it.
         """
 
-        def attend(h: Tensor) -> Tensor:
+        def attend(h: Tensor) -> Any:
             return self.own(h, h, use_causal_mask=True, training=training)
 
-        def look(h: Tensor) -> Tensor:
+        def look(h: Tensor) -> Any:
             return self.cross(h, memory, attention_mask=seen, training=training)
 
         x = self.residual(attend, self.own_norm, x, training)
@@ -213,7 +213,7 @@ class DecoderBlock(Block):
         """
         new = dict(cache)
 
-        def attend(h: Tensor) -> Tensor:
+        def attend(h: Tensor) -> Any:
             length = int(cache["keys"].shape[2])
             places = tf.range(length, dtype=place.dtype)
             here = tf.equal(places, place)[None, None, :, None, None]
@@ -228,7 +228,7 @@ class DecoderBlock(Block):
             found = tf.nn.dot_product_attention(single, keys, values, mask=past)
             return self.own.output_dense(tf.reshape(found, [-1, *queries.shape[1:]]))
 
-        def look(h: Tensor) -> Tensor:
+        def look(h: Tensor) -> Any:
             found = tf.nn.dot_product_attention(
                 self.cross.query_dense(h),
                 cache["source_keys"],

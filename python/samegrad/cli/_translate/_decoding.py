@@ -27,8 +27,8 @@ class Decoder:
         length: The most tokens of a translation, `end` included.
         beams: Translations of each sentence that are followed side by side; 1: greedy, the most
             likely token at each place.
-        penalty: α of the length penalty ((5 + tokens) / 6)^α that scores of beams are divided by
-            (Wu et al., 2016, section 7); 0: none.
+        penalty: Exponent of ((5 + tokens) / 6), by which scores of beams are divided
+            (Wu et al., 2016, section 7); 0: by none.
 
     Raises:
         ValueError: A number is out of range.

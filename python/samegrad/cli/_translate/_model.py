@@ -85,12 +85,12 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
             self.encoder_norm.build(shape)
             self.decoder_norm.build(shape)
 
-    def call(self, inputs: Any, training: bool = False) -> Tensor:
+    def call(self, inputs: Any, training: bool = False) -> Any:
         """Logits of the target's tokens, each of what is before it."""
         source, target = inputs
         return self.decode(target, self.encode(source, training), source, training)
 
-    def encode(self, source: Tensor, training: bool = False) -> Tensor:
+    def encode(self, source: Tensor, training: bool = False) -> Any:
         """What the decoder looks at: `[n, S, width]` of tokens `[n, S]`."""
         x = self._embed(self.source_table, source, training)
         seen = _seen(source)
@@ -98,9 +98,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
             x = block(x, seen, training=training)
         return self.encoder_norm(x) if self.sizes.normalize_first else x
 
-    def decode(
-        self, target: Tensor, memory: Tensor, source: Tensor, training: bool = False
-    ) -> Tensor:
+    def decode(self, target: Tensor, memory: Tensor, source: Tensor, training: bool = False) -> Any:
         """Logits `[n, T, target_size]` of tokens `[n, T]`, what `encode` gave, and the source."""
         x = self._embed(self.target_table, target, training)
         seen = _seen(source)
@@ -141,7 +139,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
             new.append(cache)
         return self.to_logits(x), new
 
-    def to_logits(self, x: Tensor) -> Tensor:
+    def to_logits(self, x: Tensor) -> Any:
         """Logits of what the last block gave."""
         if self.sizes.normalize_first:
             x = self.decoder_norm(x)
@@ -149,13 +147,13 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
             return self.target_table(x, reverse=True)
         return self.logits(x)
 
-    def _embed(self, table: Any, tokens: Tensor, training: bool) -> Tensor:
+    def _embed(self, table: Any, tokens: Tensor, training: bool) -> Any:
         x = table(tokens) * self.sizes.width**0.5
         places = positional_encoding(int(tokens.shape[1]), self.sizes.width)
         return self.drop(x + tf.constant(places, x.dtype), training=training)
 
 
-def _seen(tokens: Tensor) -> Tensor:
+def _seen(tokens: Tensor) -> Any:
     """Booleans `[n, 1, S]`: the real tokens of each sentence; of an empty one its first padding."""
     first = tf.equal(tf.range(tokens.shape[1]), 0)[None, :]
     return tf.logical_or(tf.not_equal(tokens, PAD), first)[:, None, :]

@@ -6,14 +6,20 @@ Losses are added up over all replicas and divided once, by the tokens or the sen
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import samegrad as tf
 from samegrad._tensor.tensor import Tensor
+from samegrad.cli._translate._accumulation import Accumulator
 from samegrad.cli._translate._model import Transformer
 
 Figures = dict[str, Tensor]
+
+
+def token_sum(losses: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """A replica's losses added up, and its real tokens."""
+    return tf.reduce_sum(losses), tf.reduce_sum(weights)
 
 
 def token_mean(losses: Tensor, weights: Tensor) -> Tensor:
@@ -21,12 +27,19 @@ def token_mean(losses: Tensor, weights: Tensor) -> Tensor:
     return tf.nn.compute_weighted_mean_loss(losses, weights)
 
 
+def sentence_sum(losses: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The means of a replica's sentences added up, and their number."""
+    means = tf.nn.mean_over_tokens(losses, weights)
+    return tf.reduce_sum(means), tf.reduce_sum(tf.ones_like(means))
+
+
 def sentence_mean(losses: Tensor, weights: Tensor) -> Tensor:
     """The replica's share of the mean over the sentences of all replicas, of each one's mean."""
     return tf.nn.compute_average_loss(tf.nn.mean_over_tokens(losses, weights))
 
 
-MEANS = {"tokens": token_mean, "sentences": sentence_mean}
+# Of one batch, and the parts of which the mean of several batches is made.
+MEANS = {"tokens": (token_mean, token_sum), "sentences": (sentence_mean, sentence_sum)}
 
 
 def adam(rate: Any, clip_norm: float | None = None) -> Any:
@@ -57,13 +70,10 @@ class TranslationSteps:
     Attributes:
         train_step: One update by a global batch; returns the figures.
         evaluate_step: The figures of a global batch, without dropout and smoothing.
-        accumulate_step: Adds up gradients of a global batch; returns the figures.
-        apply_step: One update by what was accumulated since the last one.
-        traces: How often each step was traced.
+        traces: How often each step was traced: once for each pair of lengths.
 
-    Figures, sums over all replicas: `loss`, what is trained on (its mean; the sum over tokens while
-    accumulating); `cross_entropy`, nats without smoothing; `hits`; `tokens`, the real ones;
-    `sentences`.
+    Figures, sums over all replicas: `loss`, what is trained on, a mean; `cross_entropy`, nats
+    without smoothing; `hits`; `tokens`, the real ones; `sentences`.
     """
 
     def __init__(
@@ -77,12 +87,48 @@ class TranslationSteps:
         if mean not in MEANS:
             raise ValueError(f"[translate] mean must be one of {', '.join(MEANS)}: got {mean!r}.")
         self.strategy, self.smoothing, self._mean = strategy, smoothing, MEANS[mean]
-        self.traces = dict.fromkeys(("train", "evaluate"), 0)
+        self.traces = dict.fromkeys(("train", "evaluate", "accumulate", "apply"), 0)
         with strategy.scope():
             self.model, self.optimizer = model(), optimizer()
             self.optimizer.build(self.model.trainable_variables)
+        self.accumulator: Accumulator | None = None
         self.train_step = self._summed("train", self._train)
         self.evaluate_step = self._summed("evaluate", self._evaluate)
+        self._accumulate_step = self._summed("accumulate", self._accumulate)
+        self._apply_step = tf.function(self._apply)
+
+    def train_window(self, batches: Iterator[Any], budget: int) -> dict[str, float] | None:
+        """One update by as many global batches as hold a number of real tokens.
+
+        The gradient is that of one batch of all of them: sums over batches and replicas, divided
+        once by the tokens (or sentences) of all.
+
+        Args:
+            batches: As many of them are taken as it needs; the last window may be a short one.
+            budget: Real tokens of the targets, at least 1.
+
+        Returns:
+            The figures, sums over the batches; None: there was no batch, and so no update.
+        """
+        if budget < 1:
+            raise ValueError(f"[translate] a window must have at least 1 token: got {budget}.")
+        if self.accumulator is None:
+            with self.strategy.scope():
+                self.accumulator = Accumulator(self.model.trainable_variables)
+        self.accumulator.clear()  # of a window that was interrupted
+        total: dict[str, float] = {}
+        for batch in batches:
+            figures = self._accumulate_step(batch)
+            for name, value in figures.items():
+                total[name] = total.get(name, 0.0) + float(value)
+            if total["tokens"] >= budget:
+                break
+        if not total:
+            return None
+        self._apply_step()
+        count = total.pop("count")
+        total["loss"] = total["loss"] / count if count else 0.0
+        return total
 
     def _summed(self, name: str, step: Callable[[Any], Figures]) -> Callable[[Any], Any]:
         @tf.function
@@ -116,11 +162,30 @@ class TranslationSteps:
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
             losses, weights, figures = self.losses(batch, training=True)
-            loss = self._mean(losses, weights)
+            loss = self._mean[0](losses, weights)
         gradients = tape.gradient(loss, variables)
         self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return {**figures, "loss": loss}
 
     def _evaluate(self, batch: Any) -> Figures:
         losses, weights, figures = self.losses(batch, training=False)
-        return {**figures, "loss": self._mean(losses, weights)}
+        return {**figures, "loss": self._mean[0](losses, weights)}
+
+    def _accumulate(self, batch: Any) -> Figures:
+        assert self.accumulator is not None
+        with tf.GradientTape() as tape:
+            losses, weights, figures = self.losses(batch, training=True)
+            total, count = self._mean[1](losses, weights)
+        self.accumulator.add(tape.gradient(total, self.model.trainable_variables), count)
+        return {**figures, "loss": total, "count": count}
+
+    def _apply(self) -> None:
+        self.traces["apply"] += 1
+
+        def update() -> None:
+            assert self.accumulator is not None
+            pairs = zip(self.accumulator.take(), self.model.trainable_variables, strict=True)
+            # They are sums over the replicas already.
+            self.optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+
+        self.strategy.run(update)
