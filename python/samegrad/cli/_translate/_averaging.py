@@ -48,10 +48,11 @@ def average_checkpoints(model: Any, paths: Sequence[str], name: str = "model") -
         >>> import tempfile
         >>> layer = tf.keras.layers.Dense(1, use_bias=False)
         >>> layer.build((None, 1))
+        >>> checkpoint = tf.train.Checkpoint(model=layer)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for weight in (1.0, 2.0, 6.0):
-        ...         layer.kernel.assign([[weight]])
-        ...         _ = tf.train.Checkpoint(model=layer).save(folder + "/ckpt")
+        ...         _ = layer.kernel.assign([[weight]])
+        ...         _ = checkpoint.save(folder + "/ckpt")
         ...     average_checkpoints(layer, last_checkpoints(folder, 2))
         >>> float(layer.kernel[0, 0])
         4.0
@@ -69,15 +70,9 @@ def average_checkpoints(model: Any, paths: Sequence[str], name: str = "model") -
                 total += variable.numpy()
         means = [total / len(paths) for total in sums]
     except BaseException:
-        _assign(variables, before)
+        for variable, value in zip(variables, before, strict=True):
+            variable.assign(value)
         raise
-    floats = [np.issubdtype(np.asarray(value).dtype, np.integer) for value in before]
-    _assign(
-        [v for v, whole in zip(variables, floats, strict=True) if not whole],
-        [m for m, whole in zip(means, floats, strict=True) if not whole],
-    )
-
-
-def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(np.asarray(value).astype(variable.numpy().dtype))
+    for variable, mean, value in zip(variables, means, before, strict=True):
+        if not np.issubdtype(value.dtype, np.integer):
+            variable.assign(mean.astype(value.dtype))
