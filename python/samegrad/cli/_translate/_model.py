@@ -60,11 +60,15 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
                 source_size, width, embeddings_initializer=start, dtype=policy, name="table"
             )
         else:
-            self.source_table = layers.Embedding(source_size, width, start, dtype=policy)
-            self.target_table = layers.Embedding(target_size, width, start, dtype=policy)
+            self.source_table, self.target_table = (
+                layers.Embedding(size, width, start, dtype=policy, name=name)
+                for size, name in ((source_size, "source_table"), (target_size, "target_table"))
+            )
             self.logits = layers.Dense(target_size, dtype=policy, name="logits")
-        self.encoder = [EncoderBlock(sizes, dtype=policy) for _ in range(sizes.layers)]
-        self.decoder = [DecoderBlock(sizes, dtype=policy) for _ in range(sizes.layers)]
+        self.encoder, self.decoder = (
+            [block(sizes, dtype=policy, name=f"{name}_{i}") for i in range(sizes.layers)]
+            for block, name in ((EncoderBlock, "encoder"), (DecoderBlock, "decoder"))
+        )
         norm = layers.LayerNormalization
         if sizes.normalize_first:  # what comes out of the last block is not normalized yet
             self.encoder_norm = norm(epsilon=EPSILON, dtype=policy, name="encoder_norm")
