@@ -135,7 +135,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
             Logits `[n, rows, target_size]`, and the caches for the next step.
         """
         length = int(caches[0]["keys"].shape[2])
-        x = self.target_table(tokens) * self.sizes.width**0.5
+        x = self._rows(self.target_table, tokens)
         waves = tf.constant(positional_encoding(length, self.sizes.width), x.dtype)
         x, seen, new = x + tf.gather(waves, place), _seen(source), []
         for block, cache in zip(self.decoder, caches, strict=True):
@@ -152,9 +152,14 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
         return self.logits(x)
 
     def _embed(self, table: Any, tokens: Tensor, training: bool) -> Any:
-        x = table(tokens) * self.sizes.width**0.5
+        x = self._rows(table, tokens)
         places = positional_encoding(int(tokens.shape[1]), self.sizes.width)
         return self.drop(x + tf.constant(places, x.dtype), training=training)
+
+    def _rows(self, table: Any, tokens: Tensor) -> Any:
+        """Embeddings times sqrt(width); the layer itself would take -1 for the last token."""
+        rows = tf.gather(tf.convert_to_tensor(table.embeddings), tokens)
+        return tf.cast(rows, self.compute_dtype) * self.sizes.width**0.5
 
 
 def _seen(tokens: Tensor) -> Any:
