@@ -15,11 +15,11 @@ TOKENS = 23
 Batch = tuple[np.ndarray, np.ndarray]
 
 
-def small(dtype: str = "float64", **options: Any) -> Transformer:
+def small(dtype: str = "float64", tokens: int = TOKENS, **options: Any) -> Transformer:
     """A model of one or a few small blocks, the same each time."""
     tf.keras.utils.set_random_seed(0)
     sizes = {"layers": 1, "width": 8, "hidden": 12, "heads": 2, "dropout": 0.1} | options
-    return Transformer(TOKENS, TOKENS, Sizes(**sizes), dtype=dtype)
+    return Transformer(tokens, tokens, Sizes(**sizes), dtype=dtype)
 
 
 def sentences(lengths: Sequence[int], seed: int = 0, longest: int = 0) -> np.ndarray:
