@@ -272,6 +272,18 @@ def test_checkpoints_that_cannot_be_averaged_leave_the_model_as_it_is(tmp_path: 
             last_checkpoints(str(tmp_path), count)
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_a_model_of_sixteen_bits_counts_every_token(policy: str) -> None:
+    steps = steps_of(2, lambda: adam(0.01), dtype=policy)
+    (batch,) = batches(steps, 12, pairs([97] * 12))
+    first = steps.train_step(batch)
+    assert float(first["tokens"]) == 97 * 12 and float(first["sentences"]) == 12
+    for _ in range(10):
+        last = steps.train_step(batch)
+    assert float(last["cross_entropy"]) < float(first["cross_entropy"])
+    assert {v.dtype for v in steps.model.trainable_variables} == {"float32"}
+
+
 def test_a_mean_that_there_is_not_says_which_there_are() -> None:
     with pytest.raises(ValueError, match="one of tokens, sentences: got 'batch'"):
         steps_of(mean="batch")
