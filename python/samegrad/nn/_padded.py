@@ -15,7 +15,6 @@ from samegrad._ops.arrays import cast, pad
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._reductions import argmax
-from samegrad.nn._activations import log_softmax
 from samegrad.nn._cross_entropy import sparse_softmax_cross_entropy_with_logits
 from samegrad.nn._loss_scaling import expand_weights
 
@@ -71,7 +70,8 @@ def padded_cross_entropy_loss(
             f"[{who}] smoothing must be in [0, 1), and 0 with a single token: got "
             f"{shown(smoothing)} with {vocab_size} tokens."
         )
-    losses = _smoothed_cross_entropy(tokens, scores, smoothing) - _least(smoothing, vocab_size)
+    losses = sparse_softmax_cross_entropy_with_logits(tokens, scores, label_smoothing=smoothing)
+    losses = losses - _least(smoothing, vocab_size)
     weights = _weights(tokens, scores._dtype)
     return losses * weights, weights
 
@@ -144,16 +144,6 @@ def _least(smoothing: float, vocab_size: int) -> float:
     confidence, low = 1.0 - smoothing, smoothing / max(vocab_size - 1, 1)
     others = (vocab_size - 1) * low * math.log(low + 1e-20)
     return -(confidence * math.log(confidence) + others)
-
-
-def _smoothed_cross_entropy(tokens: Tensor, scores: Tensor, smoothing: float) -> Tensor:
-    """-sum(target * log(softmax(scores))) of targets with 1 - smoothing at the label."""
-    losses = sparse_softmax_cross_entropy_with_logits(tokens, scores)
-    if not smoothing:
-        return losses
-    low = smoothing / (int(scores._shape[2]) - 1)
-    of_all = -_ops.reduce_sum(log_softmax(scores), axes=(2,))
-    return losses * (1.0 - smoothing - low) + of_all * low
 
 
 def _weights(tokens: Tensor, dtype: str) -> Tensor:
