@@ -36,6 +36,13 @@ _IMPORT_MIXING = Text(
 _IMAGES = "keras.src.layers.preprocessing.image_preprocessing"
 
 LAYERS: dict[str, list[Text | Span]] = {
+    # A mask is of as many examples as what it masks, however many there are.
+    "keras.src.layers.activations.softmax": [
+        Text(
+            "if m_dim is not None and i_dim is not None:",
+            "if isinstance(m_dim, int) and isinstance(i_dim, int):",
+        ),
+    ],
     "keras.src.layers.layer": [
         # A build that fails leaves nothing behind.
         Span(

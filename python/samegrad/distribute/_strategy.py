@@ -115,6 +115,39 @@ class Strategy(abc.ABC):
             self.num_replicas_in_sync,
         )  # fmt: skip
 
+    def experimental_run(self, fn: Callable[..., Any], input_iterator: Any = None) -> Any:
+        """`run` with the next global batch of an iterator, as TensorFlow 1's programs call it.
+
+        Args:
+            fn: Called on every replica with its part of the batch.
+            input_iterator: Of a distributed dataset; None: fn takes nothing.
+
+        Raises:
+            OutOfRangeError: The iterator has no more batches.
+            TypeError: Something else than such an iterator, whose batch every replica would take
+                whole.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> data = tf.data.Dataset.range(4).batch(4)
+            >>> iterator = iter(strategy.experimental_distribute_dataset(data))
+            >>> sums = strategy.experimental_run(tf.reduce_sum, iterator)
+            >>> [int(part) for part in strategy.experimental_local_results(sums)]
+            [1, 5]
+        """
+        from samegrad.distribute._input import DistributedIterator
+
+        if input_iterator is None:
+            return self.run(fn)
+        if not isinstance(input_iterator, DistributedIterator):
+            raise TypeError(
+                "[Strategy.experimental_run] batches must be divided among the replicas: got "
+                f"{shown(input_iterator)}; pass "
+                "iter(strategy.experimental_distribute_dataset(dataset))."
+            )
+        return self.run(fn, args=(input_iterator.get_next(),))
+
     def _compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Fn on all replicas as a function that is traced once per signature."""
         return Function(

@@ -47,6 +47,7 @@ from samegrad.nn._normalization import (
     local_response_normalization,
     moments,
 )
+from samegrad.nn._padded import mean_over_tokens, padded_accuracy, padded_cross_entropy_loss
 from samegrad.nn._pooling import (
     avg_pool,
     avg_pool1d,
@@ -105,7 +106,10 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "mean_over_tokens",
     "moments",
+    "padded_accuracy",
+    "padded_cross_entropy_loss",
     "pool",
     "relu",
     "relu6",

@@ -1,0 +1,1 @@
+"""A Transformer that translates: model, steps, decoding, scores."""

@@ -1,0 +1,174 @@
+"""Losses and hits of padded sequences of tokens, and their means over tokens or sentences.
+
+Formulas: `padded_cross_entropy_loss` and `padded_accuracy` in the metrics of the TensorFlow model
+garden's Transformer, after Vaswani et al., 2017, Attention Is All You Need, section 5.4.
+"""
+
+from __future__ import annotations
+
+import math
+
+from samegrad import _core
+from samegrad._base.dtypes import as_dtype
+from samegrad._base.shown import shown
+from samegrad._ops.arrays import cast, pad
+from samegrad._tensor.example_axis import as_examples
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math._reductions import argmax
+from samegrad.nn._activations import log_softmax
+from samegrad.nn._cross_entropy import sparse_softmax_cross_entropy_with_logits
+from samegrad.nn._loss_scaling import expand_weights
+
+_ops = _core.ops
+_PAD = 0
+
+
+def padded_cross_entropy_loss(
+    logits: TensorLike, labels: TensorLike, smoothing: float, vocab_size: int
+) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of each token with smoothed labels, and which tokens count.
+
+    With confidence c = 1 - smoothing and low = smoothing / (V - 1), the target of a token is c at
+    its label and low elsewhere (Szegedy et al., 2016). From the cross-entropy its least value is
+    subtracted, -(c log c + (V - 1) low log(low + 1e-20)), so that a perfect prediction costs 0.
+    Token 0 is padding and has the weight 0. The distributions [n, T, V] of the targets are never
+    in memory.
+
+    The mean per token over all replicas is
+    `compute_weighted_mean_loss(losses, weights)`; that of each sentence first, then over the
+    sentences of all replicas, `compute_average_loss(mean_over_tokens(losses, weights))`. Without
+    a real token anywhere both, and their gradients, are 0.
+
+    Args:
+        logits: [n, T, V], floats.
+        labels: Token ids [n, S], integers in [0, V). The shorter of T and S is filled up: logits
+            with zeros, labels with padding.
+        smoothing: In [0, 1).
+        vocab_size: V.
+
+    Returns:
+        (losses x weights, weights), both [n, max(T, S)] in the logits' dtype.
+
+    Raises:
+        ValueError: The shapes do not fit, or the smoothing is out of range.
+        InvalidArgumentError: A label is not in [0, V).
+
+    Example:
+        >>> losses, weights = padded_cross_entropy_loss([[[0.0, 0.0]] * 3], [[1, 1, 0]], 0.0, 2)
+        >>> losses.numpy().round(4), weights.numpy()
+        (array([[0.6931, 0.6931, 0.    ]], dtype=float32), array([[1., 1., 0.]], dtype=float32))
+    """
+    who = "padded_cross_entropy_loss"
+    scores, tokens = _to_one_length(who, logits, labels)
+    if scores._shape[2] != vocab_size:
+        raise ValueError(
+            f"[{who}] vocab_size must be the last axis of the logits: got {shown(vocab_size)} and "
+            f"shape {tuple(scores._shape)}."
+        )
+    if not 0 <= smoothing < 1 or (smoothing and vocab_size < 2):
+        raise ValueError(
+            f"[{who}] smoothing must be in [0, 1), and 0 with a single token: got "
+            f"{shown(smoothing)} with {vocab_size} tokens."
+        )
+    confidence = 1.0 - smoothing
+    low = smoothing / (vocab_size - 1) if smoothing else 0.0
+    least = -(confidence * math.log(confidence) + (vocab_size - 1) * low * math.log(low + 1e-20))
+    losses = _smoothed_cross_entropy(tokens, scores, confidence, low)
+    weights = _weights(tokens, scores._dtype)
+    return (losses - least) * weights, weights
+
+
+def padded_accuracy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
+    """Whether the largest logit of each token is that of its label, and which tokens count.
+
+    `keras.metrics.Mean` fed with both, `mean.update_state(hits, weights)`, reads the share of the
+    real tokens of all replicas.
+
+    Args:
+        logits: [n, T, V], floats.
+        labels: Token ids [n, S]; the shorter of T and S is filled up with zeros.
+
+    Returns:
+        (hits, weights), both [n, max(T, S)] of 0 and 1 in the logits' dtype; weights are 0 at
+        padding, which is token 0.
+
+    Raises:
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> hits, weights = padded_accuracy([[[0.0, 1.0], [0.0, 1.0]]], [[1, 0]])
+        >>> hits.numpy(), weights.numpy()
+        (array([[1., 0.]], dtype=float32), array([[1., 0.]], dtype=float32))
+    """
+    scores, tokens = _to_one_length("padded_accuracy", logits, labels)
+    best = argmax(scores, axis=-1, output_type=tokens._dtype)
+    return cast(best == tokens, scores._dtype), _weights(tokens, scores._dtype)
+
+
+def mean_over_tokens(losses: TensorLike, weights: TensorLike) -> Tensor:
+    """sum(weight * loss) / sum(weight) of each sentence; 0 for one without a real token.
+
+    `compute_average_loss` of it is the mean over the sentences of all replicas, long and short
+    ones alike, those without a token among them as 0.
+
+    Args:
+        losses: [n, T, ...], of every token.
+        weights: [n, T] or [n, T, ...], 0 at padding.
+
+    Returns:
+        [n] in the dtype of the losses.
+
+    Raises:
+        ValueError: The losses are not of tokens of sentences, or the weights do not fit.
+
+    Example:
+        >>> mean_over_tokens([[1.0, 3.0], [5.0, 9.0], [7.0, 7.0]], [[1, 1], [1, 0], [0, 0]]).numpy()
+        array([2., 5., 0.], dtype=float32)
+    """
+    who = "mean_over_tokens"
+    values = as_examples(losses)
+    if values._rank < 2:
+        raise ValueError(
+            f"[{who}] losses must be [sentences, tokens, ...]: got shape {tuple(values._shape)}."
+        )
+    if not as_dtype(values._dtype).is_floating:
+        values = _ops.cast(values, dtype="float32")
+    factors = _ops.broadcast_like(expand_weights(who, weights, values), values)
+    inner = tuple(range(1, values._rank))
+    total = _ops.reduce_sum(factors, axes=inner)
+    zero = convert_to_tensor(0.0, values._dtype)
+    inverse = _ops.select(total == zero, zero, _ops.reciprocal(total))
+    return _ops.reduce_sum(values * factors, axes=inner) * inverse
+
+
+def _smoothed_cross_entropy(
+    tokens: Tensor, scores: Tensor, confidence: float, low: float
+) -> Tensor:
+    """-sum(target * log(softmax(scores))): targets `confidence` at the label, `low` elsewhere."""
+    losses = sparse_softmax_cross_entropy_with_logits(tokens, scores)
+    if not low:
+        return losses
+    of_all = -_ops.reduce_sum(log_softmax(scores), axes=(2,))
+    return losses * (confidence - low) + of_all * low
+
+
+def _weights(tokens: Tensor, dtype: str) -> Tensor:
+    return cast(tokens != convert_to_tensor(_PAD, tokens._dtype), dtype)
+
+
+def _to_one_length(who: str, logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
+    """Logits [n, T, V] and labels [n, T], the shorter one filled up with zeros."""
+    scores, tokens = as_examples(logits), as_examples(labels)
+    if scores._rank != 3 or tokens._rank != 2:
+        raise ValueError(
+            f"[{who}] logits must be [n, T, V] and labels [n, S]: got shapes "
+            f"{tuple(scores._shape)} and {tuple(tokens._shape)}."
+        )
+    if not as_dtype(scores._dtype).is_floating:
+        scores = _ops.cast(scores, dtype="float32")
+    given, wanted = int(scores.shape[1]), int(tokens.shape[1])
+    if given < wanted:
+        scores = pad(scores, [[0, 0], [0, wanted - given], [0, 0]])
+    elif wanted < given:
+        tokens = pad(tokens, [[0, 0], [0, given - wanted]])
+    return scores, tokens
