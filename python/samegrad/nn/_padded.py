@@ -47,7 +47,8 @@ def padded_cross_entropy_loss(
         vocab_size: V.
 
     Returns:
-        (losses x weights, weights), both [n, max(T, S)] in the logits' dtype.
+        (losses x weights, weights), both [n, max(T, S)] in the logits' dtype, but float32 where
+        that has 16 bits.
 
     Raises:
         ValueError: The shapes do not fit, or the smoothing is out of range.
@@ -89,8 +90,8 @@ def padded_accuracy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Ten
         labels: Token ids [n, S]; the shorter of T and S is filled up with zeros.
 
     Returns:
-        (hits, weights), both [n, max(T, S)] of 0 and 1 in the logits' dtype; weights are 0 at
-        padding, which is token 0.
+        (hits, weights), both [n, max(T, S)] of 0 and 1 in the logits' dtype, but float32 where
+        that has 16 bits; weights are 0 at padding, which is token 0.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -164,7 +165,8 @@ def _to_one_length(who: str, logits: TensorLike, labels: TensorLike) -> tuple[Te
             f"[{who}] logits must be [n, T, V] and labels [n, S]: got shapes "
             f"{tuple(scores._shape)} and {tuple(tokens._shape)}."
         )
-    if not as_dtype(scores._dtype).is_floating:
+    if as_dtype(scores._dtype) not in (as_dtype("float32"), as_dtype("float64")):
+        # In 16 bits 257 tokens would count as 256.
         scores = _ops.cast(scores, dtype="float32")
     given, wanted = int(scores.shape[1]), int(tokens.shape[1])
     if given < wanted:

@@ -175,12 +175,15 @@ def test_a_mean_of_sentences_without_tokens_counts_them_as_zero() -> None:
 
 
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
-def test_half_types_stay_themselves(half: str) -> None:
-    logits, labels = numbers(2, 3)
-    losses, weights = tf.nn.padded_cross_entropy_loss(tf.cast(logits, half), labels, 0.1, V)
-    assert losses.dtype.name == weights.dtype.name == half
-    expected, _ = by_one_hot(logits, labels, 0.1)
-    np.testing.assert_allclose(tf.cast(losses, "float64").numpy(), expected, atol=0.15, rtol=0.05)
+def test_tokens_are_counted_in_more_than_sixteen_bits(half: str) -> None:
+    logits, labels = numbers(1, 5000)
+    scores = tf.cast(logits, half)
+    losses, weights = tf.nn.padded_cross_entropy_loss(scores, labels, 0.1, V)
+    hits, same = tf.nn.padded_accuracy(scores, labels)
+    assert {x.dtype.name for x in (losses, weights, hits, same)} == {"float32"}
+    assert float(tf.reduce_sum(weights)) == float(tf.reduce_sum(same)) == 5000.0
+    expected, _ = by_one_hot(tf.cast(scores, "float64").numpy(), labels, 0.1)
+    np.testing.assert_allclose(losses.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
 LOGITS, LABELS = numbers(2, 3)

@@ -42,7 +42,9 @@ def average_checkpoints(model: Any, paths: Sequence[str], name: str = "model") -
         name: What the model is called in them.
 
     Raises:
-        ValueError: There is no path, or a checkpoint has not all variables of the model.
+        ValueError: There is no path, or a checkpoint is damaged.
+        AssertionError: A checkpoint has not all variables of the model.
+        OSError: A checkpoint cannot be read.
 
     Example:
         >>> import tempfile

@@ -60,11 +60,15 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
                 source_size, width, embeddings_initializer=start, dtype=policy, name="table"
             )
         else:
-            self.source_table = layers.Embedding(source_size, width, start, dtype=policy)
-            self.target_table = layers.Embedding(target_size, width, start, dtype=policy)
+            self.source_table, self.target_table = (
+                layers.Embedding(size, width, start, dtype=policy, name=name)
+                for size, name in ((source_size, "source_table"), (target_size, "target_table"))
+            )
             self.logits = layers.Dense(target_size, dtype=policy, name="logits")
-        self.encoder = [EncoderBlock(sizes, dtype=policy) for _ in range(sizes.layers)]
-        self.decoder = [DecoderBlock(sizes, dtype=policy) for _ in range(sizes.layers)]
+        self.encoder, self.decoder = (
+            [block(sizes, dtype=policy, name=f"{name}_{i}") for i in range(sizes.layers)]
+            for block, name in ((EncoderBlock, "encoder"), (DecoderBlock, "decoder"))
+        )
         norm = layers.LayerNormalization
         if sizes.normalize_first:  # what comes out of the last block is not normalized yet
             self.encoder_norm = norm(epsilon=EPSILON, dtype=policy, name="encoder_norm")
@@ -131,7 +135,7 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
             Logits `[n, rows, target_size]`, and the caches for the next step.
         """
         length = int(caches[0]["keys"].shape[2])
-        x = self.target_table(tokens) * self.sizes.width**0.5
+        x = self._rows(self.target_table, tokens)
         waves = tf.constant(positional_encoding(length, self.sizes.width), x.dtype)
         x, seen, new = x + tf.gather(waves, place), _seen(source), []
         for block, cache in zip(self.decoder, caches, strict=True):
@@ -148,9 +152,14 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
         return self.logits(x)
 
     def _embed(self, table: Any, tokens: Tensor, training: bool) -> Any:
-        x = table(tokens) * self.sizes.width**0.5
+        x = self._rows(table, tokens)
         places = positional_encoding(int(tokens.shape[1]), self.sizes.width)
         return self.drop(x + tf.constant(places, x.dtype), training=training)
+
+    def _rows(self, table: Any, tokens: Tensor) -> Any:
+        """Embeddings times sqrt(width); the layer itself would take -1 for the last token."""
+        rows = tf.gather(tf.convert_to_tensor(table.embeddings), tokens)
+        return tf.cast(rows, self.compute_dtype) * self.sizes.width**0.5
 
 
 def _seen(tokens: Tensor) -> Any:

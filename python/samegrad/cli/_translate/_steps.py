@@ -42,15 +42,18 @@ def sentence_mean(losses: Tensor, weights: Tensor) -> Tensor:
 MEANS = {"tokens": (token_mean, token_sum), "sentences": (sentence_mean, sentence_sum)}
 
 
-def adam(rate: Any, clip_norm: float | None = None) -> Any:
+def adam(rate: Any, clip_norm: float | None = None, lazy: bool = False) -> Any:
     """Adam as Transformers are trained with (Vaswani et al., 2017, section 5.3).
 
     Args:
         rate: Learning rate or schedule.
         clip_norm: The most that the norm of all gradients, summed over the replicas, may be; None:
             any.
+        lazy: Whether embeddings that a batch does not name stay as they are (`LazyAdam`); without
+            `clip_norm` a step then costs what its tokens cost, not what the vocabulary costs.
     """
-    return tf.keras.optimizers.Adam(rate, 0.9, 0.98, 1e-9, global_clipnorm=clip_norm)
+    kind = tf.keras.optimizers.LazyAdam if lazy else tf.keras.optimizers.Adam
+    return kind(rate, 0.9, 0.98, 1e-9, global_clipnorm=clip_norm)
 
 
 class TranslationSteps:
