@@ -71,12 +71,9 @@ def padded_cross_entropy_loss(
             f"[{who}] smoothing must be in [0, 1), and 0 with a single token: got "
             f"{shown(smoothing)} with {vocab_size} tokens."
         )
-    confidence = 1.0 - smoothing
-    low = smoothing / (vocab_size - 1) if smoothing else 0.0
-    least = -(confidence * math.log(confidence) + (vocab_size - 1) * low * math.log(low + 1e-20))
-    losses = _smoothed_cross_entropy(tokens, scores, confidence, low)
+    losses = _smoothed_cross_entropy(tokens, scores, smoothing) - _least(smoothing, vocab_size)
     weights = _weights(tokens, scores._dtype)
-    return (losses - least) * weights, weights
+    return losses * weights, weights
 
 
 def padded_accuracy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
@@ -142,15 +139,21 @@ def mean_over_tokens(losses: TensorLike, weights: TensorLike) -> Tensor:
     return _ops.reduce_sum(values * factors, axes=inner) * inverse
 
 
-def _smoothed_cross_entropy(
-    tokens: Tensor, scores: Tensor, confidence: float, low: float
-) -> Tensor:
-    """-sum(target * log(softmax(scores))): targets `confidence` at the label, `low` elsewhere."""
+def _least(smoothing: float, vocab_size: int) -> float:
+    """The cross-entropy of a prediction that is its target."""
+    confidence, low = 1.0 - smoothing, smoothing / max(vocab_size - 1, 1)
+    others = (vocab_size - 1) * low * math.log(low + 1e-20)
+    return -(confidence * math.log(confidence) + others)
+
+
+def _smoothed_cross_entropy(tokens: Tensor, scores: Tensor, smoothing: float) -> Tensor:
+    """-sum(target * log(softmax(scores))) of targets with 1 - smoothing at the label."""
     losses = sparse_softmax_cross_entropy_with_logits(tokens, scores)
-    if not low:
+    if not smoothing:
         return losses
+    low = smoothing / (int(scores._shape[2]) - 1)
     of_all = -_ops.reduce_sum(log_softmax(scores), axes=(2,))
-    return losses * (confidence - low) + of_all * low
+    return losses * (1.0 - smoothing - low) + of_all * low
 
 
 def _weights(tokens: Tensor, dtype: str) -> Tensor:

@@ -43,7 +43,7 @@ def judge(evidence: Evidence) -> Diagnosis | None:
     Raises:
         StepError: Noise hides the weights.
     """
-    notes = [_FIXED] if evidence.fixed else []
+    notes = _of_fixed_numbers(evidence)
     if max(run.drift for run in evidence.runs) > 1e-6:
         return wrong(evidence, (COPIES_DIFFER,), notes, "the replicas' copies differ")
     is_sum = evidence.device.is_sum
@@ -64,6 +64,20 @@ def judge(evidence: Evidence) -> Diagnosis | None:
     if not is_sum:
         return None
     return _unequal(evidence, notes, explained)
+
+
+def _of_fixed_numbers(evidence: Evidence) -> list[str]:
+    """What it means that one device divides by a fixed number."""
+    if not evidence.fixed:
+        return []
+    least, most = float(evidence.weights.min()), float(evidence.weights.max())
+    if not evidence.given or not least < most:
+        return [_FIXED]
+    times = f", by itself up to {most / least:.4g} times" if least > 0 else ""
+    return [
+        f"divided by a constant instead of the weights: {_FIXED}, as does one of few tokens: an "
+        f"example here{times} (weights from {least:.4g} to {most:.4g})"
+    ]
 
 
 def _unequal(evidence: Evidence, notes: list[str], explained: bool) -> Diagnosis | None:

@@ -30,6 +30,29 @@ def test_local_results_are_a_tuple() -> None:
     assert len(strategy.experimental_local_results(per_replica(strategy, 1.0, 2.0))) == 2
 
 
+@pytest.mark.parity("run: experimental_run takes the next batch of a distributed iterator")
+def test_experimental_run_takes_the_next_batch() -> None:
+    strategy = mirrored()
+    data = tf.data.Dataset.range(6).batch(4)
+    iterator = iter(strategy.experimental_distribute_dataset(data))
+    found = [local(strategy, strategy.experimental_run(tf.reduce_sum, iterator)) for _ in range(2)]
+    assert found == [[1, 5], [4, 5]]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        strategy.experimental_run(tf.reduce_sum, iterator)
+    iterator = iter(strategy.experimental_distribute_dataset(data))
+
+    @tf.function
+    def epoch():
+        shares = [strategy.experimental_run(tf.reduce_sum, iterator) for _ in range(2)]
+        return [strategy.reduce("SUM", share, axis=None) for share in shares]
+
+    assert [int(total) for total in epoch()] == [6, 9]
+    assert local(strategy, strategy.experimental_run(lambda: tf.constant(7))) == [7, 7]
+    for other in (data, iter(data), [1, 2]):  # every replica would take the whole batch
+        with pytest.raises(TypeError, match=r"iter\(strategy.experimental_distribute_dataset"):
+            strategy.experimental_run(tf.reduce_sum, other)
+
+
 @pytest.mark.parity("run: experimental_distribute_values_from_function")
 def test_values_are_made_with_the_number_of_the_replica() -> None:
     strategy = mirrored(3)

@@ -89,6 +89,29 @@ def test_it_learns_and_translates(capsys: Any) -> None:
     assert out.count("-> '") == 20 * _training.SAMPLES
 
 
+def test_real_messages_are_learnt(capsys: Any) -> None:
+    """Far below a unigram model on new sentences; seen ones come back, its own outputs fed back."""
+    pytest.importorskip("django", reason="its messages are the data")
+    made: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        original = _training.Training.__init__
+
+        def noted(self: Any, *arguments: Any) -> None:
+            original(self, *arguments)
+            made.append(self)
+
+        patch.setattr(_training.Training, "__init__", noted)
+        more = ["--epochs", "40", "--max-length", "16", "--dropout", "0", "--replicas", "2"]
+        log = ["--batch-tokens", "256", "--width", "96", "--log", "log.jsonl"]
+        assert cli.main(["translate", *more, *log]) == 0
+    last = records("log.jsonl")[-1]
+    assert last["held_out_perplexity"] < last["unigram_perplexity"] / 3
+    (training,) = made
+    seen = training.pairs[:100]
+    found = training.translate([source for source, _ in seen])
+    assert sum(text == target for text, (_, target) in zip(found, seen, strict=True)) >= 80
+
+
 @pytest.mark.parametrize("mean", ["tokens", "sentences"])
 def test_replicas_share_the_same_batches(mean: str) -> None:
     """To the bit where shares align; else the losses agree to the last digits."""
