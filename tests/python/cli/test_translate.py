@@ -168,6 +168,11 @@ def test_pairs_that_are_too_long_are_left_out(capsys: Any) -> None:
     assert "; 2 left out, of 24 or more tokens." in capsys.readouterr().out
 
 
+def test_beams_translate_the_samples(capsys: Any) -> None:
+    assert run("--steps", 20, "--epochs", 1, "--beams", 3) == 0
+    assert capsys.readouterr().out.count(", wanted '") == min(2, _training.SAMPLES)
+
+
 def test_bad_input_ends_in_one_line(capsys: Any) -> None:
     assert run("--resume") == 2
     assert "--resume needs the vocabulary of the run" in one_line(capsys)

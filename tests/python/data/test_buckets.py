@@ -153,6 +153,36 @@ def test_a_restored_iterator_goes_on_inside_half_filled_buckets(name, tmp_path):
             assert values(resumed) == whole[consumed:]
 
 
+@pytest.mark.parametrize("moment", [0, 5, 11])
+def test_an_interrupt_in_the_length_function_loses_nothing(moment):
+    calls = itertools.count()
+
+    def interrupted(row):
+        if next(calls) == moment:
+            raise KeyboardInterrupt
+        return size(row)
+
+    iterator = iter(sequences(tf).bucket_by_sequence_length(interrupted, [3, 6], [3, 2, 2]))
+    batches = []
+    with pytest.raises(KeyboardInterrupt):
+        batches.extend(iterator)
+    assert values([*batches, *iterator]) == values(bucketed())
+
+
+def test_rows_in_a_bucket_do_not_change_with_the_programs_array():
+    shared = np.zeros(2, np.int64)
+
+    def rows():
+        for number in range(4):
+            shared[:] = number
+            yield shared
+
+    dataset = Dataset.from_generator(rows, output_signature=tf.TensorSpec((None,), tf.int64))
+    assert values(dataset.bucket_by_sequence_length(size, [3], [4, 4])) == [
+        [[0, 0], [1, 1], [2, 2], [3, 3]]
+    ]
+
+
 def test_windows_draw_nothing_from_the_program():
     tf.random.set_seed(5)
     wanted = tf.random.uniform((3,)).numpy().tolist()
