@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from backend_checks import check_gradients, same_when_traced
 
+import samegrad as tf
 from samegrad._keras import nn
 
 X = np.array([[-7.0, -2.3, -0.7, -0.2, 0.1, 0.4], [0.8, 1.7, 2.9, 3.3, 6.4, 9.0]])
@@ -105,3 +106,25 @@ def test_threshold_and_alpha_are_taken() -> None:
 def test_an_axis_without_halves_is_refused() -> None:
     with pytest.raises(ValueError, match="divisible by 2"):
         nn.glu(np.ones((2, 3)))
+
+
+def test_a_masked_softmax_is_traced_once_for_any_number_of_examples() -> None:
+    softmax, traces = tf.keras.layers.Softmax(), []
+
+    @tf.function
+    def weigh(scores: Any, mask: Any) -> Any:
+        traces.append(0)
+        return softmax(scores, mask=mask)
+
+    for count in (4, 1, 3, 0):
+        scores = np.random.default_rng(0).normal(size=(count, 2, 5, 6)).astype(np.float32)
+        mask = np.arange(6) < 2
+        rows = [
+            tf.constant(a)._as_examples(0, 1) for a in (scores, np.tile(mask, (count, 1, 1, 1)))
+        ]
+        expected = np.exp(scores) * mask
+        expected = expected / expected.sum(-1, keepdims=True)
+        np.testing.assert_allclose(weigh(*rows).numpy(), expected, rtol=1e-5)
+    assert len(traces) == 1
+    with pytest.raises(ValueError, match="must be broadcastable"):
+        softmax(np.zeros((2, 3), np.float32), mask=np.ones((2, 4), bool))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from replica_values import cut, shares
 from transformer_batches import TOKENS, Batch, pairs, small
 
 import samegrad as tf
+from samegrad.cli._translate._blocks import Sizes
+from samegrad.cli._translate._model import Transformer
 from samegrad.cli._translate._steps import MEANS
 from samegrad.errors import InvalidArgumentError
 
@@ -150,7 +153,32 @@ def test_sizes_that_fit_no_model_say_what_is_wanted() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             small(**options)
-    from samegrad.cli._translate._model import Sizes, Transformer
-
     with pytest.raises(ValueError, match="got 5 and 6 tokens, shared=True"):
         Transformer(5, 6, Sizes(1, 8, 8, 2, shared=True))
+
+
+@pytest.mark.parametrize("options", [{}, {"shared": True, "normalize_first": False}])
+def test_a_saved_model_is_the_same_model(tmp_path: Path, options: dict[str, bool]) -> None:
+    source, target = pairs([4, 2, 3])
+    model = small("float32", **options)
+    expected = model((source, target)).numpy()
+    model.save(tmp_path / "model.keras")
+    model.save_weights(tmp_path / "model.weights.h5")
+    found = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(found((source, target)).numpy(), expected)
+    assert found.sizes == model.sizes and len(found.variables) == len(model.variables)
+    again = Transformer.from_config(model.get_config())
+    assert (again((source, target)).numpy() != expected).any()
+    again.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(again((source, target)).numpy(), expected)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_nothing_is_a_batch_too(dropout: float) -> None:
+    """No sentence, no source token, no target token."""
+    model = small(dropout=dropout)
+    for sentences, length, tokens in ((0, 3, 3), (2, 0, 3), (2, 3, 0), (2, 0, 0)):
+        given = np.zeros((sentences, length), np.int32), np.zeros((sentences, tokens), np.int32)
+        logits = model(given, training=True)
+        assert logits.shape == (sentences, tokens, TOKENS)
+        assert np.isfinite(logits.numpy()).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import samegrad as tf
@@ -17,6 +18,7 @@ from samegrad.cli._translate._blocks import (
 )
 
 
+@tf.keras.saving.register_keras_serializable("samegrad")
 class Transformer(tf.keras.Model):  # type: ignore[misc]
     """Encoder and decoder (Vaswani et al., 2017); all weights are made at once.
 
@@ -75,6 +77,16 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
             self.decoder_norm = norm(epsilon=EPSILON, dtype=policy, name="decoder_norm")
         self.drop = layers.Dropout(sizes.dropout, dtype=policy)
         self.build(None)
+
+    def get_config(self) -> dict[str, Any]:
+        """What makes the same model again, with other weights."""
+        sizes = {"source_size": self.source_size, "target_size": self.target_size}
+        return {**super().get_config(), **sizes, "sizes": asdict(self.sizes)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Transformer:
+        """A new model of what `get_config` gave."""
+        return cls(**{**config, "sizes": Sizes(**config["sizes"])})
 
     def build(self, input_shape: Any) -> None:
         """Makes the weights; the constructor calls it."""
