@@ -50,3 +50,19 @@ def test_the_doctors_notebook_names_ten_mistakes_and_fixes_each():
     assert set(named) - known == {"regularisation counts once on every replica"}
     assert len(set(named)) >= 9  # the tenth is that of a reported loss
     assert shown.count("green") >= 10
+
+
+def test_the_transformers_notebook_translates_and_shows_a_leak():
+    book = nbformat.read(FOLDER / "06_transformer.ipynb", as_version=4)
+    shown = "\n".join(out.get("text", "") for cell in book.cells for out in cell.get("outputs", []))
+    good, leaked = map(int, re.findall(r"reproduced (\d+) of 100 seen sentences", shown))
+    assert good >= 80
+    assert leaked <= 5
+    (part,) = re.findall(r"held out: ([\d.]+) of the unigram model's perplexity", shown)
+    assert float(part) < 1 / 3
+    judged = [float(found) for found in re.findall(r"epoch 10: .*held out +([\d.]+)", shown)]
+    assert judged[1] < 2 < judged[0]  # no translator is so sure of sentences it has never seen
+    losses = re.findall(r"replicas: loss (\S+)", shown)
+    assert len(losses) == 5 and len(set(losses)) == 1
+    most = re.findall(r"mean of local means .* \.\.\. ([\d.]+)", shown)
+    assert [float(factor) > 2 for factor in most] == [True, True]

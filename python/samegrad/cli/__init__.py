@@ -10,14 +10,20 @@ from typing import Any, NoReturn
 
 from samegrad.cli._options import (
     FashionMnistOptions,
+    TranslateOptions,
     WganGpOptions,
     add_arguments,
     add_gan_arguments,
+    add_translate_arguments,
 )
 
 __all__ = ["main"]
 
-_OPTIONS: dict[str, Any] = {"fashion-mnist": FashionMnistOptions, "wgan-gp": WganGpOptions}
+_OPTIONS: dict[str, Any] = {
+    "fashion-mnist": FashionMnistOptions,
+    "translate": TranslateOptions,
+    "wgan-gp": WganGpOptions,
+}
 _EXIT_BAD_INPUT = 2
 _EXIT_INTERRUPTED = 130  # what shells expect after SIGINT
 
@@ -103,6 +109,15 @@ def _parse(arguments: Sequence[str]) -> tuple[str, dict[str, Any]]:
             description="Trains a critic and a generator on Fashion-MNIST over any number of "
             "replicas, watches the run, says early when it goes unstable and which option to look "
             "at, and judges the images.",
+        )
+    )
+    add_translate_arguments(
+        commands.add_parser(
+            "translate",
+            allow_abbrev=False,
+            help="train a Transformer that translates sentences",
+            description="Trains a Transformer on pairs of sentences over any number of replicas, "
+            "in batches of similar lengths, and translates held-out sentences after every epoch.",
         )
     )
     port_check = commands.add_parser(

@@ -84,6 +84,49 @@ class WganGpOptions:
         return usual if self.learning_rate is None else self.learning_rate
 
 
+@dataclass(frozen=True)
+class TranslateOptions:
+    """What was asked for; the names are those of the arguments."""
+
+    pairs: Path | None
+    packages: tuple[str, ...]
+    language: str
+    replicas: int
+    batch_tokens: int
+    accumulate_tokens: int | None
+    epochs: int
+    normalization: str
+    smoothing: float
+    layers: int
+    width: int
+    heads: int
+    dropout: float
+    vocabulary: int
+    max_length: int
+    held_out: float
+    rate_factor: float
+    warm_up: int
+    clip_norm: float
+    beams: int
+    seed: int
+    split: str | None
+    threads: int | None
+    checkpoint_dir: Path
+    resume: bool
+    overwrite: bool
+    log: Path | None
+    fingerprint: bool
+    limit: int | None
+    steps: int | None
+    arguments: tuple[str, ...]
+    bleu: bool = False  # whether sacrebleu is there
+
+    @property
+    def global_batch_tokens(self) -> int:
+        """The most tokens of all replicas in one step."""
+        return self.replicas * self.batch_tokens
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds all arguments of `samegrad fashion-mnist`."""
     add = parser.add_argument
@@ -153,6 +196,76 @@ def add_gan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _ENDS.format("iteration")
 
 
+def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds all arguments of `samegrad translate`."""
+    add = parser.add_argument
+    _add_sentences(parser)
+    add("--replicas", type=_count, default=1, metavar="N", help="number of replicas [1]")
+    add("--batch-tokens", type=_count, default=512, metavar="N",
+        help="tokens per replica and batch, padding included [512]")  # fmt: skip
+    add("--accumulate-tokens", type=_count, metavar="N",
+        help="add up the gradients of batches until they hold N tokens [one batch]")  # fmt: skip
+    add("--epochs", type=_count, default=30, metavar="N", help="times through the data [30]")
+    add(
+        "--normalization",
+        choices=["tokens", "sentences"],
+        default="tokens",
+        help="what counts alike: each token of all replicas (the default) or each sentence",
+    )
+    _add_transformer(parser)
+    _add_determinants(parser)
+    _add_checkpoints(parser, "translate_checkpoints")
+    add(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="write the loss of every step and the figures of every epoch, a JSON object per "
+        "line; equal runs write equal files",
+    )
+    _add_fingerprint(parser)
+    add("--limit", type=_count, metavar="N", help="use only the first N pairs")
+    add("--steps", type=_count, metavar="N", help="save and stop after N steps in all")
+    parser.epilog = _ENDS.format("step")
+
+
+def _add_sentences(parser: argparse.ArgumentParser) -> None:
+    """Which pairs of sentences there are."""
+    add = parser.add_argument
+    add(
+        "--pairs",
+        type=Path,
+        metavar="FILE.tsv",
+        help="a text in UTF-8 with lines of source, tab, target [messages of installed packages]",
+    )
+    add("--packages", nargs="+", default=("django",), metavar="NAME",
+        help="packages whose messages are taken without --pairs [django]")  # fmt: skip
+    add("--language", default="fr", metavar="NAME", help="of their translations [fr]")
+    add("--vocabulary", type=_count, default=1000, metavar="N",
+        help="pieces of words of both languages [1000]")  # fmt: skip
+    add("--max-length", type=_count, default=64, metavar="N",
+        help="leave out pairs of as many or more tokens [64]")  # fmt: skip
+    add("--held-out", type=_share, default=0.05, metavar="X",
+        help="share of the pairs that are not trained on [0.05]")  # fmt: skip
+
+
+def _add_transformer(parser: argparse.ArgumentParser) -> None:
+    """What the model is like and how it learns."""
+    add = parser.add_argument
+    add("--layers", type=_count, default=2, metavar="N", help="of encoder and decoder [2]")
+    add("--width", type=_count, default=128, metavar="N", help="of the model [128]")
+    add("--heads", type=_count, default=4, metavar="N", help="of each attention [4]")
+    add("--dropout", type=_below_1, default=0.1, metavar="X", help="rate [0.1]")
+    add("--smoothing", type=_below_1, default=0.1, metavar="X", help="of the labels [0.1]")
+    add("--rate-factor", type=_rate, default=0.7, metavar="X",
+        help="what the learning rates of the schedule are multiplied by [0.7]")  # fmt: skip
+    add("--warm-up", type=_count, default=150, metavar="N",
+        help="steps until the largest learning rate [150]")  # fmt: skip
+    add("--clip-norm", type=_rate, default=1.0, metavar="X",
+        help="the most that the norm of all gradients may be [1]")  # fmt: skip
+    add("--beams", type=_count, default=1, metavar="N",
+        help="translations followed side by side for each sentence [1]")  # fmt: skip
+
+
 def _add_losses(parser: argparse.ArgumentParser) -> None:
     """How the critic is trained."""
     add = parser.add_argument
@@ -202,6 +315,11 @@ def _add_files(parser: argparse.ArgumentParser, checkpoints: str) -> None:
     """Where the data are and where checkpoints go."""
     add = parser.add_argument
     add("--data-dir", type=Path, metavar="DIR", help="folder with the Fashion-MNIST files")
+    _add_checkpoints(parser, checkpoints)
+
+
+def _add_checkpoints(parser: argparse.ArgumentParser, checkpoints: str) -> None:
+    add = parser.add_argument
     add(
         "--checkpoint-dir",
         type=Path,
@@ -213,17 +331,21 @@ def _add_files(parser: argparse.ArgumentParser, checkpoints: str) -> None:
 
 
 def _add_plot(parser: argparse.ArgumentParser, steps: str) -> None:
+    _add_fingerprint(parser)
     add = parser.add_argument
-    add(
-        "--fingerprint",
-        action="store_true",
-        help="log a 64-bit hash of the weights after every step, and print the last one",
-    )
     add(
         "--plot",
         type=Path,
         metavar="FILE",
         help=f"draw the curves, e.g. into a .png; with --resume, earlier {steps} come from --log",
+    )
+
+
+def _add_fingerprint(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fingerprint",
+        action="store_true",
+        help="log a 64-bit hash of the weights after every step, and print the last one",
     )
 
 
@@ -253,6 +375,14 @@ def _rate(text: str) -> float:
 
 def _weight(text: str) -> float:
     return _checked(text, float, lambda value: 0 <= value < math.inf, "a number, at least 0")
+
+
+def _share(text: str) -> float:
+    return _checked(text, float, lambda value: 0 < value < 1, "a number between 0 and 1")
+
+
+def _below_1(text: str) -> float:
+    return _checked(text, float, lambda value: 0 <= value < 1, "a number from 0 to below 1")
 
 
 def _checked(text: str, kind: type[_T], accepts: Callable[[_T], bool], rule: str) -> _T:

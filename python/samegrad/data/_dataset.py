@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,15 @@ import numpy as np
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._ops.arrays import cast
 from samegrad._tensor.sizes import whole
-from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
-from samegrad.data import _python_cursors as cursors
+from samegrad.data._batching import Batching
 from samegrad.data._iterator import DatasetIterator
-from samegrad.data._ordering import Ordering, at_least
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
 
-class Dataset(Ordering):
+class Dataset(Batching):
     """Elements, one after the other: tensors, or tuples and dicts of them.
 
     A dataset only describes what to do; an iterator does it. Slicing, shuffling, repeating and
@@ -191,84 +188,6 @@ class Dataset(Ordering):
             [0, 1, 7, 8]
         """
         return Dataset(functions.ConcatenateNode(self._node, _node_of(dataset)))
-
-    def batch(
-        self,
-        batch_size: int,
-        drop_remainder: bool = False,
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
-        name: str | None = None,
-    ) -> Dataset:
-        """Consecutive elements as one, its examples along a new axis 0.
-
-        Under a strategy a batch is the *global* batch, which is split between the replicas.
-
-        Args:
-            batch_size: Examples in a batch.
-            drop_remainder: Whether a shorter last batch is left out.
-            num_parallel_calls: Ignored.
-            deterministic: Ignored; the order is always the same.
-            name: Ignored.
-
-        Raises:
-            ValueError: batch_size is less than 1; while iterating, if shapes differ.
-
-        Example:
-            >>> import samegrad as tf
-            >>> [batch.numpy().tolist() for batch in tf.data.Dataset.range(3).batch(2)]
-            [[0, 1], [2]]
-        """
-        size = at_least(operator.index(batch_size), 1, "batch", "batch_size")
-        return Dataset(nodes.BatchNode(self._node, size, bool(drop_remainder)))
-
-    def padded_batch(
-        self,
-        batch_size: int,
-        padded_shapes: Structure = None,
-        padding_values: Structure = None,
-        drop_remainder: bool = False,
-        name: str | None = None,
-    ) -> Dataset:
-        """Like `batch` for elements of different sizes, which are padded at the ends of their axes.
-
-        Args:
-            batch_size: Examples in a batch.
-            padded_shapes: Sizes to pad to, for each component; None in it: the largest of the
-                batch. None: always the largest.
-            padding_values: What to pad with: a number, or one per component. None: zeros.
-            drop_remainder: Whether a shorter last batch is left out.
-            name: Ignored.
-
-        Raises:
-            ValueError: batch_size is less than 1; while iterating, if an element is larger than
-                padded_shapes or ranks differ.
-
-        Example:
-            >>> import samegrad as tf
-            >>> rows = tf.data.Dataset.from_generator(
-            ...     lambda: iter([[1], [2, 3]]), output_signature=tf.TensorSpec((None,), tf.int32))
-            >>> next(rows.padded_batch(2).as_numpy_iterator())
-            array([[1, 0],
-                   [2, 3]], dtype=int32)
-        """
-        size = at_least(operator.index(batch_size), 1, "padded_batch", "batch_size")
-        specs = leaves_of(self._node.spec)
-        shapes = None if padded_shapes is None else _shapes_of(padded_shapes, specs)
-        values = None if padding_values is None else _spread(padding_values, len(specs))
-        spec = functions.padded_spec(self._node.spec, shapes)
-        stack = functools.partial(cursors.pad_elements, shapes=shapes, values=values)
-        return Dataset(nodes.BatchNode(self._node, size, bool(drop_remainder), stack, spec))
-
-    def unbatch(self, name: str | None = None) -> Dataset:
-        """The rows of each element as elements.
-
-        Example:
-            >>> import samegrad as tf
-            >>> [int(n) for n in tf.data.Dataset.range(3).batch(2).unbatch()]
-            [0, 1, 2]
-        """
-        return Dataset(functions.UnbatchNode(self._node))
 
     def map(
         self,
@@ -461,27 +380,3 @@ def _node_of(dataset: Any) -> nodes.Node:
     if not isinstance(dataset, Dataset):
         raise TypeError(f"[Dataset] a Dataset is needed: got {type(dataset).__name__}.")
     return dataset._node
-
-
-def _shapes_of(given: Structure, specs: list[TensorSpec]) -> list[Any]:
-    """Padded shapes per component; one component may be given as a plain list or tuple."""
-    if len(specs) == 1:
-        return [_padded_sizes(leaves_of(given) if isinstance(given, tuple) else given)]
-    parts = given.values() if isinstance(given, Mapping) else given
-    return [_padded_sizes(part) for part in parts]
-
-
-def _padded_sizes(sizes: Any) -> list[int | None]:
-    """-1 stands for None, as in TensorFlow."""
-    shape = [None if size is None or int(size) == -1 else int(size) for size in sizes]
-    if any(size is not None and size < 0 for size in shape):
-        raise ValueError(
-            f"[padded_batch] padded_shapes must be 0 or more, or None for the largest of the "
-            f"batch: got {list(sizes)}."
-        )
-    return shape
-
-
-def _spread(values: Structure, count: int) -> list[Any]:
-    leaves = leaves_of(values)
-    return leaves * count if len(leaves) == 1 else leaves

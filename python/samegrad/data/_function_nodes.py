@@ -179,6 +179,11 @@ def through_maps(node: Node, stage: Callable[[Node], Node]) -> Node:
     return stage(node)
 
 
+def sizes_are_known(node: Node) -> bool:
+    """Whether the spec holds for all elements; what a function returns is seen once only."""
+    return not any(isinstance(stage, MapNode) for stage in node.walk())
+
+
 def _peek_spec(node: MapNode) -> Structure:
     """The specs of the first element; the number of rows of a batch may differ."""
     try:
@@ -280,14 +285,6 @@ class UnbatchNode(Node):
         return cursors.UnbatchCursor(self.child.cursor(run))
 
 
-def padded_spec(spec: Structure, shapes: list[Any] | None) -> Structure:
-    """The specs of padded elements; `shapes` as for `pad_elements`."""
-    leaves = leaves_of(spec)
-    wanted = shapes or [[None] * len(leaf.shape) for leaf in leaves]
-    pairs = zip(leaves, wanted, strict=True)
-    return fill(spec, [TensorSpec(sizes, leaf.dtype) for leaf, sizes in pairs])
-
-
 class ConcatenateNode(Node):
     """The elements of one dataset, then those of another."""
 
@@ -372,7 +369,7 @@ class CacheNode(Node):
 
     def python_cursor(self, run: Run) -> Cursor:
         if self._elements is not None:
-            return _ListCursor(self._elements)
+            return ListCursor(self._elements)
         if self.child.cardinality() == INFINITE:
             return self.child.cursor(run)
         first = Run(0, run.seed, run.numbers)  # whichever run comes first
@@ -388,7 +385,9 @@ class CacheNode(Node):
             self._elements = elements
 
 
-class _ListCursor(Cursor):
+class ListCursor(Cursor):
+    """Elements that are there already."""
+
     def __init__(self, elements: list[Structure]) -> None:
         self._elements = elements
         self._next = 0

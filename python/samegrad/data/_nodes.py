@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from samegrad import _core
 from samegrad._tensor.spec import TensorSpec
@@ -76,6 +76,14 @@ class Run:
     def seed_of(self, node: Node) -> int:
         """The seed of a stage that draws."""
         return mix(self.seed, self.numbers[id(node)])
+
+
+class HasSpec(Protocol):
+    """What knows the TensorSpecs of elements."""
+
+    @property
+    def spec(self) -> Structure:
+        """The TensorSpecs of an element."""
 
 
 class Node(ABC):
@@ -346,6 +354,7 @@ class BatchNode(Node):
         batch_size: How many.
         drop_remainder: Whether a shorter last batch is left out.
         stack: Makes a batch of elements, if not the engine; then shapes may differ.
+        row: Knows the `spec` of a row then.
     """
 
     def __init__(
@@ -354,18 +363,17 @@ class BatchNode(Node):
         batch_size: int,
         drop_remainder: bool,
         stack: Callable[[list[Structure]], Structure] | None = None,
-        spec: Structure = None,
+        row: HasSpec | None = None,
     ) -> None:
         super().__init__(child, batched=True)
         self.child = child
         self._size, self._drop = batch_size, drop_remainder
-        self._stack, self._spec = stack, spec
+        self._stack, self._row = stack, row or child
 
     @property
     def spec(self) -> Structure:
         rows = self._size if self._drop else None
-        inner = self.child.spec if self._spec is None else self._spec
-        return map_leaves(lambda leaf: with_rows(leaf, rows), inner)
+        return map_leaves(lambda leaf: with_rows(leaf, rows), self._row.spec)
 
     def cardinality(self) -> int:
         size = self.child.cardinality()

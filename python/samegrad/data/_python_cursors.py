@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -234,45 +233,3 @@ def _rows_of(element: Structure) -> Iterator[Structure]:
         )
     for row in range(views[0].shape[0]):
         yield fill(element, [Tensor(np.asarray(view[row])) for view in views])
-
-
-def pad_elements(
-    elements: list[Structure], shapes: list[Any] | None, values: list[Any] | None
-) -> Structure:
-    """Elements as a batch, each leaf padded at the end of its axes.
-
-    Args:
-        elements: Of one structure, ranks and dtypes equal.
-        shapes: Per leaf the padded sizes, None for the largest one. None: always the largest.
-        values: Per leaf what to pad with. None: zeros.
-    """
-    stacked = []
-    for index, column in enumerate(zip(*map(leaves_of, elements), strict=True)):
-        views = [leaf._view() for leaf in column]
-        wanted = shapes[index] if shapes else [None] * views[0].ndim
-        value = values[index] if values else 0
-        stacked.append(_pad_column(views, wanted, value))
-    return fill(elements[0], stacked)
-
-
-def _pad_column(views: list[np.ndarray[Any, Any]], wanted: Any, value: Any) -> Tensor:
-    if any(view.ndim != len(wanted) for view in views):
-        raise ValueError(
-            f"[Dataset.padded_batch] all elements must have {len(wanted)} axes: got shapes "
-            f"{sorted({view.shape for view in views})}."
-        )
-    largest = [max(sizes) for sizes in zip(*(view.shape for view in views), strict=True)]
-    shape = [
-        size if given is None or given < 0 else int(given)
-        for size, given in zip(largest, wanted, strict=True)
-    ]
-    if any(size > given for size, given in zip(largest, shape, strict=True)):
-        raise ValueError(
-            f"[Dataset.padded_batch] padded_shapes must not be less than the elements: got "
-            f"{tuple(wanted)} and an element of shape {tuple(largest)}."
-        )
-    batch = np.full((len(views), *shape), value, dtype=views[0].dtype)
-    for row, view in enumerate(views):
-        place: tuple[Any, ...] = (row, *map(slice, view.shape))
-        batch[place] = view
-    return Tensor(batch, copy=False)._as_examples(0, 1)
