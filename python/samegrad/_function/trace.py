@@ -99,7 +99,8 @@ class _Trace:
             if look:
                 trace.let_evaluate(_core.Arguments(args, kwargs))
             with _context.changed(agreement=agreement if trace.uneven else None):
-                self.result = map_structure(_as_output, fn(*traced_args, **traced_kwargs))
+                found = _context.recorded(fn, *traced_args, **traced_kwargs)
+                self.result = map_structure(_as_output, found)
             leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]
             self.outputs = [_tensor_of(leaf) for leaf in leaves]
             # What replicas compute each in their own way has no other sum than that of the parts.
