@@ -11,6 +11,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import check_trace
 from samegrad._autodiff.trace_agreement import Agreement
+from samegrad._base.heap import give_back
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
@@ -150,6 +151,7 @@ class TracedProgram:
         )
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
+        give_back()
 
     def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
         """Its phases, loops, memory and times with these arguments; so many runs are measured."""
