@@ -224,6 +224,58 @@ def test_a_mean_metric_fed_what_it_takes_is_left_alone():
     assert found(loss) == []
 
 
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize("literal", [2, 2.0, 4, 0.5])
+def test_a_literal_is_a_factor_though_there_are_as_many_replicas(replicas, literal):
+    """Who means the number of replicas says strategy.num_replicas_in_sync."""
+    of_all = tf.keras.metrics.Mean()
+
+    def loss(p):
+        share = average(p.losses)
+        p.metric.update_state(share * literal)
+        of_all.update_state(share * p.strategy.num_replicas_in_sync)
+        return share
+
+    program = Program(loss, replicas)
+    rows = np.arange(24, dtype=np.float32).reshape(8, 3)
+    whole = np.mean(np.square(rows.sum(axis=1)))  # all weights are 1
+    assert found(program) == []
+    np.testing.assert_allclose(program.metric.result(), literal * whole, rtol=1e-6)
+    np.testing.assert_allclose(of_all.result(), whole, rtol=1e-6)
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("mode", ["warn", "error"])
+def test_a_local_mean_of_a_model_with_biases_is_one_mistake(replicas, mode):
+    """The biases' part of the gradient is no regularization."""
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    with strategy.scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(1)])
+        optimizer = tf.keras.optimizers.SGD(0.1)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x) - x[:, :1]))
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones((12, 3), np.float32)).batch(12)
+    (batch,) = strategy.experimental_distribute_dataset(data)
+    model.build((None, 3))
+    tf.config.set_loss_normalization_check(mode)
+    try:
+        if mode == "error":
+            with pytest.raises(LossNormalizationError, match=MEAN_THEN_SUM):
+                strategy.run(step, args=(batch,))
+            return
+        with pytest.warns(LossNormalizationWarning, match=MEAN_THEN_SUM) as caught:
+            strategy.run(step, args=(batch,))
+    finally:
+        tf.config.set_loss_normalization_check("warn")
+    assert len(caught) == 1
+    assert caught[0].filename.endswith("test_loss_normalization_check.py")
+
+
 def test_a_share_averaged_outside_run_is_named_at_the_line_of_the_reduction():
     program = Program(CORRECT["average"])
     loss = program.run()

@@ -190,6 +190,9 @@ class GradientTape(_core.Tape):
         return (self._watch_variables and variable.trainable) or id(variable) in self._watched
 
 
+_context.set_tape(lambda: GradientTape(persistent=True))
+
+
 def _warn_unless_floating(tensor: Tensor, method: str, what: str) -> None:
     if not as_dtype(tensor._dtype).is_floating:
         warn(

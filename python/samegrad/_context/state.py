@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from samegrad import _core
 
 if TYPE_CHECKING:
+    from samegrad._autodiff.tape import GradientTape
     from samegrad._autodiff.trace_agreement import Agreement
     from samegrad._control.requirements import Requirement
     from samegrad._function.reads_data import CompiledRuns
@@ -28,6 +29,8 @@ class Context(NamedTuple):
     batches: list[_core.Tensor]
     # Of the traces of that program, where replicas have different numbers of examples.
     agreement: Agreement | None = None
+    # Of that program, or of the branch or loop in it, from its first operation on.
+    program_tape: GradientTape | None = None
     # Of the innermost scope or run; None outside.
     strategy: Strategy | None = None
     # None in cross-replica context, and outside.
@@ -58,6 +61,7 @@ class _Default:
 
     strategy: Strategy
     replica_context: ReplicaContext
+    tape: Callable[[], GradientTape]
 
 
 settings = _Settings()
@@ -87,6 +91,21 @@ def has_strategy() -> bool:
 def set_default(strategy: Strategy, replica_context: ReplicaContext) -> None:
     """What is current outside any strategy: one replica."""
     _default.strategy, _default.replica_context = strategy, replica_context
+
+
+def set_tape(make: Callable[[], GradientTape]) -> None:
+    """What records a program; `samegrad._autodiff`, which lies above, says it."""
+    _default.tape = make
+
+
+def recorded(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a function returns that is traced, or one of a branch or loop of it.
+
+    Inside, `current().program_tape` has recorded all that it computes.
+    """
+    tape = _default.tape()
+    with _core.recording(tape), changed(program_tape=tape):
+        return fn(*args, **kwargs)
 
 
 def get_strategy() -> Strategy:

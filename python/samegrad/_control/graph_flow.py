@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from samegrad import _core
+from samegrad._context import state as _context
 from samegrad._control.carried_values import (
     UNBOUND,
     FormLearntError,
@@ -67,7 +68,9 @@ def graph_branch(
     while True:
         try:
             results = _core.traced_cond(
-                chosen, lambda: joined.first(true_fn()), lambda: joined.second(false_fn())
+                chosen,
+                lambda: joined.first(_context.recorded(true_fn)),
+                lambda: joined.second(_context.recorded(false_fn)),
             )
         except _AgainError:
             continue
@@ -199,7 +202,7 @@ def graph_loop(
         try:
             results = _core.traced_while(
                 lambda *tensors: state.ask(test, tensors),
-                lambda *tensors: state.round(body, tensors),
+                lambda *tensors: _context.recorded(state.round, body, tensors),
                 state.start(),
                 -1 if maximum is None else int(maximum),
             )

@@ -14,6 +14,7 @@ from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, is_nested, map_structure
+from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import same_structure
 from samegrad._function.function import function
@@ -332,7 +333,7 @@ class _Loop:
         def step(*tensors: Tensor) -> list[Tensor]:
             given = iter(tensors[len(self.arrays) :])
             before = map_structure(lambda _: next(given), state)
-            after, result = body(before, self._rows(tensors[: len(self.arrays)]))
+            after, result = _context.recorded(body, before, self._rows(tensors[: len(self.arrays)]))
             form[:] = [result]
             return [*flatten(after), *map(convert_to_tensor, flatten(result))]
 

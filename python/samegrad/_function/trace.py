@@ -11,6 +11,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import check_trace
 from samegrad._autodiff.trace_agreement import Agreement
+from samegrad._base.heap import give_back
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, map_structure
 from samegrad._context import state as _context
@@ -99,7 +100,8 @@ class _Trace:
             if look:
                 trace.let_evaluate(_core.Arguments(args, kwargs))
             with _context.changed(agreement=agreement if trace.uneven else None):
-                self.result = map_structure(_as_output, fn(*traced_args, **traced_kwargs))
+                found = _context.recorded(fn, *traced_args, **traced_kwargs)
+                self.result = map_structure(_as_output, found)
             leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]
             self.outputs = [_tensor_of(leaf) for leaf in leaves]
             # What replicas compute each in their own way has no other sum than that of the parts.
@@ -149,6 +151,7 @@ class TracedProgram:
         )
         # A program looked at a number of examples: it is right for the traced numbers only.
         self.fixed = bool(self._step.fixed)
+        give_back()
 
     def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
         """Its phases, loops, memory and times with these arguments; so many runs are measured."""

@@ -119,7 +119,8 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
             paths = ", ".join(variable.path for variable in vars)
             raise ValueError(
                 f"No gradients provided for any variable. [{self.name}] the loss must depend on "
-                f"one of them: got None for {paths}; compute it from them inside the tape."
+                f"one of them: got None for {paths}; compute it from them inside the tape, "
+                "in the branch or loop that trains them."
             )
         return super()._filter_empty_gradients(grads, vars)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from samegrad._keras.deferred_patches import DEFERRED
 from samegrad._keras.interrupt_patches import INTERRUPTS
 from samegrad._keras.layer_patches import LAYERS
 from samegrad._keras.patching import Span, Text, branch, converting, imported, importing
@@ -370,8 +371,9 @@ _CHANGES: dict[str, list[Text | Span]] = {
     ],
 }
 
+_PARTS = (_CHANGES, INTERRUPTS, DEFERRED)
 # By the module's name; in the order given.
 PATCHES: dict[str, list[Text | Span]] = {
-    module: [*_CHANGES.get(module, []), *INTERRUPTS.get(module, [])]
-    for module in {**_CHANGES, **INTERRUPTS}
+    module: [change for part in _PARTS for change in part.get(module, [])]
+    for module in {**_CHANGES, **INTERRUPTS, **DEFERRED}
 }

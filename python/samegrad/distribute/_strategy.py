@@ -39,7 +39,19 @@ class Strategy(abc.ABC):
     @property
     @abc.abstractmethod
     def num_replicas_in_sync(self) -> int:
-        """How many replicas train together."""
+        """How many replicas train together.
+
+        It is an int that remembers what it counts: a Mean metric that is fed
+        `loss * strategy.num_replicas_in_sync`, where `loss` is a replica's share, reads the loss of
+        all examples, and so it does of the share alone. A literal is a factor like any other,
+        though there may be as many replicas: of `loss * 2` it reads twice the loss on two replicas
+        as on one or four, and nobody is accused.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.distribute.MirroredStrategy(replicas=2).num_replicas_in_sync
+            2
+        """
 
     @property
     def split(self) -> str:

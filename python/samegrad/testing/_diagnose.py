@@ -43,8 +43,10 @@ def diagnose(
     What cannot be told apart: a term that each replica adds, and one that a factor for the data
     hits; moments and negatives that a replica computes by itself; which one of two parts of a loss
     has the wrong count; losses divided by examples, and examples that are averaged one by one.
-    Factors in front of a limit on the gradient do not show. Dropout must draw the same numbers in
-    each call; numbers that are independent on each replica hide the scaling, and are an error here.
+    Factors in front of a limit on the gradient do not show, and a random number that all examples
+    of all replicas share (drawn once, outside of the replicas' function) is another loss on one
+    device as well, and no matter of replicas. Dropout must draw the same numbers in each call;
+    numbers that are independent on each replica hide the scaling, and are an error here.
 
     Args:
         step: Takes a list with a batch per replica (a list of micro-batches for each, where there

@@ -16,6 +16,7 @@ from samegrad.testing._diagnosis import Diagnosis, share_rows
 from samegrad.testing._factors import UNNAMED, explain_whole, explain_with_factor
 from samegrad.testing._layouts import Layout
 from samegrad.testing._one_device import NO_SUM
+from samegrad.testing._own_numbers import explain_own_numbers
 from samegrad.testing._probes import explain_parts
 from samegrad.testing._reported import explain_loss
 from samegrad.testing._statistics import explain_statistics
@@ -95,9 +96,14 @@ def _unequal(evidence: Evidence, notes: list[str], explained: bool) -> Diagnosis
     if evidence.exact > evidence.tolerance:  # unknown mistakes look like noise then
         raise _hidden(evidence)
     if not explained and (part := explain_parts(evidence)):
-        return wrong(evidence, (part,), notes, "a part of the update is scaled by itself")
+        # On the second of two replicas a part that is missing is as free as a number of its own.
+        other = explain_own_numbers(evidence) if max(evidence.settings.replicas) == 2 else None
+        causes = (part,) if other is None else (part, other)
+        return wrong(evidence, causes, notes, "a part of the update is scaled by itself")
     if near:
         return wrong(evidence, near, notes, what)
+    if not explained and (own := explain_own_numbers(evidence)):
+        return wrong(evidence, (own,), notes, "an example's part depends on who has it")
     other = explain_clipping(evidence) or _scaled(evidence)
     return wrong(evidence, () if other is None else (other,), notes, what)
 

@@ -23,7 +23,7 @@ from samegrad.testing._updates import Recorded, Vector
 if TYPE_CHECKING:
     from samegrad.testing._evidence import Evidence
 
-_SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
+SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 
 
@@ -75,7 +75,7 @@ def explain_parts(evidence: Evidence) -> Mistake | None:
     """
     count = min(PROBED, len(evidence.weights))
     settings = evidence.settings
-    layouts = probe_layouts(count, settings.replicas, settings.micro_batches, count + _SPARE)
+    layouts = probe_layouts(count, settings.replicas, settings.micro_batches, count + SPARE)
     if not layouts or settings.even:
         return None
     runs = [evidence.run(item) for item in layouts]
@@ -158,7 +158,7 @@ def explain_whole_batch(
     A term that belongs to no example is one more unknown update, as often as a count says.
     """
     whole = Layout(((tuple(range(PROBED)),),))
-    layouts = [whole, *probe_layouts(PROBED, replicas, micro_batches, PROBED + _SPARE)]
+    layouts = [whole, *probe_layouts(PROBED, replicas, micro_batches, PROBED + SPARE)]
     updates = np.stack([run(item).sketch for item in layouts])
     limit = near * float(np.linalg.norm(updates))
     ones = np.ones(PROBED)

@@ -180,8 +180,26 @@ def by_compute_gradients(gan: StagedGan, images: Any) -> Any:
     return optimizer.apply_gradients(pairs)
 
 
-@pytest.mark.parametrize("program", [by_minimize, by_compute_gradients])
-@pytest.mark.parametrize("replicas", [1, 4])
+def by_minimize_of_a_tensor(gan: StagedGan, images: Any) -> Any:
+    """As in a graph of TensorFlow 1: what the loss was computed from is known without a tape."""
+    loss = gan.discriminator_loss(images, -images)
+    return gan.discriminator_optimizer.minimize(
+        loss, var_list=gan.discriminator.trainable_variables
+    )
+
+
+def by_compute_gradients_of_a_tensor(gan: StagedGan, images: Any) -> Any:
+    optimizer, variables = gan.discriminator_optimizer, gan.discriminator.trainable_variables
+    loss = gan.discriminator_loss(images, -images)
+    return optimizer.apply_gradients(optimizer.compute_gradients(loss, var_list=variables))
+
+
+OLDER = [by_minimize, by_compute_gradients]
+OLDER += [by_minimize_of_a_tensor, by_compute_gradients_of_a_tensor]
+
+
+@pytest.mark.parametrize("program", OLDER)
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4])
 def test_the_older_words_make_the_same_update(program: Any, replicas: int) -> None:
     found = []
     for step in (by_hand, program):

@@ -76,6 +76,101 @@ def test_minimize_sums_over_the_replicas(replicas: int) -> None:
     assert float(v.numpy()) == 1.0 - 0.5 * replicas
 
 
+def trained(loss: Any, variables: list[Any], replicas: int) -> list[np.ndarray]:
+    """`variables` after two updates by a loss without a tape; each replica has the whole loss."""
+    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
+    optimizer = optimizers.SGD(0.5 / replicas)
+
+    def replica_step() -> None:
+        optimizer.minimize(loss(), var_list=variables)
+
+    tf.config.set_loss_normalization_check("off")
+    try:
+        step = tf.function(lambda: strategy.run(replica_step))
+        for _ in range(2):
+            step()
+    finally:
+        tf.config.set_loss_normalization_check("warn")
+    assert int(optimizer.iterations) == 2
+    return [v.numpy() for v in variables]
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_a_traced_loss_needs_no_tape(replicas: int) -> None:
+    """The figures are those of TensorFlow 1's GradientDescentOptimizer(0.5).minimize."""
+    v, frozen, other = tf.Variable([1.0, 2.0]), tf.Variable(3.0, trainable=False), tf.Variable(1.0)
+
+    def loss() -> Any:
+        return tf.reduce_sum(v * v) * frozen / 6.0
+
+    (found,) = trained(loss, [v], replicas)
+    np.testing.assert_allclose(found, [0.25, 0.5], rtol=1e-6)
+    v.assign([1.0, 2.0])
+    with pytest.warns(UserWarning, match="Gradients do not exist for variables"):
+        found, kept = trained(loss, [v, other], replicas)
+    np.testing.assert_allclose(found, [0.25, 0.5], rtol=1e-6)
+    assert kept == 1.0
+    v.assign([1.0, 2.0])  # that one of them is not trainable does not matter where it is named
+    found, one = trained(lambda: tf.reduce_sum(v) * frozen, [v, frozen], replicas)
+    np.testing.assert_allclose(one, 3.0 - 1.5 - (3.0 - 3.0) / 2, rtol=1e-6)
+    np.testing.assert_allclose(found, [1.0 - 1.5 - 0.75, 2.0 - 1.5 - 0.75], rtol=1e-6)
+    v.assign([1.0, 2.0])  # named twice, updated twice
+    found, again = trained(lambda: tf.reduce_sum(v) * 1.0, [v, v], replicas)
+    np.testing.assert_allclose(found, [-1.0, 0.0], rtol=1e-6)
+    np.testing.assert_array_equal(found, again)
+    with pytest.raises(ValueError, match="must be variables to train: got none"):
+        trained(loss, [], replicas)
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
+        trained(loss, [other], replicas)
+
+
+def test_a_function_as_loss_trains_what_is_named_and_not_trainable() -> None:
+    frozen = tf.Variable(3.0, trainable=False)
+    optimizers.SGD(0.5).minimize(lambda: frozen * 2.0, var_list=[frozen])
+    assert float(frozen.numpy()) == 2.0
+
+
+def test_a_loss_without_a_tape_in_loops_and_branches() -> None:
+    v, optimizer = tf.Variable([1.0, 2.0]), optimizers.SGD(0.25)
+
+    @tf.function
+    def in_a_loop(rounds: Any) -> Any:
+        for _ in tf.range(rounds):
+            optimizer.minimize(tf.reduce_sum(v * v), var_list=[v])
+        return rounds
+
+    in_a_loop(tf.constant(3))
+    np.testing.assert_array_equal(v.numpy(), [0.125, 0.25])
+
+    @tf.function
+    def in_a_branch(wanted: Any) -> Any:
+        if wanted:
+            optimizer.minimize(tf.reduce_sum(v * v), var_list=[v])
+        return wanted
+
+    for wanted in (False, True):
+        in_a_branch(tf.constant(wanted))
+    np.testing.assert_array_equal(v.numpy(), [0.0625, 0.125])
+
+    @tf.function
+    def computed_outside_of_it(wanted: Any) -> Any:
+        loss = tf.reduce_sum(v * v)
+        if wanted:
+            optimizer.minimize(loss, var_list=[v])
+        return wanted
+
+    with pytest.raises(ValueError, match="in the branch or loop that trains them"):
+        computed_outside_of_it(tf.constant(True))
+    np.testing.assert_array_equal(v.numpy(), [0.0625, 0.125])
+
+
+def test_a_loss_of_a_function_that_is_called_needs_no_tape() -> None:
+    v, optimizer = tf.Variable(2.0), optimizers.SGD(0.25)
+    loss = tf.function(lambda: v * v)
+    tf.function(lambda: optimizer.minimize(loss(), var_list=[v]))()
+    assert float(v.numpy()) == 1.0
+
+
 def test_compute_gradients_gives_what_apply_gradients_takes() -> None:
     v = tf.Variable(3.0)
     for optimizer in (

@@ -16,7 +16,7 @@ from samegrad._keras import patches, patching
 def _run(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
-        env={**os.environ, "HOME": str(home), **environment},
+        env={**os.environ, "HOME": str(home), **environment}, cwd=home,
     )  # fmt: skip
 
 
@@ -84,7 +84,53 @@ def test_every_patch_names_the_text_that_it_replaces(module: str) -> None:
 def test_what_only_some_programs_need_is_imported_by_them(tmp_path: Path) -> None:
     done = _run(
         "import sys, samegrad as tf; tf.keras.layers.Dense(2)\n"
-        "print({'matplotlib', 'tensorflow', 'scipy', 'pandas'} & {*sys.modules})",
+        "print({'matplotlib', 'tensorflow', 'scipy', 'pandas', 'h5py', 'requests', 'IPython',\n"
+        "       'psutil', 'PIL', 'rich', 'ssl'} & {*sys.modules})",
         tmp_path,
     )
     assert done.stdout.split() == ["set()"], done.stdout
+
+
+def test_what_is_imported_late_is_there(tmp_path: Path) -> None:
+    """Tables, HDF5 files, pictures, downloads."""
+    done = _run(
+        "import sys, numpy as np, samegrad as tf\n"
+        "keras = tf.keras\n"
+        "model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])\n"
+        "model.summary()\n"
+        "model.save('a.h5'); model.save_weights('a.weights.h5')\n"
+        "same = keras.models.load_model('a.h5').get_weights()[0] == model.get_weights()[0]\n"
+        "keras.saving.KerasFileEditor('a.weights.h5').summary()\n"
+        "picture = np.arange(75).reshape(5, 5, 3)\n"
+        "keras.utils.save_img('a.png', picture, scale=False)\n"
+        "sizes = [np.array(keras.utils.load_img('a.png', target_size=(3, 2), interpolation=way))\n"
+        "         .shape for way in ('nearest', 'bilinear', 'bicubic', 'hamming', 'box',\n"
+        "                            'lanczos')]\n"
+        "got = keras.utils.get_file('b.png', 'file://' + __import__('os').path.abspath('a.png'),\n"
+        "                           cache_dir='.')\n"
+        "print(same.all(), set(sizes), open(got, 'rb').read() == open('a.png', 'rb').read())\n",
+        tmp_path,
+    )
+    assert "Total params" in done.stdout
+    assert done.stdout.splitlines()[-1] == "True {(3, 2, 3)} True", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "call", "error"),
+    [
+        ("requests", "tf.keras.callbacks.RemoteMonitor().on_epoch_end(0)", "requires the `req"),
+        ("PIL", "tf.keras.utils.array_to_img([[[1.0]]])", "Could not import PIL"),
+        ("h5py", "tf.keras.models.load_model('a.h5')", "using h5 format requires h5py"),
+        ("psutil", "print('unknown')", ""),
+    ],
+)
+def test_what_is_missing_is_said_when_it_is_needed(
+    tmp_path: Path, package: str, call: str, error: str
+) -> None:
+    (tmp_path / "a.h5").touch()
+    done = _run(
+        f"import sys; sys.modules[{package!r}] = None\nimport samegrad as tf\n"
+        f"tf.keras.Sequential\ntry: {call}\nexcept ImportError as found: print(found)",
+        tmp_path,
+    )
+    assert error in done.stdout and done.returncode == 0, done.stdout + done.stderr

@@ -151,6 +151,21 @@ def test_factors_shared_by_replicas_are_named() -> None:
     assert cause(drawn_numbers(draw)) == "dropout or noise is equal on all replicas"
 
 
-def test_one_factor_for_all_examples_of_a_replica_is_found() -> None:
+def test_one_factor_for_all_examples_of_a_replica_is_named() -> None:
     found = drawn_numbers(lambda count: tf.random.uniform((1, 1, 1, 1), dtype="float64"))
-    assert not found.correct, str(found)
+    assert cause(found) == "one random factor per replica, shared by its examples"
+
+
+def test_factors_of_replicas_drawn_outside_of_their_function_are_named() -> None:
+    factors = tf.constant(RNG.uniform(size=(8, 1, 1, 1)))
+
+    def draw(count: Any) -> Any:
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return tf.gather(factors, [replica])
+
+    assert cause(drawn_numbers(draw)) == "one random factor per replica, shared by its examples"
+
+
+def test_one_factor_for_all_replicas_is_another_loss_on_one_device_as_well() -> None:
+    found = drawn_numbers(lambda count: tf.constant(0.37, "float64", shape=(1, 1, 1, 1)))
+    assert found.correct, str(found)

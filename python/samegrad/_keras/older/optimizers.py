@@ -14,6 +14,7 @@ from samegrad._autodiff.variable import trainable_paths
 from samegrad._base.location import warn
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten
+from samegrad._context import state as _context
 from samegrad._keras.whole import changing
 from samegrad._tensor.tensor import convert_to_tensor
 
@@ -90,8 +91,11 @@ class OlderOptimizer:
         """Computes the gradients of a loss, and applies them.
 
         Args:
-            loss: A function without arguments that computes it; with `tape` the loss itself.
-            var_list: The variables, or a function that returns them.
+            loss: A function without arguments that computes it; or the loss itself, with `tape`,
+                or inside a function that is traced (`strategy.run`, `tf.function`), which knows
+                what the loss was computed from.
+            var_list: The variables, those that are not trainable included; or a function that
+                returns variables, of which the trainable ones are trained.
             grad_loss: Gradients of the loss; None stands for ones.
             name: Not used.
             tape: What recorded the loss.
@@ -100,8 +104,16 @@ class OlderOptimizer:
             How many updates were made, a variable.
 
         Raises:
-            ValueError: The loss is a tensor, but there is no tape; or there are no variables.
+            ValueError: The loss is a tensor, but there is no tape and nothing is traced; or there
+                are no variables, or the loss was computed from none of them.
             TypeError: `tape` is none, or `var_list` no list of variables.
+
+        Example:
+            >>> v = tf.Variable(3.0)
+            >>> optimizer = tf.keras.optimizers.SGD(0.5)
+            >>> step = tf.function(lambda: optimizer.minimize(v * v, var_list=[v]))
+            >>> int(step()), float(v)
+            (1, 0.0)
         """
         gradients, variables = self._differentiated(loss, var_list, grad_loss, tape)
         return self.apply_gradients(zip(gradients, variables, strict=True))  # type: ignore[attr-defined]
@@ -166,29 +178,48 @@ class OlderOptimizer:
                 f"[{self.name}] minimize needs the tape as a GradientTape: got {shown(tape)}; "
                 "pass tape=, or the loss as a function."
             )
-        if not callable(loss) and tape is None:
-            raise ValueError(
-                f"[{self.name}] minimize needs the tape that recorded the loss, or the loss as a "
-                "function."
-            )
         if callable(loss):
             with tf.GradientTape() if tape is None else tape as tape:
+                watched = not callable(var_list)
+                if watched:
+                    variables = self._to_train(var_list)
+                    tape.watch(variables)
                 loss = loss()
-        variables = var_list() if callable(var_list) else var_list
-        if isinstance(variables, str) or not isinstance(variables, Iterable):
-            raise TypeError(
-                f"[{self.name}] minimize needs a list of variables: got {shown(variables)}; pass "
-                "model.trainable_variables."
-            )
-        variables = list(variables)
-        check_some(self.name, variables)
+                if not watched:
+                    variables = self._to_train(var_list())
+        else:
+            variables = self._to_train(var_list() if callable(var_list) else var_list)
+            tape = self._program_tape(loss, variables) if tape is None else tape
         targets = [convert_to_tensor(part) for part in flatten(loss)]
         if grad_loss is None:
             seeds = [tf.ones_like(target) for target in targets]
         else:
             seeds = [convert_to_tensor(part) for part in flatten(grad_loss)]
         scaled = [self.scale_loss(seed) for seed in seeds]  # type: ignore[attr-defined]
-        return tape.gradient(targets, variables, scaled), variables
+        gradients: list[Any] = tape.gradient(targets, variables, scaled)
+        return gradients, variables
+
+    def _to_train(self, variables: Any) -> list[Any]:
+        if isinstance(variables, str) or not isinstance(variables, Iterable):
+            raise TypeError(
+                f"[{self.name}] minimize needs a list of variables: got {shown(variables)}; pass "
+                "model.trainable_variables."
+            )
+        found: list[Any] = list(variables)
+        check_some(self.name, found)
+        return found
+
+    def _program_tape(self, loss: Any, variables: list[Any]) -> Any:
+        """What recorded the loss, if that is of a program that is being traced."""
+        tape = _context.current().program_tape
+        if tape is None:
+            raise ValueError(
+                f"[{self.name}] minimize needs the tape that recorded the loss, or the loss as a "
+                f"function: got {shown(loss)} outside of what is traced; write minimize(lambda: "
+                "..., var_list) or pass tape=, or do both inside strategy.run or a tf.function."
+            )
+        tape.watch(variables)
+        return tape
 
 
 def check_some(name: str, variables: list[Any]) -> None:

@@ -73,6 +73,14 @@ SAME_NOISE = Mistake(
     "mask(row of the share)  instead of  mask(row of the batch)",
     "give every replica its own seed, or draw for the rows of the global batch",
 )
+OWN_NUMBERS = Mistake(
+    "one random factor per replica, shared by its examples",
+    "each replica draws a number once for all its examples (the interpolation factor of a "
+    "gradient penalty in the shape [1, 1, 1, 1], a noise level), or has a setting of its own: "
+    "what an example does to the update depends on which replica has it",
+    "Σ w_i g_i(ε_r) / W  instead of  Σ w_i g_i(ε_i) / W, ε_i drawn for each example",
+    "draw for the rows of the global batch: random.uniform((tf.shape(x)[0], 1, 1, 1))",
+)
 
 OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER,
@@ -85,4 +93,5 @@ OTHER: tuple[Mistake, ...] = (
     EQUAL_STATISTICS,
     NO_GRADIENT_OF_EXCHANGE,
     SAME_NOISE,
+    OWN_NUMBERS,
 )
