@@ -21,6 +21,7 @@ from samegrad._context import state as _context
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.older.optimizers import OlderOptimizer, check_some
+from samegrad._keras.updates import update_all
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
@@ -135,6 +136,21 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
     def _weight_of_all(self) -> Any:
         return self._accumulated_weight._as_tensor()
 
+    def add_variable_from_reference(
+        self, reference_variable: Any, name: str | None = None, initializer: Any = "zeros"
+    ) -> Any:
+        """Makes a variable of the shape and dtype of another one; see Keras."""
+        if initializer == "zeros":  # looking it up takes as long as making the variable
+            initializer = _ZEROS
+        return super().add_variable_from_reference(reference_variable, name, initializer)
+
+    def _backend_update_step(
+        self, grads: Any, trainable_variables: Any, learning_rate: Any
+    ) -> None:
+        known = all(getattr(type(self), name) is _ASSIGNING[name] for name in _ASSIGNING)
+        if not known or not update_all(self, grads, trainable_variables, learning_rate):
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+
     def _backend_reset_gradient_accumulators(self) -> None:
         super()._backend_reset_gradient_accumulators()
         self._accumulated_weight.assign(np.float64(0.0))
@@ -199,6 +215,14 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         self._variables[:] = tracked + made
         added = {key: old + i for key, i in self._trainable_variables_indices.items()}
         self._trainable_variables_indices = {**places, **added}
+
+
+_ZEROS = initializers.Zeros()  # has no state
+# What update_step stores with; a program may have its own.
+_ASSIGNING = {
+    name: getattr(base_optimizer.BaseOptimizer, name)
+    for name in ("assign", "assign_add", "assign_sub")
+}
 
 
 def _of_keras(variable: Any) -> Any:

@@ -6,6 +6,7 @@ from samegrad._keras.interrupt_patches import INTERRUPTS
 from samegrad._keras.layer_patches import LAYERS
 from samegrad._keras.patching import Span, Text, branch, converting, imported, importing
 from samegrad._keras.saving_patches import SAVING
+from samegrad._keras.speed_patches import SPEED
 
 _FACADE = 'LazyModule("samegrad._keras.tensorflow")'
 # A module that is not there, whoever asks for it.
@@ -361,8 +362,10 @@ _CHANGES: dict[str, list[Text | Span]] = {
     ],
 }
 
+_ALL = (_CHANGES, INTERRUPTS, SPEED)
+
 # By the module's name; in the order given.
 PATCHES: dict[str, list[Text | Span]] = {
-    module: [*_CHANGES.get(module, []), *INTERRUPTS.get(module, [])]
-    for module in {**_CHANGES, **INTERRUPTS}
+    module: [patch for part in _ALL for patch in part.get(module, [])]
+    for module in dict.fromkeys(name for part in _ALL for name in part)
 }
