@@ -207,7 +207,7 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "        self.step_counter = self.add_variable(",
             "        self.inner_optimizer.build(var_list)",
             "0e7cc3552b054907",
-            "        from samegrad._keras.optimizer import make_scale\n\n"
+            "        from samegrad._keras.loss_scale import make_scale\n\n"
             "        make_scale(self)\n",
         ),
         Text(
@@ -220,7 +220,7 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "from keras.src.utils import tracking\n"
             "from samegrad._keras.older.optimizers import (\n"
             "    OlderLossScaleOptimizer, divisor, scaling\n)\n"
-            "from samegrad._keras.optimizer import larger_scale, on_all_replicas, smaller_scale\n",
+            "from samegrad._keras.loss_scale import larger_scale, on_all_replicas, smaller_scale\n",
         ),
         Text(
             "class LossScaleOptimizer(optimizer.Optimizer):",

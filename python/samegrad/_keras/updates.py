@@ -17,7 +17,7 @@ from keras.src.backend.common.variables import get_autocast_scope
 
 from samegrad import _core
 from samegrad._base.dtypes import is_plain_number
-from samegrad._keras.core import cast, convert_to_tensor
+from samegrad._keras.conversion import cast, convert_to_tensor
 from samegrad._keras.numpy.binary import divide, maximum, multiply, power, subtract
 from samegrad._keras.numpy.elementwise import sqrt
 from samegrad._keras.variable import Variable

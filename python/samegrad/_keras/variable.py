@@ -14,7 +14,7 @@ import samegrad as tf
 from samegrad import _core
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._context import state as _context
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 _ops = _core.ops
