@@ -31,6 +31,7 @@ from samegrad._keras.control import (
     while_loop,
 )
 from samegrad._keras.conversion import cast, convert_to_numpy, convert_to_tensor, is_tensor, shape
+from samegrad._keras.scopes import keeping_scopes
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.dim import Dim
 
@@ -45,6 +46,7 @@ IS_THREAD_SAFE = False
 _PROBES = (7, 11)
 
 
+@keeping_scopes
 def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `fn` returns, KerasTensors in the place of tensors; nothing is computed.
 

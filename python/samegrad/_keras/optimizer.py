@@ -20,6 +20,7 @@ from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.older.optimizers import OlderOptimizer, check_some
+from samegrad._keras.scopes import keeping_scopes
 from samegrad._keras.updates import update_all
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
@@ -59,6 +60,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         if "apply" in cls.__dict__:
             cls.apply = _with_sums(cls.__dict__["apply"])  # type: ignore[method-assign]
 
+    @keeping_scopes
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Updates variables by the gradients of all replicas.
 
@@ -105,6 +107,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
             self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
         return self.iterations
 
+    @keeping_scopes
     @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
     def build(self, variables: Any) -> None:
         """Makes the slots of variables, and the sum of what accumulated micro-batches count."""
@@ -269,6 +272,7 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
 
 
 def _with_sums(apply: Any) -> Any:
+    @keeping_scopes
     def summed(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
         variables = self._prepared(trainable_variables)
         with _sums(self, list(grads)) as total, changing([*(variables or ()), *self._variables]):
