@@ -8,11 +8,12 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from keras.src import backend, initializers
+from keras.src import backend
 from keras.src.optimizers import base_optimizer
 from keras.src.utils import tracking
 
 import samegrad as tf
+from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import note_use
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import unwrapped
@@ -143,7 +144,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
     ) -> Any:
         """Makes a variable of the shape and dtype of another one; see Keras."""
         if initializer == "zeros":  # looking it up takes as long as making the variable
-            initializer = _ZEROS
+            initializer = _zeros
         return super().add_variable_from_reference(reference_variable, name, initializer)
 
     def _backend_update_step(
@@ -219,7 +220,10 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         self._trainable_variables_indices = {**places, **added}
 
 
-_ZEROS = initializers.Zeros()  # has no state
+def _zeros(shape: Any, dtype: str) -> Tensor:
+    return _core.ops.zeros(shape=list(shape), dtype=dtype)
+
+
 # What update_step stores with; a program may have its own.
 _ASSIGNING = {
     name: getattr(base_optimizer.BaseOptimizer, name)

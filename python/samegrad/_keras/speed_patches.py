@@ -39,6 +39,13 @@ SPEED: dict[str, list[Text | Span]] = {
             "    # Add check for same structures",
         ),
     ],
+    # What wraps one call of a function needs no name.
+    "keras.src.utils.traceback_utils": [
+        Text(
+            "        tf_errors = None\n\n    @wraps(fn)\n",
+            "        tf_errors = None\n\n",
+        ),
+    ],
     "keras.src.layers.layer": [
         # A layer that is built makes no variables that were named in a scope.
         Text(
