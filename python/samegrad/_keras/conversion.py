@@ -13,6 +13,12 @@ from samegrad._base.dtypes import is_plain_number
 from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.conversion import is_tensor as _is_tensor
 
+# Types that hold plain numbers of Python's types as they are, or rounded once.
+_PLAIN: dict[type, tuple[str, ...]] = {
+    float: ("float32", "float64"),
+    int: ("float32", "float64", "int32", "int64"),
+}
+
 
 def convert_to_tensor(
     x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
@@ -40,7 +46,7 @@ def convert_to_tensor(
             f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True."
         )
     wanted = None if dtype is None else standardize_dtype(dtype)
-    if is_plain_number(x) and wanted in ("float32", "float64"):
+    if is_plain_number(x) and wanted in _PLAIN[type(x)]:
         return number(x, wanted)
     if _is_tensor(x):
         tensor = x if isinstance(x, Tensor) else x._as_tensor()
