@@ -52,7 +52,8 @@ class Judge {
   void judge_summed(const CountTerm& term, bool gradient) {
     if (term.ambiguous) return;
     if (!term.data) {
-      if (term.variable && term.powers.replicas == 1) {
+      // Of a local mean's gradient it is a part (a bias), which is told of as a whole.
+      if (term.variable && !term.means && term.powers.replicas == 1) {
         report_at(Kind::kRegularization, walk_.added_to_share());
       }
     } else if (term.means && term.powers.replicas == 1) {

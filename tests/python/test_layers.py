@@ -209,11 +209,18 @@ def test_an_import_of_a_higher_layer_is_found(copied, file, line, said):
     assert done.returncode == 1 and f"{module} -> {said}" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_circle_in_a_folder_is_found(copied):
-    with (copied / "samegrad" / "_ops" / "arrays.py").open("a") as text:
-        text.write("\n\ndef late():\n    from samegrad._ops.creation import zeros\n")
+@pytest.mark.parametrize(
+    ("folder", "module", "line"),
+    [
+        ("_ops", "arrays.py", "from samegrad._ops.creation import zeros"),
+        ("_keras", "conversion.py", "from samegrad._keras.control import scan"),
+    ],
+)
+def test_a_circle_in_a_folder_is_found(copied, folder, module, line):
+    with (copied / "samegrad" / folder / module).open("a") as text:
+        text.write(f"\n\ndef late():\n    {line}\n")
     done = lint_imports(copied)
-    said = "No cycles are allowed in samegrad._ops"
+    said = f"No cycles are allowed in samegrad.{folder}"
     assert done.returncode == 1 and said in done.stdout, done.stdout + done.stderr
 
 

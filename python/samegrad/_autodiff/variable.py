@@ -244,7 +244,7 @@ class Variable:
 
     def _aggregated(self, value: Any) -> Tensor:
         """What an assignment inside `run` stores: the replicas' values made one."""
-        tensor = match(value, self._as_tensor())
+        tensor = value if type(value) is Tensor else match(value, self._as_tensor())
         context = _context.current().replica_context
         if context is None or context.num_replicas_in_sync == 1 or self._cell.component_count > 1:
             return tensor

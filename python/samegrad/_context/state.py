@@ -43,9 +43,8 @@ class Context(NamedTuple):
     describing: bool = False
     # Inside a function that reads data: the compiled forms of what it runs.
     compiled_runs: CompiledRuns | None = None
-    # Whether a layer is being called, and what layers inside take over as `training`.
-    in_layer: bool = False
-    training: bool | None = None
+    # Whether Keras's objects track what is assigned to their attributes.
+    keras_tracks: bool = True
     # How many gradient functions are being traced inside one another.
     open_gradients: int = 0
 

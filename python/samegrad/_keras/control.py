@@ -10,7 +10,7 @@ from keras.src import tree
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 

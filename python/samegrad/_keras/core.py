@@ -1,4 +1,4 @@
-"""keras.backend.core: conversion, shapes, and control flow."""
+"""keras.backend.core: what is symbolic, branches, and the functions of its other two modules."""
 
 from __future__ import annotations
 
@@ -11,13 +11,28 @@ from keras.src import tree
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
-from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._base.dtypes import is_plain_number
-from samegrad._tensor.conversion import Tensor, number
-from samegrad._tensor.conversion import is_tensor as _is_tensor
+from samegrad._keras.control import (
+    associative_scan,
+    custom_gradient,
+    fori_loop,
+    map,
+    remat,
+    scan,
+    scatter,
+    scatter_update,
+    slice,
+    slice_update,
+    switch,
+    unstack,
+    vectorized_map,
+    while_loop,
+)
+from samegrad._keras.conversion import cast, convert_to_numpy, convert_to_tensor, is_tensor, shape
+from samegrad._keras.scopes import keeping_scopes
+from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.dim import Dim
 
 SUPPORTS_SPARSE_TENSORS = False
@@ -27,81 +42,11 @@ SUPPORTS_COMPLEX_DTYPES = False
 IS_THREAD_SAFE = False
 
 
-def convert_to_tensor(
-    x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
-) -> Tensor:
-    """The value as a tensor; with a dtype, cast to it.
-
-    Args:
-        x: Number, nested list, array, variable or tensor.
-        dtype: A name; None: that of `x`, float32 and int32 of Python's numbers.
-        sparse: True is refused: there are no sparse tensors.
-        ragged: True is refused: there are no ragged tensors.
-
-    Raises:
-        ValueError: `sparse` or `ragged`.
-
-    Example:
-        >>> convert_to_tensor([1, 2], "float64").dtype
-        samegrad.float64
-    """
-    if type(x) is Tensor and not sparse and not ragged and dtype in (None, x._dtype):
-        return x
-    if sparse or ragged:
-        kind = "sparse" if sparse else "ragged"
-        raise ValueError(
-            f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True."
-        )
-    wanted = None if dtype is None else standardize_dtype(dtype)
-    if is_plain_number(x) and wanted in ("float32", "float64"):
-        return number(x, wanted)
-    if _is_tensor(x):
-        tensor = x if isinstance(x, Tensor) else x._as_tensor()
-        return tensor if wanted in (None, tensor._dtype) else tf.cast(tensor, wanted)
-    if wanted is not None and (wanted == "bool" or is_int_dtype(wanted)):
-        tensor = tf.convert_to_tensor(x)
-        return tensor if tensor._dtype == wanted else tf.cast(tensor, wanted)
-    if isinstance(x, np.ndarray | np.generic) and wanted is not None:
-        return tf.cast(tf.convert_to_tensor(x), wanted)
-    try:
-        return tf.convert_to_tensor(x, wanted)
-    except TypeError:
-        if wanted is None or not isinstance(x, list | tuple):
-            raise
-        return tf.cast(
-            tf.convert_to_tensor([convert_to_tensor(part, wanted) for part in x]), wanted
-        )
-
-
-def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:
-    """The value as a NumPy array of its own."""
-    return np.array(x)
-
-
-def is_tensor(x: Any) -> bool:
-    """Whether the value is a tensor of samegrad."""
-    return isinstance(x, Tensor)
-
-
-def shape(x: Any) -> tuple[Any, ...]:
-    """The sizes, those that follow from the number of examples as samegrad's `Dim`."""
-    if isinstance(x, KerasTensor):
-        sizes: tuple[Any, ...] = x.shape
-        return sizes
-    return tuple(convert_to_tensor(x).shape)
-
-
-def cast(x: Any, dtype: Any) -> Tensor:
-    """The value in another dtype; a number of Python is a float32 before, as in TensorFlow."""
-    wanted = standardize_dtype(dtype)
-    tensor = convert_to_tensor(x)
-    return tensor if tensor._dtype == wanted else tf.cast(tensor, wanted)
-
-
 # What stands for sizes that are not known but in the first axis.
 _PROBES = (7, 11)
 
 
+@keeping_scopes
 def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `fn` returns, KerasTensors in the place of tensors; nothing is computed.
 
@@ -197,23 +142,6 @@ def device_scope(device_name: Any) -> Iterator[None]:
     """A context that places nothing."""
     yield
 
-
-from samegrad._keras.control import (  # noqa: E402
-    associative_scan,
-    custom_gradient,
-    fori_loop,
-    map,
-    remat,
-    scan,
-    scatter,
-    scatter_update,
-    slice,
-    slice_update,
-    switch,
-    unstack,
-    vectorized_map,
-    while_loop,
-)
 
 __all__ = [
     "IS_THREAD_SAFE", "SUPPORTS_COMPLEX_DTYPES", "SUPPORTS_RAGGED_TENSORS",

@@ -1,12 +1,12 @@
-"""Handlers of Keras for every exception let interrupts through.
+"""Handlers of Keras for every exception let interrupts through, and its scopes end with them.
 
 A bare `except` takes Ctrl-C and exits for what it expects, and the program goes on as if nobody had
-asked it to stop.
+asked it to stop. A scope whose `__exit__` is interrupted stays on; see `scopes`.
 """
 
 from __future__ import annotations
 
-from samegrad._keras.patching import Text
+from samegrad._keras.patching import Span, Text
 
 _EVERYTHING = "except:\n"
 # Modules that run while a program trains, and how many handlers each has.
@@ -23,11 +23,72 @@ _MODULES = {
     "keras.src.utils.python_utils": 1,
 }
 
-INTERRUPTS: dict[str, list[Text]] = {
+_HANDLERS: dict[str, list[Text]] = {
     # Other structures are what this one is about.
     "keras.src.models.functional": [Text(_EVERYTHING, "except (TypeError, ValueError):\n")],
     **{
         module: [Text(_EVERYTHING, "except Exception:\n", count)]
         for module, count in _MODULES.items()
     },
+}
+_IMPORT = "from samegrad._keras.scopes import keeping_scopes\n"
+
+
+def _keeping(function: str, after: str, indent: str = "") -> list[Text | Span]:
+    """A function that uses scopes puts them back; it is imported behind a line of the module."""
+    begin = f"{indent}def {function}("
+    return [Text(after, after + _IMPORT), Text(begin, f"{indent}@keeping_scopes\n{begin}")]
+
+
+_API = "from keras.src.api_export import keras_export\n"
+_SCOPES: dict[str, list[Text | Span]] = {
+    "keras.src.utils.tracking": [
+        Span(
+            "class DotNotTrackScope:",
+            "def no_automatic_dependency_tracking(fn):",
+            "eb0c9d79befff208",
+            "from samegrad._keras.scopes import is_tracking_enabled\n"
+            "from samegrad._keras.scopes import untracked as DotNotTrackScope\n\n\n",
+        ),
+    ],
+    # Calls of layers and operations, `fit`, saving.
+    "keras.src.utils.traceback_utils": [
+        Text(_API, _API + "from samegrad._keras import scopes as _scopes\n"),
+        Span(
+            "    @wraps(fn)\n    def error_handler",
+            "def inject_argument_info_in_traceback(",
+            "ef1a7e7f0fd67f81",
+            "    @wraps(fn)\n"
+            "    def error_handler(*args, **kwargs):\n"
+            "        before = _scopes.before_call()\n"
+            "        try:\n"
+            "            return fn(*args, **kwargs)\n"
+            "        except BaseException as e:\n"
+            "            _scopes.put_back(before)\n"
+            "            if not isinstance(e, Exception):\n                raise\n"
+            "            if not is_traceback_filtering_enabled():\n                raise\n"
+            "            filtered_tb = _process_traceback_frames(e.__traceback__)\n"
+            "            try:\n"
+            "                raise e.with_traceback(filtered_tb) from None\n"
+            "            finally:\n"
+            "                del filtered_tb\n\n"
+            "    return error_handler\n\n\n",
+        ),
+    ],
+    "keras.src.layers.layer": _keeping("add_weight", _API, "    "),
+    "keras.src.losses.loss": _keeping("__call__", _API, "    "),
+    "keras.src.metrics.metric": _keeping("add_variable", _API, "    "),
+    "keras.src.saving.serialization_lib": [
+        Text(_API, _API + _IMPORT),
+        Text(
+            '        "keras.utils.deserialize_keras_object",\n    ]\n)\n',
+            '        "keras.utils.deserialize_keras_object",\n    ]\n)\n@keeping_scopes\n',
+        ),
+    ],
+    "keras.src.saving.saving_api": _keeping("load_model", _API),
+}
+
+INTERRUPTS: dict[str, list[Text | Span]] = {
+    module: [*_HANDLERS.get(module, []), *_SCOPES.get(module, [])]
+    for module in {**_HANDLERS, **_SCOPES}
 }

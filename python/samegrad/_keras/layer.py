@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._keras.older.layers import OlderLayer
 from samegrad._keras.whole import changing
 from samegrad.train._trackable import restore_pending
@@ -19,6 +20,11 @@ class Layer(OlderLayer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
+
+    @staticmethod
+    def has_values(options: dict[str, Any]) -> bool:
+        """Whether arguments of a call by name are more than flags: they may become tensors."""
+        return any(value is not None and type(value) is not bool for value in options.values())
 
     @staticmethod
     def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Any:
@@ -54,9 +60,10 @@ class Layer(OlderLayer):
 
     def _setattr_hook(self, name: str, value: Any) -> tuple[str, Any]:
         """Called by Keras before an attribute is set: variables are named after their attribute."""
-        from samegrad._keras.variable import tracked_wrapper
+        if isinstance(value, EngineVariable):
+            from samegrad._keras.variable import tracked_wrapper
 
-        tracked_wrapper(value, name)
+            tracked_wrapper(value, name)
         return name, value
 
     def _post_build(self) -> None:

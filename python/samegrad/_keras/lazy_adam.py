@@ -8,7 +8,7 @@ from keras.src.optimizers.adam import Adam
 from keras.src.saving import register_keras_serializable
 
 from samegrad import _core
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 
 __all__ = ["LazyAdam"]
 

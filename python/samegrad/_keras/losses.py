@@ -15,7 +15,7 @@ from keras.src.losses import loss as _loss
 import samegrad as tf
 from samegrad import _core
 from samegrad._context import state as _context
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.micro_batches import note_loss
 from samegrad._tensor.example_axis import as_examples, examples_axis
 from samegrad._tensor.tensor import Tensor

@@ -8,7 +8,7 @@ from keras.src import backend
 from keras.src.metrics import reduction_metrics
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.losses import (
     holds_no_examples,
     in_replica_of_several,

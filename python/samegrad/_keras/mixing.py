@@ -8,7 +8,7 @@ import samegrad as tf
 from samegrad import _core
 from samegrad._context import state as _context
 from samegrad._keras import random
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor

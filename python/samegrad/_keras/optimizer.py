@@ -8,19 +8,21 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from keras.src import backend, initializers
+from keras.src import backend
 from keras.src.optimizers import base_optimizer
 from keras.src.utils import tracking
 
 import samegrad as tf
+from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import note_use
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import unwrapped
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
-from samegrad._keras.losses import in_replica_of_several
 from samegrad._keras.micro_batches import weight_of_step
 from samegrad._keras.older.optimizers import OlderOptimizer, check_some
+from samegrad._keras.scopes import keeping_scopes
+from samegrad._keras.updates import update_all
 from samegrad._keras.variable import Variable as KerasVariable
 from samegrad._keras.variable import tracked_wrapper
 from samegrad._keras.whole import building, changing
@@ -59,6 +61,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         if "apply" in cls.__dict__:
             cls.apply = _with_sums(cls.__dict__["apply"])  # type: ignore[method-assign]
 
+    @keeping_scopes
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Updates variables by the gradients of all replicas.
 
@@ -105,6 +108,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
             self.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
         return self.iterations
 
+    @keeping_scopes
     @tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
     def build(self, variables: Any) -> None:
         """Makes the slots of variables, and the sum of what accumulated micro-batches count."""
@@ -135,6 +139,21 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
 
     def _weight_of_all(self) -> Any:
         return self._accumulated_weight._as_tensor()
+
+    def add_variable_from_reference(
+        self, reference_variable: Any, name: str | None = None, initializer: Any = "zeros"
+    ) -> Any:
+        """Makes a variable of the shape and dtype of another one; see Keras."""
+        if initializer == "zeros":  # looking it up takes as long as making the variable
+            initializer = _zeros
+        return super().add_variable_from_reference(reference_variable, name, initializer)
+
+    def _backend_update_step(
+        self, grads: Any, trainable_variables: Any, learning_rate: Any
+    ) -> None:
+        known = all(getattr(type(self), name) is _ASSIGNING[name] for name in _ASSIGNING)
+        if not known or not update_all(self, grads, trainable_variables, learning_rate):
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
 
     def _backend_reset_gradient_accumulators(self) -> None:
         super()._backend_reset_gradient_accumulators()
@@ -202,46 +221,20 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         self._trainable_variables_indices = {**places, **added}
 
 
+def _zeros(shape: Any, dtype: str) -> Tensor:
+    return _core.ops.zeros(shape=list(shape), dtype=dtype)
+
+
+# What update_step stores with; a program may have its own.
+_ASSIGNING = {
+    name: getattr(base_optimizer.BaseOptimizer, name)
+    for name in ("assign", "assign_add", "assign_sub")
+}
+
+
 def _of_keras(variable: Any) -> Any:
     wrapper = tracked_wrapper(variable)
     return variable if wrapper is None else wrapper
-
-
-@tracking.no_automatic_dependency_tracking  # type: ignore[untyped-decorator]
-def make_scale(optimizer: Any) -> None:
-    """Makes the variables of a LossScaleOptimizer, if they are still to be made.
-
-    A loss is scaled before the optimizer is built: the scale is a variable already, so that a step
-    that is traced then reads what it is later.
-    """
-    if hasattr(optimizer, "dynamic_scale"):
-        return
-    optimizer.step_counter = optimizer.add_variable((), dtype="int", name="step_counter")
-    optimizer.dynamic_scale = optimizer.add_variable(
-        (), initializers.Constant(optimizer.initial_scale), "float32", name="dynamic_scale"
-    )
-
-
-def on_all_replicas(finite: Any) -> Any:
-    """Whether gradients are finite on all replicas: none skips a step alone."""
-    value = convert_to_tensor(finite)
-    if not in_replica_of_several() or not value._varying:
-        return value
-    bad = all_reduce_sum(tf.cast(tf.logical_not(value), "float32"))
-    return bad == 0.0
-
-
-def larger_scale(scale: Any) -> Any:
-    """A scale of losses doubled, unless that were infinite."""
-    now = convert_to_tensor(scale)
-    double = now * 2.0
-    return tf.where(tf.math.is_finite(double), double, now)
-
-
-def smaller_scale(scale: Any) -> Any:
-    """A scale of losses halved, but not from above 1 to below."""
-    now = convert_to_tensor(scale)
-    return tf.maximum(now * 0.5, tf.minimum(now, 1.0))
 
 
 def _pairs(name: str, grads_and_vars: Any) -> list[tuple[Any, Any]]:
@@ -284,6 +277,7 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
 
 
 def _with_sums(apply: Any) -> Any:
+    @keeping_scopes
     def summed(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
         variables = self._prepared(trainable_variables)
         with _sums(self, list(grads)) as total, changing([*(variables or ()), *self._variables]):

@@ -7,6 +7,7 @@ from samegrad._keras.interrupt_patches import INTERRUPTS
 from samegrad._keras.layer_patches import LAYERS
 from samegrad._keras.patching import Span, Text, branch, converting, imported, importing
 from samegrad._keras.saving_patches import SAVING
+from samegrad._keras.speed_patches import SPEED
 
 _FACADE = 'LazyModule("samegrad._keras.tensorflow")'
 # A module that is not there, whoever asks for it.
@@ -207,7 +208,7 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "        self.step_counter = self.add_variable(",
             "        self.inner_optimizer.build(var_list)",
             "0e7cc3552b054907",
-            "        from samegrad._keras.optimizer import make_scale\n\n"
+            "        from samegrad._keras.loss_scale import make_scale\n\n"
             "        make_scale(self)\n",
         ),
         Text(
@@ -220,7 +221,7 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "from keras.src.utils import tracking\n"
             "from samegrad._keras.older.optimizers import (\n"
             "    OlderLossScaleOptimizer, divisor, scaling\n)\n"
-            "from samegrad._keras.optimizer import larger_scale, on_all_replicas, smaller_scale\n",
+            "from samegrad._keras.loss_scale import larger_scale, on_all_replicas, smaller_scale\n",
         ),
         Text(
             "class LossScaleOptimizer(optimizer.Optimizer):",
@@ -371,9 +372,10 @@ _CHANGES: dict[str, list[Text | Span]] = {
     ],
 }
 
-_PARTS = (_CHANGES, INTERRUPTS, DEFERRED)
+_ALL = (_CHANGES, INTERRUPTS, DEFERRED, SPEED)
+
 # By the module's name; in the order given.
 PATCHES: dict[str, list[Text | Span]] = {
-    module: [change for part in _PARTS for change in part.get(module, [])]
-    for module in {**_CHANGES, **INTERRUPTS, **DEFERRED}
+    module: [patch for part in _ALL for patch in part.get(module, [])]
+    for module in dict.fromkeys(name for part in _ALL for name in part)
 }

@@ -20,12 +20,15 @@ class Text(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What lies from `begin` to before `end`, whose SHA-256 begins with `digest`, becomes `new`."""
+    """What lies from `begin` to before `end`, whose SHA-256 begins with `digest`, becomes `new`.
+
+    None: it stays; code of samegrad's says the same in another form.
+    """
 
     begin: str
     end: str
     digest: str
-    new: str
+    new: str | None
 
 
 def branch(kind: str, backend_class: str, ours: str) -> Text:
@@ -78,7 +81,8 @@ def patched(module: str, source: str, patches: Sequence[Text | Span]) -> str:
         _check(module, patch.begin, 0 <= begin < end, "no such lines")
         digest = hashlib.sha256(source[begin:end].encode()).hexdigest()
         _check(module, patch.begin, digest.startswith(patch.digest), f"SHA-256 {digest[:16]}")
-        source = source[:begin] + patch.new + source[end:]
+        if patch.new is not None:
+            source = source[:begin] + patch.new + source[end:]
     return source
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from keras.src import regularizers
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.losses import in_replica_of_several, is_sum, share_of_scalar
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor

@@ -18,8 +18,8 @@ from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_defau
 
 import samegrad as tf
 from samegrad._context import state as _context
-from samegrad._keras.core import convert_to_tensor
-from samegrad._keras.core import shape as shape_of
+from samegrad._keras.conversion import convert_to_tensor
+from samegrad._keras.conversion import shape as shape_of
 from samegrad._tensor.tensor import Tensor
 
 # Of each number of a gamma draw; all are refused with a probability below 1e-10.

@@ -13,7 +13,7 @@ from keras.src import tree
 import samegrad as tf
 from samegrad import _core
 from samegrad._context import state as _context
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.losses import in_replica_of_several
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.example_axis import as_examples

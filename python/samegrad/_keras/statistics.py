@@ -11,7 +11,7 @@ from typing import Any
 
 import samegrad as tf
 from samegrad._context import state as _context
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 from samegrad.nn._loss_scaling import all_reduce_sum, elements_of
 

@@ -20,6 +20,7 @@ import samegrad as tf
 from samegrad._context import state as _context
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
 from samegrad._keras.losses import reduce_values, value_of_all
+from samegrad._keras.older.models import told_of_reading
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.resuming import Backups
 from samegrad._keras.variable import global_values
@@ -170,8 +171,12 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
         validation_freq: Any = 1,
+        max_queue_size: Any = None,
+        workers: Any = None,
+        use_multiprocessing: Any = None,
     ) -> Any:
-        """Trains for a number of epochs; see keras.Model.fit."""
+        """Trains for a number of epochs; see keras.Model.fit. The last three are not used."""
+        told_of_reading("fit", max_queue_size, workers, use_multiprocessing)
         self._assert_compile_called("fit")
         epochs = min(epochs, config.max_epochs() or epochs)
         if validation_split and validation_data is None:
@@ -240,9 +245,13 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         steps: int | None = None,
         callbacks: Any = None,
         return_dict: bool = False,
+        max_queue_size: Any = None,
+        workers: Any = None,
+        use_multiprocessing: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """The loss and the metrics over all batches; see keras.Model.evaluate."""
+        """The loss and the metrics over all batches; see keras.Model.evaluate and `fit`."""
+        told_of_reading("evaluate", max_queue_size, workers, use_multiprocessing)
         batches = kwargs.pop("_batches", None)
         if kwargs:
             raise ValueError(f"Arguments not recognized: {kwargs}")
@@ -278,8 +287,12 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         verbose: Any = "auto",
         steps: int | None = None,
         callbacks: Any = None,
+        max_queue_size: Any = None,
+        workers: Any = None,
+        use_multiprocessing: Any = None,
     ) -> Any:
-        """The outputs of all examples, in their order; see keras.Model.predict."""
+        """The outputs of all examples, in their order; see keras.Model.predict and `fit`."""
+        told_of_reading("predict", max_queue_size, workers, use_multiprocessing)
         batches = EpochIterator(
             x=x, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
             steps_per_execution=self.steps_per_execution,

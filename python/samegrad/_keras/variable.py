@@ -14,7 +14,7 @@ import samegrad as tf
 from samegrad import _core
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._context import state as _context
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 _ops = _core.ops
@@ -96,7 +96,8 @@ class Variable(KerasVariable):  # type: ignore[misc]
     def value(self) -> Any:
         """The present value, a tensor, in the dtype of the layer that computes."""
         if self._value is not None and not in_stateless_scope():
-            return self._maybe_autocast(self._value)
+            now = self._value._as_tensor()
+            return super()._maybe_autocast(now) if self._autocast else now
         if self._value is None and not self._in_scope():
             # Only shapes are asked for: an initializer may need values.
             return self._maybe_autocast(tf.zeros(self._shape, self._dtype))

@@ -10,6 +10,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._autodiff.variable import step_of
+from samegrad._keras.scopes import before_call, keeping_scopes, put_back
 
 
 @contextlib.contextmanager
@@ -25,13 +26,14 @@ def building(owner: Any) -> Iterator[None]:
     tracker = getattr(owner, "_tracker", None)
     held = [] if tracker is None else [tracker.stored_ids, vars(tracker)]
     held += [value for value in vars(owner).values() if isinstance(value, list | dict)]
-    before = [_copied(container) for container in held]
+    before, scopes = [_copied(container) for container in held], before_call()
     with _core.all_or_nothing(owner):
         try:
             yield
         except BaseException:
             for container, content in zip(held, before, strict=True):
                 _restore(container, content)
+            put_back(scopes)
             raise
 
 
@@ -64,6 +66,7 @@ def as_one_change(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method of a metric, which changes all of the metric's variables or none."""
 
     @functools.wraps(method)
+    @keeping_scopes
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         with changing(self.variables):
             return method(self, *args, **kwargs)

@@ -167,7 +167,7 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
 
 
 def number(value: float, dtype: str) -> Tensor:
-    """A plain number (`is_plain_number`) as a tensor of a float's dtype, without further checks.
+    """A plain number (`is_plain_number`) as a tensor of a dtype that holds it, without checks.
 
     Example:
         >>> number(0.5, "float64").dtype

@@ -18,6 +18,7 @@ from samegrad.train._storage import Json, corrupt
 from samegrad.train._trackable import (
     Leaf,
     Node,
+    Trackable,
     Undo,
     build_tree,
     collect,
@@ -71,11 +72,14 @@ class Checkpoint:
     weights of a model before its first call, are kept until they do.
 
     Args:
+        root: A model or another object with state, whose parts are stored under their own names,
+            as if they had been given here; None: there are only those with names.
         **objects: Models, optimizers, variables, metrics, data iterators, lists and dicts of
             them; also NumPy arrays and Python values, which are read back as attributes.
 
     Raises:
         TypeError: An object has no state to be stored.
+        ValueError: `root` has no names of its own, or has another part of a name given here.
 
     Example:
         >>> import numpy as np, samegrad as tf, tempfile
@@ -88,8 +92,9 @@ class Checkpoint:
         (True, 3, True)
     """
 
-    def __init__(self, **objects: Any) -> None:
+    def __init__(self, root: Any = None, **objects: Any) -> None:
         object.__setattr__(self, "_objects", {})
+        object.__setattr__(self, "_root", None if root is None else _checked_root(root))
         object.__setattr__(self, "_save_count", 0)
         for name, item in objects.items():
             setattr(self, name, item)
@@ -101,6 +106,7 @@ class Checkpoint:
                 "Choose another name."
             )
         collect(_Named({name: item}))  # refuses now what could not be saved later
+        self._of_root({name: item})
         self._objects[name] = item
         restore_pending(self)
 
@@ -244,7 +250,28 @@ class Checkpoint:
         return CheckpointLoadStatus(self, tree, path), provided
 
     def _checkpoint_state(self) -> Mapping[str, Any]:
-        return {**self._objects, "save_counter": self._save_count}
+        own = {**self._objects, "save_counter": self._save_count}
+        if self._root is None:
+            return own
+        twice = self._of_root(own)  # again: the root may have got parts
+        return {"": self._root, **{n: part for n, part in own.items() if n not in twice}}
+
+    def _of_root(self, named: Mapping[str, Any]) -> set[str]:
+        """Names of objects that are the root's parts of the same names, too.
+
+        Raises:
+            ValueError: The root has another part of such a name.
+        """
+        parts = {} if self._root is None else self._root._checkpoint_state()
+        twice = parts.keys() & named.keys()
+        for name in sorted(twice):
+            if parts[name] is not named[name] or not isinstance(named[name], Trackable):
+                raise ValueError(
+                    f"[checkpoint] a name is that of one object: got {name!r} for an object and "
+                    f"for a part of the root, {type(self._root).__name__}; choose another name, "
+                    "or give the root one."
+                )
+        return set(twice)
 
     def _restore_state(self, values: Mapping[str, Leaf]) -> None:
         for name, value in values.items():
@@ -254,6 +281,22 @@ class Checkpoint:
                 object.__setattr__(self, "_save_count", value)
             else:
                 self._objects[name] = value
+
+
+def _checked_root(root: Any) -> Trackable:
+    """The object, if its parts have names.
+
+    Raises:
+        ValueError: It has no state, or one value without a name.
+    """
+    named = isinstance(root, Trackable) and "" not in root._checkpoint_state()
+    if not named or isinstance(root, Checkpoint):
+        raise ValueError(
+            "[checkpoint] the root must be an object whose parts have names, such as a model: got "
+            f"{shown(root)}; give it a name: Checkpoint(name=...)."
+        )
+    checked: Trackable = root
+    return checked
 
 
 class CheckpointLoadStatus:

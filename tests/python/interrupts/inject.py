@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import inspect
 import os
 import signal
@@ -20,6 +21,7 @@ _PACKAGE = os.path.dirname(samegrad.__file__)
 _LEFT_OUT = (
     *(os.path.join(os.path.dirname(__file__), n) for n in ("inject.py", "long_interrupts")),
     inspect.__file__,
+    enum.__file__,
 )
 
 

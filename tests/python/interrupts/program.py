@@ -118,6 +118,19 @@ class Program:
         }
 
 
+def scopes_of_keras() -> dict[str, Any]:
+    """What Keras knows of the call that it is in: outside of any, nothing."""
+    from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER
+    from keras.src.utils.tracking import is_tracking_enabled
+
+    counted = ("object_name_uids", "flash_attention", "nnx_enabled")  # of the process
+    known = {n: v for n, v in vars(GLOBAL_STATE_TRACKER).items() if n not in counted}
+    left = {
+        name: value for name, value in known.items() if value not in (None, True, False, [], {})
+    }
+    return left if is_tracking_enabled() else {"tracking": False, **left}
+
+
 def what_is_left_on() -> list[str]:
     """What an interrupted call has left on in this thread, or held against others."""
     found = []
@@ -129,6 +142,7 @@ def what_is_left_on() -> list[str]:
     thread.join()
     if _context.current() is not default[0]:
         found.append(f"a context: {_context.current()}")
+    found += [f"Keras's {name}: {value!r:.60}" for name, value in scopes_of_keras().items()]
     probe = tf.Variable(0.0)
     seed = int(_core.random_state().seed)
     seen: list[int] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import lzma
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,23 @@ def test_generators_have_methods_of_their_own() -> None:
     np.testing.assert_array_equal(found, other.predict(x, batch_size=3, verbose=0))
     with pytest.raises(TypeError, match="epochs is needed once"):
         model.fit_generator(_batches(x, y), 2, 2, epochs=3)
+
+
+def test_reading_threads_of_older_programs_are_not_used_and_the_program_is_told() -> None:
+    x, y = np.ones((4, 3), "float32"), np.ones((4, 1), "float32")
+    found = []
+    for older in ({}, {"workers": 4, "use_multiprocessing": False, "max_queue_size": 10}):
+        tf.keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.Input((3,)), layers.Dense(1)])
+        model.compile("sgd", "mse")
+        for who, data in (("fit", (x, y)), ("evaluate", (x, y)), ("predict", (x,))):
+            told = rf"\[{who}\] .*max_queue_size=10, workers=4, use_multiprocessing=False, not used"
+            with pytest.warns(match=told) if older else contextlib.nullcontext():
+                getattr(model, who)(*data, verbose=0, **older)
+        found.append([v.numpy().tobytes() for v in model.variables])
+    assert found[0] == found[1]
+    with pytest.raises(TypeError, match="worker"):
+        model.fit(x, y, worker=4)
 
 
 @pytest.mark.parametrize("units", [1, 2])

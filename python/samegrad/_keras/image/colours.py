@@ -9,7 +9,7 @@ from keras.src.backend.common.variables import is_float_dtype
 
 import samegrad as tf
 from samegrad import math
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.image.layout import Layout, images_of
 from samegrad._tensor.tensor import Tensor
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import samegrad as tf
 from samegrad import nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.image.layout import images_of
 from samegrad._tensor.tensor import Tensor
 

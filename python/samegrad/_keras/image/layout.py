@@ -7,7 +7,7 @@ from typing import Any
 from keras.src.backend.config import standardize_data_format
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 

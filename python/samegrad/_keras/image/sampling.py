@@ -11,7 +11,7 @@ from keras.src.backend.common.variables import is_int_dtype
 
 import samegrad as tf
 from samegrad import math
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 _FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")

@@ -12,7 +12,7 @@ from keras.src.backend.common.variables import is_int_dtype
 
 import samegrad as tf
 from samegrad import image, nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.image.layout import images_of
 from samegrad._tensor.tensor import Tensor
 

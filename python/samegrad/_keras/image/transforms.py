@@ -8,7 +8,7 @@ from keras.src.backend.common.variables import is_int_dtype
 
 import samegrad as tf
 from samegrad._keras import random
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.image.filters import smoothed
 from samegrad._keras.image.layout import images_of
 from samegrad._keras.image.sampling import sampled

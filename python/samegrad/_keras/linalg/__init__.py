@@ -13,15 +13,8 @@ from samegrad._keras.linalg.decompositions import (
 )
 from samegrad._keras.linalg.forward import jvp
 from samegrad._keras.linalg.norms import norm
-from samegrad._keras.linalg.solving import (
-    det,
-    inv,
-    lstsq,
-    matrix_rank,
-    pinv,
-    solve,
-    solve_triangular,
-)
+from samegrad._keras.linalg.singular_values import lstsq, matrix_rank, pinv
+from samegrad._keras.linalg.solving import det, inv, solve, solve_triangular
 
 __all__ = [
     "cholesky", "cholesky_inverse", "det", "eig", "eigh", "inv", "jvp", "lstsq", "lu_factor",

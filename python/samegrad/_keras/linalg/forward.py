@@ -8,7 +8,7 @@ from typing import Any
 from keras.src import tree
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 

@@ -10,7 +10,7 @@ from keras.src.backend.config import floatx
 from numpy.typing import NDArray
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 from samegrad.linalg import band_part, diag_part
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import samegrad as tf
 from samegrad import math
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 _SLOPE = 2.0 / float(np.sqrt(np.pi))

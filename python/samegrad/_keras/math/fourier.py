@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import samegrad as tf
 from samegrad._base.dtypes import as_dtype
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.math.frames import added_up, framed
 from samegrad._tensor.tensor import Tensor
 

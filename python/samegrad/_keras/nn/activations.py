@@ -6,7 +6,7 @@ from typing import Any
 
 import samegrad as tf
 from samegrad import math, nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 

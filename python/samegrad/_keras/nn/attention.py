@@ -8,7 +8,7 @@ from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
 from samegrad import nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 

@@ -13,9 +13,8 @@ from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
 from samegrad import nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.nn.layout import channels_last, each, put_back
-from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor
 
 
@@ -56,7 +55,7 @@ def conv(
 
 
 def _empty(x: Tensor) -> bool:
-    return any(not isinstance(size, Dim) and size == 0 for size in x.shape)
+    return 0 in x._shape
 
 
 def depthwise_conv(

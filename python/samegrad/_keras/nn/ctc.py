@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import samegrad as tf
 from samegrad import math, nn
 from samegrad._function.row_loops import _Loop
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor
 

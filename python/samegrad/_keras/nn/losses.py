@@ -11,7 +11,7 @@ from keras.src.backend.config import epsilon
 
 import samegrad as tf
 from samegrad import math, nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import samegrad as tf
 from samegrad import _core, math, nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.tensor import Tensor
 from samegrad.nn._loss_scaling import all_reduce_sum

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import samegrad as tf
 from samegrad import math, nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.nn.layout import channels_last, each, put_back
 from samegrad._tensor.tensor import Tensor
 

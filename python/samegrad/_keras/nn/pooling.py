@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from samegrad import nn
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.nn.layout import channels_last, each, put_back
 from samegrad._tensor.tensor import Tensor
 

@@ -11,7 +11,7 @@ from keras.src.backend.common.dtypes import INT_TYPES
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import (
     constant,
     float_of,

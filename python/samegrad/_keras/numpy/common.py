@@ -11,7 +11,7 @@ from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
 from samegrad._base.dtypes import is_plain_number
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.dim import Dim
 

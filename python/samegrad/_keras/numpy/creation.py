@@ -11,7 +11,7 @@ from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.variables import standardize_dtype
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import float_of, kind_of, made
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor

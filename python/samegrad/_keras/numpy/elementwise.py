@@ -10,7 +10,7 @@ from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.variables import standardize_dtype
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import constant, float_of, is_float, known, made, not_bool
 from samegrad._tensor.tensor import Tensor
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import samegrad as tf
 from samegrad import _core
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import axis_in, flat, sliced
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor

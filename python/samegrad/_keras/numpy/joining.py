@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import axis_in, flat, known, matched, matched_tensors, sliced
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.tensor import Tensor

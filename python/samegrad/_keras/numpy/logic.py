@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import flat, is_float, made, not_bool, pair, tensor_pair
 from samegrad._tensor.tensor import Tensor
 

@@ -9,8 +9,8 @@ import numpy as np
 from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
-from samegrad._keras.numpy.common import axis_in, flat, known, made, matched_tensors
+from samegrad._keras.conversion import convert_to_tensor
+from samegrad._keras.numpy.common import axis_in, flat, is_float, known, made, matched_tensors
 from samegrad._keras.numpy.shapes import moveaxis
 from samegrad._tensor.tensor import Tensor
 
@@ -48,6 +48,8 @@ def matmul(x1: Any, x2: Any) -> Tensor:
     Products of int8 matrices are int32.
     """
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
+    if x1._dtype == x2._dtype and is_float(x1):  # nothing is to be converted
+        return _matmul(x1, x2)
     if _are_int8(x1, x2) and x1._rank != 1 and x2._rank != 1:
         x1, x2 = tf.cast(x1, "int32"), tf.cast(x2, "int32")
     return _product(_matmul, matched_tensors(x1, x2))

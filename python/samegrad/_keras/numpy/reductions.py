@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import (
     axes_in,
     axis_in,

@@ -9,7 +9,7 @@ import numpy as np
 from keras.src.backend.common.dtypes import result_type
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import (
     axis_in,
     constant,

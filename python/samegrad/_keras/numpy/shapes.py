@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import axes_in, axis_in, flat, known, sliced
 from samegrad._tensor.dim import Dim
 from samegrad._tensor.sizes import size_of, sizes_of

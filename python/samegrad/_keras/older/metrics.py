@@ -8,7 +8,7 @@ from keras.src.metrics.metric import Metric
 from keras.src.metrics.reduction_metrics import Mean
 
 import samegrad as tf
-from samegrad._keras.core import convert_to_tensor
+from samegrad._keras.conversion import convert_to_tensor
 
 __all__ = ["MeanRelativeError", "MeanTensor"]
 

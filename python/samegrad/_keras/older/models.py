@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._base.location import warn
+
 # How generators were read; the reading threads of `fit` need no number.
 _READING = ("max_queue_size", "workers", "use_multiprocessing")
 # What may follow the generator of fit_generator, in this order.
@@ -71,6 +73,22 @@ class OlderModel:
         for layer in self._flatten_layers(include_self=False):  # type: ignore[attr-defined]
             if getattr(layer, "stateful", False) and hasattr(layer, "reset_state"):
                 layer.reset_state()
+
+
+def told_of_reading(who: str, *given: Any) -> None:
+    """Warns of arguments of older programs that are not used.
+
+    Args:
+        who: "fit", "evaluate" or "predict".
+        *given: What max_queue_size, workers and use_multiprocessing are, None if left out.
+    """
+    named = [f"{n}={v!r}" for n, v in zip(_READING, given, strict=True) if v is not None]
+    if named:
+        warn(
+            f"[{who}] how generators are read is the data's: got {', '.join(named)}, not used; "
+            "leave it out, and give a keras.utils.PyDataset its workers: "
+            "super().__init__(workers=...)."
+        )
 
 
 def _named(who: str, names: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from samegrad._base.location import warn
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten
 from samegrad._context import state as _context
+from samegrad._keras.loss_scale import make_scale
 from samegrad._keras.whole import changing
 from samegrad._tensor.tensor import convert_to_tensor
 
@@ -308,8 +309,6 @@ def _set(optimizer: Any, *, by_hand: bool) -> None:
 
 
 def _scale(optimizer: Any) -> Any:
-    from samegrad._keras.optimizer import make_scale
-
     make_scale(optimizer)
     return optimizer.dynamic_scale
 

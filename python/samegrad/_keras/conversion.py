@@ -1,0 +1,91 @@
+"""keras.backend.core: values as tensors, their shapes and types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
+
+import samegrad as tf
+from samegrad._base.dtypes import is_plain_number
+from samegrad._tensor.conversion import Tensor, number
+from samegrad._tensor.conversion import is_tensor as _is_tensor
+
+# Types that hold plain numbers of Python's types as they are, or rounded once.
+_PLAIN: dict[type, tuple[str, ...]] = {
+    float: ("float32", "float64"),
+    int: ("float32", "float64", "int32", "int64"),
+}
+
+
+def convert_to_tensor(
+    x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
+) -> Tensor:
+    """The value as a tensor; with a dtype, cast to it.
+
+    Args:
+        x: Number, nested list, array, variable or tensor.
+        dtype: A name; None: that of `x`, float32 and int32 of Python's numbers.
+        sparse: True is refused: there are no sparse tensors.
+        ragged: True is refused: there are no ragged tensors.
+
+    Raises:
+        ValueError: `sparse` or `ragged`.
+
+    Example:
+        >>> convert_to_tensor([1, 2], "float64").dtype
+        samegrad.float64
+    """
+    if type(x) is Tensor and not sparse and not ragged and dtype in (None, x._dtype):
+        return x
+    if sparse or ragged:
+        kind = "sparse" if sparse else "ragged"
+        raise ValueError(
+            f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True."
+        )
+    wanted = None if dtype is None else standardize_dtype(dtype)
+    if is_plain_number(x) and wanted in _PLAIN[type(x)]:
+        return number(x, wanted)
+    if _is_tensor(x):
+        tensor = x if isinstance(x, Tensor) else x._as_tensor()
+        return tensor if wanted in (None, tensor._dtype) else tf.cast(tensor, wanted)
+    if wanted is not None and (wanted == "bool" or is_int_dtype(wanted)):
+        tensor = tf.convert_to_tensor(x)
+        return tensor if tensor._dtype == wanted else tf.cast(tensor, wanted)
+    if isinstance(x, np.ndarray | np.generic) and wanted is not None:
+        return tf.cast(tf.convert_to_tensor(x), wanted)
+    try:
+        return tf.convert_to_tensor(x, wanted)
+    except TypeError:
+        if wanted is None or not isinstance(x, list | tuple):
+            raise
+        return tf.cast(
+            tf.convert_to_tensor([convert_to_tensor(part, wanted) for part in x]), wanted
+        )
+
+
+def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:
+    """The value as a NumPy array of its own."""
+    return np.array(x)
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether the value is a tensor of samegrad."""
+    return isinstance(x, Tensor)
+
+
+def shape(x: Any) -> tuple[Any, ...]:
+    """The sizes, those that follow from the number of examples as samegrad's `Dim`."""
+    if isinstance(x, KerasTensor):
+        sizes: tuple[Any, ...] = x.shape
+        return sizes
+    return tuple(convert_to_tensor(x).shape)
+
+
+def cast(x: Any, dtype: Any) -> Tensor:
+    """The value in another dtype; a number of Python is a float32 before, as in TensorFlow."""
+    wanted = standardize_dtype(dtype)
+    tensor = convert_to_tensor(x)
+    return tensor if tensor._dtype == wanted else tf.cast(tensor, wanted)

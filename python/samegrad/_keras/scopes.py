@@ -1,0 +1,89 @@
+"""What Keras knows of the call that it is in ends with the call, whatever ends it.
+
+Keras's scopes are written in Python: an interrupt may come to their `__exit__`, and the process
+goes on as if it were still inside, with variables that nobody tracks or that are never assigned.
+Tracking is switched off by a guard of the engine, which nothing can interrupt. The other scopes are
+put back by the outermost calls that use them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from keras.src.backend.common import global_state
+
+from samegrad import _core
+from samegrad._context import state as _context
+
+Scopes = list[tuple[str, Any]]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_CALL = "current_call_ctx"
+_SCOPES = (
+    _CALL, "autocast_scope", "custom_objects_scope_dict", "in_tf_graph_scope", "name_scope_stack",
+    "remat_scope_stack", "safe_mode_saving", "shared_objects/id_to_config_map",
+    "shared_objects/id_to_obj_map", "stateless_scope", "symbolic_scope", "uninitialized_variables",
+    "use_legacy_config",
+)  # fmt: skip
+
+
+def untracked() -> _core.Guard:
+    """Inside, what is assigned to attributes of Keras's objects is not tracked.
+
+    Example:
+        >>> with untracked():
+        ...     is_tracking_enabled()
+        False
+    """
+    return _context.changed(keras_tracks=False)
+
+
+def is_tracking_enabled() -> bool:
+    """Whether Keras's objects track what is assigned to their attributes.
+
+    Example:
+        >>> is_tracking_enabled()
+        True
+    """
+    return _context.current().keras_tracks
+
+
+def before_call() -> Scopes | None:
+    """Keras's scopes, for `put_back`; None in a layer's call: the outermost one puts them back."""
+    if vars(global_state.GLOBAL_STATE_TRACKER).get(_CALL) is not None:
+        return None
+    return _scopes()
+
+
+def put_back(before: Scopes | None) -> None:
+    """Makes Keras's scopes what they were."""
+    if before is not None:
+        state = vars(global_state.GLOBAL_STATE_TRACKER)
+        for name in _SCOPES:
+            state.pop(name, None)
+        state.update(before)
+
+
+def keeping_scopes(function: _Function) -> _Function:
+    """The function, after whose exceptions Keras's scopes are those that there were before."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before = before_call()
+        try:
+            return function(*args, **kwargs)
+        except BaseException:
+            put_back(before)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def _scopes() -> Scopes:
+    state = vars(global_state.GLOBAL_STATE_TRACKER)
+    return [(name, _copied(state[name])) for name in _SCOPES if name in state]
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, list | dict) else value
