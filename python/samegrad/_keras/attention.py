@@ -60,7 +60,8 @@ def masks_of(layer: Any, query: Any, value: Any, **given: Any) -> Any:
         getattr(type(layer), name) is not getattr(_keras_class(layer), name) for name in _PARTS
     )
     mask = given["attention_mask"]
-    if own or not isinstance(query, Tensor) or (mask is not None and len(mask.shape) not in (2, 3)):
+    broadcasts = mask is None or len(getattr(mask, "shape", ())) in (2, 3)
+    if own or not broadcasts or not isinstance(query, Tensor):
         return layer._compute_attention_mask(query, value, **given)
     return Masks(layer, (query, value), given)
 
