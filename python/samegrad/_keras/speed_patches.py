@@ -46,6 +46,14 @@ SPEED: dict[str, list[Text | Span]] = {
             "        tf_errors = None\n\n",
         ),
     ],
+    # The sizes as the engine has them: None for what follows from the examples.
+    "keras.src.layers.input_spec": [
+        Text(
+            "        shape = backend.standardize_shape(x.shape)\n",
+            "        shape = (\n            x._shape\n            if backend.is_tensor(x)\n"
+            "            else backend.standardize_shape(x.shape)\n        )\n",
+        ),
+    ],
     "keras.src.layers.layer": [
         # A layer that is built makes no variables that were named in a scope.
         Text(
