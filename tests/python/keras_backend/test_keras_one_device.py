@@ -101,7 +101,6 @@ def test_fit_has_the_bits_of_one_device_for_any_number_of_replicas() -> None:
 
 
 @pytest.mark.parametrize("loss", [lambda y, p: ops.max(ops.square(y - p)),
-                                  lambda y, p: ops.sqrt(ops.mean(ops.square(y - p))),
                                   lambda y, p: ops.sum(ops.square(y - p))])  # fmt: skip
 def test_a_scalar_loss_that_shows_no_mean_over_the_examples_is_refused(loss: Any) -> None:
     with pytest.raises(ValueError, match="one value per example"):
