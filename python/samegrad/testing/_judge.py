@@ -12,7 +12,7 @@ from samegrad.testing._batches import StepError
 from samegrad.testing._catalogue import Mistake
 from samegrad.testing._catalogue._nonweight import COPIES_DIFFER
 from samegrad.testing._clipping import HIDDEN, explain_clipping, is_limited
-from samegrad.testing._diagnosis import Diagnosis, share_rows
+from samegrad.testing._diagnosis import Diagnosis, ShareRow, share_rows
 from samegrad.testing._factors import UNNAMED, explain_whole, explain_with_factor
 from samegrad.testing._layouts import Layout
 from samegrad.testing._one_device import NO_SUM
@@ -215,12 +215,8 @@ def _constant(evidence: Evidence) -> tuple[Mistake | None, float]:
 
 def wrong(evidence: Evidence, causes: Sequence[Mistake], notes: list[str], what: str) -> Diagnosis:
     """The diagnosis with the layout that shows the mistake best; likely causes come first."""
-    errors = [
-        float(np.abs(fit.weights - evidence.right(place)).max())
-        for place, fit in enumerate(evidence.fits)
-    ]
-    worst = int(np.argmax(errors[1:])) + 1 if len(errors) > 1 else 0
-    rows = share_rows(evidence.layouts[worst], evidence.right(worst), evidence.fits[worst].weights)
+    worst = _worst(evidence)
+    rows = _rows(evidence, worst)
     if not causes:
         notes = [*notes, "no row of the catalogue explains it: look at the table"]
     return Diagnosis(
@@ -228,6 +224,25 @@ def wrong(evidence: Evidence, causes: Sequence[Mistake], notes: list[str], what:
         tuple(notes), explain_loss(evidence), evidence.tolerance,
         summary(evidence, what, evidence.layouts[worst]),
     )  # fmt: skip
+
+
+def _rows(evidence: Evidence, place: int) -> tuple[ShareRow, ...]:
+    """The table of a layout."""
+    return share_rows(evidence.layouts[place], evidence.right(place), evidence.fits[place].weights)
+
+
+def _worst(evidence: Evidence) -> int:
+    """The layout that is wrong most; of equals, the one whose table shows it."""
+    errors = [
+        float(np.abs(fit.weights - evidence.right(place)).max())
+        for place, fit in enumerate(evidence.fits)
+    ]
+    if len(errors) == 1:
+        return 0
+    least = (1 - 1e-3) * max(errors[1:])
+    near = [place for place in range(1, len(errors)) if errors[place] >= least]
+    shown = {p: max(abs(row.found - row.right) for row in _rows(evidence, p)) for p in near}
+    return max(near, key=lambda place: shown[place])
 
 
 def summary(evidence: Evidence, what: str, worst: Layout | None = None) -> str:

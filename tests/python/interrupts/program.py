@@ -118,13 +118,18 @@ class Program:
         }
 
 
+def _of_the_process(name: str) -> bool:
+    """Whether Keras keeps this for all calls to come: counters, settings, the global seed."""
+    kept = ("object_name_uids", "flash_attention", "nnx_enabled", "global_random_seed")
+    return name in kept or name.startswith(("saving_attr_skipset_", "global_seed_generator"))
+
+
 def scopes_of_keras() -> dict[str, Any]:
     """What Keras knows of the call that it is in: outside of any, nothing."""
     from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER
     from keras.src.utils.tracking import is_tracking_enabled
 
-    counted = ("object_name_uids", "flash_attention", "nnx_enabled")  # of the process
-    known = {n: v for n, v in vars(GLOBAL_STATE_TRACKER).items() if n not in counted}
+    known = {n: v for n, v in vars(GLOBAL_STATE_TRACKER).items() if not _of_the_process(n)}
     left = {
         name: value for name, value in known.items() if value not in (None, True, False, [], {})
     }
