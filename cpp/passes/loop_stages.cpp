@@ -10,6 +10,7 @@
 #include "base/thresholds.h"
 #include "passes/rewrite.h"
 #include "passes/row_space.h"
+#include "passes/stages.h"
 
 namespace samegrad {
 namespace {
@@ -201,23 +202,9 @@ class Recompute {
 
 // A fused node must not wait for a later loop than its parts did.
 PerNode<int> loop_stages(const Graph& graph) {
-  PerNode<int> stage;
-  for (const Node& node : graph.nodes) {
-    const bool in_loop = node.locality != Locality::kWhole;
-    stage.push_back(in_loop ? 1 : 0);
-    for (Value input : node.inputs) {
-      const Node* producer = graph.producer(input);
-      if (!producer) continue;
-      int earliest = stage[graph.nodes.id_of(*producer)];
-      if (producer->locality == Locality::kTree) {
-        earliest += in_loop ? 2 : 1;
-      } else if (in_loop != (producer->locality != Locality::kWhole)) {
-        earliest += 1;
-      }
-      stage.back() = std::max(stage.back(), earliest);
-    }
-  }
-  return stage;
+  PerNode<bool> in_loop;
+  for (const Node& node : graph.nodes) in_loop.push_back(node.locality != Locality::kWhole);
+  return stages_of(graph, in_loop);
 }
 
 StagedGraph recompute_for_later_loops(Graph graph) {

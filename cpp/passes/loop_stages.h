@@ -6,8 +6,7 @@
 
 namespace samegrad {
 
-// Per node, as the scheduler counts: even between loops, odd inside them, as early as its operands
-// are there.
+// Per node, as the scheduler counts (passes/stages.h), before anything leaves its loop.
 PerNode<int> loop_stages(const Graph& graph);
 
 struct StagedGraph {

@@ -4,9 +4,8 @@
 #include <map>
 #include <tuple>
 
-#include "base/thresholds.h"
+#include "passes/stages.h"
 #include "plan/cost.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -21,93 +20,47 @@ bool examples_come_first(const Graph& graph, const Node& node) {
          std::all_of(node.outputs.begin(), node.outputs.end(), first);
 }
 
-int symbol_of(const Graph& graph, const Node& node) {
-  for (Value value : node.outputs) {
-    if (graph.type(value).batched()) return graph.type(value).batch.symbol;
-  }
-  for (Value value : node.inputs) {
-    if (graph.type(value).batched()) return graph.type(value).batch.symbol;
-  }
-  return -1;
-}
-
 class Scheduler {
  public:
   Scheduler(Plan& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
 
   void run() {
     const Graph& graph = plan_.graph;
-    level_.resize(graph.nodes.size());
     for (const Node& node : graph.nodes) in_loop_.push_back(belongs_to_loop(node));
     cut_.resize(graph.nodes.size());
     if (options_.cut_products) cut_ = products_to_cut(graph, in_loop_);
     plan_.loop_weights = streamed_weights(graph, in_loop_);
-    std::int32_t last = 0;
     for (NodeId n : graph.nodes.ids()) {
       if (cut_[n]) in_loop_[n] = false;
-      level_[n] = level_of(graph.nodes[n], in_loop_[n]);
-      last = std::max(last, level_[n]);
     }
     plan_.kept_weights = streamed_weights(graph, in_loop_);
-    for (std::int32_t level = 0; level <= last; ++level) {
-      if (level % 2) {
-        emit_loops(level);
+    stage_ = stages_of(graph, in_loop_);
+    const int last = stage_.empty() ? -1 : *std::ranges::max_element(stage_);
+    for (int stage = 0; stage <= last; ++stage) {
+      if (stage % 2) {
+        emit_loops(stage);
       } else {
-        emit_whole(level);
+        emit_whole(stage);
       }
     }
   }
 
  private:
-  // Even levels hold whole nodes, odd ones loops.
-  std::int32_t level_of(const Node& node, bool in_loop) const {
-    const Graph& graph = plan_.graph;
-    std::int32_t level = in_loop ? 1 : 0;
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (!node.op->reads(k)) continue;
-      const ValueInfo& info = graph.values[node.inputs[k]];
-      if (info.source != Source::kNode) continue;
-      const NodeId producer = info.node();
-      std::int32_t earliest = level_[producer];
-      if (in_loop) {
-        const bool flows_inside = in_loop_[producer] && same_loop(node, graph.nodes[producer]) &&
-                                  graph.nodes[producer].locality == Locality::kExample;
-        if (!flows_inside) earliest += in_loop_[producer] ? 2 : 1;
-      } else if (in_loop_[producer]) {
-        earliest += 1;
-      }
-      level = std::max(level, earliest);
-    }
-    return level;
-  }
-
-  bool same_loop(const Node& a, const Node& b) const {
-    return symbol_of(plan_.graph, a) == symbol_of(plan_.graph, b) && varies(a) == varies(b);
-  }
-
-  // The tree reduction of a single replica's rows: a node varies if what it reads does.
-  bool varies(const Node& node) const {
-    const Graph& graph = plan_.graph;
-    if (graph.varying(node.outputs[0])) return true;
-    return std::any_of(node.inputs.begin(), node.inputs.end(),
-                       [&](Value value) { return graph.varying(value); });
-  }
-
   bool belongs_to_loop(const Node& node) const {
     const Graph& graph = plan_.graph;
     if (node.locality == Locality::kWhole || node.op->has(kCollective)) return false;
-    if (symbol_of(graph, node) < 0 || !examples_come_first(graph, node)) return false;
+    if (symbol_of_examples(graph, node) < 0 || !examples_come_first(graph, node)) return false;
     if (node.locality == Locality::kExample) return true;
     return !options_.defer_products || !is_cheaper_after_loop(graph, node);
   }
 
-  void emit_loops(std::int32_t level) {
+  void emit_loops(int stage) {
     const Graph& graph = plan_.graph;
     std::map<std::pair<int, bool>, LoopId> loops;
     for (NodeId n : graph.nodes.ids()) {
-      if (!in_loop_[n] || level_[n] != level) continue;
+      if (!in_loop_[n] || stage_[n] != stage) continue;
       const Node& node = graph.nodes[n];
-      const auto key = std::make_pair(symbol_of(graph, node), varies(node));
+      const auto key = std::make_pair(symbol_of_examples(graph, node), varies(graph, node));
       if (!loops.count(key)) {
         loops[key] = plan_.loops.push_back({{}, key.first, key.second, {}, {}});
         plan_.steps.push_back({PlanStep::Kind::kLoop, {}, loops[key].number(), {}});
@@ -121,11 +74,11 @@ class Scheduler {
   }
 
   // Collectives that can run together do: as soon as one is due, all that are ready join it.
-  void emit_whole(std::int32_t level) {
+  void emit_whole(int stage) {
     const Graph& graph = plan_.graph;
     std::vector<NodeId> pending;
     for (NodeId n : graph.nodes.ids()) {
-      if (!in_loop_[n] && level_[n] == level) pending.push_back(n);
+      if (!in_loop_[n] && stage_[n] == stage) pending.push_back(n);
     }
     while (!pending.empty()) {
       PerNode<bool> waiting(graph.nodes.size(), false);
@@ -158,7 +111,7 @@ class Scheduler {
 
   Plan& plan_;
   const PlanOptions& options_;
-  PerNode<std::int32_t> level_;
+  PerNode<int> stage_;
   PerNode<bool> in_loop_;
   PerNode<bool> cut_;  // out of the loop that it could be in
 };

@@ -1,0 +1,23 @@
+// Where the nodes of a graph run: inside which of the loops over the examples, or between which.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace samegrad {
+
+// Even stages hold whole nodes, odd ones loops. A node runs as early as its operands are there, but
+// what no loop needs before a later one runs in the later one, where less passes between the two
+// through memory that way: a loss that is divided by the number of all tokens has its forward pass
+// in the loop of its backward pass, and only the tokens are counted before.
+//
+// Args:
+//   in_loop: What runs in loops: one for each symbol of examples, in a stage.
+PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop);
+
+// The symbol of the examples that a node of a loop goes through; -1: none.
+int symbol_of_examples(const Graph& graph, const Node& node);
+
+// Whether replicas run the node each for itself: what it makes varies, or what it reads.
+bool varies(const Graph& graph, const Node& node);
+
+}  // namespace samegrad
