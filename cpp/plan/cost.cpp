@@ -85,9 +85,14 @@ std::int64_t tile_of(const Loop& loop) {
   if (!streams_weights(loop)) return near;
   // Beyond L2 are the weights, once per tile, or what an example writes there and reads again.
   const std::int64_t far = examples_in(thresholds().far_tile_bytes, loop);
-  const double saved =
-      double(loop.weight_bytes) / double(near) - double(loop.weight_bytes) / double(far);
-  return saved > 2 * double(loop.example_bytes) ? far : near;
+  const auto saved = [&](std::int64_t from, std::int64_t to) {
+    return double(loop.weight_bytes) / double(from) - double(loop.weight_bytes) / double(to);
+  };
+  if (saved(near, far) <= 2 * double(loop.example_bytes)) return near;
+  // Twice the tile is twice the scratch of each thread, for ever less.
+  std::int64_t tile = near;
+  while (tile < far && 2 * saved(tile, 2 * tile) > double(loop.example_bytes)) tile *= 2;
+  return std::min(tile, far);
 }
 
 Shape shape_of_example(const ValueType& type) {
