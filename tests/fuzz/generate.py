@@ -187,21 +187,29 @@ def _updates(g: Draw) -> list[tuple[object, ...]]:
     return updates
 
 
+FLAT = ("stop", "sign", "floor", "ceil", "round")  # what has no derivative but zero
+DRAWN = ("argmax", "one_hot", "random")
+
+
 def reached(program: Program) -> set[str]:
     """The variables that the loss depends on, by derivatives that need not be zero."""
     found = {name for _, name in program.losses}
     for s in reversed(program.body):
-        flat = s.op in ("argmax", "one_hot") or s.attrs.get("fn") in (
-            "stop",
-            "sign",
-            "floor",
-            "ceil",
-            "round",
-        )
-        if s.out in found and not flat:
-            # Of a branch or of rounds that may not run, what runs in any case.
-            found |= set(s.inputs[:1]) if s.op in ("cond", "while") else set(names_in(s))
+        if s.out in found and s.op not in DRAWN and s.attrs.get("fn") not in FLAT:
+            found |= _reached_by(s)
     return {name for name in found if name.startswith("w")}
+
+
+def _reached_by(statement: Statement) -> set[str]:
+    """What has a derivative: of a branch or of rounds that may not run, what runs in any case."""
+    chains = statement.attrs.get("chains", ())
+    stops = [[k for k, item in enumerate(chain) if item in FLAT] for chain in chains]
+    if statement.op in ("cond", "while"):
+        return set() if any(stops) else set(statement.inputs[:1])
+    if not any(stops):
+        return set(names_in(statement))
+    behind = [chain[at[-1] + 1 :] if at else chain for chain, at in zip(chains, stops, strict=True)]
+    return {item.split(":")[1] for chain in behind for item in chain if ":" in item}
 
 
 def generate(seed: int, large: bool = False) -> Program:
