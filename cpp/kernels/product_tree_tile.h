@@ -1,6 +1,8 @@
 // A tile of a product by the tree over examples: the pieces of the tree that stay in registers.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/product_pack.h"
 #include "tensor/tree.h"
 
@@ -61,20 +63,21 @@ struct TreeTile {
       for (int j = 0; j < kTreeVectors; ++j) sum[r][j].store(y + r * ldy + j * Vec<T>::kLanes);
     }
   }
-
-  // The part that belongs to the result.
-  void store_part(T* y, std::int64_t ldy, std::int64_t rows, std::int64_t columns) const {
-    for (int r = 0; r < rows && r < kTreeRows; ++r) {
-      for (int j = 0; j < kTreeVectors && j * Vec<T>::kLanes < columns; ++j) {
-        const std::int64_t column = j * Vec<T>::kLanes;
-        store_some(sum[r][j], y + r * ldy + column, columns - column);
-      }
-    }
-  }
 };
 
 template <class T>
 inline constexpr std::int64_t kTileElements = kTreeRows* kTreeColumns<T>;
+
+// The part of a tile in memory that belongs to the result. Where it is taken out of registers, the
+// compiler gives all sums a place in memory, also on the way to whole tiles.
+template <class T>
+[[gnu::noinline]] void copy_part(const T* tile, T* y, std::int64_t ldy, std::int64_t rows,
+                                 std::int64_t columns) {
+  const std::int64_t wide = std::min(columns, kTreeColumns<T>);
+  for (std::int64_t r = 0; r < rows && r < kTreeRows; ++r) {
+    std::copy_n(tile + r * kTreeColumns<T>, wide, y + r * ldy);
+  }
+}
 
 // Where a tile's operands are read, a row of the contraction after the other.
 template <class T>
@@ -134,7 +137,8 @@ void run_piece(TreeCursor<T>& at, std::int64_t rows_per_example, const Destinati
   for (int join = 0; join < to.joins; ++join) sum.add_left(top -= kTileElements<T>);
   if (to.y == nullptr) return sum.store(top, kTreeColumns<T>);
   if (to.rows >= kTreeRows && to.columns >= kTreeColumns<T>) return sum.store(to.y, to.ldy);
-  sum.store_part(to.y, to.ldy, to.rows, to.columns);
+  sum.store(top, kTreeColumns<T>);
+  copy_part(top, to.y, to.ldy, to.rows, to.columns);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ inline constexpr int kVectorBytes = 64;
 inline constexpr int kTileRows = 8;
 inline constexpr int kTreeRows = 8;
 inline constexpr int kTreeVectors = 1;
-inline constexpr int kTreeLevels = 4;
+inline constexpr int kTreeLevels = 3;
 }  // namespace samegrad::SAMEGRAD_ISA_NAMESPACE
 
 #include "kernels/vector.h"

@@ -6,12 +6,28 @@
 #include <cstring>
 #include <new>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include "base/error.h"
 
 namespace samegrad {
 namespace {
 
 std::atomic<std::int64_t> live{0};
+
+// Asks for large pages, where the system leaves them to programs: the rows of a wide matrix lie a
+// page or more apart, and so many small pages are more than a processor remembers. Only for those
+// that lie in the array as a whole, so that it takes no more memory.
+void prefer_large_pages([[maybe_unused]] std::byte* data, [[maybe_unused]] std::size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr std::size_t kPage = 2 << 20;
+  if (bytes < 2 * kPage) return;
+  const std::size_t skipped = (kPage - reinterpret_cast<std::uintptr_t>(data) % kPage) % kPage;
+  madvise(data + skipped, (bytes - skipped) / kPage * kPage, MADV_HUGEPAGE);  // or is refused
+#endif
+}
 
 }  // namespace
 
@@ -26,6 +42,7 @@ Buffer::Buffer(std::size_t bytes) : size_(bytes) {
     fail(ErrorKind::kMemory, "tensor", "the system gives no memory for ", bytes,
          " bytes; use smaller batches or tensors.");
   }
+  prefer_large_pages(data_, rounded);
   live.fetch_add(std::int64_t(bytes), std::memory_order_relaxed);
 }
 

@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -275,3 +276,27 @@ def test_a_loop_over_data_keeps_few_traces_of_numbers_that_change():
         assert float(result[2]) == 0.5 * k
     assert len(step._programs) == 64
     assert len({program._step.compiled for program in step._programs.values()}) == 1
+
+
+def memory_flags(address):
+    """What the system notes of the piece of memory, or None where it does not say."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        name, *values = line.split()
+        if not name.endswith(":"):
+            begin, end = (int(number, 16) for number in name.split("-"))
+            inside = begin <= address < end
+        elif inside and name == "VmFlags:":
+            return values
+    return None
+
+
+def test_large_arrays_ask_for_large_pages():
+    if not Path("/sys/kernel/mm/transparent_hugepage/enabled").exists():
+        pytest.skip("the system has none that a program may ask for")
+    array = np.from_dlpack(tf.ones([2048, 2048]) + 1.0)
+    flags = memory_flags(array.ctypes.data + array.nbytes // 2)
+    if flags is None:
+        pytest.skip("the system does not say")
+    assert "hg" in flags
+    np.testing.assert_array_equal(array, 2.0)
