@@ -147,6 +147,7 @@ class RowUpdateFinder {
         }
       }
     }
+    take_feeders(shape, taken);
     for (NodeId n : taken.ids()) {
       if (taken[n]) all.push_back(n);
     }
@@ -157,6 +158,20 @@ class RowUpdateFinder {
       if (sum.all_reduce.exists()) all.push_back(sum.all_reduce);
     }
     return true;
+  }
+
+  // What works row by row for these nodes alone, as the decay of a moment does: by itself it would
+  // go through all rows first, and store them.
+  void take_feeders(const Shape& shape, PerNode<bool>& taken) const {
+    const auto feeds = [&](Value output) {
+      const std::vector<NodeId>& readers = readers_[output];
+      return !is_kept(output) && !readers.empty() &&
+             std::ranges::all_of(readers, [&](NodeId reader) { return taken[reader]; });
+    };
+    for (NodeId n : graph_.nodes.ids().reversed()) {
+      if (taken[n] || !std::ranges::all_of(graph_.nodes[n].outputs, feeds)) continue;
+      taken[n] = is_row_by_row(n, shape);
+    }
   }
 
   // All elements of a value of the size of the variable to one number.

@@ -290,6 +290,8 @@ def test_optimizers_that_move_every_row_read_a_sparse_gradient(name: str, replic
     )
     again, plan = train(make=make, loss=twice, table=table())
     assert_no_dense_gradient(plan)
+    if name != "lamb":  # which asks for the norm of the table itself
+        assert not any(f"({ROWS}, {WIDTH})" in step for step in steps_of(plan, "once"))
     assert_same_bits(found, again)
     tf.config.run_functions_eagerly(True)
     assert_same_bits(train(replicas, make=make, loss=twice, table=table())[0], found)
