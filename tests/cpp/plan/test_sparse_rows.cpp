@@ -57,6 +57,12 @@ struct Lookup {
     return graph.replicas > 1 ? b("all_reduce", {sum}) : sum;
   }
   void update() { write(b("sub", {table, b("mul", {gradient(), rate})})); }
+  // The same, scaled by the sum of its squares.
+  void scaled_update() {
+    const Value sum = gradient();
+    const Value squares = b("reduce_sum", {b("square", {sum})}, ReduceAttrs{.axes = {0, 1}});
+    write(b("sub", {table, b("mul", {b("mul", {sum, squares}), rate})}));
+  }
   void write(Value value) { graph.writes.push_back({SlotId(1), value}); }
 
   void run(Executable& executable, const std::vector<std::int64_t>& named, float by = 1) {
@@ -220,18 +226,20 @@ TEST("rows have the bits of a dense step, whatever the rate") {
   const std::vector<std::int64_t> named{7, 999, 7, 0, 500, 7};
   for (const int replicas : {1, 2, 3}) {
     for (const float rate : {0.25f, 0.f, -0.f, -0.25f, infinity, std::nanf("")}) {
-      Lookup sparse(replicas), dense(replicas);
-      sparse.update();
-      dense.update();
-      PlanOptions options;
-      options.sparse_rows = false;
-      CHECK_EQ(sparse_steps(compile(sparse.graph)), 1);
-      Executable rows(compile(sparse.graph)), whole(compile(dense.graph, options));
-      for (int step = 0; step < 2; ++step) {
-        sparse.run(rows, named, rate);
-        dense.run(whole, named, rate);
+      for (const auto update : {&Lookup::update, &Lookup::scaled_update}) {
+        Lookup sparse(replicas), dense(replicas);
+        (sparse.*update)();
+        (dense.*update)();
+        PlanOptions options;
+        options.sparse_rows = false;
+        CHECK_EQ(steps_of_named_rows(compile(sparse.graph)), 1);
+        Executable rows(compile(sparse.graph)), whole(compile(dense.graph, options));
+        for (int step = 0; step < 2; ++step) {
+          sparse.run(rows, named, rate);
+          dense.run(whole, named, rate);
+        }
+        CHECK(sparse.bits() == dense.bits(), replicas, rate);
       }
-      CHECK(sparse.bits() == dense.bits(), replicas, rate);
     }
   }
 }
@@ -283,7 +291,7 @@ TEST("a step that finds no memory leaves the table as it was") {
     int failures = 0;
     for (int k = 0; k < 2000; ++k) {
       Lookup lookup(2);
-      lookup.update();
+      lookup.scaled_update();
       const Plan plan = compile(lookup.graph);
       CHECK_EQ(sparse_steps(plan), 1);
       Executable executable(plan);
