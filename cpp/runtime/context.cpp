@@ -387,6 +387,7 @@ void Context::bind_row_updates() {
     place(binding.row, n, sizeof(std::int64_t));
     place(binding.begin, n + 1, sizeof(std::int64_t));
     place(binding.place, n, sizeof(std::int64_t));
+    place(binding.summed, binding.summed_bytes, 1);
   }
 }
 

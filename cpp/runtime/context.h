@@ -109,6 +109,10 @@ struct RowBinding {
   // among all, and the places.
   std::byte *named = nullptr, *row = nullptr, *begin = nullptr, *place = nullptr;
   std::int64_t count = 0;  // of rows that are named
+  // Where several passes read them, the sums of these rows, one sum after the other.
+  std::byte* summed = nullptr;
+  std::vector<std::int64_t> summed_at;  // per sum, in bytes; none: passes add up for themselves
+  std::int64_t summed_bytes = 0;
 
   template <class T>
   static T* as(std::byte* memory) {

@@ -8,6 +8,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "tensor/tree.h"
 
@@ -130,7 +131,9 @@ void RowBlocks::take_at_once(Scratch& scratch) const {
 RowBlocks::Rows RowBlocks::take_rows(Scratch& scratch) const {
   const auto n = std::size_t(binding_.block_rows);
   const auto take = [&](std::size_t item) { return scratch.take(n * item); };
-  return {0, static_cast<std::int64_t*>(take(sizeof(std::int64_t))),
+  return {0,
+          0,
+          static_cast<std::int64_t*>(take(sizeof(std::int64_t))),
           static_cast<const std::int64_t**>(take(sizeof(std::int64_t*))),
           static_cast<const std::int64_t**>(take(sizeof(std::int64_t*))),
           static_cast<std::byte*>(scratch.take(pass_.block_bytes))};
@@ -141,6 +144,7 @@ void RowBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const 
   rows.count = std::min(binding_.block_rows, end - position);
   std::int64_t at =
       sparse ? position : std::lower_bound(row_, row_ + binding_.count, position) - row_;
+  rows.named = at;
   for (std::int64_t i = 0; i < rows.count; ++i) {
     rows.row[i] = row_at(position + i);
     const bool named = at < binding_.count && row_[at] == rows.row[i];
@@ -150,12 +154,15 @@ void RowBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const 
   }
 }
 
-// All rows lie one after the other in the operands.
+// All rows lie one after the other in the operands, and named ones in sums that are stored.
 std::byte* RowBlocks::slot_at(const RowPassBinding::Slot& slot, const Rows& rows) const {
   const std::span<const RowPassBinding::Slot> whole = whole_slots();
   const bool is_whole = &slot >= whole.data() && &slot < whole.data() + whole.size();
-  return is_whole && !sparse ? base(slot.value) + rows.row[0] * slot.row_bytes
-                             : rows.memory + slot.offset;
+  if (is_whole && !sparse) return base(slot.value) + rows.row[0] * slot.row_bytes;
+  const auto k = std::size_t(&slot - pass_.slots.data());
+  const bool is_summed = sparse && k < sum_slots().size() && !binding_.summed_at.empty();
+  return is_summed ? summed_at(std::size_t(pass_.pass.sums[k]), rows.named)
+                   : rows.memory + slot.offset;
 }
 
 void RowBlocks::gather(const Rows& rows) const {
@@ -186,18 +193,66 @@ void RowBlocks::prefetch(const Rows& rows) const {
 
 void RowBlocks::run(const Rows& rows, Scratch& scratch) const {
   if (sparse) gather(rows);
-  for (std::size_t k = 0; k < pass_.pass.sums.size(); ++k) sum(k, rows, scratch);
+  for (std::size_t k = 0; k < pass_.pass.sums.size(); ++k) {
+    const auto s = std::size_t(pass_.pass.sums[k]);
+    std::byte* to = rows.memory + pass_.slots[k].offset;
+    if (binding_.summed_at.empty()) {
+      sum(s, rows, to, scratch);
+    } else if (!sparse) {
+      take_sums(s, rows, to);
+    }
+  }
   for (NodeId node : pass_.pass.nodes) run_node(node, rows, scratch);
 }
 
+void RowBlocks::store_sums() const {
+  const std::int64_t blocks = (binding_.count + binding_.block_rows - 1) / binding_.block_rows;
+  const auto store = [&](std::int64_t first, std::int64_t last, Scratch& scratch) {
+    const Scratch::Frame frame(scratch);
+    take_at_once(scratch);
+    Rows rows = take_rows(scratch);
+    for (std::int64_t block = first; block < last; ++block) {
+      find(block * binding_.block_rows, binding_.count, rows);
+      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+        sum(s, rows, summed_at(s, rows.named), scratch);
+      }
+    }
+  };
+  const ParallelFor& loops = parallel_loops();
+  const bool worth = binding_.places * binding_.width * 4 >= thresholds().parallel_tree_work;
+  if (loops.threads() == 1 || !worth) return store(0, blocks, context_.main_task().scratch);
+  const std::int64_t parts = std::min(blocks, loops.threads() * thresholds().parts_per_thread);
+  loops.run(parts, [&](std::int64_t i) {
+    const Context::Lease lease(context_);
+    store(blocks * i / parts, blocks * (i + 1) / parts, (*lease).scratch);
+  });
+}
+
+std::int64_t RowBlocks::row_bytes(std::size_t s) const {
+  return binding_.width * std::int64_t(size_of(plan_.graph.type(step_.sums[s].result).dtype));
+}
+
+// Of all rows, from those that are stored.
+void RowBlocks::take_sums(std::size_t s, const Rows& rows, std::byte* to) const {
+  const std::int64_t bytes = row_bytes(s);
+  const std::byte* from = summed_at(s, rows.named);
+  for (std::int64_t i = 0; i < rows.count; ++i, to += bytes) {
+    if (rows.begin[i] == rows.end[i]) {
+      std::memset(to, 0, std::size_t(bytes));
+    } else {
+      std::memcpy(to, from, std::size_t(bytes));
+      from += bytes;
+    }
+  }
+}
+
 // A sum of the rows of a block over all examples of all replicas.
-void RowBlocks::sum(std::size_t k, const Rows& rows, Scratch& scratch) const {
-  const auto s = std::size_t(pass_.pass.sums[k]);
-  const RowPassBinding::Slot& slot = pass_.slots[k];
+void RowBlocks::sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scratch) const {
   const std::size_t copies = copies_of(step_.sums[s], context_);
   const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
-  std::byte* to = rows.memory + slot.offset;
-  for (std::int64_t i = 0; i < rows.count; ++i, to += slot.row_bytes) {
+  const std::int64_t bytes = row_bytes(s);
+  std::byte* const sums = to;
+  for (std::int64_t i = 0; i < rows.count; ++i, to += bytes) {
     const std::int64_t* begin = rows.begin[i];
     const std::int64_t* end = rows.end[i];
     if (step_.sums.size() > 1 && begin != end) {
@@ -205,14 +260,14 @@ void RowBlocks::sum(std::size_t k, const Rows& rows, Scratch& scratch) const {
       end = std::lower_bound(begin, end, first[copies]);
     }
     if (begin == end) {
-      std::memset(to, 0, std::size_t(slot.row_bytes));
+      std::memset(to, 0, std::size_t(bytes));
     } else {
       sum_replicas({s, 0, copies}, begin, end, to, scratch);
     }
   }
   const NodeId all_reduce = step_.sums[s].all_reduce;
   if (!all_reduce.exists() || !is_mean(plan_.graph.nodes[all_reduce])) return;
-  divide(rows.memory + slot.offset, rows.count * binding_.width, binding_.divisors[s]);
+  divide(sums, rows.count * binding_.width, binding_.divisors[s]);
 }
 
 // Replicas without a place have +0, and no sum is -0: they change nothing.
@@ -276,6 +331,14 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
     binding.divisors.push_back(Array::number(dtype, double(context.replicas())));
   }
   binding.first.push_back(binding.places);
+  if (!update.reductions.empty()) {
+    for (const ReduceUpdate::Sum& sum : update.sums) {
+      const std::int64_t item = std::int64_t(size_of(plan.graph.type(sum.result).dtype));
+      binding.summed_at.push_back(binding.summed_bytes);
+      binding.summed_bytes +=
+          aligned(std::min(binding.places, binding.rows) * binding.width * item);
+    }
+  }
   lay_out_block(plan, update, context, binding, binding.update);
   for (RowPassBinding& pass : binding.reductions) {
     lay_out_block(plan, update, context, binding, pass);
@@ -319,6 +382,8 @@ void name_rows(const Plan& plan, RowUpdateId update, Context& context) {
     begin[binding.count++] = i;
   }
   begin[binding.count] = n;
+  if (binding.summed_at.empty()) return;
+  RowBlocks(plan, step, binding, binding.update, context).store_sums();
 }
 
 }  // namespace samegrad

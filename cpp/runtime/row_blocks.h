@@ -16,6 +16,7 @@ class RowBlocks {
   // Some of them, and where they are.
   struct Rows {
     std::int64_t count;
+    std::int64_t named;          // the number of the first named one among all of these
     std::int64_t* row;           // which of the variable
     const std::int64_t** begin;  // the places of each, up to those of the next
     const std::int64_t** end;
@@ -43,6 +44,8 @@ class RowBlocks {
   void find(std::int64_t position, std::int64_t end, Rows& rows) const;
   void prefetch(const Rows& rows) const;
   void run(const Rows& rows, Scratch& scratch) const;
+  // Adds up all named rows, for all passes.
+  void store_sums() const;
   // Where a value lies afterwards.
   const std::byte* at(Value value, const Rows& rows) const {
     return slot_at(*std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value), rows);
@@ -59,7 +62,15 @@ class RowBlocks {
     return std::span(pass_.slots).subspan(pass_.pass.sums.size(), pass_.program.whole.size());
   }
   void gather(const Rows& rows) const;
-  void sum(std::size_t k, const Rows& rows, Scratch& scratch) const;
+  std::span<const RowPassBinding::Slot> sum_slots() const {
+    return std::span(pass_.slots).first(pass_.pass.sums.size());
+  }
+  std::int64_t row_bytes(std::size_t s) const;
+  std::byte* summed_at(std::size_t s, std::int64_t named) const {
+    return binding_.summed + binding_.summed_at[s] + named * row_bytes(s);
+  }
+  void take_sums(std::size_t s, const Rows& rows, std::byte* to) const;
+  void sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scratch) const;
   void sum_replicas(const Replicas& of, const std::int64_t* begin, const std::int64_t* end,
                     std::byte* to, Scratch& scratch) const;
   void run_node(NodeId index, const Rows& rows, Scratch& scratch) const;
