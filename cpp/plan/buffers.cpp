@@ -117,6 +117,14 @@ BufferUses buffer_uses(const Plan& plan, const PlanStep& step) {
     }
     for (Value output : node.outputs) add(uses.writes, output);
   }
+  // A reduction of rows makes their values for itself, those too that an update leaves in memory.
+  if (step.kind == PlanStep::Kind::kRowReduce) {
+    const Value result = plan.root[plan.graph.nodes[step.nodes.back()].outputs[0]];
+    std::erase_if(uses.reads, [&](Value root) {
+      return std::ranges::find(uses.writes, root) != uses.writes.end();
+    });
+    uses.writes = {result};
+  }
   // What passes between the nodes of a step block by block has no buffer.
   const auto unused = [&](Value root) { return plan.storage[root] == Storage::kUnused; };
   std::erase_if(uses.reads, unused);

@@ -57,12 +57,14 @@ PerValue<bool> values_inside_updates(const Plan& plan) {
       inside[plan.graph.nodes[sum.tree].outputs[0]] = true;
       inside[sum.result] = true;
     }
-    for (NodeId n : update.nodes) {
-      for (Value output : plan.graph.nodes[n].outputs) {
-        inside[output] = std::ranges::none_of(
-            update.results, [&](const RowUpdate::Result& r) { return r.value == output; });
+    const auto add = [&](const RowPass& pass) {
+      for (NodeId n : pass.nodes) {
+        for (Value output : plan.graph.nodes[n].outputs) inside[output] = true;
       }
-    }
+    };
+    add(update.update);
+    for (const RowUpdate::Reduction& reduction : update.reductions) add(reduction.pass);
+    for (const RowUpdate::Result& result : update.results) inside[result.value] = false;
   }
   return inside;
 }

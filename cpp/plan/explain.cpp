@@ -47,7 +47,7 @@ void print_loop(std::ostringstream& out, const Plan& plan, const Loop& loop) {
       << "\n";
 }
 
-const char* title_of(const PlanStep& step) {
+const char* title_of(const Plan& plan, const PlanStep& step) {
   switch (step.kind) {
     case PlanStep::Kind::kAllReduce:
       return "all-reduce";
@@ -60,7 +60,11 @@ const char* title_of(const PlanStep& step) {
     case PlanStep::Kind::kNameRows:
       return "rows that have a gradient";
     case PlanStep::Kind::kRowUpdate:
-      return "sparse, row by row";
+      return plan.row_updates[step.row_update()].leaves_rows_alone
+                 ? "sparse, row by row"
+                 : "all rows, some at a time, of a sparse gradient";
+    case PlanStep::Kind::kRowReduce:
+      return "reduced, row by row";
     default:
       return "once";
   }
@@ -142,13 +146,13 @@ std::string explain(const Plan& plan, const RunStatistics& statistics) {
     if (step.kind == PlanStep::Kind::kLoop) {
       print_loop(out, plan, plan.loops[step.loop()]);
     } else if (step.kind == PlanStep::Kind::kNameRows) {
-      out << "  " << title_of(step) << ": of";
+      out << "  " << title_of(plan, step) << ": of";
       for (NodeId n : step.nodes) {
         out << " %" << plan.graph.nodes[n].outputs[0];
       }
       out << "\n";
     } else {
-      out << "  " << title_of(step) << ":\n";
+      out << "  " << title_of(plan, step) << ":\n";
       print_nodes(out, plan, step.nodes, false,
                   step.kind == PlanStep::Kind::kNode && statistics.threads > 1);
       print_reason(out, plan, step);

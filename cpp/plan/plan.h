@@ -1,6 +1,7 @@
 // A compiled graph: steps as data. runtime/ executes it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -69,17 +70,35 @@ struct ReduceUpdate {
   NodeId update;          // an elementwise node
 };
 
-// The same for gradients that are zeros but for the rows that the examples name, and an update that
-// leaves a variable as it is where its gradient is zero: rows that nobody names are not touched.
-// First a step finds out which are named, which may fail; the other one cannot.
+// Gradients that are zeros but for the rows that the examples name, and all that works on them row
+// by row. No array of the variable's size holds one: a pass adds up some rows at a time and runs
+// its nodes on them, rows that nobody names being +0. Where these change nothing, an update whose
+// variables stay as they are or a reduction, the pass goes through named rows alone; else through
+// all. First a step finds out which rows are named, which may fail; an update cannot.
+struct RowPass {
+  std::vector<std::int32_t> sums;  // of RowUpdate::sums: what it reads
+  std::vector<NodeId> nodes;       // in order
+};
 struct RowUpdate {
   std::vector<ReduceUpdate::Sum> sums;
-  std::vector<NodeId> nodes;  // of the update, in order
+  RowPass update;
   struct Result {
     Value value;
-    SlotId variable;  // whose old value it is in rows without gradient
+    SlotId variable;  // that gets it, and whose old value it may be in rows without gradient
   };
   std::vector<Result> results;  // what the update is there for
+  // Numbers that rows are reduced to, as for a norm; often the update reads them.
+  struct Reduction {
+    NodeId node;
+    RowPass pass;  // makes its operand
+  };
+  std::vector<Reduction> reductions;
+  bool leaves_rows_alone = false;  // the update, as far as can be told before a run
+
+  // Of a step that reduces to a number.
+  const Reduction& reduction_of(NodeId node) const {
+    return *std::ranges::find(reductions, node, &Reduction::node);
+  }
 };
 
 struct PlanStep {
@@ -91,7 +110,8 @@ struct PlanStep {
     kAllReduce,     // the collectives that run together
     kReduceUpdate,  // reductions, their all-reduce and the update of them
     kNameRows,      // which rows a RowUpdate has to touch
-    kRowUpdate,     // a RowUpdate
+    kRowReduce,     // a number that a RowUpdate's rows are reduced to, by the last node
+    kRowUpdate,     // the update of a RowUpdate
     kControl        // a branch or a loop of the program
   } kind;
   std::vector<NodeId> nodes;
@@ -102,7 +122,7 @@ struct PlanStep {
 
   LoopId loop() const { return LoopId(index); }
   UpdateId update() const { return UpdateId(index); }            // of kReduceUpdate
-  RowUpdateId row_update() const { return RowUpdateId(index); }  // of kNameRows, kRowUpdate
+  RowUpdateId row_update() const { return RowUpdateId(index); }  // of kNameRows, kRow…
 };
 
 // The steps between which a value needs memory of the run's arena.
@@ -125,7 +145,7 @@ struct PlanOptions {
   bool defer_products = true;    // big weight gradients after the loop
   bool cut_products = true;      // products with big weights outside of loops, all rows at once
   bool fuse_updates = true;      // big weight gradients and the updates by them block by block
-  bool sparse_rows = true;       // updates touch only rows that have a gradient
+  bool sparse_rows = true;       // gradients of gathers as rows, never as a whole
   bool write_in_place = true;    // updates store into the variables' memory
   bool join_small_nodes = true;  // small operations side by side
   bool operator==(const PlanOptions&) const = default;

@@ -1,4 +1,4 @@
-// The update of a RowUpdate as what is known of it in rows without gradient.
+// A pass of a RowUpdate as what is known of it in rows without gradient.
 #pragma once
 
 #include <algorithm>
@@ -15,34 +15,30 @@ struct RowProgram {
     int at;
   };
 
-  RowProgram(const Graph& graph, const RowUpdate& update) {
-    std::map<Value, int> at;
-    for (const ReduceUpdate::Sum& sum : update.sums) {
-      at[sum.result] = known.add_operand();
-      zeros.push_back({sum.result, at[sum.result]});
-      zero = KnownValue::number_of(0.0, graph.type(sum.result).dtype);
+  RowProgram(const Graph& graph, const RowUpdate& update, const RowPass& pass) {
+    for (const std::int32_t s : pass.sums) {
+      const Value sum = update.sums[std::size_t(s)].result;
+      at_[sum] = known.add_operand();
+      zeros.emplace_back(at_[sum], KnownValue::number_of(0.0, graph.type(sum).dtype));
     }
     const Shape& shape = graph.type(update.sums[0].result).shape;
-    for (NodeId n : update.nodes) {
+    for (NodeId n : pass.nodes) {
       const Node& node = graph.nodes[n];
       std::vector<int> in;
       for (Value input : node.inputs) {
-        const auto [place, is_new] = at.emplace(input, -1);
+        const auto [place, is_new] = at_.emplace(input, -1);
         if (is_new) place->second = add_operand(graph, input, shape);
         in.push_back(place->second);
       }
       const std::vector<int> out = known.add(graph, node, in);
-      for (std::size_t k = 0; k < out.size(); ++k) at[node.outputs[k]] = out[k];
-    }
-    for (const RowUpdate::Result& result : update.results) {
-      results.push_back({at.at(result.value), result.variable.number()});
+      for (std::size_t k = 0; k < out.size(); ++k) at_[node.outputs[k]] = out[k];
     }
   }
 
   // number_at(k): what is known of numbers[k].
   template <class NumberAt>
   void set_operands(std::span<KnownValue> registers, const NumberAt& number_at) const {
-    for (const Number& sum : zeros) registers[std::size_t(sum.at)] = zero;
+    for (const auto& [at, zero] : zeros) registers[std::size_t(at)] = zero;
     for (const auto& [at, variable] : variables) {
       registers[std::size_t(at)] = KnownValue::same_as(variable);
     }
@@ -50,19 +46,20 @@ struct RowProgram {
       registers[std::size_t(numbers[k].at)] = number_at(k);
     }
   }
+  // The register of what is known of a value in rows without gradient.
+  std::size_t register_of(Value value) const { return std::size_t(at_.at(value)); }
   // Whether each variable stays as it is where the gradient is +0, once operands are set.
-  bool leaves_rows_alone(std::span<KnownValue> registers) const {
+  bool leaves_rows_alone(const RowUpdate& update, std::span<KnownValue> registers) const {
     known.run(registers);
-    return std::ranges::all_of(results, [&](const auto& result) {
-      return registers[std::size_t(result.first)] == KnownValue::same_as(result.second);
+    return std::ranges::all_of(update.results, [&](const RowUpdate::Result& result) {
+      return result.variable.exists() &&
+             registers[register_of(result.value)] == KnownValue::same_as(result.variable.number());
     });
   }
 
   KnownProgram known;
-  std::vector<Number> zeros;    // the sums
   std::vector<Number> numbers;  // operands of one element
   std::vector<Value> whole;     // operands with all rows
-  KnownValue zero;
 
  private:
   int add_operand(const Graph& graph, Value value, const Shape& shape) {
@@ -77,8 +74,9 @@ struct RowProgram {
     return at;
   }
 
-  std::vector<std::pair<int, int>> variables;  // register, variable
-  std::vector<std::pair<int, int>> results;    // register, variable
+  std::map<Value, int> at_;                       // registers
+  std::vector<std::pair<int, KnownValue>> zeros;  // the sums
+  std::vector<std::pair<int, int>> variables;     // register, variable
 };
 
 }  // namespace samegrad

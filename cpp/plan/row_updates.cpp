@@ -1,9 +1,11 @@
-// Gradients that are zeros but for some rows, their all-reduces and updates as one step that
-// touches these rows alone.
+// Gradients that are zeros but for some rows, their all-reduces and what works on them row by row
+// as steps that hold no array of the variable's size.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/thresholds.h"
+#include "ops/attributes.h"
 #include "ops/known.h"
 #include "plan/cost.h"
 #include "plan/row_program.h"
@@ -48,12 +50,13 @@ class RowUpdateFinder {
     PerNode<bool> done(graph_.nodes.size(), false);
     for (const auto& [value, sum] : sums_) {
       RowUpdate update;
-      if (done[sum.tree] || !grow(sum, update)) continue;
-      const std::vector<NodeId> nodes = nodes_of(update);
-      const auto is_done = [&](NodeId n) { return done[n]; };
-      if (std::ranges::any_of(nodes, is_done) || !leaves_rows_alone(update)) continue;
-      for (NodeId n : nodes) done[n] = true;
+      std::vector<NodeId> taken;
+      if (done[sum.tree] || !grow(sum, update, taken)) continue;
+      if (std::ranges::any_of(taken, [&](NodeId n) { return done[n]; })) continue;
+      for (NodeId n : taken) done[n] = true;
+      update.leaves_rows_alone = leaves_rows_alone(update);
       plan_.row_updates.push_back(std::move(update));
+      taken_.push_back(std::move(taken));
     }
     if (!plan_.row_updates.empty()) replace_steps();
   }
@@ -106,9 +109,11 @@ class RowUpdateFinder {
   // Whether a result of the program or a variable gets the value.
   bool is_kept(Value value) const { return shown_[value] || writes_.contains(value); }
 
-  // Takes all nodes that work on the sum row by row, and the sums that they join it with.
-  bool grow(const ReduceUpdate::Sum& first, RowUpdate& update) const {
+  // Takes all nodes that work on the sum row by row, the sums that they join it with, and the
+  // reductions of what they make. False where something else reads one of the sums.
+  bool grow(const ReduceUpdate::Sum& first, RowUpdate& update, std::vector<NodeId>& all) const {
     update.sums = {first};
+    const Shape& shape = graph_.type(first.result).shape;
     PerValue<bool> inside(graph_.values.size(), false);
     PerNode<bool> taken(graph_.nodes.size(), false);
     inside[first.result] = true;
@@ -118,7 +123,12 @@ class RowUpdateFinder {
       open.pop_back();
       for (NodeId n : readers_[value]) {
         if (taken[n]) continue;
-        if (!is_row_by_row(n, graph_.type(first.result).shape)) {
+        if (is_reduction(n, shape)) {
+          taken[n] = true;
+          update.reductions.push_back({n, {}});
+          continue;
+        }
+        if (!is_row_by_row(n, shape)) {
           if (sums_.contains(value)) return false;
           continue;
         }
@@ -137,10 +147,46 @@ class RowUpdateFinder {
         }
       }
     }
+    take_feeders(shape, taken);
     for (NodeId n : taken.ids()) {
-      if (taken[n]) update.nodes.push_back(n);
+      if (taken[n]) all.push_back(n);
     }
-    return find_results(update, taken);
+    if (!find_results(update, taken)) return false;
+    make_passes(update, taken);
+    for (const ReduceUpdate::Sum& sum : update.sums) {
+      all.push_back(sum.tree);
+      if (sum.all_reduce.exists()) all.push_back(sum.all_reduce);
+    }
+    return true;
+  }
+
+  // What works row by row for these nodes alone, as the decay of a moment does: by itself it would
+  // go through all rows first, and store them.
+  void take_feeders(const Shape& shape, PerNode<bool>& taken) const {
+    const auto feeds = [&](Value output) {
+      const std::vector<NodeId>& readers = readers_[output];
+      return !is_kept(output) && !readers.empty() &&
+             std::ranges::all_of(readers, [&](NodeId reader) { return taken[reader]; });
+    };
+    for (NodeId n : graph_.nodes.ids().reversed()) {
+      if (taken[n] || !std::ranges::all_of(graph_.nodes[n].outputs, feeds)) continue;
+      taken[n] = is_row_by_row(n, shape);
+    }
+  }
+
+  // All elements of a value of the size of the variable to one number.
+  bool is_reduction(NodeId n, const Shape& shape) const {
+    const Node& node = graph_.nodes[n];
+    if (!is_step(n, PlanStep::Kind::kNode)) return false;
+    if (node.op->block.kind != BlockFn::kReduce || node.locality == Locality::kTree) return false;
+    const auto* attrs = node.attrs.get_if<ReduceAttrs>();
+    return attrs && int(attrs->axes.size()) == shape.rank() && is_whole(node.inputs[0], shape) &&
+           !graph_.varying(node.outputs[0]);
+  }
+
+  bool is_whole(Value value, const Shape& shape) const {
+    const ValueType& type = graph_.type(value);
+    return !type.batched() && !graph_.varying(value) && type.shape == shape;
   }
 
   // A node outside that works on values of the size of the variable, or numbers.
@@ -148,12 +194,9 @@ class RowUpdateFinder {
     const Node& node = graph_.nodes[n];
     if (!is_step(n, PlanStep::Kind::kNode) || !KnownProgram::takes(node)) return false;
     if (may_raise(graph_, node)) return false;
-    const auto is_whole = [&](Value value) {
-      const ValueType& type = graph_.type(value);
-      return !type.batched() && !graph_.varying(value) && type.shape == shape;
-    };
-    const auto fits = [&](Value value) { return is_whole(value) || is_scalar(value); };
-    return std::ranges::all_of(node.outputs, is_whole) && std::ranges::all_of(node.inputs, fits);
+    const auto whole = [&](Value value) { return is_whole(value, shape); };
+    const auto fits = [&](Value value) { return whole(value) || is_scalar(value); };
+    return std::ranges::all_of(node.outputs, whole) && std::ranges::all_of(node.inputs, fits);
   }
 
   bool is_scalar(Value value) const {
@@ -162,18 +205,20 @@ class RowUpdateFinder {
            type.shape.size() == 1;
   }
 
-  // What is read outside leaves, and must be written to a variable.
+  // What is read outside leaves, when the last node has run.
   bool find_results(RowUpdate& update, const PerNode<bool>& taken) const {
-    if (update.nodes.empty()) return false;
     StepId last;
-    for (NodeId n : update.nodes) last = std::max(last, step_of_[n]);
+    for (NodeId n : taken.ids()) {
+      if (taken[n] && !is_reduced_by(update, n)) last = std::max(last, step_of_[n]);
+    }
     for (const ReduceUpdate::Sum& sum : update.sums) {
       if (is_kept(sum.result)) return false;
       for (NodeId n : readers_[sum.result]) {
         if (!taken[n]) return false;
       }
     }
-    for (NodeId n : update.nodes) {
+    for (NodeId n : taken.ids()) {
+      if (!taken[n] || is_reduced_by(update, n)) continue;
       for (Value output : graph_.nodes[n].outputs) {
         bool leaves = is_kept(output);
         for (NodeId reader : readers_[output]) {
@@ -183,54 +228,96 @@ class RowUpdateFinder {
         }
         if (!leaves) continue;
         const auto write = writes_.find(output);
-        if (write == writes_.end() || write->second.size() != 1) return false;
-        update.results.push_back({output, write->second[0]});
+        const bool of_one = write != writes_.end() && write->second.size() == 1;
+        update.results.push_back({output, of_one ? write->second[0] : SlotId()});
       }
     }
-    return !update.results.empty();
+    return !update.results.empty() || !update.reductions.empty();
+  }
+
+  static bool is_reduced_by(const RowUpdate& update, NodeId n) {
+    return std::ranges::find(update.reductions, n, &RowUpdate::Reduction::node) !=
+           update.reductions.end();
+  }
+
+  // Each pass has what it needs of the nodes: they are cheaper than memory between the passes.
+  void make_passes(RowUpdate& update, const PerNode<bool>& taken) const {
+    for (RowUpdate::Reduction& reduction : update.reductions) {
+      reduction.pass = pass_to({graph_.nodes[reduction.node].inputs[0]}, update, taken);
+    }
+    std::vector<Value> results;
+    for (const RowUpdate::Result& result : update.results) results.push_back(result.value);
+    update.update = pass_to(std::move(results), update, taken);
+  }
+
+  RowPass pass_to(std::vector<Value> open, const RowUpdate& update,
+                  const PerNode<bool>& taken) const {
+    std::set<std::int32_t> sums;
+    std::set<NodeId> nodes;
+    while (!open.empty()) {
+      const Value value = open.back();
+      open.pop_back();
+      const auto sum = std::ranges::find(update.sums, value, &ReduceUpdate::Sum::result);
+      if (sum != update.sums.end()) {
+        sums.insert(std::int32_t(sum - update.sums.begin()));
+        continue;
+      }
+      const ValueInfo& info = graph_.values[value];
+      if (info.source != Source::kNode || !taken[info.node()]) continue;
+      if (is_reduced_by(update, info.node()) || !nodes.insert(info.node()).second) continue;
+      const std::vector<Value>& inputs = graph_.nodes[info.node()].inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+    return {{sums.begin(), sums.end()}, {nodes.begin(), nodes.end()}};
   }
 
   // As far as can be told before all numbers are known; a run tries with those that it has.
   bool leaves_rows_alone(const RowUpdate& update) const {
-    const RowProgram program(graph_, update);
+    const RowProgram program(graph_, update, update.update);
     std::vector<KnownValue> registers(std::size_t(program.known.registers()));
     program.set_operands(registers, [&](std::size_t k) {
       const ValueInfo& info = graph_.values[program.numbers[k].value];
       if (info.source != Source::kConstant) return KnownValue::some_number();
       return KnownValue::number_at(graph_.constants[info.constant()].raw(), info.type.dtype);
     });
-    return program.leaves_rows_alone(registers);
+    return program.leaves_rows_alone(update, registers);
   }
 
-  static std::vector<NodeId> nodes_of(const RowUpdate& update) {
+  // The nodes of a pass with those that make its sums.
+  static std::vector<NodeId> nodes_of(const RowUpdate& update, const RowPass& pass) {
     std::vector<NodeId> nodes;
-    for (const ReduceUpdate::Sum& sum : update.sums) {
+    for (const std::int32_t s : pass.sums) {
+      const ReduceUpdate::Sum& sum = update.sums[std::size_t(s)];
       nodes.push_back(sum.tree);
       if (sum.all_reduce.exists()) nodes.push_back(sum.all_reduce);
     }
-    nodes.insert(nodes.end(), update.nodes.begin(), update.nodes.end());
+    nodes.insert(nodes.end(), pass.nodes.begin(), pass.nodes.end());
     return nodes;
   }
 
-  // The rows are named where the last sum was, and updated where the last node was.
+  // The rows are named where the last sum was, reduced where the reductions were, and updated where
+  // the last node was.
   void replace_steps() {
     PerNode<bool> taken(graph_.nodes.size(), false);
     IndexedVector<StepId, std::vector<PlanStep>> before(plan_.steps.size());
     for (RowUpdateId u : plan_.row_updates.ids()) {
       const RowUpdate& update = plan_.row_updates[u];
+      for (NodeId n : taken_[u]) taken[n] = true;
       PlanStep name{PlanStep::Kind::kNameRows, {}, u.number(), {}};
-      PlanStep run{PlanStep::Kind::kRowUpdate, nodes_of(update), u.number(), {}};
       StepId named, last;
       for (const ReduceUpdate::Sum& sum : update.sums) {
         name.nodes.push_back(sum.tree);
         named = std::max(named, step_of_[sum.tree]);
       }
-      for (NodeId n : run.nodes) {
-        taken[n] = true;
-        last = std::max(last, step_of_[n]);
-      }
       before[named].push_back(std::move(name));
-      before[last].push_back(std::move(run));
+      for (const auto& [node, pass] : update.reductions) {
+        PlanStep reduce{PlanStep::Kind::kRowReduce, nodes_of(update, pass), u.number(), {}};
+        reduce.nodes.push_back(node);
+        before[step_of_[node]].push_back(std::move(reduce));
+      }
+      PlanStep run{PlanStep::Kind::kRowUpdate, nodes_of(update, update.update), u.number(), {}};
+      for (NodeId n : run.nodes) last = std::max(last, step_of_[n]);
+      if (!update.results.empty()) before[last].push_back(std::move(run));
     }
     IndexedVector<StepId, PlanStep> steps;
     for (StepId s : plan_.steps.ids()) {
@@ -249,7 +336,8 @@ class RowUpdateFinder {
   std::map<Value, std::vector<SlotId>> writes_;  // variables that get it
   PerValue<bool> shown_;                         // a result of the program
   PerNode<StepId> step_of_;
-  std::map<Value, ReduceUpdate::Sum> sums_;  // by result
+  std::map<Value, ReduceUpdate::Sum> sums_;                // by result
+  IndexedVector<RowUpdateId, std::vector<NodeId>> taken_;  // nodes that leave their steps
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "kernels/table.h"
 #include "plan/cost.h"
 #include "runtime/reduce_update.h"
-#include "runtime/row_update.h"
+#include "runtime/row_blocks.h"
 
 #include "tensor/tree.h"
 
@@ -86,9 +86,9 @@ void Context::reserve_scratch() {
     open = std::max(open, update.open_bytes + update.task_bytes);
     task = std::max(task, update.task_bytes);
   }
-  for (const RowBinding& update : row_updates_) {
-    open = std::max(open, update.task_bytes);
-    task = std::max(task, update.task_bytes);
+  for (const RowBinding& rows : row_updates_) {
+    open = std::max(open, rows.update.task_bytes);
+    task = std::max(task, rows.update.task_bytes);
   }
   if (std::ranges::count(plan_.steps, PlanStep::Kind::kNodes, &PlanStep::kind) > 0) {
     task = std::max(task, Scratch::kBlockBytes);
@@ -324,12 +324,14 @@ void Context::make_joins(LoopId index) {
 
 void Context::bind_nodes() {
   for (const PlanStep& step : plan_.steps) {
-    const bool binds = step.kind == PlanStep::Kind::kNode || step.kind == PlanStep::Kind::kNodes ||
-                       step.kind == PlanStep::Kind::kRows ||
-                       step.kind == PlanStep::Kind::kReduceUpdate ||
-                       step.kind == PlanStep::Kind::kRowUpdate;
+    const bool binds =
+        step.kind == PlanStep::Kind::kNode || step.kind == PlanStep::Kind::kNodes ||
+        step.kind == PlanStep::Kind::kRows || step.kind == PlanStep::Kind::kReduceUpdate ||
+        step.kind == PlanStep::Kind::kRowReduce || step.kind == PlanStep::Kind::kRowUpdate;
     if (!binds) continue;
-    for (NodeId node : step.nodes) bind_node(node);
+    for (NodeId node : step.nodes) {
+      if (nodes_[node].views.empty()) bind_node(node);  // rows may go through a node twice
+    }
   }
 }
 
@@ -385,6 +387,7 @@ void Context::bind_row_updates() {
     place(binding.row, n, sizeof(std::int64_t));
     place(binding.begin, n + 1, sizeof(std::int64_t));
     place(binding.place, n, sizeof(std::int64_t));
+    place(binding.summed, binding.summed_bytes, 1);
   }
 }
 

@@ -69,32 +69,50 @@ struct UpdateBinding {
   std::size_t open_bytes = 0, task_bytes = 0;
 };
 
-// Updates of rows: where things lie in memory, and what a run found out.
-struct RowBinding {
-  // A value of the update in a block of rows that lie next to each other.
+// A pass over rows: where things lie in memory.
+struct RowPassBinding {
+  // A value in a block of rows that lie next to each other.
   struct Slot {
     Value value;
     std::int64_t row_bytes;
     std::int64_t offset;  // in the task's scratch
   };
-  explicit RowBinding(const Graph& graph, const RowUpdate& update) : program(graph, update) {}
+  RowPassBinding(const Graph& graph, const RowUpdate& update, const RowPass& of)
+      : pass(of), program(graph, update, of), registers(std::size_t(program.known.registers())) {}
 
+  const RowPass& pass;
   RowProgram program;
   std::vector<KnownValue> registers;
-  std::int64_t rows = 0, width = 0;  // of the variable; elements of a row
-  std::int64_t block_rows = 1;       // that are updated together
-  std::vector<Slot> slots;           // of the sums, then of operands with all rows, then of results
-  std::vector<Slot> left;            // results that leave, and where they are
-  std::vector<Value> old;            // of these: what they are where there is no gradient
-  std::vector<Array> divisors;       // per sum, of a mean
+  std::vector<Slot> slots;  // of the sums, then of operands with all rows, then of results
+  std::size_t block_bytes = 0, task_bytes = 0;  // of the slots; of all that a task takes
+};
+
+// Updates of rows, and what a run found out.
+struct RowBinding {
+  RowBinding(const Graph& graph, const RowUpdate& of) : update(graph, of, of.update) {
+    for (const RowUpdate::Reduction& reduction : of.reductions) {
+      reductions.emplace_back(graph, of, reduction.pass);
+    }
+  }
+
+  RowPassBinding update;
+  std::vector<RowPassBinding> reductions;
+  std::int64_t rows = 0, width = 0;        // of the variable; elements of a row
+  std::int64_t block_rows = 1;             // that go through a pass together
+  std::vector<RowPassBinding::Slot> left;  // results of the update, and where they are
+  std::vector<Value> old;                  // of these: what they are where there is no gradient
+  std::vector<Array> divisors;             // per sum, of a mean
   // Places that name rows, numbered through all sums and replicas, and where those of each begin.
   std::vector<std::int64_t> first;
   std::int64_t places = 0;
-  std::size_t block_bytes = 0, task_bytes = 0;  // of the slots; of all that a task takes
   // What the run found, in the arena: rows that are named, in order, where the places of each begin
   // among all, and the places.
   std::byte *named = nullptr, *row = nullptr, *begin = nullptr, *place = nullptr;
   std::int64_t count = 0;  // of rows that are named
+  // Where several passes read them, the sums of these rows, one sum after the other.
+  std::byte* summed = nullptr;
+  std::vector<std::int64_t> summed_at;  // per sum, in bytes; none: passes add up for themselves
+  std::int64_t summed_bytes = 0;
 
   template <class T>
   static T* as(std::byte* memory) {

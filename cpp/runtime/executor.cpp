@@ -10,6 +10,8 @@
 #include "base/float_environment.h"
 
 #include "runtime/reduce_update.h"
+#include "runtime/row_blocks.h"
+#include "runtime/row_reduction.h"
 #include "runtime/row_update.h"
 #include "runtime/state_lock.h"
 #include "runtime/threads.h"
@@ -69,7 +71,7 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
     Call own = call;
     check_world(plan_.graph, call);
     check_value(plan_.row_updates.empty(), "step",
-                "updates of the rows that have a gradient stay in one process so far: compile the "
+                "gradients that are rows of a table stay in one process so far: compile the "
                 "program without them (PlanOptions::sparse_rows).");
     own.set_counts(gather_counts(plan_.graph, call));
     return run_here(own);
@@ -245,6 +247,8 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
       return run_reduce_update(plan_, step.update(), call, context);
     case PlanStep::Kind::kNameRows:
       return name_rows(plan_, step.row_update(), context);
+    case PlanStep::Kind::kRowReduce:
+      return run_row_reduction(plan_, step, context);
     case PlanStep::Kind::kRowUpdate:
       return run_row_update(plan_, step.row_update(), context);
   }

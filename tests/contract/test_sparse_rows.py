@@ -5,111 +5,27 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from plans import assert_same_bits, steps_of
+from sparse_training import (  # noqa: F401
+    EXAMPLES,
+    ROWS,
+    SPARSE,
+    WIDTH,
+    assert_sparse_as_dense,
+    many_times,
+    numbers,
+    settings_as_before,
+    squares,
+    train,
+)
 
 import samegrad as tf
 from samegrad._function import trace as _trace
-
-ROWS, WIDTH, EXAMPLES = 900, 17, 48
-SPARSE = "sparse, row by row"
-
-
-@pytest.fixture(autouse=True)
-def _settings_as_before() -> Iterator[None]:
-    yield
-    tf.config.run_functions_eagerly(False)
-    tf.config.threading.set_intra_op_parallelism_threads(0)
-    _trace.OPTIONS.sparse_rows = True
-
-
-def numbers(rows: int = ROWS, width: int = WIDTH, dtype: str = "float32") -> np.ndarray:
-    """A table with everything in it that addition may change."""
-    table = np.random.default_rng(0).normal(size=(rows, width)).astype(dtype)
-    table[::7, 0] = -0.0
-    table[3::50] = np.inf
-    table[4::50] = -np.inf
-    table[5::50, 1:] = np.nan
-    table[6::50] = np.finfo(dtype).smallest_subnormal
-    return table
-
-
-def many_times(examples: int = EXAMPLES, rows: int = ROWS) -> np.ndarray:
-    """Rows, some of them often, within a replica's share and over the shares."""
-    rng = np.random.default_rng(1)
-    often = rng.integers(0, rows, 5)
-    return np.where(
-        rng.random(examples) < 0.5, rng.choice(often, examples), rng.integers(0, rows, examples)
-    )
-
-
-Loss = Callable[[Any, Any], Any]
-
-
-def squares(table: Any, ids: Any) -> Any:
-    """Per example: a loss whose gradients differ by row and example."""
-    rows = tf.gather(table, ids)
-    finite = tf.where(tf.abs(rows) < 1e30, rows, tf.zeros_like(rows))
-    cubes = finite * finite * (0.3 + tf.cast(ids, rows.dtype)[..., None] / 1000.0)
-    return tf.reduce_sum(cubes, axis=list(range(1, len(cubes.shape))))
-
-
-def train(
-    replicas: int = 1,
-    ids: np.ndarray | None = None,
-    make: Callable[[], Any] = lambda: tf.keras.optimizers.SGD(0.1),
-    loss: Loss = squares,
-    table: np.ndarray | None = None,
-    batch: int | None = None,
-    steps: int = 3,
-) -> tuple[list[np.ndarray], str]:
-    """The table, the slots and the losses afterwards, and the plan of a step."""
-    ids = many_times() if ids is None else ids
-    strategy = tf.distribute.MirroredStrategy(replicas=replicas)
-    with strategy.scope():
-        variable = tf.Variable(numbers() if table is None else table)
-        optimizer = make()
-
-    def step(named: Any) -> Any:
-        with tf.GradientTape() as tape:
-            total = tf.nn.compute_average_loss(loss(variable, named))
-        optimizer.apply_gradients([(tape.gradient(total, variable), variable)])
-        return total
-
-    @tf.function
-    def train_step(named: Any) -> Any:
-        return strategy.reduce("SUM", strategy.run(step, args=(named,)), axis=None)
-
-    data = tf.data.Dataset.from_tensor_slices(ids).batch(batch or max(len(ids), 1)).repeat(steps)
-    losses = []
-    for named in strategy.experimental_distribute_dataset(data):
-        losses.append(np.asarray(train_step(named)))
-    plan = "" if tf.config.functions_run_eagerly() else train_step.explain(named)
-    return [v.numpy() for v in [variable, *optimizer.variables]] + losses, plan
-
-
-def assert_sparse_as_dense(**arguments: Any) -> list[np.ndarray]:
-    """Takes the path, has the bits of the other one; what they give."""
-    found, plan = train(**arguments)
-    assert SPARSE in plan
-    _trace.OPTIONS.sparse_rows = False
-    expected, plan = train(**arguments)
-    assert SPARSE not in plan
-    assert_same_bits(found, expected)
-    _trace.OPTIONS.sparse_rows = True
-    return found
-
-
-def assert_dense(**arguments: Any) -> None:
-    """Does not take the path, and gives the same without it."""
-    found, plan = train(**arguments)
-    assert SPARSE not in plan
-    _trace.OPTIONS.sparse_rows = False
-    assert_same_bits(found, train(**arguments)[0])
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4, 8])
@@ -211,46 +127,11 @@ def test_arrays_without_examples_are_looked_up_too() -> None:
     assert_same_bits([found], [train_plain()[0]])
 
 
-def tied(table: Any, ids: Any) -> Any:
-    rows = tf.gather(table, ids)
-    return tf.reduce_sum(tf.tanh(tf.matmul(rows, table, transpose_b=True)), axis=1)
-
-
-def regularized(table: Any, ids: Any) -> Any:
-    return squares(table, ids) + 0.01 * tf.reduce_sum(tf.square(table))
-
-
 small = np.random.default_rng(0).normal(size=(ROWS, WIDTH)).astype(np.float32)
-
-
-@pytest.mark.parametrize("replicas", [1, 2])
-@pytest.mark.parametrize("loss", [tied, regularized])
-def test_a_gradient_of_all_rows_is_dense(loss: Loss, replicas: int) -> None:
-    assert_dense(loss=loss, replicas=replicas, table=small)
-
-
-@pytest.mark.parametrize("clip", ["clipnorm", "global_clipnorm"])
-def test_a_gradient_whose_norm_is_asked_for_is_dense(clip: str) -> None:
-    def make() -> Any:
-        return tf.keras.optimizers.SGD(0.1, **{clip: 0.5})
-
-    assert_dense(make=make, table=small)
 
 
 def test_a_gradient_that_is_cut_by_value_is_sparse_where_zero_stays_zero() -> None:
     assert_sparse_as_dense(make=lambda: tf.keras.optimizers.SGD(0.1, clipvalue=0.2), table=small)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: tf.keras.optimizers.SGD(0.1, momentum=0.9),
-        lambda: tf.keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
-        lambda: tf.keras.optimizers.Adam(0.1),
-    ],
-)
-def test_optimizers_that_move_rows_without_gradient_are_dense(make: Any) -> None:
-    assert_dense(make=make, table=small, replicas=2)
 
 
 def with_rate(kind: Any, rate: float) -> Callable[[], Any]:

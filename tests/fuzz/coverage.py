@@ -34,7 +34,7 @@ def paths_of(mode: Mode, outcome: Outcome) -> Iterator[tuple[str, str]]:
             where = "rows"
         elif line.startswith("  block by block"):
             where = "update"
-        elif line.startswith("  sparse"):
+        elif line.startswith(("  sparse", "  all rows", "  reduced")):
             where = "sparse"
         elif found := _NODE.match(line):
             path = where

@@ -26,8 +26,8 @@ class LazyAdam(Adam):  # type: ignore[misc]
     Addons and `SparseAdam` of PyTorch; a row that is named but whose gradient is all zeros stays
     here, and moves there). t counts all steps. Variables with fewer axes are updated as by Adam.
 
-    Args: those of Adam. `global_clipnorm`, `weight_decay` and `use_ema` need every row: with one,
-    a step costs what the table costs.
+    Args: those of Adam. `weight_decay` and `use_ema` need every row: with one, a step costs what
+    the table costs. Norms of gradients (`clipnorm`, `global_clipnorm`) do not.
 
     Example:
         >>> import samegrad as tf

@@ -57,6 +57,12 @@ struct Lookup {
     return graph.replicas > 1 ? b("all_reduce", {sum}) : sum;
   }
   void update() { write(b("sub", {table, b("mul", {gradient(), rate})})); }
+  // The same, scaled by the sum of its squares.
+  void scaled_update() {
+    const Value sum = gradient();
+    const Value squares = b("reduce_sum", {b("square", {sum})}, ReduceAttrs{.axes = {0, 1}});
+    write(b("sub", {table, b("mul", {b("mul", {sum, squares}), rate})}));
+  }
   void write(Value value) { graph.writes.push_back({SlotId(1), value}); }
 
   void run(Executable& executable, const std::vector<std::int64_t>& named, float by = 1) {
@@ -87,6 +93,20 @@ struct Lookup {
 
 std::int64_t sparse_steps(const Plan& plan) {
   return std::ranges::count(plan.steps, PlanStep::Kind::kRowUpdate, &PlanStep::kind);
+}
+
+// Of those, the ones that touch named rows alone.
+std::int64_t steps_of_named_rows(const Plan& plan) {
+  return std::ranges::count_if(plan.steps, [&](const PlanStep& step) {
+    return step.kind == PlanStep::Kind::kRowUpdate &&
+           plan.row_updates[step.row_update()].leaves_rows_alone;
+  });
+}
+
+bool makes_dense_sums(const Plan& plan) {
+  return std::ranges::any_of(plan.graph.nodes, [&](const Node& node) {
+    return node.op->name == "segment_sum" && plan.storage[node.outputs[0]] != Storage::kUnused;
+  });
 }
 
 // What is known of the result of a fused or single operation.
@@ -143,7 +163,7 @@ TEST("the gradient of a table and its update are one step, which stores in place
     Lookup lookup(replicas);
     lookup.update();
     const Plan plan = compile(lookup.graph);
-    CHECK_EQ(sparse_steps(plan), 1);
+    CHECK_EQ(steps_of_named_rows(plan), 1);
     CHECK(plan.stores[0] == Store::kInPlace);
     // Nothing that can fail comes after it.
     CHECK(plan.steps.back().kind == PlanStep::Kind::kRowUpdate);
@@ -153,15 +173,37 @@ TEST("the gradient of a table and its update are one step, which stores in place
   }
 }
 
-TEST("an update that moves rows without gradient touches all") {
-  Lookup decays;
-  const Value step = decays.b("mul", {decays.gradient(), decays.rate});
-  const Value kept = decays.b("mul", {decays.table, decays.rate});
-  decays.write(decays.b("sub", {kept, step}));
-  CHECK_EQ(sparse_steps(compile(decays.graph)), 0);
-  Lookup adds;  // +0 makes a 0 of a -0
-  adds.write(adds.b("add", {adds.table, adds.gradient()}));
-  CHECK_EQ(sparse_steps(compile(adds.graph)), 0);
+TEST("an update that moves rows without gradient touches all, by a gradient of rows") {
+  for (const int replicas : {1, 4}) {
+    Lookup decays(replicas);
+    const Value step = decays.b("mul", {decays.gradient(), decays.rate});
+    const Value kept = decays.b("mul", {decays.table, decays.rate});
+    decays.write(decays.b("sub", {kept, step}));
+    Lookup adds(replicas);  // +0 makes a 0 of a -0
+    adds.write(adds.b("add", {adds.table, adds.gradient()}));
+    for (const Lookup* lookup : {&decays, &adds}) {
+      const Plan plan = compile(lookup->graph);
+      CHECK_EQ(sparse_steps(plan), 1);
+      CHECK_EQ(steps_of_named_rows(plan), 0);
+      CHECK(!makes_dense_sums(plan));
+      CHECK(plan.stores[0] == Store::kInPlace);
+    }
+  }
+}
+
+TEST("a reduction of all elements goes through rows, one of some needs the whole") {
+  for (const std::vector<std::int64_t>& axes : {std::vector<std::int64_t>{0, 1}, {1}}) {
+    Lookup lookup(2);
+    const Value gradient = lookup.gradient();
+    const Value square = lookup.b("square", {gradient});
+    const Value sum = lookup.b("reduce_sum", {square}, ReduceAttrs{.axes = axes, .keepdims = true});
+    lookup.write(lookup.b("sub", {lookup.table, lookup.b("mul", {gradient, sum})}));
+    const Plan plan = compile(lookup.graph);
+    CHECK_EQ(std::ranges::count(plan.steps, PlanStep::Kind::kRowReduce, &PlanStep::kind),
+             axes.size() == 2);
+    CHECK_EQ(steps_of_named_rows(plan), axes.size() == 2);
+    CHECK_EQ(makes_dense_sums(plan), axes.size() == 1);
+  }
 }
 
 TEST("a gradient that something else reads is stored as a whole") {
@@ -176,7 +218,7 @@ TEST("a value that goes to another variable than the one that it keeps is made a
   lookup.variable({kTableRows, kWidth});
   const Value step = lookup.b("mul", {lookup.gradient(), lookup.rate});
   lookup.graph.writes.push_back({SlotId(2), lookup.b("sub", {lookup.table, step})});
-  CHECK_EQ(sparse_steps(compile(lookup.graph)), 0);
+  CHECK_EQ(steps_of_named_rows(compile(lookup.graph)), 0);
 }
 
 TEST("rows have the bits of a dense step, whatever the rate") {
@@ -184,18 +226,20 @@ TEST("rows have the bits of a dense step, whatever the rate") {
   const std::vector<std::int64_t> named{7, 999, 7, 0, 500, 7};
   for (const int replicas : {1, 2, 3}) {
     for (const float rate : {0.25f, 0.f, -0.f, -0.25f, infinity, std::nanf("")}) {
-      Lookup sparse(replicas), dense(replicas);
-      sparse.update();
-      dense.update();
-      PlanOptions options;
-      options.sparse_rows = false;
-      CHECK_EQ(sparse_steps(compile(sparse.graph)), 1);
-      Executable rows(compile(sparse.graph)), whole(compile(dense.graph, options));
-      for (int step = 0; step < 2; ++step) {
-        sparse.run(rows, named, rate);
-        dense.run(whole, named, rate);
+      for (const auto update : {&Lookup::update, &Lookup::scaled_update}) {
+        Lookup sparse(replicas), dense(replicas);
+        (sparse.*update)();
+        (dense.*update)();
+        PlanOptions options;
+        options.sparse_rows = false;
+        CHECK_EQ(steps_of_named_rows(compile(sparse.graph)), 1);
+        Executable rows(compile(sparse.graph)), whole(compile(dense.graph, options));
+        for (int step = 0; step < 2; ++step) {
+          sparse.run(rows, named, rate);
+          dense.run(whole, named, rate);
+        }
+        CHECK(sparse.bits() == dense.bits(), replicas, rate);
       }
-      CHECK(sparse.bits() == dense.bits(), replicas, rate);
     }
   }
 }
@@ -247,7 +291,7 @@ TEST("a step that finds no memory leaves the table as it was") {
     int failures = 0;
     for (int k = 0; k < 2000; ++k) {
       Lookup lookup(2);
-      lookup.update();
+      lookup.scaled_update();
       const Plan plan = compile(lookup.graph);
       CHECK_EQ(sparse_steps(plan), 1);
       Executable executable(plan);

@@ -184,12 +184,12 @@ def test_the_optimizer_follows_the_schedule_without_another_trace() -> None:
     assert steps.traces["train"] == 1
 
 
-SPARSE = "sparse, row by row"
+SPARSE, ALL_ROWS = "sparse, row by row", "all rows, some at a time, of a sparse gradient"
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_gradients_of_embeddings_stay_sparse(replicas: int) -> None:
-    """The tables of source and target; the one that is shared with the logits is dense."""
+    """The tables of source and target; all rows change where one is shared with the logits."""
     big = {"width": 16, "dtype": "float32"}
 
     def plan(optimizer: Callable[[], Any], shared: bool) -> str:
@@ -202,9 +202,13 @@ def test_gradients_of_embeddings_stay_sparse(replicas: int) -> None:
 
     assert plan(lambda: adam(1e-3, lazy=True), False).count(SPARSE) == 2
     assert plan(lambda: tf.keras.optimizers.SGD(0.1), False).count(SPARSE) == 2
-    assert SPARSE not in plan(lambda: adam(1e-3, lazy=True), True)
-    # Adam moves every row in each step, and the norm of all gradients needs every row.
-    assert SPARSE not in plan(lambda: adam(1e-3), False)
+    clipped = plan(lambda: adam(1e-3, 1.0, lazy=True), False)
+    assert clipped.count(SPARSE) == clipped.count("reduced, row by row") == 2
+    shared = plan(lambda: adam(1e-3, lazy=True), True)
+    assert (shared.count(SPARSE), shared.count(ALL_ROWS)) == (0, 1)
+    # Adam moves every row in each step.
+    moved = plan(lambda: adam(1e-3), False)
+    assert (moved.count(SPARSE), moved.count(ALL_ROWS)) == (0, 2)
 
 
 @pytest.mark.parametrize("windows", [False, True], ids=["steps", "windows"])

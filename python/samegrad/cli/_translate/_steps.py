@@ -49,8 +49,8 @@ def adam(rate: Any, clip_norm: float | None = None, lazy: bool = False) -> Any:
         rate: Learning rate or schedule.
         clip_norm: The most that the norm of all gradients, summed over the replicas, may be; None:
             any.
-        lazy: Whether embeddings that a batch does not name stay as they are (`LazyAdam`); without
-            `clip_norm` a step then costs what its tokens cost, not what the vocabulary costs.
+        lazy: Whether embeddings that a batch does not name stay as they are (`LazyAdam`); a step
+            then costs what its tokens cost, not what the vocabulary costs.
     """
     kind = tf.keras.optimizers.LazyAdam if lazy else tf.keras.optimizers.Adam
     return kind(rate, 0.9, 0.98, 1e-9, global_clipnorm=clip_norm)

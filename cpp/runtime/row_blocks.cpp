@@ -1,0 +1,389 @@
+#include "runtime/row_blocks.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+
+#include "base/thresholds.h"
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
+#include "runtime/threads.h"
+#include "runtime/tree.h"
+#include "tensor/tree.h"
+
+namespace samegrad {
+namespace {
+
+// Of a replica's reduction.
+KernelArgs args_of(const Plan& plan, NodeId tree, std::size_t replica, Context& context,
+                   Scratch& scratch) {
+  const Node& node = plan.graph.nodes[tree];
+  const NodeBinding& of = context.node(tree);
+  const std::span<const View> views = of.views[std::min(replica, of.views.size() - 1)];
+  return {.attrs = node.attrs,
+          .in = views.first(node.inputs.size()),
+          .out = views.subspan(node.inputs.size()),
+          .examples = of.examples[std::min(replica, of.views.size() - 1)],
+          .symbol = std::max(of.symbol, 0),
+          .replica_context = context.of_replica(int(replica)),
+          .scratch = scratch};
+}
+
+std::size_t copies_of(const ReduceUpdate::Sum& sum, const Context& context) {
+  return context.node(sum.tree).views.size();
+}
+
+// Sorts by rows; places stay in order. Two arrays of n, the numbers in the first; the result is in
+// the one that is returned.
+NamedRow* sort_by_rows(NamedRow* from, NamedRow* to, std::int64_t n, std::int64_t rows) {
+  constexpr int kBits = 11;
+  constexpr std::size_t kDigits = std::size_t(1) << kBits;
+  const int bits = std::bit_width(std::uint64_t(std::max<std::int64_t>(rows - 1, 0)));
+  for (int shift = 0; shift < bits; shift += kBits) {
+    std::array<std::int64_t, kDigits> next{};
+    const auto digit = [shift](const NamedRow& named) {
+      return std::size_t(named.row >> shift) % kDigits;
+    };
+    for (std::int64_t i = 0; i < n; ++i) ++next[digit(from[i])];
+    std::int64_t sum = 0;
+    for (std::int64_t& each : next) sum += std::exchange(each, sum);
+    for (std::int64_t i = 0; i < n; ++i) to[next[digit(from[i])]++] = from[i];
+    std::swap(from, to);
+  }
+  return from;
+}
+
+// The number of the first share of a sum among those of all.
+std::size_t first_of(const RowUpdate& step, std::size_t s, const Context& context) {
+  std::size_t at = 0;
+  for (std::size_t k = 0; k < s; ++k) at += copies_of(step.sums[k], context);
+  return at;
+}
+
+// The slots of a block, and the scratch that they and the sums take.
+void lay_out_block(const Plan& plan, const RowUpdate& update, Context& context,
+                   const RowBinding& binding, RowPassBinding& pass) {
+  const auto add = [&](Value value) {
+    const std::int64_t row_bytes =
+        binding.width * std::int64_t(size_of(plan.graph.type(value).dtype));
+    pass.slots.push_back({value, row_bytes, std::int64_t(pass.block_bytes)});
+    pass.block_bytes += std::size_t(aligned(binding.block_rows * row_bytes));
+  };
+  for (const std::int32_t s : pass.pass.sums) add(update.sums[std::size_t(s)].result);
+  for (Value value : pass.program.whole) add(value);
+  std::size_t views = 0;
+  for (NodeId n : pass.pass.nodes) {
+    const Node& node = plan.graph.nodes[n];
+    for (Value output : node.outputs) add(output);
+    views = std::max(views, (node.inputs.size() + node.outputs.size()) * sizeof(View));
+  }
+  std::size_t most = 0;
+  Scratch none;
+  for (std::size_t k = 0; k < pass.pass.sums.size(); ++k) {
+    const ReduceUpdate::Sum& sum = update.sums[std::size_t(pass.pass.sums[k])];
+    const OpDef& op = *plan.graph.nodes[sum.tree].op;
+    const std::size_t copies = copies_of(sum, context);
+    const std::int64_t levels = tree_levels(std::int64_t(copies), 1);
+    for (std::size_t r = 0; r < copies; ++r) {
+      const std::size_t bytes = op.rows.sum_bytes(args_of(plan, sum.tree, r, context, none));
+      most = std::max(most, bytes + std::size_t(levels * aligned(pass.slots[k].row_bytes)));
+    }
+  }
+  const std::size_t lists = 6 * std::size_t(aligned(binding.block_rows * 8));
+  // The kernels of the update take small pieces.
+  pass.task_bytes = 2 * pass.block_bytes + lists + most + views + Scratch::kBlockBytes;
+}
+
+}  // namespace
+
+RowBlocks::RowBlocks(const Plan& plan, const RowUpdate& step, RowBinding& binding,
+                     RowPassBinding& pass, Context& context)
+    : plan_(plan),
+      step_(step),
+      binding_(binding),
+      pass_(pass),
+      context_(context),
+      row_(RowBinding::as<std::int64_t>(binding.row)),
+      begin_(RowBinding::as<std::int64_t>(binding.begin)),
+      place_(RowBinding::as<std::int64_t>(binding.place)) {}
+
+std::span<KnownValue> RowBlocks::registers() const {
+  const RowProgram& program = pass_.program;
+  program.set_operands(pass_.registers, [&](std::size_t k) {
+    const Value value = program.numbers[k].value;
+    return KnownValue::number_at(base(value), plan_.graph.type(value).dtype);
+  });
+  program.known.run(pass_.registers);
+  return pass_.registers;
+}
+
+std::int64_t RowBlocks::position_of(std::int64_t row) const {
+  return sparse ? std::lower_bound(row_, row_ + binding_.count, row) - row_
+                : std::min(row, binding_.rows);
+}
+
+void RowBlocks::take_at_once(Scratch& scratch) const {
+  const Scratch::Frame frame(scratch);
+  scratch.take(pass_.task_bytes);
+}
+
+RowBlocks::Rows RowBlocks::take_rows(Scratch& scratch) const {
+  const auto n = std::size_t(binding_.block_rows);
+  const auto take = [&](std::size_t item) { return scratch.take(n * item); };
+  return {0,
+          0,
+          static_cast<std::int64_t*>(take(sizeof(std::int64_t))),
+          static_cast<const std::int64_t**>(take(sizeof(std::int64_t*))),
+          static_cast<const std::int64_t**>(take(sizeof(std::int64_t*))),
+          static_cast<std::byte*>(scratch.take(pass_.block_bytes))};
+}
+
+// Of all rows most have no place.
+void RowBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const {
+  rows.count = std::min(binding_.block_rows, end - position);
+  std::int64_t at =
+      sparse ? position : std::lower_bound(row_, row_ + binding_.count, position) - row_;
+  rows.named = at;
+  for (std::int64_t i = 0; i < rows.count; ++i) {
+    rows.row[i] = row_at(position + i);
+    const bool named = at < binding_.count && row_[at] == rows.row[i];
+    rows.begin[i] = place_ + begin_[at];
+    if (named) ++at;
+    rows.end[i] = place_ + begin_[at];
+  }
+}
+
+// All rows lie one after the other in the operands, and named ones in sums that are stored.
+std::byte* RowBlocks::slot_at(const RowPassBinding::Slot& slot, const Rows& rows) const {
+  const std::span<const RowPassBinding::Slot> whole = whole_slots();
+  const bool is_whole = &slot >= whole.data() && &slot < whole.data() + whole.size();
+  if (is_whole && !sparse) return base(slot.value) + rows.row[0] * slot.row_bytes;
+  const auto k = std::size_t(&slot - pass_.slots.data());
+  const bool is_summed = sparse && k < sum_slots().size() && !binding_.summed_at.empty();
+  return is_summed ? summed_at(std::size_t(pass_.pass.sums[k]), rows.named)
+                   : rows.memory + slot.offset;
+}
+
+void RowBlocks::gather(const Rows& rows) const {
+  for (const RowPassBinding::Slot& slot : whole_slots()) {
+    const std::byte* from = base(slot.value);
+    const std::int64_t bytes = slot.row_bytes;
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+      std::memcpy(rows.memory + slot.offset + i * bytes, from + rows.row[i] * bytes,
+                  std::size_t(bytes));
+    }
+  }
+}
+
+// Named rows lie anywhere in memory, where no processor looks for them.
+void RowBlocks::prefetch(const Rows& rows) const {
+  constexpr std::int64_t kLine = 64, kMost = 1 << 10;
+  if (!sparse) return;
+  for (const RowPassBinding::Slot& slot : whole_slots()) {
+    const std::byte* from = base(slot.value);
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+      const std::byte* row = from + rows.row[i] * slot.row_bytes;
+      for (std::int64_t at = 0; at < std::min(slot.row_bytes, kMost); at += kLine) {
+        __builtin_prefetch(row + at);
+      }
+    }
+  }
+}
+
+void RowBlocks::run(const Rows& rows, Scratch& scratch) const {
+  if (sparse) gather(rows);
+  for (std::size_t k = 0; k < pass_.pass.sums.size(); ++k) {
+    const auto s = std::size_t(pass_.pass.sums[k]);
+    std::byte* to = rows.memory + pass_.slots[k].offset;
+    if (binding_.summed_at.empty()) {
+      sum(s, rows, to, scratch);
+    } else if (!sparse) {
+      take_sums(s, rows, to);
+    }
+  }
+  for (NodeId node : pass_.pass.nodes) run_node(node, rows, scratch);
+}
+
+void RowBlocks::store_sums() const {
+  const std::int64_t blocks = (binding_.count + binding_.block_rows - 1) / binding_.block_rows;
+  const auto store = [&](std::int64_t first, std::int64_t last, Scratch& scratch) {
+    const Scratch::Frame frame(scratch);
+    take_at_once(scratch);
+    Rows rows = take_rows(scratch);
+    for (std::int64_t block = first; block < last; ++block) {
+      find(block * binding_.block_rows, binding_.count, rows);
+      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+        sum(s, rows, summed_at(s, rows.named), scratch);
+      }
+    }
+  };
+  const ParallelFor& loops = parallel_loops();
+  const bool worth = binding_.places * binding_.width * 4 >= thresholds().parallel_tree_work;
+  if (loops.threads() == 1 || !worth) return store(0, blocks, context_.main_task().scratch);
+  const std::int64_t parts = std::min(blocks, loops.threads() * thresholds().parts_per_thread);
+  loops.run(parts, [&](std::int64_t i) {
+    const Context::Lease lease(context_);
+    store(blocks * i / parts, blocks * (i + 1) / parts, (*lease).scratch);
+  });
+}
+
+std::int64_t RowBlocks::row_bytes(std::size_t s) const {
+  return binding_.width * std::int64_t(size_of(plan_.graph.type(step_.sums[s].result).dtype));
+}
+
+// Of all rows, from those that are stored.
+void RowBlocks::take_sums(std::size_t s, const Rows& rows, std::byte* to) const {
+  const std::int64_t bytes = row_bytes(s);
+  const std::byte* from = summed_at(s, rows.named);
+  for (std::int64_t i = 0; i < rows.count; ++i, to += bytes) {
+    if (rows.begin[i] == rows.end[i]) {
+      std::memset(to, 0, std::size_t(bytes));
+    } else {
+      std::memcpy(to, from, std::size_t(bytes));
+      from += bytes;
+    }
+  }
+}
+
+// A sum of the rows of a block over all examples of all replicas.
+void RowBlocks::sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scratch) const {
+  const std::size_t copies = copies_of(step_.sums[s], context_);
+  const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
+  const std::int64_t bytes = row_bytes(s);
+  std::byte* const sums = to;
+  for (std::int64_t i = 0; i < rows.count; ++i, to += bytes) {
+    const std::int64_t* begin = rows.begin[i];
+    const std::int64_t* end = rows.end[i];
+    if (step_.sums.size() > 1 && begin != end) {
+      begin = std::lower_bound(begin, end, first[0]);
+      end = std::lower_bound(begin, end, first[copies]);
+    }
+    if (begin == end) {
+      std::memset(to, 0, std::size_t(bytes));
+    } else {
+      sum_replicas({s, 0, copies}, begin, end, to, scratch);
+    }
+  }
+  const NodeId all_reduce = step_.sums[s].all_reduce;
+  if (!all_reduce.exists() || !is_mean(plan_.graph.nodes[all_reduce])) return;
+  divide(sums, rows.count * binding_.width, binding_.divisors[s]);
+}
+
+// Replicas without a place have +0, and no sum is -0: they change nothing.
+void RowBlocks::sum_replicas(const Replicas& of, const std::int64_t* begin, const std::int64_t* end,
+                             std::byte* to, Scratch& scratch) const {
+  const std::int64_t* first = binding_.first.data() + first_of(step_, of.sum, context_);
+  if (of.end - of.begin == 1) {
+    const NodeId tree = step_.sums[of.sum].tree;
+    const KernelArgs args = args_of(plan_, tree, of.begin, context_, scratch);
+    const OpDef& op = *plan_.graph.nodes[tree].op;
+    return op.rows.sum({args, first[of.begin], begin, end, to});
+  }
+  const std::size_t middle = of.begin + std::size_t(tree_split(std::int64_t(of.end - of.begin)));
+  const std::int64_t* split = std::lower_bound(begin, end, first[middle]);
+  if (split == end) return sum_replicas({of.sum, of.begin, middle}, begin, end, to, scratch);
+  if (split == begin) return sum_replicas({of.sum, middle, of.end}, begin, end, to, scratch);
+  const Scratch::Frame frame(scratch);
+  const DType dtype = plan_.graph.type(step_.sums[of.sum].result).dtype;
+  auto* right = static_cast<std::byte*>(scratch.take(std::size_t(binding_.width) * size_of(dtype)));
+  sum_replicas({of.sum, of.begin, middle}, begin, split, to, scratch);
+  sum_replicas({of.sum, middle, of.end}, split, end, right, scratch);
+  kernels().binary(BinaryFn::k_add, dtype)(to, right, to, binding_.width, 1, 1);
+}
+
+void RowBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const {
+  const Scratch::Frame frame(scratch);
+  const Node& node = plan_.graph.nodes[index];
+  const std::vector<View>& whole = context_.node(index).views[0];
+  auto* views = static_cast<View*>(scratch.take(whole.size() * sizeof(View)));
+  std::uninitialized_copy(whole.begin(), whole.end(), views);
+  const std::size_t inputs = node.inputs.size();
+  for (std::size_t k = 0; k < whole.size(); ++k) {
+    const Value value = k < inputs ? node.inputs[k] : node.outputs[k - inputs];
+    const auto slot = std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value);
+    if (slot == pass_.slots.end()) continue;  // a number
+    views[k].data = slot_at(*slot, rows);
+    views[k].shape[0] = rows.count;
+  }
+  const std::span<const View> all(views, whole.size());
+  node.op->kernel({.attrs = node.attrs,
+                   .in = all.first(inputs),
+                   .out = all.subspan(inputs),
+                   .replica_context = context_.of_replica(0),
+                   .scratch = scratch});
+}
+
+RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context) {
+  RowBinding binding(plan.graph, update);
+  const Shape& shape = plan.graph.type(update.sums[0].result).shape;
+  binding.rows = shape[0];
+  binding.width = shape.size(1, shape.rank());
+  binding.block_rows = std::max<std::int64_t>(
+      1, std::min(binding.rows, 2 * thresholds().fused_block / binding.width));
+  for (const ReduceUpdate::Sum& sum : update.sums) {
+    const OpDef& op = *plan.graph.nodes[sum.tree].op;
+    for (const std::vector<View>& views : context.node(sum.tree).views) {
+      binding.first.push_back(binding.places);
+      binding.places += op.rows.places(views);
+    }
+    const DType dtype = plan.graph.type(sum.result).dtype;
+    binding.divisors.push_back(Array::number(dtype, double(context.replicas())));
+  }
+  binding.first.push_back(binding.places);
+  if (!update.reductions.empty()) {
+    for (const ReduceUpdate::Sum& sum : update.sums) {
+      const std::int64_t item = std::int64_t(size_of(plan.graph.type(sum.result).dtype));
+      binding.summed_at.push_back(binding.summed_bytes);
+      binding.summed_bytes +=
+          aligned(std::min(binding.places, binding.rows) * binding.width * item);
+    }
+  }
+  lay_out_block(plan, update, context, binding, binding.update);
+  for (RowPassBinding& pass : binding.reductions) {
+    lay_out_block(plan, update, context, binding, pass);
+  }
+  for (const RowUpdate::Result& result : update.results) {
+    binding.left.push_back(
+        *std::ranges::find(binding.update.slots, result.value, &RowPassBinding::Slot::value));
+    const std::vector<Value>& whole = binding.update.program.whole;
+    const auto old = std::ranges::find_if(whole, [&](Value value) {
+      const ValueInfo& info = plan.graph.values[value];
+      return info.source == Source::kVariable && info.slot() == result.variable;
+    });
+    binding.old.push_back(old == whole.end() ? kNoValue : *old);
+  }
+  return binding;
+}
+
+void name_rows(const Plan& plan, RowUpdateId update, Context& context) {
+  const RowUpdate& step = plan.row_updates[update];
+  RowBinding& binding = context.row_update(update);
+  auto* named = RowBinding::as<NamedRow>(binding.named);
+  std::size_t part = 0;
+  for (const ReduceUpdate::Sum& sum : step.sums) {
+    const OpDef& op = *plan.graph.nodes[sum.tree].op;
+    for (std::size_t r = 0; r < copies_of(sum, context); ++r, ++part) {
+      const std::int64_t first = binding.first[part];
+      Scratch& scratch = context.main_task().scratch;
+      op.rows.name(args_of(plan, sum.tree, r, context, scratch), first, named + first);
+    }
+  }
+  const std::int64_t n = binding.places;
+  const NamedRow* sorted = sort_by_rows(named, named + n, n, binding.rows);
+  auto* row = RowBinding::as<std::int64_t>(binding.row);
+  auto* begin = RowBinding::as<std::int64_t>(binding.begin);
+  auto* place = RowBinding::as<std::int64_t>(binding.place);
+  binding.count = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    place[i] = sorted[i].place;
+    if (i > 0 && sorted[i].row == sorted[i - 1].row) continue;
+    row[binding.count] = sorted[i].row;
+    begin[binding.count++] = i;
+  }
+  begin[binding.count] = n;
+  if (binding.summed_at.empty()) return;
+  RowBlocks(plan, step, binding, binding.update, context).store_sums();
+}
+
+}  // namespace samegrad

@@ -1,0 +1,93 @@
+// Some rows at a time of gradients that are zeros but for the rows that examples name: added up,
+// and through the nodes of a pass. What a block needs is a task's scratch; nothing of the size of
+// the variable is read, unless the pass goes through all rows and has operands with all of them.
+#pragma once
+
+#include "runtime/context.h"
+
+namespace samegrad {
+
+class RowBlocks {
+ public:
+  // A pass through named rows alone, or through all.
+  RowBlocks(const Plan& plan, const RowUpdate& step, RowBinding& binding, RowPassBinding& pass,
+            Context& context);
+
+  // Some of them, and where they are.
+  struct Rows {
+    std::int64_t count;
+    std::int64_t named;          // the number of the first named one among all of these
+    std::int64_t* row;           // which of the variable
+    const std::int64_t** begin;  // the places of each, up to those of the next
+    const std::int64_t** end;
+    std::byte* memory;  // of the slots
+  };
+
+  // Fills the registers with what is known with the numbers that this run has.
+  std::span<KnownValue> registers() const;
+  // Named ones only? Set before anything below.
+  bool sparse = true;
+
+  std::int64_t count() const { return sparse ? binding_.count : binding_.rows; }
+  // The first of those that it goes through that is not before a row.
+  std::int64_t position_of(std::int64_t row) const;
+  std::int64_t row_at(std::int64_t position) const { return sparse ? row_[position] : position; }
+  // A rough count of operations.
+  std::int64_t work() const {
+    return count() * binding_.width * std::int64_t(4 * pass_.slots.size());
+  }
+
+  // A frame is open: memory for one block.
+  Rows take_rows(Scratch& scratch) const;
+  void take_at_once(Scratch& scratch) const;
+  // At most a block's, from a position up to an end.
+  void find(std::int64_t position, std::int64_t end, Rows& rows) const;
+  void prefetch(const Rows& rows) const;
+  void run(const Rows& rows, Scratch& scratch) const;
+  // Adds up all named rows, for all passes.
+  void store_sums() const;
+  // Where a value lies afterwards.
+  const std::byte* at(Value value, const Rows& rows) const {
+    return slot_at(*std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value), rows);
+  }
+
+ private:
+  struct Replicas {
+    std::size_t sum, begin, end;
+  };
+
+  std::byte* base(Value value) const { return context_.base(0, plan_.root[value]); }
+  std::byte* slot_at(const RowPassBinding::Slot& slot, const Rows& rows) const;
+  std::span<const RowPassBinding::Slot> whole_slots() const {
+    return std::span(pass_.slots).subspan(pass_.pass.sums.size(), pass_.program.whole.size());
+  }
+  void gather(const Rows& rows) const;
+  std::span<const RowPassBinding::Slot> sum_slots() const {
+    return std::span(pass_.slots).first(pass_.pass.sums.size());
+  }
+  std::int64_t row_bytes(std::size_t s) const;
+  std::byte* summed_at(std::size_t s, std::int64_t named) const {
+    return binding_.summed + binding_.summed_at[s] + named * row_bytes(s);
+  }
+  void take_sums(std::size_t s, const Rows& rows, std::byte* to) const;
+  void sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scratch) const;
+  void sum_replicas(const Replicas& of, const std::int64_t* begin, const std::int64_t* end,
+                    std::byte* to, Scratch& scratch) const;
+  void run_node(NodeId index, const Rows& rows, Scratch& scratch) const;
+
+  const Plan& plan_;
+  const RowUpdate& step_;
+  RowBinding& binding_;
+  RowPassBinding& pass_;
+  Context& context_;
+  const std::int64_t *row_, *begin_, *place_;
+};
+
+// Where the rows of a step are in memory, once nodes are bound; what is in the arena has no address
+// yet.
+RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context);
+
+// Of Plan::row_updates: which rows are named. Raises where an example names none that there is.
+void name_rows(const Plan& plan, RowUpdateId update, Context& context);
+
+}  // namespace samegrad

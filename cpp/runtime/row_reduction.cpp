@@ -1,0 +1,192 @@
+#include "runtime/row_reduction.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/order.h"
+#include "base/thresholds.h"
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
+#include "runtime/row_blocks.h"
+#include "runtime/threads.h"
+
+namespace samegrad {
+namespace {
+
+using Number = std::array<std::byte, kMostElementBytes>;
+
+// Whether any count of the number, however they are joined, is the number.
+bool joins_to_itself(ReduceFn fn, const KnownValue& known, DType dtype) {
+  if (known.kind != KnownValue::kNumber) return false;
+  if (fn == ReduceFn::kSum) return known == KnownValue::number_of(0.0, dtype);
+  if (fn == ReduceFn::kProd) return known == KnownValue::number_of(1.0, dtype);
+  return true;
+}
+
+// kRowBlock elements each, the last one fewer.
+struct Leaves {
+  std::int64_t first, count;
+
+  Leaves left() const { return {first, tree_split(count)}; }
+  Leaves right() const { return {first + tree_split(count), count - tree_split(count)}; }
+};
+
+class RowReducer {
+ public:
+  RowReducer(const Plan& plan, const RowUpdate& step, const RowUpdate::Reduction& reduction,
+             RowBinding& binding, RowPassBinding& pass, Context& context)
+      : binding_(binding),
+        context_(context),
+        operand_(plan.graph.nodes[reduction.node].inputs[0]),
+        fn_(ReduceFn(plan.graph.nodes[reduction.node].op->block.fn)),
+        dtype_(plan.graph.type(operand_).dtype),
+        item_(std::int64_t(size_of(dtype_))),
+        elements_(binding.rows * binding.width),
+        result_(context.base(0, plan.root[plan.graph.nodes[reduction.node].outputs[0]])),
+        blocks_(plan, step, binding, pass, context) {
+    const KnownValue& known = blocks_.registers()[pass.program.register_of(operand_)];
+    blocks_.sparse = joins_to_itself(fn_, known, dtype_);
+    other_ = known.number;
+  }
+
+  void run() const {
+    const Leaves all{0, (elements_ + kRowBlock - 1) / kRowBlock};
+    const int levels = levels_of(all);
+    if (levels == 0) {
+      const Number number = reduce(all, context_.main_task().scratch);
+      std::memcpy(result_, number.data(), std::size_t(item_));
+      return;
+    }
+    std::array<Number, std::size_t(1) << kMostLevels> parts;
+    const std::int64_t count = std::int64_t(1) << levels;
+    parallel_loops().run(count, [&](std::int64_t i) {
+      const Context::Lease lease(context_);
+      parts[std::size_t(i)] = reduce(subtree(all, levels, i), (*lease).scratch);
+    });
+    for (std::int64_t width = 1; width < count; width *= 2) {
+      for (std::int64_t left = 0; left < count; left += 2 * width) {
+        join(parts[std::size_t(left)], parts[std::size_t(left + width)]);
+      }
+    }
+    std::memcpy(result_, parts[0].data(), std::size_t(item_));
+  }
+
+ private:
+  static constexpr int kMostLevels = 6;
+
+  // Of subtrees that threads take; named rows often lie close to each other.
+  int levels_of(const Leaves& all) const {
+    if (parallel_loops().threads() == 1) return 0;
+    if (blocks_.work() < thresholds().parallel_tree_work) return 0;
+    int levels = 0;
+    while (levels < kMostLevels && all.count >> (levels + 1) > 0) ++levels;
+    return levels;
+  }
+  static Leaves subtree(Leaves leaves, int levels, std::int64_t number) {
+    for (int level = levels - 1; level >= 0; --level) {
+      leaves = number >> level & 1 ? leaves.right() : leaves.left();
+    }
+    return leaves;
+  }
+
+  // Where a task is among the rows.
+  struct Cursor {
+    RowBlocks::Rows rows;
+    std::int64_t position, end;  // of the row that is next
+    std::int64_t first = 0;      // of the rows
+    std::byte* leaf = nullptr;   // memory for one
+    Scratch& scratch;
+  };
+
+  Number reduce(const Leaves& leaves, Scratch& scratch) const {
+    const Scratch::Frame frame(scratch);
+    blocks_.take_at_once(scratch);
+    const std::int64_t begin = leaves.first * kRowBlock;
+    const std::int64_t end = std::min(begin + leaves.count * kRowBlock, elements_);
+    Cursor cursor{blocks_.take_rows(scratch),
+                  blocks_.position_of(begin / binding_.width),
+                  blocks_.position_of((end + binding_.width - 1) / binding_.width),
+                  0,
+                  nullptr,
+                  scratch};
+    cursor.rows.count = 0;
+    cursor.leaf = static_cast<std::byte*>(scratch.take(std::size_t(kRowBlock * item_)));
+    return reduce(leaves, cursor);
+  }
+
+  Number reduce(const Leaves& leaves, Cursor& cursor) const {
+    const std::int64_t end = (leaves.first + leaves.count) * kRowBlock;
+    const bool none =
+        cursor.position == cursor.end || blocks_.row_at(cursor.position) * binding_.width >= end;
+    if (none) return other_;
+    if (leaves.count == 1) return reduce_leaf(leaves.first * kRowBlock, cursor);
+    Number left = reduce(leaves.left(), cursor);
+    join(left, reduce(leaves.right(), cursor));
+    return left;
+  }
+
+  Number reduce_leaf(std::int64_t begin, Cursor& cursor) const {
+    const std::int64_t end = std::min(begin + kRowBlock, elements_);
+    if (blocks_.sparse) fill(cursor.leaf, end - begin);
+    while (cursor.position < cursor.end) {
+      const std::int64_t row = blocks_.row_at(cursor.position) * binding_.width;
+      if (row >= end) break;
+      load(cursor);
+      const std::int64_t from = std::max(row, begin), to = std::min(row + binding_.width, end);
+      const std::byte* numbers = blocks_.at(operand_, cursor.rows) +
+                                 (cursor.position - cursor.first) * binding_.width * item_;
+      std::memcpy(cursor.leaf + (from - begin) * item_, numbers + (from - row) * item_,
+                  std::size_t((to - from) * item_));
+      if (row + binding_.width > end) break;  // goes on in the next leaf
+      ++cursor.position;
+    }
+    Number number;
+    kernels().row_reduce(fn_, dtype_)(cursor.leaf, number.data(), 1, end - begin);
+    return number;
+  }
+
+  // The block that the next row is in.
+  void load(Cursor& cursor) const {
+    if (cursor.position < cursor.first + cursor.rows.count) return;
+    cursor.first = cursor.position;
+    blocks_.find(cursor.position, cursor.end, cursor.rows);
+    blocks_.run(cursor.rows, cursor.scratch);
+  }
+
+  void fill(std::byte* to, std::int64_t n) const {
+    const bool zeros = std::ranges::all_of(other_, [](std::byte b) { return b == std::byte(0); });
+    if (zeros) {
+      std::memset(to, 0, std::size_t(n * item_));
+      return;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::memcpy(to + i * item_, other_.data(), std::size_t(item_));
+    }
+  }
+
+  void join(Number& left, const Number& right) const {
+    kernels().column_reduce(fn_, dtype_)(right.data(), left.data(), 1, 1, 1, true);
+  }
+
+  const RowBinding& binding_;
+  Context& context_;
+  Value operand_;
+  ReduceFn fn_;
+  DType dtype_;
+  std::int64_t item_, elements_;
+  std::byte* result_;
+  RowBlocks blocks_;
+  Number other_;  // the operand in rows without gradient, and the result of any of them
+};
+
+}  // namespace
+
+void run_row_reduction(const Plan& plan, const PlanStep& step, Context& context) {
+  const RowUpdate& update = plan.row_updates[step.row_update()];
+  const RowUpdate::Reduction& reduction = update.reduction_of(step.nodes.back());
+  RowBinding& binding = context.row_update(step.row_update());
+  RowPassBinding& pass = binding.reductions[std::size_t(&reduction - update.reductions.data())];
+  RowReducer(plan, update, reduction, binding, pass, context).run();
+}
+
+}  // namespace samegrad
