@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from tf_bert import bert_block
 from tf_resnet import resnet50
 from workloads import (
     CLASSES,
@@ -45,7 +46,7 @@ def build(job: Job, data: Arrays) -> Program:
     batches = iter(strategy.experimental_distribute_dataset(dataset))
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
     steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
-    steps["resnet50"] = resnet50
+    steps |= {"resnet50": resnet50, "bert_block": bert_block}
     with strategy.scope():
         replica_step = steps[job.workload](tf, job)
 

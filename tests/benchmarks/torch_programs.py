@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from torch_bert import block_model
 from torch_resnet import resnet50
 from workloads import (
     CLASSES,
@@ -22,6 +23,7 @@ from workloads import (
     LENGTH,
     NOISE,
     PIXELS,
+    TAGS,
     VOCABULARY,
     WIDTH,
     Arrays,
@@ -51,7 +53,8 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
 
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
     steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
-    steps |= dict.fromkeys(GIVEN, given_gradients) | {"resnet50": residual}
+    steps |= dict.fromkeys(GIVEN, given_gradients)
+    steps |= {"resnet50": residual, "bert_block": bert_block}
     step = steps[job.workload](torch, job, rows)
     return Program(step, lambda loss: float(loss.item()), str(torch.__version__))
 
@@ -141,6 +144,24 @@ def given_gradients(torch: Any, job: Job, rows: Rows) -> Step:
             gradient.div_(job.replicas)
         optimizer.step()
         return gradient[0, 0]
+
+    return step
+
+
+def bert_block(torch: Any, job: Job, rows: Rows) -> Step:
+    """Tags every token; the loss is divided by the real tokens."""
+    model = mirrored(torch, job, block_model(torch))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
+    loss_object = torch.nn.CrossEntropyLoss(ignore_index=-1)
+
+    def step(i: int) -> Any:
+        x, labels = rows(i)
+        optimizer.zero_grad()
+        logits = model(x, labels != 0)
+        loss = loss_object(logits.reshape(-1, TAGS), labels.long().reshape(-1) - 1)
+        loss.backward()
+        optimizer.step()
+        return loss
 
     return step
 
