@@ -178,6 +178,13 @@ DUELS += (
     Duel("bert-block-torch", BLOCK, Side("samegrad", 2, 4), Side("torch", 1, 8), (LESS,)),
     Duel("bert-block-tf", BLOCK, Side("samegrad", 2, 4), Side("tf", 2, 4), (LESS,)),
     Duel(
+        "bert-block-plain-torch",
+        "bert_block_plain",
+        Side("samegrad", 2, 4),
+        Side("torch", 1, 8),
+        (LESS,),
+    ),
+    Duel(
         "bert-block-replicas",
         BLOCK,
         Side("samegrad", 8, 1),

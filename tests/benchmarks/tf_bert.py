@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from workloads import BERT, TAGS, EncoderSizes, Job
+from workloads import BERT, BERT_BLOCKS, TAGS, EncoderSizes, Job
 
 Step = Callable[[Any], Any]
 EPSILON = 1e-12  # of the normalizations
@@ -25,7 +25,7 @@ def block_model(tf: Any, sizes: EncoderSizes = BERT, **options: Any) -> Any:
             super().__init__(**options)
             heads, width = sizes.heads, sizes.width
             self.attend = layers.MultiHeadAttention(
-                heads, width // heads, dropout=sizes.dropout, **options
+                heads, width // heads, dropout=sizes.attention_dropout, **options
             )
             self.rise = layers.Dense(sizes.hidden, "gelu", **options)
             self.fall = layers.Dense(width, **options)
@@ -47,7 +47,8 @@ def block_model(tf: Any, sizes: EncoderSizes = BERT, **options: Any) -> Any:
 
 def bert_block(tf: Any, job: Job) -> Step:
     """Adam; the loss is divided by the real tokens of all replicas."""
-    return tagging_step(tf, block_model(tf), tf.keras.optimizers.Adam(1e-4))
+    model = block_model(tf, BERT_BLOCKS[job.workload])
+    return tagging_step(tf, model, tf.keras.optimizers.Adam(1e-4))
 
 
 def tagging_step(tf: Any, model: Any, optimizer: Any) -> Step:

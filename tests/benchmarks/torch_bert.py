@@ -29,7 +29,7 @@ def block_model(torch: Any, sizes: EncoderSizes = BERT) -> Any:
             n, length, width = x.shape
             parts = self.project(x).view(n, length, 3, sizes.heads, -1).permute(2, 0, 3, 1, 4)
             found = f.scaled_dot_product_attention(
-                *parts, attn_mask=real[:, None, None, :], dropout_p=sizes.dropout
+                *parts, attn_mask=real[:, None, None, :], dropout_p=sizes.attention_dropout
             )
             found = self.out(found.transpose(1, 2).reshape(n, length, width))
             x = self.norm1(x + self.drop(found))

@@ -12,6 +12,7 @@ import numpy as np
 from torch_bert import block_model
 from torch_resnet import resnet50
 from workloads import (
+    BERT_BLOCKS,
     CLASSES,
     DENSE,
     EMBEDDED,
@@ -54,7 +55,7 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
     steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
     steps |= dict.fromkeys(GIVEN, given_gradients)
-    steps |= {"resnet50": residual, "bert_block": bert_block}
+    steps |= {"resnet50": residual, **dict.fromkeys(BERT_BLOCKS, bert_block)}
     step = steps[job.workload](torch, job, rows)
     return Program(step, lambda loss: float(loss.item()), str(torch.__version__))
 
@@ -150,7 +151,7 @@ def given_gradients(torch: Any, job: Job, rows: Rows) -> Step:
 
 def bert_block(torch: Any, job: Job, rows: Rows) -> Step:
     """Tags every token; the loss is divided by the real tokens."""
-    model = mirrored(torch, job, block_model(torch))
+    model = mirrored(torch, job, block_model(torch, BERT_BLOCKS[job.workload]))
     optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
     loss_object = torch.nn.CrossEntropyLoss(ignore_index=-1)
 
