@@ -26,7 +26,9 @@ def last_checkpoints(
     """
     found: list[str] = []
     for path in reversed(all_checkpoints(folder)):
-        if len(found) < count and counts(path):
+        if 1 <= count == len(found):
+            break  # the others need not be read
+        if counts(path):
             found.insert(0, path)
     if not 1 <= count <= len(found):
         raise ValueError(
