@@ -171,6 +171,28 @@ DUELS += (
     ),
 )
 
+# Memory is what a block of long sentences is about.
+BLOCK = "bert_block"
+LESS = Goal("memory_ratio", 1, at_most=True)
+DUELS += (
+    Duel("bert-block-torch", BLOCK, Side("samegrad", 2, 4), Side("torch", 1, 8), (LESS,)),
+    Duel("bert-block-tf", BLOCK, Side("samegrad", 2, 4), Side("tf", 2, 4), (LESS,)),
+    Duel(
+        "bert-block-plain-torch",
+        "bert_block_plain",
+        Side("samegrad", 2, 4),
+        Side("torch", 1, 8),
+        (LESS,),
+    ),
+    Duel(
+        "bert-block-replicas",
+        BLOCK,
+        Side("samegrad", 8, 1),
+        Side("samegrad", 1, 8),
+        (EVEN, Goal("memory_ratio", 1.1, at_most=True)),
+    ),
+)
+
 DUELS += tuple(
     Duel(
         f"given-{millions}",

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from torch_bert import block_model
 from torch_resnet import resnet50
 from workloads import (
+    BERT_BLOCKS,
     CLASSES,
     DENSE,
     EMBEDDED,
@@ -22,6 +24,7 @@ from workloads import (
     LENGTH,
     NOISE,
     PIXELS,
+    TAGS,
     VOCABULARY,
     WIDTH,
     Arrays,
@@ -51,7 +54,8 @@ def build(job: Job, data: Arrays, rank: int = 0) -> Program:
 
     steps = {"cnn": cnn, "tiny": tiny, "wgan_gp": wgan_gp, "transformer": transformer}
     steps |= dict.fromkeys(DENSE, dense) | dict.fromkeys(EMBEDDINGS, embeddings)
-    steps |= dict.fromkeys(GIVEN, given_gradients) | {"resnet50": residual}
+    steps |= dict.fromkeys(GIVEN, given_gradients)
+    steps |= {"resnet50": residual, **dict.fromkeys(BERT_BLOCKS, bert_block)}
     step = steps[job.workload](torch, job, rows)
     return Program(step, lambda loss: float(loss.item()), str(torch.__version__))
 
@@ -141,6 +145,24 @@ def given_gradients(torch: Any, job: Job, rows: Rows) -> Step:
             gradient.div_(job.replicas)
         optimizer.step()
         return gradient[0, 0]
+
+    return step
+
+
+def bert_block(torch: Any, job: Job, rows: Rows) -> Step:
+    """Tags every token; the loss is divided by the real tokens."""
+    model = mirrored(torch, job, block_model(torch, BERT_BLOCKS[job.workload]))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
+    loss_object = torch.nn.CrossEntropyLoss(ignore_index=-1)
+
+    def step(i: int) -> Any:
+        x, labels = rows(i)
+        optimizer.zero_grad()
+        logits = model(x, labels != 0)
+        loss = loss_object(logits.reshape(-1, TAGS), labels.long().reshape(-1) - 1)
+        loss.backward()
+        optimizer.step()
+        return loss
 
     return step
 

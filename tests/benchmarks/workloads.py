@@ -11,7 +11,7 @@ import os
 import resource
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,25 @@ GIVEN = {"given_25": 25, "given_50": 50}
 RESNET_STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 RESNET_SIZE, RESNET_CLASSES = 64, 1000
 
+
+@dataclass(frozen=True)
+class EncoderSizes:
+    """Of a block of an encoder, and of the sentences that it reads; at first those of BERT-base."""
+
+    length: int = 512
+    width: int = 768
+    heads: int = 12
+    hidden: int = 3072
+    dropout: float = 0.1
+    attention_dropout: float = 0.1  # of the weights of attention
+
+
+BERT = EncoderSizes()
+# Without dropout of its weights, PyTorch's attention on CPUs keeps no array of all pairs either.
+BERT_BLOCKS = {"bert_block": BERT, "bert_block_plain": replace(BERT, attention_dropout=0.0)}
+
+TAGS = 9  # of names: persons, places, organizations and others, begun or gone on with; or none
+
 BATCH = {"cnn": 64, "tiny": 8, "wgan_gp": 32, "transformer": 32}  # per replica
 BATCH |= {"dense_1024": 32, "dense_2048": 128, "dense_4096": 128}
 BATCH |= dict.fromkeys(EMBEDDINGS, 4096) | dict.fromkeys(GIVEN, 1) | {"resnet50": 32}
@@ -47,6 +66,10 @@ STEPS |= {"dense_1024": 60, "dense_2048": 15, "dense_4096": 10}
 STEPS |= dict.fromkeys(EMBEDDINGS, 400) | dict.fromkeys(GIVEN, 10) | {"resnet50": 5}
 WARMUP = {"cnn": 8, "tiny": 300, "wgan_gp": 4, "transformer": 3, **dict.fromkeys(DENSE, 2)}
 WARMUP |= dict.fromkeys(EMBEDDINGS, 20) | dict.fromkeys(GIVEN, 2) | {"resnet50": 1}
+
+BATCH |= dict.fromkeys(BERT_BLOCKS, 8)
+STEPS |= dict.fromkeys(BERT_BLOCKS, 5)
+WARMUP |= dict.fromkeys(BERT_BLOCKS, 1)
 
 NOISE = 100  # inputs of the generator
 VOCABULARY, LENGTH, LAYERS, WIDTH, HIDDEN, HEADS = 8192, 40, 4, 128, 512, 8
@@ -74,11 +97,13 @@ class Job:
         """Examples in a step; tokens for the transformer, parameters for given gradients."""
         if self.workload in GIVEN:
             return GIVEN[self.workload] * 1_000_000
-        return self.global_batch * (LENGTH if self.workload == "transformer" else 1)
+        lengths = {"transformer": LENGTH, **dict.fromkeys(BERT_BLOCKS, BERT.length)}
+        return self.global_batch * lengths.get(self.workload, 1)
 
     @property
     def unit(self) -> str:
-        names = {"transformer": "tokens", "tiny": "examples", **dict.fromkeys(DENSE, "examples")}
+        names = dict.fromkeys(("transformer", *BERT_BLOCKS), "tokens")
+        names |= dict.fromkeys(("tiny", *DENSE), "examples")
         names |= dict.fromkeys(EMBEDDINGS, "rows") | dict.fromkeys(GIVEN, "parameters")
         return names.get(self.workload, "images")
 
@@ -103,6 +128,8 @@ def load(workload: str) -> Arrays:
         return (images,)
     if workload == "transformer":
         return sentences()
+    if workload in BERT_BLOCKS:
+        return tagged_sentences()
     rng = np.random.default_rng(0)
     if workload in DENSE:
         rows = rng.normal(size=(2048, PIXELS)).astype(np.float32)
@@ -154,6 +181,20 @@ def sentences(count: int = 4096) -> Arrays:
         source[row, length:] = 0
         target[row, length:] = 0
     return source, target
+
+
+def tagged_sentences(count: int = 24) -> Arrays:
+    """Returns embeddings of sentences of 384..512 tokens, and labels: 0 is padding, then tags.
+
+    A tag is the largest of the first numbers of its token, so that there is something to learn.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((count, BERT.length, BERT.width), np.float32)
+    labels = 1 + x[:, :, :TAGS].argmax(-1).astype(np.int32)
+    for row, length in enumerate(rng.integers(384, BERT.length + 1, count)):
+        x[row, length:] = 0
+        labels[row, length:] = 0
+    return x, labels
 
 
 def peak_memory_mib() -> float:

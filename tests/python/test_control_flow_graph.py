@@ -254,3 +254,43 @@ def test_a_loop_variable_must_keep_its_type():
 
     with pytest.raises(ValueError, match="loop variable 0 must keep.*int32.*float32"):
         step()
+
+
+def test_a_models_answer_to_one_row_may_decide():
+    """The model takes its rows for examples, of which there may be any number elsewhere."""
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones")])
+    model.build((None, 2))
+
+    @tf.function
+    def decide(x):
+        answer = model(x)
+        return tf.cond(answer > 0, lambda: answer + 10.0, lambda: answer - 10.0)
+
+    @tf.function
+    def count_up(x):
+        def goes_on(rounds, y):
+            return model(y) < 5.0
+
+        return tf.while_loop(goes_on, lambda rounds, y: (rounds + 1, y + 1.0), (0, x))[0]
+
+    for sign in (1.0, -1.0):
+        row = sign * np.ones((1, 2), np.float32)
+        assert float(decide(row)[0, 0]) == sign * 12.0
+        assert int(count_up(row)) == (2 if sign > 0 else 4)
+    rows = np.ones((2, 2), np.float32)
+    with pytest.raises(ValueError, match=r"\[cond\] the condition must be one element"):
+        decide(rows)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_an_example_of_each_replica_does_not_decide_for_it(size):
+    """Also where each has one: another batch may have more."""
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+
+    def step(x):
+        return tf.cond(x > 0, lambda: 1.0, lambda: 2.0)
+
+    data = tf.data.Dataset.from_tensor_slices(np.ones((size, 1), np.float32)).batch(size)
+    (batch,) = strategy.experimental_distribute_dataset(data)
+    with pytest.raises(ValueError, match=r"the condition must be one element: got bool \(\?, 1\)"):
+        tf.function(lambda b: strategy.run(step, args=(b,)))(batch)

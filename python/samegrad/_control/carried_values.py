@@ -219,7 +219,9 @@ def as_predicate(who: str, value: Any) -> Tensor:
             "use strategy.reduce before."
         )
     tensor = convert_to_tensor(value)
-    if any(size != 1 for size in tensor._shape):
+    # A Keras model counts the examples of what it is given as one per row: where it was given one
+    # row, `shape` says so, and it is an int.
+    if any(type(size) is not int or size != 1 for size in tensor.shape):
         raise ValueError(
             f"[{who}] the condition must be one element: got {describe(tensor)}; use "
             "samegrad.reduce_all, samegrad.reduce_any, or samegrad.where for each element."

@@ -13,18 +13,20 @@ from samegrad.cli._records import check_unused
 PREFIX = "ckpt"
 
 
-def check_new(who: str, folder: Path, log: Path | None) -> None:
+def check_new(who: str, folder: Path, log: Path | None, others: Iterable[str] = ()) -> None:
     """Finds out before a new run whether it would replace checkpoints or a log.
 
     Args:
         who: The command, for errors.
         folder: Where its checkpoints go.
         log: Its log, if it has one.
+        others: Names of other checkpoints that it may write.
 
     Raises:
         CommandError: It would.
     """
     found = [path.name for path in folder.glob(f"{PREFIX}-*")] if folder.is_dir() else []
+    found += [name for name in others if (folder / name).exists()]
     if found or tf.train.latest_checkpoint(folder) is not None:
         raise CommandError(
             f"[{who}] a new run must have a folder without checkpoints: got {folder} with "

@@ -108,6 +108,8 @@ class TranslateOptions:
     warm_up: int
     clip_norm: float
     beams: int
+    average_checkpoints: int | None
+    mixed_bfloat16: bool
     seed: int
     split: str | None
     threads: int | None
@@ -264,6 +266,20 @@ def _add_transformer(parser: argparse.ArgumentParser) -> None:
         help="the most that the norm of all gradients may be [1]")  # fmt: skip
     add("--beams", type=_count, default=1, metavar="N",
         help="translations followed side by side for each sentence [1]")  # fmt: skip
+    add(
+        "--average-checkpoints",
+        type=_count,
+        metavar="K",
+        help="at the end, give the model the mean of its weights after each of the last K epochs, "
+        "judge it, translate with it, and save it as `averaged` beside the checkpoints",
+    )
+    add(
+        "--mixed-bfloat16",
+        action="store_true",
+        help="let layers compute in bfloat16, with weights in float32: rounded as on processors "
+        "that have these numbers. The kernels compute in float32 and round, so that no processor "
+        "is faster with it; the run says so",
+    )
 
 
 def _add_losses(parser: argparse.ArgumentParser) -> None:

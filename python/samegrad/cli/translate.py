@@ -28,11 +28,14 @@ from samegrad.cli._errors import CommandError
 from samegrad.cli._options import TranslateOptions
 from samegrad.cli._records import Record, RunLog, digest_of
 from samegrad.cli._stop import StopSignal
-from samegrad.cli._translate._log import epoch_line, known_records
+from samegrad.cli._translate._log import averaged_line, epoch_line, known_records
 from samegrad.cli._translate._pairs import WHO, Pair, hold_out, read_packages, read_pairs
-from samegrad.cli._translate._training import Training
+from samegrad.cli._translate._precision import notice
+from samegrad.cli._translate._training import AVERAGED, Training
 from samegrad.cli._translate._vocabulary import Vocabulary
+from samegrad.train._files import remove_folder
 from samegrad.train._state_file import forget_all
+from samegrad.train._storage import is_checkpoint
 
 BAD_INPUT = (tf.train.CorruptCheckpointError,)
 VOCABULARY = "vocabulary.model"
@@ -54,9 +57,10 @@ def run(options: TranslateOptions) -> int:
         ValueError: A checkpoint is damaged.
     """
     options = replace(options, bleu=importlib.util.find_spec("sacrebleu") is not None)
+    _check_average(options)
     pairs, held_out = hold_out(_read(options), options.held_out)
     if not (options.resume or options.overwrite):
-        check_new(WHO, options.checkpoint_dir, options.log)
+        check_new(WHO, options.checkpoint_dir, options.log, [AVERAGED])
     vocabulary = _vocabulary(options, pairs)
     try:
         if options.threads is not None:
@@ -73,10 +77,21 @@ def run(options: TranslateOptions) -> int:
             # Fails now rather than after the first epoch.
             options.checkpoint_dir.mkdir(parents=True, exist_ok=True)
             forget_all(options.checkpoint_dir)
+            if is_checkpoint(averaged := options.checkpoint_dir / AVERAGED):
+                remove_folder(averaged)  # of the run that is overwritten
             vocabulary.save(options.checkpoint_dir / VOCABULARY)
         return _train_and_report(training, options, log)
     finally:
         log.close()
+
+
+def _check_average(options: TranslateOptions) -> None:
+    count = options.average_checkpoints
+    if count is not None and count > options.epochs:
+        raise CommandError(
+            f"[{WHO}] --average-checkpoints must be at most --epochs, each of which ends with a "
+            f"checkpoint: got {count} and {options.epochs}. Give fewer, or train for longer."
+        )
 
 
 def _read(options: TranslateOptions) -> list[Pair]:
@@ -101,6 +116,8 @@ def _say_data(training: Training) -> None:
         f"{len(training.pairs)} pairs to train on, {len(training.held_out)} held out; "
         f"{training.left_out} left out, of {options.max_length} or more tokens."
     )
+    if options.mixed_bfloat16:
+        print(notice())
 
 
 def _open_log(training: Training, options: TranslateOptions) -> RunLog:
@@ -132,6 +149,8 @@ def _train_and_report(training: Training, options: TranslateOptions, log: RunLog
     if options.fingerprint:
         print(f"Fingerprint of the weights after step {progress.step}: {training.fingerprint()}")
     if done:
+        if options.average_checkpoints is not None:
+            _average(training, options, log, options.average_checkpoints)
         return 0
     print(
         f"Stopped after step {progress.step}; saved "
@@ -208,6 +227,20 @@ def _end_epoch(training: Training, log: RunLog) -> None:
     record = training.end_epoch()
     log.add(record)
     print(epoch_line(record))
+    _show_samples(training)
+
+
+def _average(training: Training, options: TranslateOptions, log: RunLog, count: int) -> None:
+    """Translates with the mean of the weights after the last epochs."""
+    record = training.average(options.checkpoint_dir, count)
+    if options.fingerprint:
+        record["fingerprint"] = training.fingerprint()
+    log.add(record)
+    print(averaged_line(record, options.checkpoint_dir / AVERAGED))
+    _show_samples(training)
+
+
+def _show_samples(training: Training) -> None:
     for source, target, found in training.samples():
         print(f"  {source!r} -> {found!r}, wanted {target!r}")
     sys.stdout.flush()

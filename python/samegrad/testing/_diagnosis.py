@@ -48,6 +48,8 @@ class Diagnosis:
         notes: Conventions and limits that a reader should know.
         reported: What is wrong with the reported loss, or None.
         tolerance: Relative error of weights that counts as equal, derived from the fits.
+        cautions: Rows of what one device does as well, which may be meant: they leave `correct` as
+            it is.
     """
 
     correct: bool
@@ -59,6 +61,7 @@ class Diagnosis:
     reported: str | None = None
     tolerance: float = 0.0
     summary: str = field(default="")
+    cautions: tuple[Mistake, ...] = ()
 
     def __bool__(self) -> bool:
         return self.correct
@@ -73,11 +76,11 @@ class Diagnosis:
                     f"{row.factor:8.4g}"
                 )
         if self.cause is not None:
-            lines.append(f"cause: {self.cause.name}: {self.cause.sentence}.")
-            lines.append(f"maths: {self.cause.formula}")
-            lines.append(f"fix:   {self.cause.fix}.")
+            lines += _lines("cause: ", self.cause)
         if self.others:
             lines.append("or:    " + "; ".join(other.name for other in self.others))
+        for caution in self.cautions:
+            lines += _lines("caution: ", caution)
         if self.reported:
             lines.append(f"reported loss: {self.reported}.")
         lines += [f"note:  {note}." for note in self.notes]
@@ -94,10 +97,19 @@ class Diagnosis:
             "layout": self.layout and [list(map(len, share)) for share in self.layout.parts],
             "shares": [{**row.__dict__, "factor": row.factor} for row in self.rows],
             "reported": self.reported,
+            "cautions": [caution.name for caution in self.cautions],
             "notes": list(self.notes),
             "tolerance": self.tolerance,
         }
         return json.dumps(content)
+
+
+def _lines(what: str, mistake: Mistake) -> list[str]:
+    return [
+        f"{what}{mistake.name}: {mistake.sentence}.",
+        f"maths: {mistake.formula}",
+        f"fix:   {mistake.fix}.",
+    ]
 
 
 def share_rows(layout: Layout, right: Vector, found: Vector) -> tuple[ShareRow, ...]:

@@ -100,5 +100,6 @@ def _run(evidence: Evidence, item: Layout) -> Recorded | None:
 def _fails(evidence: Evidence, verdict: Diagnosis, item: Layout) -> Diagnosis:
     return Diagnosis(
         False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.tolerance,
+        cautions=verdict.cautions,
         summary=summary(evidence, "an empty share is not ignored", item), layout=item,
     )  # fmt: skip

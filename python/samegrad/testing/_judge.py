@@ -10,7 +10,7 @@ import numpy as np
 from samegrad.testing._auxiliary import explain_residuals
 from samegrad.testing._batches import StepError
 from samegrad.testing._catalogue import Mistake
-from samegrad.testing._catalogue._nonweight import COPIES_DIFFER
+from samegrad.testing._catalogue._nonweight import CONSTANT_FOR_WEIGHTS, COPIES_DIFFER
 from samegrad.testing._clipping import HIDDEN, explain_clipping, is_limited
 from samegrad.testing._diagnosis import Diagnosis, ShareRow, share_rows
 from samegrad.testing._factors import UNNAMED, explain_whole, explain_with_factor
@@ -71,14 +71,20 @@ def _of_fixed_numbers(evidence: Evidence) -> list[str]:
     """What it means that one device divides by a fixed number."""
     if not evidence.fixed:
         return []
-    least, most = float(evidence.weights.min()), float(evidence.weights.max())
-    if not evidence.given or not least < most:
+    if not _cautions(evidence):
         return [_FIXED]
+    least, most = float(evidence.weights.min()), float(evidence.weights.max())
     times = f", by itself up to {most / least:.4g} times" if least > 0 else ""
     return [
-        f"divided by a constant instead of the weights: {_FIXED}, as does one of few tokens: an "
-        f"example here{times} (weights from {least:.4g} to {most:.4g})"
+        f"{_FIXED}, as does one of few tokens: an example here{times} (weights from {least:.4g} to "
+        f"{most:.4g})"
     ]
+
+
+def _cautions(evidence: Evidence) -> tuple[Mistake, ...]:
+    """What one device does as well, where the weights that the user gave say otherwise."""
+    differ = evidence.given and float(np.ptp(evidence.weights)) > 0
+    return (CONSTANT_FOR_WEIGHTS,) if evidence.fixed and differ else ()
 
 
 def _unequal(evidence: Evidence, notes: list[str], explained: bool) -> Diagnosis | None:
@@ -162,6 +168,7 @@ def _right(evidence: Evidence, notes: list[str]) -> Diagnosis:
     return Diagnosis(
         True, None, notes=tuple(notes), reported=explain_loss(evidence),
         tolerance=evidence.tolerance, summary=summary(evidence, "correct"),
+        cautions=_cautions(evidence),
     )  # fmt: skip
 
 
@@ -222,7 +229,7 @@ def wrong(evidence: Evidence, causes: Sequence[Mistake], notes: list[str], what:
     return Diagnosis(
         False, next(iter(causes), None), tuple(causes[1:]), rows, evidence.layouts[worst],
         tuple(notes), explain_loss(evidence), evidence.tolerance,
-        summary(evidence, what, evidence.layouts[worst]),
+        summary(evidence, what, evidence.layouts[worst]), _cautions(evidence),
     )  # fmt: skip
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import samegrad as tf
 from samegrad import cli, train
 from samegrad.cli import _records
-from samegrad.cli._translate import _training
+from samegrad.cli._translate import _precision, _training
 
 pytest.importorskip("sentencepiece")
 # Two epochs of at least 6 steps; sentences of 1 to 8 words.
@@ -130,11 +131,20 @@ def test_replicas_share_the_same_batches(mean: str) -> None:
             assert other[name] == pytest.approx(one[name], rel=1e-5)
 
 
-@pytest.mark.parametrize("more", [[], ["--accumulate-tokens", "60", "--replicas", "3"]])
+@pytest.mark.parametrize(
+    "more",
+    [
+        [],
+        ["--accumulate-tokens", "60", "--replicas", "3"],
+        ["--average-checkpoints", "2"],
+        ["--mixed-bfloat16", "--replicas", "2"],
+    ],
+    ids=["plain", "accumulated", "averaged", "bfloat16"],
+)
 @pytest.mark.parametrize("steps", [1, 4])
 def test_a_resumed_run_gives_the_bits_of_the_uninterrupted_one(steps: int, more: list[str]) -> None:
     assert run("--log", "whole.jsonl", "--checkpoint-dir", "whole", *more) == 0
-    last = records("whole.jsonl")[-2]["step"]
+    last = next(r["step"] for r in reversed(records("whole.jsonl")) if "loss" in r)
     first_epoch = next(r["step"] for r in records("whole.jsonl") if "perplexity" in r)
     for stop in sorted({steps, first_epoch, first_epoch + 1, last}):
         assert run("--log", "log.jsonl", "--steps", stop, "--overwrite", *more) == 0
@@ -144,6 +154,141 @@ def test_a_resumed_run_gives_the_bits_of_the_uninterrupted_one(steps: int, more:
         assert run("--log", "log.jsonl", "--resume", "--steps", resumed_at, *more) == 0
         assert run("--log", "log.jsonl", "--resume", *more) == 0
         assert Path("log.jsonl").read_text() == Path("whole.jsonl").read_text()
+
+
+@pytest.fixture
+def made(monkeypatch: Any) -> list[Any]:
+    """The trainings of all runs of a test."""
+    found: list[Any] = []
+    original = _training.Training.__init__
+
+    def noted(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        found.append(self)
+
+    monkeypatch.setattr(_training.Training, "__init__", noted)
+    return found
+
+
+def weights_in(model: Any, path: str) -> list[Any]:
+    """Those of a checkpoint; the model is given them."""
+    tf.train.Checkpoint(model=model).read(path).expect_partial()
+    return [variable.numpy() for variable in model.trainable_variables]
+
+
+def test_weights_are_averaged_over_the_last_epochs(capsys: Any, made: list[Any]) -> None:
+    assert run("--epochs", 4, "--average-checkpoints", 3, "--log", "log.jsonl") == 0
+    out = capsys.readouterr().out
+    (training,) = made
+    model = training.steps.model
+    at_end = [variable.numpy() for variable in model.trainable_variables]
+    fingerprint, judged = training.fingerprint(), training.judge()
+    of_epochs = [weights_in(model, f"translate_checkpoints/ckpt-{n}") for n in (2, 3, 4)]
+    for found, *values in zip(at_end, *of_epochs, strict=True):
+        np.testing.assert_array_equal(found, np.mean(np.float64(values), axis=0).astype("f4"))
+        assert not np.array_equal(found, values[-1])
+    for found, saved in zip(
+        at_end, weights_in(model, "translate_checkpoints/averaged"), strict=True
+    ):
+        np.testing.assert_array_equal(found, saved)
+    *_, last_epoch, record = records("log.jsonl")
+    assert {key: record[key] for key in ("averaged", "epoch", "fingerprint")} == {
+        "averaged": 3, "epoch": 4, "fingerprint": fingerprint,
+    }  # fmt: skip
+    assert record["held_out_perplexity"] == judged["held_out_perplexity"]
+    assert record["held_out_perplexity"] != last_epoch["held_out_perplexity"]
+    line = next(line for line in out.splitlines() if line.startswith("Mean of the weights"))
+    assert line.startswith(
+        "Mean of the weights after the last 3 epochs, saved as translate_checkpoints/averaged; "
+        f"held out: perplexity {record['held_out_perplexity']:.6g}"
+    )
+    assert out.count(", wanted '") == 5 * min(2, _training.SAMPLES)
+    assert train.latest_checkpoint("translate_checkpoints") == "translate_checkpoints/ckpt-4"
+
+
+def test_a_run_that_was_done_goes_on_from_its_own_weights(made: list[Any]) -> None:
+    """Not from the mean; and a mean can be asked for afterwards."""
+    assert run("--epochs", 3, "--log", "whole.jsonl", "--checkpoint-dir", "whole") == 0
+    averaged = ["--average-checkpoints", "2", "--log", "log.jsonl"]
+    assert run("--epochs", 2, *averaged) == 0
+    first = Path("log.jsonl").read_text()
+    assert run("--epochs", 2, *averaged, "--resume") == 0
+    assert Path("log.jsonl").read_text() == first
+    assert run("--epochs", 3, *averaged, "--resume") == 0
+    *trained, _ = Path("log.jsonl").read_text().splitlines()
+    assert trained == Path("whole.jsonl").read_text().splitlines()
+    path = "translate_checkpoints/averaged"
+    saved = weights_in(made[-1].steps.model, path)
+    assert run("--epochs", 3, "--resume", "--checkpoint-dir", "whole", *averaged[:2]) == 0
+    for a, b in zip(saved, weights_in(made[-1].steps.model, "whole/averaged"), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert run("--epochs", 1, "--overwrite", "--log", "log.jsonl") == 0
+    assert not Path(path).exists()  # it was of the run before
+
+
+def test_a_mean_is_not_replaced_unasked(capsys: Any) -> None:
+    Path("translate_checkpoints/averaged").mkdir(parents=True)
+    assert run("--average-checkpoints", 1) == 2
+    assert "got translate_checkpoints with averaged. Go on with" in one_line(capsys)
+    Path("translate_checkpoints/averaged/notes.txt").write_text("mine")
+    assert run("--overwrite") == 0  # what is no checkpoint is not deleted
+    assert Path("translate_checkpoints/averaged/notes.txt").exists()
+
+
+def test_a_run_that_stops_early_has_no_mean(capsys: Any) -> None:
+    assert run("--steps", 3, "--average-checkpoints", 1) == 0
+    assert "Mean of the weights" not in capsys.readouterr().out
+    assert not Path("translate_checkpoints/averaged").exists()
+
+
+def test_a_mean_of_more_epochs_than_there_are(capsys: Any) -> None:
+    assert run("--average-checkpoints", 3) == 2
+    assert "--average-checkpoints must be at most --epochs" in one_line(capsys)
+    assert not Path("translate_checkpoints").exists()
+    assert run() == 0
+    train._state_file.record_save("translate_checkpoints/ckpt-2", max_to_keep=1)
+    capsys.readouterr()
+    assert run("--resume", "--average-checkpoints", 2) == 2
+    assert "must be as many checkpoints as are averaged" in one_line(capsys)
+
+
+def test_mixed_bfloat16_computes_in_it_and_says_what_the_processor_makes_of_it(
+    capsys: Any, made: list[Any]
+) -> None:
+    for name, more in (("plain", []), ("mixed", ["--mixed-bfloat16"])):
+        log = ["--log", f"{name}.jsonl", "--checkpoint-dir", name]
+        assert run(*more, *log, "--dropout", 0, "--replicas", 2) == 0
+        said = [x for x in capsys.readouterr().out.splitlines() if x.startswith("bfloat16: ")]
+        assert said == ([_precision.notice()] if more else [])
+    plain, mixed = (training.steps.model for training in made)
+    assert (plain.compute_dtype, mixed.compute_dtype) == ("float32", "bfloat16")
+    blocks = [*mixed.encoder, *mixed.decoder]
+    assert {block.own.query_dense.compute_dtype for block in blocks} == {"bfloat16"}
+    assert {variable.dtype for variable in mixed.trainable_variables} == {"float32"}
+    pairs = zip(records("plain.jsonl"), records("mixed.jsonl"), strict=True)
+    losses = [(a["loss"], b["loss"]) for a, b in pairs if "loss" in a]
+    assert losses[0][0] == pytest.approx(losses[0][1], rel=0.01)
+    assert all(a != b for a, b in losses)
+    assert run("--resume", "--checkpoint-dir", "mixed", "--dropout", 0, "--replicas", 2) == 2
+    assert '"policy": "float32"' in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("flags", "has"),
+    [
+        ("fma avx512f avx512_bf16", "has avx512_bf16, but the kernels do not use it: they compute"),
+        ("avx512_bf16 amx_bf16", "has amx_bf16, but the kernels do not use it: they compute"),
+        ("fma avx2", "has no instructions for it: the kernels compute"),
+        (None, "has no instructions for it: the kernels compute"),
+    ],
+)
+def test_what_a_processor_gains_is_told_from_its_flags(
+    monkeypatch: Any, flags: str | None, has: str
+) -> None:
+    if flags is not None:
+        Path("cpuinfo").write_text(f"processor\t: 0\nmodel name\t: amx_bf16\nflags\t\t: {flags}\n")
+    monkeypatch.setattr(_precision, "_CPUINFO", Path("cpuinfo"))
+    assert f"this processor {has} in float32 and round. Steps are no faster" in _precision.notice()
 
 
 def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(capsys: Any, monkeypatch: Any) -> None:
@@ -247,6 +392,8 @@ def test_a_loss_that_is_not_finite_ends_the_run(capsys: Any, monkeypatch: Any) -
         ("--held-out", "0", "between 0 and 1"),
         ("--smoothing", "nan", "from 0 to below 1"),
         ("--batch-tokens", "0", "at least 1"),
+        ("--average-checkpoints", "0", "at least 1"),
+        ("--average-checkpoints", "two", "at least 1"),
         ("--normalization", "batch", "invalid choice"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import samegrad as tf
 from samegrad.cli import doctor
 from samegrad.errors import LossNormalizationWarning
 from samegrad.testing import diagnose
+from samegrad.testing._catalogue import OTHER
 from samegrad.testing.adapters import samegrad_step
 
 V, WIDTH, LENGTH = 7, 5, 9
@@ -116,7 +118,7 @@ def test_wrong_ways_are_wrong_by_known_factors() -> None:
 
 def test_the_right_way_is_right() -> None:
     found = diagnose(step_of(RIGHT), sentences(TOKENS, LENGTH), weights=TOKENS, replicas=(2, 3, 4))
-    assert found.correct and not found.notes, str(found)
+    assert found.correct and not found.notes and not found.cautions, str(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -137,13 +139,44 @@ def test_local_means_that_are_added_are_named_before_they_run() -> None:
         strategy.run(step, batch)
 
 
-def test_a_constant_is_named_in_a_note() -> None:
-    """Replicas agree with one device; batches of few tokens count less than others."""
-    found = diagnose(step_of(WRONG["a constant"]), sentences(TOKENS, LENGTH), weights=TOKENS)
-    (note,) = found.notes
-    assert found.correct
-    assert note.startswith("divided by a constant instead of the weights: ")
+def added(losses: Any, weights: Any) -> Any:
+    """A sum that is divided by nothing."""
+    return tf.reduce_sum(losses)
+
+
+@pytest.mark.parametrize("loss", [WRONG["a constant"], added], ids=["constant", "nothing"])
+def test_a_constant_is_named_as_a_caution(loss: Loss) -> None:
+    """Replicas agree with one device, so that it is right; batches of few tokens count less."""
+    found = diagnose(step_of(loss), sentences(TOKENS, LENGTH), weights=TOKENS)
+    assert found.correct and found.cause is None
+    (caution,), (note,) = found.cautions, found.notes
+    assert caution in OTHER and caution.name == "divided by a constant instead of the weights"
     assert "by itself up to 9 times (weights from 1 to 9)" in note
+    said = str(found).splitlines()
+    assert said[1] == f"caution: {caution.name}: {caution.sentence}."
+    assert said[2] == "maths: w_i / C  instead of  w_i / W"
+    assert said[3].startswith("fix:   ") and "compute_weighted_mean_loss" in said[3]
+    assert json.loads(found.to_json())["cautions"] == [caution.name]
+
+
+def test_a_constant_that_is_the_mean_is_no_caution() -> None:
+    """Sentences of one length, or no weights given: nothing says that the constant is wrong."""
+    even = np.full(len(TOKENS), LENGTH)
+    for weights in (even, None):
+        found = diagnose(step_of(WRONG["a constant"]), sentences(even, LENGTH), weights=weights)
+        assert found.correct and not found.cautions and "convention" in found.notes[0]
+
+
+def test_a_constant_beside_a_mistake_is_named_too() -> None:
+    """Divided by a constant, and once more by the replicas."""
+
+    def averaged(losses: Any, weights: Any) -> Any:
+        return tf.reduce_sum(losses) / (CONSTANT * replicas())
+
+    found = diagnose(step_of(averaged), sentences(TOKENS, LENGTH), weights=TOKENS)
+    assert not found.correct and found.cause is not None
+    assert [row.name for row in found.cautions] == ["divided by a constant instead of the weights"]
+    assert str(found).index("cause: ") < str(found).index("caution: ")
 
 
 def test_sentences_that_count_alike_are_not_tokens_that_do() -> None:
@@ -202,7 +235,7 @@ SAID = {
     "right": (0, "correct;"),
     "local_means": (1, "cause: mean of the replicas' means"),
     "padded": (1, "cause: padding counts as tokens of the global batch"),
-    "constant": (0, "note:  divided by a constant instead of the weights"),
+    "constant": (0, "caution: divided by a constant instead of the weights"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,31 @@ import samegrad as tf
 from samegrad.train._state_file import all_checkpoints
 
 
-def last_checkpoints(folder: str, count: int) -> list[str]:
+def last_checkpoints(
+    folder: str, count: int, counts: Callable[[str], bool] = lambda path: True
+) -> list[str]:
     """The newest checkpoints of a folder, the oldest of them first.
 
     Args:
         folder: Where they were saved.
         count: How many, at least 1.
+        counts: Whether a checkpoint is one of those that are wanted, by its path.
 
     Raises:
         ValueError: There are fewer.
     """
-    found = all_checkpoints(folder)
+    found: list[str] = []
+    for path in reversed(all_checkpoints(folder)):
+        if 1 <= count == len(found):
+            break  # the others need not be read
+        if counts(path):
+            found.insert(0, path)
     if not 1 <= count <= len(found):
         raise ValueError(
             f"[average] there must be as many checkpoints as are averaged, and at least 1: got "
             f"{len(found)} in {folder} for {count}; keep more of them."
         )
-    return found[-count:]
+    return found
 
 
 def average_checkpoints(model: Any, paths: Sequence[str], name: str = "model") -> None:

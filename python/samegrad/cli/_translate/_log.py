@@ -76,10 +76,24 @@ def _checked(record: Any) -> Record:
 
 def epoch_line(record: Record) -> str:
     """The line that is printed after an epoch."""
-    line = (
+    return (
         f"Epoch {record['epoch']}, perplexity {record['perplexity']:.6g}, token accuracy "
-        f"{100 * record['accuracy']:.4g} %; held out: perplexity "
-        f"{record['held_out_perplexity']:.6g} (unigram model "
+        f"{100 * record['accuracy']:.4g} %; {_judgement(record)}"
+    )
+
+
+def averaged_line(record: Record, path: Path) -> str:
+    """The line that is printed about the mean of the weights of several epochs."""
+    return (
+        f"Mean of the weights after the last {record['averaged']} epochs, saved as {path}; "
+        f"{_judgement(record)}"
+    )
+
+
+def _judgement(record: Record) -> str:
+    """How good a model is on the held-out pairs."""
+    line = (
+        f"held out: perplexity {record['held_out_perplexity']:.6g} (unigram model "
         f"{record['unigram_perplexity']:.6g}), token accuracy "
         f"{100 * record['held_out_accuracy']:.4g} %"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import samegrad as tf
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import TranslateOptions
 from samegrad.cli._records import Record, fingerprint
+from samegrad.cli._translate._averaging import average_checkpoints, last_checkpoints
 from samegrad.cli._translate._batches import (
     Epochs,
     batches_of,
@@ -23,11 +25,13 @@ from samegrad.cli._translate._blocks import Sizes
 from samegrad.cli._translate._decoding import Decoder
 from samegrad.cli._translate._model import Transformer
 from samegrad.cli._translate._pairs import WHO, Pair, digest_of_pairs
+from samegrad.cli._translate._precision import policy_of
 from samegrad.cli._translate._schedule import InverseSquareRoot
 from samegrad.cli._translate._scores import bleu, perplexity, token_accuracy
 from samegrad.cli._translate._steps import TranslationSteps, adam
 from samegrad.cli._translate._vocabulary import END, START, Vocabulary
 
+AVERAGED = "averaged"
 SAMPLES = 3
 _JUDGED = 100  # held-out sentences that BLEU is taken of
 _AT_ONCE = 32  # sentences that are decoded together
@@ -57,6 +61,11 @@ class Progress:
         self.step += 1
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + float(figures[name]))
+
+    @property
+    def is_between_epochs(self) -> bool:
+        """Whether no step of the epoch is done."""
+        return self.tokens == 0
 
     def end_epoch(self) -> None:
         """Begins to sum anew."""
@@ -168,6 +177,35 @@ class Training:
             record["bleu"] = bleu(found, [target for _, target in some])
         return record
 
+    def average(self, folder: Path, count: int) -> Record:
+        """Gives the model the mean of its weights after the last epochs, saves it, and judges it.
+
+        Checkpoints within an epoch, of runs that were stopped there, do not count: a run that was
+        resumed has the mean of one that was not.
+
+        Args:
+            folder: Of the checkpoints; the mean is stored there as `averaged`.
+            count: How many epochs, at least 1.
+
+        Returns:
+            The figures of the held-out pairs.
+
+        Raises:
+            CommandError: There are fewer checkpoints.
+            OSError: A checkpoint cannot be read or written.
+            ValueError: A checkpoint is damaged.
+        """
+        try:
+            paths = last_checkpoints(str(folder), count, _is_between_epochs)
+        except tf.train.CorruptCheckpointError:
+            raise
+        except ValueError as error:
+            raise CommandError(f"[{WHO}] --average-checkpoints: {error}") from error
+        average_checkpoints(self.steps.model, paths)
+        tf.train.Checkpoint(model=self.steps.model).write(folder / AVERAGED)
+        done = self.progress
+        return {"epoch": done.epoch, "step": done.step, "averaged": count, **self.judge()}
+
     def translate(self, sentences: Sequence[str]) -> list[str]:
         """Translations by the model's own outputs fed back.
 
@@ -221,7 +259,8 @@ class Training:
             options.layers, options.width, 4 * options.width, options.heads, options.dropout,
             shared=True,
         )  # fmt: skip
-        return Transformer(len(self.vocabulary), len(self.vocabulary), sizes)
+        size, policy = len(self.vocabulary), policy_of(options.mixed_bfloat16)
+        return Transformer(size, size, sizes, dtype=policy)
 
     def _make_optimizer(self) -> Any:
         options = self.options
@@ -248,6 +287,14 @@ class Training:
                 "warm-up": options.warm_up,
                 "rate factor": options.rate_factor,
                 "clip norm": options.clip_norm,
+                "policy": policy_of(options.mixed_bfloat16),
                 "seed": options.seed,
             }
         )
+
+
+def _is_between_epochs(path: str) -> bool:
+    """Whether a checkpoint was saved between two epochs, not within one."""
+    progress = Progress("")
+    tf.train.Checkpoint(progress=progress).read(path).expect_partial()
+    return progress.is_between_epochs

@@ -81,6 +81,14 @@ OWN_NUMBERS = Mistake(
     "Σ w_i g_i(ε_r) / W  instead of  Σ w_i g_i(ε_i) / W, ε_i drawn for each example",
     "draw for the rows of the global batch: random.uniform((tf.shape(x)[0], 1, 1, 1))",
 )
+CONSTANT_FOR_WEIGHTS = Mistake(
+    "divided by a constant instead of the weights",
+    "weighted losses (of tokens, of what is not masked) are added up and divided by a fixed number "
+    "(batch x longest sentence, say) or by nothing; replicas agree with one device, but a batch of "
+    "few tokens takes a smaller step than one of many; a sum that is meant so may stay",
+    "w_i / C  instead of  w_i / W",
+    "divide by the sum of the weights of all replicas: nn.compute_weighted_mean_loss",
+)
 
 OTHER: tuple[Mistake, ...] = (
     COPIES_DIFFER,
@@ -94,4 +102,5 @@ OTHER: tuple[Mistake, ...] = (
     NO_GRADIENT_OF_EXCHANGE,
     SAME_NOISE,
     OWN_NUMBERS,
+    CONSTANT_FOR_WEIGHTS,
 )
