@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from keras.src.backend.common.variables import standardize_dtype
 
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._keras.older.layers import OlderLayer
 from samegrad._keras.whole import changing
+from samegrad._tensor.conversion import Tensor
 from samegrad.train._trackable import restore_pending
+
+_PLAIN, _MISSING = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
 
 
 class Layer(OlderLayer):
@@ -25,6 +30,48 @@ class Layer(OlderLayer):
     def has_values(options: dict[str, Any]) -> bool:
         """Whether arguments of a call by name are more than flags: they may become tensors."""
         return any(value is not None and type(value) is not bool for value in options.values())
+
+    @staticmethod
+    def dtype_name(x: Any) -> str:
+        """The name of the dtype of a tensor of samegrad or Keras."""
+        name: str = x._dtype if type(x) is Tensor else standardize_dtype(x.dtype)
+        return name
+
+    @staticmethod
+    def bound(
+        signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arguments of a call by name, without the defaults and with them.
+
+        Args:
+            signature: Of the function that is called.
+            args: Arguments by their places.
+            kwargs: Arguments by their names.
+
+        Raises:
+            TypeError: They do not fit the signature.
+
+        Example:
+            >>> Layer.bound(inspect.signature(lambda x, training=None: x), (1,), {})
+            ({'x': 1}, {'x': 1, 'training': None})
+        """
+        given: dict[str, Any] = {}
+        whole: dict[str, Any] = {}
+        for name, parameter in signature.parameters.items():
+            placed = len(given) < len(args)
+            if parameter.kind is not _PLAIN or (placed and name in kwargs):
+                return _bound(signature, args, kwargs)
+            if placed:
+                given[name] = whole[name] = args[len(given)]
+            elif name in kwargs:
+                given[name] = whole[name] = kwargs[name]
+            elif parameter.default is _MISSING:
+                return _bound(signature, args, kwargs)
+            else:
+                whole[name] = parameter.default
+        if len(given) != len(args) + len(kwargs):
+            return _bound(signature, args, kwargs)
+        return given, whole
 
     @staticmethod
     def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Any:
@@ -92,6 +139,16 @@ class Layer(OlderLayer):
 
     def _restore_state(self, values: Mapping[str, Any]) -> None:
         raise AssertionError("a layer has no values beside its variables")
+
+
+def _bound(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `Layer.bound` returns, by Python's own binding."""
+    bound = signature.bind(*args, **kwargs)
+    given = dict(bound.arguments)
+    bound.apply_defaults()
+    return given, bound.arguments
 
 
 def free_name(name: str, taken: Mapping[str, Any]) -> str:

@@ -38,6 +38,13 @@ SPEED: dict[str, list[Text | Span]] = {
             "            return type(whole)((func(whole[0]),))\n\n"
             "    # Add check for same structures",
         ),
+        Text(
+            "def flatten(structure):\n",
+            "def flatten(structure):\n"
+            "    if type(structure) in (tuple, list):\n"
+            "        if all(type(part) in _LEAVES for part in structure):\n"
+            "            return list(structure)\n",
+        ),
     ],
     # What wraps one call of a function needs no name.
     "keras.src.utils.traceback_utils": [
@@ -55,6 +62,44 @@ SPEED: dict[str, list[Text | Span]] = {
         ),
     ],
     "keras.src.layers.layer": [
+        # A call binds its arguments by the signature; most are plain.
+        Text(
+            "        bound_args = signature.bind(*args, **kwargs)\n\n"
+            "        # Combine the two dicts.\n"
+            "        self.user_arguments_dict = {**call_args, **bound_args.arguments}\n\n"
+            "        bound_args.apply_defaults()\n",
+            "        given, bound = BackendLayer.bound(signature, args, kwargs)\n"
+            "        self.user_arguments_dict = {**call_args, **given}\n\n",
+        ),
+        Text(
+            "        for name, value in bound_args.arguments.items():\n            arg_dict[",
+            "        for name, value in bound.items():\n            arg_dict[",
+        ),
+        # The dtype of a tensor is a name already.
+        Text(
+            "or backend.standardize_dtype(args[0].dtype) != self.input_dtype",
+            "or BackendLayer.dtype_name(args[0]) != self.input_dtype",
+        ),
+        # Asked for four times a call: a policy is seldom a map, which is an abstract base class.
+        Text(
+            "        if isinstance(self._dtype_policy, DTypePolicyMap) and self.path:\n"
+            "            policy = self._dtype_policy[self.path]\n",
+            "        if type(self._dtype_policy) is not DTypePolicy and (\n"
+            "            isinstance(self._dtype_policy, DTypePolicyMap) and self.path\n"
+            "        ):\n            policy = self._dtype_policy[self.path]\n",
+            3,
+        ),
+        Text(
+            "from keras.src.dtype_policies import DTypePolicyMap\n",
+            "from keras.src.dtype_policies import DTypePolicyMap\n"
+            "from keras.src.dtype_policies.dtype_policy import DTypePolicy\n",
+        ),
+        Text(
+            "        from keras.src.utils import jax_utils  # avoid circular imports\n\n"
+            "        if self._parent_path is None:\n",
+            "        if self._parent_path is None:\n"
+            "            from keras.src.utils import jax_utils\n\n",
+        ),
         # A layer that is built makes no variables that were named in a scope.
         Text(
             "        with self._open_name_scope():\n            self._maybe_build(call_spec)\n",
