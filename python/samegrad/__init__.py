@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from samegrad import nest as nest
     from samegrad import nn as nn
     from samegrad import random as random
+    from samegrad import strings as strings
     from samegrad import summary as summary
     from samegrad import testing as testing
     from samegrad import train as train
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = frozenset({
     "autograph", "cli", "config", "data", "debugging", "distribute", "errors", "experimental",
-    "image", "keras", "linalg", "math", "nest", "nn", "random", "summary",
+    "image", "keras", "linalg", "math", "nest", "nn", "random", "strings", "summary",
     "testing", "train",
 })  # fmt: skip
 

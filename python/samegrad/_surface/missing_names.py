@@ -21,6 +21,7 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image",
+    "strings",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -87,11 +88,7 @@ REASONS = {
     "SparseTensorSpec": _DENSE,
     "IndexedSlices": _DENSE,
     "sparse": _DENSE,
-    "string": _TEXT,
-    "strings": _TEXT,
     "lookup": _TEXT,
-    "TextVectorization": _TEXT,
-    "StringLookup": _TEXT,
     "io": _RECORDS,
     "TFRecordDataset": _RECORDS,
     "TextLineDataset": _RECORDS,
