@@ -58,7 +58,7 @@ class Text:
         ((2,), array([b'a', b'b'], dtype=object))
     """
 
-    __slots__ = ("_bytes", "_decoded")
+    __slots__ = ("_bytes", "_decoded", "_origin")
     __array_ufunc__ = None  # NumPy leaves == and + to this class
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
@@ -70,6 +70,7 @@ class Text:
             self._bytes = np.empty(found.shape, object)
             self._bytes.ravel()[:] = [_encoded(value) for value in found.ravel()]
         self._decoded: Array | None = None
+        self._origin: str | None = getattr(values, "_origin", None)
 
     @property
     def dtype(self) -> DType:
@@ -98,6 +99,11 @@ class Text:
     @property
     def _rank(self) -> int:
         return self._bytes.ndim
+
+    @property
+    def origin(self) -> str | None:
+        """The file whose contents it is, for what is said of them."""
+        return self._origin
 
     def get_shape(self) -> TensorShape:
         """The sizes of the axes."""
@@ -196,8 +202,8 @@ def _as_key(key: Any) -> Any:
     return key
 
 
-def of_bytes(array: Any) -> Text:
-    """Text of an array of bytes, or of bytes, as they are."""
+def of_bytes(array: Any, origin: str | None = None) -> Text:
+    """Text of an array of bytes, or of bytes, as they are; `origin` is the file they come from."""
     made = Text.__new__(Text)
     if not isinstance(array, np.ndarray):
         made._bytes = np.empty((), object)
@@ -205,6 +211,7 @@ def of_bytes(array: Any) -> Text:
     else:
         made._bytes = array
     made._decoded = None
+    made._origin = origin
     return made
 
 
