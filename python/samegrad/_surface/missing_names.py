@@ -89,8 +89,6 @@ REASONS = {
     "IndexedSlices": _DENSE,
     "sparse": _DENSE,
     "lookup": _TEXT,
-    "TFRecordDataset": _RECORDS,
-    "TextLineDataset": _RECORDS,
     "audio": "prepare sound with NumPy in Dataset.map",
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,

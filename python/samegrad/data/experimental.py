@@ -98,9 +98,20 @@ def group_by_window(
     )
 
 
+def cardinality(dataset: Any) -> Any:
+    """How many elements a dataset has: `Dataset.cardinality`, as older programs write.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.data.experimental.cardinality(tf.data.Dataset.range(3)))
+        3
+    """
+    return dataset.cardinality()
+
+
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy",
-    "bucket_by_sequence_length", "group_by_window",
+    "bucket_by_sequence_length", "cardinality", "group_by_window",
 ]  # fmt: skip
 
 guard(__name__)

@@ -15,8 +15,10 @@ from samegrad.image import (
 )
 from samegrad.io import gfile
 from samegrad.io._files import decode_raw, matching_files, read_file, write_file
+from samegrad.io._records import TFRecordOptions, TFRecordWriter
 
 __all__ = [
+    "TFRecordOptions", "TFRecordWriter",
     "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_raw",
     "encode_jpeg", "encode_png", "gfile", "matching_files", "read_file", "write_file",
 ]  # fmt: skip

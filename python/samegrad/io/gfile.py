@@ -253,7 +253,9 @@ def GFile(name: Any, mode: str = "r") -> Any:  # noqa: N802
     if "r" in mode and not os.path.exists(found):
         raise _not_found("gfile.GFile", found)
     with explained_errors("tf.io.gfile.GFile", "open", Path(found), "Choose another path"):
-        return open(found, mode, encoding=None if "b" in mode else "utf-8", newline=None if "b" in mode else "")
+        if "b" in mode:
+            return open(found, mode)
+        return open(found, mode, encoding="utf-8", newline="")
 
 
 def existing(path: Any, who: str) -> str:
