@@ -24,7 +24,8 @@ def _pillow(who: str) -> Any:
         import PIL.ImageSequence
     except ImportError as error:
         raise ImportError(
-            f"[{who}] images are read and written by Pillow: got {error}; pip install pillow."
+            f"[{who}] images are read and written by Pillow: got {error}; pip install "
+            "'samegrad[images]'."
         ) from error
     return PIL
 

@@ -6,7 +6,6 @@ TensorFlow itself is never imported.
 from __future__ import annotations
 
 import contextlib
-import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -250,7 +249,6 @@ ragged = SimpleNamespace(
     constant=ragged_constant,
     map_flat_values=lambda op, values: values.with_values(op(values.flat_values)),
 )
-io = SimpleNamespace(gfile=SimpleNamespace(exists=os.path.exists, join=os.path.join))
 compat = SimpleNamespace(
     as_text=lambda x, encoding="utf-8": x.decode(encoding) if isinstance(x, bytes) else str(x),
     v1=SimpleNamespace(Dimension=type("Dimension", (), {})),
