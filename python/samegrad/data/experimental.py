@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from samegrad._base.enums import IntChoice
+from samegrad._base.shown import shown
 from samegrad._surface.boundary import guard
 from samegrad.data._nodes import INFINITE, UNKNOWN
 from samegrad.data._structure import Structure
@@ -106,6 +107,8 @@ def cardinality(dataset: Any) -> Any:
         >>> int(tf.data.experimental.cardinality(tf.data.Dataset.range(3)))
         3
     """
+    if not hasattr(dataset, "cardinality"):
+        raise TypeError(f"[cardinality] a Dataset is needed: got {shown(dataset)}; make one.")
     return dataset.cardinality()
 
 

@@ -70,6 +70,13 @@ def _fields_of(data: bytes) -> Iterator[tuple[int, int, Any]]:
         yield number, kind, data[begin:place]
 
 
+def _bytes_of(serialized: Any, who: str) -> bytes:
+    data = serialized.numpy() if isinstance(serialized, Text) else serialized
+    if not isinstance(data, bytes):
+        raise TypeError(f"[{who}.FromString] bytes are needed: got {shown(serialized)}.")
+    return data
+
+
 class _Values:
     """A list of values of one kind."""
 
@@ -127,6 +134,9 @@ class FloatList(_Values):
     _number = _FLOATS
 
     def _checked(self, entry: Any) -> float:
+        entry = entry.numpy() if isinstance(entry, Tensor) else entry
+        if not isinstance(entry, int | float | np.number | np.bool_):
+            raise TypeError(f"[FloatList] entries must be numbers: got {shown(entry)}.")
         with np.errstate(over="ignore"):
             return float(np.float32(entry))
 
@@ -202,7 +212,7 @@ class Feature:
     def FromString(cls, serialized: bytes) -> Feature:  # noqa: N802
         """The feature that the bytes are."""
         made = cls()
-        for number, kind, body in _fields_of(serialized):
+        for number, kind, body in _fields_of(_bytes_of(serialized, "Feature")):
             if kind != 2 or number not in _READERS:
                 continue
             made = _READERS[number](body)
@@ -278,7 +288,7 @@ class Features:
     def FromString(cls, serialized: bytes) -> Features:  # noqa: N802
         """The features that the bytes are."""
         found: dict[str, Feature] = {}
-        for number, kind, entry in _fields_of(serialized):
+        for number, kind, entry in _fields_of(_bytes_of(serialized, "Features")):
             if number == 1 and kind == 2:
                 parts = {n: part for n, each, part in _fields_of(entry) if each == 2}
                 name = parts.get(1, b"").decode("utf-8")
@@ -317,9 +327,7 @@ class Example:
         Raises:
             ValueError: They are none; the message says where.
         """
-        data = serialized.numpy() if isinstance(serialized, Text) else serialized
-        if not isinstance(data, bytes):
-            raise TypeError(f"[Example.FromString] bytes are needed: got {shown(serialized)}.")
+        data = _bytes_of(serialized, "Example")
         try:
             parts = [part for number, kind, part in _fields_of(data) if (number, kind) == (1, 2)]
             return cls(Features.FromString(b"".join(parts)))
