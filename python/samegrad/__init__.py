@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from samegrad import errors as errors
     from samegrad import experimental as experimental
     from samegrad import image as image
+    from samegrad import io as io
     from samegrad import keras as keras
     from samegrad import linalg as linalg
     from samegrad import math as math
     from samegrad import nest as nest
     from samegrad import nn as nn
     from samegrad import random as random
+    from samegrad import strings as strings
     from samegrad import summary as summary
     from samegrad import testing as testing
     from samegrad import train as train
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = frozenset({
     "autograph", "cli", "config", "data", "debugging", "distribute", "errors", "experimental",
-    "image", "keras", "linalg", "math", "nest", "nn", "random", "summary",
+    "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings", "summary",
     "testing", "train",
 })  # fmt: skip
 

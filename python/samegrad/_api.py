@@ -20,6 +20,7 @@ from samegrad._base.dtypes import (
     int16,
     int32,
     int64,
+    string,
     uint8,
     uint16,
     uint32,
@@ -79,8 +80,9 @@ from samegrad._ops.sequences import (
 )
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad._tensor.given import constant, convert_to_tensor, is_tensor
 from samegrad._tensor.spec import TensorSpec
-from samegrad._tensor.tensor import Tensor, TensorShape, constant, convert_to_tensor, is_tensor
+from samegrad._tensor.tensor import Tensor, TensorShape
 from samegrad.config._build import sysconfig
 from samegrad.math import (
     abs,
@@ -162,7 +164,8 @@ __all__ = [  # packages are loaded by samegrad itself
     "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll",
     "round", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "sigmoid", "sign",
     "sin", "sinh", "size", "slice", "sort", "split", "sqrt", "square", "squeeze", "stack",
-    "stop_gradient", "subtract", "switch_case", "sysconfig", "tan", "tanh", "tensor_scatter_nd_add",
+    "stop_gradient", "string", "subtract", "switch_case", "sysconfig", "tan", "tanh",
+    "tensor_scatter_nd_add",
     "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub",
     "tensor_scatter_nd_update", "tensordot", "testing", "tile", "train", "transpose", "truediv",
     "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unstack",

@@ -7,6 +7,18 @@ class OutOfRangeError(Exception):
     """An iterator has no further element."""
 
 
+class NotFoundError(FileNotFoundError):
+    """There is no such file or folder."""
+
+
+class AlreadyExistsError(FileExistsError):
+    """There is such a file or folder already."""
+
+
+class DataLossError(ValueError):
+    """A file is damaged, or ends too early."""
+
+
 class LossNormalizationWarning(UserWarning):
     """A program divides a loss by a wrong count; see `config.set_loss_normalization_check`."""
 
@@ -16,9 +28,12 @@ class LossNormalizationError(ValueError):
 
 
 __all__ = [
+    "AlreadyExistsError",
+    "DataLossError",
     "InvalidArgumentError",
     "LossNormalizationError",
     "LossNormalizationWarning",
     "NonFiniteError",
+    "NotFoundError",
     "OutOfRangeError",
 ]

@@ -145,6 +145,37 @@ class DType:
         return f"samegrad.{self.name}"
 
 
+class _StringDType(DType):
+    """The type of text, of which no tensor is made: `as_dtype` refuses it."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.name = "string"
+
+    @property
+    def _numpy(self) -> np.dtype[Any]:
+        return np.dtype(object)
+
+    @property
+    def size(self) -> int:
+        """1: of one letter."""
+        return 1
+
+    @property
+    def _limits(self) -> Any:
+        raise TypeError("[dtype] text has no least and no greatest value.")
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or (isinstance(other, str) and other in ("string", "str"))
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> str:
+        return "string"
+
+
 DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
 
 float32 = DType("float32")
@@ -160,6 +191,7 @@ uint16 = DType("uint16")
 uint32 = DType("uint32")
 uint64 = DType("uint64")
 bool_ = DType("bool")
+string = _StringDType()
 
 _BY_NAME = {
     t.name: t
@@ -184,6 +216,11 @@ def as_dtype(value: DTypeLike) -> DType:
         samegrad.float64
     """
     if isinstance(value, DType):
+        if value is string:
+            raise TypeError(
+                "[dtype] numbers are needed: got text (tf.string); turn it into numbers with "
+                "tf.strings.to_number or a lookup layer."
+            )
         return value
     if type(value) is str and value in _BY_NAME:
         return _BY_NAME[value]
@@ -199,3 +236,19 @@ def as_dtype(value: DTypeLike) -> DType:
     if name not in _BY_NAME:
         raise _unknown(value)
     return _BY_NAME[name]
+
+
+def element_type(value: DTypeLike) -> DType:
+    """The `DType` of elements of datasets: `as_dtype`, or `string`.
+
+    Example:
+        >>> element_type("string"), element_type(float)
+        (samegrad.string, samegrad.float32)
+    """
+    if value is string or value is str or value is bytes or value is np.object_:
+        return string
+    if isinstance(value, str) and value in ("string", "str"):
+        return string
+    if isinstance(value, np.dtype) and value.kind in "OSU":
+        return string
+    return as_dtype(value)

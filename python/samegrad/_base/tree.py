@@ -50,6 +50,8 @@ class Walk:
 
     def parts(self, structure: Any) -> list[Any]:
         """What a structure consists of, one level down."""
+        if structure is None:  # of an element of a dataset
+            return []
         if isinstance(structure, Mapping):
             return [structure[key] for key in self.keys(structure)]
         fields = getattr(type(structure), "__attrs_attrs__", None)
@@ -97,6 +99,8 @@ class Walk:
 
     def rebuilt(self, structure: Any, parts: list[Any]) -> Any:
         """A structure of the type of another one, of other parts."""
+        if structure is None:
+            return None
         if isinstance(structure, Mapping):
             return self._rebuilt_dict(
                 structure, dict(zip(self.keys(structure), parts, strict=True))
@@ -161,11 +165,13 @@ def is_structure(value: Any) -> bool:
 def is_element(value: Any) -> bool:
     """Whether an element of a dataset is a structure: lists are leaves, they stand for tensors.
 
+    None is a structure without leaves.
+
     Example:
-        >>> is_element((1, 2)), is_element([1, 2])
-        (True, False)
+        >>> is_element((1, 2)), is_element([1, 2]), is_element(None)
+        (True, False, True)
     """
-    return isinstance(value, tuple | Mapping)
+    return value is None or isinstance(value, tuple | Mapping)
 
 
 # Of arguments and results of functions.

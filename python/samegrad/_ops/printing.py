@@ -8,6 +8,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._base.tree import map_structure
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor
+from samegrad._tensor.text import Text, shown_text
 
 _PLACE = "\0"
 
@@ -39,7 +40,7 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
         if is_tensor(value):
             tensors.append(convert_to_tensor(value))
             return _Raw(_PLACE)
-        return value
+        return _Raw(shown_text(value)) if isinstance(value, Text) else value
 
     parts = [map_structure(place, value) for value in inputs]
     text = sep.join(str(part) for part in parts) + end
@@ -47,7 +48,7 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
         _core.ops.print(*tensors, text=text, edge=summarize)
         return
     for tensor in tensors:
-        text = text.replace(_PLACE, _shown(tensor, summarize), 1)
+        text = text.replace(_PLACE, shown_tensor(tensor, summarize), 1)
     print(text, end="", file=sys.stderr if output_stream is None else output_stream)
 
 
@@ -58,9 +59,15 @@ class _Raw(str):
         return str(self)
 
 
-def _shown(tensor: Tensor, summarize: int) -> str:
+def shown_tensor(tensor: Tensor, summarize: int) -> str:
+    """A tensor with values as `tf.print` shows it.
+
+    Example:
+        >>> shown_tensor(convert_to_tensor([1, 2, 3, 4]), 1)
+        '[1 ... 4]'
+    """
     _core.ops.print(tensor, text=_PLACE, edge=summarize)
     return "".join(_core.take_messages())
 
 
-__all__ = ["print_"]
+__all__ = ["print_", "shown_tensor"]

@@ -21,6 +21,7 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image",
+    "strings", "io", "io.gfile",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -40,8 +41,8 @@ _VARIABLES = "make a samegrad.Variable, or a weight with Layer.add_weight"
 _OWN_LOOP = "train with keras.Model.fit, or write the loop: GradientTape and strategy.run"
 _PRIVATE = "it is a private part of TensorFlow: use the public name"
 
-# Modules that have few of TensorFlow's names, and what stands in for the others.
-PARTS = {"image": _IMAGES}
+# Modules that lack some of TensorFlow's names, and what stands in for the others.
+PARTS = {"image": _IMAGES, "io": _RECORDS}
 # TensorFlow's names that have no place here, and what stands in for them. A key is a name in any
 # module, or the end of a dotted name; it speaks for all names below it too.
 REASONS = {
@@ -87,14 +88,7 @@ REASONS = {
     "SparseTensorSpec": _DENSE,
     "IndexedSlices": _DENSE,
     "sparse": _DENSE,
-    "string": _TEXT,
-    "strings": _TEXT,
     "lookup": _TEXT,
-    "TextVectorization": _TEXT,
-    "StringLookup": _TEXT,
-    "io": _RECORDS,
-    "TFRecordDataset": _RECORDS,
-    "TextLineDataset": _RECORDS,
     "audio": "prepare sound with NumPy in Dataset.map",
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,

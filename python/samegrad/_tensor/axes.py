@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.sizes import whole
 
 
-def axes_of(x: Tensor, axis: Any) -> list[int]:
+class HasRank(Protocol):
+    """What has axes: a tensor, or text."""
+
+    @property
+    def _rank(self) -> int: ...
+
+
+def axes_of(x: HasRank, axis: Any) -> list[int]:
     """The axes as a list; None means all.
 
     Example:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from samegrad._base.dtypes import DType, DTypeLike, as_dtype, float32
+from samegrad._base.dtypes import DType, DTypeLike, element_type, float32
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sizes import whole
@@ -15,7 +15,7 @@ class TensorSpec:
 
     Args:
         shape: Sizes of the axes; None where they differ between tensors.
-        dtype: The type of the elements.
+        dtype: The type of the elements, or `tf.string`.
         name: Anything.
 
     Raises:
@@ -33,7 +33,7 @@ class TensorSpec:
         self, shape: Iterable[int | None], dtype: DTypeLike = float32, name: str | None = None
     ) -> None:
         self._shape = TensorShape(None if n is None else whole(n) for n in shape)
-        self._dtype = as_dtype(dtype)
+        self._dtype = element_type(dtype)
         self._name = name
 
     @classmethod

@@ -184,6 +184,26 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return dlpack.device(self)
 
 
+def _set_shape(self: Tensor, shape: Any) -> None:
+    """Checks that the tensor has this shape, of which sizes may be None.
+
+    Raises:
+        ValueError: It has another one.
+
+    Example:
+        >>> constant([1, 2]).set_shape([None])
+    """
+    wanted = [None if size is None else int(size) for size in shape]
+    known = list(self._shape)
+    if len(wanted) != len(known) or any(
+        a is not None and b is not None and a != b for a, b in zip(wanted, known, strict=True)
+    ):
+        raise ValueError(
+            f"[Tensor.set_shape] a tensor keeps its shape: got {tuple(wanted)} for "
+            f"{tuple(known)}; use tf.reshape."
+        )
+
+
 def _reference(self: Tensor) -> Reference:
     """Stands for this tensor as a key: equal to no other's, whatever their values.
 
@@ -248,6 +268,7 @@ def _install() -> None:
     cls.__dlpack_device__ = _dlpack_device
     cls.__array_priority__ = 100
     cls.ref = _reference
+    cls.set_shape = _set_shape
     cls.__format__ = _format
     cls.numpy = _numpy
     cls.shape = property(_shape)

@@ -9,12 +9,13 @@ from samegrad.data._dataset import (
     Dataset,
     Options,
 )
+from samegrad.data._files import TextLineDataset, TFRecordDataset
 from samegrad.data._iterator import DatasetIterator as Iterator
 from samegrad.data.experimental import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Options",
-    "experimental",
+    "TFRecordDataset", "TextLineDataset", "experimental",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

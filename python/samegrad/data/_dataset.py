@@ -13,14 +13,15 @@ from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._ops.arrays import cast
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
+from samegrad._tensor.text import Text, is_text, of_bytes, text_of
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
-from samegrad.data._batching import Batching
+from samegrad.data._choosing import Choosing
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
 
-class Dataset(Batching):
+class Dataset(Choosing):
     """Elements, one after the other: tensors, or tuples and dicts of them.
 
     A dataset only describes what to do; an iterator does it. Slicing, shuffling, repeating and
@@ -42,6 +43,8 @@ class Dataset(Batching):
         (2, 2, 2) [2 3]
         (1, 2, 2) [4]
     """
+
+    _options: Options | None = None
 
     @staticmethod
     def from_tensor_slices(tensors: Structure, name: str | None = None) -> Dataset:
@@ -84,8 +87,11 @@ class Dataset(Batching):
             1
         """
 
-        def as_row(value: Any) -> Tensor:
-            return Tensor(_borrow(value, "from_tensors")._view()[None], copy=False)
+        def as_row(value: Any) -> Any:
+            borrowed = _borrow(value, "from_tensors")
+            if isinstance(borrowed, Text):
+                return of_bytes(borrowed.encoded[None])
+            return Tensor(borrowed._view()[None], copy=False)
 
         return Dataset(nodes.SliceNode(map_leaves(as_row, tensors), 1, batched=None))
 
@@ -283,14 +289,27 @@ class Dataset(Batching):
         return transformation_func(self)
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same dataset: options speak of TensorFlow's machinery.
+        """The same elements: options speak of TensorFlow's machinery.
 
         Example:
             >>> import samegrad as tf
             >>> len(tf.data.Dataset.range(2).with_options(tf.data.Options()))
             2
         """
-        return self
+        made = type(self)(self._node)
+        made._epochs, made._options = self._epochs, options
+        return made
+
+    def options(self) -> Options:
+        """The options that `with_options` was given last; new ones if there are none.
+
+        Example:
+            >>> import samegrad as tf
+            >>> options = tf.data.Options()
+            >>> tf.data.Dataset.range(2).with_options(options).options() is options
+            True
+        """
+        return self._options or Options()
 
     def cardinality(self) -> Tensor:
         """How many elements there are (int64, no axes).
@@ -363,8 +382,10 @@ class Options:
         self.deterministic: bool | None = None
 
 
-def _borrow(value: Any, who: str) -> Tensor:
-    """A tensor of the value, sharing the memory of an array."""
+def _borrow(value: Any, who: str) -> Any:
+    """A tensor of the value, sharing the memory of an array; text of text."""
+    if isinstance(value, Text) or is_text(value):
+        return text_of(value, f"Dataset.{who}")
     if isinstance(value, np.ndarray):
         return Tensor(value, copy=False)
     try:

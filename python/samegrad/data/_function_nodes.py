@@ -8,20 +8,26 @@ from typing import Any
 
 import numpy as np
 
+from samegrad._base.dtypes import string
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.text import Text, is_text, text_of
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
 from samegrad.data._nodes import INFINITE, UNKNOWN, Indexed, Node, Run, ShuffleNode, SliceNode
 from samegrad.data._random import data_function, mix, take_ordinal
-from samegrad.data._structure import Structure, fill, leaves_of, map_leaves
+from samegrad.data._structure import Structure, fill, is_made, leaves_of, map_leaves, spec_of
 
 
 def to_element(value: Any, who: str) -> Structure:
     """What a user's function gave, with tensors as leaves; data is copied."""
 
-    def to_leaf(leaf: Any) -> Tensor:
+    def to_leaf(leaf: Any) -> Any:
+        if is_made(leaf):
+            return leaf
         try:
+            if is_text(leaf):
+                return text_of(leaf, who)
             return convert_to_tensor(leaf)
         except (TypeError, ValueError) as error:
             raise TypeError(
@@ -29,6 +35,11 @@ def to_element(value: Any, who: str) -> Structure:
                 f"{type(leaf).__name__} {leaf!r:.80}."
             ) from error
 
+    if value is None:
+        raise TypeError(
+            f"[{who}] elements are tensors, arrays, numbers, or tuples and dicts of them: got "
+            "NoneType; the function must return something."
+        )
     return map_leaves(to_leaf, value)
 
 
@@ -109,18 +120,25 @@ class _GeneratorCursor(Cursor):
         pairs = zip(leaves, self._specs, strict=True)
         return fill(self._signature, [self._to_tensor(leaf, spec) for leaf, spec in pairs])
 
-    def _to_tensor(self, leaf: Any, spec: TensorSpec) -> Tensor:
+    def _to_tensor(self, leaf: Any, spec: TensorSpec) -> Any:
+        if spec.dtype is string:
+            return self._to_text(leaf, spec)
         array = leaf._numpy() if isinstance(leaf, Tensor) else np.asarray(leaf)
         wanted = spec.dtype.as_numpy_dtype
         if array.dtype != wanted and not np.can_cast(array.dtype, wanted, "same_kind"):
             raise TypeError(
                 f"[Dataset.from_generator] output_signature says {spec.dtype}: got {array.dtype}."
             )
-        tensor = Tensor(np.array(array, wanted), copy=False)
+        return self._checked(Tensor(np.array(array, wanted), copy=False), spec)
+
+    def _to_text(self, leaf: Any, spec: TensorSpec) -> Any:
+        return self._checked(text_of(leaf, "Dataset.from_generator"), spec)
+
+    def _checked(self, tensor: Any, spec: TensorSpec) -> Any:
         if not spec.is_compatible_with(tensor):
             raise ValueError(
                 f"[Dataset.from_generator] output_signature says shape {tuple(spec.shape)}: got "
-                f"{array.shape}."
+                f"{tensor._shape}."
             )
         return tensor
 
@@ -195,13 +213,12 @@ def _peek_spec(node: MapNode) -> Structure:
         ) from None
     static = all(None not in spec.shape for spec in leaves_of(node.child.spec))
 
-    def spec_of(tensor: Tensor) -> TensorSpec:
-        sizes = list(tensor._shape)
-        if sizes and node.batched and not static:
-            sizes[0] = None
-        return TensorSpec(sizes, tensor._dtype)
+    def spec_in_any_batch(leaf: Any) -> Any:
+        if not node.batched or static or not getattr(leaf, "_rank", 0):
+            return spec_of(leaf)
+        return spec_of(leaf, [None, *leaf._shape[1:]])
 
-    return map_leaves(spec_of, element)
+    return map_leaves(spec_in_any_batch, element)
 
 
 class _MapCursor(Cursor):
@@ -377,12 +394,16 @@ class CacheNode(Node):
 
     def _keep(self, elements: list[Structure]) -> None:
         """Takes the elements of a whole run."""
-        shapes = {tuple((leaf._shape, leaf._dtype) for leaf in leaves_of(e)) for e in elements}
-        if len(shapes) == 1 and not self.batched:
+        shapes = {tuple(map(_kind_of, leaves_of(e))) for e in elements}
+        if len(shapes) == 1 and None not in next(iter(shapes)) and not self.batched:
             tensors = cursors.stack_elements(elements)
             self._stacked = SliceNode(tensors, len(elements), self.batched)
         else:
             self._elements = elements
+
+
+def _kind_of(leaf: Any) -> Any:
+    return (leaf._shape, leaf._dtype) if isinstance(leaf, Tensor | Text) else None
 
 
 class ListCursor(Cursor):

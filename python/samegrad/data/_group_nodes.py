@@ -9,15 +9,14 @@ from typing import Any
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.sizes import whole
-from samegrad._tensor.spec import TensorSpec
-from samegrad._tensor.tensor import Tensor, constant
+from samegrad._tensor.tensor import constant
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import Cursor
 from samegrad.data._function_nodes import ListCursor, call, sizes_are_known
 from samegrad.data._nodes import INFINITE, UNKNOWN, Node, Run
 from samegrad.data._padding import Padding
 from samegrad.data._random import data_function, mix, take_ordinal
-from samegrad.data._structure import Structure, map_leaves, with_rows
+from samegrad.data._structure import Structure, map_leaves, spec_of, with_rows
 
 _WINDOWS = 1  # seeds of the windows are others than those of the keys
 
@@ -259,10 +258,9 @@ class WindowNode(Node):
         if sizes_are_known(self._source) or not self._members:
             return self._source.spec
 
-        def spec_of(tensor: Tensor) -> TensorSpec:
-            return TensorSpec([None] * tensor._rank, tensor._dtype)
-
-        return map_leaves(spec_of, self._members[0])
+        return map_leaves(
+            lambda leaf: spec_of(leaf, [None] * getattr(leaf, "_rank", 0)), self._members[0]
+        )
 
     def cardinality(self) -> int:
         return len(self._members)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from samegrad import _core
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.text import Text
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import Cursor, FeedCursor
 from samegrad.data._random import mix, take_ordinal
@@ -146,7 +147,9 @@ class SliceNode(Node):
         return self._rows
 
     def index(self, run: Run) -> Indexed:
-        sources = [(tensor, 0, 0, 1) for tensor in leaves_of(self._tensors)]
+        leaves = leaves_of(self._tensors)
+        # Of text the engine reads the numbers of the rows.
+        sources = [(None if isinstance(t, Text) else t, 0, 0, 1) for t in leaves]
         return Indexed(_core.IndexPlan.rows(self._rows), sources, self._tensors)
 
     def python_cursor(self, run: Run) -> Cursor:
@@ -169,7 +172,7 @@ class RangeNode(Node):
 
     def index(self, run: Run) -> Indexed:
         plan = _core.IndexPlan.rows(self._count)
-        return Indexed(plan, [(None, 0, self._first, self._step)], None)
+        return Indexed(plan, [(None, 0, self._first, self._step)], 0)
 
     def python_cursor(self, run: Run) -> Cursor:
         return self.index(run).open(run.epoch)

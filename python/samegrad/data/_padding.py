@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from samegrad._base.dtypes import DType
+from samegrad._base.dtypes import DType, string
 from samegrad._base.shown import shown
 from samegrad._base.tree import elements, is_element
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.text import of_bytes, text_of
 from samegrad.data._function_nodes import sizes_are_known
 from samegrad.data._nodes import Node
-from samegrad.data._structure import Structure, fill, leaves_of
+from samegrad.data._structure import Structure, fill, leaves_of, view_of
 
 Sizes = list["int | None"]
 
@@ -64,7 +65,7 @@ class Padding:
             plan = self._plan = self._planned(members[0])
         columns = zip(*map(leaves_of, members), strict=True)
         padded = [
-            self._column([leaf._view() for leaf in column], sizes, value, unknown)
+            self._column([view_of(leaf) for leaf in column], sizes, value, unknown)
             for column, sizes, value in zip(columns, *plan, strict=True)
         ]
         return fill(members[0], padded)
@@ -81,7 +82,7 @@ class Padding:
             sizes = [list(leaf.shape) for leaf in leaves]
         else:
             sizes = [[None] * rank for rank in ranks]
-        if is_element(self._values):
+        if self._values is not None and is_element(self._values):
             values = self._per_leaf(self._values, template, "padding_values")
         else:
             values = [self._values] * len(leaves)
@@ -89,6 +90,8 @@ class Padding:
         return sizes, [self._value(value, leaf.dtype) for value, leaf in pairs]
 
     def _per_leaf(self, given: Any, template: Structure, what: str) -> list[Any]:
+        if template is None:
+            return []
         if not is_element(template):
             return [given]
         parts = elements.parts(template)
@@ -128,6 +131,9 @@ class Padding:
                 raise ValueError(self._too_small(wanted, tuple(leaf.shape)))
 
     def _value(self, given: Any, dtype: DType) -> Any:
+        if dtype is string:
+            text = text_of(b"" if given is None else given, self._who, "text is padded with text")
+            return text.numpy()
         wanted = dtype.as_numpy_dtype
         value = np.asarray(0 if given is None else given)
         if value.ndim or value.dtype.kind not in "biufc":
@@ -146,7 +152,7 @@ class Padding:
 
     def _column(
         self, views: list[np.ndarray[Any, Any]], wanted: Sizes, value: Any, unknown: int | None
-    ) -> Tensor:
+    ) -> Any:
         if any(view.ndim != len(wanted) for view in views):
             raise ValueError(
                 f"[{self._who}] all elements must have {len(wanted)} axes: got shapes "
@@ -162,7 +168,7 @@ class Padding:
         for row, view in enumerate(views):
             place: tuple[Any, ...] = (row, *map(slice, view.shape))
             batch[place] = view
-        return Tensor(batch, copy=False)._as_examples(0, 1)
+        return of_bytes(batch) if batch.dtype == object else _examples(batch)
 
     def _too_small(self, sizes: Sizes, shape: tuple[int | None, ...]) -> str:
         return (
@@ -170,6 +176,10 @@ class Padding:
             f"{tuple(sizes)} and an element of shape {shape}; pad to more, or filter or cut longer "
             "ones."
         )
+
+
+def _examples(batch: np.ndarray[Any, Any]) -> Tensor:
+    return Tensor(batch, copy=False)._as_examples(0, 1)
 
 
 def _entries(shape: Any) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from samegrad import _core
 from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.text import Text, of_bytes
 from samegrad.data._cursor import Cursor
-from samegrad.data._structure import Structure, fill, leaves_of, map_leaves
+from samegrad.data._structure import Structure, fill, leaves_of, map_leaves, view_of
 
 _DRAWS_AT_ONCE = 256
 
@@ -206,7 +208,25 @@ def stack_elements(elements: list[Structure]) -> Structure:
     if isinstance(elements[0], Tensor):
         return _core.stack_rows(elements)
     columns = zip(*map(leaves_of, elements), strict=True)
-    return fill(elements[0], [_core.stack_rows(column) for column in columns])
+    return fill(elements[0], [_stacked(column) for column in columns])
+
+
+def _stacked(column: tuple[Any, ...]) -> Any:
+    first = column[0]
+    if isinstance(first, Tensor):
+        return _core.stack_rows(column)
+    if not isinstance(first, Text):
+        raise TypeError(
+            f"[Dataset.batch] components are numbers or text: got {type(first).__name__}; batch "
+            "the datasets of a window, or pad rows of different lengths with to_tensor()."
+        )
+    shapes = {text._shape for text in column}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"[Dataset.batch] elements must have one shape: got {' and '.join(map(str, shapes))}; "
+            "see padded_batch."
+        )
+    return of_bytes(np.stack([text.encoded for text in column]))
 
 
 class UnbatchCursor(Cursor):
@@ -224,7 +244,7 @@ class UnbatchCursor(Cursor):
 
 
 def _rows_of(element: Structure) -> Iterator[Structure]:
-    views = [leaf._view() for leaf in leaves_of(element)]
+    views = [view_of(leaf) for leaf in leaves_of(element)]
     sizes = {view.shape[0] if view.ndim else None for view in views}
     if len(sizes) != 1 or None in sizes:
         raise ValueError(
@@ -232,4 +252,8 @@ def _rows_of(element: Structure) -> Iterator[Structure]:
             f"{', '.join(str(view.shape) for view in views)}."
         )
     for row in range(views[0].shape[0]):
-        yield fill(element, [Tensor(np.asarray(view[row])) for view in views])
+        yield fill(element, [_row(view, row) for view in views])
+
+
+def _row(view: Any, row: int) -> Any:
+    return of_bytes(view[row]) if view.dtype == object else Tensor(np.asarray(view[row]))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from samegrad._base.dtypes import as_dtype
+from samegrad._base.dtypes import element_type
 from samegrad._base.tree import elements, is_element
+from samegrad._tensor.ragged import Ragged
 from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.text import Text, of_bytes
 
 Structure: TypeAlias = Any  # leaves, or tuples and dicts of structures
 # Makes an element of its leaves: None for a single leaf, `tuple` itself for a flat tuple.
@@ -19,12 +22,83 @@ leaves_of, map_leaves, fill = elements.flatten, elements.map_structure, elements
 
 
 def packer_of(template: Structure) -> Packer:
-    """What makes an element with the template's structure of its leaves."""
+    """What makes an element with the template's structure of its leaves.
+
+    Where the template has text, the engine gives the numbers of its rows.
+    """
+    if any(isinstance(leaf, Text) for leaf in leaves_of(template)):
+        rows_of: list[Any] = leaves_of(template)
+        return lambda leaves: fill(template, map(_text_rows, rows_of, leaves))
     if not is_element(template):
         return None
     if type(template) is tuple and not any(map(is_element, template)):
         return tuple
     return lambda leaves: fill(template, leaves)
+
+
+def _text_rows(source: Any, leaf: Any) -> Any:
+    """The leaf, or the rows of text with its numbers."""
+    if not isinstance(source, Text):
+        return leaf
+    if not isinstance(leaf, Tensor):
+        raise TypeError(
+            "[distribute] text is not split between replicas: got a dataset with text; turn it "
+            "into numbers in Dataset.map."
+        )
+    return of_bytes(source.encoded[leaf._numpy()])
+
+
+def view_of(leaf: Any) -> Any:
+    """The numbers or the bytes of a leaf, not copied."""
+    return leaf.encoded if isinstance(leaf, Text) else leaf._view()
+
+
+def of_view(array: Any) -> Any:
+    """A tensor of numbers, text of bytes."""
+    return of_bytes(array) if array.dtype == object else Tensor(array)
+
+
+def spec_of(leaf: Any, sizes: Any = None) -> Any:
+    """The spec of a leaf.
+
+    Args:
+        leaf: A tensor, text, or a dataset.
+        sizes: Other sizes than those of the leaf.
+    """
+    if hasattr(leaf, "_node"):
+        return DatasetSpec(leaf.element_spec)
+    return TensorSpec(leaf._shape if sizes is None else sizes, leaf._dtype)
+
+
+class DatasetSpec:
+    """What is known of a dataset that is an element of another one.
+
+    Args:
+        element_spec: The TensorSpecs of its elements.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.data.Dataset.range(5).window(2).element_spec
+        DatasetSpec(TensorSpec(shape=(), dtype=samegrad.int64))
+    """
+
+    def __init__(self, element_spec: Structure) -> None:
+        self.element_spec = element_spec
+        self.shape: tuple[int, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DatasetSpec) and self.element_spec == other.element_spec
+
+    def __hash__(self) -> int:
+        return hash(tuple(leaves_of(self.element_spec)))
+
+    def __repr__(self) -> str:
+        return f"DatasetSpec({self.element_spec!r})"
+
+
+def is_made(leaf: Any) -> bool:
+    """Whether a leaf needs no conversion: text, rows of different lengths, a dataset."""
+    return isinstance(leaf, Text | Ragged) or hasattr(leaf, "_node")
 
 
 def with_rows(spec: TensorSpec, rows: int | None) -> TensorSpec:
@@ -48,13 +122,13 @@ def signature_of(types: Structure, shapes: Structure, signature: Structure) -> S
         return signature if all(isinstance(leaf, TensorSpec) for leaf in given) else None
     if types is None or signature is not None:
         return None
-    return map_leaves(as_dtype, types) if shapes is None else _with_shapes(types, shapes)
+    return map_leaves(element_type, types) if shapes is None else _with_shapes(types, shapes)
 
 
 def _with_shapes(types: Structure, shapes: Structure) -> Structure:
     """The specs of dtypes and shapes, which may be tuples themselves."""
     if not is_element(types):
-        return TensorSpec(shapes, as_dtype(types))
+        return TensorSpec(shapes, types)
     names = list(types) if isinstance(types, dict) else range(len(types))
     if not is_element(shapes) or len(shapes) != len(types):
         raise TypeError(

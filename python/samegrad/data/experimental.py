@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from samegrad._base.enums import IntChoice
+from samegrad._base.shown import shown
 from samegrad._surface.boundary import guard
 from samegrad.data._nodes import INFINITE, UNKNOWN
 from samegrad.data._structure import Structure
@@ -98,9 +99,22 @@ def group_by_window(
     )
 
 
+def cardinality(dataset: Any) -> Any:
+    """How many elements a dataset has: `Dataset.cardinality`, as older programs write.
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.data.experimental.cardinality(tf.data.Dataset.range(3)))
+        3
+    """
+    if not hasattr(dataset, "cardinality"):
+        raise TypeError(f"[cardinality] a Dataset is needed: got {shown(dataset)}; make one.")
+    return dataset.cardinality()
+
+
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy",
-    "bucket_by_sequence_length", "group_by_window",
+    "bucket_by_sequence_length", "cardinality", "group_by_window",
 ]  # fmt: skip
 
 guard(__name__)

@@ -1,16 +1,27 @@
-"""Checkpoints: saving and restoring the state of a training."""
+"""Checkpoints: saving and restoring the state of a training; and records of features."""
 
 from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad.io._example import (
+    BytesList,
+    Example,
+    Feature,
+    Features,
+    FloatList,
+    Int64List,
+)
 from samegrad.train import _process_state as _process_state
 from samegrad.train._state_file import latest_checkpoint
 from samegrad.train._storage import CorruptCheckpointError
 from samegrad.train.checkpoint import Checkpoint
 from samegrad.train.checkpoint_manager import CheckpointManager
 
-__all__ = ["Checkpoint", "CheckpointManager", "CorruptCheckpointError", "latest_checkpoint"]
+__all__ = [
+    "BytesList", "Checkpoint", "CheckpointManager", "CorruptCheckpointError", "Example", "Feature",
+    "Features", "FloatList", "Int64List", "latest_checkpoint",
+]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__ = getattr_of(__name__)

@@ -88,7 +88,9 @@ def test_bad_slices_are_named(tensors, words):
         Dataset.from_tensor_slices(tensors)
 
 
-@pytest.mark.parametrize("tensors", [np.zeros(3, "c8"), np.array(["a", "b"]), ["a"], [None]])
+@pytest.mark.parametrize(
+    "tensors", [np.zeros(3, "c8"), np.array([b"a", 1], object), ["a", 1], [None]]
+)
 def test_other_dtypes_are_errors(tensors):
     with pytest.raises((TypeError, ValueError)):
         Dataset.from_tensor_slices(tensors)

@@ -6,7 +6,6 @@ TensorFlow itself is never imported.
 from __future__ import annotations
 
 import contextlib
-import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,19 +13,19 @@ import numpy as np
 
 import samegrad
 from samegrad import errors
+from samegrad._base.dtypes import element_type
 from samegrad._keras.tensorflow import tables as lookup
-from samegrad._keras.tensorflow.hashing import fingerprint, joined
 from samegrad._keras.tensorflow.text import (
-    STRING as string,  # noqa: N811
+    STRING as string,  # noqa: F401, N811
 )
 from samegrad._keras.tensorflow.text import (
     Ragged,
-    StringType,
     Text,
     is_text,
     ragged_constant,
     strings,
 )
+from samegrad.strings._hashing import fingerprint, joined
 
 
 class _Kind(type):
@@ -65,7 +64,7 @@ class TypeSpec(metaclass=_Kind):
 class DType(metaclass=_Kind):
     """Types of elements, that of text with them."""
 
-    kinds = (samegrad.DType, StringType)
+    kinds = (samegrad.DType,)
 
 
 def executing_eagerly() -> bool:
@@ -85,11 +84,7 @@ def control_dependencies(inputs: Any) -> Any:
 
 def as_dtype(dtype: Any) -> Any:
     """The type of that name."""
-    if dtype in ("string", "str") or isinstance(dtype, StringType):
-        return string
-    if isinstance(dtype, np.dtype) and dtype.kind in "USO":
-        return string
-    return samegrad.as_dtype(dtype)
+    return element_type(dtype)
 
 
 def is_tensor(x: Any) -> bool:
@@ -254,7 +249,6 @@ ragged = SimpleNamespace(
     constant=ragged_constant,
     map_flat_values=lambda op, values: values.with_values(op(values.flat_values)),
 )
-io = SimpleNamespace(gfile=SimpleNamespace(exists=os.path.exists, join=os.path.join))
 compat = SimpleNamespace(
     as_text=lambda x, encoding="utf-8": x.decode(encoding) if isinstance(x, bytes) else str(x),
     v1=SimpleNamespace(Dimension=type("Dimension", (), {})),

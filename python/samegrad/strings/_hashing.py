@@ -158,11 +158,11 @@ def buckets(texts: Any, count: int, key: Any = None) -> Any:
         count: How many buckets there are.
         key: Two numbers that choose another hash; None: FarmHash.
     """
-    known: dict[str, int] = {}
+    known: dict[Any, int] = {}
     flat = np.empty(texts.size, np.int64)
     for i, text in enumerate(texts.ravel()):
         if text not in known:
-            data = str(text).encode()
+            data = text if isinstance(text, bytes) else str(text).encode()
             value = fingerprint(data) if key is None else keyed(data, (key[0], key[1]))
             known[text] = value % count
         flat[i] = known[text]

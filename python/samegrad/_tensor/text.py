@@ -1,0 +1,299 @@
+"""Text: arrays of bytes, for what prepares data. It is never part of a traced step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from samegrad._base.dtypes import DType, string
+from samegrad._base.shown import shown
+from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.shape import TensorShape
+from samegrad._tensor.sizes import whole
+
+Array = np.ndarray[Any, Any]
+
+
+def _encoded(value: Any) -> bytes:
+    return bytes(value) if isinstance(value, bytes) else str(value).encode("utf-8")
+
+
+def _objects(values: Any) -> Array:
+    """An array of Python's objects: of bytes NumPy's own would lose zeros at their ends."""
+    if isinstance(values, Text):
+        return values.encoded
+    if isinstance(values, np.ndarray | np.generic):
+        return np.asarray(values).astype(object)
+    if isinstance(values, list | tuple):
+        if all(isinstance(value, str | bytes) for value in values):
+            row = np.empty(len(values), object)
+            row[:] = values
+            return row
+        parts = [_objects(value) for value in values]
+        if len({part.shape for part in parts}) > 1:
+            raise ValueError(
+                f"[constant] the parts of a list must have one shape: got {shown(values)}; pad "
+                "the shorter ones."
+            )
+        return np.stack(parts)
+    made = np.empty((), object)
+    made[()] = values
+    return made
+
+
+class Text:
+    """An array of text, or of other bytes such as the contents of files.
+
+    Made by `tf.constant` of strings. Text has no place in a traced step: prepare it in
+    `Dataset.map`, where everything runs at once.
+
+    Args:
+        values: Text, bytes, or lists and arrays of them.
+
+    Example:
+        >>> words = Text(["a", "b"])
+        >>> words.shape, words.numpy()
+        ((2,), array([b'a', b'b'], dtype=object))
+    """
+
+    __slots__ = ("_bytes", "_decoded", "_origin")
+    __array_ufunc__ = None  # NumPy leaves == and + to this class
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+    def __init__(self, values: Any) -> None:
+        found = _objects(values)
+        if isinstance(values, Text):
+            self._bytes: Array = found
+        else:
+            self._bytes = np.empty(found.shape, object)
+            self._bytes.ravel()[:] = [_encoded(value) for value in found.ravel()]
+        self._decoded: Array | None = None
+        self._origin: str | None = getattr(values, "_origin", None)
+
+    @property
+    def dtype(self) -> DType:
+        """`tf.string`."""
+        return string
+
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes of the axes."""
+        return TensorShape(self._bytes.shape)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return self._bytes.ndim
+
+    @property
+    def _dtype(self) -> str:
+        return "string"
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        sizes: tuple[int, ...] = self._bytes.shape
+        return sizes
+
+    @property
+    def _rank(self) -> int:
+        return self._bytes.ndim
+
+    @property
+    def origin(self) -> str | None:
+        """The file whose contents it is, for what is said of them."""
+        return self._origin
+
+    def get_shape(self) -> TensorShape:
+        """The sizes of the axes."""
+        return self.shape
+
+    @property
+    def encoded(self) -> Array:
+        """A NumPy array of Python's bytes, not to be written to."""
+        return self._bytes
+
+    @property
+    def strings(self) -> Array:
+        """A NumPy array of Python's strings.
+
+        Raises:
+            ValueError: Bytes are no UTF-8; the message says which and where.
+        """
+        if self._decoded is None:
+            made = np.empty(self._bytes.shape, object)
+            made.ravel()[:] = [_decoded(value) for value in self._bytes.ravel()]
+            self._decoded = made
+        return self._decoded
+
+    def numpy(self) -> Any:
+        """A NumPy array of bytes; of text without axes, the bytes."""
+        return self._bytes.copy() if self._bytes.ndim else self._bytes[()]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._bytes.astype(object if dtype is None else dtype)
+
+    def __len__(self) -> int:
+        if not self._bytes.ndim:
+            raise TypeError(f"[Text] text without axes has no length: got {self!r}.")
+        return len(self._bytes)
+
+    def __bool__(self) -> bool:
+        return bool(self._item())
+
+    def _item(self) -> bytes:
+        if self._bytes.size != 1:
+            raise ValueError(f"[Text] one text is needed: got shape {self._bytes.shape}.")
+        value: bytes = self._bytes.ravel()[0]
+        return value
+
+    def __iter__(self) -> Iterator[Text]:
+        return (self[place] for place in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Text:
+        try:
+            return of_bytes(self._bytes[_as_key(key)])
+        except IndexError as error:
+            raise IndexError(f"[Text] {error}: got {shown(key)}.") from None
+
+    def __eq__(self, other: object) -> Any:
+        return self._compared(other, True)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared(other, False)
+
+    def _compared(self, other: object, equal: bool) -> Any:
+        if not is_text(other):
+            return not equal
+        pairs = np.broadcast(self._bytes, Text(other).encoded)
+        same = np.array([(a == b) == equal for a, b in pairs], bool).reshape(pairs.shape)
+        return Tensor(same)
+
+    def __add__(self, other: Any) -> Text:
+        return joined(self, other)
+
+    def __radd__(self, other: Any) -> Text:
+        return joined(other, self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy(), spec) if spec else str(self.numpy())
+
+    def __repr__(self) -> str:
+        return f"<samegrad.Text: shape={self._bytes.shape}, numpy={self.numpy()!r:.200}>"
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"[Text] text must be UTF-8: got byte {value[error.start]:#04x} at place "
+            f"{error.start} of {shown(value)}."
+        ) from None
+
+
+def _as_key(key: Any) -> Any:
+    """An index as NumPy takes it."""
+    if isinstance(key, tuple):
+        return tuple(_as_key(part) for part in key)
+    if isinstance(key, Tensor):
+        return key._numpy() if key._rank else whole(key)
+    return key
+
+
+def of_bytes(array: Any, origin: str | None = None) -> Text:
+    """Text of an array of bytes, or of bytes, as they are; `origin` is the file they come from."""
+    made = Text.__new__(Text)
+    if not isinstance(array, np.ndarray):
+        made._bytes = np.empty((), object)
+        made._bytes[()] = array
+    else:
+        made._bytes = array
+    made._decoded = None
+    made._origin = origin
+    return made
+
+
+def joined(*parts: Any, separator: bytes = b"") -> Text:
+    """Texts side by side, broadcast.
+
+    Raises:
+        TypeError: Something is no text.
+
+    Example:
+        >>> joined(["a", "b"], ".txt").numpy().tolist()
+        [b'a.txt', b'b.txt']
+    """
+    wrong = [part for part in parts if not is_text(part)]
+    if wrong:
+        raise TypeError(f"[Text] text goes with text only: got {shown(wrong[0])}; use as_string.")
+    try:
+        rows = np.broadcast(*(Text(part).encoded for part in parts))
+    except ValueError:
+        shapes = ", ".join(str(Text(part)._shape) for part in parts)
+        raise ValueError(f"[Text] shapes must fit each other: got {shapes}.") from None
+    made = np.empty(rows.shape, object)
+    made.ravel()[:] = [separator.join(row) for row in rows]
+    return of_bytes(made)
+
+
+def is_text(value: Any) -> bool:
+    """Whether the value is text, or a list or an array that begins with text.
+
+    Example:
+        >>> is_text("a"), is_text([[b"a"]]), is_text([1, "a"]), is_text([])
+        (True, True, False, False)
+    """
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    if isinstance(value, Text | str | bytes):
+        return True
+    if not isinstance(value, np.ndarray | np.generic):
+        return False
+    return value.dtype.kind in "US" or (
+        value.dtype.kind == "O" and value.size > 0 and isinstance(value.ravel()[0], str | bytes)
+    )
+
+
+def text_of(value: Any, who: str, rule: str = "text is needed") -> Text:
+    """The value as text.
+
+    Args:
+        value: Text, strings, bytes, or lists and arrays of them; nothing else among them.
+        who: Who asks.
+        rule: What the argument must be.
+
+    Raises:
+        TypeError: It is something else.
+
+    Example:
+        >>> text_of("a", "tf.strings.lower").numpy()
+        b'a'
+    """
+    if isinstance(value, Text):
+        return value
+    found = _objects(value) if is_text(value) or _is_empty(value) else None
+    if found is None or not all(isinstance(part, str | bytes) for part in found.ravel()):
+        raise TypeError(
+            f"[{who}] {rule}: got {shown(value)}; pass a string, bytes, a list or an array of them."
+        )
+    return Text(found)
+
+
+def _is_empty(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return not value
+    return isinstance(value, np.ndarray) and not value.size and value.dtype.kind in "OUS"
+
+
+def shown_text(value: Text) -> str:
+    """Text as `tf.print` shows it.
+
+    Example:
+        >>> shown_text(Text(["a", "b"]))
+        '["a" "b"]'
+    """
+    if not value._rank:
+        return f'"{value.strings[()]}"'
+    return f"[{' '.join(map(shown_text, value))}]"

@@ -1,0 +1,347 @@
+"""Datasets made of datasets, and elements that depend on those before them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._tensor.text import Text
+from samegrad.data import _nested_nodes as nested
+from samegrad.data import _nodes as nodes
+from samegrad.data import _state_nodes as states
+from samegrad.data._batching import Batching
+from samegrad.data._function_nodes import call, to_element
+from samegrad.data._ordering import at_least
+from samegrad.data._structure import Structure
+from samegrad.io import gfile
+
+Self = TypeVar("Self", bound="Choosing")
+
+_CYCLE = 16  # datasets open at once, if nobody says: the same on all machines
+
+
+class Choosing(Batching):
+    """Stages that open other datasets, choose between them, or carry a state along."""
+
+    def flat_map(self: Self, map_func: Callable[..., Any], name: str | None = None) -> Self:
+        """The elements of the datasets that a function makes of elements, one after the other.
+
+        Args:
+            map_func: Gets an element, a tuple as several arguments; returns a dataset. What it
+                draws at random depends on the seed and the element's place only.
+            name: Ignored.
+
+        Raises:
+            TypeError: While iterating, if it returns no dataset.
+
+        Example:
+            >>> import samegrad as tf
+            >>> rows = tf.data.Dataset.from_tensor_slices([[1, 2], [3, 4]])
+            >>> [int(n) for n in rows.flat_map(tf.data.Dataset.from_tensor_slices)]
+            [1, 2, 3, 4]
+        """
+        return self._opened("flat_map", map_func, 1, 1)
+
+    def interleave(
+        self: Self,
+        map_func: Callable[..., Any],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The elements of the datasets that a function makes, several of them in turn.
+
+        Args:
+            map_func: As for `flat_map`.
+            cycle_length: How many datasets are open. None or `AUTOTUNE`: 16 on every machine.
+            block_length: How many elements each gives in turn. None: 1.
+            num_parallel_calls: Ignored.
+            deterministic: Ignored; the order is always the same.
+            name: Ignored.
+
+        Raises:
+            ValueError: cycle_length or block_length is less than 1.
+            TypeError: While iterating, if the function returns no dataset.
+
+        Example:
+            >>> import samegrad as tf
+            >>> numbers = tf.data.Dataset.range(1, 4).interleave(
+            ...     lambda n: tf.data.Dataset.from_tensors(n).repeat(3), cycle_length=2)
+            >>> [int(n) for n in numbers]
+            [1, 2, 1, 2, 1, 2, 3, 3, 3]
+        """
+        automatic = cycle_length in (None, -1)
+        cycle = _CYCLE if automatic else operator.index(cycle_length)  # type: ignore[arg-type]
+        block = 1 if block_length is None else operator.index(block_length)
+        at_least(cycle, 1, "interleave", "cycle_length")
+        at_least(block, 1, "interleave", "block_length")
+        return self._opened("interleave", map_func, cycle, block)
+
+    def _opened(self: Self, who: str, function: Callable[..., Any], cycle: int, block: int) -> Self:
+        def node_of(element: Structure) -> nodes.Node:
+            return _node_of(call(function, element), who, "map_func must return a Dataset")
+
+        return type(self)(nested.InterleaveNode(self._node, node_of, cycle, block))
+
+    def window(
+        self: Self,
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Datasets of neighbouring elements; of elements with components, one for each.
+
+        Args:
+            size: Elements of a window.
+            shift: From the beginning of one window to that of the next. None: size.
+            stride: From one element of a window to the next.
+            drop_remainder: Whether windows that are not full are left out.
+            name: Ignored.
+
+        Raises:
+            ValueError: A number is less than 1.
+
+        Example:
+            >>> import samegrad as tf
+            >>> windows = tf.data.Dataset.range(5).window(3, shift=1, drop_remainder=True)
+            >>> [batch.numpy().tolist() for batch in windows.flat_map(lambda w: w.batch(3))]
+            [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+        """
+        count = at_least(operator.index(size), 1, "window", "size")
+        step = count if shift is None else operator.index(shift)
+        at_least(step, 1, "window", "shift")
+        gap = at_least(operator.index(stride), 1, "window", "stride")
+        node = nested.WindowsNode(self._node, count, step, gap, bool(drop_remainder), type(self))
+        return type(self)(node)
+
+    def take_while(self: Self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """The elements up to the first one for which predicate(element) is not true.
+
+        Example:
+            >>> import samegrad as tf
+            >>> [int(n) for n in tf.data.Dataset.range(9).take_while(lambda x: x < 2)]
+            [0, 1]
+        """
+        return type(self)(states.TakeWhileNode(self._node, predicate))
+
+    def scan(
+        self: Self, initial_state: Structure, scan_func: Callable[..., Any], name: str | None = None
+    ) -> Self:
+        """What scan_func(state, element) makes of each element, and of the state before it.
+
+        Args:
+            initial_state: Tensors, or tuples and dicts of them.
+            scan_func: Gets the state and an element; returns the next state and an element.
+            name: Ignored.
+
+        Raises:
+            TypeError: While iterating, if it returns something else, or a state of other dtypes.
+
+        Example:
+            >>> import samegrad as tf
+            >>> sums = tf.data.Dataset.range(4).scan(
+            ...     tf.constant(0, tf.int64), lambda total, x: (total + x, total + x))
+            >>> [int(n) for n in sums]
+            [0, 1, 3, 6]
+        """
+        state = to_element(initial_state, "Dataset.scan")
+        return type(self)(states.ScanNode(self._node, state, scan_func))
+
+    def reduce(
+        self, initial_state: Structure, reduce_func: Callable[..., Any], name: str | None = None
+    ) -> Structure:
+        """The last state, where reduce_func(state, element) gives the next one.
+
+        Args:
+            initial_state: Tensors, or tuples and dicts of them.
+            reduce_func: Gets the state and an element; returns the next state.
+            name: Ignored.
+
+        Raises:
+            TypeError: It returns a state of another structure or of other dtypes.
+
+        Example:
+            >>> import samegrad as tf
+            >>> total = tf.data.Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x)
+            >>> int(total)
+            10
+        """
+        state = to_element(initial_state, "Dataset.reduce")
+        for element in iter(self):  # type: ignore[call-overload]
+            state = states.next_state(state, reduce_func(state, element), "Dataset.reduce")
+        return state
+
+    def unique(self: Self, name: str | None = None) -> Self:
+        """Each element the first time that it comes.
+
+        Example:
+            >>> import samegrad as tf
+            >>> [int(n) for n in tf.data.Dataset.from_tensor_slices([1, 37, 2, 37, 2]).unique()]
+            [1, 37, 2]
+        """
+        return type(self)(states.UniqueNode(self._node))
+
+    def rebatch(
+        self: Self,
+        batch_size: int | Sequence[int],
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """The rows of batches, in batches of other sizes.
+
+        Args:
+            batch_size: Rows of a batch; or several numbers, which repeat.
+            drop_remainder: Whether a shorter last batch is left out.
+            name: Ignored.
+
+        Raises:
+            ValueError: A size is less than 1.
+
+        Example:
+            >>> import samegrad as tf
+            >>> batches = tf.data.Dataset.range(7).batch(4).rebatch(3)
+            >>> [batch.numpy().tolist() for batch in batches]
+            [[0, 1, 2], [3, 4, 5], [6]]
+        """
+        given = np.asarray(batch_size).reshape(-1).tolist()
+        sizes = [at_least(operator.index(n), 1, "rebatch", "batch_size") for n in given]
+        return type(self)(states.RebatchNode(self._node, sizes, bool(drop_remainder)))
+
+    def get_single_element(self, name: str | None = None) -> Structure:
+        """The one element there is.
+
+        Raises:
+            InvalidArgumentError: There is none, or more than one.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.data.Dataset.range(3).batch(3).get_single_element().numpy()
+            array([0, 1, 2])
+        """
+        found = [element for element, _ in zip(iter(self), range(2))]  # type: ignore[call-overload]  # noqa: B905
+        if len(found) != 1:
+            raise InvalidArgumentError(
+                "[Dataset.get_single_element] there must be one element: got "
+                f"{'none' if not found else 'more'}; see take and batch."
+            )
+        return found[0]
+
+    @classmethod
+    def choose_from_datasets(
+        cls: type[Self], datasets: Sequence[Any], choice_dataset: Any,
+        stop_on_empty_dataset: bool = True,
+    ) -> Self:  # fmt: skip
+        """Elements of several datasets, by a dataset of their numbers.
+
+        Args:
+            datasets: At least one.
+            choice_dataset: Its elements are numbers from 0 on (int64).
+            stop_on_empty_dataset: Whether all ends with the first one that has no more elements.
+
+        Raises:
+            TypeError: Something is no dataset.
+            ValueError: There is none; while iterating, if there is none of such a number.
+
+        Example:
+            >>> import samegrad as tf
+            >>> a, b = tf.data.Dataset.range(3), tf.data.Dataset.range(10, 13)
+            >>> choices = tf.data.Dataset.from_tensor_slices(np.array([0, 1, 1, 0]))
+            >>> [int(n) for n in tf.data.Dataset.choose_from_datasets([a, b], choices)]
+            [0, 10, 11, 1]
+        """
+        who = "choose_from_datasets"
+        inputs, choices = _nodes_of(datasets, who), _node_of(choice_dataset, who)
+        return cls(states.ChooseNode(inputs, choices, [], None, bool(stop_on_empty_dataset)))
+
+    @classmethod
+    def sample_from_datasets(
+        cls: type[Self], datasets: Sequence[Any], weights: Any = None, seed: int | None = None,
+        stop_on_empty_dataset: bool = False, rerandomize_each_iteration: bool | None = None,
+    ) -> Self:  # fmt: skip
+        """Elements of several datasets, of which one is drawn each time.
+
+        The draws are a pure function of seed, epoch and place; they are not TensorFlow's.
+
+        Args:
+            datasets: At least one.
+            weights: How often each is drawn, in proportion. None: all alike.
+            seed: Any integer. None: derived from `tf.random.set_seed` when the iterator is made.
+            stop_on_empty_dataset: Whether all ends with the first one that has no more elements;
+                else it is left out from there on.
+            rerandomize_each_iteration: Ignored; each epoch has draws of its own.
+
+        Raises:
+            TypeError: Something is no dataset.
+            ValueError: There is none, or the weights are not one positive number for each.
+
+        Example:
+            >>> import samegrad as tf
+            >>> a, b = tf.data.Dataset.range(2), tf.data.Dataset.range(10, 12)
+            >>> sorted(int(n) for n in tf.data.Dataset.sample_from_datasets([a, b], [0.7, 0.3]))
+            [0, 1, 10, 11]
+        """
+        who = "sample_from_datasets"
+        inputs = _nodes_of(datasets, who)
+        given = [1.0] * len(inputs) if weights is None else np.asarray(weights, float).tolist()
+        if np.shape(given) != (len(inputs),) or not min(given) >= 0 or not 0 < sum(given) < np.inf:
+            raise ValueError(
+                f"[Dataset.{who}] there must be one weight for each dataset, none negative: got "
+                f"{shown(given)} for {len(inputs)} datasets."
+            )
+        fixed = None if seed is None else operator.index(seed)
+        return cls(states.ChooseNode(inputs, None, given, fixed, bool(stop_on_empty_dataset)))
+
+    @classmethod
+    def list_files(
+        cls: type[Self], file_pattern: Any, shuffle: bool | None = None, seed: int | None = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """The paths that match a pattern, as text.
+
+        Args:
+            file_pattern: With *, ? and [...]; or several patterns.
+            shuffle: Whether they come in random order (the default), another one in each epoch;
+                else in that of the alphabet.
+            seed: Of the order, as for `shuffle`.
+            name: Ignored.
+
+        Raises:
+            InvalidArgumentError: No file matches.
+
+        Example:
+            >>> import samegrad as tf
+            >>> tf.io.write_file("cats/1.txt", "text"), tf.io.write_file("cats/2.txt", "text")
+            (None, None)
+            >>> [x.numpy() for x in tf.data.Dataset.list_files("cats/*.txt", shuffle=False)]
+            [b'cats/1.txt', b'cats/2.txt']
+        """
+        paths = gfile.glob(file_pattern)
+        if not paths:
+            raise InvalidArgumentError(
+                f"[Dataset.list_files] a pattern must match a file: got {shown(file_pattern)}; "
+                "look at the working folder."
+            )
+        listed = cls(nodes.SliceNode(Text(paths), len(paths)))
+        return listed if shuffle is False else listed.shuffle(len(paths), seed)
+
+
+def _node_of(dataset: Any, who: str, rule: str = "a Dataset is needed") -> nodes.Node:
+    if not isinstance(dataset, Choosing):
+        raise TypeError(f"[Dataset.{who}] {rule}: got {type(dataset).__name__}.")
+    return dataset._node
+
+
+def _nodes_of(datasets: Any, who: str) -> list[nodes.Node]:
+    found = [_node_of(dataset, who) for dataset in datasets]
+    if not found:
+        raise ValueError(f"[Dataset.{who}] at least one dataset is needed: got none.")
+    return found

@@ -1,0 +1,84 @@
+"""The ranges of the numbers of images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._ops.arrays import cast
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad.math import maximum, minimum
+
+
+def convert_image_dtype(
+    image: Any, dtype: DTypeLike, saturate: bool = False, name: str | None = None
+) -> Tensor:
+    """The image in another type: whole numbers cover their range, floats go from 0 to 1.
+
+    Args:
+        image: Any shape.
+        dtype: The type wanted.
+        saturate: Whether numbers outside of the range are brought to its ends.
+        name: Ignored.
+
+    Raises:
+        TypeError: One of the types has no range: bool.
+
+    Example:
+        >>> import samegrad as tf
+        >>> convert_image_dtype(tf.constant([0, 255], tf.uint8), "float32").numpy()
+        array([0., 1.], dtype=float32)
+    """
+    x, wanted = convert_to_tensor(image), as_dtype(dtype)
+    given = as_dtype(x._dtype)
+    if given == wanted:
+        return x
+    if wanted.is_bool or given.is_bool:
+        raise TypeError(
+            f"[convert_image_dtype] images are numbers: got {given.name} to {wanted.name}; use "
+            "tf.cast."
+        )
+    if given.is_integer and wanted.is_integer:
+        return _between_whole_numbers(x, given, wanted, saturate)
+    if given.is_integer:
+        scaled: Tensor = cast(x, wanted) * (1.0 / given.max)
+        return scaled
+    if wanted.is_floating:
+        return cast(x, wanted)
+    # The next smaller product is rounded down; + 0.5 gives each whole number an equal share.
+    scaled = x * (wanted.max + 0.5)
+    return _saturated(scaled, wanted) if saturate else cast(scaled, wanted)
+
+
+def _between_whole_numbers(x: Tensor, given: Any, wanted: Any, saturate: bool) -> Tensor:
+    if given.max > wanted.max:
+        scale = (given.max + 1) // (wanted.max + 1)
+        smaller = x // cast(convert_to_tensor(scale), given)
+        return _saturated(smaller, wanted) if saturate else cast(smaller, wanted)
+    larger = _saturated(x, wanted) if saturate else cast(x, wanted)
+    scale = (wanted.max + 1) // (given.max + 1)
+    made: Tensor = larger * cast(convert_to_tensor(scale), wanted)
+    return made
+
+
+def _saturated(x: Tensor, wanted: Any) -> Tensor:
+    """The numbers in a type of whole numbers, those outside of its range at its ends."""
+    kind = x._dtype
+    given = as_dtype(kind)
+    low, high = wanted.min, wanted.max
+    if given.is_integer:
+        low, high = max(low, given.min), min(high, given.max)
+    elif float(np.asarray(high, given.as_numpy_dtype)) > high:  # rounded beyond the range
+        high = float(np.nextafter(np.asarray(high, given.as_numpy_dtype), 0))
+    bounds = [convert_to_tensor(np.asarray(n, given.as_numpy_dtype)) for n in (low, high)]
+    return cast(minimum(maximum(x, bounds[0]), bounds[1]), wanted)
+
+
+def as_floats(image: Any) -> tuple[Tensor, Any]:
+    """The image as floats from 0 to 1, and the type that it had."""
+    x = convert_to_tensor(image)
+    if as_dtype(x._dtype).is_floating:
+        return x, x._dtype
+    return convert_image_dtype(x, "float32"), x._dtype

@@ -1,0 +1,310 @@
+"""Images from the bytes of files and back, by Pillow."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.dtypes import DTypeLike, as_dtype, uint8
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.text import Text, of_bytes, text_of
+from samegrad.image._convert import convert_image_dtype
+
+_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_NATURAL = {"1": 1, "L": 1, "LA": 2, "I": 1, "I;16": 1, "I;16B": 1, "P": 3, "RGB": 3, "RGBA": 4}
+
+
+def _pillow(who: str) -> Any:
+    try:
+        import PIL.Image
+        import PIL.ImageSequence
+    except ImportError as error:
+        raise ImportError(
+            f"[{who}] images are read and written by Pillow: got {error}; pip install "
+            "'samegrad[images]'."
+        ) from error
+    return PIL
+
+
+def _opened(contents: Any, who: str, formats: tuple[str, ...] | None) -> Any:
+    """Pillow's image of one file's bytes."""
+    found = text_of(contents, who, "contents must be the bytes of a file")
+    if found._rank:
+        raise ValueError(f"[{who}] contents must be those of one file: got shape {found._shape}.")
+    pillow, data = _pillow(who), found.numpy()
+    try:
+        return pillow.Image.open(io.BytesIO(data), formats=formats)
+    except pillow.UnidentifiedImageError:
+        raise _corrupt(who, found, f"begins with {shown(data[:8])}") from None
+    except (OSError, ValueError, SyntaxError, pillow.Image.DecompressionBombError) as error:
+        raise _corrupt(who, found, str(error)) from None
+
+
+def _corrupt(who: str, contents: Text, what: str) -> InvalidArgumentError:
+    place = contents.origin or "the contents"
+    return InvalidArgumentError(
+        f"[{who}] an image of this kind is needed: got {len(contents.numpy())} bytes of {place} "
+        f"({what}); remove the file, or repair it."
+    )
+
+
+def _pixels(image: Any, channels: int, who: str, contents: Any) -> np.ndarray[Any, Any]:
+    """[rows, columns, channels]; of 16 bits where the file has them."""
+    if channels not in (0, *_MODES):
+        raise ValueError(f"[{who}] channels must be 0, 1, 2, 3 or 4: got {channels}.")
+    try:
+        if image.mode == "P" and "transparency" in image.info and channels in (0, 4):
+            image = image.convert("RGBA")
+        count = channels or _NATURAL.get(image.mode, 3)
+        if image.mode.startswith("I"):
+            array = np.asarray(image).astype(np.uint16)[..., None]
+            return array if count == 1 else np.repeat(array, count, axis=-1)
+        if image.mode != _MODES[count]:
+            image = image.convert(_MODES[count])
+        array = np.asarray(image)
+    except (OSError, ValueError, SyntaxError, IndexError, EOFError) as error:
+        raise _corrupt(who, text_of(contents, who), str(error)) from None
+    return array if array.ndim == 3 else array[..., None]
+
+
+def _in_type(array: np.ndarray[Any, Any], dtype: DTypeLike) -> Tensor:
+    wanted = as_dtype(dtype).name
+    if wanted == "uint8" and array.dtype == np.uint16:
+        array = (array >> 8).astype(np.uint8)
+    elif wanted == "uint16" and array.dtype == np.uint8:
+        array = array.astype(np.uint16) * 257
+    made = Tensor(np.ascontiguousarray(array), copy=False)
+    return made if made._dtype == wanted else convert_image_dtype(made, wanted)
+
+
+def _decoded(
+    contents: Any, channels: int, dtype: DTypeLike, who: str, formats: tuple[str, ...]
+) -> Tensor:
+    image = _opened(contents, who, formats)
+    return _in_type(_pixels(image, channels, who, contents), dtype)
+
+
+def decode_jpeg(
+    contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False, acceptable_fraction: float = 1.0, dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The pixels of a JPEG file; of a PNG, GIF or BMP file, too.
+
+    Colours differ from TensorFlow's by a few of 255: its faster cosine transform is coarser.
+
+    Args:
+        contents: The bytes of a file (`tf.io.read_file`).
+        channels: 1 (grey), 3 (red, green, blue), or 0: as in the file.
+        ratio: Divides the sizes: 1, 2, 4 or 8.
+        fancy_upscaling: Must be True.
+        try_recover_truncated: Must be False.
+        acceptable_fraction: Must be 1.
+        dct_method: Ignored.
+        name: Ignored.
+
+    Returns:
+        uint8 of shape [rows, columns, channels].
+
+    Raises:
+        InvalidArgumentError: The bytes are no such image, or end too early.
+        ImportError: Pillow is not installed.
+
+    Example:
+        >>> import samegrad as tf
+        >>> image = tf.zeros([8, 4, 3], tf.uint8)
+        >>> tf.image.decode_jpeg(tf.io.encode_jpeg(image)).shape
+        (8, 4, 3)
+    """
+    who = "tf.image.decode_jpeg"
+    if ratio not in (1, 2, 4, 8):
+        raise ValueError(f"[{who}] ratio must be 1, 2, 4 or 8: got {shown(ratio)}.")
+    if not fancy_upscaling or try_recover_truncated or acceptable_fraction != 1:
+        raise NotImplementedError(
+            f"[{who}] a file is read as a whole and in full quality: got fancy_upscaling="
+            f"{fancy_upscaling}, try_recover_truncated={try_recover_truncated}, "
+            f"acceptable_fraction={acceptable_fraction}; leave them out."
+        )
+    image = _opened(contents, who, ("JPEG", "PNG", "GIF", "BMP"))
+    if ratio > 1:
+        rows, columns = -(-image.height // ratio), -(-image.width // ratio)
+        image.draft(None, (columns, rows))
+    return _in_type(_pixels(image, channels, who, contents), uint8)
+
+
+def decode_png(
+    contents: Any, channels: int = 0, dtype: DTypeLike = uint8, name: str | None = None
+) -> Tensor:
+    """The pixels of a PNG file; of a JPEG, GIF or BMP file, too.
+
+    Args:
+        contents: The bytes of a file (`tf.io.read_file`).
+        channels: 1 (grey), 2 (with opacity), 3 (red, green, blue), 4 (with opacity), or 0: as in
+            the file.
+        dtype: uint8 or uint16.
+        name: Ignored.
+
+    Returns:
+        A tensor of shape [rows, columns, channels].
+
+    Raises:
+        InvalidArgumentError: The bytes are no such image, or end too early.
+        ImportError: Pillow is not installed.
+
+    Example:
+        >>> import samegrad as tf
+        >>> image = tf.constant([[[1], [2]], [[3], [4]]], tf.uint8)
+        >>> tf.io.decode_png(tf.io.encode_png(image)).numpy().ravel()
+        array([1, 2, 3, 4], dtype=uint8)
+    """
+    who = "tf.image.decode_png"
+    if as_dtype(dtype).name not in ("uint8", "uint16"):
+        raise ValueError(f"[{who}] dtype must be uint8 or uint16: got {as_dtype(dtype).name}.")
+    return _decoded(contents, channels, dtype, who, ("PNG", "JPEG", "GIF", "BMP"))
+
+
+def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
+    """The pixels of a BMP file, as `decode_png` gives them.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.io.decode_bmp(b"no image")
+        Traceback (most recent call last):
+        samegrad.errors.InvalidArgumentError: [tf.image.decode_bmp] an image of this kind is ...
+    """
+    return _decoded(contents, channels, uint8, "tf.image.decode_bmp", ("BMP",))
+
+
+def decode_gif(contents: Any, name: str | None = None) -> Tensor:
+    """The pictures of a GIF file: uint8 of shape [pictures, rows, columns, 3].
+
+    Raises:
+        InvalidArgumentError: The bytes are no such image, or end too early.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.io.decode_gif(b"no image")
+        Traceback (most recent call last):
+        samegrad.errors.InvalidArgumentError: [tf.image.decode_gif] an image of this kind is ...
+    """
+    who = "tf.image.decode_gif"
+    image = _opened(contents, who, ("GIF",))
+    return _in_type(_frames(image, who, contents), uint8)
+
+
+def _frames(image: Any, who: str, contents: Any) -> np.ndarray[Any, Any]:
+    frames = _pillow(who).ImageSequence.Iterator(image)
+    try:
+        return np.stack([np.asarray(frame.convert("RGB")) for frame in frames])
+    except (OSError, ValueError, SyntaxError, IndexError, EOFError) as error:
+        raise _corrupt(who, text_of(contents, who), str(error)) from None
+
+
+def decode_image(
+    contents: Any, channels: int | None = None, dtype: DTypeLike = uint8,
+    name: str | None = None, expand_animations: bool = True,
+) -> Tensor:  # fmt: skip
+    """The pixels of a JPEG, PNG, GIF or BMP file.
+
+    Args:
+        contents: The bytes of a file (`tf.io.read_file`).
+        channels: As for `decode_png`; None and 0: as in the file.
+        dtype: uint8, uint16, or a float: numbers from 0 to 1.
+        name: Ignored.
+        expand_animations: Whether GIF files give all pictures, along a first axis of their own;
+            else the first one.
+
+    Returns:
+        A tensor of shape [rows, columns, channels]; of GIF files [pictures, rows, columns, 3].
+
+    Raises:
+        InvalidArgumentError: The bytes are no such image, or end too early.
+        ImportError: Pillow is not installed.
+
+    Example:
+        >>> import samegrad as tf
+        >>> image = tf.constant([[[0], [255]]], tf.uint8)
+        >>> tf.image.decode_image(tf.io.encode_png(image), dtype=tf.float32).numpy().ravel()
+        array([0., 1.], dtype=float32)
+    """
+    who = "tf.image.decode_image"
+    image = _opened(contents, who, ("JPEG", "PNG", "GIF", "BMP"))
+    if image.format == "GIF":
+        if channels not in (None, 0, 3):
+            raise ValueError(f"[{who}] GIF files have 3 channels: got channels={channels}.")
+        frames = _frames(image, who, contents)
+        return _in_type(frames if expand_animations else frames[0], dtype)
+    return _in_type(_pixels(image, channels or 0, who, contents), dtype)
+
+
+def _written(image: Any, who: str, kinds: tuple[str, ...], **options: Any) -> Text:
+    array = convert_to_tensor(image)._numpy()
+    if array.ndim != 3 or array.shape[-1] not in _MODES or array.dtype.name not in kinds:
+        raise ValueError(
+            f"[{who}] an image must be [rows, columns, channels] of {' or '.join(kinds)}: got "
+            f"{array.dtype.name} of shape {array.shape}; see tf.image.convert_image_dtype."
+        )
+    flat = array[..., 0] if array.shape[-1] == 1 else array
+    pillow, buffer = _pillow(who), io.BytesIO()
+    try:
+        pillow.Image.fromarray(flat).save(buffer, **options)
+    except (TypeError, OSError, ValueError, SystemError) as error:
+        raise ValueError(
+            f"[{who}] the image cannot be written: got {array.dtype.name} of shape "
+            f"{array.shape} ({error})."
+        ) from None
+    return of_bytes(buffer.getvalue())
+
+
+def encode_jpeg(
+    image: Any, format: str = "", quality: int = 95, progressive: bool = False,
+    optimize_size: bool = False, chroma_downsampling: bool = True, name: str | None = None,
+) -> Text:  # fmt: skip
+    r"""The bytes of a JPEG file of an image.
+
+    Args:
+        image: uint8 of shape [rows, columns, 1 or 3].
+        format: Ignored: the channels say it.
+        quality: 0 to 100.
+        progressive: Whether it is shown coarse first.
+        optimize_size: Whether it takes longer and becomes smaller.
+        chroma_downsampling: Whether colours are half as fine.
+        name: Ignored.
+
+    Raises:
+        ValueError: It is no such image.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.io.encode_jpeg(tf.zeros([2, 2, 3], tf.uint8)).numpy()[:2]
+        b'\xff\xd8'
+    """
+    return _written(
+        image, "tf.image.encode_jpeg", ("uint8",), format="JPEG", quality=quality,
+        progressive=progressive, optimize=optimize_size,
+        subsampling=2 if chroma_downsampling else 0,
+    )  # fmt: skip
+
+
+def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Text:
+    r"""The bytes of a PNG file of an image.
+
+    Args:
+        image: uint8 of shape [rows, columns, 1 to 4], or uint16 of [rows, columns, 1].
+        compression: 0 to 9; -1: that of the library.
+        name: Ignored.
+
+    Raises:
+        ValueError: It is no such image.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.io.encode_png(tf.zeros([2, 2, 3], tf.uint8)).numpy()[:4]
+        b'\x89PNG'
+    """
+    level = {} if compression < 0 else {"compress_level": compression}
+    return _written(image, "tf.image.encode_png", ("uint8", "uint16"), format="PNG", **level)

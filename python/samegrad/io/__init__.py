@@ -1,0 +1,35 @@
+"""Files, records and the images in them, under the names of tf.io."""
+
+from typing import TYPE_CHECKING
+
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
+from samegrad.image import (
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    encode_jpeg,
+    encode_png,
+)
+from samegrad.io import gfile
+from samegrad.io._files import decode_raw, matching_files, read_file, write_file
+from samegrad.io._parsing import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    parse_example,
+    parse_single_example,
+)
+from samegrad.io._records import TFRecordOptions, TFRecordWriter
+
+__all__ = [
+    "FixedLenFeature", "FixedLenSequenceFeature", "parse_example", "parse_single_example",
+    "TFRecordOptions", "TFRecordWriter",
+    "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_raw",
+    "encode_jpeg", "encode_png", "gfile", "matching_files", "read_file", "write_file",
+]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
+guard(__name__)

@@ -1,0 +1,110 @@
+"""Whole files, and numbers of their bytes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.file_errors import explained_errors
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.text import Text, of_bytes, text_of
+from samegrad.io.gfile import existing, glob, path_of
+
+
+def read_file(filename: Any, name: str | None = None) -> Text:
+    """The bytes of a file, as text without axes.
+
+    Raises:
+        NotFoundError: There is no such file.
+        TypeError: It is no path.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.io.write_file("a.txt", "text")
+        >>> tf.io.read_file("a.txt").numpy()
+        b'text'
+    """
+    path = existing(filename, "read_file")
+    with explained_errors("tf.io.read_file", "read", Path(path), "Choose another file"):
+        return of_bytes(Path(path).read_bytes(), path)
+
+
+def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
+    """Writes bytes or text to a file, whose folders are made.
+
+    Raises:
+        TypeError: It is no path, or the contents are no text.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.io.write_file("folder/a.txt", "text")
+        >>> tf.io.gfile.exists("folder/a.txt")
+        True
+    """
+    path = path_of(filename, "write_file")
+    data = text_of(contents, "tf.io.write_file", "contents must be text")
+    if data._rank:
+        raise ValueError(f"[tf.io.write_file] contents must be one text: got {data._shape}.")
+    with explained_errors("tf.io.write_file", "write", Path(path), "Choose another path"):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        Path(path).write_bytes(data.numpy())
+
+
+def matching_files(pattern: Any, name: str | None = None) -> Text:
+    """The paths that match a pattern, or one of several, in the order of the alphabet.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.io.write_file("a.txt", "text")
+        >>> tf.io.matching_files("*.txt").numpy().tolist()
+        [b'a.txt']
+    """
+    return Text(glob(pattern))
+
+
+def decode_raw(
+    input_bytes: Any, out_type: DTypeLike, little_endian: bool = True,
+    fixed_length: int | None = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    r"""The numbers that bytes are.
+
+    Args:
+        input_bytes: Text of any shape, all of one length.
+        out_type: The type of the numbers.
+        little_endian: Whether the lowest byte of a number comes first.
+        fixed_length: Bytes that are read of each text: longer ones are cut, shorter ones filled up
+            with zeros.
+        name: Ignored.
+
+    Returns:
+        The shape of the text, and an axis for the numbers.
+
+    Raises:
+        InvalidArgumentError: Texts are of different lengths, or of no whole number of numbers.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.io.decode_raw(b"\x01\x00\x02\x00", tf.int16).numpy()
+        array([1, 2], dtype=int16)
+    """
+    who = "tf.io.decode_raw"
+    texts = text_of(input_bytes, who, "input_bytes must be text").encoded
+    kind = np.dtype(as_dtype(out_type).as_numpy_dtype)
+    parts = list(texts.ravel())
+    if fixed_length is not None:
+        parts = [part[:fixed_length].ljust(fixed_length, b"\0") for part in parts]
+    sizes = {len(part) for part in parts} or {0}
+    if len(sizes) > 1 or min(sizes) % kind.itemsize:
+        raise InvalidArgumentError(
+            f"[{who}] all texts must have one length, a multiple of {kind.itemsize}: got lengths "
+            f"{shown(sorted(sizes))}; see fixed_length."
+        )
+    stored = kind if little_endian else kind.newbyteorder(">")
+    numbers = np.frombuffer(b"".join(parts), stored).astype(kind)
+    return Tensor(numbers.reshape(*texts.shape, -1) if parts else numbers, copy=False)

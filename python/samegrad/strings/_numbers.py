@@ -1,0 +1,159 @@
+"""Numbers of text and text of numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.dtypes import DTypeLike, as_dtype, float32, kind_of
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._ops.printing import shown_tensor
+from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.text import Text, of_bytes, shown_text, text_of
+
+_WHOLE = re.compile(rb"\s*[+-]?\d+\s*")
+# As TensorFlow reads them: no underscores, which Python allows; "nan" and "inf" in any letters.
+_FLOAT = re.compile(
+    rb"\s*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)\s*", re.IGNORECASE
+)
+_KINDS = ("float32", "float64", "int32", "int64")
+
+
+def to_number(input: Any, out_type: DTypeLike = float32, name: str | None = None) -> Any:
+    """The numbers that texts are.
+
+    Args:
+        input: Text of any shape, or rows of different lengths.
+        out_type: float32, float64, int32 or int64.
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: A text is no such number, or too large for the dtype.
+        TypeError: The input is no text, or the dtype is another one.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.to_number(["1.5", " 2"]).numpy()
+        array([1.5, 2. ], dtype=float32)
+    """
+    kind = as_dtype(out_type)
+    if kind.name not in _KINDS:
+        raise TypeError(
+            f"[tf.strings.to_number] out_type must be one of {', '.join(_KINDS)}: got {kind.name}."
+        )
+    if isinstance(input, Ragged):
+        return input.with_values(to_number(input.flat_values, kind))
+    texts = text_of(input, "tf.strings.to_number", "input must be text").encoded
+    numbers = np.empty(texts.shape, kind.as_numpy_dtype)
+    flat = numbers.ravel()
+    for place, value in enumerate(texts.ravel()):
+        flat[place] = _number(value, kind.is_integer, kind.as_numpy_dtype, place)
+    return Tensor(numbers, copy=False)
+
+
+def _number(value: bytes, whole: bool, kind: type[Any], place: int) -> Any:
+    if whole and _WHOLE.fullmatch(value):
+        number, limits = int(value), np.iinfo(kind)
+        if limits.min <= number <= limits.max:
+            return number
+    elif not whole and _FLOAT.fullmatch(value):
+        with np.errstate(over="ignore"):
+            return kind(float(value))
+    raise InvalidArgumentError(
+        f"[tf.strings.to_number] each text must be a {np.dtype(kind).name}: got {shown(value)} at "
+        f"place {place}."
+    )
+
+
+def as_string(
+    input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False,
+    width: int = -1, fill: str = "", name: str | None = None,
+) -> Any:  # fmt: skip
+    """Numbers as text, as C's printf writes them: %d, and floats as %f.
+
+    Args:
+        input: Numbers or bools of any shape.
+        precision: Digits behind the point of floats; -1: six.
+        scientific: Floats as %e.
+        shortest: Floats as %g.
+        width: Letters at least; shorter ones are filled up on the left.
+        fill: With what: "" (spaces), "0", "+", "-" (on the right) or " ".
+        name: Ignored.
+
+    Raises:
+        ValueError: Both kinds of floats are asked for, or fill is another letter.
+        TypeError: The input belongs to a traced function, or is text.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.as_string([1, 22]).numpy()
+        array([b'1', b'22'], dtype=object)
+        >>> tf.strings.as_string(3.14159, precision=2).numpy()
+        b'3.14'
+    """
+    if scientific and shortest:
+        raise ValueError("[tf.strings.as_string] scientific and shortest exclude each other.")
+    if fill not in ("", " ", "0", "+", "-"):
+        raise ValueError(
+            f"[tf.strings.as_string] fill must be '', ' ', '0', '+' or '-': got {shown(fill)}."
+        )
+    array = convert_to_tensor(input)._numpy()
+    made = np.empty(array.shape, object)
+    kind = kind_of(array.dtype)
+    letter = "e" if scientific else "g" if shortest else "f"
+    template = f"%{fill.strip() or (' ' if fill else '')}{width if width >= 0 else ''}"
+    if kind == "b":
+        template = "%s"
+    elif kind == "f":
+        template += f"{f'.{precision}' if precision >= 0 else ''}{letter}"
+    else:
+        template += "d"
+    values = ["true" if v else "false" for v in array.ravel()] if kind == "b" else array.ravel()
+    made.ravel()[:] = [(template % _plain(value, kind)).encode() for value in values]
+    return of_bytes(made)
+
+
+def _plain(value: Any, kind: str) -> Any:
+    return float(value) if kind == "f" else int(value) if kind in "iu" else value
+
+
+def format(
+    template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3,
+    name: str | None = None,
+) -> Text:  # fmt: skip
+    """The template with values in the places of {}, as `tf.print` shows them.
+
+    Args:
+        template: Text.
+        inputs: A tensor, number or text, or a list or tuple of them: one for each place.
+        placeholder: What stands in the template for a value.
+        summarize: Elements shown at both ends of an axis; -1 shows all.
+        name: Ignored.
+
+    Raises:
+        ValueError: There are more or fewer places than inputs.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.format("step {}: {}", (3, tf.constant([1.5, 2.0]))).numpy()
+        b'step 3: [1.5 2]'
+    """
+    given = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    parts = template.split(placeholder)
+    if len(parts) != len(given) + 1:
+        raise ValueError(
+            f"[tf.strings.format] there must be an input for each {placeholder!r}: got "
+            f"{len(given)} inputs and {len(parts) - 1} places in {shown(template)}."
+        )
+    texts = [_shown(value, summarize) for value in given]
+    return Text("".join(part + text for part, text in zip(parts, [*texts, ""], strict=True)))
+
+
+def _shown(value: Any, summarize: int) -> str:
+    if isinstance(value, Text | str | bytes):
+        return shown_text(Text(value))
+    return shown_tensor(convert_to_tensor(value), summarize)

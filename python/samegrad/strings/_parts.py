@@ -1,0 +1,280 @@
+"""Texts taken apart and put together."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._tensor import text as texts
+from samegrad._tensor.axes import axes_of
+from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.ragged import Ragged, rows_of
+from samegrad._tensor.text import Text, of_bytes, text_of
+from samegrad.strings import _hashing as hashing
+
+_ERRORS = ("strict", "replace", "ignore")
+
+
+def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+    """The parts of each text between separators.
+
+    Args:
+        input: One text, or texts along one axis.
+        sep: What separates the parts; None or "": any run of white space.
+        maxsplit: How many times a text is split at most; -1: everywhere.
+        name: Ignored.
+
+    Returns:
+        Of one text its parts; of several, rows of different lengths (`to_tensor`, `to_list`).
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.split("a,b,,c", ",").numpy().tolist()
+        [b'a', b'b', b'', b'c']
+        >>> tf.strings.split(["a b", "c"]).to_list()
+        [[b'a', b'b'], [b'c']]
+    """
+    who = "tf.strings.split"
+    mark = b"" if sep is None else text_of(sep, who, "sep must be one text").numpy()
+    most = operator.index(maxsplit)
+    return rows_of(text_of(input, who, "input must be text"), lambda x: x.split(mark or None, most))
+
+
+def bytes_split(input: Any, name: str | None = None) -> Any:
+    """The bytes of each text.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.bytes_split("abc").numpy().tolist()
+        [b'a', b'b', b'c']
+    """
+    found = text_of(input, "tf.strings.bytes_split", "input must be text")
+    return rows_of(found, lambda x: [x[i : i + 1] for i in range(len(x))])
+
+
+def _letters(encoding: str, errors: str, who: str) -> Callable[[bytes], str]:
+    if encoding.upper().replace("_", "-") not in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
+        raise ValueError(
+            f"[{who}] input_encoding must be UTF-8, UTF-16-BE or UTF-32-BE: got {shown(encoding)}."
+        )
+    if errors not in _ERRORS:
+        raise ValueError(f"[{who}] errors must be one of {_ERRORS}: got {shown(errors)}.")
+
+    def letters(value: bytes) -> str:
+        try:
+            return value.decode(encoding, errors)
+        except UnicodeDecodeError as error:
+            raise InvalidArgumentError(
+                f"[{who}] text must be {encoding}: got byte {value[error.start]:#04x} at place "
+                f"{error.start} of {shown(value)}."
+            ) from None
+
+    return letters
+
+
+def unicode_split(
+    input: Any, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
+) -> Any:
+    """The letters of each text, as texts.
+
+    Args:
+        input: One text, or texts along one axis.
+        input_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
+        errors: What becomes of bytes that are no letter: "replace" (by U+FFFD), "ignore", or
+            "strict" (an error).
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: Bytes are no letter, and errors is "strict".
+
+    Example:
+        >>> import samegrad as tf
+        >>> [x.decode() for x in tf.strings.unicode_split("wör", "UTF-8").numpy()]
+        ['w', 'ö', 'r']
+    """
+    who = "tf.strings.unicode_split"
+    letters = _letters(input_encoding, errors, who)
+    found = text_of(input, who, "input must be text")
+    return rows_of(found, lambda x: [c.encode(input_encoding) for c in letters(x)])
+
+
+def unicode_decode(
+    input: Any, input_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
+) -> Any:
+    """The numbers of the letters of each text (int32).
+
+    Args:
+        input: One text, or texts along one axis.
+        input_encoding: As for `unicode_split`.
+        errors: As for `unicode_split`.
+        name: Ignored.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.unicode_decode("aä", "UTF-8").numpy()
+        array([ 97, 228], dtype=int32)
+    """
+    who = "tf.strings.unicode_decode"
+    letters = _letters(input_encoding, errors, who)
+    found = text_of(input, who, "input must be text")
+    rows = [[ord(c) for c in letters(value)] for value in found.encoded.ravel()]
+    if not found._rank:
+        return Tensor(np.array(rows[0], np.int32), copy=False)
+    flat = np.array([number for row in rows for number in row], np.int32)
+    return Ragged(Tensor(flat, copy=False), [*map(len, rows)])
+
+
+def unicode_encode(
+    input: Any, output_encoding: str = "UTF-8", errors: str = "replace", name: str | None = None
+) -> Text:
+    """The text whose letters have these numbers: of one row, or of rows of different lengths.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.unicode_encode([119, 246], "UTF-8").numpy().decode()
+        'wö'
+    """
+    if isinstance(input, Ragged):
+        rows = [unicode_encode(row, output_encoding, errors).numpy() for row in input]
+        return Text(np.array(rows, object))
+    numbers = convert_to_tensor(input)._numpy()
+    if numbers.ndim > 1:
+        made = [unicode_encode(row, output_encoding, errors).numpy() for row in numbers]
+        return Text(np.array(made, object))
+    known = [n if 0 <= n < 0xD800 or 0xE000 <= n < 0x110000 else 0xFFFD for n in numbers.tolist()]
+    return of_bytes("".join(map(chr, known)).encode(output_encoding))
+
+
+def join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Text:
+    """Texts of a list put together, side by side and broadcast.
+
+    Args:
+        inputs: A list of texts of shapes that fit each other.
+        separator: Between them.
+        name: Ignored.
+
+    Raises:
+        TypeError: It is no list, or something in it is no text.
+        ValueError: The shapes do not fit each other.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.join(["a", ["b", "c"]], separator="-").numpy()
+        array([b'a-b', b'a-c'], dtype=object)
+    """
+    who = "tf.strings.join"
+    parts = [text_of(part, who, "each of inputs must be text") for part in inputs]
+    if not parts:
+        raise ValueError(f"[{who}] inputs must have at least one text: got {shown(inputs)}.")
+    return texts.joined(*parts, separator=text_of(separator, who).numpy())
+
+
+def reduce_join(
+    inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "",
+    name: str | None = None,
+) -> Text:  # fmt: skip
+    """Texts put together along axes.
+
+    Args:
+        inputs: Text.
+        axis: One axis or several, in the order of joining; None: all.
+        keepdims: Whether these axes stay, with size 1.
+        separator: Between them.
+        name: Ignored.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.reduce_join([["a", "b"], ["c", "d"]], axis=-1, separator=" ").numpy()
+        array([b'a b', b'c d'], dtype=object)
+    """
+    who = "tf.strings.reduce_join"
+    mark = text_of(separator, who).numpy()
+    if isinstance(inputs, Ragged):
+        joined = [mark.join(row.encoded) for row in inputs]
+        return Text(np.array([[row] for row in joined] if keepdims else joined, object))
+    found = text_of(inputs, who, "inputs must be text")
+    array = found.encoded
+    axes = [_place(number, array.ndim, who) for number in axes_of(found, axis)]
+    if axis is not None:
+        axes.reverse()  # the first one named is joined first
+    kept = [n for number, n in enumerate(array.shape) if number not in axes]
+    moved = np.moveaxis(array, axes, range(-len(axes), 0)) if axes else array[..., None]
+    made = np.empty(kept, object)
+    if made.size:
+        made.ravel()[:] = [mark.join(group) for group in moved.reshape(made.size, -1)]
+    if keepdims:
+        made = made.reshape([1 if number in axes else n for number, n in enumerate(array.shape)])
+    return of_bytes(made)
+
+
+def _place(axis: int, rank: int, who: str) -> int:
+    if not -rank <= axis < rank:
+        raise ValueError(f"[{who}] axis must lie in [{-rank}, {rank}): got {axis}.")
+    return axis % rank
+
+
+def ngrams(
+    data: Any, ngram_width: int | Sequence[int], separator: str = " ", name: str | None = None
+) -> Any:
+    """All runs of so many texts of a row, joined.
+
+    Args:
+        data: Texts along one axis, rows of them, or rows of different lengths.
+        ngram_width: How many; or several widths, one after the other.
+        separator: Between them.
+        name: Ignored.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.ngrams(["a", "b", "c"], 2).numpy().tolist()
+        [b'a b', b'b c']
+    """
+    widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
+    mark = text_of(separator, "tf.strings.ngrams").numpy()
+
+    def runs(words: Any) -> list[bytes]:
+        return [
+            mark.join(words[i : i + width])
+            for width in widths
+            for i in range(len(words) - width + 1)
+        ]
+
+    if not isinstance(data, Ragged):
+        data = text_of(data, "tf.strings.ngrams", "data must be text")
+        if data._rank < 2:
+            return Text(np.array(runs(data.encoded), object))
+    rows = [runs(row.encoded) for row in data]
+    if isinstance(data, Ragged):
+        return Ragged(Text([x for row in rows for x in row]), [*map(len, rows)])
+    return Text(rows)
+
+
+def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+    """The bucket of each text (int64), by FarmHash.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.to_hash_bucket_fast(["a", "b"], 10).numpy()
+        array([9, 2])
+    """
+    found = text_of(input, "tf.strings.to_hash_bucket_fast", "input must be text")
+    return Tensor(hashing.buckets(found.encoded, operator.index(num_buckets)), copy=False)
+
+
+def to_hash_bucket_strong(
+    input: Any, num_buckets: int, key: Sequence[int], name: str | None = None
+) -> Tensor:
+    """The bucket of each text (int64), by a hash that a key of two numbers chooses (SipHash).
+
+    Example:
+        >>> import samegrad as tf
+        >>> int(tf.strings.to_hash_bucket_strong("a", 10, key=[1, 2])) < 10
+        True
+    """
+    found = text_of(input, "tf.strings.to_hash_bucket_strong", "input must be text")
+    return Tensor(hashing.buckets(found.encoded, operator.index(num_buckets), key), copy=False)
