@@ -26,6 +26,13 @@ from samegrad._base.dtypes import (
     uint64,
 )
 from samegrad._base.dtypes import bool_ as bool
+from samegrad._context.scopes import (
+    control_dependencies,
+    device,
+    executing_eagerly,
+    inside_function,
+    name_scope,
+)
 from samegrad._context.state import init_scope
 from samegrad._control.control_flow import case, cond, switch_case, while_loop
 from samegrad._control.tensor_array import TensorArray
@@ -149,14 +156,14 @@ __all__ = [  # packages are loaded by samegrad itself
     "acos", "acosh", "add",
     "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh",
     "autograph", "bfloat16", "bool", "boolean_mask", "broadcast_to", "case", "cast",
-    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant",
+    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant", "control_dependencies",
     "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "data", "debugging",
-    "distribute", "divide", "einsum", "equal", "errors", "exp", "expand_dims", "experimental",
+    "device", "distribute", "divide", "einsum", "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental",
     "eye", "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather",
-    "gather_nd", "greater", "greater_equal", "half", "identity", "image", "init_scope", "int16",
+    "gather_nd", "greater", "greater_equal", "half", "identity", "image", "init_scope", "inside_function", "int16",
     "int32", "int64", "int8", "is_tensor", "keras", "less", "less_equal", "linalg", "linspace",
     "logical_and", "logical_not", "logical_or", "map_fn", "math", "matmul", "maximum", "meshgrid",
-    "minimum", "multiply", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "one_hot",
+    "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "one_hot",
     "ones", "ones_like", "pad", "pow", "print", "random", "range", "rank", "recompute_grad",
     "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
     "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll",

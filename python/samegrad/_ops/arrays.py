@@ -137,7 +137,10 @@ def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
                [2.]], dtype=float32)
     """
     x = convert_to_tensor(a)
-    return _ops.transpose(x, perm=list(range(x._rank))[::-1] if perm is None else list(perm))
+    if perm is None:
+        return _ops.transpose(x, perm=list(range(x._rank))[::-1])
+    axes = [_sizes.whole(axis, "an axis is a whole number") for axis in perm]
+    return _ops.transpose(x, perm=[axis + x._rank if axis < 0 else axis for axis in axes])
 
 
 def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor:
@@ -425,18 +428,56 @@ def repeat(input: TensorLike, repeats: Any, axis: int | None = None,
            name: str | None = None) -> Tensor:  # fmt: skip
     """Each element (slice along an axis) so often; without an axis the result is flat.
 
+    Args:
+        input: A tensor.
+        repeats: How often, for all or for each slice.
+        axis: None: of all elements, one after the other.
+        name: Ignored.
+
+    Raises:
+        ValueError: There is neither one number nor one for each slice, or a negative one.
+
     Example:
-        >>> repeat([1.0, 2.0], 2).numpy()
-        array([1., 1., 2., 2.], dtype=float32)
+        >>> repeat([1.0, 2.0], 2).numpy(), repeat([1.0, 2.0], [2, 1]).numpy()
+        (array([1., 1., 2., 2.], dtype=float32), array([1., 1., 2.], dtype=float32))
     """
     x = convert_to_tensor(input)
     if axis is None:
         x, axis = _ops.reshape(x, shape=[-1]), 0
-    count = _sizes.size_of(repeats)
+    counts = _counts_of_slices(repeats)
+    if counts is not None and counts.size != 1:
+        return _repeated_each(x, counts, axis_of(x, axis))
+    count = _sizes.size_of(repeats if counts is None else counts.item())
     if isinstance(count, Dim):
         axis = axis_of(x, axis)
         return _copies(x, count, axis, axis + 1)
     return _ops.repeat(x, repeats=count, axis=axis)
+
+
+def _counts_of_slices(repeats: Any) -> np.ndarray[Any, Any] | None:
+    """A list or vector of numbers; None: it is one number."""
+    listed = isinstance(repeats, list | tuple)
+    if not listed and getattr(repeats, "ndim", 0) == 0:
+        return None
+    if listed and any(isinstance(n, Dim) for n in repeats):
+        return None
+    counts = np.asarray(repeats)
+    if counts.ndim != 1 or counts.dtype.kind not in "iu":
+        raise TypeError(
+            f"[repeat] repeats must be a whole number or a vector of them: got {shown(repeats)}; "
+            "pass an int, or one for each slice."
+        )
+    return counts
+
+
+def _repeated_each(x: Tensor, counts: np.ndarray[Any, Any], axis: int) -> Tensor:
+    size = int(x.shape[axis])
+    if len(counts) != size or (counts < 0).any():
+        raise _core.InvalidArgumentError(
+            f"[repeat] there is one number, not negative, for each of the {size} slices: got "
+            f"{counts.tolist()[:20]}; pass as many."
+        )
+    return _ops.gather(x, Tensor(np.repeat(np.arange(size), counts)), axis=axis)
 
 
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
