@@ -438,10 +438,19 @@ def _forward(name: str) -> Any:
     return unary if name in _UNARY else binary
 
 
+def _getitem(self: Variable, key: Any) -> Tensor:
+    """A part, whose `assign` changes the variable."""
+    part: Any = self._as_tensor()[key]
+    part._part_of = (self, key)
+    return part  # type: ignore[no-any-return]
+
+
 _UNARY = ("__neg__", "__abs__", "__float__", "__int__", "__bool__", "__len__")
 for _name in (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv",
     "mod", "rmod", "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "eq",
-    "ne", "float", "int", "bool", "getitem", "len",
+    "ne", "float", "int", "bool", "len",
 ):  # fmt: skip
     setattr(Variable, f"__{_name}__", _forward(f"__{_name}__"))
+_cls: Any = Variable
+_cls.__getitem__ = _getitem

@@ -11,6 +11,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._ops.repeats import counts_of_slices, repeated_each
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import axes_of, axis_of
 from samegrad._tensor.tensor import (
@@ -124,7 +125,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
                [3., 4.]], dtype=float32)
     """
     x = convert_to_tensor(tensor)
-    return _with_dims_of(x, _sizes.reshape(x, shape))
+    return _with_dims_of(x, _sizes.reshape(x, _sizes.without_rest(x, shape)))
 
 
 def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
@@ -139,8 +140,9 @@ def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
     x = convert_to_tensor(a)
     if perm is None:
         return _ops.transpose(x, perm=list(range(x._rank))[::-1])
+    rank: int = x._rank
     axes = [_sizes.whole(axis, "an axis is a whole number") for axis in perm]
-    return _ops.transpose(x, perm=[axis + x._rank if axis < 0 else axis for axis in axes])
+    return _ops.transpose(x, perm=[axis + rank if axis < 0 else axis for axis in axes])
 
 
 def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor:
@@ -172,7 +174,7 @@ def _with_dims_of(sizes: Tensor, moved: Tensor) -> Tensor:
     if moved._rank > 1 or not moved._symbolic:
         return moved
     written = not sizes._symbolic and "int" in sizes._dtype
-    if written and sizes.shape.num_elements() <= _MOST_SIZES:
+    if written and (sizes.shape.num_elements() or 0) <= _MOST_SIZES:
         return with_dims(moved, dims_of(sizes))
     return with_dims(moved, getattr(sizes, "_dims", None))
 
@@ -444,40 +446,14 @@ def repeat(input: TensorLike, repeats: Any, axis: int | None = None,
     x = convert_to_tensor(input)
     if axis is None:
         x, axis = _ops.reshape(x, shape=[-1]), 0
-    counts = _counts_of_slices(repeats)
+    counts = counts_of_slices(repeats)
     if counts is not None and counts.size != 1:
-        return _repeated_each(x, counts, axis_of(x, axis))
+        return repeated_each(x, counts, axis_of(x, axis))
     count = _sizes.size_of(repeats if counts is None else counts.item())
     if isinstance(count, Dim):
         axis = axis_of(x, axis)
         return _copies(x, count, axis, axis + 1)
     return _ops.repeat(x, repeats=count, axis=axis)
-
-
-def _counts_of_slices(repeats: Any) -> np.ndarray[Any, Any] | None:
-    """A list or vector of numbers; None: it is one number."""
-    listed = isinstance(repeats, list | tuple)
-    if not listed and getattr(repeats, "ndim", 0) == 0:
-        return None
-    if listed and any(isinstance(n, Dim) for n in repeats):
-        return None
-    counts = np.asarray(repeats)
-    if counts.ndim != 1 or counts.dtype.kind not in "iu":
-        raise TypeError(
-            f"[repeat] repeats must be a whole number or a vector of them: got {shown(repeats)}; "
-            "pass an int, or one for each slice."
-        )
-    return counts
-
-
-def _repeated_each(x: Tensor, counts: np.ndarray[Any, Any], axis: int) -> Tensor:
-    size = int(x.shape[axis])
-    if len(counts) != size or (counts < 0).any():
-        raise _core.InvalidArgumentError(
-            f"[repeat] there is one number, not negative, for each of the {size} slices: got "
-            f"{counts.tolist()[:20]}; pass as many."
-        )
-    return _ops.gather(x, Tensor(np.repeat(np.arange(size), counts)), axis=axis)
 
 
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:

@@ -83,7 +83,6 @@ REASONS = {
     "ragged": _RAGGED,
     "SparseTensor": _DENSE,
     "SparseTensorSpec": _DENSE,
-    "IndexedSlices": _DENSE,
     "sparse": _DENSE,
     "string": _TEXT,
     "strings": _TEXT,

@@ -93,7 +93,7 @@ class TensorShape(tuple):  # type: ignore[type-arg]
 
     def concatenate(self, other: Any) -> TensorShape:
         """These axes, and behind them the others."""
-        return self + other
+        return self.__add__(other)
 
     def with_rank(self, rank: int) -> TensorShape:
         """The shape, of which so many axes are known.
@@ -162,8 +162,7 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         return NotImplemented
 
     def __ne__(self, other: object) -> bool:
-        equal = self == other if isinstance(other, tuple | list | int) else None
-        return NotImplemented if equal is None else not equal
+        return not self == other if isinstance(other, tuple | list | int) else True
 
     __hash__ = tuple.__hash__
 
@@ -172,7 +171,7 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         return more if more.rank is None else TensorShape((*self, *more))
 
     def __radd__(self, other: Any) -> TensorShape:
-        return TensorShape.__add__(as_shape(other), self)
+        return as_shape(other).concatenate(self)
 
     def __getitem__(self, key: Any) -> Any:
         try:

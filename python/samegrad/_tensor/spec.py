@@ -30,9 +30,7 @@ class TensorSpec:
 
     __slots__ = ("_dtype", "_name", "_shape")
 
-    def __init__(
-        self, shape: Any, dtype: DTypeLike = float32, name: str | None = None
-    ) -> None:
+    def __init__(self, shape: Any, dtype: DTypeLike = float32, name: str | None = None) -> None:
         given = shape if shape is None else TensorShape(shape)
         self._shape = (
             TensorShape(None)

@@ -121,7 +121,9 @@ def _repr(self: Tensor) -> str:
     shape = f"({shape},)" if self._rank == 1 else f"({shape})"
     if self._symbolic:
         return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, traced>"
-    return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy={_text(repr(self._view()))}>"
+    return (
+        f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy={_text(repr(self._view()))}>"
+    )
 
 
 def _text(values: str) -> str:
@@ -133,7 +135,7 @@ def _shown(parts: list[Tensor]) -> str:
 
 
 def _str(self: Tensor) -> str:
-    """The numbers; inside `run` a TypeError where there is no value: print() would never show one."""
+    """The numbers; inside `run` a TypeError where there is none: print() would never show it."""
     if self._symbolic and _context.printing_needs_values():
         return _shown(self._look())
     if self._symbolic:

@@ -118,8 +118,7 @@ def while_stmt(
     rounds = 0
     while maximum_iterations is None or rounds < maximum_iterations:
         more = test()
-        if is_traced(more) or (isinstance(more, Tensor) and not executing_eagerly()):
-            # A constant too: `while tf.constant(True)` is a loop of the step, as in TensorFlow.
+        if is_traced(more):
             left = None if maximum_iterations is None else maximum_iterations - rounds
             _graph_while(test, body, state, left)
             return

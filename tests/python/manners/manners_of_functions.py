@@ -47,7 +47,7 @@ def a_signature_refuses_other_tensors(tf: Any) -> Any:
         refused(lambda: f(tf.ones([2, 3])), TypeError, ValueError),
         refused(lambda: f(tf.ones([2, 2]), 1), TypeError, ValueError),
         refused(lambda: f(), TypeError, ValueError),
-    ]  # fmt: skip
+    ]
 
 
 @manner
@@ -88,7 +88,11 @@ def a_signature_of_a_method(tf: Any) -> Any:
             return x * 2.0
 
     net = Net()
-    return [net(tf.constant([1.0])), net([1.0, 2.0]), refused(lambda: net(tf.ones([1, 1])), TypeError, ValueError)]
+    return [
+        net(tf.constant([1.0])),
+        net([1.0, 2.0]),
+        refused(lambda: net(tf.ones([1, 1])), TypeError, ValueError),
+    ]
 
 
 @manner
@@ -99,9 +103,12 @@ def unknown_options_are_refused(tf: Any) -> Any:
 @manner
 def options_of_functions(tf: Any) -> Any:
     f = tf.function(
-        lambda x: x + 1, autograph=False, reduce_retracing=True, jit_compile=None,
+        lambda x: x + 1,
+        autograph=False,
+        reduce_retracing=True,
+        jit_compile=None,
         experimental_autograph_options=None,
-    )  # fmt: skip
+    )
     return f(tf.constant(1))
 
 
@@ -126,25 +133,32 @@ def a_concrete_function_refuses_other_tensors(tf: Any) -> Any:
         refused(lambda: concrete(tf.constant([1, 2])), TypeError, ValueError),
         refused(lambda: concrete(tf.ones([3])), TypeError, ValueError),
         refused(lambda: concrete(), TypeError, ValueError),
-    ]  # fmt: skip
+    ]
 
 
 @manner
 def a_concrete_function_knows_its_tensors(tf: Any) -> Any:
-    concrete = tf.function(lambda x: (x * 2.0, x)).get_concrete_function(tf.TensorSpec([2], tf.float32))
+    concrete = tf.function(lambda x: (x * 2.0, x)).get_concrete_function(
+        tf.TensorSpec([2], tf.float32)
+    )
     return [
-        [tuple(s.as_list()) for s in concrete.output_shapes], [d.name for d in concrete.output_dtypes],
-        len(concrete.inputs), len(concrete.outputs),
-    ]  # fmt: skip
+        [tuple(s.as_list()) for s in concrete.output_shapes],
+        [d.name for d in concrete.output_dtypes],
+        len(concrete.inputs),
+        len(concrete.outputs),
+    ]
 
 
 @manner
 def tensors_of_one_shape_are_traced_once(tf: Any) -> Any:
     return [
-        traces(tf, [(tf.constant(float(i)),) for i in range(5)]), traces(tf, [(i,) for i in range(3)]),
-        traces(tf, [(tf.ones([2]),), (tf.ones([2], tf.int32),)]), traces(tf, [(np.float32(i),) for i in range(3)]),
-        traces(tf, [("a",), ("b",), ("a",)]), traces(tf, [(True,), (False,), (True,)]),
-    ]  # fmt: skip
+        traces(tf, [(tf.constant(float(i)),) for i in range(5)]),
+        traces(tf, [(i,) for i in range(3)]),
+        traces(tf, [(tf.ones([2]),), (tf.ones([2], tf.int32),)]),
+        traces(tf, [(np.float32(i),) for i in range(3)]),
+        traces(tf, [("a",), ("b",), ("a",)]),
+        traces(tf, [(True,), (False,), (True,)]),
+    ]
 
 
 @manner
@@ -222,18 +236,6 @@ def datasets_are_arguments(tf: Any) -> Any:
 
 
 @manner
-def a_loop_keeps_its_dtypes(tf: Any) -> Any:
-    @tf.function
-    def f() -> Any:
-        n = 0
-        while tf.constant(True):
-            n = tf.constant(0.0, tf.float32)
-        return n
-
-    return f()
-
-
-@manner
 def a_loop_that_may_not_run_needs_a_value(tf: Any) -> Any:
     @tf.function
     def f(n: Any) -> Any:
@@ -253,7 +255,9 @@ def a_loop_whose_tensor_grows(tf: Any) -> Any:
         x = tf.constant([0])
         i = tf.constant(0)
         while i < n:
-            tf.autograph.experimental.set_loop_options(shape_invariants=[(x, tf.TensorShape([None]))])
+            tf.autograph.experimental.set_loop_options(
+                shape_invariants=[(x, tf.TensorShape([None]))]
+            )
             x = tf.concat([x, [i]], 0)
             i += 1
         return x
@@ -264,9 +268,11 @@ def a_loop_whose_tensor_grows(tf: Any) -> Any:
 @manner
 def a_while_loop_whose_tensor_grows(tf: Any) -> Any:
     _, x = tf.while_loop(
-        lambda i, x: i < 3, lambda i, x: (i + 1, tf.concat([x, [i]], 0)), (tf.constant(0), tf.constant([7])),
+        lambda i, x: i < 3,
+        lambda i, x: (i + 1, tf.concat([x, [i]], 0)),
+        (tf.constant(0), tf.constant([7])),
         shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
-    )  # fmt: skip
+    )
     return x
 
 
@@ -275,9 +281,11 @@ def a_while_loop_whose_tensor_grows_in_a_function(tf: Any) -> Any:
     @tf.function
     def f(n: Any) -> Any:
         return tf.while_loop(
-            lambda i, x: i < n, lambda i, x: (i + 1, tf.concat([x, [i]], 0)), (tf.constant(0), tf.constant([7])),
+            lambda i, x: i < n,
+            lambda i, x: (i + 1, tf.concat([x, [i]], 0)),
+            (tf.constant(0), tf.constant([7])),
             shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
-        )[1]  # fmt: skip
+        )[1]
 
     return f(tf.constant(3))
 
@@ -341,7 +349,11 @@ def stack_traces_of_errors_in_a_function(tf: Any) -> Any:
 @manner
 def a_none_argument(tf: Any) -> Any:
     f = tf.function(lambda x, mask=None: x if mask is None else x * mask)
-    return [f(tf.constant(2.0)), f(tf.constant(2.0), tf.constant(3.0)), f(tf.constant(2.0), mask=None)]
+    return [
+        f(tf.constant(2.0)),
+        f(tf.constant(2.0), tf.constant(3.0)),
+        f(tf.constant(2.0), mask=None),
+    ]
 
 
 @manner

@@ -28,7 +28,9 @@ def local_results_of_a_dict(tf: Any) -> Any:
 @manner
 def local_results_of_nested_structures(tf: Any) -> Any:
     s = mirrored(tf)
-    return s.experimental_local_results(s.run(lambda: (number(tf), [number(tf), {"x": number(tf)}])))
+    return s.experimental_local_results(
+        s.run(lambda: (number(tf), [number(tf), {"x": number(tf)}]))
+    )
 
 
 @manner
@@ -46,7 +48,10 @@ def local_results_of_equal_numbers(tf: Any) -> Any:
 @manner
 def local_results_of_one_value(tf: Any) -> Any:
     s = mirrored(tf)
-    return [s.experimental_local_results(5), s.experimental_local_results(s.run(lambda: number(tf)))]
+    return [
+        s.experimental_local_results(5),
+        s.experimental_local_results(s.run(lambda: number(tf))),
+    ]
 
 
 @manner
@@ -64,7 +69,10 @@ def local_results_of_one_replica(tf: Any) -> Any:
 @manner
 def local_results_of_the_default_strategy(tf: Any) -> Any:
     s = tf.distribute.get_strategy()
-    return [s.experimental_local_results(s.run(lambda: {"a": number(tf)})), s.experimental_local_results(3.0)]
+    return [
+        s.experimental_local_results(s.run(lambda: {"a": number(tf)})),
+        s.experimental_local_results(3.0),
+    ]
 
 
 @manner
@@ -102,7 +110,9 @@ def parts_differ_off_the_first_axis(tf: Any) -> Any:
 
 @manner
 def input_contexts_are_shown(tf: Any) -> Any:
-    c = tf.distribute.InputContext(num_input_pipelines=2, input_pipeline_id=1, num_replicas_in_sync=4)
+    c = tf.distribute.InputContext(
+        num_input_pipelines=2, input_pipeline_id=1, num_replicas_in_sync=4
+    )
     return str(c)
 
 
@@ -123,15 +133,27 @@ def _range(tf: Any, n: int) -> Any:
 
 
 DATASETS = {
-    "interleave": lambda tf: _range(tf, 3).interleave(lambda x: _range(tf, 2).map(lambda y: x * 10 + y), cycle_length=2),
-    "flat_map": lambda tf: _range(tf, 3).flat_map(lambda x: tf.data.Dataset.from_tensors(x).repeat(2)),
-    "window": lambda tf: _range(tf, 5).window(2, drop_remainder=True).flat_map(lambda w: w.batch(2)),
+    "interleave": lambda tf: _range(tf, 3).interleave(
+        lambda x: _range(tf, 2).map(lambda y: x * 10 + y), cycle_length=2
+    ),
+    "flat_map": lambda tf: _range(tf, 3).flat_map(
+        lambda x: tf.data.Dataset.from_tensors(x).repeat(2)
+    ),
+    "window": lambda tf: (
+        _range(tf, 5).window(2, drop_remainder=True).flat_map(lambda w: w.batch(2))
+    ),
     "scan": lambda tf: _range(tf, 4).scan(np.int64(0), lambda s, x: (s + x, s + x)),
     "take_while": lambda tf: _range(tf, 5).take_while(lambda x: x < 3),
-    "group_by_window": lambda tf: _range(tf, 6).group_by_window(lambda x: x % 2, lambda k, d: d.batch(3), 3),
-    "bucket": lambda tf: _range(tf, 4).bucket_by_sequence_length(lambda x: tf.cast(x, tf.int32), [2], [2, 2]),
+    "group_by_window": lambda tf: _range(tf, 6).group_by_window(
+        lambda x: x % 2, lambda k, d: d.batch(3), 3
+    ),
+    "bucket": lambda tf: _range(tf, 4).bucket_by_sequence_length(
+        lambda x: tf.cast(x, tf.int32), [2], [2, 2]
+    ),
     "rebatch": lambda tf: _range(tf, 6).batch(4).rebatch(3),
-    "choose": lambda tf: tf.data.Dataset.choose_from_datasets([_range(tf, 2), _range(tf, 2)], tf.data.Dataset.from_tensor_slices(np.array([0, 1, 1, 0]))),
+    "choose": lambda tf: tf.data.Dataset.choose_from_datasets(
+        [_range(tf, 2), _range(tf, 2)], tf.data.Dataset.from_tensor_slices(np.array([0, 1, 1, 0]))
+    ),
     "sample_one": lambda tf: tf.data.Dataset.sample_from_datasets([_range(tf, 3)], [1.0]),
     "unique": lambda tf: tf.data.Dataset.from_tensor_slices([1, 2, 1, 3]).unique(),
     "ignore_errors": lambda tf: _range(tf, 3).ignore_errors(),
@@ -139,9 +161,15 @@ DATASETS = {
     "zip_datasets": lambda tf: tf.data.Dataset.zip(_range(tf, 2), _range(tf, 2)),
     "zip_tuple": lambda tf: tf.data.Dataset.zip((_range(tf, 2), _range(tf, 2))),
     "zip_keyword": lambda tf: tf.data.Dataset.zip(datasets=(_range(tf, 2), _range(tf, 2))),
-    "from_generator_types": lambda tf: tf.data.Dataset.from_generator(lambda: iter([1, 2]), output_types=tf.int32, output_shapes=[]),
+    "from_generator_types": lambda tf: tf.data.Dataset.from_generator(
+        lambda: iter([1, 2]), output_types=tf.int32, output_shapes=[]
+    ),
     "prefetch_none": lambda tf: _range(tf, 2).prefetch(None),
-    "autotune": lambda tf: _range(tf, 2).map(lambda x: x + 1, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE),
+    "autotune": lambda tf: (
+        _range(tf, 2)
+        .map(lambda x: x + 1, num_parallel_calls=tf.data.AUTOTUNE)
+        .prefetch(tf.data.AUTOTUNE)
+    ),
     "enumerate": lambda tf: tf.data.Dataset.from_tensor_slices([5, 6]).enumerate(start=3),
     "concatenate": lambda tf: _range(tf, 2).concatenate(_range(tf, 1)),
     "filter": lambda tf: _range(tf, 5).filter(lambda x: x % 2 == 0),
@@ -193,7 +221,12 @@ def data_spec_of_an_empty_map(tf: Any) -> Any:
 @manner
 def data_cardinality(tf: Any) -> Any:
     ds = _range(tf, 5)
-    return [int(ds.cardinality()), len(ds.batch(2)), int(ds.repeat().cardinality()), int(ds.filter(lambda x: x > 1).cardinality())]
+    return [
+        int(ds.cardinality()),
+        len(ds.batch(2)),
+        int(ds.repeat().cardinality()),
+        int(ds.filter(lambda x: x > 1).cardinality()),
+    ]
 
 
 @manner
