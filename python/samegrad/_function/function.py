@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import samegrad.autograph  # noqa: F401  # says what rewrites control flow
 from samegrad import _core
+from samegrad._base.tree import flatten
 from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
@@ -243,6 +244,8 @@ class Function:
     def _trace(
         self, args: Any, kwargs: dict[str, Any], replicas: int, look: bool = False
     ) -> TracedProgram | ReadsData:
+        if any(hasattr(leaf, "get_next_as_optional") for leaf in flatten((args, kwargs))):
+            return ReadsData()  # a trace would use up what else the function iterates over
         try:
             with _context.changed(tracing_function=True):
                 return TracedProgram(
