@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samegrad import _core
-from samegrad._ops.assertions import (
+from samegrad._control.assertions import (
     Assert,
     assert_equal,
     assert_greater,
