@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -261,7 +262,7 @@ def _install() -> None:
     cls.__str__ = _str
     cls.__array__ = _as_array
     cls.__copy__ = cls.__deepcopy__ = copies.copied
-    cls.__reduce__ = copies.reduce
+    copyreg.pickle(cls, copies.reduce)
     cls.__dlpack__ = _dlpack
     cls.__dlpack_device__ = _dlpack_device
     cls.__array_priority__ = 100
