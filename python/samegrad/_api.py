@@ -8,6 +8,8 @@ from samegrad import _core, config, debugging, distribute, errors, math, nest, r
 from samegrad._autodiff.custom_gradient import custom_gradient, recompute_grad
 from samegrad._autodiff.tape import GradientTape, UnconnectedGradients
 from samegrad._autodiff.variable import Variable, VariableAggregation, VariableSynchronization
+from samegrad._autodiff.variable_parts import IndexedSlices
+from samegrad._autodiff.variable_parts import install as _install_parts
 from samegrad._base.dtypes import (
     DType,
     as_dtype,
@@ -27,6 +29,13 @@ from samegrad._base.dtypes import (
     uint64,
 )
 from samegrad._base.dtypes import bool_ as bool
+from samegrad._context.scopes import (
+    control_dependencies,
+    device,
+    executing_eagerly,
+    inside_function,
+    name_scope,
+)
 from samegrad._context.state import init_scope
 from samegrad._control.control_flow import case, cond, switch_case, while_loop
 from samegrad._control.tensor_array import TensorArray
@@ -142,34 +151,37 @@ from samegrad.train.module import Module
 
 __version__ = _core.__version__
 
+_install_parts(Variable)
+
 # As an index: a new axis of size 1.
 newaxis = None
 
 __all__ = [  # packages are loaded by samegrad itself
-    "DType", "GradientTape", "Module", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
-    "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs",
-    "acos", "acosh", "add",
-    "add_n", "argmax", "argmin", "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh",
-    "autograph", "bfloat16", "bool", "boolean_mask", "broadcast_to", "case", "cast",
-    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant",
-    "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient", "data", "debugging",
-    "distribute", "divide", "einsum", "equal", "errors", "exp", "expand_dims", "experimental",
-    "eye", "fill", "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather",
-    "gather_nd", "greater", "greater_equal", "half", "identity", "image", "init_scope", "int16",
-    "int32", "int64", "int8", "is_tensor", "keras", "less", "less_equal", "linalg", "linspace",
-    "logical_and", "logical_not", "logical_or", "map_fn", "math", "matmul", "maximum", "meshgrid",
-    "minimum", "multiply", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "one_hot",
-    "ones", "ones_like", "pad", "pow", "print", "random", "range", "rank", "recompute_grad",
-    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll",
-    "round", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape", "sigmoid", "sign",
-    "sin", "sinh", "size", "slice", "sort", "split", "sqrt", "square", "squeeze", "stack",
-    "stop_gradient", "string", "subtract", "switch_case", "sysconfig", "tan", "tanh",
-    "tensor_scatter_nd_add",
-    "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub",
-    "tensor_scatter_nd_update", "tensordot", "testing", "tile", "train", "transpose", "truediv",
-    "uint16", "uint32", "uint64", "uint8", "unique", "unique_with_counts", "unstack",
-    "vectorized_map", "where", "while_loop", "zeros", "zeros_like",
+    "DType", "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorShape",
+    "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
+    "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
+    "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "autograph", "bfloat16",
+    "bool", "boolean_mask", "broadcast_to", "case", "cast", "clip_by_global_norm",
+    "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant",
+    "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient",
+    "data", "debugging", "device", "distribute", "divide", "einsum", "equal", "errors",
+    "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill", "float16",
+    "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd",
+    "greater", "greater_equal", "half", "identity", "image", "init_scope", "inside_function",
+    "int16", "int32", "int64", "int8", "is_tensor", "keras", "less", "less_equal", "linalg",
+    "linspace", "logical_and", "logical_not", "logical_or", "map_fn", "math", "matmul",
+    "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis",
+    "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print", "random",
+    "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape",
+    "reverse", "reverse_sequence", "roll", "round", "scan", "scatter_nd", "searchsorted",
+    "sequence_mask", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort",
+    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "string", "subtract",
+    "switch_case", "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
+    "testing", "tile", "train", "transpose", "truediv", "uint16", "uint32", "uint64", "uint8",
+    "unique", "unique_with_counts", "unstack", "vectorized_map", "where", "while_loop", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

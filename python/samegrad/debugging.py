@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samegrad import _core
+from samegrad._control.assertions import (
+    Assert,
+    assert_equal,
+    assert_greater,
+    assert_greater_equal,
+    assert_less,
+    assert_less_equal,
+    assert_none_equal,
+    check_numerics,
+)
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 
@@ -40,7 +50,11 @@ def disable_check_numerics() -> None:
     _core.set_check_numerics(False)
 
 
-__all__ = ["disable_check_numerics", "enable_check_numerics"]
+__all__ = [
+    "Assert", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less",
+    "assert_less_equal", "assert_none_equal", "check_numerics", "disable_check_numerics",
+    "enable_check_numerics",
+]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__ = getattr_of(__name__)

@@ -6,6 +6,7 @@ one device draws (`stateless_uniform` says more).
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,8 @@ from samegrad._tensor.tensor import Tensor, TensorLike
 _ops = _core.ops
 
 
-def set_seed(seed: int) -> None:
-    """Sets the global random seed.
+def set_seed(seed: int | None) -> None:
+    """Sets the global random seed; None: another one each time.
 
     Example:
         >>> set_seed(7)
@@ -34,7 +35,8 @@ def set_seed(seed: int) -> None:
         True
     """
     state = _core.random_state()
-    state.seed = int(seed) & (2**64 - 1)
+    chosen = secrets.randbits(64) if seed is None else int(seed)
+    state.seed = chosen & (2**64 - 1)
     state.step = state.ordinal = state.created = 0
 
 

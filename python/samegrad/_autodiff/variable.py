@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,8 @@ class Variable:
         shape: That of `initial_value`, checked; None in it: any size.
         aggregation: What an assignment inside `Strategy.run` does with the replicas' values.
         synchronization: ON_READ gives every replica a copy of its own.
+        constraint: A function from the value to one that is allowed, which who updates the
+            variable may call: `variable.assign(variable.constraint(variable))`.
 
     Example:
         >>> v = Variable([1.0, 2.0])
@@ -159,7 +162,9 @@ class Variable:
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
         shape: Any = None,
+        constraint: Callable[[Any], Any] | None = None,
     ) -> None:
+        self.constraint = constraint
         on_read = synchronization is VariableSynchronization.ON_READ
         self.trainable = (not on_read) if trainable is None else trainable
         self.aggregation = aggregation
@@ -184,7 +189,9 @@ class Variable:
             first = [value] * replicas
             if aggregation is VariableAggregation.SUM and replicas > 1:
                 first[1:] = [_ops.full_like(value, value=0.0)] * (replicas - 1)
-            self._cell = _core.StateVariable(name or "Variable", first)
+            self._cell = _core.StateVariable(
+                _context.current().name_scope + (name or "Variable"), first
+            )
             _owners.add(self)
 
     @property
@@ -373,6 +380,33 @@ class Variable:
             f"[{self.name}] a variable is no key, as == compares its elements; use variable.ref()."
         )
 
+    def get_shape(self) -> TensorShape:
+        """The sizes of its axes."""
+        return self.shape
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        """Another variable with this one's name, value and settings."""
+        twin = object.__new__(type(self))
+        memo[id(self)] = twin
+        with _context.init_scope():
+            twin.__dict__ |= self.__dict__
+            twin._cell = _core.StateVariable(self._cell.name, self._cell.components())
+            _owners.add(twin)
+        return twin
+
+    def __copy__(self) -> Variable:
+        """Another name for the same state, as in TensorFlow."""
+        twin = object.__new__(type(self))
+        twin.__dict__ |= self.__dict__
+        return twin
+
+    def __reduce__(self) -> Any:
+        settings = {
+            "trainable": self.trainable, "name": self._cell.name, "aggregation": self.aggregation,
+            "synchronization": self.synchronization, "constraint": self.constraint,
+        }  # fmt: skip
+        return _unpickled, (np.asarray(self._read_all().numpy()), settings)
+
     def ref(self) -> Reference:
         """Stands for this variable as a key: equal to no other's, whatever their values.
 
@@ -382,6 +416,14 @@ class Variable:
             (True, False, True)
         """
         return Reference(self)
+
+
+def _unpickled(value: np.ndarray[Any, Any], settings: dict[str, Any]) -> Variable:
+    """The variable of a pickle; it belongs to the strategy whose scope is entered."""
+    made = Variable(value, **settings)
+    if made._cell.component_count > 1:
+        made.assign(value)
+    return made
 
 
 def _forward(name: str) -> Any:
@@ -396,10 +438,19 @@ def _forward(name: str) -> Any:
     return unary if name in _UNARY else binary
 
 
+def _getitem(self: Variable, key: Any) -> Tensor:
+    """A part, whose `assign` changes the variable."""
+    part: Any = self._as_tensor()[key]
+    part._part_of = (self, key)
+    return part  # type: ignore[no-any-return]
+
+
 _UNARY = ("__neg__", "__abs__", "__float__", "__int__", "__bool__", "__len__")
 for _name in (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv",
     "mod", "rmod", "pow", "rpow", "neg", "abs", "matmul", "rmatmul", "lt", "le", "gt", "ge", "eq",
-    "ne", "float", "int", "bool", "getitem", "len",
+    "ne", "float", "int", "bool", "len",
 ):  # fmt: skip
     setattr(Variable, f"__{_name}__", _forward(f"__{_name}__"))
+_cls: Any = Variable
+_cls.__getitem__ = _getitem

@@ -47,6 +47,8 @@ class Context(NamedTuple):
     keras_tracks: bool = True
     # How many gradient functions are being traced inside one another.
     open_gradients: int = 0
+    # What names of new variables begin with.
+    name_scope: str = ""
 
 
 class _Settings:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
+import types
 from collections.abc import Callable
 from typing import Any, overload
 
 import samegrad.autograph  # noqa: F401  # says what rewrites control flow
 from samegrad import _core
+from samegrad._base.tree import flatten
 from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
+from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.reads_data import CompiledRuns, ReadsData
+from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram
+from samegrad._function.traces import Traces
 from samegrad.errors import OutOfRangeError
 
 
@@ -50,9 +56,52 @@ def functions_run_eagerly() -> bool:
     return _context.settings.functions_run_eagerly
 
 
+class BoundFunction:
+    """A function of a class with the object that it is called of.
+
+    Args:
+        function: The function.
+        owner: The object.
+    """
+
+    def __init__(self, function: Function, owner: Any) -> None:
+        self._function, self._owner = function, owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(self._owner, *args, **kwargs)
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The method of Python that is traced."""
+        method: Callable[..., Any] = types.MethodType(self._function.python_function, self._owner)
+        return method
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The method for arguments of one signature; see `Function`."""
+        if not (args or kwargs) and self._function.input_signature is not None:
+            args = self._function.input_signature
+        return ConcreteFunction(self._function, (self._owner, *args), kwargs)
+
+    def explain(self, *args: Any, measure: int = 0, **kwargs: Any) -> str:
+        """Phases, loops, memory and times of the step for these arguments; see `Function`."""
+        return self._function.explain(self._owner, *args, measure=measure, **kwargs)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.python_function)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_function":  # of one that was not initialized
+            raise AttributeError(name)
+        return getattr(self._function, name)
+
+    def __repr__(self) -> str:
+        return f"<samegrad.function {getattr(self._function, '__name__', 'method')}, bound>"
+
+
 # Of a function whose arguments are numbers that change, each with a trace of its own.
 _KEPT = 64
-# Of one that is bound to numbers of examples, each with a trace of its own.
+# Of one that is bound to numbers of examples, or has other shapes, each with a trace of its own.
 _KEPT_BOUND = 256
 
 
@@ -64,10 +113,17 @@ class Function:
         python_function: Callable[..., Any],
         autograph: bool = True,
         numbers_change: bool = False,
+        input_signature: Any = None,
     ) -> None:
         self._python = python_function
         self._autograph = autograph
         self._numbers_change = numbers_change
+        name = getattr(python_function, "__name__", type(python_function).__name__)
+        self._signature = (
+            None if input_signature is None
+            else InputSignature(input_signature, python_function, name)
+        )  # fmt: skip
+        self._traces = Traces(name)
         self._programs: dict[Any, TracedProgram | ReadsData] = {}
         self._bound: dict[Any, TracedProgram | ReadsData] = {}
         self._runs = CompiledRuns()
@@ -75,9 +131,56 @@ class Function:
         functools.update_wrapper(self, python_function)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
-        return self if owner is None else functools.partial(self.__call__, owner)
+        return self if owner is None else BoundFunction(self, owner)
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The function of Python that is traced."""
+        return self._python
+
+    @property
+    def input_signature(self) -> Any:
+        """The signature given, or None."""
+        return None if self._signature is None else self._signature.specs
+
+    def experimental_get_tracing_count(self) -> int:
+        """How often it has been traced.
+
+        Example:
+            >>> f = Function(lambda x: x)
+            >>> f(1), f(1), f(2), f.experimental_get_tracing_count()
+            (1, 1, 2, 2)
+        """
+        return self._traces.count
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The function for arguments of one signature, traced at once.
+
+        Args:
+            *args: Tensors, or a `TensorSpec` for each; values of Python. None for all of them:
+                those of `input_signature`.
+            **kwargs: The same by name.
+
+        Raises:
+            TypeError: They are not what the function takes.
+        """
+        if not (args or kwargs) and self._signature is not None:
+            args = self._signature.specs
+        return ConcreteFunction(self, args, kwargs)
+
+    def result_of(self, args: Any, kwargs: dict[str, Any]) -> Any:
+        """What a trace for these arguments gives: its tensors have shapes and no values."""
+        if _core.tracing() or _context.settings.functions_run_eagerly:
+            return None
+        program = self._program(_core.Arguments(args, kwargs), args, kwargs)
+        return None if program is None else program.result
+
+    def __repr__(self) -> str:
+        return f"<samegrad.function {self._traces.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._signature is not None:
+            args, kwargs = self._signature.bind(args, kwargs), {}
         if _core.tracing():
             return self._traced(*args, **kwargs)
         if _context.settings.functions_run_eagerly:
@@ -123,12 +226,14 @@ class Function:
                 known = self._known(key, arguments)
                 if known is None:
                     known = self._trace(args, kwargs, max(replicas, arguments.replicas))
+                    if not self._numbers_change:
+                        self._traces.add(args, kwargs)
                     self._programs.setdefault(key, known)
                     if known.fixed:
                         self._bound[key, arguments.sizes] = known
                         if len(self._bound) > _KEPT_BOUND:
                             self._bound.pop(next(iter(self._bound)))
-                    if self._numbers_change and len(self._programs) > _KEPT:
+                    if len(self._programs) > (_KEPT if self._numbers_change else _KEPT_BOUND):
                         self._programs.pop(next(iter(self._programs)))
         return known if isinstance(known, TracedProgram) else None
 
@@ -139,6 +244,8 @@ class Function:
     def _trace(
         self, args: Any, kwargs: dict[str, Any], replicas: int, look: bool = False
     ) -> TracedProgram | ReadsData:
+        if any(hasattr(leaf, "get_next_as_optional") for leaf in flatten((args, kwargs))):
+            return ReadsData()  # a trace would use up what else the function iterates over
         try:
             with _context.changed(tracing_function=True):
                 return TracedProgram(
@@ -177,16 +284,28 @@ class Function:
 
 @overload
 def function(
-    func: Callable[..., Any], input_signature: Any = None, autograph: bool = True, **options: Any
+    func: Callable[..., Any],
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    **options: Any,
 ) -> Function: ...
 @overload
 def function(
-    func: None = None, input_signature: Any = None, autograph: bool = True, **options: Any
+    func: None = None,
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    **options: Any,
 ) -> Callable[[Callable[..., Any]], Function]: ...
 def function(
     func: Callable[..., Any] | None = None,
     input_signature: Any = None,
     autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
     **options: Any,
 ) -> Any:
     """Makes a function that is traced once per signature and then run by the engine.
@@ -198,9 +317,20 @@ def function(
 
     Args:
         func: What to trace; without it, the result is a decorator.
-        input_signature: Ignored: signatures are those of the calls.
+        input_signature: A `TensorSpec` for each positional argument, or a structure of them: what
+            a call passes is converted or refused. Where the first size is None, any number of
+            rows has one trace; rows then count as examples.
         autograph: False leaves the function's control flow to Python.
-        options: TensorFlow's other ones, ignored.
+        jit_compile: Ignored: everything is compiled.
+        reduce_retracing: Ignored.
+        options: TensorFlow's experimental ones, ignored.
+
+    Raises:
+        TypeError: TensorFlow has no such option, or `input_signature` is no list of specs.
+
+    Warns:
+        UserWarning: It is traced again and again, which takes long; the argument that changes is
+            named.
 
     Example:
         >>> import samegrad as tf
@@ -213,6 +343,17 @@ def function(
         >>> round(float(root(tf.constant(9.0))), 2)
         3.0
     """
-    if func is None:
-        return functools.partial(Function, autograph=autograph)
-    return Function(func, autograph)
+    unknown = [option for option in options if option not in _OPTIONS]
+    if unknown:
+        raise TypeError(
+            f"[function] its options are input_signature, autograph, jit_compile and "
+            f"reduce_retracing: got {', '.join(unknown)}; leave it out."
+        )
+    made = functools.partial(Function, autograph=autograph, input_signature=input_signature)
+    return made if func is None else made(func)
+
+
+_OPTIONS = frozenset({
+    "experimental_implements", "experimental_autograph_options", "experimental_attributes",
+    "experimental_relax_shapes", "experimental_compile", "experimental_follow_type_hints",
+})  # fmt: skip

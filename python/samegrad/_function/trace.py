@@ -20,6 +20,7 @@ from samegrad._control.requirements import Requirement, check_all
 from samegrad._tensor.per_replica import (
     PerReplica,
     TracedLocalResults,
+    TracedPart,
     TracedPerReplica,
     TracedValue,
     check_parts,
@@ -153,6 +154,11 @@ class TracedProgram:
         self.fixed = bool(self._step.fixed)
         give_back()
 
+    @property
+    def result(self) -> Any:
+        """What the function gave when it was traced: tensors without values."""
+        return self._result
+
     def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
         """Its phases, loops, memory and times with these arguments; so many runs are measured."""
         return str(self._step.explain(arguments, _runs(measure)))
@@ -255,6 +261,8 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
     parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
     if isinstance(leaf, TracedLocalResults):
         return tuple(parts)
+    if isinstance(leaf, TracedPart):
+        return parts[leaf.replica]
     if leaf.own_sizes and len({tuple(part._shape) for part in parts}) > 1:
         # A tape outside knows the parts as they are.
         return PerReplica(parts) if parts[0]._recorded else per_replica(parts)

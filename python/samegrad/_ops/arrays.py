@@ -11,6 +11,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._ops.repeats import counts_of_slices, repeated_each
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import axes_of, axis_of
 from samegrad._tensor.tensor import (
@@ -124,7 +125,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
                [3., 4.]], dtype=float32)
     """
     x = convert_to_tensor(tensor)
-    return _with_dims_of(x, _sizes.reshape(x, shape))
+    return _with_dims_of(x, _sizes.reshape(x, _sizes.without_rest(x, shape)))
 
 
 def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
@@ -137,7 +138,11 @@ def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
                [2.]], dtype=float32)
     """
     x = convert_to_tensor(a)
-    return _ops.transpose(x, perm=list(range(x._rank))[::-1] if perm is None else list(perm))
+    if perm is None:
+        return _ops.transpose(x, perm=list(range(x._rank))[::-1])
+    rank: int = x._rank
+    axes = [_sizes.whole(axis, "an axis is a whole number") for axis in perm]
+    return _ops.transpose(x, perm=[axis + rank if axis < 0 else axis for axis in axes])
 
 
 def expand_dims(input: TensorLike, axis: int, name: str | None = None) -> Tensor:
@@ -169,7 +174,7 @@ def _with_dims_of(sizes: Tensor, moved: Tensor) -> Tensor:
     if moved._rank > 1 or not moved._symbolic:
         return moved
     written = not sizes._symbolic and "int" in sizes._dtype
-    if written and sizes.shape.num_elements() <= _MOST_SIZES:
+    if written and (sizes.shape.num_elements() or 0) <= _MOST_SIZES:
         return with_dims(moved, dims_of(sizes))
     return with_dims(moved, getattr(sizes, "_dims", None))
 
@@ -425,14 +430,26 @@ def repeat(input: TensorLike, repeats: Any, axis: int | None = None,
            name: str | None = None) -> Tensor:  # fmt: skip
     """Each element (slice along an axis) so often; without an axis the result is flat.
 
+    Args:
+        input: A tensor.
+        repeats: How often, for all or for each slice.
+        axis: None: of all elements, one after the other.
+        name: Ignored.
+
+    Raises:
+        ValueError: There is neither one number nor one for each slice, or a negative one.
+
     Example:
-        >>> repeat([1.0, 2.0], 2).numpy()
-        array([1., 1., 2., 2.], dtype=float32)
+        >>> repeat([1.0, 2.0], 2).numpy(), repeat([1.0, 2.0], [2, 1]).numpy()
+        (array([1., 1., 2., 2.], dtype=float32), array([1., 1., 2.], dtype=float32))
     """
     x = convert_to_tensor(input)
     if axis is None:
         x, axis = _ops.reshape(x, shape=[-1]), 0
-    count = _sizes.size_of(repeats)
+    counts = counts_of_slices(repeats)
+    if counts is not None and counts.size != 1:
+        return repeated_each(x, counts, axis_of(x, axis))
+    count = _sizes.size_of(repeats if counts is None else counts.item())
     if isinstance(count, Dim):
         axis = axis_of(x, axis)
         return _copies(x, count, axis, axis + 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.tree import map_structure
+from samegrad._context.scopes import inside_function
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor
 from samegrad._tensor.text import Text, shown_text
 
@@ -44,7 +45,8 @@ def print_(*inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str
 
     parts = [map_structure(place, value) for value in inputs]
     text = sep.join(str(part) for part in parts) + end
-    if _core.tracing() and any(tensor._symbolic for tensor in tensors):
+    symbolic = any(tensor._symbolic for tensor in tensors)
+    if _core.tracing() and (symbolic or (output_stream is None and inside_function())):
         _core.ops.print(*tensors, text=text, edge=summarize)
         return
     for tensor in tensors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -51,7 +52,7 @@ def _numbers(value: Any) -> np.ndarray[Any, Any]:
 
 def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The array in another dtype that can hold its numbers."""
-    if kind_of(array.dtype) == "f" and wanted.kind in "iub":
+    if kind_of(array.dtype) == "f" and wanted.kind in "iub" and array.size:
         raise TypeError(
             f"[convert_to_tensor] the values are {array.dtype}: got dtype={wanted.name}, which "
             "would lose their fractions; use samegrad.cast."
@@ -102,11 +103,20 @@ def _holds_float64(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.float64)
 
 
-def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+def convert_to_tensor(
+    value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
     """A tensor of the value: number, nested list, NumPy array, variable or tensor.
 
     Python floats become float32 and ints int32, as in TensorFlow; NumPy arrays keep their dtype.
     The data is copied.
+
+    Args:
+        value: What becomes a tensor.
+        dtype: Of the elements, which must fit.
+        dtype_hint: The dtype of a Python value that fits it; others keep theirs.
+        name: Ignored.
 
     Raises:
         TypeError: The value has another dtype than the one asked for, or none samegrad knows.
@@ -136,13 +146,18 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None) -> Tens
         sizes = [dims_of(part) if isinstance(part, Tensor) else (part,) for part in value]
         known = None not in sizes and joined._rank == 1
         return with_dims(joined, [n for part in sizes for n in part or ()] if known else None)
+    if dtype is None and dtype_hint is not None and not isinstance(value, np.ndarray | np.generic):
+        with contextlib.suppress(TypeError, ValueError):
+            return convert_to_tensor(value, dtype_hint)
     array = _default_array(value, dtype)
     as_dtype(array.dtype)
     made_of = counts_of(value)
     return Tensor(array) if made_of is None else Tensor(array)._of_counts(*made_of)
 
 
-def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = None) -> Tensor:
+def constant(
+    value: TensorLike, dtype: DTypeLike | None = None, shape: Any = None, name: str | None = None
+) -> Tensor:
     """A tensor with the value, repeated to `shape` if it is given.
 
     Example:
@@ -151,18 +166,18 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: Any = Non
     """
     array = _default_array(value, dtype) if not is_tensor(value) else value
     if shape is not None and isinstance(array, np.ndarray):
-        sizes = tuple(shape) if isinstance(shape, Iterable) else (-1,)
+        sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
         if any(isinstance(size, int) and size < 0 for size in sizes):
             raise ValueError(
                 "[constant] shape must be a tuple of sizes, which are not negative: got "
                 f"{shown(shape)}; pass one, and use reshape for -1."
             )
-        if array.size not in (1, math.prod(shape)):
+        if array.size not in (1, math.prod(sizes)):
             raise ValueError(
                 f"[constant] the value must have one element or as many as the shape: got "
-                f"{array.size} and {tuple(shape)}."
+                f"{array.size} and {sizes}."
             )
-        array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
+        array = np.broadcast_to(array, sizes) if array.size == 1 else array.reshape(sizes)
     return convert_to_tensor(array, dtype)
 
 

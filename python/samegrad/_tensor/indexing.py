@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from samegrad import _core
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.dim import Dim, dim_of, dims_of, with_dims
@@ -16,14 +18,36 @@ _FIRST = -(2**63)
 
 
 def get_item(tensor: Tensor, key: Any) -> Tensor:
-    """tensor[key] for integers, slices, `...` and None."""
+    """tensor[key] for integers, slices, `...`, None and masks."""
     dims = getattr(tensor, "_dims", None)
     if dims is not None and tensor._rank == 1 and isinstance(key, int | slice):
         chosen = dims[key]
         if isinstance(chosen, int):
             return convert_to_tensor(chosen, tensor._dtype)
         return with_dims(_part(tensor, key), chosen if isinstance(key, slice) else (chosen,))
-    return _row(tensor, key) if type(key) is int and tensor._rank else _part(tensor, key)
+    if type(key) is int and tensor._rank:
+        return _row(tensor, key)
+    return _masked(tensor, key) if _is_mask(key) else _part(tensor, key)
+
+
+def _is_mask(key: Any) -> bool:
+    if isinstance(key, Tensor):
+        return key._dtype == "bool" and key._rank > 0
+    return isinstance(key, np.ndarray) and key.dtype == bool and key.ndim > 0
+
+
+def _masked(tensor: Tensor, mask: Any) -> Tensor:
+    """The elements where the mask is true, which must have values."""
+    chosen = np.asarray(mask)
+    shape = tuple(int(size) for size in tensor.shape[: chosen.ndim])
+    if chosen.shape != shape:
+        raise _core.InvalidArgumentError(
+            f"[Tensor] a mask has the shape of the first axes: got {chosen.shape} for shape "
+            f"{tuple(tensor.shape)}; see samegrad.boolean_mask for other axes."
+        )
+    rest = [int(size) for size in tensor.shape[chosen.ndim :]]
+    rows = _core.ops.reshape(tensor, shape=[chosen.size, *rest])
+    return _core.ops.gather(rows, Tensor(np.flatnonzero(chosen)), axis=0)
 
 
 def _row(tensor: Tensor, index: int) -> Tensor:

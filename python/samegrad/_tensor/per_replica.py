@@ -7,6 +7,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.shown import shown
+from samegrad._base.tree import map_structure
 from samegrad._core import Tensor
 
 
@@ -92,6 +93,42 @@ class TracedLocalResults(TracedValue):
     __iter__ = __getitem__ = __len__ = _refuse
 
 
+class TracedPart(TracedValue):
+    """The value of one replica, which there is once the function has returned it."""
+
+    __slots__ = ("replica",)
+
+    def __init__(self, tensor: Any, replica: int) -> None:
+        super().__init__(tensor)
+        self.replica = replica
+
+    def _as_tensor(self) -> Any:
+        raise TypeError(
+            "[experimental_local_results] the value of a replica is not known while a "
+            "samegrad.function is traced: return it from the function, or join the replicas' "
+            "values with strategy.reduce or strategy.gather."
+        )
+
+
+def local_results(value: Any, replicas: int) -> tuple[Any, ...]:
+    """What each replica has of a structure: as many structures as replicas.
+
+    Example:
+        >>> local_results({"a": PerReplica([0, 1]), "b": 2}, 2)
+        ({'a': 0, 'b': 2}, {'a': 1, 'b': 2})
+    """
+
+    def of(replica: int) -> Any:
+        def part(leaf: Any) -> Any:
+            if isinstance(leaf, TracedPerReplica):
+                return TracedPart(leaf.tensor, replica)
+            return leaf.values[replica] if isinstance(leaf, PerReplica) else leaf
+
+        return map_structure(part, value)
+
+    return tuple(map(of, range(replicas)))
+
+
 def captured(value: PerReplica) -> TracedPerReplica:
     """A value that a traced function found outside, as a constant of each replica.
 
@@ -140,6 +177,6 @@ def per_replica(parts: Sequence[Tensor]) -> Any:
 
 
 __all__ = [
-    "PerReplica", "TracedLocalResults", "TracedPerReplica", "TracedValue", "captured",
-    "check_parts", "per_replica",
+    "PerReplica", "TracedLocalResults", "TracedPart", "TracedPerReplica", "TracedValue", "captured",
+    "check_parts", "local_results", "per_replica",
 ]  # fmt: skip

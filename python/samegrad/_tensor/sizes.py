@@ -7,6 +7,7 @@ replica.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
@@ -110,3 +111,17 @@ def broadcast(tensor: Tensor, sizes: Sizes) -> Tensor:
 def reshape(tensor: Tensor, shape: Any) -> Tensor:
     """The elements in another shape; examples stay together where the sizes say so."""
     return _ops.reshape(tensor, shape=codes_of(sizes_of(shape)))
+
+
+def without_rest(x: Tensor, shape: Any) -> Any:
+    """The shape; of no elements, -1 is what the sizes other than 0 leave, as in TensorFlow."""
+    own = x._shape
+    if 0 not in own or not isinstance(shape, list | tuple) or 0 not in shape or -1 not in shape:
+        return shape
+    if not all(isinstance(size, int) for size in (*own, *shape)):
+        return shape
+    whole = math.prod(size for size in own if size)
+    rest = math.prod(int(size) for size in shape if int(size) > 0)
+    if shape.count(-1) > 1 or whole % rest:
+        return shape
+    return [whole // rest if size == -1 else size for size in shape]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Any
 
 from samegrad._base.dtypes import DType, DTypeLike, element_type, float32
 from samegrad._tensor.conversion import Tensor
@@ -14,7 +14,8 @@ class TensorSpec:
     """Shape and dtype of a tensor that is not there yet.
 
     Args:
-        shape: Sizes of the axes; None where they differ between tensors.
+        shape: Sizes of the axes; None where they differ between tensors. None for all of them:
+            any tensor of the dtype.
         dtype: The type of the elements, or `tf.string`.
         name: Anything.
 
@@ -29,10 +30,13 @@ class TensorSpec:
 
     __slots__ = ("_dtype", "_name", "_shape")
 
-    def __init__(
-        self, shape: Iterable[int | None], dtype: DTypeLike = float32, name: str | None = None
-    ) -> None:
-        self._shape = TensorShape(None if n is None else whole(n) for n in shape)
+    def __init__(self, shape: Any, dtype: DTypeLike = float32, name: str | None = None) -> None:
+        given = shape if shape is None else TensorShape(shape)
+        self._shape = (
+            TensorShape(None)
+            if given is None or given.rank is None
+            else TensorShape(None if n is None else whole(n) for n in given)
+        )
         self._dtype = element_type(dtype)
         self._name = name
 
@@ -71,19 +75,19 @@ class TensorSpec:
             True
         """
         other = value if isinstance(value, TensorSpec) else TensorSpec.from_tensor(value)
-        return (
-            self._dtype == other._dtype
-            and len(self._shape) == len(other._shape)
-            and all(a is None or a == b for a, b in zip(self._shape, other._shape, strict=True))
+        if self._dtype != other._dtype or self._shape.rank is None:
+            return self._dtype == other._dtype
+        return other._shape.rank == self._shape.rank and all(
+            a is None or a == b for a, b in zip(self._shape, other._shape, strict=True)
         )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and (
-            tuple(self._shape) == tuple(other._shape) and self._dtype == other._dtype
+            self._shape == other._shape and self._dtype == other._dtype
         )
 
     def __hash__(self) -> int:
-        return hash((tuple(self._shape), self._dtype))
+        return hash((self._shape, self._dtype))
 
     def __repr__(self) -> str:
-        return f"TensorSpec(shape={tuple(self._shape)}, dtype={self._dtype!r})"
+        return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from samegrad._base.reference import Reference
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.user_code import why_unchanged
-from samegrad._tensor import dlpack
+from samegrad._tensor import copies, dlpack
 from samegrad._tensor.conversion import (
     Tensor,
     TensorLike,
@@ -38,7 +39,11 @@ _ops = _core.ops
 def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     operation = getattr(_ops, name)
 
+    unlike = {"equal": False, "not_equal": True}.get(name)
+
     def method(self: Any, other: Any) -> Any:
+        if other is None and unlike is not None:
+            return unlike
         if type(other) is Tensor:
             return operation(other, self) if swapped else operation(self, other)
         if is_plain_number(other) and self._dtype in ("float32", "float64"):
@@ -117,7 +122,13 @@ def _repr(self: Tensor) -> str:
     shape = f"({shape},)" if self._rank == 1 else f"({shape})"
     if self._symbolic:
         return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, traced>"
-    return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy=\n{self._view()!r}>"
+    return (
+        f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy={_text(repr(self._view()))}>"
+    )
+
+
+def _text(values: str) -> str:
+    return "\n" + values if "\n" in values else values
 
 
 def _shown(parts: list[Tensor]) -> str:
@@ -125,14 +136,20 @@ def _shown(parts: list[Tensor]) -> str:
 
 
 def _str(self: Tensor) -> str:
-    """As repr; inside `run` a TypeError where there is no value: print() would never show one."""
+    """The numbers; inside `run` a TypeError where there is none: print() would never show it."""
     if self._symbolic and _context.printing_needs_values():
         return _shown(self._look())
-    return _repr(self)
+    if self._symbolic:
+        return _repr(self)
+    shape = tuple(self._shape)
+    return f"samegrad.Tensor({_text(str(self._view()))}, shape={shape}, dtype={self._dtype})"
 
 
 def _format(self: Tensor, spec: str) -> str:
-    return format(self._item(), spec) if spec else _str(self)
+    """In an f-string a tensor is its numbers: f"loss {loss}" reads "loss 0.5"."""
+    if spec:
+        return format(self._item(), spec)
+    return _str(self) if self._symbolic else format(self._view(), "")
 
 
 def _number(self: Tensor) -> Any:
@@ -264,6 +281,8 @@ def _install() -> None:
     cls.__repr__ = _repr
     cls.__str__ = _str
     cls.__array__ = _as_array
+    cls.__copy__ = cls.__deepcopy__ = copies.copied
+    copyreg.pickle(cls, copies.reduce)
     cls.__dlpack__ = _dlpack
     cls.__dlpack_device__ = _dlpack_device
     cls.__array_priority__ = 100

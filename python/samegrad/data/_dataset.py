@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
@@ -165,11 +166,12 @@ class Dataset(Choosing):
         return Dataset(functions.GeneratorNode(lambda: generator(*arguments), given))
 
     @staticmethod
-    def zip(*datasets: Any, name: str | None = None) -> Dataset:
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """Elements of several datasets side by side, until the shortest ends.
 
         Args:
-            datasets: Several, or one tuple or dict of them.
+            args: Several datasets, or one tuple or dict of them.
+            datasets: The tuple or dict by name.
             name: Ignored.
 
         Raises:
@@ -181,7 +183,12 @@ class Dataset(Choosing):
             >>> [(int(x), int(y)) for x, y in tf.data.Dataset.zip((a, b))]
             [(0, 5), (1, 6)]
         """
-        structure = datasets[0] if len(datasets) == 1 else datasets
+        if bool(args) == (datasets is not None):
+            raise TypeError(
+                f"[Dataset.zip] datasets are given one after the other or by name: got {len(args)} "
+                f"and datasets={shown(datasets)}; pass Dataset.zip((a, b))."
+            )
+        structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
         return Dataset(nodes.ZipNode(map_leaves(_node_of, structure)))
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
@@ -261,14 +268,14 @@ class Dataset(Choosing):
             )
         return Dataset(functions.CacheNode(self._node))
 
-    def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset:
         """Makes elements ahead of the consumer, on a thread of its own.
 
         The engine's batches are always made ahead; this says how many. For Python functions it
         brings the thread.
 
         Args:
-            buffer_size: How many; `AUTOTUNE` leaves it to samegrad.
+            buffer_size: How many; `AUTOTUNE` and None leave it to samegrad.
             name: Ignored.
 
         Example:
@@ -276,7 +283,7 @@ class Dataset(Choosing):
             >>> [int(n) for n in tf.data.Dataset.range(2).prefetch(tf.data.AUTOTUNE)]
             [0, 1]
         """
-        return Dataset(functions.PrefetchNode(self._node, max(0, operator.index(buffer_size))))
+        return Dataset(functions.PrefetchNode(self._node, max(0, operator.index(buffer_size or 0))))
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """transformation_func(self).

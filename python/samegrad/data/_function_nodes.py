@@ -229,7 +229,10 @@ class _MapCursor(Cursor):
     def next(self) -> Structure:
         element = self._child.next()
         with data_function(self._seed, self._position):
-            result = to_element(call(self._function, element), "Dataset.map")
+            found = call(self._function, element)
+            # A list of results has as many components, as in TensorFlow; deeper ones are stacked.
+            found = tuple(found) if isinstance(found, list) else found
+            result = to_element(found, "Dataset.map")
         self._position += 1
         return result
 

@@ -11,7 +11,7 @@ from samegrad import _core
 from samegrad._autodiff.loss_normalization_check import report
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
-from samegrad._base.tree import map_structure
+from samegrad._base.tree import is_nested, map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad._context.user_code import converted
@@ -22,6 +22,7 @@ from samegrad._tensor.per_replica import (
     TracedLocalResults,
     TracedPerReplica,
     captured,
+    local_results,
     per_replica,
 )
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
@@ -332,12 +333,21 @@ class Strategy(abc.ABC):
         return map_structure(lambda v: gather_parts(self, v, axis), value)
 
     def experimental_local_results(self, value: Any) -> Any:
-        """The parts of a value as a tuple.
+        """The parts of a value as a tuple; of a structure, a structure for each replica.
 
-        In a traced function the tuple is made when the function returns it.
+        In a traced function the values are there when the function has returned them.
+
+        Example:
+            >>> import samegrad as tf
+            >>> strategy = tf.distribute.MirroredStrategy(replicas=2)
+            >>> parts = strategy.run(lambda: {"n": 7})
+            >>> strategy.experimental_local_results(parts)
+            ({'n': 7}, {'n': 7})
         """
         if isinstance(value, TracedPerReplica):
             return TracedLocalResults(value.tensor)
+        if is_nested(value):
+            return local_results(value, self.num_replicas_in_sync)
         return value.values if isinstance(value, PerReplica) else (value,)
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:

@@ -290,7 +290,7 @@ def test_what_python_says_of_a_list_called_is_not_taken_for_ours():
 def test_what_goes_by_dtype_ord_or_shape_has_a_rule_of_its_own():
     with pytest.raises(TypeError, match=r"^\[norm\] ord is 'euclidean'.*got array"):
         tf.norm(2.0, ord=np.zeros((0, 2), np.float32))
-    for shape in ((2, -1), 7):
+    for shape in ((2, -1), -7):
         with pytest.raises(ValueError, match=r"^\[constant\] shape must be a tuple of sizes"):
             tf.constant(1, shape=shape)
     assert tf.Variable([1.0]).__array__(dtype=tf.float64).dtype == np.float64

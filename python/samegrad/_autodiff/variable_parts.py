@@ -1,0 +1,122 @@
+"""Changes of some of a variable's elements: `v[1:].assign(x)`, `v.scatter_add(slices)`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._ops import scatter
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
+
+if TYPE_CHECKING:
+    from samegrad._autodiff.variable import Variable
+
+
+class IndexedSlices:
+    """Rows of a larger tensor: what `Variable.scatter_add` and its like take.
+
+    Args:
+        values: The rows, along axis 0.
+        indices: Which rows they are.
+        dense_shape: Of the larger tensor; anything.
+
+    Example:
+        >>> import samegrad as tf
+        >>> v = tf.Variable([1.0, 2.0])
+        >>> v.scatter_add(tf.IndexedSlices(tf.constant([5.0]), tf.constant([1]))).numpy()
+        array([1., 7.], dtype=float32)
+    """
+
+    def __init__(
+        self, values: TensorLike, indices: TensorLike, dense_shape: TensorLike = None
+    ) -> None:
+        self.values, self.indices = convert_to_tensor(values), convert_to_tensor(indices)
+        self.dense_shape = dense_shape
+
+    def __repr__(self) -> str:
+        return f"IndexedSlices(values={self.values!r}, indices={self.indices!r})"
+
+
+def scattered(how: str, variable: Variable, slices: Any) -> Variable:
+    """The variable with rows added, put in its place, or the like.
+
+    Raises:
+        TypeError: What is given are no `IndexedSlices`.
+    """
+    if not isinstance(slices, IndexedSlices):
+        raise TypeError(
+            f"[Variable.scatter_{how}] rows and their numbers are needed: got "
+            f"{type(slices).__name__}; pass tf.IndexedSlices(values, indices)."
+        )
+    indices = _core.ops.expand_dims(slices.indices, axes=(-1,))
+    return scattered_nd(how, variable, indices, slices.values)
+
+
+def scattered_nd(
+    how: str, variable: Variable, indices: TensorLike, updates: TensorLike
+) -> Variable:
+    """The same of elements or slices at any places."""
+    change = getattr(scatter, f"tensor_scatter_nd_{how}")
+    old = variable._as_tensor()
+    return variable.assign(change(old, indices, match(updates, old)))
+
+
+def assign_part(part: Tensor, value: TensorLike) -> Variable:
+    """Puts a value in the place of the part of a variable that `v[key]` gave.
+
+    Raises:
+        AttributeError: The tensor is no part of a variable.
+    """
+    origin = getattr(part, "_part_of", None)
+    if origin is None:
+        raise AttributeError(
+            "[Tensor.assign] a tensor never changes: got a tensor that is no part of a variable; "
+            "make a samegrad.Variable, whose v[i].assign(x) changes it."
+        )
+    variable, key = origin
+    old = variable._as_tensor()
+    sizes = [int(size) for size in old.shape]
+    places = np.arange(old._numpy().size if not old._symbolic else int(np.prod(sizes)))
+    chosen = places.reshape(sizes)[key]
+    values = _core.ops.broadcast_to(match(value, old), shape=list(chosen.shape))
+    flat = _core.ops.reshape(old, shape=[places.size])
+    rows = _core.ops.reshape(values, shape=[chosen.size])
+    changed = scatter.tensor_scatter_nd_update(flat, chosen.reshape(-1, 1), rows)
+    made: Variable = variable.assign(_core.ops.reshape(changed, shape=sizes))
+    return made
+
+
+def install(cls: type[Variable]) -> None:
+    """Gives variables these methods, and their parts `assign`."""
+
+    def of_rows(how: str) -> Any:
+        def method(self: Variable, sparse_delta: IndexedSlices, use_locking: bool = False,
+                   name: str | None = None) -> Variable:  # fmt: skip
+            return scattered(how, self, sparse_delta)
+
+        method.__doc__ = f"Changes rows that `IndexedSlices` name: {_DOES[how]}."
+        return method
+
+    def of_places(how: str) -> Any:
+        def method(self: Variable, indices: TensorLike, updates: TensorLike,
+                   name: str | None = None) -> Variable:  # fmt: skip
+            return scattered_nd(how, self, indices, updates)
+
+        method.__doc__ = f"Changes elements or slices at indices: {_DOES[how]}."
+        return method
+
+    for how in _DOES:
+        for prefix, made in (("scatter_", of_rows(how)), ("scatter_nd_", of_places(how))):
+            made.__name__ = f"{prefix}{how}"
+            made.__qualname__ = f"Variable.{prefix}{how}"
+            setattr(cls, made.__name__, made)
+    tensor: Any = Tensor
+    tensor.assign = assign_part
+
+
+_DOES = {
+    "add": "adds", "sub": "subtracts", "update": "puts in their place", "max": "takes the larger",
+    "min": "takes the smaller",
+}  # fmt: skip

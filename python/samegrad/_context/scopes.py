@@ -1,0 +1,113 @@
+"""Scopes that TensorFlow's programs enter: names, devices, dependencies of control."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from samegrad import _core
+from samegrad._base.shown import shown
+from samegrad._context import state as _context
+
+_CPU = re.compile(r"(.*/)?(device:)?cpu(:(\d+|\*))?", re.IGNORECASE)
+
+
+class name_scope:  # noqa: N801  # TensorFlow's name
+    """Inside, names of new variables begin with `name/`; scopes nest.
+
+    Args:
+        name: Of the scope.
+
+    Raises:
+        ValueError: It is no string, or empty.
+
+    Example:
+        >>> import samegrad as tf
+        >>> with tf.name_scope("encoder") as scope:
+        ...     scope, tf.Variable(1.0, name="scale").name
+        ('encoder/', 'encoder/scale:0')
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise ValueError(
+                f"[name_scope] a name must be a string of letters: got {shown(name)}; pass one."
+            )
+        self.name = name
+        self._guards: list[_core.Guard] = []
+
+    def __enter__(self) -> str:
+        path = f"{_context.current().name_scope}{self.name.rstrip('/')}/"
+        guard = _context.changed(name_scope=path)
+        self._guards.append(guard)
+        guard.__enter__()
+        return path
+
+    def __exit__(self, *error: Any) -> None:
+        self._guards.pop().__exit__(*error)
+
+
+def device(device_name: Any) -> _core.Guard:
+    """A scope that says where operations run: on the CPUs of this machine, as everywhere.
+
+    Args:
+        device_name: A name such as "/CPU:0", or None.
+
+    Raises:
+        ValueError: It names something else than a CPU.
+
+    Example:
+        >>> import samegrad as tf
+        >>> with tf.device("/CPU:0"):
+        ...     float(tf.constant(1.0) + 1.0)
+        2.0
+    """
+    text = getattr(device_name, "name", device_name)
+    if not (text is None or text == "" or (isinstance(text, str) and _CPU.fullmatch(text))):
+        raise ValueError(
+            f"[device] there are only CPUs here: got {shown(device_name)}; leave the scope out, or "
+            "name '/CPU:0'."
+        )
+    return _context.changed()
+
+
+def control_dependencies(control_inputs: Iterable[Any] | None) -> _core.Guard:
+    """A scope that changes nothing: what a function writes happens in the order of its lines.
+
+    Args:
+        control_inputs: What comes first in TensorFlow, or None.
+
+    Example:
+        >>> import samegrad as tf
+        >>> v = tf.Variable(1.0)
+        >>> with tf.control_dependencies([v.assign_add(1.0)]):
+        ...     float(v)
+        2.0
+    """
+    return _context.changed()
+
+
+def executing_eagerly() -> bool:
+    """Whether values of tensors can be looked at: not in a function that is being traced.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.executing_eagerly()
+        True
+    """
+    return not _core.tracing() or _context.settings.functions_run_eagerly
+
+
+def inside_function() -> bool:
+    """Whether a function is being traced.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.inside_function()
+        False
+    """
+    return not executing_eagerly()
+
+
+__all__ = ["control_dependencies", "device", "executing_eagerly", "inside_function", "name_scope"]

@@ -1,0 +1,111 @@
+"""`tf.debugging.assert_*`: what must hold of tensors, in eager code and in every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from samegrad import _core, math
+from samegrad._base.shown import shown
+from samegrad._control.control_flow import is_traced, require
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+
+
+def _seen(value: Any) -> str:
+    return shown(value if is_traced(value) else value.numpy())
+
+
+def Assert(  # noqa: N802  # TensorFlow's name
+    condition: TensorLike, data: Any, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Raises where a condition is not met; in a traced function, after each such step.
+
+    Args:
+        condition: One bool.
+        data: A list of what the error shows.
+        summarize: Ignored.
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: It is not met.
+
+    Example:
+        >>> Assert(True, ["never shown"])
+    """
+    require(
+        condition, lambda: f"[Assert] the condition must hold: got {shown(list(data))}; see there."
+    )
+
+
+def _comparison(name: str, words: str, compare: Callable[[Any, Any], Tensor]) -> Any:
+    def check(x: TensorLike, y: TensorLike, message: str | None = None,
+              summarize: int | None = None, name: str | None = None) -> None:  # fmt: skip
+        a = convert_to_tensor(x)
+        b = convert_to_tensor(y, dtype_hint=a.dtype)
+        text = f"{message}; " if message else ""
+        require(
+            math.reduce_all(compare(a, b)),
+            lambda: (
+                f"[{check.__name__}] {text}every element must be {words} the other: got "
+                f"{_seen(a)} and {_seen(b)}; look at both."
+            ),
+        )
+
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"""Raises unless every element of x is {words} that of y.
+
+    In a traced function the error comes after the step that did not meet it.
+
+    Args:
+        x: A tensor.
+        y: One that broadcasts with it.
+        message: What the error begins with.
+        summarize: Ignored.
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: It does not hold.
+    """
+    return check
+
+
+assert_equal = _comparison("assert_equal", "equal to", math.equal)
+assert_none_equal = _comparison("assert_none_equal", "other than", math.not_equal)
+assert_less = _comparison("assert_less", "less than", math.less)
+assert_less_equal = _comparison("assert_less_equal", "at most", math.less_equal)
+assert_greater = _comparison("assert_greater", "greater than", math.greater)
+assert_greater_equal = _comparison("assert_greater_equal", "at least", math.greater_equal)
+
+
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
+    """The tensor itself, whose elements must be finite.
+
+    Args:
+        tensor: Floats.
+        message: What the error begins with.
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: One is infinite or no number; in a traced function after the step.
+
+    Example:
+        >>> float(check_numerics(1.0, "loss"))
+        1.0
+    """
+    x = convert_to_tensor(tensor)
+    # An infinity or NaN less itself is NaN, which equals nothing.
+    rest = _core.ops.sub(x, x)
+    require(
+        math.reduce_all(math.equal(rest, rest)),
+        lambda: (
+            f"[check_numerics] {message}: elements must be finite: got {_seen(x)}; see "
+            "samegrad.debugging.enable_check_numerics, which names the operation."
+        ),
+    )
+    return x
+
+
+__all__ = [
+    "Assert", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less",
+    "assert_less_equal", "assert_none_equal", "check_numerics",
+]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Copies of tensors, and tensors in pickles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from samegrad._tensor.conversion import Tensor, make
+
+
+def restored(array: np.ndarray[Any, Any], example_axis: int | None, rows: int) -> Tensor:
+    """The tensor of a pickle."""
+    made = Tensor.__new__(Tensor)
+    make(made, array, True, example_axis, rows)
+    return made
+
+
+def reduce(tensor: Tensor) -> Any:
+    """What a pickle holds of a tensor.
+
+    Raises:
+        TypeError: It belongs to a function that is being traced.
+    """
+    axis, rows = tensor._example_axis or (None, 1)
+    return restored, (tensor._numpy(), axis, rows)
+
+
+def copied(tensor: Tensor, memo: Any = None) -> Tensor:
+    """The tensor itself, which never changes."""
+    return tensor

@@ -1,0 +1,50 @@
+"""Where samegrad answers otherwise than TensorFlow: by decision (the README says why), or not yet.
+
+What it does not answer yet it refuses: the text is part of the error.
+"""
+
+from typing import Any
+
+SUM = {"a": ["tensor", "float32", [], 2.0]}
+OURS: dict[str, Any] = {
+    # All wrong tensors are a TypeError; TensorFlow has two classes.
+    "a_concrete_function_refuses_other_tensors": ["list", [True, True, True]],
+    "elements_by_a_list_in_brackets": {"error": ["TypeError"]},
+    "input_contexts_are_shown": (
+        "InputContext(num_input_pipelines=2, input_pipeline_id=1, num_replicas_in_sync=4)"
+    ),
+    "names_of_dtypes": ["list", ["float32", "samegrad.float32", "float32", True, True, True]],
+    "shapes_with_unknown_sizes": [
+        "list",
+        ["(None, 2)", "(None, 2)", ["list", [None, ["int", 2]]], None, "(3,)",
+         ["list", [["int", 2]]]],
+    ],
+    # On logical CPUs TensorFlow's all-reduce fails.
+    "sums_of_all_replicas_in_a_dict": ["tuple", [SUM, SUM]],
+    "variables_are_made_once": ["tensor", "float32", [], 1.0],
+}  # fmt: skip
+LACKING = {
+    "a_loop_whose_tensor_grows": "must keep its structure, dtype and shape",
+    "a_tape_knows_what_it_watches": "watched_variables",
+    "a_while_loop_whose_tensor_grows_in_a_function": "must keep its structure, dtype and shape",
+    "data_choose": "choose_from_datasets",
+    "data_flat_map": "flat_map",
+    "data_ignore_errors": "ignore_errors",
+    "data_interleave": "interleave",
+    "data_none_component": "elements are tensors, arrays, numbers",
+    "data_random_and_rejection": "random",
+    "data_rebatch": "rebatch",
+    "data_reduce": "reduce",
+    "data_sample_one": "sample_from_datasets",
+    "data_scan": "scan",
+    "data_single_element": "get_single_element",
+    "data_spec_of_an_empty_map": "got a dataset without elements",
+    "data_take_while": "take_while",
+    "data_unique": "unique",
+    "data_window": "window",
+    "datasets_are_arguments": "reduce",
+    "generators_of_random_numbers": "Generator",
+    "mismatches_are_invalid_arguments": "inner dimensions must match",
+    "parts_differ_off_the_first_axis": "may differ in the number of examples (axis 0) only",
+    "tensors_are_seen_as_memory": "a bytes-like object is required",
+}
