@@ -45,6 +45,11 @@ class name_scope:  # noqa: N801  # TensorFlow's name
         return path
 
     def __exit__(self, *error: Any) -> None:
+        if not self._guards:
+            raise RuntimeError(
+                f"[name_scope] a scope ends once for each time it began: got {self.name!r}, which "
+                "is over; use it in a with statement."
+            )
         self._guards.pop().__exit__(*error)
 
 

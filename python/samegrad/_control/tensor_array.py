@@ -464,7 +464,8 @@ class TensorArray(Stacked):
             NotImplementedError: Always.
         """
         raise NotImplementedError(
-            f"[{_WHO}] grad: gradients flow through arrays by themselves; use GradientTape."
+            f"[{_WHO}] gradients flow through arrays by themselves: got grad({shown(source)}); use "
+            "GradientTape."
         )
 
     def close(self, name: str | None = None) -> None:

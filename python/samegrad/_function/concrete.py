@@ -84,7 +84,7 @@ class ConcreteFunction:
         if None in [None if stand is None else 0 for stand in stands]:
             return None  # each call's shape has a trace of its own
         filled = self._filled(iter(stands))
-        result = self._function.result_of(filled.args, filled.kwargs)
+        result = self._function._result_of(filled.args, filled.kwargs)
         return map_structure(lambda leaf: _spec_of(leaf) if is_tensor(leaf) else leaf, result)
 
     def _filled(self, tensors: Any) -> inspect.BoundArguments:

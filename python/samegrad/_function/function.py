@@ -168,7 +168,7 @@ class Function:
             args = self._signature.specs
         return ConcreteFunction(self, args, kwargs)
 
-    def result_of(self, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _result_of(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """What a trace for these arguments gives: its tensors have shapes and no values."""
         if _core.tracing() or _context.settings.functions_run_eagerly:
             return None

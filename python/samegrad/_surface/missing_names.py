@@ -129,7 +129,7 @@ def _is_own(part: object) -> bool:
 def _has(thing: object, name: str) -> bool:
     if not isinstance(thing, types.ModuleType):
         return hasattr(thing, name)
-    if name in names_of(thing) or has_submodule(thing.__name__, name):
+    if name in names_of(thing) or _is_module(thing.__name__, name):
         return True
     # A module's __getattr__ is not asked: it would ask here again.
     part = vars(thing).get(name)
@@ -145,10 +145,14 @@ def has_submodule(module: str, name: str) -> bool:
         >>> has_submodule("samegrad.testing", "adapters"), has_submodule("samegrad.nest", "flatten")
         (True, False)
     """
+    return not name.startswith("_") and _is_module(module, name)
+
+
+def _is_module(package: str, name: str) -> bool:
     # Not hasattr: it would ask the module's __getattr__, which asks here.
-    if name.startswith("_") or "__path__" not in vars(sys.modules[module]):
+    if "__path__" not in vars(sys.modules[package]):
         return False
-    return importlib.util.find_spec(f"{module}.{name}") is not None
+    return importlib.util.find_spec(f"{package}.{name}") is not None
 
 
 def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
@@ -163,6 +167,8 @@ def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
     for place, part in enumerate(parts):
         if not _has(found, part):
             return found, parts[place:]
+        if isinstance(found, types.ModuleType) and _is_module(found.__name__, part):
+            importlib.import_module(f"{found.__name__}.{part}")  # maybe the first use of it
         found = getattr(found, part)
     return found, ()
 

@@ -29,11 +29,20 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, Text) or conversion.is_tensor(value)
 
 
-def convert_to_tensor(value: Any, dtype: DTypeLike | None = None) -> Tensor:
+def convert_to_tensor(
+    value: Any, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
     """A tensor of the value: number, nested list, NumPy array, variable or tensor; text of text.
 
     Python floats become float32 and ints int32, as in TensorFlow; NumPy arrays keep their dtype.
     The data is copied.
+
+    Args:
+        value: What becomes a tensor.
+        dtype: Of the elements, which must fit.
+        dtype_hint: The dtype of a Python value that fits it; others keep theirs.
+        name: Ignored.
 
     Raises:
         TypeError: The value has another dtype than the one asked for, or none samegrad knows.
@@ -46,10 +55,12 @@ def convert_to_tensor(value: Any, dtype: DTypeLike | None = None) -> Tensor:
     """
     if _wants_text(value, dtype):
         return _typed(text_of(value, "convert_to_tensor"))
-    return conversion.convert_to_tensor(value, dtype)
+    return conversion.convert_to_tensor(value, dtype, dtype_hint)
 
 
-def constant(value: Any, dtype: DTypeLike | None = None, shape: Any = None) -> Tensor:
+def constant(
+    value: Any, dtype: DTypeLike | None = None, shape: Any = None, name: str | None = None
+) -> Tensor:
     """A tensor with the value, repeated to `shape` if it is given; text of text.
 
     Text holds bytes, as TensorFlow's does; tf.strings works on it, outside of traced functions.

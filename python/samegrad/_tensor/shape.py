@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, TypeAlias
 
@@ -244,5 +245,24 @@ def as_shape(value: Any) -> TensorShape:
     Example:
         >>> as_shape(3)
         (3,)
+
+    Raises:
+        TypeError: It is none.
+        ValueError: A size is negative.
     """
-    return value if isinstance(value, TensorShape) else TensorShape(value)
+    if isinstance(value, TensorShape):
+        return value
+    try:
+        made = TensorShape(value)
+        known = [n for n in made if n is not None and not isinstance(n, Dim)] if made else []
+        if made.rank is None or all(operator.index(n) >= 0 for n in known):
+            return made
+    except TypeError as error:
+        raise TypeError(
+            f"[TensorShape] a shape must be None, a number or sizes: got {shown(value)}; pass "
+            "the shape of a tensor."
+        ) from error
+    raise ValueError(
+        f"[TensorShape] sizes must not be negative: got {shown(value)}; pass None where one is not "
+        "known."
+    )

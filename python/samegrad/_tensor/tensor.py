@@ -31,7 +31,7 @@ from samegrad._tensor.conversion import (
 from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._tensor.indexing import get_item
 from samegrad._tensor.per_replica import PerReplica
-from samegrad._tensor.shape import TensorShape
+from samegrad._tensor.shape import TensorShape, as_shape
 
 _ops = _core.ops
 
@@ -210,14 +210,10 @@ def _set_shape(self: Tensor, shape: Any) -> None:
     Example:
         >>> constant([1, 2]).set_shape([None])
     """
-    wanted = [None if size is None else int(size) for size in shape]
-    known = list(self._shape)
-    if len(wanted) != len(known) or any(
-        a is not None and b is not None and a != b for a, b in zip(wanted, known, strict=True)
-    ):
+    if not self.shape.is_compatible_with(shape):
         raise ValueError(
-            f"[Tensor.set_shape] a tensor keeps its shape: got {tuple(wanted)} for "
-            f"{tuple(known)}; use tf.reshape."
+            f"[Tensor.set_shape] a tensor keeps its shape: got {as_shape(shape)} for "
+            f"{self.shape}; use tf.reshape."
         )
 
 

@@ -17,7 +17,15 @@ Array = np.ndarray[Any, Any]
 
 
 def _encoded(value: Any) -> bytes:
-    return bytes(value) if isinstance(value, bytes) else str(value).encode("utf-8")
+    if isinstance(value, bytes):
+        return bytes(value)
+    try:
+        return str(value).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"[constant] text must be characters that UTF-8 has: got {shown(value)}, where "
+            f"{error.reason}; pass bytes, or use text.encode with an error handler."
+        ) from error
 
 
 def _objects(values: Any) -> Array:

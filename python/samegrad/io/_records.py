@@ -107,10 +107,14 @@ def compression_of(kind: Any, who: str) -> str:
     """
     if isinstance(kind, TFRecordOptions):
         kind = kind.compression_type
-    found = (kind.numpy().decode() if isinstance(kind, Text) else kind) or ""
-    if found not in ("", "GZIP", "ZLIB"):
+    found = str(kind) if isinstance(kind, str) else kind
+    if isinstance(kind, Text) and kind.encoded.ndim == 0:
+        found = kind.numpy().decode(errors="replace")
+    if found is None:
+        return ""
+    if not isinstance(found, str) or found not in ("", "GZIP", "ZLIB"):
         raise ValueError(f"[{who}] compression_type must be '', GZIP or ZLIB: got {shown(kind)}.")
-    return str(found)
+    return found
 
 
 def opened(path: str, compression: str, who: str) -> BinaryIO:
@@ -181,7 +185,7 @@ class TFRecordOptions:
     """
 
     def __init__(self, compression_type: str | None = None) -> None:
-        self.compression_type = compression_type or ""
+        self.compression_type = compression_of(compression_type, "TFRecordOptions")
 
 
 class TFRecordWriter:

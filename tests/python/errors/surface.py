@@ -57,6 +57,9 @@ def receivers() -> dict[type, Callable[[], Any]]:
         tf.testing.Layout: lambda: tf.testing.layout([2, 3]),
         tf.testing.Situation: lambda: tf.testing.Situation(tf.testing.layout([2, 3]), np.ones(5)),
         tf.testing.Mistake: lambda: tf.testing.CATALOGUE[0],
+        tf.IndexedSlices: lambda: tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]), (3, 2)),
+        tf.TensorArray: lambda: tf.TensorArray(tf.float32, 2).unstack(tf.ones((2, 3))),
+        tf.name_scope: lambda: tf.name_scope("scope"),
         type(tf.function(abs)): lambda: tf.function(lambda *a, **k: a),
     }
     return made
