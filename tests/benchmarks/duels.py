@@ -107,6 +107,19 @@ DUELS += (
     ),
 )
 
+# A translator's step; TensorFlow is the best peer in time, PyTorch in memory.
+DUELS += tuple(
+    Duel(
+        f"transformer-{peer}-{replicas}",
+        "transformer",
+        Side("samegrad", replicas, 32),
+        Side("tf", replicas, 32) if peer == "tf" else Side("torch", 1, 32 * replicas),
+        (Goal("speedup", 1.5), Goal("memory_ratio", 0.5, at_most=True)),
+    )
+    for peer in ("tf", "torch")
+    for replicas in (1, 2)
+)
+
 DENSE = tuple(
     Duel(
         f"dense-{width}",

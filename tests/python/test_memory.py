@@ -294,7 +294,7 @@ def memory_flags(address):
 def test_large_arrays_ask_for_large_pages():
     if not Path("/sys/kernel/mm/transparent_hugepage/enabled").exists():
         pytest.skip("the system has none that a program may ask for")
-    array = np.from_dlpack(tf.ones([2048, 2048]) + 1.0)
+    array = np.from_dlpack(tf.ones([2048, 4096]) + 1.0)
     flags = memory_flags(array.ctypes.data + array.nbytes // 2)
     if flags is None:
         pytest.skip("the system does not say")
