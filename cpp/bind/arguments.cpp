@@ -44,7 +44,8 @@ const Tensor* tensor_in(const py::handle& value) {
   static const py::detail::type_info* const type = py::detail::get_type_info(typeid(Tensor));
   if (!PyObject_TypeCheck(value.ptr(), type->type)) return nullptr;
   py::detail::type_caster_generic caster(type);
-  return caster.load(value, false) ? static_cast<const Tensor*>(caster.value) : nullptr;
+  if (!caster.load(value, false) || !is_made(value)) return nullptr;
+  return static_cast<const Tensor*>(caster.value);
 }
 
 // PerReplica's. Python finds attributes fast by names that it keeps itself.

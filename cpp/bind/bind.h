@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "bind/tensor_caster.h"
+
 namespace samegrad {
 
 void register_errors(pybind11::module_& m);

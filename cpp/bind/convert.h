@@ -5,6 +5,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include "bind/tensor_caster.h"
 #include "ir/op_def.h"
 #include "train/trace.h"
 

@@ -106,6 +106,8 @@ void register_tensor(py::module_& m) {
                }),
            py::arg("array"), py::arg("copy") = true, py::arg("example_axis") = py::none(),
            py::arg("rows_per_example") = 1)
+      // Whether there is anything to show.
+      .def_property_readonly("_made", [](const py::object& self) { return is_made(self); })
       .def_property_readonly("_shape", [](const Tensor& t) { return shape_tuple(t.type.shape); })
       .def_property_readonly("_dtype", [](const Tensor& t) { return name_of(t.type.dtype); })
       .def_property_readonly("_rank", [](const Tensor& t) { return t.type.shape.rank(); })

@@ -400,3 +400,21 @@ def test_ctrl_c_ends_a_loop_inside_the_engine():
         print(float(tf.function(lambda: v + 1.0)()))
     """)
     assert done.stdout == "stopped\n2.0\n", done.stderr
+
+
+def test_a_tensor_whose_constructor_has_not_run_is_refused_and_shown():
+    empty = tf.Tensor.__new__(tf.Tensor)
+    assert repr(empty) == str(empty) == "<samegrad.Tensor: not made>"
+    uses = [
+        lambda: empty + 1.0,
+        lambda: empty.shape,
+        lambda: empty.numpy(),
+        lambda: tf.reduce_sum(empty),
+        lambda: tf.stack([empty]),
+        lambda: tf.Variable(empty),
+        lambda: tf.function(tf.square)(empty),
+        lambda: bool(empty),
+    ]
+    for use in uses:
+        with pytest.raises((TypeError, ValueError, RuntimeError)):
+            use()

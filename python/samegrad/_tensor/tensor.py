@@ -115,6 +115,8 @@ def _shape(self: Tensor) -> TensorShape:
 
 
 def _repr(self: Tensor) -> str:
+    if not self._made:  # a traceback shows one whose constructor raised
+        return "<samegrad.Tensor: not made>"
     if self._looks:
         with contextlib.suppress(TypeError):  # of a branch or loop
             return _shown(self._look(anywhere=True))
@@ -137,6 +139,8 @@ def _shown(parts: list[Tensor]) -> str:
 
 def _str(self: Tensor) -> str:
     """The numbers; inside `run` a TypeError where there is none: print() would never show it."""
+    if not self._made:
+        return repr(self)
     if self._symbolic and _context.printing_needs_values():
         return _shown(self._look())
     if self._symbolic:

@@ -1,0 +1,30 @@
+// How functions of C++ take tensors from Python.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "train/trace.h"
+
+namespace samegrad {
+
+// Whether the constructor has run: `Tensor.__new__(Tensor)` gives an object without.
+inline bool is_made(pybind11::handle object) {
+  auto* const self = reinterpret_cast<pybind11::detail::instance*>(object.ptr());
+  return self->get_value_and_holder().holder_constructed();
+}
+
+}  // namespace samegrad
+
+namespace pybind11::detail {
+
+// Where the constructor has not run, pybind11 makes up memory in which nothing was written.
+template <>
+class type_caster<samegrad::Tensor> : public type_caster_base<samegrad::Tensor> {
+ public:
+  bool load(handle source, bool convert) {
+    if (!type_caster_base<samegrad::Tensor>::load(source, convert)) return false;
+    return source.is_none() || samegrad::is_made(source);
+  }
+};
+
+}  // namespace pybind11::detail
