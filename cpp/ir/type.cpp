@@ -239,4 +239,8 @@ std::int64_t example_size(const ValueType& type) {
   return shape.size();
 }
 
+std::int64_t example_bytes(const ValueType& type) {
+  return example_size(type) * std::int64_t(size_of(type.dtype));
+}
+
 }  // namespace samegrad

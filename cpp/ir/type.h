@@ -111,5 +111,7 @@ Shape shape_or_empty(const ValueType& type, const std::vector<std::int64_t>& cou
 
 // Elements of one example (of the whole value if it has no example axis).
 std::int64_t example_size(const ValueType& type);
+// Their bytes.
+std::int64_t example_bytes(const ValueType& type);
 
 }  // namespace samegrad

@@ -12,8 +12,6 @@
 namespace samegrad {
 namespace {
 
-using LoopKey = std::pair<int, bool>;  // loops of one symbol, of replicas or of all
-
 class Stages {
  public:
   Stages(const Graph& graph, const PerNode<bool>& in_loop)
@@ -23,7 +21,7 @@ class Stages {
         floor_(graph.nodes.size(), 0),
         component_(graph.nodes.size(), 0) {
     for (NodeId n : graph.nodes.ids()) {
-      key_.push_back({symbol_of_examples(graph, graph.nodes[n]), varies(graph, graph.nodes[n])});
+      key_.push_back(loop_key(graph, graph.nodes[n]));
       for_each_operand(n, [&](NodeId producer, Value) {
         auto& readers = readers_[producer];
         if (readers.empty() || readers.back() != n) readers.push_back(n);
@@ -189,7 +187,7 @@ class Stages {
     std::int64_t bytes = 0;
     for (Value output : graph_.nodes[n].outputs) {
       const ValueType& type = graph_.type(output);
-      if (type.batched()) bytes += example_size(type) * std::int64_t(size_of(type.dtype));
+      if (type.batched()) bytes += example_bytes(type);
     }
     return bytes;
   }
@@ -221,9 +219,10 @@ int symbol_of_examples(const Graph& graph, const Node& node) {
   return -1;
 }
 
-bool varies(const Graph& graph, const Node& node) {
+LoopKey loop_key(const Graph& graph, const Node& node) {
   const auto varying = [&](Value value) { return graph.varying(value); };
-  return varying(node.outputs[0]) || std::ranges::any_of(node.inputs, varying);
+  return {symbol_of_examples(graph, node),
+          varying(node.outputs[0]) || std::ranges::any_of(node.inputs, varying)};
 }
 
 }  // namespace samegrad

@@ -1,6 +1,8 @@
 // Where the nodes of a graph run: inside which of the loops over the examples, or between which.
 #pragma once
 
+#include <compare>
+
 #include "ir/graph.h"
 
 namespace samegrad {
@@ -17,7 +19,13 @@ PerNode<int> stages_of(const Graph& graph, const PerNode<bool>& in_loop);
 // The symbol of the examples that a node of a loop goes through; -1: none.
 int symbol_of_examples(const Graph& graph, const Node& node);
 
-// Whether replicas run the node each for itself: what it makes varies, or what it reads.
-bool varies(const Graph& graph, const Node& node);
+// Which loop of a stage a node is in: that of a symbol, and of each replica for itself, as what it
+// makes varies or what it reads, or of all alike.
+struct LoopKey {
+  int symbol;
+  bool varies;
+  auto operator<=>(const LoopKey&) const = default;
+};
+LoopKey loop_key(const Graph& graph, const Node& node);
 
 }  // namespace samegrad

@@ -116,10 +116,6 @@ bool takes_no_memory(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-std::int64_t example_bytes(const ValueType& type) {
-  return example_size(type) * std::int64_t(size_of(type.dtype));
-}
-
 PerNode<bool> products_to_cut(const Graph& graph, const PerNode<bool>& in_loop) {
   struct Product {
     NodeId node;

@@ -56,13 +56,13 @@ class Scheduler {
 
   void emit_loops(int stage) {
     const Graph& graph = plan_.graph;
-    std::map<std::pair<int, bool>, LoopId> loops;
+    std::map<LoopKey, LoopId> loops;
     for (NodeId n : graph.nodes.ids()) {
       if (!in_loop_[n] || stage_[n] != stage) continue;
       const Node& node = graph.nodes[n];
-      const auto key = std::make_pair(symbol_of_examples(graph, node), varies(graph, node));
+      const LoopKey key = loop_key(graph, node);
       if (!loops.count(key)) {
-        loops[key] = plan_.loops.push_back({{}, key.first, key.second, {}, {}});
+        loops[key] = plan_.loops.push_back({{}, key.symbol, key.varies, {}, {}});
         plan_.steps.push_back({PlanStep::Kind::kLoop, {}, loops[key].number(), {}});
       }
       Loop& loop = plan_.loops[loops[key]];
