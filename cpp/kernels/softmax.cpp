@@ -56,11 +56,80 @@ SAMEGRAD_INLINE T softmax_row(const T* x, T largest, T* y, std::int64_t n) {
   return sum;
 }
 
+// Rows of at most so many rounds of lanes stay in registers, kRows of them side by side: each waits
+// for its largest element and for its sum.
+constexpr int kShortRounds = 4;
+
+template <class T, int kRounds, int kRows>
+SAMEGRAD_INLINE void softmax_rows(const T* x, T* y, std::int64_t n) {
+  constexpr int kParts = RowLanes<T, SumOp>::kParts, kRegisters = kRounds * kParts;
+  constexpr std::int64_t kLanes = Vec<T>::kLanes;
+  static_assert(MaxOp::neutral<T> == kMinusInfinity<T>);
+  Vec<T> e[kRows][kRegisters];
+  RowLanes<T, MaxOp> most[kRows];
+#pragma GCC unroll 16
+  for (int k = 0; k < kRegisters; ++k) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const std::int64_t left = n - k * kLanes;  // nothing: it changes neither
+      e[r][k] = left > 0 ? load_some(x + r * n + k * kLanes, left, kMinusInfinity<T>)
+                         : Vec<T>(kMinusInfinity<T>);
+      most[r].fold(k % kParts, e[r][k]);
+    }
+  }
+  Vec<T> largest[kRows], sum[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) largest[r] = Vec<T>(most[r].join());
+  RowLanes<T, SumOp> sums[kRows];
+#pragma GCC unroll 16
+  for (int k = 0; k < kRegisters; ++k) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      e[r][k] = exp(e[r][k] - largest[r]);
+      sums[r].fold(k % kParts, e[r][k]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) sum[r] = Vec<T>(sums[r].join());
+#pragma GCC unroll 16
+  for (int k = 0; k < kRegisters; ++k) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const std::int64_t left = n - k * kLanes;
+      if (left > 0) store_some(e[r][k] / sum[r], y + r * n + k * kLanes, left);
+    }
+  }
+}
+
+template <class T, int kRounds>
+void softmax_short(const T* x, T* y, std::int64_t rows, std::int64_t n) {
+  constexpr int kTogether = 4;
+  for (; rows >= kTogether; rows -= kTogether, x += kTogether * n, y += kTogether * n) {
+    softmax_rows<T, kRounds, kTogether>(x, y, n);
+  }
+  for (; rows > 0; --rows, x += n, y += n) softmax_rows<T, kRounds, 1>(x, y, n);
+}
+
 template <class T>
 void softmax(const void* x, void* y, std::int64_t rows, std::int64_t n) {
+  const T* from = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  static_assert(kShortRounds == 4);
+  switch ((n + kRowLanes<T> - 1) / kRowLanes<T>) {
+    case 1:
+      return softmax_short<T, 1>(from, to, rows, n);
+    case 2:
+      return softmax_short<T, 2>(from, to, rows, n);
+    case 3:
+      return softmax_short<T, 3>(from, to, rows, n);
+    case 4:
+      return softmax_short<T, 4>(from, to, rows, n);
+    default:
+      break;
+  }
   for (std::int64_t r = 0; r < rows; ++r) {
-    const T* row = static_cast<const T*>(x) + r * n;
-    softmax_row(row, reduce_row<T, MaxOp>(row, n), static_cast<T*>(y) + r * n, n);
+    const T* row = from + r * n;
+    softmax_row(row, reduce_row<T, MaxOp>(row, n), to + r * n, n);
   }
 }
 

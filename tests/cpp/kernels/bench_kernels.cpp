@@ -78,6 +78,7 @@ void time_reductions(const KernelTable& table) {
   time("arg_max 1x1000", 1000, [&] { arg_max(x.data(), labels.data(), 1, 1000); });
   std::fill(labels.begin(), labels.end(), 3);
   time("softmax 64x10", 640, [&] { softmax.softmax(x.data(), y.data(), 64, 10); });
+  time("softmax 160x40", 6400, [&] { softmax.softmax(x.data(), y.data(), 160, 40); });
   time("softmax 64x128", 8192, [&] { softmax.softmax(x.data(), y.data(), 64, 128); });
   time("softmax 8x8192", 65536, [&] { softmax.softmax(x.data(), y.data(), 8, 8192); });
   time("log_softmax 64x10", 640, [&] { softmax.log_softmax(x.data(), y.data(), 64, 10); });
