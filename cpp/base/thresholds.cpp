@@ -39,6 +39,7 @@ constexpr Named kTable[] = {
     NAMED(tree_block_bytes),
     NAMED(product_block_bytes),
     NAMED(product_block_columns),
+    NAMED(product_packed_bytes),
     NAMED(product_subtree_rows),
     NAMED(all_reduce_block),
     NAMED(parallel_loop_work),
@@ -93,6 +94,7 @@ Thresholds::Thresholds(const Machine& machine)
       fused_piece(machine.l2 / 64),
       tree_block_bytes(machine.l1 / 2),
       product_block_bytes(machine.l2 / 2),
+      product_packed_bytes(machine.l3 / 2),
       all_reduce_block(machine.l1 / 8) {}
 
 Thresholds thresholds_from(std::string_view text, const Machine& machine) {

@@ -39,6 +39,7 @@ struct Thresholds {
   std::int64_t tree_block_bytes;      // L1 / 2: of a state, which stays there through the tree
   std::int64_t product_block_bytes;   // L2 / 2: of a product's: it and its operands stay there
   std::int64_t product_block_columns = 1024;  // wide enough for what goes row by row after it
+  std::int64_t product_packed_bytes;          // L3 / 2: of operands that all blocks share
   std::int64_t product_subtree_rows = 512;    // of operands that are packed at a time: long chains
   std::int64_t all_reduce_block;              // elements, L1 / 8: the stack of partial sums fits
   // ---- from where on a second thread is worth its while: what waking one costs, about 10 µs ----

@@ -23,12 +23,14 @@ void matmul_transposed(const void* a, std::int64_t lda, const void* b, std::int6
                        bool accumulate);
 
 template <class T>
-std::size_t matmul_tree_scratch_bytes(std::int64_t examples, std::int64_t rows_per_example,
-                                      std::int64_t m, std::int64_t n);
+std::size_t matmul_tree_scratch_bytes(std::int64_t examples);
 template <class T>
-void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
-                 std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
-                 std::int64_t n, void* y, std::int64_t ldy, void* scratch);
+void matmul_tree(const PackedTree& block, void* y, std::int64_t ldy, void* scratch);
+template <class T>
+std::size_t tree_packed_bytes(std::int64_t rows, std::int64_t columns, bool right);
+template <class T>
+void tree_pack(const void* x, std::int64_t ldx, std::int64_t rows, std::int64_t columns, bool right,
+               void* packed);
 
 template <class T>
 std::size_t matmul_tree_add_scratch_bytes(const TreeSum& sum, std::int64_t m, std::int64_t n);

@@ -57,37 +57,48 @@ PieceCounts most_pieces(const TreeSum& sum) {
   return most;
 }
 
-// Both operands in the order in which tiles read them, and what else is needed on the way.
+// What a product needs on the way.
 template <class T>
-struct TreeMemory {
-  T* a;      // group after group of kTreeRows rows of the result
-  T* b;      // panel after panel
-  T* stack;  // sums of pieces
+struct TreeStack {
+  T* sums;  // of pieces
   Piece<T>* pieces;
 
-  static std::size_t a_elements(std::int64_t rows, std::int64_t m) {
-    return std::size_t(rows * whole(m, kTreeRows));
+  static std::size_t sum_bytes(const PieceCounts& most) {
+    return std::size_t(most.levels * kTileElements<T>) * sizeof(T);
   }
-  static std::size_t b_elements(std::int64_t rows, std::int64_t n) {
-    return std::size_t(rows * whole(n, kTreeColumns<T>));
+  static std::size_t bytes(const PieceCounts& most) {
+    return sum_bytes(most) + std::size_t(most.pieces) * sizeof(Piece<T>);
   }
-  static std::size_t stack_elements(const PieceCounts& most) {
-    return std::size_t(most.levels * kTileElements<T>);
+  TreeStack(void* memory, const PieceCounts& most)
+      : sums(static_cast<T*>(memory)),
+        pieces(reinterpret_cast<Piece<T>*>(static_cast<std::byte*>(memory) + sum_bytes(most))) {}
+};
+
+// Both operands in the order in which tiles read them, and the stack.
+template <class T>
+struct TreeMemory {
+  static std::size_t a_bytes(std::int64_t rows, std::int64_t m) {
+    return aligned(std::size_t(rows * whole(m, kTreeRows)));
   }
-  static std::size_t aligned(std::size_t elements) { return (elements * sizeof(T) + 63) / 64 * 64; }
+  static std::size_t b_bytes(std::int64_t rows, std::int64_t n) {
+    return aligned(std::size_t(rows * whole(n, kTreeColumns<T>)));
+  }
   static std::size_t bytes(const PieceCounts& most, std::int64_t rows, std::int64_t m,
                            std::int64_t n) {
-    return aligned(a_elements(rows, m)) + aligned(b_elements(rows, n)) +
-           aligned(stack_elements(most)) + std::size_t(most.pieces) * sizeof(Piece<T>);
+    return a_bytes(rows, m) + b_bytes(rows, n) + TreeStack<T>::bytes(most);
   }
   TreeMemory(void* memory, const PieceCounts& most, std::int64_t rows, std::int64_t m,
-             std::int64_t n) {
-    auto* next = static_cast<std::byte*>(memory);
-    b = reinterpret_cast<T*>(next);
-    a = reinterpret_cast<T*>(next += aligned(b_elements(rows, n)));
-    stack = reinterpret_cast<T*>(next += aligned(a_elements(rows, m)));
-    pieces = reinterpret_cast<Piece<T>*>(next += aligned(stack_elements(most)));
-  }
+             std::int64_t n)
+      : b(static_cast<T*>(memory)),
+        a(reinterpret_cast<T*>(static_cast<std::byte*>(memory) + b_bytes(rows, n))),
+        stack(reinterpret_cast<std::byte*>(a) + a_bytes(rows, m), most) {}
+
+  T* b;  // panel after panel
+  T* a;  // group after group of kTreeRows rows of the result
+  TreeStack<T> stack;
+
+ private:
+  static std::size_t aligned(std::size_t elements) { return (elements * sizeof(T) + 63) / 64 * 64; }
 };
 
 // The columns of rows, row_of(r) each, in groups of kColumns, each with all rows. Some rows at a
@@ -142,11 +153,43 @@ std::int64_t list_pieces(std::int64_t examples, bool single, Piece<T>* pieces) {
 // A product whose operands are packed.
 template <class T>
 struct PackedProduct {
-  const TreeMemory<T>& memory;
+  const T *a, *b;
+  const TreeStack<T>& stack;
   std::int64_t pieces;
-  std::int64_t rows_per_example, rows;  // of the contraction
+  std::int64_t rows_per_example, rows;  // of the contraction; as many lie between groups
   std::int64_t m, n;
-  bool adds = false;  // to the result, which lies at the bottom of the stack
+  bool adds = false;           // to the result, which lies at the bottom of the stack
+  const Soon* soon = nullptr;  // as PackedTree has it
+};
+
+// Fetches what is needed soon of the place of a tile, some of its rows with each piece.
+template <class T>
+class SoonOfTile {
+ public:
+  SAMEGRAD_INLINE SoonOfTile(const PackedProduct<T>& p, std::int64_t row, std::int64_t column)
+      : soon_(p.soon) {
+    if (!soon_) return;
+    rows_ = std::min<std::int64_t>(p.m - row, kTreeRows);
+    offset_ = row * soon_->stride + column * std::int64_t(sizeof(T));
+  }
+
+  // So many rows, which are next.
+  SAMEGRAD_INLINE void fetch(std::int64_t some) {
+    for (; some > 0 && array_ < soon_->count; --some) {
+      const std::byte* at = soon_->data[array_] + offset_ + row_ * soon_->stride;
+      for (std::size_t line = 0; line < kTreeColumns<T> * sizeof(T); line += 64) {
+        __builtin_prefetch(at + line, 0, 2);
+      }
+      if (++row_ < rows_) continue;
+      row_ = 0;
+      ++array_;
+    }
+  }
+
+ private:
+  const Soon* soon_;
+  std::int64_t rows_ = 0, offset_ = 0;
+  std::int64_t array_ = 0, row_ = 0;  // the next one
 };
 
 template <class T>
@@ -161,17 +204,21 @@ void load_part(const T* y, std::int64_t ldy, std::int64_t rows, std::int64_t col
 
 template <class T>
 void multiply_packed(const PackedProduct<T>& p, T* y, std::int64_t ldy) {
+  // With each piece, so that a tile's are fetched with the last one.
+  const std::int64_t fetched = p.soon ? (p.soon->count * kTreeRows + p.pieces - 1) / p.pieces : 0;
   for (std::int64_t column = 0; column < p.n; column += kTreeColumns<T>) {
     for (std::int64_t row = 0; row < p.m; row += kTreeRows) {
-      TreeCursor<T> at{p.memory.a + row * p.rows, p.memory.b + column * p.rows};
-      T* top = p.memory.stack;
+      TreeCursor<T> at{p.a + row * p.rows, p.b + column * p.rows};
+      T* top = p.stack.sums;
+      SoonOfTile<T> soon(p, row, column);
       prefetch_rows(y + column, ldy, row + kAhead, p.m);
       if (p.adds) {
         load_part(y + row * ldy + column, ldy, p.m - row, p.n - column, top);
         top += kTileElements<T>;
       }
       for (std::int64_t i = 0; i < p.pieces; ++i) {
-        const Piece<T>& piece = p.memory.pieces[i];
+        const Piece<T>& piece = p.stack.pieces[i];
+        soon.fetch(fetched);
         T* result = i + 1 < p.pieces ? nullptr : y + row * ldy + column;
         piece.run(at, p.rows_per_example, {top, piece.joins, result, ldy, p.m - row, p.n - column});
         top += (1 - piece.joins) * kTileElements<T>;
@@ -233,7 +280,7 @@ class FilterTree {
 
   void run(const T* x, const T* dy, T* dfilter) {
     const std::int64_t in = g_.group_in(), out = g_.group_out();
-    pieces_ = list_pieces(examples_, images_ * g_.out_pixels() == 1, memory_.pieces);
+    pieces_ = list_pieces(examples_, images_ * g_.out_pixels() == 1, memory_.stack.pieces);
     for (std::int64_t done = 0; done < block_.columns;) {
       const std::int64_t column = block_.column + done, group = column / out;
       const std::int64_t columns = std::min(block_.columns - done, (group + 1) * out - column);
@@ -275,8 +322,9 @@ class FilterTree {
       const std::int64_t first = row - tap * channels;
       pack_groups<kTreeRows>([&](std::int64_t r) { return x_[r] + first; }, rows, next - row,
                              memory_.a);
-      multiply_packed<T>({memory_, pieces_, per_example, rows, next - row, columns}, to,
-                         block_.stride);
+      multiply_packed<T>(
+          {memory_.a, memory_.b, memory_.stack, pieces_, per_example, rows, next - row, columns},
+          to, block_.stride);
       row = next;
     }
   }
@@ -314,23 +362,36 @@ class FilterTree {
 }  // namespace
 
 template <class T>
-std::size_t matmul_tree_scratch_bytes(std::int64_t examples, std::int64_t rows_per_example,
-                                      std::int64_t m, std::int64_t n) {
-  return TreeMemory<T>::bytes(most_pieces(examples), examples * rows_per_example, m, n);
+std::size_t tree_packed_bytes(std::int64_t rows, std::int64_t columns, bool right) {
+  return right ? TreeMemory<T>::b_bytes(rows, columns) : TreeMemory<T>::a_bytes(rows, columns);
 }
 
 template <class T>
-void matmul_tree(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
-                 std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
-                 std::int64_t n, void* y, std::int64_t ldy, void* scratch) {
-  const std::int64_t rows = examples * rows_per_example;
-  const TreeMemory<T> memory(scratch, most_pieces(examples), rows, m, n);
-  const auto* left = static_cast<const T*>(a);
-  const auto* right = static_cast<const T*>(b);
-  pack_groups<kTreeRows>([=](std::int64_t r) { return left + r * lda; }, rows, m, memory.a);
-  pack_groups<kTreeColumns<T>>([=](std::int64_t r) { return right + r * ldb; }, rows, n, memory.b);
-  const std::int64_t pieces = list_pieces(examples, rows_per_example == 1, memory.pieces);
-  multiply_packed<T>({memory, pieces, rows_per_example, rows, m, n}, static_cast<T*>(y), ldy);
+void tree_pack(const void* x, std::int64_t ldx, std::int64_t rows, std::int64_t columns, bool right,
+               void* packed) {
+  static_assert(kProductRowGrain % kTreeRows == 0 && kProductColumnGrain % kTreeColumns<T> == 0);
+  const auto row_of = [=](std::int64_t r) { return static_cast<const T*>(x) + r * ldx; };
+  auto* to = static_cast<T*>(packed);
+  if (right) {
+    pack_groups<kTreeColumns<T>>(row_of, rows, columns, to);
+  } else {
+    pack_groups<kTreeRows>(row_of, rows, columns, to);
+  }
+}
+
+template <class T>
+std::size_t matmul_tree_scratch_bytes(std::int64_t examples) {
+  return TreeStack<T>::bytes(most_pieces(examples));
+}
+
+template <class T>
+void matmul_tree(const PackedTree& p, void* y, std::int64_t ldy, void* scratch) {
+  const TreeStack<T> stack(scratch, most_pieces(p.examples));
+  const std::int64_t pieces = list_pieces(p.examples, p.rows_per_example == 1, stack.pieces);
+  multiply_packed<T>({static_cast<const T*>(p.a) + p.first * kTreeRows,
+                      static_cast<const T*>(p.b) + p.first * kTreeColumns<T>, stack, pieces,
+                      p.rows_per_example, p.rows, p.m, p.n, false, p.soon},
+                     static_cast<T*>(y), ldy);
 }
 
 template <class T>
@@ -352,13 +413,14 @@ void matmul_tree_add(const TreeSum& s, std::int64_t row, std::int64_t column, st
       a[next] = static_cast<const T*>(share.a) + r * s.lda + row;
       b[next] = static_cast<const T*>(share.b) + r * s.ldb + column;
     }
-    pieces += list_pieces(share.examples, s.rows_per_example == 1, memory.pieces + pieces);
-    memory.pieces[pieces - 1].joins += share.joins;
+    pieces += list_pieces(share.examples, s.rows_per_example == 1, memory.stack.pieces + pieces);
+    memory.stack.pieces[pieces - 1].joins += share.joins;
   }
   pack_groups<kTreeRows>([=](std::int64_t r) { return a[r]; }, rows, m, memory.a);
   pack_groups<kTreeColumns<T>>([=](std::int64_t r) { return b[r]; }, rows, n, memory.b);
-  multiply_packed<T>({memory, pieces, s.rows_per_example, rows, m, n, true}, static_cast<T*>(y),
-                     ldy);
+  multiply_packed<T>(
+      {memory.a, memory.b, memory.stack, pieces, s.rows_per_example, rows, m, n, true},
+      static_cast<T*>(y), ldy);
 }
 
 template <class T>
@@ -376,20 +438,19 @@ void conv2d_filter_tree(const WindowGeometry& g, const void* x, const void* dy,
       .run(static_cast<const T*>(x), static_cast<const T*>(dy), static_cast<T*>(dfilter));
 }
 
-#define SAMEGRAD_FLOAT(T)                                                                          \
-  template std::size_t matmul_tree_scratch_bytes<T>(std::int64_t, std::int64_t, std::int64_t,      \
-                                                    std::int64_t);                                 \
-  template void matmul_tree<T>(const void*, std::int64_t, const void*, std::int64_t, std::int64_t, \
-                               std::int64_t, std::int64_t, std::int64_t, void*, std::int64_t,      \
-                               void*);                                                             \
-  template std::size_t matmul_tree_add_scratch_bytes<T>(const TreeSum&, std::int64_t,              \
-                                                        std::int64_t);                             \
-  template void matmul_tree_add<T>(const TreeSum&, std::int64_t, std::int64_t, std::int64_t,       \
-                                   std::int64_t, void*, std::int64_t, void*);                      \
-  template std::size_t conv2d_filter_tree_scratch_bytes<T>(const WindowGeometry&, std::int64_t,    \
-                                                           std::int64_t, const FilterBlock&);      \
-  template void conv2d_filter_tree<T>(const WindowGeometry&, const void*, const void*,             \
-                                      std::int64_t, std::int64_t, const FilterBlock&, void*,       \
+#define SAMEGRAD_FLOAT(T)                                                                         \
+  template std::size_t tree_packed_bytes<T>(std::int64_t, std::int64_t, bool);                    \
+  template void tree_pack<T>(const void*, std::int64_t, std::int64_t, std::int64_t, bool, void*); \
+  template std::size_t matmul_tree_scratch_bytes<T>(std::int64_t);                                \
+  template void matmul_tree<T>(const PackedTree&, void*, std::int64_t, void*);                    \
+  template std::size_t matmul_tree_add_scratch_bytes<T>(const TreeSum&, std::int64_t,             \
+                                                        std::int64_t);                            \
+  template void matmul_tree_add<T>(const TreeSum&, std::int64_t, std::int64_t, std::int64_t,      \
+                                   std::int64_t, void*, std::int64_t, void*);                     \
+  template std::size_t conv2d_filter_tree_scratch_bytes<T>(const WindowGeometry&, std::int64_t,   \
+                                                           std::int64_t, const FilterBlock&);     \
+  template void conv2d_filter_tree<T>(const WindowGeometry&, const void*, const void*,            \
+                                      std::int64_t, std::int64_t, const FilterBlock&, void*,      \
                                       void*);
 #include "kernels/instantiate.def"
 

@@ -12,6 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/functions.h"
+#include "base/soon.h"
 #include "kernels/geometry.h"
 
 namespace samegrad {
@@ -108,6 +109,18 @@ struct TreeSum {
   }
 };
 
+// Blocks of a product are cut at multiples of these: whole tiles of every variant.
+inline constexpr std::int64_t kProductRowGrain = 24, kProductColumnGrain = 128;
+
+// A block of a product over examples, of operands in the order of ProductKernels::tree_pack.
+struct PackedTree {
+  const void *a, *b;         // from the first row and the first column of the block on
+  std::int64_t rows, first;  // of the contraction: as many are packed, and here the examples begin
+  std::int64_t examples, rows_per_example;  // >= 1
+  std::int64_t m, n;                        // of the block
+  const Soon* soon = nullptr;               // m rows of it
+};
+
 // Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction
 // index in ascending order (a multiplication and an addition where the variant has no FMA), so
 // tiling and blocking are free and bits are not. A contraction of more than kContractionBlock
@@ -132,13 +145,16 @@ struct ProductKernels {
   void (*matmul_transposed)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
                             std::int64_t rows, std::int64_t m, std::int64_t n, void* y,
                             std::int64_t ldy, bool accumulate);
-  // The same over examples >= 1 of rows_per_example >= 1 rows each, by the fixed tree: a leaf is
-  // one chain over the rows of its examples. Null: a leaf at a time does as well.
-  std::size_t (*matmul_tree_scratch_bytes)(std::int64_t examples, std::int64_t rows_per_example,
-                                           std::int64_t m, std::int64_t n);
-  void (*matmul_tree)(const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
-                      std::int64_t examples, std::int64_t rows_per_example, std::int64_t m,
-                      std::int64_t n, void* y, std::int64_t ldy, void* scratch);
+  // The same over examples by the fixed tree: a leaf is one chain over the rows of its examples.
+  // Null: a leaf at a time does as well.
+  std::size_t (*matmul_tree_scratch_bytes)(std::int64_t examples);
+  void (*matmul_tree)(const PackedTree& block, void* y, std::int64_t ldy, void* scratch);
+  // Its left or its right operand x[rows][columns] in the order in which it is read. Column c, a
+  // multiple of kProductRowGrain on the left, of kProductColumnGrain on the right, begins after
+  // c * rows elements.
+  std::size_t (*tree_packed_bytes)(std::int64_t rows, std::int64_t columns, bool right);
+  void (*tree_pack)(const void* x, std::int64_t ldx, std::int64_t rows, std::int64_t columns,
+                    bool right, void* packed);
   // Adds a block of the sum, which begins at `row` and `column`, to y[m][n]. Null where matmul_tree
   // is.
   std::size_t (*matmul_tree_add_scratch_bytes)(const TreeSum& sum, std::int64_t m, std::int64_t n);

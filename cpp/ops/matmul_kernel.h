@@ -26,7 +26,7 @@ void matmul_bias_kernel(const KernelArgs& args);
 void matmul_all_rows(const RowsArgs& args);
 bool is_product_of_rows(const Attrs& attrs);
 
-// A contraction over examples.
+// A contraction over examples (matmul_tree.cpp).
 StateShape product_state(std::span<const View> in, const Attrs& attrs, const View& result);
 const void* open_product(const KernelArgs& args);
 void product_leaf(const LeafArgs& args);

@@ -13,9 +13,6 @@ inline StateShape state_of_result(const View& result) {
   return {.columns = result.size(), .item = {std::int64_t(size_of(result.dtype))}};
 }
 
-// Blocks of a product are cut at multiples of these: whole tiles of every variant.
-inline constexpr std::int64_t kProductRowGrain = 24, kProductColumnGrain = 128;
-
 // left = f(left, right) for the elements of the block.
 inline void join_elements(BinaryFn fn, DType dtype, const Block& block, const State& left,
                           const State& right) {

@@ -62,8 +62,10 @@ class BlockwiseUpdate {
     if (call_.communicator) return run_in_world();
     for_blocks([&](std::int64_t, const Block& block, Scratch& own) {
       std::byte** results = pointers(own);
-      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-        results[s] = reduce(s, block, {0, context_.replicas()}, own);
+      const Soon soon = soon_of(block);
+      const std::size_t last = step_.sums.size() - 1;
+      for (std::size_t s = 0; s <= last; ++s) {
+        results[s] = reduce(s, block, {0, context_.replicas()}, own, s == last ? &soon : nullptr);
       }
       finish(block, results, own);
     });
@@ -178,7 +180,8 @@ class BlockwiseUpdate {
                           .examples = examples,
                           .symbol = std::max(context_.node(step_.sums[s].tree).symbol, 0),
                           .replica_context = context_.of_replica(replica),
-                          .scratch = context_.main_task().scratch};
+                          .scratch = context_.main_task().scratch,
+                          .parallel = &parallel_loops()};
     sum.shares.push_back({examples > 0 ? node.op->tree.open(args) : nullptr, examples});
     work_ += sum.reduction.whole.block.size() * (examples + 1);
   }
@@ -229,11 +232,31 @@ class BlockwiseUpdate {
     update(block, results, scratch);
   }
 
-  // The block of a sum over all examples of some replicas, row by row.
-  std::byte* reduce(std::size_t s, const Block& block, ReplicaRange replicas,
-                    Scratch& scratch) const {
-    return step_.sums[s].tree.exists() ? fold(s, block, replicas, scratch)
+  // The block of a sum over all examples of some replicas, row by row; with what else the update
+  // reads of the block, if it comes next.
+  std::byte* reduce(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,
+                    const Soon* soon = nullptr) const {
+    return step_.sums[s].tree.exists() ? fold(s, block, replicas, scratch, soon)
                                        : add(binding_.sums[s], block, replicas, scratch);
+  }
+
+  Soon soon_of(const Block& block) const {
+    Soon soon;
+    if (!step_.update.exists()) return soon;
+    const Node& node = plan_.graph.nodes[step_.update];
+    const std::vector<View>& whole = context_.node(step_.update).views[0];
+    const TreeReduction& sum = binding_.sums[0].reduction;
+    const auto item = std::int64_t(size_of(sum.dtype));
+    soon.stride = columns() * item;
+    for (std::size_t k = 0; k < node.inputs.size() && soon.count < Soon::kMost; ++k) {
+      const View& view = whole[k];
+      const bool is_sum = std::ranges::any_of(
+          step_.sums, [&](const ReduceUpdate::Sum& of) { return of.result == node.inputs[k]; });
+      if (is_sum || view.size() != sum.whole.block.size() || view.dtype != sum.dtype) continue;
+      soon.data[soon.count++] =
+          view.as<std::byte>() + block.row * soon.stride + block.column * item;
+    }
+    return soon;
   }
 
   // Of what the replicas are given; such a block is a piece of one row.
@@ -252,8 +275,8 @@ class BlockwiseUpdate {
     return memory;
   }
 
-  std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas,
-                  Scratch& scratch) const {
+  std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,
+                  const Soon* soon) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
     if (sum.shares.size() == 1) replicas = {0, 1};
     const Extent extent(sum.reduction.state, block);
@@ -265,7 +288,8 @@ class BlockwiseUpdate {
         replicas.begin, replicas.end, 1, 0,
         [&](std::int64_t r, std::int64_t, int level) {
           const UpdateBinding::Sum::Share& share = sum.shares[std::size_t(r)];
-          const ReducedBlock at{0, share.examples, block, extent.at(memory + level * extent.bytes)};
+          const ReducedBlock at{0, share.examples, block, extent.at(memory + level * extent.bytes),
+                                r + 1 == replicas.end ? soon : nullptr};
           reduce_block(sum.reduction, share.operands, at, scratch);
         },
         [&](int level) {
@@ -366,13 +390,13 @@ std::size_t block_bytes(const Graph& graph, const Node& node, const TreeReductio
   return std::size_t(TreeAccumulator::partial_bytes(reduction, extent, examples) + extent.bytes);
 }
 
-// Operands may have to be turned.
+// Operands may have to be turned, and packed.
 std::size_t open_bytes(const Node& node, const NodeBinding& of) {
   std::size_t bytes = 0;
   for (const std::vector<View>& views : of.views) {
     bytes += Scratch::kBlockBytes / 64;
     for (const View& view : std::span(views).first(node.inputs.size())) {
-      bytes += std::size_t(aligned(view.size() * std::int64_t(size_of(view.dtype))));
+      bytes += 2 * std::size_t(aligned(view.size() * std::int64_t(size_of(view.dtype))));
     }
   }
   return bytes;

@@ -66,11 +66,13 @@ void reduce_block(const TreeReduction& reduction, const void* operands, const Re
                   Scratch& scratch) {
   const Scratch::Frame frame(scratch);
   const Extent extent(reduction.state, at.block);
-  // A row that takes whole subtrees gets all examples at once.
+  const bool at_once = reduction.state.subtrees;  // such a row gets all examples
+  if (at_once && extent.cuts() == 1 && at.begin < at.end) {
+    return reduction.kernel->subtree(
+        {operands, at.begin, at.end, at.block, at.state, true, scratch, at.soon});
+  }
   const std::int64_t partial_bytes =
-      reduction.state.subtrees
-          ? 0
-          : TreeAccumulator::partial_bytes(reduction, extent, at.end - at.begin);
+      at_once ? 0 : TreeAccumulator::partial_bytes(reduction, extent, at.end - at.begin);
   auto* partials = static_cast<std::byte*>(scratch.take(std::size_t(partial_bytes)));
   TreeAccumulator accumulator(reduction, extent, at.begin, at.end, at.state, partials);
   accumulator.feed(operands, 0, at.begin, at.end, scratch);

@@ -133,20 +133,26 @@ void bench_transposed(const Bench& bench, const ProductKernels& p, std::int64_t 
   });
 }
 
-// The weight gradient of a dense layer, in blocks as the engine cuts them.
+// The weight gradient of a dense layer, in blocks as the engine cuts them, of operands that are
+// packed once.
 void bench_tree(const Bench& bench, const ProductKernels& p, std::int64_t examples, std::int64_t m,
                 std::int64_t n) {
-  const std::int64_t rows = std::min<std::int64_t>(m, 504),
-                     columns = std::min<std::int64_t>(n, 256);
+  const std::int64_t rows = std::min<std::int64_t>(m, 120),
+                     columns = std::min<std::int64_t>(n, 1024);
   Buffer a(examples * m), b(examples * n), y(m * n);
-  Buffer scratch = bytes(p.matmul_tree_scratch_bytes(examples, 1, rows, columns));
+  Buffer left = bytes(p.tree_packed_bytes(examples, m, false));
+  Buffer right = bytes(p.tree_packed_bytes(examples, n, true));
+  Buffer scratch = bytes(p.matmul_tree_scratch_bytes(examples));
   const std::string size =
       std::to_string(m) + "x" + std::to_string(examples) + "x" + std::to_string(n);
   bench.report("matmul_tree " + size, 2.0 * static_cast<double>(examples * m * n), [&] {
+    p.tree_pack(a.data(), m, examples, m, false, left.data());
+    p.tree_pack(b.data(), n, examples, n, true, right.data());
     for (std::int64_t i = 0; i < m; i += rows) {
       for (std::int64_t j = 0; j < n; j += columns) {
-        p.matmul_tree(a.data() + i, m, b.data() + j, n, examples, 1, std::min(rows, m - i),
-                      std::min(columns, n - j), y.data() + i * n + j, n, scratch.data());
+        p.matmul_tree({left.data() + i * examples, right.data() + j * examples, examples, 0,
+                       examples, 1, std::min(rows, m - i), std::min(columns, n - j)},
+                      y.data() + i * n + j, n, scratch.data());
       }
     }
   });

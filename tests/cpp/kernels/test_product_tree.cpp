@@ -27,10 +27,18 @@ struct TreeCase {
         b(s.examples * s.rows * ldb),
         y(s.m * ldy) {}
 
-  void run(const ProductKernels& p, Block<T>& to) const {
-    Scratch scratch(p.matmul_tree_scratch_bytes(s.examples, s.rows, s.m, s.n));
-    p.matmul_tree(a.data(), lda, b.data(), ldb, s.examples, s.rows, s.m, s.n, to.data(), ldy,
-                  scratch.data());
+  void run(const ProductKernels& p, Block<T>& to) const { run(p, to, 0, 0, s.m, s.n); }
+
+  // The block that begins at i and j, packed by itself.
+  void run(const ProductKernels& p, Block<T>& to, std::int64_t i, std::int64_t j, std::int64_t m,
+           std::int64_t n) const {
+    const std::int64_t rows = s.examples * s.rows;
+    Scratch left(p.tree_packed_bytes(rows, m, false)), right(p.tree_packed_bytes(rows, n, true));
+    p.tree_pack(a.data() + i, lda, rows, m, false, left.data());
+    p.tree_pack(b.data() + j, ldb, rows, n, true, right.data());
+    Scratch scratch(p.matmul_tree_scratch_bytes(s.examples));
+    p.matmul_tree({left.data(), right.data(), rows, 0, s.examples, s.rows, m, n},
+                  to.data() + i * ldy + j, ldy, scratch.data());
   }
 
   Block<T> sum(const ProductKernels& p, std::int64_t begin, std::int64_t end) const {
@@ -138,12 +146,41 @@ TEST("an element has the same bits in any block of the result") {
       m = std::min(any_of(1, 20), c.s.m - i);
       for (std::int64_t j = 0, n = 0; j < c.s.n; j += n) {
         n = std::min(any_of(1, 50), c.s.n - j);
-        Scratch scratch(p.matmul_tree_scratch_bytes(c.s.examples, 1, m, n));
-        p.matmul_tree(c.a.data() + i, c.lda, c.b.data() + j, c.ldb, c.s.examples, 1, m, n,
-                      parts.data() + i * c.ldy + j, c.ldy, scratch.data());
+        c.run(p, parts, i, j, m, n);
       }
     }
     CHECK(same_bits(all, parts), table.isa);
+  });
+}
+
+TEST("a block and a subtree of operands that are packed as a whole have the same bits") {
+  for_each_kernel([](const KernelTable& table, const ProductKernels& p, auto zero) {
+    using T = decltype(zero);
+    const TreeCase<T> c(Sizes{37, 2, 3 * kProductRowGrain - 5, 2 * kProductColumnGrain + 3});
+    const std::int64_t rows = c.s.examples * c.s.rows, begin = 11, end = 37;
+    Scratch left(p.tree_packed_bytes(rows, c.s.m, false));
+    Scratch right(p.tree_packed_bytes(rows, c.s.n, true));
+    p.tree_pack(c.a.data(), c.lda, rows, c.s.m, false, left.data());
+    p.tree_pack(c.b.data(), c.ldb, rows, c.s.n, true, right.data());
+    const Block<T> expected = c.sum(p, begin, end);
+    // What is fetched meanwhile is only read.
+    const Block<T> weights = c.y;
+    Soon soon{
+        {reinterpret_cast<const std::byte*>(weights.data())}, 1, c.ldy * std::int64_t(sizeof(T))};
+    Block<T> found = c.y;
+    for (std::int64_t i = 0; i < c.s.m; i += kProductRowGrain) {
+      for (std::int64_t j = 0; j < c.s.n; j += kProductColumnGrain) {
+        const std::int64_t m = std::min(kProductRowGrain, c.s.m - i);
+        const std::int64_t n = std::min(kProductColumnGrain, c.s.n - j);
+        Scratch scratch(p.matmul_tree_scratch_bytes(end - begin));
+        const auto* a = static_cast<const T*>(static_cast<const void*>(left.data())) + i * rows;
+        const auto* b = static_cast<const T*>(static_cast<const void*>(right.data())) + j * rows;
+        p.matmul_tree({a, b, rows, begin * c.s.rows, end - begin, c.s.rows, m, n, &soon},
+                      found.data() + i * c.ldy + j, c.ldy, scratch.data());
+      }
+    }
+    CHECK(same_bits(expected, found), table.isa);
+    CHECK(same_bits(weights, c.y), table.isa);
   });
 }
 
