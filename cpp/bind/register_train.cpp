@@ -284,6 +284,7 @@ void register_step(py::module_& m) {
       SAMEGRAD_PASS(eliminate_dead)
       SAMEGRAD_PASS(forward_identities)
       SAMEGRAD_PASS(forward_broadcasts)
+      SAMEGRAD_PASS(expand_rows)
       // clang-format on
       ;
 #undef SAMEGRAD_PASS

@@ -43,6 +43,8 @@ enum Trait : std::uint32_t {
   kGradientRule = 1u << 18,
   // Of what is equal on all replicas, the part of each: their sum over the replicas is the operand.
   kReplicaShare = 1u << 19,
+  kExpands =
+      1u << 20,  // the rows of `decompose`, which give its bits, are fused with their readers
 };
 
 struct InferArgs {
@@ -108,7 +110,17 @@ enum class Scaling : std::uint8_t {
 
 // The one function of the kernel table that an elementwise row is, or one along the last axes.
 struct BlockFn {
-  enum Kind : std::uint8_t { kNone, kUnary, kBinary, kSelect, kCast, kReduce, kSoftmax, kRepeat };
+  enum Kind : std::uint8_t {
+    kNone,
+    kUnary,
+    kBinary,
+    kSelect,
+    kCast,
+    kReduce,
+    kSoftmax,
+    kRepeat,
+    kOneHot
+  };
   Kind kind = kNone;
   int fn = 0;  // UnaryFn, BinaryFn or ReduceFn; of kSoftmax: 1 for the logarithm
 };

@@ -284,6 +284,7 @@ OpDef dense_row() {
   op.doc = "-sum(labels * log(softmax(logits))) over the last axis; labels are distributions.";
   op.min_arity = op.max_arity = 2;
   op.operands = {"logits", "labels"};
+  op.traits = kExpands;
   op.infer = dense_rule;
   op.kernel = dense_kernel;
   op.decompose = dense_decompose;

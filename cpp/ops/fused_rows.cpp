@@ -7,6 +7,7 @@
 #include "kernels/table.h"
 #include "ops/example_rows.h"
 #include "ops/fused.h"
+#include "ops/index_kernel.h"
 #include "ops/rules.h"
 
 namespace samegrad {
@@ -35,12 +36,13 @@ class Step {
         dtype_(DType(word[Word::kDType])),
         out_(registers + word[Word::kOut]),
         columns_(columns),
-        width_(std::int64_t(size_of(DType(word[Word::kResult])))) {
+        result_(DType(word[Word::kResult])),
+        width_(std::int64_t(size_of(result_))) {
     const auto fn = int(word[Word::kFn]);
     for (std::size_t k = 0; k < 3; ++k) {
       if (const std::int64_t at = word[Word::kIn0 + k]; at >= 0) in_[k] = registers + at;
     }
-    find(fn, DType(word[Word::kResult]));
+    find(fn);
     const bool walks = kind_ == BlockFn::kBinary || kind_ == BlockFn::kSelect;
     at_once_ = !walks || is_per_row(out_->role);
     if (!at_once_) at_once_ = !goes_with_rows(0) && !goes_with_rows(1) && !goes_with_rows(2);
@@ -63,6 +65,9 @@ class Step {
         return;
       case BlockFn::kRepeat:
         return repeat(rows);
+      case BlockFn::kOneHot:
+        return one_hot_rows(dtype_, in_[0]->data, result_, in_[1]->data, in_[2]->data, out_->data,
+                            rows, columns_);
       case BlockFn::kBinary:
       case BlockFn::kSelect:
         return at_once_ ? call(line(0).data, line(1).data, line(2).data, out_->data, elements,
@@ -72,13 +77,13 @@ class Step {
   }
 
  private:
-  void find(int fn, DType result) {
+  void find(int fn) {
     switch (kind_) {
       case BlockFn::kUnary:
         f_.unary = kernels().unary(UnaryFn(fn), dtype_);
         break;
       case BlockFn::kCast:
-        f_.unary = kernels().cast(dtype_, result);
+        f_.unary = kernels().cast(dtype_, result_);
         break;
       case BlockFn::kBinary:
         f_.binary = kernels().binary(BinaryFn(fn), dtype_);
@@ -155,6 +160,7 @@ class Step {
   const RowRegister* in_[3] = {};
   const RowRegister* out_;
   std::int64_t columns_;
+  DType result_;
   std::int64_t width_;  // bytes of an element of the result
   bool at_once_ = false;
   union {

@@ -196,6 +196,7 @@ OpDef one_hot_row() {
   op.operands = {"indices"};
   op.attrs = schema_of<OneHotAttrs>();
   op.traits = kNoGradient | kAnyType;
+  op.block = {BlockFn::kOneHot};
   op.infer = one_hot_rule;
   set_parts<rows_of_one_hot, run_one_hot>(op);
   op.scratch_bytes = no_scratch;

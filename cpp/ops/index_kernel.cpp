@@ -48,25 +48,12 @@ void gather(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
 }
 
 template <class T, class I>
-void one_hot(const KernelArgs& args, std::int64_t begin, std::int64_t end, T on, T off) {
-  const View& y = args.out[0];
-  const std::int64_t depth = y.shape[y.shape.rank() - 1];
-  const I* indices = args.in[0].as<I>();
-  std::fill(y.as<T>() + begin * depth, y.as<T>() + end * depth, off);
-  for (std::int64_t i = begin; i < end; ++i) {
+void one_hot(const I* indices, T on, T off, T* y, std::int64_t rows, std::int64_t depth) {
+  std::fill_n(y, rows * depth, off);
+  for (std::int64_t i = 0; i < rows; ++i, y += depth) {
     const auto index = std::int64_t(indices[i]);
-    if (index >= 0 && index < depth) y.as<T>()[i * depth + index] = on;
+    if (index >= 0 && index < depth) y[index] = on;
   }
-}
-
-template <class I>
-void one_hot_of(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
-  const auto& attrs = args.attrs.as<OneHotAttrs>();
-  visit(args.out[0].dtype, [&]<class T>() {
-    using B = BitsOf<T>;
-    one_hot<B, I>(args, begin, end, std::bit_cast<B>(attrs.on.as<T>()),
-                  std::bit_cast<B>(attrs.off.as<T>()));
-  });
 }
 
 // The lines of x along an axis: calls f(position among indices, element of x) for the positions
@@ -115,9 +102,29 @@ std::int64_t rows_of_one_hot(const CostArgs& args) {
   return args.in[0].size();
 }
 
+void one_hot_rows(DType index, const void* indices, DType dtype, const void* on, const void* off,
+                  void* y, std::int64_t rows, std::int64_t depth) {
+  visit<kIntegers>("one_hot", index, [&]<class I>() {
+    visit(dtype, [&]<class T>() {
+      using B = BitsOf<T>;
+      one_hot(static_cast<const I*>(indices), *static_cast<const B*>(on),
+              *static_cast<const B*>(off), static_cast<B*>(y), rows, depth);
+    });
+  });
+}
+
 void run_one_hot(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
-  visit<kIntegers>("one_hot", args.in[0].dtype,
-                   [&]<class I>() { one_hot_of<I>(args, begin, end); });
+  const auto& attrs = args.attrs.as<OneHotAttrs>();
+  const View &x = args.in[0], &y = args.out[0];
+  const std::int64_t depth = y.shape[y.shape.rank() - 1];
+  const auto first = [&](const View& view, std::int64_t element) {
+    return view.as<std::byte>() + element * std::int64_t(size_of(view.dtype));
+  };
+  visit(y.dtype, [&]<class T>() {
+    const T on = attrs.on.as<T>(), off = attrs.off.as<T>();
+    one_hot_rows(x.dtype, first(x, begin), y.dtype, &on, &off, first(y, begin * depth), end - begin,
+                 depth);
+  });
 }
 
 void run_take_along(const KernelArgs& args, std::int64_t begin, std::int64_t end) {

@@ -41,6 +41,9 @@ const RowTree& segment_rows();
 void nonzero_rows_kernel(const KernelArgs& args);
 std::int64_t rows_of_one_hot(const CostArgs& args);
 void run_one_hot(const KernelArgs& args, std::int64_t begin, std::int64_t end);
+// Rows of `depth` elements of y, a number of the dtype: *on at the row's index, *off elsewhere.
+void one_hot_rows(DType index, const void* indices, DType dtype, const void* on, const void* off,
+                  void* y, std::int64_t rows, std::int64_t depth);
 void run_take_along(const KernelArgs& args, std::int64_t begin, std::int64_t end);
 std::int64_t outer_of_take_along(const CostArgs& args);
 void run_take_along_grad(const KernelArgs& args, std::int64_t begin, std::int64_t end);

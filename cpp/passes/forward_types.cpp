@@ -13,7 +13,13 @@ namespace {
 
 class TypeSources {
  public:
-  explicit TypeSources(const Graph& graph) : graph_(graph), read_(graph.values.size(), false) {
+  explicit TypeSources(const Graph& graph)
+      : graph_(graph), depth_(graph.values.size(), 0), read_(graph.values.size(), false) {
+    for (const Node& node : graph.nodes) {
+      int depth = 0;
+      for (Value input : node.inputs) depth = std::max(depth, depth_[input]);
+      for (Value output : node.outputs) depth_[output] = depth + 1;
+    }
     for (Value output : graph.outputs) read_[output] = true;
     for (const StateWrite& write : graph.writes) read_[write.value] = true;
     for (NodeId n : graph.nodes.ids().reversed()) {
@@ -35,14 +41,20 @@ class TypeSources {
   }
 
  private:
+  // Of operands alike the one that the fewest nodes lie before: a loop that the asking node's
+  // readers are in could not take in the others, as the way from one to the other leads through
+  // that node.
   Value first_of_elementwise(Value value) const {
     for (;;) {
       const Node* node = graph_.producer(value);
       if (!node || !node->op->has(kElementwise)) return value;
-      const auto alike = std::ranges::find_if(
-          node->inputs, [&](Value input) { return graph_.type(input) == graph_.type(value); });
-      if (alike == node->inputs.end()) return value;
-      value = *alike;
+      Value first = kNoValue;
+      for (const Value input : node->inputs) {
+        if (graph_.type(input) != graph_.type(value)) continue;
+        if (!first.exists() || depth_[input] < depth_[first]) first = input;
+      }
+      if (!first.exists()) return value;
+      value = first;
     }
   }
 
@@ -70,6 +82,7 @@ class TypeSources {
   }
 
   const Graph& graph_;
+  PerValue<int> depth_;  // nodes on the longest way to it
   PerValue<bool> read_;  // for more than types, by what is needed itself
   std::unordered_map<Value, std::optional<Value>> known_;
 };

@@ -118,6 +118,16 @@ class Fusion {
         const int made_by = sources_[s].back().step;
         if (made_by != kNowhere) needed_[std::size_t(made_by)] = true;
       }
+      if (node.op->block.kind == BlockFn::kOneHot) add_numbers_of_one_hot(s);
+    }
+  }
+
+  // What stands at the index and elsewhere, as operands.
+  void add_numbers_of_one_hot(std::size_t step) {
+    const auto& attrs = node_of(step).attrs.as<OneHotAttrs>();
+    for (const Number& number : {attrs.on, attrs.off}) {
+      const Value value = rewrite_.builder().number(attrs.dtype, number);
+      sources_[step].push_back({kNowhere, operand(value, FusedRole::kNumber)});
     }
   }
 

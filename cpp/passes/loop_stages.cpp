@@ -16,10 +16,10 @@ namespace samegrad {
 namespace {
 
 // What a register of elements takes about as long to make as one to load.
-constexpr std::array<std::string_view, 19> kCheap = {
-    "add",     "sub",        "mul",         "neg",         "abs",          "square",  "relu",
-    "maximum", "minimum",    "equal",       "not_equal",   "less",         "greater", "select",
-    "cast",    "less_equal", "logical_and", "logical_not", "greater_equal"};
+constexpr std::array<std::string_view, 20> kCheap = {
+    "add",     "sub",        "mul",         "neg",         "abs",           "square",  "relu",
+    "maximum", "minimum",    "equal",       "not_equal",   "less",          "greater", "select",
+    "cast",    "less_equal", "logical_and", "logical_not", "greater_equal", "one_hot"};
 // Bytes that move through memory while one such operation makes an element.
 constexpr double kBytesPerOperation = 1;
 // A written byte is fetched into the cache first.
@@ -60,10 +60,7 @@ class Recompute {
     std::set<Place> made, read;
   };
 
-  double bytes(Value value) const {
-    const ValueType& type = graph_.type(value);
-    return double(example_size(type)) * double(size_of(type.dtype));
-  }
+  double bytes(Value value) const { return double(example_bytes(graph_.type(value))); }
   // One of the arrays that count; what is a number in the shape of one is none.
   bool is_large(Value value) const {
     const Node* producer = graph_.producer(value);

@@ -14,6 +14,7 @@ struct PassOptions {
   bool eliminate_dead = true;
   bool forward_identities = true;
   bool forward_broadcasts = true;
+  bool expand_rows = true;
   bool operator==(const PassOptions&) const = default;
 };
 
@@ -23,6 +24,8 @@ struct PassOptions {
 Graph widen(Graph graph);
 // Without what the program says about gradients, in bodies either; run_passes begins with it.
 Graph without_gradient_rules(Graph graph);
+// Rows of several functions that fused loops do as well become these.
+Graph expand_rows(Graph graph);
 // Nodes whose operands are all constants become constants.
 Graph fold_constants(Graph graph);
 // Equal nodes become one (random ones excepted).

@@ -112,6 +112,8 @@ std::optional<RowSpace> space_of(const Graph& graph, const PerValue<bool>& sprea
     }
     case BlockFn::kSoftmax:
       return rows_of(graph.type(node.inputs[0]), 1);
+    case BlockFn::kOneHot:
+      return rows_of(graph.type(node.outputs[0]), 1);
     case BlockFn::kRepeat: {
       const auto space = space_of_elements(graph, spread, node);
       return space && space->axes > 0 ? space : std::nullopt;
@@ -171,6 +173,11 @@ std::optional<FusedRole> role_of_operand(const Graph& graph, const PerValue<bool
   const bool whole = node.op->block.kind == BlockFn::kReduce;
   if (whole || node.op->block.kind == BlockFn::kSoftmax) {
     return is_full(own, space.shape, space.batch) ? std::optional(FusedRole::kFull) : std::nullopt;
+  }
+  if (node.op->block.kind == BlockFn::kOneHot) {
+    const auto role = role_of_result(space, own);
+    return role == FusedRole::kDroppedRow && is_full(type, space.shape, space.batch) ? role
+                                                                                     : std::nullopt;
   }
   if (spread[node.inputs[k]]) return FusedRole::kNumber;
   if (is_full(own, type.shape, type.batch)) return role_of_result(space, type);

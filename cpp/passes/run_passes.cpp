@@ -29,6 +29,7 @@ Graph run_passes(Graph graph, const PassOptions& options) {
     bool wanted;
     Graph (*pass)(Graph);
   } passes[] = {
+      {options.expand_rows, expand_rows},
       {options.forward_identities, forward_identities},
       {options.forward_broadcasts, forward_broadcasts},
       {options.eliminate_dead, eliminate_dead},

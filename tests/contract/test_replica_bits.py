@@ -163,7 +163,7 @@ def test_uneven_shares_agree_in_float64() -> None:
         "defer_products", "eliminate_common", "fold_constants", "commute_masks",
         "fuse_epilogue", "fuse_elementwise", "eliminate_dead", "write_in_place",
         "cut_products", "fuse_updates", "sparse_rows", "forward_identities",
-        "forward_broadcasts",
+        "forward_broadcasts", "expand_rows",
     ],
 )  # fmt: skip
 def test_a_pass_switched_off_changes_no_bit(name: str) -> None:

@@ -28,6 +28,7 @@ PASSES = [
     "eliminate_dead",
     "forward_identities",
     "forward_broadcasts",
+    "expand_rows",
     "write_in_place",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -272,3 +273,86 @@ def test_long_rows_are_left_to_their_own_kernels() -> None:
     x = examples(np.ones((2, 20000), np.float32))
     plan = tf.function(lambda x: x - tf.reduce_sum(tf.exp(x), -1, keepdims=True)).explain(x)
     assert "fused_rows" not in plan
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("labels_dtype", ["int32", "int64", "uint8"])
+@pytest.mark.parametrize(("on", "off", "dtype"), [(0.9, 0.1, "float32"), (True, False, "bool")])
+def test_one_hot_rows_are_made_where_they_are_read(
+    length: int, labels_dtype: str, on: Any, off: Any, dtype: str
+) -> None:
+    """Also of labels that name no class, and of labels that the loop makes itself."""
+    x, weights, _, _ = numbers(length)
+    labels = np.random.default_rng(length).integers(0, min(length + 2, 256), (5, 3))
+    labels[0, 0] = 0
+    labels[1, 1] = 255 if labels_dtype == "uint8" else -1
+
+    def step(x: Any, labels: Any, weights: Any) -> list[Any]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            chosen = tf.one_hot(labels, length, on, off, dtype=dtype)
+            again = tf.one_hot(tf.cast(labels, "int32") + 1, length, on, off, dtype=dtype)
+            if dtype == "bool":
+                targets = tf.cast(tf.math.logical_or(chosen, again), x.dtype)
+            else:
+                targets = chosen - again
+            each = -tf.reduce_sum(targets * tf.nn.log_softmax(x), -1)
+            total = tf.reduce_sum(each * weights[..., 0])
+        return [each, tape.gradient(total, x)]
+
+    made = [examples(x), examples(labels.astype(labels_dtype)), examples(weights)]
+    fused = tf.function(step)
+    found = arrays(fused(*made))
+    plan = fused.explain(*made)
+    assert "one_hot" in plan
+    assert not re.search(r"%\d+ one_hot", plan)  # no node of its own
+    assert_same(found, arrays(step(*made)))
+
+
+def test_one_hot_rows_of_smoothed_labels_are_nowhere_in_memory() -> None:
+    """The loss of a Transformer: all its rows, forward and back, and no array of the targets."""
+    words, tokens = 8192, 40
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, tokens, words)).astype(np.float32)
+    labels = rng.integers(0, words, (4, tokens)).astype(np.int32)
+
+    def step(x: Any, labels: Any) -> list[Any]:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            smooth = tf.one_hot(labels, words, 0.9, 0.1 / (words - 1))
+            each = tf.nn.softmax_cross_entropy_with_logits(smooth, x)
+            weights = tf.cast(labels != 0, tf.float32)
+            loss = tf.reduce_sum(each * weights) / tf.reduce_sum(weights)
+        return [loss, tape.gradient(loss, x)]
+
+    fused = tf.function(step)
+    found = arrays(fused(examples(x), examples(labels)))
+    plan = fused.explain(examples(x), examples(labels))
+    assert not re.search(r"%\d+ one_hot", plan)
+    assert_same(found, arrays(step(examples(x), examples(labels))))
+
+
+def test_a_loss_per_token_goes_forward_and_back_in_one_pass_over_its_rows() -> None:
+    """What the gradient is spread over has the type of the weights, not of the losses."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(8, 5, 300)).astype(np.float32)
+    labels = rng.integers(0, 300, (8, 5)).astype(np.int32)
+
+    def step(x: Any, labels: Any) -> list[Any]:
+        context = tf.distribute.get_replica_context()
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            each = tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(labels, 300), x)
+            weights = tf.cast(labels != 0, tf.float32)
+            tokens = context.all_reduce("SUM", tf.reduce_sum(weights))
+            loss = tf.reduce_sum(each * weights) / tokens
+        return [context.all_reduce("SUM", loss), tape.gradient(loss, x)]
+
+    two = strategy(2)
+    parts = (shares(x[:4], x[4:]), shares(labels[:4], labels[4:]))
+    plan = two.explain(step, args=parts)
+    assert plan.count("log_softmax") == plan.count("fused_rows") == 1, plan
+    loss, dx = (local(v) for v in two.run(step, args=parts))
+    alone = [local(v)[0] for v in strategy(1).run(step, args=(shares(x), shares(labels)))]
+    np.testing.assert_array_equal(loss[0], alone[0])
+    np.testing.assert_array_equal(np.concatenate(dx), alone[1])

@@ -208,6 +208,18 @@ TEST("axes of another size, behind others or of examples are read as they are") 
   }
 }
 
+TEST("a cross-entropy becomes its rows, which its gradient shares") {
+  Program p;
+  const Value x = p.batched({7}), labels = p.batched({7});
+  const Value loss = p.b("softmax_cross_entropy", {x, labels});
+  p.graph.outputs = {loss, p.b("log_softmax", {x})};
+  const Graph after = p.after(
+      [](Graph graph) { return eliminate_dead(eliminate_common(expand_rows(std::move(graph)))); });
+  CHECK_EQ(count(after, "softmax_cross_entropy"), 0);
+  CHECK_EQ(count(after, "log_softmax"), 1);
+  CHECK(after.type(after.outputs[0]) == p.graph.type(loss));
+}
+
 TEST("a chain of elementwise nodes becomes one") {
   if (thresholds().fused_operations < 2) return;  // forced: nothing is fused
   Program p;
