@@ -117,9 +117,8 @@ class _Training:
         self.batch_size = options.global_batch_size
         self.examples = len(data.train_labels)
         self.steps_per_epoch = math.ceil(self.examples / self.batch_size)
-        split = {"split": options.split} if options.split else {}
         self.strategy = tf.distribute.MultiWorkerMirroredStrategy(
-            total_replicas=options.replicas, **split
+            total_replicas=options.replicas, split=options.split or "chunks"
         )
         train_dataset = (
             tf.data.Dataset.from_tensor_slices((data.train_images, data.train_labels))

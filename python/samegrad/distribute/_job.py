@@ -210,7 +210,7 @@ def _connect(mpi: Any) -> None:
     build = {**_core.build_info(), "isa": _core.isa(), "version": _core.__version__}
     build["order of addition"] = _core.order_of_addition()
     facts = [(f"build: {name}", str(value)) for name, value in sorted(build.items())]
-    faulthandler.register(_STACK_SIGNAL, file=sys.__stderr__, all_threads=True)
+    faulthandler.register(_STACK_SIGNAL, file=2, all_threads=True)
     _core.join_world(table, DEFAULT_TIMEOUT, _STACK_SIGNAL, facts)
     _state.keep = (library, messages, notices)
     PerReplica.spread = True

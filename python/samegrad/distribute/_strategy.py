@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from samegrad._tensor.per_replica import (
     per_replica,
 )
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad.distribute._device_names import check_devices
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
 from samegrad.distribute._job import gathered
@@ -407,34 +407,6 @@ class ValueContext:
 
 
 _MAX_REPLICAS = 1 << 16
-_DEVICE = re.compile(
-    r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/?device:)?/?(?P<kind>[A-Za-z]+):(?P<number>\d+)"
-)
-
-
-def check_device(who: str, name: str) -> int:
-    """The number of a logical CPU.
-
-    Raises:
-        ValueError: The name of another device.
-    """
-    parts = _DEVICE.fullmatch(str(name))
-    if parts is None or parts["kind"].upper() != "CPU":
-        raise ValueError(
-            f"[{who}] devices are logical CPUs such as 'CPU:0': got {shown(name)}; or say how many "
-            "replicas: MirroredStrategy(replicas=8)."
-        )
-    return int(parts["number"])
-
-
-def _check_devices(devices: Sequence[str]) -> None:
-    """One name per replica, each of a logical CPU, none twice."""
-    numbers = {check_device("MirroredStrategy", name) for name in devices}
-    if len(numbers) != len(devices):
-        raise ValueError(
-            f"[MirroredStrategy] each device is one replica and may be named once: got "
-            f"{list(devices)}."
-        )
 
 
 class MirroredStrategy(Strategy):
@@ -482,7 +454,7 @@ class MirroredStrategy(Strategy):
                 f"[MirroredStrategy] split is 'chunks' or 'balanced': got {shown(split)}."
             )
         if devices is not None:
-            _check_devices(devices)
+            check_devices(devices)
         self._replicas = counted(count, replicas=1)
         self._split = split
 
