@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._autodiff import tape as _tape  # noqa: F401  says what records programs
 from samegrad._autodiff.loss_normalization_check import check_trace
 from samegrad._autodiff.trace_agreement import Agreement
 from samegrad._base.heap import give_back

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,10 @@ pytestmark = [
     pytest.mark.parametrize("mpi", every_mpi()),
 ]
 SCRIPT = Path(samegrad.__file__).parent / "distribute" / "jobs" / "slurm.sh"
-SMALL = ["--limit", "64", "--batch-size", "8", "--replicas", "4", "--epochs", "3", "--fingerprint"]
+SMALL = ["--limit", "24", "--batch-size", "3", "--replicas", "4", "--epochs", "1", "--fingerprint"]
 
 
-def start(mpi, ranks, folder, *more):
+def start(mpi, ranks, folder, *more, **variables):
     """The script with a local launcher and, to start the job again, no scheduler but a line."""
     root = ["--allow-run-as-root", "--oversubscribe"] if mpi.is_open else []
     launch = " ".join([str(mpi.launcher), *root, "-n", str(ranks)])
@@ -38,9 +37,11 @@ def start(mpi, ranks, folder, *more):
         "LAUNCH": launch,
         "REQUEUE": "echo once more",
         "CHECKPOINTS": str(folder / "checkpoints"),
+        **variables,
     }
+    command = ["bash", SCRIPT, "fashion-mnist", *SMALL, "--log", folder / "log", *more]
     return subprocess.Popen(
-        ["bash", str(SCRIPT), "fashion-mnist", *SMALL, "--log", str(folder / "log"), *more],
+        [str(word) for word in command],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder,
         start_new_session=True,
     )  # fmt: skip
@@ -54,30 +55,29 @@ def end(process):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_killed_job_is_started_again_and_ends_with_the_log_of_one_process(mpi, tmp_path):
+def test_a_stopped_job_goes_on_with_other_processes_to_the_log_of_one(mpi, tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     one = start(mpi, 1, tmp_path / "one")
     out, err = end(one)
     assert one.returncode == 0, out + err
     assert out.count("Accuracy after restoring") == 1
-    two = start(mpi, 2, tmp_path / "two", "--steps", 3)  # saves, and stops
+    two = start(mpi, 2, tmp_path / "two", "--steps", 1)  # saves, and stops
     out, err = end(two)
-    assert out.count("Stopped after step 3") == 1, out + err
-    lost = start(mpi, 4, tmp_path / "two")
-    try:
-        while lost.poll() is None and (tmp_path / "two" / "log").read_text().count("\n") < 5:
-            time.sleep(0.05)
-        children = subprocess.run(
-            ["pgrep", "-g", str(lost.pid), "-f", "-m samegrad"],
-            capture_output=True, text=True, check=False,
-        ).stdout.split()  # fmt: skip
-        for child in children[-1:]:
-            os.kill(int(child), signal.SIGKILL)
-    finally:
-        out, err = end(lost)
-    again = start(mpi, 2, tmp_path / "two")
+    assert out.count("Stopped after step 1") == 1, out + err
+    again = start(mpi, 3, tmp_path / "two")
     out, err = end(again)
     assert again.returncode == 0, out + err
+    assert out.count("Resumed from") == 1
     logs = [(tmp_path / name / "log").read_bytes() for name in ("one", "two")]
     assert logs[0] == logs[1]
+    assert logs[0].count(b"\n") == 3  # two steps and an epoch
+
+
+def test_a_job_that_fails_is_started_again_but_for_wrong_options(mpi, tmp_path):
+    failed = start(mpi, 2, tmp_path, "--data-dir", str(tmp_path / "missing"))
+    out, err = end(failed)
+    assert failed.returncode == 2 and "once more" not in out, out + err
+    lost = start(mpi, 2, tmp_path, REQUEUE="echo once more", LAUNCH="false")
+    out, err = end(lost)
+    assert lost.returncode == 1 and "once more" in out, out + err
