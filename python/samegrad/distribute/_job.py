@@ -9,7 +9,6 @@ import faulthandler
 import os
 import pickle
 import signal
-import socket
 import sys
 import time
 import traceback
@@ -157,7 +156,7 @@ def _joined() -> Job:
     started, launcher = _launched()
     expected = started > 1 or "mpi4py.MPI" in sys.modules
     if not expected and not any(name in os.environ for name in _HINTS):
-        return Job(0, 1, (socket.gethostname(),), "")
+        return Job(0, 1, (os.uname().nodename,), "")
     mpi = _import_mpi(started, launcher)
     world = mpi.COMM_WORLD
     library = str(mpi.Get_library_version()).splitlines()[0].strip().rstrip("\0")
@@ -168,14 +167,14 @@ def _joined() -> Job:
                 f"loaded knows of one: got {library!r}, which is not the launcher's; use the "
                 "mpirun of this environment, or MPI4PY_LIBMPI=/path/to/the/launcher's/libmpi.so."
             )
-        return Job(0, 1, (socket.gethostname(),), library)
+        return Job(0, 1, (os.uname().nodename,), library)
     if mpi.Query_thread() != mpi.THREAD_MULTIPLE:
         raise RuntimeError(
             f"[{_WHO}] MPI must allow calls from several threads: got level {mpi.Query_thread()} "
             f"of {library!r}; leave mpi4py.rc.thread_level at 'multiple'."
         )
     _connect(mpi)
-    return Job(world.rank, world.size, tuple(world.allgather(socket.gethostname())), library)
+    return Job(world.rank, world.size, tuple(world.allgather(os.uname().nodename)), library)
 
 
 def _import_mpi(started: int, launcher: str) -> Any:
