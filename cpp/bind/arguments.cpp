@@ -160,7 +160,7 @@ class Reader {
                "; use samegrad.constant(...).");
         }
         if (arrays.empty()) batch = tensor->type.batch;
-        arrays.push_back(concrete(*tensor, "function"));
+        arrays.push_back(wherever(*tensor, "function"));
         if (recorded_) tensors.push_back(*tensor);
       }
     }

@@ -18,5 +18,6 @@ void register_feed(pybind11::module_& m);
 void register_scopes(pybind11::module_& m);
 void register_all_or_nothing(pybind11::module_& m);
 void register_runtime(pybind11::module_& m);
+void register_world(pybind11::module_& m);
 
 }  // namespace samegrad

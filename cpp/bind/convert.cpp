@@ -1,6 +1,7 @@
 #include "bind/convert.h"
 
 #include "base/error.h"
+#include "tensor/elsewhere.h"
 
 namespace py = pybind11;
 
@@ -15,7 +16,16 @@ const Array& concrete(const Tensor& tensor, const char* who) {
         "the function to look at it, print it with samegrad.print, decide with samegrad.cond or "
         "samegrad.where, or look at all values under samegrad.config.run_functions_eagerly(True).");
   }
+  if (is_elsewhere(tensor.array)) {
+    fail(ErrorKind::kRuntime, who,
+         "another process has this value: look at those of experimental_local_results, or join "
+         "all with strategy.gather.");
+  }
   return tensor.array;
+}
+
+const Array& wherever(const Tensor& tensor, const char* who) {
+  return is_elsewhere(tensor.array) ? tensor.array : concrete(tensor, who);
 }
 
 py::dtype numpy_dtype(DType dtype) {

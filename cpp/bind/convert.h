@@ -30,6 +30,8 @@ class Imported {
 
 // The tensor's array; TypeError if it has no value yet.
 const Array& concrete(const Tensor& tensor, const char* who);
+// The same, or an array of another process.
+const Array& wherever(const Tensor& tensor, const char* who);
 // A contiguous array of a supported dtype; shares memory if `copy` is false and the layout allows
 // it.
 Array array_from_numpy(const pybind11::array& array, bool copy);

@@ -15,4 +15,5 @@ PYBIND11_MODULE(_core, m) {
   samegrad::register_custom_gradient(m);
   samegrad::register_feed(m);
   samegrad::register_runtime(m);
+  samegrad::register_world(m);
 }

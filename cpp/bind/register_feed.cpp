@@ -43,7 +43,9 @@ class FeedIterator {
   FeedIterator(const PlanHandle& plan, const py::sequence& sources, FeedOptions options,
                std::int64_t epoch, std::int64_t position, py::object pack, py::object per_replica,
                bool lazy)
-      : feed_(plan.plan, sources_of(sources), options, epoch, position),
+      : first_(std::size_t(options.first)),
+        last_(options.last > 0 ? std::size_t(options.last) : std::size_t(options.replicas)),
+        feed_(plan.plan, sources_of(sources), options, epoch, position),
         batch_(plan.plan->batched() ? kRowsAreExamples : ExampleAxis{}),
         pack_(std::move(pack)),
         per_replica_(std::move(per_replica)),
@@ -101,10 +103,11 @@ class FeedIterator {
   py::object leaf(const FeedElement& element, std::size_t index) const {
     const Array& array = element.arrays[index];
     if (element.bounds.empty()) return to_python(array, batch_);
-    RowParts parts{array, element.bounds};
+    RowParts parts{array, element.bounds, first_, last_};
     return lazy_ ? per_replica_(std::move(parts)) : per_replica_(tuple_of(parts));
   }
 
+  std::size_t first_, last_;  // this process's replicas
   Feed feed_;
   std::optional<FeedElement> kept_;
   ExampleAxis batch_;
@@ -152,7 +155,7 @@ void register_row_parts(py::module_& m) {
              return part_of(parts, std::size_t(replica));
            })
       .def_property_readonly("_shape",  // of all parts together
-                             [](const RowParts& p) { return shape_tuple(p.array.shape()); })
+                             [](const RowParts& p) { return shape_tuple(p.shape()); })
       .def_property_readonly("_dtype", [](const RowParts& p) { return name_of(p.array.dtype()); })
       .def("tensors", &tuple_of);
 }
@@ -197,22 +200,58 @@ void register_feed(py::module_& m) {
   py::class_<FeedIterator>(m, "Feed")
       .def(py::init([](const PlanHandle& plan, const py::sequence& sources, py::object pack,
                        const std::string& split, int replicas, py::object per_replica, bool lazy,
-                       int depth, std::int64_t epoch, std::int64_t position) {
-             const FeedOptions options{split_from_name(split), replicas, depth};
+                       int depth, std::int64_t epoch, std::int64_t position,
+                       std::pair<int, int> own) {
+             const FeedOptions options{split_from_name(split), replicas, own.first, own.second,
+                                       depth};
              return std::make_unique<FeedIterator>(plan, sources, options, epoch, position,
                                                    std::move(pack), std::move(per_replica), lazy);
            }),
            py::arg("plan"), py::arg("sources"), py::arg("pack"), py::arg("split") = "none",
            py::arg("replicas") = 1, py::arg("per_replica") = py::none(), py::arg("lazy") = false,
-           py::arg("depth") = 0, py::arg("epoch") = 0, py::arg("position") = 0)
+           py::arg("depth") = 0, py::arg("epoch") = 0, py::arg("position") = 0,
+           py::arg("own") = std::pair(0, 0))
       .def("next", &FeedIterator::next)
       .def_property_readonly("position", &FeedIterator::position);
   m.def("shuffle_draws", &shuffle_draws, py::arg("seed"), py::arg("epoch"), py::arg("first"),
         py::arg("count"));
   m.def("share_bounds", &share_bounds, py::arg("rows"), py::arg("replicas"), py::arg("balanced"));
-  m.def("split_rows", [](const Tensor& tensor, const std::vector<std::int64_t>& bounds) {
-    return tuple_of({concrete(tensor, "split_rows"), bounds});
+  m.def(
+      "split_rows",
+      [](const Tensor& tensor, const std::vector<std::int64_t>& bounds, std::pair<int, int> own) {
+        const Array& all = concrete(tensor, "split_rows");
+        if (own.second == 0) return tuple_of({all, bounds});
+        const auto first = std::size_t(own.first), last = std::size_t(own.second);
+        return tuple_of({all.rows(bounds.at(first), bounds.at(last)), bounds, first, last});
+      },
+      py::arg("tensor"), py::arg("bounds"), py::arg("own") = std::pair(0, 0));
+  // The parts that this process has.
+  m.def("own_parts", [](const py::tuple& parts) {
+    py::list own;
+    for (const py::handle part : parts) {
+      if (!py::isinstance<Tensor>(part) || !is_elsewhere(py::cast<const Tensor&>(part).array)) {
+        own.append(part);
+      }
+    }
+    return py::tuple(own);
   });
+  // Parts of replicas [first, …) among those of all: the others have the shapes given.
+  m.def(
+      "spread_parts",
+      [](const std::vector<Tensor>& own, int first,
+         const std::vector<std::vector<std::int64_t>>& shapes) {
+        py::tuple parts(shapes.size());
+        for (std::size_t r = 0; r < shapes.size(); ++r) {
+          const auto at = std::int64_t(r) - first;
+          const bool here = at >= 0 && at < std::ssize(own);
+          const Tensor& like = own.at(0);
+          parts[r] = here ? py::cast(own[std::size_t(at)])
+                          : to_python(array_elsewhere(like.array.dtype(), Shape(shapes[r])),
+                                      like.type.batch);
+        }
+        return parts;
+      },
+      py::arg("own"), py::arg("first"), py::arg("shapes"));
   m.def("stack_rows", &stack_rows, py::arg("tensors"));
   // Threads must not work on while the process takes itself apart.
   py::module_::import("atexit").attr("register")(py::cpp_function(&Feed::stop_all));

@@ -168,7 +168,7 @@ void register_tensor(py::module_& m) {
            })
       .def("_as_examples",
            [](const Tensor& t, int axis, std::int64_t rows) {
-             return make_tensor(concrete(t, "Tensor"), {axis, rows, 0});
+             return make_tensor(wherever(t, "Tensor"), {axis, rows, 0});
            })
       // Examples on this replica and on all of them while a function is traced, as far as known.
       .def_property_readonly(

@@ -104,21 +104,33 @@ void register_held_state(py::module_& m) {
 
 void register_variable(py::module_& m) {
   py::class_<Variable, std::shared_ptr<Variable>>(m, "StateVariable")
-      .def(py::init([](std::string name, const std::vector<Tensor>& components) {
+      .def(py::init([](std::string name, const std::vector<Tensor>& components,
+                       std::vector<int> processes) {
              std::vector<Array> arrays;
              for (const Tensor& t : components) arrays.push_back(concrete(t, "Variable").copy());
-             return std::make_shared<Variable>(std::move(name), std::move(arrays));
+             return std::make_shared<Variable>(std::move(name), std::move(arrays),
+                                               std::move(processes));
            }),
-           py::arg("name"), py::arg("components"))
+           py::arg("name"), py::arg("components"), py::arg("processes") = std::vector<int>())
+      .def_property_readonly("processes", &Variable::processes)
       .def_property_readonly("name", &Variable::name)
       .def_property_readonly("_dtype", [](const Variable& v) { return name_of(v.dtype()); })
       .def_property_readonly("_shape", [](const Variable& v) { return shape_tuple(v.shape()); })
       .def_property_readonly("component_count", &Variable::component_count)
       .def("components",
            [](Variable& v) {
-             const auto copy = [&] { return v.components(); };
+             // Of several processes, all have to ask for them.
+             const auto copy = [&] { return v.components_of_world(); };
+             std::vector<Array> arrays;
+             if (v.processes().empty()) {
+               arrays = with_state(StateLock::Use::kRead, copy);
+             } else {
+               const py::gil_scoped_release release;  // the other processes may take their time
+               const StateLock lock(StateLock::Use::kRead);
+               arrays = copy();
+             }
              py::list parts;
-             for (const Array& array : with_state(StateLock::Use::kRead, copy)) {
+             for (const Array& array : arrays) {
                parts.append(make_tensor(array));
              }
              return parts;
@@ -187,8 +199,8 @@ ValueUse::Kind use_of(const std::string& name) {
 // Ends traces of one function with their results: the program, and the arrays that it found
 // outside. Several are those for replicas with different counts of examples.
 py::tuple compile_traces(const std::vector<std::shared_ptr<Trace>>& traces,
-                         const std::vector<std::vector<Tensor>>& outputs,
-                         const PlanOptions& options, bool numbers_change) {
+                         const std::vector<std::vector<Tensor>>& outputs, const PlanOptions& given,
+                         bool numbers_change) {
   std::vector<Program> programs;
   std::vector<std::string> split_at;
   for (std::size_t i = 0; i < traces.size(); ++i) {
@@ -199,6 +211,9 @@ py::tuple compile_traces(const std::vector<std::shared_ptr<Trace>>& traces,
   }
   Program program =
       programs.size() == 1 ? std::move(programs[0]) : join_programs(std::move(programs), split_at);
+  PlanOptions options = given;
+  // Gradients that are rows of a table stay in one process.
+  if (!program.processes.empty()) options.sparse_rows = false;
   py::list constants;
   for (const Array& array : program.graph.constants) constants.append(make_tensor(array));
   const Sharing sharing = numbers_change ? Sharing::kNumbers : Sharing::kEqual;
@@ -226,11 +241,13 @@ void register_trace(py::module_& m) {
       // Whose program it is: replicas whose numbers of examples decide alike; empty: of all.
       .def_property_readonly("members", [](const Trace& t) { return t.program().symbols.replicas; })
       .def_property("replicas", &Trace::replicas, &Trace::set_replicas)
+      // The first replica of each process, and the number of all; empty: there is one process.
+      .def_property("processes", &Trace::processes, &Trace::set_processes)
       .def(
           "argument",
           [](Trace& t, const std::vector<Tensor>& parts) {
             std::vector<Array> arrays;
-            for (const Tensor& part : parts) arrays.push_back(concrete(part, "argument"));
+            for (const Tensor& part : parts) arrays.push_back(wherever(part, "argument"));
             return t.tensor(t.argument(arrays, parts.at(0).type.batch));
           },
           py::arg("parts"))

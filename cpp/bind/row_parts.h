@@ -3,18 +3,33 @@
 
 #include <vector>
 
-#include "tensor/array.h"
+#include "tensor/elsewhere.h"
 
 namespace samegrad {
 
-// Rows [bounds[r], bounds[r + 1]) for replica r. Python sees a sequence of tensors, which are made
+// Rows [bounds[r], bounds[r + 1]) for replica r; of replicas [first, last) they are here, and other
+// processes have the others. Python sees a sequence of tensors, which are made
 // when they are looked at: a step takes the arrays without them.
 struct RowParts {
-  Array array;
+  Array array;  // of the rows that are here
   std::vector<std::int64_t> bounds;
+  std::size_t first = 0, last = bounds.size() - 1;
 
   std::size_t size() const { return bounds.size() - 1; }
-  Array part(std::size_t replica) const { return array.rows(bounds[replica], bounds[replica + 1]); }
+  Array part(std::size_t replica) const {
+    if (first <= replica && replica < last) {
+      return array.rows(bounds[replica] - bounds[first], bounds[replica + 1] - bounds[first]);
+    }
+    Shape shape = array.shape();
+    shape[0] = bounds[replica + 1] - bounds[replica];
+    return array_elsewhere(array.dtype(), shape);
+  }
+  // Of all parts together.
+  Shape shape() const {
+    Shape all = array.shape();
+    all[0] = bounds.back();
+    return all;
+  }
 };
 
 }  // namespace samegrad

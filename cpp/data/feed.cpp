@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/process.h"
@@ -159,6 +160,7 @@ class Feed::Worker {
       set_bounds(chunk[i], first, ends.empty() ? 0 : ends.back());
       ends.push_back(indices_.ends[std::size_t(first + chunk[i].consumed - 1)]);
     }
+    if (options_.last > 0) keep_own_rows(chunk, ends);
     std::size_t bytes = 0;
     for (const FeedSource& source : sources_) {
       auto arrays = gather_groups(source, indices_, plan_.columns(), ends, !plan_.batched());
@@ -183,6 +185,21 @@ class Feed::Worker {
     element.bounds.push_back(0);
     for (std::int64_t i = 0; i < element.consumed; ++i) element.bounds.push_back(ends[i] - begin);
     element.bounds.resize(std::size_t(options_.replicas) + 1, rows);
+  }
+
+  // Of the rows of whole elements, those of this process's replicas.
+  void keep_own_rows(const Chunk& chunk, std::vector<std::int64_t>& ends) {
+    std::vector<std::int64_t>& numbers = indices_.numbers;
+    const std::int64_t columns = plan_.columns();
+    std::int64_t begin = 0, kept = 0;
+    for (std::size_t i = 0; i < chunk.size(); ++i) {
+      const std::int64_t first = begin + chunk[i].bounds[std::size_t(options_.first)];
+      const std::int64_t last = begin + chunk[i].bounds[std::size_t(options_.last)];
+      std::copy(numbers.begin() + first * columns, numbers.begin() + last * columns,
+                numbers.begin() + kept * columns);
+      kept += last - first;
+      begin = std::exchange(ends[i], kept);
+    }
   }
 
   // Small elements change threads in chunks: waking a thread costs as much as gathering dozens of
@@ -240,6 +257,11 @@ Feed::Feed(IndexPlanPtr plan, std::vector<FeedSource> sources, FeedOptions optio
       position_(position) {
   check_value(options.replicas >= 1, "Dataset", "at least one replica is needed: got ",
               options.replicas, ".");
+  check_value(
+      options.last == 0 || (options.split != FeedSplit::kNone && options.first >= 0 &&
+                            options.first < options.last && options.last <= options.replicas),
+      "Dataset", "this process's replicas are some of those that a batch is split for: got ",
+      options.first, " to ", options.last, " of ", options.replicas, ".");
   check_value(options.split == FeedSplit::kNone || plan_->batched(),
               "experimental_distribute_dataset",
               "the dataset's elements are single examples, which cannot be split; call "

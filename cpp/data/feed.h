@@ -34,12 +34,16 @@ enum class FeedSplit {
 struct FeedOptions {
   FeedSplit split = FeedSplit::kNone;
   int replicas = 1;
+  // The rows of replicas [first, last) are gathered, others are left to their processes; last 0:
+  // those of all.
+  int first = 0, last = 0;
   // Elements kept ready, at least: of small ones two chunks. 0: as many as fit into 1 MiB, but 2 to
   // 1024.
   int depth = 0;
 };
 
-// A gathered element: an array per source, and which rows are whose (empty: not split).
+// A gathered element: an array per source, and which rows of the whole are whose (empty: not
+// split).
 struct FeedElement {
   std::vector<Array> arrays;
   std::vector<std::int64_t> bounds;

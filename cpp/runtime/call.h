@@ -25,6 +25,7 @@ class StateCell {
   // One array, or one per replica. A step replaces an array that somebody else still holds instead
   // of writing into it.
   virtual std::vector<Array>& components() = 0;
+  bool compared = false;  // with that of the other processes
 };
 
 // What the rounds of a loop share: operands that one of them prepared for all.
@@ -40,8 +41,10 @@ struct Call {
   Counts counts;                                               // of this process's replicas
   // The processes that the program's replicas are spread over; null: there is one.
   Communicator* communicator = nullptr;
-  // Of all replicas, where there are several processes: run() asks the others for theirs.
+  // Of all replicas, where there are several processes: run() asks the others for theirs, unless
+  // the caller knows them.
   Counts world_counts = {};
+  bool in_world = false;  // a part of a step that goes on in several processes
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
   bool check_finite = false;  // look at every result, name the op that made the first NaN or inf

@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/error.h"
 
 namespace samegrad {
 
@@ -21,6 +24,17 @@ struct Message {
 struct ReplicaRange {
   int begin, end;
   bool operator==(const ReplicaRange&) const = default;
+};
+
+// Something that has to be equal on all ranks where they come to the same call.
+struct Fact {
+  std::string name, value;
+};
+
+// All ranks throw it, and may go on together.
+class Disagreement : public Error {
+ public:
+  using Error::Error;
 };
 
 class Communicator {
@@ -43,6 +57,10 @@ class Communicator {
   // order in which they were sent, each in one piece. Every rank calls it the same number of times
   // in a step, never from a task of the engine's threads. Throws where a rank is gone.
   virtual void exchange(std::span<const Message> sends, std::span<const Message> receives) = 0;
+  // Every rank comes to a call with the same facts, or all throw Disagreement, which says what
+  // differs: by the end of settle(), which exchange() begins with.
+  virtual void agree(std::vector<Fact> /*facts*/) {}
+  virtual void settle() {}
   // This process goes no further: whoever waits in exchange(), or comes to it, is told why.
   virtual void abort(std::string_view why) noexcept = 0;
 

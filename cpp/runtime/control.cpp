@@ -97,6 +97,7 @@ class ControlRun {
     const std::vector<Symbol>& symbols = executable.plan().graph.symbols;
     call.counts = call_.counts;
     call.communicator = call_.communicator;
+    call.in_world = call_.in_world;
     call.alone = call_.alone;
     call.rounds = &round_memory_[body];
     complete_body_counts(symbols, call);

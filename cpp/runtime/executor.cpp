@@ -60,9 +60,8 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)) {
 }
 
 std::vector<std::vector<Array>> Executable::run(const Call& call) {
-  // A branch or round has its counts from the step that it is in.
-  const bool asks = call.communicator && call.world_counts.empty();
-  return asks ? run_in_world(call) : run_here(call);
+  // A branch or round is in it already.
+  return call.communicator && !call.in_world ? run_in_world(call) : run_here(call);
 }
 
 // Where this process fails, the others must not wait for it.
@@ -73,8 +72,13 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
     check_value(plan_.row_updates.empty(), "step",
                 "gradients that are rows of a table stay in one process so far: compile the "
                 "program without them (PlanOptions::sparse_rows).");
-    own.set_counts(gather_counts(plan_.graph, call));
-    return run_here(own);
+    own.in_world = true;
+    if (call.world_counts.empty()) own.set_counts(gather_counts(plan_.graph, call));
+    std::vector<std::vector<Array>> outputs = run_here(own);
+    call.communicator->settle();
+    return outputs;
+  } catch (const Disagreement&) {
+    throw;  // all know
   } catch (const std::exception& error) {
     call.communicator->abort(error.what());
     throw;

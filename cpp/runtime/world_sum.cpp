@@ -7,8 +7,8 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "runtime/layout.h"
+#include "runtime/subtrees.h"
 #include "runtime/threads.h"
-#include "tensor/tree.h"
 
 namespace samegrad {
 namespace {
@@ -17,39 +17,7 @@ namespace {
 constexpr std::int64_t kOneRoundBytes = 16 << 10;
 constexpr std::int64_t kLine = 64;
 
-void find_subtrees(ReplicaRange tree, ReplicaRange within, std::vector<ReplicaRange>& found) {
-  if (tree.end <= within.begin || within.end <= tree.begin) return;
-  if (within.begin <= tree.begin && tree.end <= within.end) {
-    found.push_back(tree);
-    return;
-  }
-  const int middle = tree.begin + int(tree_split(tree.end - tree.begin));
-  find_subtrees({tree.begin, middle}, within, found);
-  find_subtrees({middle, tree.end}, within, found);
-}
-
-// Calls leaf(level) for the subtrees from left to right and add(level), as walk_tree does, where
-// `next` is the first one that has not been visited.
-template <class Subtree, class Leaf, class Add>
-void join_subtrees(ReplicaRange tree, int level, std::span<const Subtree> subtrees,
-                   std::size_t& next, const Leaf& leaf, const Add& add) {
-  if (subtrees[next].replicas == tree) {
-    leaf(next++, level);
-    return;
-  }
-  const int middle = tree.begin + int(tree_split(tree.end - tree.begin));
-  join_subtrees({tree.begin, middle}, level, subtrees, next, leaf, add);
-  join_subtrees({middle, tree.end}, level + 1, subtrees, next, leaf, add);
-  add(level);
-}
-
 }  // namespace
-
-std::vector<ReplicaRange> maximal_subtrees(int replicas, ReplicaRange within) {
-  std::vector<ReplicaRange> found;
-  if (within.begin < within.end) find_subtrees({0, replicas}, within, found);
-  return found;
-}
 
 WorldSum::WorldSum(Communicator& communicator, std::vector<Packed> packed)
     : communicator_(communicator), packed_(std::move(packed)) {

@@ -4,13 +4,10 @@
 
 #include "base/dtype.h"
 #include "runtime/communicator.h"
+#include "runtime/subtrees.h"
 #include "tensor/buffer_pool.h"
 
 namespace samegrad {
-
-// The largest subtrees of the tree over so many replicas that lie in a range, from left to right:
-// one where the range is such a subtree, never more than 2 · log2(replicas).
-std::vector<ReplicaRange> maximal_subtrees(int replicas, ReplicaRange within);
 
 // Numbers of one type that lie at `offset` (a multiple of 64) in a packed row of bytes.
 struct Packed {

@@ -57,6 +57,7 @@ void complete_writes(Graph& graph, const std::vector<std::pair<SlotId, ValueType
 
 Program join_programs(std::vector<Program> programs, const std::vector<std::string>& split_at) {
   Program joined;
+  joined.processes = programs[0].processes;
   std::vector<std::pair<SlotId, ValueType>> written;
   for (Program& program : programs) {
     renumber(program, joined);

@@ -12,6 +12,8 @@ namespace samegrad {
 struct Program {
   Graph graph;
   std::vector<std::shared_ptr<StateCell>> variables;
+  // Which replicas each process has (communicator_of); empty: this one has all.
+  std::vector<int> processes = {};
 };
 
 // Constants larger than this stay with their program, which brings them to each call: what is

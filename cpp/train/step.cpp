@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "ir/regions.h"
 #include "passes/rewrite.h"
+#include "runtime/world.h"
+#include "tensor/elsewhere.h"
 #include "train/random_state.h"
+#include "train/same_on_ranks.h"
 
 namespace samegrad {
 namespace {
@@ -30,11 +33,13 @@ void set_locations(Graph& graph, const Locations& locations) {
 
 }  // namespace
 
-Step::Step(Program program, const PlanOptions& options, Sharing sharing) {
+Step::Step(Program program, const PlanOptions& options, Sharing sharing)
+    : processes_(program.processes) {
   BoundProgram bound = compile_program(std::move(program), options, sharing);
   compiled_ = std::move(bound.compiled);
   binding_ = std::move(bound.binding);
   for (const Symbol& symbol : compiled_->graph().symbols) fixed_ = fixed_ || symbol.fixed;
+  if (!processes_.empty()) fingerprint_ = fingerprint_of(plan());
 }
 
 Graph Step::labelled(Graph graph) const {
@@ -63,6 +68,7 @@ std::string Step::explanation(const Arguments* arguments, int runs) {
     call = call_of(*arguments, storage);
   } else {
     call.counts = counts_of(Arguments{});  // as traced
+    keep_own(call, storage);
   }
   call.step = random_state().step;
   Messages messages;  // of the measured runs: shown to nobody
@@ -143,17 +149,63 @@ Call Step::call_of(const Arguments& arguments, Arguments& storage) const {
     for (const Array& constant : binding_.constants) storage.push_back({constant});
     call.arguments = storage;
   }
+  keep_own(call, storage);
   call.variables = binding_.variables;
   call.locations = &binding_.locations;
   call.seed = random_state().seed;
   return call;
 }
 
+void Step::keep_own(Call& call, Arguments& storage) const {
+  if (processes_.empty()) {
+    for (const std::vector<Array>& argument : call.arguments) {
+      check_value(
+          !std::ranges::any_of(argument, is_elsewhere), "step",
+          "other processes have a part of an argument, and no strategy runs in the "
+          "function: call it in the scope of a MultiWorkerMirroredStrategy, or in its run.");
+    }
+    return;
+  }
+  call.communicator = &communicator_of(processes_);
+  const ReplicaRange own = call.communicator->own();
+  if (storage.empty()) storage.assign(call.arguments.begin(), call.arguments.end());
+  for (std::vector<Array>& argument : storage) {
+    if (argument.size() > 1) {
+      argument = {argument.begin() + own.begin, argument.begin() + own.end};
+    }
+  }
+  call.arguments = storage;
+  call.world_counts = std::move(call.counts);
+  call.counts = {call.world_counts.begin() + own.begin, call.world_counts.begin() + own.end};
+}
+
+std::vector<std::vector<Array>> Step::run_call(const Call& call, bool check_finite) {
+  if (!call.communicator) return compiled_->executable(check_finite).run(call);
+  call.communicator->agree(facts_of(*this, call, fingerprint_));
+  Arguments outputs = compiled_->executable(check_finite).run(call);
+  const ReplicaRange own = call.communicator->own();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Value output = program().outputs[i];
+    if (!program().varying(output)) continue;
+    std::vector<Array> parts;
+    for (int r = 0; r < program().replicas; ++r) {
+      const bool here = own.begin <= r && r < own.end;
+      const ValueType& type = program().type(output);
+      const auto at = std::size_t(r);
+      parts.push_back(
+          here ? outputs[i][std::size_t(r - own.begin)]
+               : array_elsewhere(type.dtype, shape_or_empty(type, call.world_counts[at])));
+    }
+    outputs[i] = std::move(parts);
+  }
+  return outputs;
+}
+
 std::vector<std::vector<Array>> Step::evaluate(const Arguments& arguments) {
   Arguments storage;
   Call call = call_of(arguments, storage);
   call.step = random_state().step;
-  return compiled_->executable(false).run(call);
+  return run_call(call, false);
 }
 
 std::vector<std::vector<Array>> Step::repeat(const Arguments& arguments, bool check_finite,
@@ -162,7 +214,7 @@ std::vector<std::vector<Array>> Step::repeat(const Arguments& arguments, bool ch
   Call call = call_of(arguments, storage);
   call.check_finite = check_finite;
   call.step = number;
-  return compiled_->executable(check_finite).run(call);
+  return run_call(call, check_finite);
 }
 
 Step::Result Step::run_numbered(const Arguments& arguments, bool check_finite, Messages* messages) {
@@ -173,7 +225,7 @@ Step::Result Step::run_numbered(const Arguments& arguments, bool check_finite, M
   std::atomic<std::uint64_t>& counter = random_state().step;
   if (plan().has_random) call.step = counter.fetch_add(1);
   try {
-    return {compiled_->executable(check_finite).run(call), call.step};
+    return {run_call(call, check_finite), call.step};
   } catch (...) {
     // A step that fails changes nothing: unless other threads went on, its number is used again.
     std::uint64_t next = call.step + 1;

@@ -19,6 +19,8 @@ class Step {
   const Binding& binding() const { return binding_; }
   // The program without writes and effects, for gradients of a run.
   const Graph& pure();
+  // Over which processes the program's replicas are spread (Program::processes).
+  const std::vector<int>& processes() const { return processes_; }
   // The program looked at a count of examples: it is right for the traced counts only.
   bool fixed() const { return fixed_; }
   // For people, with the lines of this program and the names of its variables.
@@ -51,8 +53,12 @@ class Step {
 
  private:
   using Arguments = std::vector<std::vector<Array>>;
-  // ValueError where arrays and program do not fit. `storage` is for the constants that come along.
+  // ValueError where arrays and program do not fit. `storage` is for the constants that come along,
+  // and for the parts of this process's replicas.
   Call call_of(const Arguments& arguments, Arguments& storage) const;
+  void keep_own(Call& call, Arguments& storage) const;
+  // What this process's replicas give, as values of all of them.
+  Arguments run_call(const Call& call, bool check_finite);
   // ValueError if the program is bound to other counts.
   void check_bound(const std::vector<std::vector<std::int64_t>>& counts) const;
   void check_argument(std::size_t index, const std::vector<Array>& arrays) const;
@@ -63,6 +69,8 @@ class Step {
   std::once_flag pure_once_;
   Graph pure_;
   bool fixed_ = false;
+  std::vector<int> processes_;
+  std::uint64_t fingerprint_ = 0;  // of program and plan, where there are several processes
 };
 
 }  // namespace samegrad

@@ -279,6 +279,7 @@ Program Trace::finish(std::vector<Value> outputs) {
     program.variables.push_back(variable);
   }
   program.graph = std::move(graph_);
+  program.processes = std::move(processes_);
   return program;
 }
 

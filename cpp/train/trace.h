@@ -46,6 +46,9 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   int replicas() const { return graph_.replicas; }
   // Until a strategy runs in it, a trace is one of one replica.
   void set_replicas(int replicas);
+  // Over which processes they are spread (Program::processes).
+  void set_processes(std::vector<int> processes);
+  const std::vector<int>& processes() const { return outer_ ? outer_->processes() : processes_; }
   // It is the program of these replicas alone (Symbols::replicas).
   void belong_to(std::vector<int> replicas) { graph_.symbols.replicas = std::move(replicas); }
   // Where it came to be the program of fewer replicas: called when that may have happened.
@@ -206,6 +209,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   std::map<std::string, std::int32_t> places_;  // location -> index
   std::optional<std::vector<std::vector<Array>>> actual_;
   std::map<Value, std::vector<Array>> looked_;
+  std::vector<int> processes_;
   std::size_t members_ = 0;  // graph_.symbols.replicas, when that was last looked at
   std::string split_at_;
   std::vector<GradientFunction> gradients_;  // eager

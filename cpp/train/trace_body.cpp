@@ -25,6 +25,11 @@ void Trace::set_replicas(int replicas) {
   if (outer_) outer_->set_replicas(replicas);
 }
 
+void Trace::set_processes(std::vector<int> processes) {
+  if (outer_) return outer_->set_processes(std::move(processes));
+  processes_ = std::move(processes);
+}
+
 void Trace::set_ordinal(std::int64_t ordinal) {
   if (outer_) {
     outer_->set_ordinal(ordinal);

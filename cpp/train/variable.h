@@ -12,12 +12,8 @@ namespace samegrad {
 // (synchronise-on-read).
 class Variable final : public StateCell {
  public:
-  Variable(std::string name, std::vector<Array> components)
-      : name_(std::move(name)),
-        dtype_(components[0].dtype()),
-        shape_(components[0].shape()),
-        component_count_(components.size()),
-        components_(std::move(components)) {}
+  // `processes`: which components each process keeps (Program::processes); empty: this one all.
+  Variable(std::string name, std::vector<Array> components, std::vector<int> processes = {});
 
   const std::string& name() const { return name_; }
   // To be used under a StateLock.
@@ -27,6 +23,9 @@ class Variable final : public StateCell {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   std::size_t component_count() const { return component_count_; }
+  const std::vector<int>& processes() const { return processes_; }
+  // Those of all processes, which all ask for at the same time.
+  std::vector<Array> components_of_world();
   // TypeError or ValueError unless dtype and shape fit; the memory is shared, later steps replace
   // it rather than write into it while somebody else holds it.
   void set(std::vector<Array> components);
@@ -35,8 +34,9 @@ class Variable final : public StateCell {
   std::string name_;
   DType dtype_;
   Shape shape_;
-  std::size_t component_count_;
-  std::vector<Array> components_;
+  std::size_t component_count_;  // of all processes
+  std::vector<int> processes_;
+  std::vector<Array> components_;  // of this one
 };
 
 }  // namespace samegrad

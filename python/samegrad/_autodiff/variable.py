@@ -190,7 +190,9 @@ class Variable:
             if aggregation is VariableAggregation.SUM and replicas > 1:
                 first[1:] = [_ops.full_like(value, value=0.0)] * (replicas - 1)
             self._cell = _core.StateVariable(
-                _context.current().name_scope + (name or "Variable"), first
+                _context.current().name_scope + (name or "Variable"),
+                first,
+                self._strategy.processes if self._strategy else (),
             )
             _owners.add(self)
 
@@ -390,7 +392,9 @@ class Variable:
         memo[id(self)] = twin
         with _context.init_scope():
             twin.__dict__ |= self.__dict__
-            twin._cell = _core.StateVariable(self._cell.name, self._cell.components())
+            twin._cell = _core.StateVariable(
+                self._cell.name, self._cell.components(), self._cell.processes
+            )
             _owners.add(twin)
         return twin
 

@@ -218,7 +218,7 @@ class Function:
             most = max(replicas, arguments.replicas)
             fresh = self._trace(args, kwargs, most, look=True)
             return fresh if isinstance(fresh, TracedProgram) else None
-        key = (arguments.key, replicas)
+        key = (arguments.key, replicas, () if strategy is None else strategy.processes)
         known = self._known(key, arguments)
         if known is None:
             # Threads that come to it at the same time trace it once.

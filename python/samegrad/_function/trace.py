@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._autodiff import tape as _tape  # noqa: F401  says what records programs
 from samegrad._autodiff.loss_normalization_check import check_trace
 from samegrad._autodiff.trace_agreement import Agreement
 from samegrad._base.heap import give_back
@@ -87,8 +88,8 @@ class _Trace:
         def argument(value: Any) -> Any:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
-                check_parts(value.values)
-                return TracedPerReplica(trace.argument(value.values))
+                check_parts(value.all_parts)
+                return TracedPerReplica(trace.argument(value.all_parts))
             if isinstance(value, Tensor) and not value._symbolic:
                 return trace.argument([value])
             return value
@@ -258,9 +259,9 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
     if not isinstance(leaf, TracedValue):
         return PerReplica(tuple(value)) if isinstance(value, list) else value
     # What is equal on all replicas is a value of run all the same: one part per replica.
-    parts = value if isinstance(value, list) else [value] * max(leaf.tensor_replicas, 1)
+    parts = value if isinstance(value, list) else _for_all(leaf, value)
     if isinstance(leaf, TracedLocalResults):
-        return tuple(parts)
+        return PerReplica(parts).values
     if isinstance(leaf, TracedPart):
         return parts[leaf.replica]
     if leaf.own_sizes and len({tuple(part._shape) for part in parts}) > 1:
@@ -270,9 +271,19 @@ def _leave(leaf: Any, value: Any, outputs: Any) -> Any:
     return PerReplica(tuple(parts), leaf.share, total)
 
 
+def _for_all(leaf: TracedValue, value: Tensor) -> Any:
+    """A part per replica of what is equal on all."""
+    replicas = max(leaf.tensor_replicas, 1)
+    if not leaf.processes:
+        return [value] * replicas
+    first, last = _core.own_replicas(leaf.processes)
+    return _core.spread_parts([value] * (last - first), first, [list(value._shape)] * replicas)
+
+
 def _as_output(value: Any) -> Any:
     if isinstance(value, TracedValue):
-        value.tensor_replicas = _core.current_trace().replicas
+        trace = _core.current_trace()
+        value.tensor_replicas, value.processes = trace.replicas, trace.processes
         return value
     return value._as_tensor() if hasattr(value, "_as_tensor") else value
 

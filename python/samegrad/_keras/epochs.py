@@ -191,6 +191,7 @@ def shares(batch: Any, strategy: Any) -> Any:
         strategy: Whose replicas they are for.
     """
     count, balanced = strategy.num_replicas_in_sync, strategy.split == "balanced"
+    own = _core.own_replicas(strategy.processes)
 
     def share(leaf: Any) -> Any:
         if leaf is None or getattr(leaf, "_is_per_replica", False):
@@ -199,7 +200,7 @@ def shares(batch: Any, strategy: Any) -> Any:
         if count == 1 or not tensor._rank:
             return tensor
         bounds = _core.share_bounds(int(tensor._shape[0]), count, balanced)
-        return PerReplica(_core.split_rows(tensor, bounds))
+        return PerReplica(_core.split_rows(tensor, bounds, own))
 
     if type(batch) is tuple and all(type(part) in _LEAVES for part in batch):
         return tuple(map(share, batch))  # what most data are, without a walk

@@ -91,7 +91,6 @@ REASONS = {
     "saved_model": _WEIGHTS,
     "tpu": _ONE_MACHINE,
     "TPUStrategy": _ONE_MACHINE,
-    "MultiWorkerMirroredStrategy": _ONE_MACHINE,
     "ParameterServerStrategy": _ONE_MACHINE,
     "CentralStorageStrategy": _ONE_MACHINE,
     "experimental_connect_to_cluster": _ONE_MACHINE,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 from samegrad import _core
 from samegrad._base.shown import shown
@@ -14,12 +14,17 @@ from samegrad._core import Tensor
 class PerReplica:
     """One value per replica, each with its own number of rows.
 
+    In a job of several processes, each has the parts of its replicas; of the others it knows the
+    shapes.
+
     Use it as an argument of `Strategy.run`, reduce it with `Strategy.reduce`, or look at the parts
     with `Strategy.experimental_local_results`.
     """
 
     _is_per_replica = True
     __slots__ = ("_parts", "share", "total")
+    # Whether other processes may have some of the parts.
+    spread: ClassVar[bool] = False
 
     def __init__(self, values: Any, share: bool = False, total: Tensor | None = None) -> None:
         # A tuple, or rows of one batch (`_core.RowParts`), which become tensors when somebody
@@ -31,7 +36,13 @@ class PerReplica:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The components in the order of the replicas."""
+        """The components of this process's replicas, in their order."""
+        parts = self.all_parts
+        return _core.own_parts(parts) if self.spread else parts
+
+    @property
+    def all_parts(self) -> tuple[Any, ...]:
+        """The components of all replicas; those of other processes have no more than a shape."""
         if not isinstance(self._parts, tuple):
             self._parts = self._parts.tensors()
         return self._parts
@@ -51,11 +62,12 @@ class PerReplica:
 class TracedValue:
     """Inside a traced function: one symbolic tensor that stands for all replicas' values."""
 
-    __slots__ = ("own_sizes", "share", "tensor", "tensor_replicas", "total_at")
+    __slots__ = ("own_sizes", "processes", "share", "tensor", "tensor_replicas", "total_at")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
         self.tensor_replicas = 0  # of the trace, once it leaves it
+        self.processes: list[int] = []  # over which they are spread
         self.share = False  # of the mean over the global batch, as far as the trace shows
         self.own_sizes = False  # traces for other numbers of examples may give it others
         self.total_at: int | None = None  # which output of the program is `PerReplica.total`
@@ -110,11 +122,11 @@ class TracedPart(TracedValue):
         )
 
 
-def local_results(value: Any, replicas: int) -> tuple[Any, ...]:
-    """What each replica has of a structure: as many structures as replicas.
+def local_results(value: Any, replicas: Iterable[int]) -> tuple[Any, ...]:
+    """What each of these replicas has of a structure: as many structures as replicas.
 
     Example:
-        >>> local_results({"a": PerReplica([0, 1]), "b": 2}, 2)
+        >>> local_results({"a": PerReplica([0, 1]), "b": 2}, range(2))
         ({'a': 0, 'b': 2}, {'a': 1, 'b': 2})
     """
 
@@ -122,11 +134,11 @@ def local_results(value: Any, replicas: int) -> tuple[Any, ...]:
         def part(leaf: Any) -> Any:
             if isinstance(leaf, TracedPerReplica):
                 return TracedPart(leaf.tensor, replica)
-            return leaf.values[replica] if isinstance(leaf, PerReplica) else leaf
+            return leaf.all_parts[replica] if isinstance(leaf, PerReplica) else leaf
 
         return map_structure(part, value)
 
-    return tuple(map(of, range(replicas)))
+    return tuple(map(of, replicas))
 
 
 def captured(value: PerReplica) -> TracedPerReplica:
@@ -136,6 +148,11 @@ def captured(value: PerReplica) -> TracedPerReplica:
         ValueError: It has examples; then it is an argument of the function.
     """
     parts = value.values
+    if len(parts) < len(value.all_parts):
+        raise ValueError(
+            "[PerReplica] a traced function used a value that it found outside, of which other "
+            "processes have a part: give it to the function as an argument."
+        )
     shapes = {tuple(part._shape) for part in parts}
     if len(shapes) > 1 or any(part._example_axis is not None for part in parts):
         raise ValueError(

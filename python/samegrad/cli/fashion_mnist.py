@@ -6,13 +6,15 @@ the true number of examples, the means to stop and resume, and records to compar
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ from samegrad.cli._pictures import check_picture
 from samegrad.cli._progress import WHO, check_plotted, draw_plot, epoch_line, known_records
 from samegrad.cli._records import Record, RunLog, digest_of, fingerprint
 from samegrad.cli._stop import StopSignal
+from samegrad.distribute._job import on_first_rank
 from samegrad.train._state_file import forget_all
 
 # What a user can put right, besides CommandError.
@@ -114,8 +117,9 @@ class _Training:
         self.batch_size = options.global_batch_size
         self.examples = len(data.train_labels)
         self.steps_per_epoch = math.ceil(self.examples / self.batch_size)
-        split = {"split": options.split} if options.split else {}
-        self.strategy = tf.distribute.MirroredStrategy(replicas=options.replicas, **split)
+        self.strategy = tf.distribute.MultiWorkerMirroredStrategy(
+            total_replicas=options.replicas, split=options.split or "chunks"
+        )
         train_dataset = (
             tf.data.Dataset.from_tensor_slices((data.train_images, data.train_labels))
             .shuffle(self.examples, seed=options.seed)
@@ -283,18 +287,25 @@ def run(options: FashionMnistOptions) -> int:
             tf.config.threading.set_intra_op_parallelism_threads(options.threads)
         tf.random.set_seed(options.seed)
         training = _Training(options, data)
-    except ValueError as error:  # numbers beyond what the library takes
+    except (ImportError, ValueError) as error:  # beyond what the library, or the job, takes
         raise CommandError(str(error)) from error
+    if tf.distribute.processes.rank() == 0:
+        return _run(training, options)
+    # What is said and written is the same on all ranks: that of the first one is kept.
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+        return _run(training, replace(options, log=None, plot=None))
+
+
+def _run(training: _Training, options: FashionMnistOptions) -> int:
     if not (options.resume or options.overwrite):
-        check_new(WHO, options.checkpoint_dir, options.log)
+        on_first_rank("a new run", lambda: check_new(WHO, options.checkpoint_dir, options.log))
     resumed = _resume(training, options) if options.resume else None
     known = None if resumed is None else functools.partial(known_records, after=resumed)
     log = RunLog(WHO, options.log, known, training.check_log)
     try:
         if resumed is None:
             # Fails now rather than after the first epochs.
-            options.checkpoint_dir.mkdir(parents=True, exist_ok=True)
-            forget_all(options.checkpoint_dir)
+            on_first_rank("the folder of checkpoints", lambda: _begin(options.checkpoint_dir))
         elif options.plot is not None:
             check_plotted(log.records, resumed[0])
         code = _train_and_report(training, options, log)
@@ -303,6 +314,11 @@ def run(options: FashionMnistOptions) -> int:
     if options.plot is not None:
         draw_plot(options.plot, log.records)
     return code
+
+
+def _begin(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    forget_all(folder)
 
 
 def _load_data(options: FashionMnistOptions) -> _Data:
@@ -378,7 +394,8 @@ def _train(
     progress = training.progress
 
     def must_stop() -> bool:
-        return stop.is_set or (options.steps is not None and progress.step >= options.steps)
+        asked = tf.distribute.processes.any_process(stop.is_set)
+        return asked or (options.steps is not None and progress.step >= options.steps)
 
     while progress.epoch < options.epochs:
         last_step = (progress.epoch + 1) * training.steps_per_epoch

@@ -7,6 +7,7 @@ import platform
 import numpy as np
 
 from samegrad import _core
+from samegrad.distribute._job import library_name
 
 
 def sysconfig() -> dict[str, str]:
@@ -23,5 +24,6 @@ def sysconfig() -> dict[str, str]:
         "threads": str(_core.thread_count()),
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "mpi": library_name(),
         **_core.build_info(),
     }

@@ -14,13 +14,14 @@ from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.per_replica import PerReplica as DistributedValues
 from samegrad.distribute._extended import StrategyExtended
+from samegrad.distribute._multi_worker import MultiWorkerMirroredStrategy
 from samegrad.distribute._one_device import OneDeviceStrategy
 from samegrad.distribute._reduce_op import ReduceOp
 from samegrad.distribute._replica_context import ReplicaContext
 from samegrad.distribute._strategy import MirroredStrategy, Strategy
 
 if TYPE_CHECKING:
-    from samegrad.distribute import cluster_resolver, experimental
+    from samegrad.distribute import cluster_resolver, experimental, processes
     from samegrad.distribute._input import DistributedDataset, InputContext
     from samegrad.distribute._options import (
         CrossDeviceOps,
@@ -39,6 +40,7 @@ __all__ = [
     "InputContext",
     "InputOptions",
     "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
     "NcclAllReduce",
     "OneDeviceStrategy",
     "PerReplica",
@@ -56,6 +58,7 @@ __all__ = [
     "get_strategy",
     "has_strategy",
     "in_cross_replica_context",
+    "processes",
 ]
 
 _INPUT, _OPTIONS = "samegrad.distribute._input", "samegrad.distribute._options"

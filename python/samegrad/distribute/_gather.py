@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samegrad import _core
+from samegrad._function.trace import trace_and_run
 from samegrad._tensor.per_replica import PerReplica, TracedPerReplica, captured
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
@@ -21,6 +22,11 @@ def gather_parts(strategy: Strategy, value: Any, axis: int) -> Tensor:
         value = captured(value) if isinstance(value, PerReplica) else value
     if isinstance(value, TracedPerReplica):
         return all_gather(value.tensor, axis, strategy.num_replicas_in_sync)
+    if strategy.processes and isinstance(value, PerReplica):
+        gathered: Tensor = trace_and_run(
+            lambda v: gather_parts(strategy, v, axis), (value,), {}, strategy.num_replicas_in_sync
+        )
+        return gathered
     parts = value.values if isinstance(value, PerReplica) else [value]
     if not isinstance(value, PerReplica):
         parts = parts * strategy.num_replicas_in_sync

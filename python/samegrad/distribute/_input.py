@@ -25,6 +25,7 @@ from samegrad.data._structure import (
     leaves_of,
     map_leaves,
 )
+from samegrad.distribute._job import gathered
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,10 @@ class InputStrategy(Protocol):
     def split(self) -> str:
         """How they share it: "chunks" or "balanced"."""
 
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The first replica of each process and the number of all; empty: there is one process."""
+
 
 @dataclass(frozen=True)
 class Split:
@@ -79,11 +84,13 @@ class Split:
         replicas: Between how many.
         balanced: Whether the shares are subtrees of the summation tree, rather than equal chunks.
         own: Whether each replica gets an element of its own.
+        processes: Over which the replicas are spread.
     """
 
     replicas: int
     balanced: bool = False
     own: bool = False
+    processes: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -95,7 +102,19 @@ class Split:
     @property
     def elements_per_step(self) -> int:
         """How many elements of the dataset make one of ours."""
-        return self.replicas if self.own else 1
+        return self.own_count if self.own else 1
+
+    @property
+    def own_range(self) -> tuple[int, int]:
+        """This process's replicas; (0, 0): it has all."""
+        found: tuple[int, int] = _core.own_replicas(self.processes)
+        return found
+
+    @property
+    def own_count(self) -> int:
+        """How many replicas this process has."""
+        first, last = self.own_range
+        return last - first if self.processes else self.replicas
 
 
 class DistributedDataset:
@@ -136,7 +155,9 @@ class DistributedDataset:
                 "Dataset.from_tensor_slices(arrays).batch(global_batch_size)."
             )
         self._node = dataset._node
-        self._split = Split(strategy.num_replicas_in_sync, strategy.split == "balanced", own)
+        self._split = Split(
+            strategy.num_replicas_in_sync, strategy.split == "balanced", own, strategy.processes
+        )
         self._epochs = EpochCounter()
         if not own:  # a replica may have a single example of its own
             check_splittable(self._node)
@@ -222,17 +243,27 @@ def distribute_from_function(
         [[0, 1], [2, 3]]
         [[4, 5], []]
     """
-    context = InputContext(num_replicas_in_sync=strategy.num_replicas_in_sync)
+    processes = strategy.processes
+    first, _ = _core.own_replicas(processes)
+    context = InputContext(
+        num_input_pipelines=max(1, len(processes) - 1),
+        input_pipeline_id=processes.index(first) if processes else 0,
+        num_replicas_in_sync=strategy.num_replicas_in_sync,
+    )
     return DistributedDataset(dataset_fn(context), strategy, own=True)
 
 
 def _open(root: Node, run: Run, split: Split) -> Cursor:
     indexed = root.index(run)
-    if indexed and root.batched:
+    if indexed and root.batched and not (split.own and split.processes):
         return indexed.open(
-            run.epoch, split=split.name, replicas=split.replicas, per_replica=PerReplica, lazy=True
-        )
-    return _SplitCursor(BackgroundCursor(lambda: root.cursor(run), PREFETCHED), split)
+            run.epoch, split=split.name, replicas=split.replicas, per_replica=PerReplica, lazy=True,
+            own=split.own_range,
+        )  # fmt: skip
+    child = BackgroundCursor(lambda: root.cursor(run), PREFETCHED)
+    if split.own and split.processes:
+        return _OwnCursor(child, split, root.spec)
+    return _SplitCursor(child, split)
 
 
 def _share_spec(root: Node, split: Split) -> Structure:
@@ -266,7 +297,8 @@ class _SplitCursor(Cursor):
         leaves = leaves_of(element)
         rows = _rows_of(leaves)
         bounds = _core.share_bounds(rows, split.replicas, split.balanced)
-        return fill(element, [PerReplica(_core.split_rows(leaf, bounds)) for leaf in leaves])
+        own = split.own_range
+        return fill(element, [PerReplica(_core.split_rows(leaf, bounds, own)) for leaf in leaves])
 
     def _own_elements(self, first: Structure) -> Structure:
         elements = [leaves_of(first)]
@@ -298,6 +330,65 @@ class _SplitCursor(Cursor):
             self._taken += 1
         columns = zip(*elements, strict=True)
         return fill(first, [PerReplica(column) for column in columns])
+
+
+class _OwnCursor(Cursor):
+    """Batches that each process makes for its own replicas."""
+
+    def __init__(self, child: Cursor, split: Split, spec: Structure) -> None:
+        self._child, self._split, self._spec = child, split, spec
+        self._taken = 0
+
+    def elements_per_step(self) -> int:
+        """How many elements of this process's dataset the last one was made of."""
+        return self._taken
+
+    def skip(self, count: int) -> int:
+        return self._child.skip(count)
+
+    def next(self) -> Structure:
+        own: list[list[Any]] = []
+        while len(own) < self._split.own_count:
+            try:
+                own.append([_mark(leaf) for leaf in leaves_of(self._child.next())])
+            except StopIteration:
+                break
+        self._taken = len(own)
+        for leaves in own:
+            _rows_of(leaves)
+        shapes = [[tuple(leaf._shape) for leaf in leaves] for leaves in own]
+        of_processes = gathered("a batch of distribute_datasets_from_function", shapes)
+        known = next((found[0] for found in of_processes if found), None)
+        if known is None:
+            raise StopIteration
+        none = [(0, *shape[1:]) for shape in known]
+        sizes = [found + [none] * count for found, count in zip(of_processes, self._missing(
+            [len(found) for found in of_processes]), strict=True)]  # fmt: skip
+        own += [self._no_rows(none)] * (self._split.own_count - len(own))
+        first, _ = self._split.own_range
+        of_replicas = [shapes for found in sizes for shapes in found]
+        columns = zip(zip(*own, strict=True), zip(*of_replicas, strict=True), strict=True)
+        return fill(
+            self._spec,
+            [
+                PerReplica(_core.spread_parts(list(parts), first, [list(s) for s in column]))
+                for parts, column in columns
+            ],
+        )
+
+    def _missing(self, counts: list[int]) -> list[int]:
+        """How many replicas of each process have no batch any more."""
+        firsts = self._split.processes
+        return [
+            end - begin - count
+            for begin, end, count in zip(firsts[:-1], firsts[1:], counts, strict=True)
+        ]
+
+    def _no_rows(self, shapes: list[tuple[int, ...]]) -> list[Any]:
+        return [
+            _mark(_core.ops.zeros(shape=list(shape), dtype=spec.dtype.name))
+            for spec, shape in zip(leaves_of(self._spec), shapes, strict=True)
+        ]
 
 
 def _mark(tensor: Any) -> Any:

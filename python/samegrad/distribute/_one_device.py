@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from samegrad.distribute._strategy import Strategy, check_device
+from samegrad.distribute._device_names import check_device
+from samegrad.distribute._strategy import Strategy
 
 
 class OneDeviceStrategy(Strategy):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,8 +25,10 @@ from samegrad._tensor.per_replica import (
     per_replica,
 )
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad.distribute._device_names import check_devices
 from samegrad.distribute._extended import StrategyExtended
 from samegrad.distribute._gather import gather_parts
+from samegrad.distribute._job import gathered
 from samegrad.distribute._reduce_op import ReduceOp, reduce_name
 from samegrad.distribute._replica_context import ReplicaContext
 
@@ -60,12 +61,24 @@ class Strategy(abc.ABC):
         return "chunks"
 
     @property
+    def processes(self) -> tuple[int, ...]:
+        """The first replica of each process, and the number of all; empty: there is one process."""
+        return ()
+
+    @property
+    def own_replicas(self) -> range:
+        """The replicas of this process."""
+        if not self.processes:
+            return range(self.num_replicas_in_sync)
+        return range(*_core.own_replicas(self.processes))
+
+    @property
     def devices(self) -> tuple[str, ...]:
         """A name per replica."""
         return tuple(f"/device:CPU:{i}" for i in range(self.num_replicas_in_sync))
 
     @property
-    def cluster_resolver(self) -> None:
+    def cluster_resolver(self) -> Any:
         """None: there is no cluster."""
         return None
 
@@ -216,6 +229,8 @@ class Strategy(abc.ABC):
         trace = _core.current_trace()
         if trace is None:
             raise RuntimeError("[join_trace] call it while a function is traced: got no trace.")
+        if self.processes:
+            trace.processes = list(self.processes)
         if trace.replicas == 1:
             trace.replicas = self.num_replicas_in_sync
         elif trace.replicas != self.num_replicas_in_sync:
@@ -347,7 +362,7 @@ class Strategy(abc.ABC):
         if isinstance(value, TracedPerReplica):
             return TracedLocalResults(value.tensor)
         if is_nested(value):
-            return local_results(value, self.num_replicas_in_sync)
+            return local_results(value, self.own_replicas)
         return value.values if isinstance(value, PerReplica) else (value,)
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
@@ -367,12 +382,20 @@ class Strategy(abc.ABC):
     def experimental_distribute_values_from_function(self, value_fn: Callable[..., Any]) -> Any:
         """A `PerReplica` of what value_fn(context) gives for each replica."""
         count = self.num_replicas_in_sync
-        made = [value_fn(ValueContext(i, count)) for i in range(count)]
+        made = [value_fn(ValueContext(i, count)) for i in self.own_replicas]
 
         def join(*parts: Any) -> Any:
-            return per_replica([convert_to_tensor(part) for part in parts])
+            tensors = [convert_to_tensor(part) for part in parts]
+            return per_replica(self._spread(tensors) if self.processes else tensors)
 
         return map_structure(join, *made)
+
+    def _spread(self, own: list[Tensor]) -> Sequence[Tensor]:
+        """The parts of all replicas, of which this process has these."""
+        found = gathered("a value of each replica", [tuple(part._shape) for part in own])
+        shapes = [list(shape) for of_process in found for shape in of_process]
+        parts: Sequence[Tensor] = _core.spread_parts(own, self.own_replicas[0], shapes)
+        return parts
 
 
 class ValueContext:
@@ -384,34 +407,6 @@ class ValueContext:
 
 
 _MAX_REPLICAS = 1 << 16
-_DEVICE = re.compile(
-    r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/?device:)?/?(?P<kind>[A-Za-z]+):(?P<number>\d+)"
-)
-
-
-def check_device(who: str, name: str) -> int:
-    """The number of a logical CPU.
-
-    Raises:
-        ValueError: The name of another device.
-    """
-    parts = _DEVICE.fullmatch(str(name))
-    if parts is None or parts["kind"].upper() != "CPU":
-        raise ValueError(
-            f"[{who}] devices are logical CPUs such as 'CPU:0': got {shown(name)}; or say how many "
-            "replicas: MirroredStrategy(replicas=8)."
-        )
-    return int(parts["number"])
-
-
-def _check_devices(devices: Sequence[str]) -> None:
-    """One name per replica, each of a logical CPU, none twice."""
-    numbers = {check_device("MirroredStrategy", name) for name in devices}
-    if len(numbers) != len(devices):
-        raise ValueError(
-            f"[MirroredStrategy] each device is one replica and may be named once: got "
-            f"{list(devices)}."
-        )
 
 
 class MirroredStrategy(Strategy):
@@ -459,7 +454,7 @@ class MirroredStrategy(Strategy):
                 f"[MirroredStrategy] split is 'chunks' or 'balanced': got {shown(split)}."
             )
         if devices is not None:
-            _check_devices(devices)
+            check_devices(devices)
         self._replicas = counted(count, replicas=1)
         self._split = split
 

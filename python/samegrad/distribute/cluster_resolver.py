@@ -1,7 +1,8 @@
-"""Resolvers of clusters: a program that looks for a TPU finds none and goes on."""
+"""Resolvers of clusters: the ranks of an MPI job; whoever looks for a TPU finds none."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from samegrad._base.shown import shown
@@ -31,7 +32,90 @@ class TPUClusterResolver:
         )
 
 
-__all__ = ["TPUClusterResolver"]
+class ClusterSpec:
+    """The processes of a cluster, by their job.
+
+    Args:
+        tasks: A name per process of each job.
+
+    Example:
+        >>> ClusterSpec({"worker": ["a:0", "b:1"]}).num_tasks("worker")
+        2
+    """
+
+    def __init__(self, tasks: dict[str, list[str]]) -> None:
+        self._tasks = {job: list(names) for job, names in tasks.items()}
+
+    @property
+    def jobs(self) -> list[str]:
+        """The names of the jobs."""
+        return sorted(self._tasks)
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """A name per process of each job."""
+        return {job: list(names) for job, names in self._tasks.items()}
+
+    def num_tasks(self, job_name: str) -> int:
+        """How many processes a job has.
+
+        Raises:
+            ValueError: There is no such job.
+        """
+        return len(self._of(job_name))
+
+    def task_address(self, job_name: str, task_index: int) -> str:
+        """The name of a process.
+
+        Raises:
+            ValueError: There is no such job or process.
+        """
+        names = self._of(job_name)
+        if not 0 <= task_index < len(names):
+            raise ValueError(
+                f"[ClusterSpec] job {job_name!r} has tasks 0 to {len(names) - 1}: got {task_index}."
+            )
+        return names[task_index]
+
+    def _of(self, job: str) -> list[str]:
+        if job not in self._tasks:
+            raise ValueError(f"[ClusterSpec] the jobs are {self.jobs}: got {shown(job)}.")
+        return self._tasks[job]
+
+
+class MPIClusterResolver:
+    """Which process of an MPI job this one is: `MultiWorkerMirroredStrategy.cluster_resolver`.
+
+    Args:
+        rank: Of this process.
+        hosts: The machine of each process.
+
+    Attributes:
+        task_type: "worker", as all processes are.
+        task_id: The rank of this process. The one of 0 is the chief, which writes.
+        environment: "mpi".
+
+    Example:
+        >>> resolver = MPIClusterResolver(1, ("a", "b"))
+        >>> resolver.task_id, resolver.cluster_spec().as_dict()
+        (1, {'worker': ['a:0', 'b:1']})
+    """
+
+    task_type, environment = "worker", "mpi"
+
+    def __init__(self, rank: int, hosts: Sequence[str]) -> None:
+        self.task_id = rank
+        self._names = [f"{host}:{number}" for number, host in enumerate(hosts)]
+
+    def cluster_spec(self) -> ClusterSpec:
+        """All processes."""
+        return ClusterSpec({"worker": self._names})
+
+    def master(self, *_: Any, **__: Any) -> str:
+        """Nothing: no process serves others."""
+        return ""
+
+
+__all__ = ["ClusterSpec", "MPIClusterResolver", "TPUClusterResolver"]
 
 if not TYPE_CHECKING:
     __getattr__ = getattr_of(__name__)

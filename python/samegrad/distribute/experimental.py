@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad.distribute._multi_worker import MultiWorkerMirroredStrategy
 from samegrad.distribute._options import CommunicationOptions
 
 __all__ = [
     "CommunicationOptions",
+    "MultiWorkerMirroredStrategy",
 ]
 
 if not TYPE_CHECKING:

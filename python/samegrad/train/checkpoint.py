@@ -13,6 +13,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.shown import shown
+from samegrad.distribute._job import on_first_rank
 from samegrad.train import _state_file, _storage
 from samegrad.train._storage import Json, corrupt
 from samegrad.train._trackable import (
@@ -126,7 +127,8 @@ class Checkpoint:
 
         It may be called in a thread while another one trains: all variables are then of the same
         step. What a Python program keeps besides, such as the place in the data or its own
-        counters, belongs to its loop: save these between two steps.
+        counters, belongs to its loop: save these between two steps. In a job of several processes
+        all of them call it, between two steps, and rank 0 writes.
 
         Args:
             file_prefix: The folder.
@@ -164,7 +166,7 @@ class Checkpoint:
             "aliases": cast(Json, aliases),
             "providers": provided,
         }
-        _storage.save(path, arrays, manifest, then)
+        on_first_rank("a checkpoint", lambda: _storage.save(path, arrays, manifest, then))
 
     def save(self, file_prefix: str | os.PathLike[str]) -> str:
         """Writes all state under a new number and makes it the folder's latest checkpoint.
@@ -191,7 +193,8 @@ class Checkpoint:
         except BaseException:
             object.__setattr__(self, "_save_count", before)
             raise
-        _state_file.remove_obsolete(os.path.dirname(path) or ".")
+        folder = os.path.dirname(path) or "."
+        on_first_rank("a checkpoint's end", lambda: _state_file.remove_obsolete(folder))
         return path
 
     def read(self, save_path: str | os.PathLike[str]) -> CheckpointLoadStatus:

@@ -10,6 +10,7 @@
 #include "ops/attributes.h"
 #include "ops/registry.h"
 #include "runtime/executor.h"
+#include "runtime/subtrees.h"
 #include "runtime/threads.h"
 #include "runtime/world_sum.h"
 #include "thread_communicator.h"
@@ -164,6 +165,50 @@ TEST("a process owns few subtrees: one where its replicas are one, two logarithm
         }
         CHECK_EQ(next, end);
       }
+    }
+  }
+}
+
+TEST("up to 1,024 processes add in the order of one, from few subtrees each") {
+  // What is added up is written down: a hash of (left, right) stands for their sum.
+  const auto joined = [](std::uint64_t left, std::uint64_t right) {
+    return (left * 0x9E3779B97F4A7C15ull ^ right) * 0xD6E8FEB86659FD93ull + 1;
+  };
+  const auto sum = [&](const auto& self, ReplicaRange of) -> std::uint64_t {
+    const int n = of.end - of.begin;
+    if (n == 1) return std::uint64_t(of.begin) + 1;
+    const int middle = of.begin + int(tree_split(n));
+    return joined(self(self, {of.begin, middle}), self(self, {middle, of.end}));
+  };
+  struct Subtree {
+    ReplicaRange replicas;
+  };
+  for (int ranks = 1; ranks <= 1024; ++ranks) {
+    for (const int replicas : {ranks, 1024, ranks + ranks / 2}) {
+      std::vector<Subtree> all;
+      std::vector<std::uint64_t> values;
+      int log = 1;
+      while ((1 << log) < replicas) ++log;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const ReplicaRange own{int(std::int64_t(replicas) * rank / ranks),
+                               int(std::int64_t(replicas) * (rank + 1) / ranks)};
+        const auto found = maximal_subtrees(replicas, own);
+        CHECK(int(found.size()) <= std::max(1, 2 * log), ranks, replicas, rank);
+        for (const ReplicaRange& subtree : found) {
+          all.push_back({subtree});
+          values.push_back(sum(sum, subtree));
+        }
+      }
+      std::vector<std::uint64_t> at(64);
+      std::size_t next = 0;
+      join_subtrees<Subtree>(
+          {0, replicas}, 0, all, next,
+          [&](std::size_t i, int level) { at[std::size_t(level)] = values[i]; },
+          [&](int level) {
+            at[std::size_t(level)] = joined(at[std::size_t(level)], at[std::size_t(level) + 1]);
+          });
+      CHECK_EQ(next, all.size());
+      CHECK_EQ(at[0], sum(sum, {0, replicas}));
     }
   }
 }

@@ -1,0 +1,429 @@
+#include "runtime/mpi_world.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "base/error.h"
+#include "base/hasher.h"
+#include "base/process.h"
+#include "runtime/interrupt.h"
+
+namespace samegrad {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(20);      // of the watch, at the others
+constexpr auto kAnswer = std::chrono::milliseconds(1500);  // for them to say where they are
+constexpr int kYields = 200;                               // before a wait sleeps
+constexpr auto kShortest = std::chrono::microseconds(20);
+constexpr auto kLongest = std::chrono::microseconds(500);
+constexpr std::size_t kShownRanks = 8;
+
+// "0, 2-5 and 9 others"
+std::string listed(const std::vector<int>& ranks) {
+  std::string out;
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++shown) {
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (shown == kShownRanks) return out + text(" and ", ranks.size() - i, " others");
+    out += text(i ? ", " : "", ranks[i]);
+    if (end - i > 1) out += text("-", ranks[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+std::string joined(const std::vector<Fact>& facts) {
+  std::string all;
+  for (const Fact& fact : facts) all += fact.name + '\x1f' + fact.value + '\x1e';
+  return all;
+}
+
+std::vector<Fact> separated(std::string_view all) {
+  std::vector<Fact> facts;
+  while (!all.empty()) {
+    const std::size_t middle = all.find('\x1f'), end = all.find('\x1e');
+    facts.push_back({std::string(all.substr(0, middle)),
+                     std::string(all.substr(middle + 1, end - middle - 1))});
+    all.remove_prefix(end + 1);
+  }
+  return facts;
+}
+
+// "seed: 1 on rank 0, 2 on rank 1"
+std::string difference(const std::vector<std::vector<Fact>>& of_ranks) {
+  std::map<std::string, std::map<std::string, std::vector<int>>> found;
+  std::vector<std::string> names;
+  for (const auto& facts : of_ranks) {
+    for (const Fact& fact : facts) {
+      if (found.try_emplace(fact.name).second) names.push_back(fact.name);
+    }
+  }
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    for (const std::string& name : names) {
+      const auto fact = std::ranges::find(of_ranks[rank], name, &Fact::name);
+      const bool there = fact != of_ranks[rank].end();
+      found[name][there ? fact->value : "none"].push_back(int(rank));
+    }
+  }
+  std::string out;
+  std::size_t shown = 0;
+  for (const std::string& name : names) {
+    if (found[name].size() < 2) continue;
+    if (shown++ == kShownRanks) return out + "; and more";
+    out += (out.empty() ? "" : "; ") + name + ": ";
+    std::string values;
+    for (const auto& [value, ranks] : found[name]) {
+      values += text(values.empty() ? "" : ", ", value,
+                     ranks.size() > 1 ? " on ranks " : " on rank ", listed(ranks));
+    }
+    out += values;
+  }
+  return out;
+}
+
+}  // namespace
+
+MpiWorld::MpiWorld(const MpiLibrary& library, std::chrono::milliseconds patience,
+                   std::function<void()> show_stack)
+    : mpi_(Mpi::of(library)),
+      rank_(library.rank),
+      size_(library.size),
+      process_(process_generation()),
+      show_stack_(std::move(show_stack)),
+      patience_(patience.count()),
+      records_(std::size_t(library.size)),
+      others_(std::size_t(library.size)) {
+  thread_ = std::thread([this] { watch(); });
+}
+
+MpiWorld::~MpiWorld() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void MpiWorld::check_process() const {
+  if (process_ == process_generation()) {
+    if (caller_ == std::this_thread::get_id()) return;
+    fail(ErrorKind::kRuntime, "MultiWorkerMirroredStrategy",
+         "the processes go on together, in the thread that made the first such strategy: got a "
+         "call in another one, whose turn may come elsewhere in other processes.");
+  }
+  fail(ErrorKind::kRuntime, "MultiWorkerMirroredStrategy", "rank ", rank_,
+       " of the job is the process that began it: got a step in a forked child; run steps in the "
+       "parent.");
+}
+
+void MpiWorld::exchange(std::span<const Message> sends, std::span<const Message> receives) {
+  check_process();
+  settle();
+  if (sends.empty() && receives.empty()) return;
+  const std::unique_ptr<Mpi::Pending> pending = mpi_->start(sends, receives);
+  wait(*pending);
+}
+
+void MpiWorld::agree(std::vector<Fact> facts) {
+  check_process();
+  settle();
+  ++calls_;
+  {
+    const std::lock_guard lock(mutex_);
+    where_ = facts.empty() ? "" : facts[0].value;
+  }
+  facts_ = std::move(facts);
+  text_ = joined(facts_);
+  Hasher hasher;
+  hasher.bytes(text_.data(), text_.size());
+  record_ = {hasher.state(), std::int64_t(text_.size())};
+  agreement_ = mpi_->start_gather(reinterpret_cast<const std::byte*>(&record_),
+                                  reinterpret_cast<std::byte*>(records_.data()), sizeof(Record));
+}
+
+void MpiWorld::settle() {
+  if (!agreement_) return;
+  const std::unique_ptr<Mpi::Pending> agreement = std::move(agreement_);
+  wait(*agreement);
+  const auto same = [&](const Record& r) {
+    return r.hash == record_.hash && r.bytes == record_.bytes;
+  };
+  if (!std::ranges::all_of(records_, same)) disagree();
+}
+
+void MpiWorld::disagree() {
+  std::int64_t longest = 0;
+  for (const Record& record : records_) longest = std::max(longest, record.bytes);
+  std::string own = text_, all(std::size_t(longest) * std::size_t(size_), '\0');
+  own.resize(std::size_t(longest));
+  const auto pending = mpi_->start_gather(reinterpret_cast<const std::byte*>(own.data()),
+                                          reinterpret_cast<std::byte*>(all.data()), longest);
+  wait(*pending);
+  std::vector<std::vector<Fact>> facts;
+  for (std::size_t r = 0; r < records_.size(); ++r) {
+    facts.push_back(separated(
+        std::string_view(all).substr(r * std::size_t(longest), std::size_t(records_[r].bytes))));
+  }
+  throw Disagreement(
+      ErrorKind::kValue,
+      text("[MultiWorkerMirroredStrategy] all ranks must run one program on one state: in call ",
+           calls_.load(), " they differ in ", difference(facts),
+           "; give all ranks the same program, seed and data, or broadcast_variables first."));
+}
+
+std::vector<std::string> MpiWorld::gather(std::string_view own) {
+  settle();
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(size_));
+  const auto size = std::int64_t(own.size());
+  wait(*mpi_->start_gather(reinterpret_cast<const std::byte*>(&size),
+                           reinterpret_cast<std::byte*>(sizes.data()), sizeof size));
+  std::vector<std::string> all;
+  std::vector<Message> sends, receives;
+  std::string mine(own);
+  for (int rank = 0; rank < size_; ++rank)
+    all.emplace_back(std::size_t(sizes[std::size_t(rank)]), '\0');
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    std::string& theirs = all[std::size_t(rank)];
+    if (size > 0) sends.push_back({rank, reinterpret_cast<std::byte*>(mine.data()), size});
+    if (theirs.empty()) continue;
+    receives.push_back(
+        {rank, reinterpret_cast<std::byte*>(theirs.data()), std::int64_t(theirs.size())});
+  }
+  exchange(sends, receives);
+  all[std::size_t(rank_)] = std::move(mine);
+  return all;
+}
+
+void MpiWorld::wait(Mpi::Pending& pending) {
+  // Whoever waits is asked about it by the watch.
+  struct Waits {
+    std::atomic<Clock::rep>& since;
+    explicit Waits(std::atomic<Clock::rep>& s) : since(s) {
+      since = Clock::now().time_since_epoch().count();
+    }
+    ~Waits() { since = 0; }
+  };
+  if (pending.done()) return;
+  const Waits waits(waits_since_);
+  auto pause = kShortest;
+  try {
+    for (int round = 0; !pending.done(); ++round) {
+      if (others_changed_) check_others();
+      if (round < kYields) {
+        std::this_thread::yield();
+        continue;
+      }
+      poll_interrupt();
+      std::this_thread::sleep_for(pause);
+      pause = std::min(2 * pause, kLongest);
+    }
+  } catch (...) {
+    // The memory that was to be filled will be gone.
+    pending.cancel();
+    for (int i = 0; i < 100 && !pending.done(); ++i) std::this_thread::sleep_for(kLongest);
+    throw;
+  }
+}
+
+// RuntimeError where a rank that this one may wait for does not come.
+void MpiWorld::check_others() const {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t r = 0; r < others_.size(); ++r) {
+    const Other& other = others_[r];
+    if (!other.failure.empty()) {
+      fail(ErrorKind::kRuntime, "MultiWorkerMirroredStrategy", "rank ", r, " failed in call ",
+           other.calls, ": ", other.failure);
+    }
+    if (other.ended && other.calls < calls_) {
+      fail(ErrorKind::kRuntime, "MultiWorkerMirroredStrategy", "rank ", r,
+           " has ended its program after call ", other.calls, ": rank ", rank_, " is in call ",
+           calls_.load(), ", ", where_,
+           "; all ranks must make the same number of steps: give them the same data.");
+    }
+  }
+}
+
+std::string MpiWorld::failure_elsewhere() const {
+  const std::lock_guard lock(mutex_);
+  for (const Other& other : others_) {
+    if (!other.failure.empty()) return other.failure;
+  }
+  return {};
+}
+
+MpiWorld::Notice MpiWorld::notice(Notice::Kind kind, std::string_view text) const {
+  Notice made{kind, waits_since_ != 0, calls_, {}};
+  std::copy_n(text.data(), std::min(text.size(), made.text.size() - 1), made.text.data());
+  return made;
+}
+
+// With mutex_ locked.
+void MpiWorld::send(int rank, const Notice& notice) {
+  std::erase_if(sent_, [](const Sent& sent) { return sent.pending->done(); });
+  auto kept = std::make_unique<Notice>(notice);
+  auto pending =
+      mpi_->start_notice(rank, reinterpret_cast<const std::byte*>(kept.get()), sizeof(Notice));
+  sent_.push_back({std::move(kept), std::move(pending)});
+}
+
+void MpiWorld::send_to_all(const Notice& notice) {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) send(rank, notice);
+  }
+}
+
+void MpiWorld::fail_with(std::string_view why) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return;
+    failed_ = true;
+    send_to_all(notice(Notice::Kind::kFailed, why));
+    others_[std::size_t(rank_)].failure = std::string(why);
+    others_[std::size_t(rank_)].calls = calls_;
+    others_changed_ = true;
+  } catch (const std::exception&) {
+    // The others wait until they have no patience left.
+  }
+}
+
+void MpiWorld::leave() noexcept {
+  try {
+    if (process_ != process_generation()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      send_to_all(notice(Notice::Kind::kEnded, {}));
+      others_[std::size_t(rank_)].ended = true;
+    }
+    for (bool all = false; !all; std::this_thread::sleep_for(kLongest)) {
+      const std::lock_guard lock(mutex_);
+      all = std::ranges::all_of(others_, &Other::ended) &&
+            std::ranges::all_of(sent_, [](Sent& sent) { return sent.pending->done(); });
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      stops_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "samegrad: rank %d could not leave the job: %s\n", rank_, error.what());
+    abort(1);
+  }
+}
+
+void MpiWorld::abort(int code) noexcept {
+  // MPI may wait for ranks that do not answer.
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    ::_exit(code);
+  }).detach();
+  std::fflush(nullptr);
+  mpi_->abort(code);
+  ::_exit(code);
+}
+
+void MpiWorld::watch() {
+  std::unique_lock lock(mutex_);
+  try {
+    while (!wake_.wait_for(lock, kLook, [this] { return stops_; })) {
+      read_notices();
+      check_patience();
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "samegrad: rank %d lost the other ranks: %s\n", rank_, error.what());
+    abort(1);
+  }
+}
+
+void MpiWorld::read_notices() {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    while (mpi_->has_notice(rank)) {
+      Notice notice;
+      mpi_->read_notice(rank, reinterpret_cast<std::byte*>(&notice), sizeof notice);
+      take(rank, notice);
+    }
+  }
+}
+
+void MpiWorld::take(int rank, const Notice& given) {
+  Other& other = others_[std::size_t(rank)];
+  other.calls = given.calls;
+  switch (given.kind) {
+    case Notice::Kind::kFailed:
+      other.failure = given.text.data();
+      others_changed_ = true;
+      break;
+    case Notice::Kind::kEnded:
+      other.ended = true;
+      others_changed_ = true;
+      break;
+    case Notice::Kind::kWhere:
+      send(rank, notice(Notice::Kind::kHere, where_));
+      if (waits_since_ == 0) {
+        std::fprintf(stderr, "samegrad: rank %d is waited for, after call %lld (%s):\n", rank_,
+                     static_cast<long long>(calls_.load()), where_.c_str());
+        show_stack_();
+      }
+      break;
+    case Notice::Kind::kHere:
+      other.answered = true;
+      other.waits = given.waits != 0;
+      break;
+  }
+}
+
+// Those that this rank waits for, as far as they have said.
+std::string MpiWorld::missing() const {
+  std::string out;
+  std::size_t shown = 0;
+  for (std::size_t r = 0; r < others_.size() && shown < kShownRanks; ++r) {
+    const Other& other = others_[r];
+    if (int(r) == rank_ || (other.answered && other.waits && other.calls >= calls_)) continue;
+    ++shown;
+    out += out.empty() ? "" : "; ";
+    if (!other.answered) {
+      out += text("rank ", r, " does not answer");
+    } else {
+      out += text("rank ", r, other.waits ? " waits in call " : " has not come on after call ",
+                  other.calls);
+    }
+  }
+  return out.empty() ? "all ranks wait" : out;
+}
+
+void MpiWorld::check_patience() {
+  const Clock::rep since = waits_since_;
+  if (since == 0) {
+    asked_ = {};
+    return;
+  }
+  const Clock::time_point now = Clock::now(), begin{Clock::duration(since)};
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - begin);
+  if (waited.count() < patience_) {
+    asked_ = {};
+    return;
+  }
+  if (asked_ == Clock::time_point{}) {
+    asked_ = now;
+    for (Other& other : others_) other.answered = false;
+    send_to_all(notice(Notice::Kind::kWhere, {}));
+    return;
+  }
+  if (now - asked_ < kAnswer) return;
+  std::fprintf(stderr,
+               "samegrad: rank %d has waited for %.1f s in call %lld (%s), and ends the job: %s\n",
+               rank_, double(waited.count()) / 1000, static_cast<long long>(calls_.load()),
+               where_.c_str(), missing().c_str());
+  abort(1);
+}
+
+}  // namespace samegrad

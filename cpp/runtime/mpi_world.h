@@ -1,0 +1,115 @@
+// The job that this process is one rank of: messages, what all ranks have to agree on, and the end
+// of all where one is gone.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/communicator.h"
+#include "runtime/mpi.h"
+
+namespace samegrad {
+
+class MpiWorld {
+ public:
+  // `show_stack` writes where this process is to its standard error, from any thread.
+  MpiWorld(const MpiLibrary& library, std::chrono::milliseconds patience,
+           std::function<void()> show_stack);
+  ~MpiWorld();
+  MpiWorld(const MpiWorld&) = delete;
+  MpiWorld& operator=(const MpiWorld&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  // As Communicator's.
+  void exchange(std::span<const Message> sends, std::span<const Message> receives);
+  void agree(std::vector<Fact> facts);
+  void settle();
+  void fail_with(std::string_view why) noexcept;
+  // Bytes of every rank, in their order, however many each has.
+  std::vector<std::string> gather(std::string_view own);
+
+  // How long a rank waits for others.
+  void set_patience(std::chrono::milliseconds patience) { patience_ = patience.count(); }
+  std::int64_t calls() const { return calls_; }
+  // Why another rank goes no further; empty: none has said so.
+  std::string failure_elsewhere() const;
+  // This process has come to its end: returns when all have.
+  void leave() noexcept;
+  // Ends all processes.
+  [[noreturn]] void abort(int code) noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Record {
+    std::uint64_t hash;
+    std::int64_t bytes;
+  };
+  // To all other ranks, beside the messages.
+  struct Notice {
+    enum class Kind : std::int32_t { kFailed, kEnded, kWhere, kHere };
+    Kind kind;
+    std::int32_t waits;  // whether the sender waits for others itself
+    std::int64_t calls;
+    std::array<char, 1008> text;
+  };
+  struct Other {
+    bool ended = false, answered = false, waits = false;
+    std::int64_t calls = 0;
+    std::string failure;
+  };
+
+  void wait(Mpi::Pending& pending);
+  void check_others() const;
+  [[noreturn]] void disagree();
+  void watch();
+  void read_notices();
+  void take(int rank, const Notice& notice);
+  void check_patience();
+  std::string missing() const;
+  Notice notice(Notice::Kind kind, std::string_view text) const;
+  void send(int rank, const Notice& notice);
+  void send_to_all(const Notice& notice);
+  void check_process() const;
+
+  const std::unique_ptr<Mpi> mpi_;
+  const int rank_, size_;
+  const std::uint64_t process_;
+  const std::thread::id caller_ = std::this_thread::get_id();
+  const std::function<void()> show_stack_;
+  std::atomic<std::int64_t> patience_;
+  std::atomic<std::int64_t> calls_{0};
+  std::atomic<Clock::rep> waits_since_{0};  // 0: it does not
+
+  // Of the call at hand.
+  std::vector<Fact> facts_;
+  std::string text_;
+  std::unique_ptr<Mpi::Pending> agreement_;
+  Record record_{};
+  std::vector<Record> records_;
+
+  mutable std::mutex mutex_;  // guards the rest
+  std::condition_variable wake_;
+  std::vector<Other> others_;  // by rank
+  std::atomic<bool> others_changed_{false};
+  std::string where_ = "the start";
+  Clock::time_point asked_{};
+  struct Sent {
+    std::unique_ptr<Notice> notice;
+    std::unique_ptr<Mpi::Pending> pending;
+  };
+  std::vector<Sent> sent_;
+  bool failed_ = false, stops_ = false;
+  std::thread thread_;
+};
+
+}  // namespace samegrad

@@ -1,0 +1,98 @@
+#include "train/same_on_ranks.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/hasher.h"
+
+namespace samegrad {
+namespace {
+
+constexpr std::size_t kShownReplicas = 64;
+
+std::vector<Fact>& build() {
+  static std::vector<Fact> facts;
+  return facts;
+}
+
+std::string hexadecimal(std::uint64_t number) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+  return digits;
+}
+
+void add_program(const Graph& graph, Hasher& hasher) {
+  hasher.number(hash_of(graph));
+  for (const Array& constant : graph.constants) {
+    if (constant.defined() && constant.bytes()) hasher.bytes(constant.raw(), constant.bytes());
+  }
+}
+
+// "a step with train.py:31"
+std::string where(const Locations& lines) {
+  const auto line = std::ranges::find_if(lines, [](const std::string& l) { return !l.empty(); });
+  return line == lines.end() ? "a step" : "a step with " + *line;
+}
+
+// "4, 4, 3", of the first symbol of examples.
+std::string examples(const Counts& counts) {
+  std::string all;
+  for (const std::vector<std::int64_t>& replica : counts) {
+    if (replica.empty()) return "none";
+    all += (all.empty() ? "" : ", ") + std::to_string(replica[0]);
+  }
+  if (counts.size() <= kShownReplicas) return all;
+  Hasher hasher;
+  hasher.bytes(all.data(), all.size());
+  return "hash " + hexadecimal(hasher.state());
+}
+
+std::uint64_t hash_of_all(const Counts& counts) {
+  Hasher hasher;
+  for (const std::vector<std::int64_t>& replica : counts) {
+    for (const std::int64_t count : replica) hasher.number(count);
+  }
+  return hasher.state();
+}
+
+}  // namespace
+
+std::uint64_t fingerprint_of(const Plan& plan) {
+  Hasher hasher;
+  add_program(plan.graph, hasher);
+  for (const PlanStep& step : plan.steps) {
+    hasher.number(int(step.kind));
+    for (const NodeId node : step.nodes) hasher.number(node.number());
+  }
+  return hasher.state();
+}
+
+void set_build(std::vector<Fact> facts) {
+  build() = std::move(facts);
+}
+
+std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fingerprint) {
+  const Counts& counts = call.world_counts;
+  std::vector<Fact> facts = {{"call", where(step.binding().locations)},
+                             {"program", hexadecimal(fingerprint)},
+                             {"seed", std::to_string(call.seed)},
+                             {"number of the random step", std::to_string(call.step)},
+                             {"examples per replica", examples(counts)},
+                             {"sizes", hexadecimal(hash_of_all(counts))}};
+  bool first = false;
+  for (std::size_t v = 0; v < call.variables.size(); ++v) {
+    StateCell& variable = *call.variables[v];
+    if (variable.compared) continue;
+    variable.compared = first = true;
+    // One that has a component per replica differs.
+    if (step.program().variables[SlotId(v)].components > 1) continue;
+    const Array& value = variable.components()[0];
+    Hasher hasher;
+    hasher.bytes(value.raw(), value.bytes());
+    facts.push_back({"variable " + step.binding().names[v], hexadecimal(hasher.state())});
+  }
+  if (first) facts.insert(facts.end(), build().begin(), build().end());
+  return facts;
+}
+
+}  // namespace samegrad

@@ -1,0 +1,21 @@
+// What has to be equal on all processes where they run a step together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+#include "runtime/communicator.h"
+#include "train/step.h"
+
+namespace samegrad {
+
+// Of what a plan does, and in which order.
+std::uint64_t fingerprint_of(const Plan& plan);
+// The step, its number, the examples of all replicas, and the values of variables that have not
+// been compared before.
+std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fingerprint);
+// Of the process, once: set by the bindings.
+void set_build(std::vector<Fact> facts);
+
+}  // namespace samegrad

@@ -1,0 +1,239 @@
+"""The MPI job that this process is a rank of, where a launcher has started several."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import faulthandler
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from samegrad import _core
+from samegrad._tensor.per_replica import PerReplica
+
+_FUNCTIONS = (
+    "MPI_Isend", "MPI_Irecv", "MPI_Testall", "MPI_Cancel", "MPI_Iallgather", "MPI_Iprobe",
+    "MPI_Recv", "MPI_Abort",
+)  # fmt: skip
+# How many processes a launcher says that it has started, and whose it is.
+_LAUNCHERS = {
+    "OMPI_COMM_WORLD_SIZE": "Open MPI's mpirun",
+    "PMI_SIZE": "mpirun",
+    "SLURM_STEP_NUM_TASKS": "srun",
+}
+_HINTS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+_WHO = "MultiWorkerMirroredStrategy"
+# A rank says where it is by this signal, which nobody else uses.
+_STACK_SIGNAL = int(signal.SIGRTMIN) + 9 if hasattr(signal, "SIGRTMIN") else 0
+# MPI counts in int: larger messages go in pieces.
+PIECE_BYTES = 1 << 30
+DEFAULT_TIMEOUT = 600.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One rank of a job.
+
+    Attributes:
+        rank: Of this process, from 0.
+        size: How many processes there are.
+        hosts: The name of each rank's machine.
+        library: The MPI that carries, with its version.
+    """
+
+    rank: int
+    size: int
+    hosts: tuple[str, ...]
+    library: str
+
+
+class _State:
+    """Of the process."""
+
+    job: Job | None = None
+    keep: tuple[Any, ...] = ()  # what the engine's table points into
+
+
+_state = _State()
+
+
+def current() -> Job | None:
+    """The job, if this process has joined one."""
+    return _state.job
+
+
+def join(timeout: float | None = None) -> Job:
+    """The job of this process, of one rank if no launcher has started several.
+
+    Args:
+        timeout: Seconds that a rank waits for others before it ends the job; None: those of
+            SAMEGRAD_MPI_TIMEOUT, else 600, or what was said before.
+
+    Raises:
+        ImportError: Several processes were started, and there is no mpi4py, or no MPI for it.
+        RuntimeError: The launcher belongs to another MPI than the one that was loaded.
+        ValueError: The time is no positive number.
+    """
+    if _state.job is None:
+        _state.job = _joined()
+        timeout = _default_timeout() if timeout is None else timeout
+    if timeout is not None:
+        if not timeout > 0:
+            raise ValueError(f"[{_WHO}] timeout is a positive number of seconds: got {timeout}.")
+        if _state.job.size > 1:
+            _core.set_patience(float(timeout))
+    return _state.job
+
+
+def gathered(call: str, value: Any) -> list[Any]:
+    """What every rank has brought to this call, in the order of the ranks."""
+    _core.world_agree([("call", call)])
+    return [pickle.loads(one) for one in _core.world_gather(pickle.dumps(value))]
+
+
+def on_first_rank(call: str, write: Callable[[], None]) -> None:
+    """Rank 0 writes something for all, who come here together and learn how it went.
+
+    Args:
+        call: What it is, for messages.
+        write: Called on rank 0; where there is no job, in this process.
+
+    Raises:
+        OSError: On the other ranks, where rank 0 could not; it raises what `write` raised.
+    """
+    job = _state.job
+    if job is None or job.size == 1:
+        write()
+        return
+    error: Exception | None = None
+    if job.rank == 0:
+        try:
+            write()
+        except Exception as found:
+            error = found
+    said = gathered(call, None if error is None else f"{type(error).__name__}: {error}")
+    if error is not None:
+        raise error
+    if said[0] is not None:
+        raise OSError(f"[{_WHO}] {call} is written by rank 0, which could not: {said[0]}")
+
+
+def library_name() -> str:
+    """The MPI in use, for `sysconfig`."""
+    if _state.job is not None and _state.job.library:
+        return _state.job.library
+    if "mpi4py.MPI" in sys.modules:
+        return str(sys.modules["mpi4py.MPI"].Get_library_version()).splitlines()[0].strip()
+    return "none loaded"
+
+
+def _default_timeout() -> float:
+    given = os.environ.get("SAMEGRAD_MPI_TIMEOUT", "")
+    with contextlib.suppress(ValueError):
+        return float(given) if given else DEFAULT_TIMEOUT
+    raise ValueError(
+        f"[{_WHO}] SAMEGRAD_MPI_TIMEOUT is a number of seconds: got {given!r}; set 600, say."
+    )
+
+
+def _launched() -> tuple[int, str]:
+    """How many processes were started, and by whom."""
+    for name, launcher in _LAUNCHERS.items():
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name]), launcher
+    return 1, ""
+
+
+def _joined() -> Job:
+    started, launcher = _launched()
+    expected = started > 1 or "mpi4py.MPI" in sys.modules
+    if not expected and not any(name in os.environ for name in _HINTS):
+        return Job(0, 1, (os.uname().nodename,), "")
+    mpi = _import_mpi(started, launcher)
+    world = mpi.COMM_WORLD
+    library = str(mpi.Get_library_version()).splitlines()[0].strip().rstrip("\0")
+    if world.size == 1:
+        if started > 1:
+            raise RuntimeError(
+                f"[{_WHO}] {launcher} has started {started} processes, and the MPI that was "
+                f"loaded knows of one: got {library!r}, which is not the launcher's; use the "
+                "mpirun of this environment, or MPI4PY_LIBMPI=/path/to/the/launcher's/libmpi.so."
+            )
+        return Job(0, 1, (os.uname().nodename,), library)
+    if mpi.Query_thread() != mpi.THREAD_MULTIPLE:
+        raise RuntimeError(
+            f"[{_WHO}] MPI must allow calls from several threads: got level {mpi.Query_thread()} "
+            f"of {library!r}; leave mpi4py.rc.thread_level at 'multiple'."
+        )
+    _connect(mpi)
+    return Job(world.rank, world.size, tuple(world.allgather(os.uname().nodename)), library)
+
+
+def _import_mpi(started: int, launcher: str) -> Any:
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise ImportError(
+            f"[{_WHO}] {launcher or 'a launcher of MPI'} has started {started} processes, which "
+            f"need mpi4py and an MPI: got {type(error).__name__}: {error}; pip install "
+            "'samegrad[mpi]', on a cluster mpi4py and the site's MPI."
+        ) from None
+    return MPI
+
+
+def _connect(mpi: Any) -> None:
+    """Gives the engine the functions and handles of the loaded library."""
+    library = ctypes.CDLL(mpi.__file__)  # which is linked to it
+    messages, notices = mpi.COMM_WORLD.Dup(), mpi.COMM_WORLD.Dup()
+    mask = (1 << 64) - 1
+    table = {
+        name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _FUNCTIONS
+    } | {
+        "rank": mpi.COMM_WORLD.rank,
+        "size": mpi.COMM_WORLD.size,
+        "handle_bytes": mpi._sizeof(mpi.Comm),
+        "status_bytes": mpi._sizeof(mpi.Status),
+        "messages": mpi._handleof(messages) & mask,
+        "notices": mpi._handleof(notices) & mask,
+        "byte": mpi._handleof(mpi.BYTE) & mask,
+        "piece_bytes": PIECE_BYTES,
+    }
+    build = {**_core.build_info(), "isa": _core.isa(), "version": _core.__version__}
+    build["order of addition"] = _core.order_of_addition()
+    facts = [(f"build: {name}", str(value)) for name, value in sorted(build.items())]
+    faulthandler.register(_STACK_SIGNAL, file=2, all_threads=True)
+    _core.join_world(table, DEFAULT_TIMEOUT, _STACK_SIGNAL, facts)
+    _state.keep = (library, messages, notices)
+    PerReplica.spread = True
+    sys.excepthook = _ends_job(sys.excepthook)
+    atexit.register(_core.leave_world)
+
+
+def _ends_job(previous: Any) -> Any:
+    """An exception hook: what nobody catches ends all ranks."""
+
+    def hook(kind: Any, error: BaseException, trace: Any) -> None:
+        job = _state.job
+        where = f"rank {job.rank} of {job.size}" if job else "a rank"
+        told = _core.world_failure()
+        lines = [f"samegrad: {where} failed after call {_core.world_calls()}:\n"]
+        if previous is sys.__excepthook__:
+            lines += traceback.format_exception(kind, error, trace)
+        sys.stderr.write("".join(lines))
+        if previous is not sys.__excepthook__:
+            previous(kind, error, trace)
+        sys.stderr.flush()
+        _core.world_fail(f"{kind.__name__}: {error}")
+        # Who failed first ends the job when its own traceback is out.
+        time.sleep(5.0 if told else 0.5)
+        _core.abort_world(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+    return hook

@@ -1,0 +1,138 @@
+"""One model on the replicas of several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from samegrad._context import state as _context
+from samegrad._context.counted_numbers import counted, questions
+from samegrad.distribute import _job
+from samegrad.distribute._strategy import MirroredStrategy, Strategy
+from samegrad.distribute.cluster_resolver import MPIClusterResolver
+
+_WHO = "MultiWorkerMirroredStrategy"
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """Synchronous training of one model on the replicas of all processes of an MPI job.
+
+    `mpirun -n 4 python train.py`, `srun` or an MPIJob start the processes; the weights have the
+    bits that one process with all replicas gives (`MirroredStrategy(replicas=...)`). All processes
+    run the same program: what they do together (a step, a reduction, reading an ON_READ variable,
+    saving) every one of them calls. Without a launcher there is one process.
+
+    At the first step the processes compare program, seed, build and the values of variables. One
+    that raises, ends early or does not come within `timeout` ends the job on all.
+
+    Args:
+        cluster_resolver: Ignored: the launcher says which processes there are, TF_CONFIG is not
+            read.
+        communication_options: Ignored.
+        replicas: How many replicas this process has, by default one; processes may have different
+            numbers.
+        total_replicas: Instead, how many all processes have together, shared out evenly: the
+            program then says nothing of processes.
+        devices: Names of devices, one per replica of this process.
+        split: How a global batch is divided among all replicas, as in `MirroredStrategy`.
+        timeout: Seconds that a process waits for others; None: SAMEGRAD_MPI_TIMEOUT, else 600.
+
+    Raises:
+        ImportError: Several processes were started, and there is no mpi4py.
+        RuntimeError: The loaded MPI is not the launcher's.
+        ValueError: As `MirroredStrategy`, or processes that differ in `split` or build.
+
+    Example:
+        >>> strategy = MultiWorkerMirroredStrategy(replicas=2)  # not under mpirun: one process
+        >>> strategy.num_replicas_in_sync, strategy.cluster_resolver.task_id
+        (2, 0)
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: Any = None,
+        communication_options: Any = None,
+        *,
+        replicas: int | None = None,
+        total_replicas: int | None = None,
+        devices: Sequence[str] | None = None,
+        split: str = "chunks",
+        timeout: float | None = None,
+    ) -> None:
+        job = _job.join(timeout)
+        if total_replicas is not None:
+            replicas = _share(total_replicas, replicas, devices, job)
+        own = MirroredStrategy(devices, replicas=replicas, split=split)
+        count = own.num_replicas_in_sync
+        self._split = split
+        self._processes: tuple[int, ...] = ()
+        total = int(count)
+        if job.size > 1:
+            counts = _job.gathered(f"{_WHO}(split={split!r})", int(count))
+            self._processes = tuple(sum(counts[:rank]) for rank in range(job.size + 1))
+            total = self._processes[-1]
+        MirroredStrategy(replicas=total)  # its limits are those of all
+        self._replicas = counted(total, replicas=1)
+        self._resolver = MPIClusterResolver(job.rank, job.hosts)
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas train together, in all processes."""
+        return questions.ask(self._replicas)
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The first replica of each process, and the number of all; empty: there is one process."""
+        return self._processes
+
+    @property
+    def split(self) -> str:
+        """How a batch is divided."""
+        return self._split
+
+    @property
+    def cluster_resolver(self) -> MPIClusterResolver:
+        """Which process this one is, and which there are."""
+        return self._resolver
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """A name per replica of this process."""
+        rank = self._resolver.task_id
+        return tuple(
+            f"/job:worker/replica:0/task:{rank}/device:CPU:{i}"
+            for i in range(len(self.own_replicas))
+        )
+
+    def join_trace(self) -> None:
+        """Makes the step that is being traced one of all processes' replicas.
+
+        Raises:
+            RuntimeError: It is one of another number of replicas, or values are to be looked at.
+        """
+        if self._processes and _context.settings.functions_run_eagerly:
+            raise RuntimeError(
+                f"[{_WHO}] values of other processes cannot be looked at: got "
+                "config.run_functions_eagerly(True); debug with one process, or print with "
+                "samegrad.print."
+            )
+        super().join_trace()
+
+
+def _share(total: int, replicas: int | None, devices: Any, job: _job.Job) -> int:
+    """How many of all replicas this process has."""
+    MirroredStrategy(replicas=total)  # checks the number
+    if replicas is not None or devices is not None:
+        raise ValueError(
+            f"[{_WHO}] total_replicas, replicas and devices say the same: got total_replicas="
+            f"{total} and more; give one of them."
+        )
+    if total < job.size:
+        raise ValueError(
+            f"[{_WHO}] each process needs a replica: got total_replicas={total} for {job.size} "
+            "processes; start fewer of them, or use more replicas."
+        )
+    return total * (job.rank + 1) // job.size - total * job.rank // job.size
+
+
+__all__ = ["MultiWorkerMirroredStrategy"]

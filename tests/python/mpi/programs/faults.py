@@ -1,0 +1,57 @@
+"""Steps in which one rank does something else than the others."""
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+import samegrad as tf
+
+fault, rank_of_fault, call_of_fault = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+rank = strategy.cluster_resolver.task_id
+faulty = rank == rank_of_fault
+tf.random.set_seed(2 if fault == "seed" and faulty else 1)
+with strategy.scope():
+    first = 2.0 if fault == "weights" and faulty else 1.0
+    weights = tf.Variable(np.full([1000, 300], first, np.float32), name="table")
+factor = 3.0 if fault == "program" and faulty else 2.0
+
+
+@tf.function
+def step(x):
+    def replica_step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.matmul(x, weights)) * factor + tf.random.uniform([])
+        gradient = tape.gradient(loss, weights)
+        total = tf.distribute.get_replica_context().all_reduce("sum", gradient)
+        weights.assign_sub(total * 1e-6)
+        return loss
+
+    return strategy.reduce("SUM", strategy.run(replica_step, args=(x,)), axis=None)
+
+
+rows = 3 if fault == "data" and faulty else 2
+batch = np.ones([rows * strategy.num_replicas_in_sync, 1000], np.float32)
+dataset = tf.data.Dataset.from_tensor_slices(batch).batch(len(batch)).repeat(20)
+for number, x in enumerate(strategy.experimental_distribute_dataset(dataset)):
+    if faulty and number == call_of_fault:
+        if fault == "raise":
+            raise ArithmeticError("the rank's own trouble")
+        if fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fault == "terminate":
+            os.kill(os.getpid(), signal.SIGTERM)
+        if fault == "stall":
+            time.sleep(1000)
+        if fault == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if fault == "end":
+            break
+    step(x)
+    if number == 3:
+        sys.stdout.write(f"stepped {rank}\n")
+if fault == "none":
+    sys.stdout.write(f"sum {float(tf.reduce_sum(weights))}\n")

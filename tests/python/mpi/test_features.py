@@ -1,0 +1,64 @@
+"""Values, variables, datasets, `fit` and checkpoints over several processes."""
+
+import pytest
+from launch import PROGRAMS, every_mpi, run, run_alone
+
+pytestmark = pytest.mark.parametrize("mpi", every_mpi())
+
+
+def said(ended):
+    assert ended.code == 0, ended.text
+    return sorted(ended.out.splitlines())
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_values_variables_and_rows_are_those_of_one_process(mpi, ranks):
+    alone = said(run_alone("features.py", 4))
+    assert said(run(mpi, ranks, "features.py", 4)) == sorted(alone * ranks)
+
+
+def test_each_process_makes_data_for_its_own_replicas(mpi):
+    lines = set(said(run(mpi, 2, "own_data.py")))
+    assert lines == {
+        "rows: [0, 1, 2, 3, 4, 5, 6, 7]",  # of 0 2 4 6 and 1 3 5 7
+        "rows: [8, 9, 10, 11, 12]",
+        "average: 0.5",
+        "sum: [1.0, 1.0, 1.0]",
+        "objects: [0, 10]",
+        "from rank 1: 1",
+        "joined: [0, 1, 1]",
+        "broadcast: [1.0]",
+    }
+
+
+def test_fit_has_the_bits_of_one_process(mpi):
+    (alone,) = said(run_alone("fit.py", 4))
+    assert said(run(mpi, 2, "fit.py", 4)) == [alone] * 2
+
+
+def test_a_job_goes_on_from_its_checkpoint_on_other_numbers_of_processes(mpi, tmp_path):
+    (alone,) = said(run_alone("resume.py", tmp_path / "alone", 4))
+    lost = run(mpi, 2, "resume.py", tmp_path / "lost", 4, 1, 3)
+    assert lost.code != 0, lost.text
+    lost = run(mpi, 4, "resume.py", tmp_path / "lost", 4, 0, 5)
+    assert lost.code != 0, lost.text
+    assert said(run(mpi, 3, "resume.py", tmp_path / "lost", 8)) == [alone] * 3
+
+
+def test_messages_larger_than_mpi_counts_go_in_pieces(mpi, tmp_path):
+    program = (PROGRAMS / "faults.py").read_text(encoding="utf-8")
+    whole = said(run(mpi, 2, "faults.py", "none", 0, 0))
+    pieces = tmp_path / "pieces.py"
+    pieces.write_text(
+        "from samegrad.distribute import _job\n_job.PIECE_BYTES = 1000\n" + program,
+        encoding="utf-8",
+    )
+    assert said(run(mpi, 2, pieces, "none", 0, 0)) == whole
+
+
+def test_a_full_disk_of_rank_0_is_an_error_on_all(mpi, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    ended = run(mpi, 2, "resume.py", file / "below", 4)
+    assert ended.code != 0
+    assert "rank 0" in ended.text and "rank 1 of 2 failed after call" in ended.text

@@ -1,0 +1,74 @@
+"""A rank that goes wrong ends the job on all ranks, which say why."""
+
+import time
+
+import pytest
+from launch import every_mpi, run
+
+pytestmark = pytest.mark.parametrize("mpi", every_mpi())
+IN_TIME = 60  # far more than a job takes, far less than one that hangs
+
+
+def failed(mpi, *args, ranks=3, **variables):
+    begin = time.monotonic()
+    ended = run(mpi, ranks, "faults.py", *args, limit=IN_TIME, **variables)
+    assert ended.code != 0, ended.text
+    assert time.monotonic() - begin < IN_TIME
+    return ended
+
+
+def test_a_job_without_faults_ends_well(mpi):
+    ended = run(mpi, 3, "faults.py", "none", 0, 0, limit=IN_TIME)
+    assert ended.code == 0, ended.text
+    assert len({line for line in ended.out.splitlines() if line.startswith("sum")}) == 1
+
+
+def test_a_rank_that_raises_shows_its_traceback(mpi):
+    ended = failed(mpi, "raise", 1, 5)
+    assert "rank 1 of 3 failed after call" in ended.text
+    assert "ArithmeticError: the rank's own trouble" in ended.text
+    assert "faults.py" in ended.text
+    assert ended.out.count("stepped") == 3  # before it all went well
+
+
+def test_a_rank_that_is_killed_ends_the_job(mpi):
+    failed(mpi, "kill", 2, 5)
+
+
+def test_a_rank_that_is_terminated_ends_the_job(mpi):
+    failed(mpi, "terminate", 0, 5)
+
+
+def test_a_stalled_rank_is_named_and_says_where_it_is(mpi):
+    ended = failed(mpi, "stall", 1, 5, SAMEGRAD_MPI_TIMEOUT=2)
+    assert "rank 1 has not come on after call" in ended.text
+    assert "rank 1 is waited for, after call" in ended.text
+    assert "in <module>" in ended.text and "faults.py" in ended.text  # its stack
+
+
+def test_a_stopped_rank_does_not_answer(mpi):
+    ended = failed(mpi, "stop", 1, 5, SAMEGRAD_MPI_TIMEOUT=2)
+    assert "rank 1 does not answer" in ended.text
+
+
+def test_a_rank_that_ends_early_is_named(mpi):
+    ended = failed(mpi, "end", 2, 5)
+    assert "rank 2 has ended its program after call" in ended.text
+    assert "the same number of steps" in ended.text
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("seed", "seed: 1 on ranks 0, 2, 2 on rank 1"),
+        ("program", "program: "),
+        ("weights", "variable table: "),
+        ("data", "examples per replica: "),
+    ],
+)
+def test_ranks_that_differ_say_in_what_on_all_ranks(mpi, fault, said):
+    ended = failed(mpi, fault, 1, 0)
+    assert said in ended.text
+    for rank in range(3):
+        assert f"rank {rank} of 3 failed after call" in ended.text
+    assert ended.text.count("ValueError: [MultiWorkerMirroredStrategy] all ranks must") >= 3
