@@ -20,7 +20,7 @@ NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
-    "autograph.experimental", "keras.mixed_precision", "linalg", "image",
+    "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise",
     "strings", "io", "io.gfile",
 )  # fmt: skip
 
