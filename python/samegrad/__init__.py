@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from samegrad import autodiff as autodiff
     from samegrad import autograph as autograph
     from samegrad import bitwise as bitwise
     from samegrad import config as config
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
-    "autograph", "bitwise", "cli", "config", "data", "debugging", "distribute", "errors",
-    "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings",
-    "summary", "testing", "train",
+    "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging", "distribute",
+    "errors", "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random",
+    "strings", "summary", "testing", "train",
 })  # fmt: skip
 
 

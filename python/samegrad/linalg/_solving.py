@@ -159,8 +159,8 @@ def slogdet(input: TensorLike, name: str | None = None) -> LogDet:
         sign and log_abs_determinant of shape [...]: 0 and -inf of a singular matrix.
 
     Example:
-        >>> slogdet([[0.0, 1.0], [1.0, 0.0]]).sign.numpy()
-        array(-1., dtype=float32)
+        >>> float(slogdet([[0.0, 1.0], [1.0, 0.0]]).sign)
+        -1.0
     """
     sign, logarithm = _ops.slogdet(matrices("slogdet", input))
     return LogDet(sign, logarithm)
