@@ -93,7 +93,7 @@ OpDef qr_row() {
                 {.shapes = {{4, 2}}, .attrs = thin},
                 {.shapes = {{2, 4}}, .attrs = thin},
                 {.shapes = {{1, 1}}, .attrs = thin, .low = 1},
-                {.shapes = {{2, 0}}, .attrs = full},
+                {.shapes = {{2, 0}}, .attrs = thin},
                 {.shapes = {{5, 3, 2}}, .attrs = thin, .batched = {1}},
                 {.shapes = {{5, 2, 3}}, .attrs = full, .batched = {1}}};
   return op;
