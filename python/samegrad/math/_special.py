@@ -74,8 +74,8 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the beta function along the last axis: Σ lgamma(x) - lgamma(Σ x).
 
     Example:
-        >>> round(float(lbeta([1.0, 2.0])), 4)
-        -0.6931
+        >>> f"{float(lbeta([1.0, 2.0])):.4f}"
+        '-0.6931'
     """
     (value,) = _floats("lbeta", x)
     axis = [value._rank - 1]
