@@ -7,7 +7,7 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._autodiff.tape import GradientTape, UnconnectedGradients
-from samegrad._autodiff.variable import unwrapped
+from samegrad._autodiff.variable import Variable, unwrapped
 from samegrad._base.tree import flatten, map_structure
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
@@ -37,7 +37,8 @@ class ForwardAccumulator:
     """
 
     def __init__(self, primals: Any, tangents: Any) -> None:
-        self._primals = [unwrapped(x) for x in flatten(primals)]
+        parts = [unwrapped(x) for x in flatten(primals)]
+        self._primals = [x if isinstance(x, Variable) else convert_to_tensor(x) for x in parts]
         given = flatten(tangents)
         if len(given) != len(self._primals):
             raise ValueError(
