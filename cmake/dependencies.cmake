@@ -1,4 +1,4 @@
-# oneTBB from the wheel that pyproject.toml declares; elsewhere the system's.
+# oneTBB and Eigen from the wheels that pyproject.toml declares; elsewhere the system's.
 
 execute_process(
   COMMAND ${Python_EXECUTABLE} -c
@@ -30,3 +30,15 @@ add_library(samegrad_tbb SHARED IMPORTED)
 set_target_properties(
   samegrad_tbb PROPERTIES IMPORTED_LOCATION ${SAMEGRAD_TBB_LIBRARY}
                           INTERFACE_INCLUDE_DIRECTORIES ${SAMEGRAD_TBB_INCLUDE_DIR})
+
+# Eigen decomposes matrices (cpp/ops/matrices_*.cpp), and is the reference of the kernels' tests.
+set(eigen_hints)
+foreach(folder IN LISTS python_sys_path)
+  list(APPEND eigen_hints ${folder}/cmeel.prefix)
+endforeach()
+find_path(SAMEGRAD_EIGEN_INCLUDE_DIR Eigen/Core HINTS ${eigen_hints}
+          PATH_SUFFIXES include/eigen3 eigen3)
+if(NOT SAMEGRAD_EIGEN_INCLUDE_DIR)
+  message(FATAL_ERROR "Eigen was not found: install it with `pip install cmeel-eigen==3.4.1` (or the "
+                      "package libeigen3-dev), or pass -DSAMEGRAD_EIGEN_INCLUDE_DIR=<folder>.")
+endif()

@@ -6,7 +6,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from samegrad import autodiff as autodiff
     from samegrad import autograph as autograph
+    from samegrad import bitwise as bitwise
     from samegrad import config as config
     from samegrad import data as data
     from samegrad import debugging as debugging
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
-    "autograph", "cli", "config", "data", "debugging", "distribute", "errors", "experimental",
-    "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings", "summary",
-    "testing", "train",
+    "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging", "distribute",
+    "errors", "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random",
+    "strings", "summary", "testing", "train",
 })  # fmt: skip
 
 

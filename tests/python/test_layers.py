@@ -32,7 +32,7 @@ LEVELS = {
     "bind": 8,
 }
 # Each library is used in one folder only.
-HOMES = {"Eigen": "kernels", "tbb": "runtime", "oneapi": "runtime", "pybind11": "bind"}
+HOMES = {"Eigen": "ops", "tbb": "runtime", "oneapi": "runtime", "pybind11": "bind"}
 # The headers other folders may include of the kernels: the rest is written per variant.
 KERNEL_HEADERS = {
     "table.h", "random_key.h", "geometry.h", "dispatch.h", "elementwise_fn.h", "unary.def",

@@ -28,25 +28,79 @@ def root_of_squares(squares: Tensor) -> Tensor:
 
 def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
          keepdims: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
-    """The norm over axes (default all): "euclidean" (also 2), 1 or infinity.
+    """The norm of vectors, or of matrices where `axis` is a pair.
 
-    The gradient of a Euclidean norm of 0 is 0, as PyTorch's; TensorFlow's is NaN there.
+    The gradient of a norm of 0 is 0, as PyTorch's; TensorFlow's of a Euclidean one is NaN there.
+
+    Args:
+        tensor: Numbers; 2 of matrices and powers ask for floats.
+        ord: Of vectors "euclidean" (also 2), 1, infinity or another positive number p, (Σ |x|ᵖ) to
+            the power 1/p. Of matrices "euclidean" or "fro" (of all elements), 1 (the largest sum
+            of a column), infinity (of a row), or 2 (the largest singular value).
+        axis: None: one vector of all elements; one axis, along which vectors lie; a pair of axes:
+            rows and columns of matrices.
+        keepdims: Whether the axes stay, with size 1.
+        name: Ignored.
+
+    Raises:
+        ValueError: There is no such norm, or `axis` is neither.
 
     Example:
         >>> float(norm([3.0, 4.0]))
         5.0
+        >>> float(norm([[1.0, 2.0], [3.0, 4.0]], ord=1, axis=(0, 1)))
+        6.0
     """
     x = convert_to_tensor(tensor)
+    pair_of_axes = isinstance(axis, list | tuple)
     axes = axes_of(x, axis)
+    if pair_of_axes and len(axes) != 2:
+        raise ValueError(
+            f"[norm] axis is None, one axis, or a pair of different ones: got {shown(axis)}."
+        )
     if not isinstance(ord, str | int | float):
-        raise TypeError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {shown(ord)}; pass one.")
-    if ord in ("euclidean", 2):
+        raise TypeError(f"[norm] ord is 'euclidean', 'fro' or a number: got {shown(ord)}.")
+    if ord == "euclidean" or (ord == "fro" and pair_of_axes) or (ord == 2 and not pair_of_axes):
         return root_of_squares(_square_sum(x, axes, keepdims))
+    if pair_of_axes:
+        return _matrix_norm(x, ord, axes, keepdims)
     if ord == 1:
         return _ops.reduce_sum(_ops.abs(x), axes=axes, keepdims=keepdims)
     if ord == np.inf:
         return _ops.reduce_max(_ops.abs(x), axes=axes, keepdims=keepdims)
-    raise ValueError(f"[norm] ord is 'euclidean', 1, 2 or infinity: got {shown(ord)}.")
+    if isinstance(ord, str) or not ord > 0:
+        raise ValueError(
+            f"[norm] of vectors ord is 'euclidean', a positive number or infinity: got {shown(ord)}"
+            "; for 'fro' pass a pair of axes."
+        )
+    power = float(ord)
+    total = _ops.reduce_sum(_power(_ops.abs(x), power), axes=axes, keepdims=keepdims)
+    return _power(total, 1.0 / power)
+
+
+def _power(x: Tensor, power: float) -> Tensor:
+    """A power of numbers that are not negative, whose derivatives are 0 at 0."""
+    positive = x > 0.0
+    one = convert_to_tensor(1.0, x._dtype)
+    found = _ops.pow(_ops.select(positive, x, one), convert_to_tensor(power, x._dtype))
+    return _ops.select(positive, found, _ops.stop_gradient(x))  # 0 or NaN
+
+
+def _matrix_norm(x: Tensor, ord: Any, axes: list[int], keepdims: bool) -> Tensor:
+    rows, columns = axes
+    if ord not in (1, 2, np.inf):
+        raise ValueError(
+            f"[norm] of matrices ord is 'euclidean', 'fro', 1, 2 or infinity: got {shown(ord)}."
+        )
+    if ord == 2:
+        rest = [axis for axis in range(x._rank) if axis not in axes]
+        values = _ops.singular_values(_ops.transpose(x, perm=[*rest, rows, columns]))
+        largest = _ops.reduce_max(values, axes=[len(rest)], keepdims=False)
+        return _ops.expand_dims(largest, axes=sorted(axes)) if keepdims else largest
+    added, compared = (rows, columns) if ord == 1 else (columns, rows)
+    sums = _ops.reduce_sum(_ops.abs(x), axes=[added], keepdims=True)
+    largest = _ops.reduce_max(sums, axes=[compared], keepdims=True)
+    return largest if keepdims else _ops.squeeze(largest, axes=sorted(axes))
 
 
 def clip_by_value(t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike,

@@ -20,7 +20,8 @@ NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
-    "autograph.experimental", "keras.mixed_precision", "linalg", "image",
+    "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise",
+    "autodiff",
     "strings", "io", "io.gfile",
 )  # fmt: skip
 
@@ -30,6 +31,11 @@ _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStr
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
 _NO_PYTHON = "steps run without Python; use Dataset.map for Python code on data"
 _NUMBERS = "numbers are floats, whole numbers or bool: see DType"
+_PAIRS = (
+    "there are no complex numbers: keras.ops.fft, rfft, stft and their inverses take and give "
+    "pairs (real, imaginary)"
+)
+_EIGENVALUES = "there are no complex numbers: linalg.eigh takes symmetric matrices"
 _DENSE = "tensors are dense; gradients of gather are summed row by row"
 _RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
@@ -97,6 +103,16 @@ REASONS = {
     "set_memory_growth": _NO_GPU,
     "is_gpu_available": _NO_GPU,
     "complex64": _NUMBERS,
+    "complex": _PAIRS,
+    "signal": _PAIRS,
+    "math.real": _PAIRS,
+    "math.imag": _PAIRS,
+    "math.conj": _PAIRS,
+    "math.angle": _PAIRS,
+    "linalg.eig": _EIGENVALUES,
+    "linalg.eigvals": _EIGENVALUES,
+    "linalg.sqrtm": "of symmetric matrices compute it with eigh",
+    "linalg.logm": "of symmetric matrices compute it with eigh",
     "complex128": _NUMBERS,
     "profiler": "see explain() of a function or strategy",
     "numpy_function": _NO_PYTHON,

@@ -4,18 +4,25 @@ from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad.math import in_top_k, l2_normalize, sigmoid, softplus, tanh, top_k
+from samegrad.math import (
+    in_top_k,
+    l2_normalize,
+    log_softmax,
+    sigmoid,
+    softmax,
+    softplus,
+    softsign,
+    tanh,
+    top_k,
+)
 from samegrad.nn._activations import (
     elu,
     gelu,
     leaky_relu,
-    log_softmax,
     relu,
     relu6,
     selu,
     silu,
-    softmax,
-    softsign,
     swish,
 )
 from samegrad.nn._adaptive_pooling import adaptive_average_pool, adaptive_max_pool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.nn._activations import move_axis_last
+from samegrad.math._softmax import move_axis_last
 
 _ops = _core.ops
 

@@ -77,7 +77,7 @@ def matrix_rank(x: Any, tol: Any = None) -> Tensor:
         tol: Default the largest singular value times the larger size times the precision.
     """
     matrices = floats(x)
-    s = svd(matrices, full_matrices=False)[1]
+    s = svd(matrices, compute_uv=False)
     if tol is None:
         size = max(int(size) for size in matrices.shape[-2:])
         tol = tf.reduce_max(s, axis=-1, keepdims=True) * (size * _precision(matrices))

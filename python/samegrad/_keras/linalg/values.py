@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 import samegrad as tf
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
-from samegrad.linalg import band_part, diag_part
 
 
 def floats(x: Any) -> Tensor:
@@ -65,38 +64,6 @@ def turned(x: Tensor) -> Tensor:
     """
     rank = x._rank
     return tf.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
-
-
-def triangle(x: Tensor, lower: bool) -> Tensor:
-    """The lower or the upper triangle, with the diagonal.
-
-    Example:
-        >>> triangle(tf.ones((2, 2)), lower=True).numpy().tolist()
-        [[1.0, 0.0], [1.0, 1.0]]
-    """
-    return band_part(x, -1, 0) if lower else band_part(x, 0, -1)
-
-
-def symmetric(x: Tensor) -> Tensor:
-    """The mean of matrices and their transposes.
-
-    Example:
-        >>> symmetric(tf.constant([[0.0, 2.0], [4.0, 0.0]])).numpy().tolist()
-        [[0.0, 3.0], [3.0, 0.0]]
-    """
-    return (x + turned(x)) * 0.5
-
-
-def with_diagonal(x: Tensor, factor: float) -> Tensor:
-    """Matrices whose diagonal is multiplied.
-
-    Example:
-        >>> with_diagonal(tf.ones((2, 2)), 0.5).numpy().tolist()
-        [[0.5, 1.0], [1.0, 0.5]]
-    """
-    own = tf.expand_dims(diag_part(x), -1)
-    eye = tf.cast(tf.eye(int(x.shape[-1])), x._dtype)
-    return x + own * eye * (factor - 1.0)
 
 
 def no_gradient(who: str, remedy: str) -> NoReturn:

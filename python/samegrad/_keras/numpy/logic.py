@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import samegrad as tf
 from samegrad._keras.conversion import convert_to_tensor
-from samegrad._keras.numpy.common import flat, is_float, made, not_bool, pair, tensor_pair
+from samegrad._keras.numpy.common import flat, is_float, not_bool, pair, tensor_pair
 from samegrad._tensor.tensor import Tensor
+
+Function = Callable[[Tensor, Tensor], Tensor]
 
 
 def _ordered(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
@@ -107,44 +107,24 @@ def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) ->
     return tf.logical_not(found) if invert else found
 
 
-def _bits(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The bits along a new axis, and what each stands for."""
-    count = 8 * tf.as_dtype(x._dtype).size
-    powers = [1 << i for i in range(count)]
-    if x._dtype.startswith("uint"):
-        weights = made(np.array(powers, x._dtype), x._dtype)
-        shifted = tf.math.floordiv(tf.expand_dims(x, -1), weights)
-        return tf.math.floormod(shifted, tf.ones_like(shifted) + 1), weights
-    # The last power is negative: floordiv by it is not what shifts the sign down.
-    weights = made(np.array([*powers[:-1], -powers[-1]], x._dtype), x._dtype)
-    shifted = tf.math.floordiv(tf.expand_dims(x, -1), weights[:-1])
-    low = tf.math.floormod(shifted, tf.ones_like(shifted) + 1)
-    negative = tf.cast(tf.less(x, tf.zeros_like(x)), x._dtype)
-    return tf.concat([low, tf.expand_dims(negative, -1)], -1), weights
-
-
-def _bitwise(x: Any, y: Any, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def _bitwise(x: Any, y: Any, of_bools: Function, of_numbers: Function) -> Tensor:
     x, y = pair(x, y)
-    if x._dtype == "bool":
-        return combine(x, y)
-    (a, weights), (b, _) = _bits(x), _bits(y)
-    one = tf.cast(combine(tf.cast(a, "bool"), tf.cast(b, "bool")), x._dtype)
-    return tf.reduce_sum(one * weights, axis=-1)
+    return (of_bools if x._dtype == "bool" else of_numbers)(x, y)
 
 
 def bitwise_and(x: Any, y: Any) -> Tensor:
     """The bits that both have."""
-    return _bitwise(x, y, tf.logical_and)
+    return _bitwise(x, y, tf.logical_and, tf.bitwise.bitwise_and)
 
 
 def bitwise_or(x: Any, y: Any) -> Tensor:
     """The bits that one of them has."""
-    return _bitwise(x, y, tf.logical_or)
+    return _bitwise(x, y, tf.logical_or, tf.bitwise.bitwise_or)
 
 
 def bitwise_xor(x: Any, y: Any) -> Tensor:
     """The bits that exactly one has."""
-    return _bitwise(x, y, tf.math.logical_xor)
+    return _bitwise(x, y, tf.math.logical_xor, tf.bitwise.bitwise_xor)
 
 
 def bitwise_invert(x: Any) -> Tensor:
@@ -152,7 +132,7 @@ def bitwise_invert(x: Any) -> Tensor:
     x = convert_to_tensor(x)
     if x._dtype == "bool":
         return tf.logical_not(x)
-    return tf.subtract(made(-1, x._dtype), x)
+    return tf.bitwise.invert(x)
 
 
 def bitwise_not(x: Any) -> Tensor:
@@ -160,18 +140,14 @@ def bitwise_not(x: Any) -> Tensor:
     return bitwise_invert(x)
 
 
-def _shift(x: Any, y: Any) -> tuple[Tensor, Tensor, int]:
-    """Both in one dtype, the shift cut to the number of bits, and that number."""
+def _shift(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     x, y = pair(convert_to_tensor(x), y)
-    x, y = not_bool(x), not_bool(y)
-    bits = 8 * tf.as_dtype(x._dtype).size
-    return x, tf.minimum(y, tf.ones_like(y) * (bits - 1)), bits
+    return not_bool(x), not_bool(y)
 
 
 def bitwise_left_shift(x: Any, y: Any) -> Tensor:
     """X · 2^y, without the bits that go beyond the dtype."""
-    x, y, _ = _shift(x, y)
-    return tf.multiply(x, tf.pow(tf.ones_like(y) + 1, y))
+    return tf.bitwise.left_shift(*_shift(x, y))
 
 
 def left_shift(x: Any, y: Any) -> Tensor:
@@ -181,12 +157,7 @@ def left_shift(x: Any, y: Any) -> Tensor:
 
 def bitwise_right_shift(x: Any, y: Any) -> Tensor:
     """The whole number not above x / 2^y."""
-    x, y, bits = _shift(x, y)
-    signed = not x._dtype.startswith("uint")
-    most = tf.ones_like(y) * (bits - 2 if signed else bits - 1)
-    part = tf.minimum(y, most)
-    first = tf.math.floordiv(x, tf.pow(tf.ones_like(y) + 1, part))
-    return tf.math.floordiv(first, y - part + 1)
+    return tf.bitwise.right_shift(*_shift(x, y))
 
 
 def right_shift(x: Any, y: Any) -> Tensor:

@@ -1,0 +1,169 @@
+"""Products and rearrangements of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from samegrad import _core
+from samegrad._base.shown import shown
+from samegrad._ops.norms import norm
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad.linalg._diagonals import diag, diag_part
+from samegrad.linalg._matrices import turned
+
+_ops = _core.ops
+
+
+def _with_axes(who: str, value: TensorLike, least: int) -> Tensor:
+    x = convert_to_tensor(value)
+    if x._rank < least:
+        raise ValueError(f"[{who}] needs at least {least} axes: got shape {x._shape}.")
+    return x
+
+
+def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = False) -> Tensor:
+    """Matrices [..., m, n] with rows for columns.
+
+    Example:
+        >>> matrix_transpose([[1, 2]]).numpy()
+        array([[1],
+               [2]], dtype=int32)
+    """
+    return turned(_with_axes("matrix_transpose", a, 2))
+
+
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
+    """Matrices with rows for columns, as there are real numbers only.
+
+    Example:
+        >>> adjoint([[1.0, 2.0]]).shape
+        (2, 1)
+    """
+    return turned(_with_axes("adjoint", matrix, 2))
+
+
+def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: bool = False,
+           a_is_sparse: bool = False, b_is_sparse: bool = False,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The products of matrices [..., m, n] and vectors [..., n].
+
+    Args:
+        a: The matrices.
+        b: The vectors.
+        transpose_a: Whether matrices are turned over first.
+        adjoint_a: The same.
+        a_is_sparse: Ignored.
+        b_is_sparse: Ignored.
+        name: Ignored.
+
+    Example:
+        >>> matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()
+        array([3., 7.], dtype=float32)
+    """
+    if transpose_a and adjoint_a:
+        raise ValueError("[matvec] a is turned over once: got transpose_a and adjoint_a; pass one.")
+    x, y = pair(_with_axes("matvec", a, 2), _with_axes("matvec", b, 1))
+    column = _ops.expand_dims(y, axes=[y._rank])
+    found = _ops.matmul(x, column, transpose_a=bool(transpose_a or adjoint_a))
+    return _ops.squeeze(found, axes=[found._rank - 1])
+
+
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
+    """The cross products of vectors of 3 along the last axis.
+
+    Raises:
+        ValueError: The last axis has another size.
+
+    Example:
+        >>> cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()
+        array([0., 0., 1.], dtype=float32)
+    """
+    x, y = pair(_with_axes("cross", a, 1), _with_axes("cross", b, 1))
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise ValueError(f"[cross] vectors have 3 elements: got {x._shape} and {y._shape}.")
+    ahead, behind = ([1, 2, 0], [2, 0, 1])
+
+    def moved(v: Tensor, order: list[int]) -> Tensor:
+        return _ops.gather(v, convert_to_tensor(order), axis=v._rank - 1)
+
+    return moved(x, ahead) * moved(y, behind) - moved(x, behind) * moved(y, ahead)
+
+
+def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = "set_diag",
+             k: int = 0) -> Tensor:  # fmt: skip
+    """Matrices with other diagonals.
+
+    Args:
+        input: Matrices [..., rows, columns].
+        diagonal: The elements, [..., n], n being the length of the diagonal.
+        name: Ignored.
+        k: Which one: 0 the main one, above it positive, below it negative.
+
+    Raises:
+        ValueError: The diagonal has another length.
+
+    Example:
+        >>> set_diag([[1.0, 2.0], [3.0, 4.0]], [0.0, 9.0]).numpy()
+        array([[0., 2.],
+               [3., 9.]], dtype=float32)
+    """
+    x, line = pair(_with_axes("set_diag", input, 2), _with_axes("set_diag", diagonal, 1))
+    rows, columns = x.shape[-2:]
+    old = diag_part(x, k=k)
+    if old.shape[-1] != line.shape[-1]:
+        raise ValueError(
+            f"[set_diag] diagonal {k} of matrices {x._shape} has {old.shape[-1]} elements: got "
+            f"{line.shape[-1]}."
+        )
+    placed = diag(line, k=k, num_rows=rows, num_cols=columns)
+    on_it = diag(_ops.full_like(old, value=1.0), k=k, num_rows=rows, num_cols=columns)
+    return _ops.select(_ops.not_equal(on_it, convert_to_tensor(0, x._dtype)), placed, x)
+
+
+def normalize(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
+              name: str | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The tensor by its norm, and the norm, whose axes stay; see `norm`.
+
+    Example:
+        >>> normalize([3.0, 4.0])[0].numpy()
+        array([0.6, 0.8], dtype=float32)
+    """
+    x = convert_to_tensor(tensor)
+    length = norm(x, ord=ord, axis=axis, keepdims=True)
+    return x / length, length
+
+
+def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
+    """A tensor [*shape, *shape] with the given elements where both halves of the index agree.
+
+    Example:
+        >>> tensor_diag([1, 2]).numpy()
+        array([[1, 0],
+               [0, 2]], dtype=int32)
+    """
+    x = _with_axes("tensor_diag", diagonal, 1)
+    sizes = [int(size) for size in x.shape]
+    flat = _ops.reshape(x, shape=[math.prod(sizes)])
+    return _ops.reshape(diag(flat), shape=[*sizes, *sizes])
+
+
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
+    """The elements of [*shape, *shape] where both halves of the index agree.
+
+    Raises:
+        ValueError: The two halves of the shape differ.
+
+    Example:
+        >>> tensor_diag_part([[1, 2], [3, 4]]).numpy()
+        array([1, 4], dtype=int32)
+    """
+    x = _with_axes("tensor_diag_part", input, 2)
+    sizes = [int(size) for size in x.shape]
+    half = len(sizes) // 2
+    if sizes[:half] != sizes[half:]:
+        raise ValueError(
+            f"[tensor_diag_part] both halves of the shape must be equal: got {shown(sizes)}."
+        )
+    count = math.prod(sizes[:half])
+    return _ops.reshape(diag_part(_ops.reshape(x, shape=[count, count])), shape=sizes[:half])
