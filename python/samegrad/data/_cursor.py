@@ -122,8 +122,8 @@ class _Producer:
     def __init__(self, cursor: Cursor, depth: int) -> None:
         self.process = os.getpid()
         self._cursor = cursor
-        # Elements as (element, None); at last (None, what next() raised), which stays. Queues of C:
-        # an interrupt of the consumer comes before or after what it does with them.
+        # Elements as (element, None), or (None, what next() raised), of which an end stays. Queues
+        # of C: an interrupt of the consumer comes before or after what it does with them.
         self._ready: SimpleQueue[tuple[Structure, BaseException | None]] = SimpleQueue()
         self._room: SimpleQueue[None] = SimpleQueue()
         for _ in range(depth):
@@ -137,10 +137,13 @@ class _Producer:
     def take(self) -> Structure:
         if self._end is None:
             element, error = self._ready.get()
-            if error is None:
+            if error is None or not _ends(error):
                 self._room.put(None)
+            else:
+                self._end = error
+            if error is None:
                 return element
-            self._end = error
+            raise error
         raise self._end
 
     def stop(self) -> None:
@@ -152,8 +155,8 @@ class _Producer:
 
     def _run(self) -> None:
         error: BaseException | None = None
-        while error is None:
-            element = None
+        while error is None or not _ends(error):
+            element = error = None
             try:
                 element = self._cursor.next()
             except BaseException as raised:  # next() of the consumer raises it
@@ -162,6 +165,11 @@ class _Producer:
             if self._stopped:
                 return
             self._ready.put((element, error))
+
+
+def _ends(error: BaseException) -> bool:
+    """Whether no element comes after it; others stand in the place of one element."""
+    return isinstance(error, StopIteration | MemoryError) or not isinstance(error, Exception)
 
 
 _producers: weakref.WeakSet[_Producer] = weakref.WeakSet()

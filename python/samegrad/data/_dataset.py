@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
-from samegrad._ops.arrays import cast
+from samegrad._ops.arrays import cast as cast_to
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, of_bytes, text_of
@@ -20,6 +20,8 @@ from samegrad.data import _nodes as nodes
 from samegrad.data._choosing import Choosing
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
+
+Self = TypeVar("Self", bound="Dataset")
 
 
 class Dataset(Choosing):
@@ -46,6 +48,10 @@ class Dataset(Choosing):
     """
 
     _options: Options | None = None
+
+    @classmethod
+    def _made(cls: type[Self], node: nodes.Node) -> Self:
+        return cast("Self", Dataset(node))
 
     @staticmethod
     def from_tensor_slices(tensors: Structure, name: str | None = None) -> Dataset:
@@ -121,7 +127,7 @@ class Dataset(Choosing):
         numbers = range(*(whole(arg, "the bounds are whole numbers") for arg in args))
         counted = Dataset(nodes.RangeNode(numbers.start, numbers.step, len(numbers)))
         wanted = as_dtype(output_type)
-        return counted if wanted.name == "int64" else counted.map(lambda n: cast(n, wanted))
+        return counted if wanted.name == "int64" else counted.map(lambda n: cast_to(n, wanted))
 
     @staticmethod
     def from_generator(
@@ -200,7 +206,7 @@ class Dataset(Choosing):
             >>> [int(n) for n in both]
             [0, 1, 7, 8]
         """
-        return Dataset(functions.ConcatenateNode(self._node, _node_of(dataset)))
+        return self._then(functions.ConcatenateNode(self._node, _node_of(dataset)))
 
     def map(
         self,
@@ -232,7 +238,7 @@ class Dataset(Choosing):
             >>> [int(n) for n in tf.data.Dataset.range(3).map(lambda x: x * 2)]
             [0, 2, 4]
         """
-        return Dataset(functions.MapNode(self._node, map_func, num_parallel_calls is not None))
+        return self._then(functions.MapNode(self._node, map_func, num_parallel_calls is not None))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements for which predicate(element) is true.
@@ -242,7 +248,7 @@ class Dataset(Choosing):
             >>> [int(n) for n in tf.data.Dataset.range(5).filter(lambda x: x % 2 == 1)]
             [1, 3]
         """
-        return Dataset(functions.FilterNode(self._node, predicate))
+        return self._then(functions.FilterNode(self._node, predicate))
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
         """Keeps the elements of the first run in memory, for the later ones.
@@ -266,7 +272,7 @@ class Dataset(Choosing):
                 f"[Dataset.cache] elements are kept in memory only: got filename={filename!r}; "
                 "leave it out."
             )
-        return Dataset(functions.CacheNode(self._node))
+        return self._then(functions.CacheNode(self._node))
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset:
         """Makes elements ahead of the consumer, on a thread of its own.
@@ -283,7 +289,9 @@ class Dataset(Choosing):
             >>> [int(n) for n in tf.data.Dataset.range(2).prefetch(tf.data.AUTOTUNE)]
             [0, 1]
         """
-        return Dataset(functions.PrefetchNode(self._node, max(0, operator.index(buffer_size or 0))))
+        return self._then(
+            functions.PrefetchNode(self._node, max(0, operator.index(buffer_size or 0)))
+        )
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """transformation_func(self).
@@ -303,7 +311,7 @@ class Dataset(Choosing):
             >>> len(tf.data.Dataset.range(2).with_options(tf.data.Options()))
             2
         """
-        made = type(self)(self._node)
+        made: Dataset = self._made(self._node)
         made._epochs, made._options = self._epochs, options
         return made
 
