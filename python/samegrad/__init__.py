@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from samegrad import audio as audio
     from samegrad import autograph as autograph
     from samegrad import config as config
     from samegrad import data as data
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
-    "autograph", "cli", "config", "data", "debugging", "distribute", "errors", "experimental",
-    "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings", "summary",
-    "testing", "train",
+    "audio", "autograph", "cli", "config", "data", "debugging", "distribute", "errors",
+    "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings",
+    "summary", "testing", "train",
 })  # fmt: skip
 
 

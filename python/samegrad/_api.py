@@ -72,6 +72,7 @@ from samegrad._ops.creation import range_ as range
 from samegrad._ops.gather import boolean_mask, gather, gather_nd
 from samegrad._ops.norms import clip_by_global_norm, clip_by_norm, clip_by_value, norm
 from samegrad._ops.printing import print_ as print
+from samegrad._ops.python_calls import numpy_function, py_function
 from samegrad._ops.scatter import (
     scatter_nd,
     tensor_scatter_nd_add,
@@ -160,8 +161,8 @@ __all__ = [  # packages are loaded by samegrad itself
     "DType", "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorShape",
     "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
     "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
-    "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "autograph", "bfloat16",
-    "bool", "boolean_mask", "broadcast_to", "case", "cast", "clip_by_global_norm",
+    "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "audio", "autograph",
+    "bfloat16", "bool", "boolean_mask", "broadcast_to", "case", "cast", "clip_by_global_norm",
     "clip_by_norm", "clip_by_value", "concat", "cond", "config", "constant",
     "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum", "custom_gradient",
     "data", "debugging", "device", "distribute", "divide", "einsum", "equal", "errors",
@@ -171,7 +172,8 @@ __all__ = [  # packages are loaded by samegrad itself
     "int16", "int32", "int64", "int8", "is_tensor", "keras", "less", "less_equal", "linalg",
     "linspace", "logical_and", "logical_not", "logical_or", "map_fn", "math", "matmul",
     "maximum", "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis",
-    "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print", "random",
+    "nn", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_like", "pad", "pow",
+    "print", "py_function", "random",
     "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
     "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape",
     "reverse", "reverse_sequence", "roll", "round", "scan", "scatter_nd", "searchsorted",

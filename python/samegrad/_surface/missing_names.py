@@ -21,14 +21,14 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image",
-    "strings", "io", "io.gfile",
+    "strings", "io", "io.gfile", "audio", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
 _EAGER = "functions always run at once unless samegrad.function traces them: leave it out"
 _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)"
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
-_NO_PYTHON = "steps run without Python; use Dataset.map for Python code on data"
+_NO_PYTHON = "it is samegrad.py_function or samegrad.numpy_function, in Dataset.map"
 _NUMBERS = "numbers are floats, whole numbers or bool: see DType"
 _DENSE = "tensors are dense; gradients of gather are summed row by row"
 _RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
@@ -86,7 +86,6 @@ REASONS = {
     "SparseTensorSpec": _DENSE,
     "sparse": _DENSE,
     "lookup": _TEXT,
-    "audio": "prepare sound with NumPy in Dataset.map",
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,
     "tpu": _ONE_MACHINE,
@@ -100,8 +99,7 @@ REASONS = {
     "complex64": _NUMBERS,
     "complex128": _NUMBERS,
     "profiler": "see explain() of a function or strategy",
-    "numpy_function": _NO_PYTHON,
-    "py_function": _NO_PYTHON,
+    "py_func": _NO_PYTHON,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from samegrad._base.enums import IntChoice
 from samegrad._base.shown import shown
 from samegrad._surface.boundary import guard
+from samegrad.data._csv import CsvDataset, make_csv_dataset
 from samegrad.data._nodes import INFINITE, UNKNOWN
 from samegrad.data._structure import Structure
 
@@ -114,7 +115,7 @@ def cardinality(dataset: Any) -> Any:
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy",
-    "bucket_by_sequence_length", "cardinality", "group_by_window",
+    "CsvDataset", "bucket_by_sequence_length", "cardinality", "group_by_window", "make_csv_dataset",
 ]  # fmt: skip
 
 guard(__name__)
