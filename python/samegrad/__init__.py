@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from samegrad import nest as nest
     from samegrad import nn as nn
     from samegrad import random as random
+    from samegrad import sparse as sparse
     from samegrad import strings as strings
     from samegrad import summary as summary
     from samegrad import testing as testing
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 _PACKAGES = frozenset({
     "audio", "autograph", "cli", "config", "data", "debugging", "distribute", "errors",
-    "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings",
-    "summary", "testing", "train",
+    "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "sparse",
+    "strings", "summary", "testing", "train",
 })  # fmt: skip
 
 

@@ -91,6 +91,7 @@ from samegrad._ops.sequences import (
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.given import constant, convert_to_tensor, is_tensor
+from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, TensorShape
 from samegrad.config._build import sysconfig
@@ -158,8 +159,8 @@ _install_parts(Variable)
 newaxis = None
 
 __all__ = [  # packages are loaded by samegrad itself
-    "DType", "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorShape",
-    "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
+    "DType", "GradientTape", "IndexedSlices", "Module", "SparseTensor", "Tensor", "TensorArray",
+    "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
     "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
     "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "audio", "autograph",
     "bfloat16", "bool", "boolean_mask", "broadcast_to", "case", "cast", "clip_by_global_norm",
@@ -177,7 +178,7 @@ __all__ = [  # packages are loaded by samegrad itself
     "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
     "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape",
     "reverse", "reverse_sequence", "roll", "round", "scan", "scatter_nd", "searchsorted",
-    "sequence_mask", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort",
+    "sequence_mask", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "sparse",
     "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "string", "subtract",
     "switch_case", "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",

@@ -21,7 +21,7 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image",
-    "strings", "io", "io.gfile", "audio", "data.experimental",
+    "strings", "io", "io.gfile", "audio", "sparse", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -30,7 +30,7 @@ _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStr
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
 _NO_PYTHON = "it is samegrad.py_function or samegrad.numpy_function, in Dataset.map"
 _NUMBERS = "numbers are floats, whole numbers or bool: see DType"
-_DENSE = "tensors are dense; gradients of gather are summed row by row"
+_DENSE = "steps compute with dense tensors: see samegrad.sparse.to_dense"
 _RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
 _TEXT = "tensors hold numbers: prepare text in Python and make a data.Dataset of its numbers"
@@ -82,9 +82,8 @@ REASONS = {
     "RaggedTensor": _RAGGED,
     "RaggedTensorSpec": _RAGGED,
     "ragged": _RAGGED,
-    "SparseTensor": _DENSE,
     "SparseTensorSpec": _DENSE,
-    "sparse": _DENSE,
+    "sparse_dense_matmul": _DENSE,
     "lookup": _TEXT,
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,

@@ -17,14 +17,14 @@ from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, of_bytes, text_of
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
-from samegrad.data._choosing import Choosing
+from samegrad.data._drawing import Drawing
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
 Self = TypeVar("Self", bound="Dataset")
 
 
-class Dataset(Choosing):
+class Dataset(Drawing):
     """Elements, one after the other: tensors, or tuples and dicts of them.
 
     A dataset only describes what to do; an iterator does it. Slicing, shuffling, repeating and
@@ -100,7 +100,12 @@ class Dataset(Choosing):
                 return of_bytes(borrowed.encoded[None])
             return Tensor(borrowed._view()[None], copy=False)
 
-        return Dataset(nodes.SliceNode(map_leaves(as_row, tensors), 1, batched=None))
+        rows = map_leaves(as_row, tensors)
+        if not leaves_of(rows):
+            raise ValueError(
+                f"[Dataset.from_tensors] an element must hold a tensor: got {shown(tensors)}."
+            )
+        return Dataset(nodes.SliceNode(rows, 1, batched=None))
 
     @staticmethod
     def range(*args: Any, output_type: DTypeLike = "int64", name: str | None = None) -> Dataset:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from samegrad import _core
+from samegrad._tensor.sparse import SparseTensor
+from samegrad._tensor.sparse import stacked as stacked_sparse
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, of_bytes
 from samegrad.data._cursor import Cursor
@@ -213,13 +215,16 @@ def stack_elements(elements: list[Structure]) -> Structure:
     if isinstance(elements[0], Tensor):
         return _core.stack_rows(elements)
     columns = zip(*map(leaves_of, elements), strict=True)
-    return fill(elements[0], [_stacked(column) for column in columns])
+    return fill(elements[0], [stacked(column) for column in columns])
 
 
-def _stacked(column: tuple[Any, ...]) -> Any:
+def stacked(column: tuple[Any, ...]) -> Any:
+    """Leaves of elements as one leaf of a batch."""
     first = column[0]
     if isinstance(first, Tensor):
         return _core.stack_rows(column)
+    if isinstance(first, SparseTensor):
+        return stacked_sparse(column)
     if not isinstance(first, Text):
         raise TypeError(
             f"[Dataset.batch] components are numbers or text: got {type(first).__name__}; batch "

@@ -63,10 +63,8 @@ def _lengths(tf, lengths=(2, 0, 3, 1)):
 
 
 def _may_fail(tf, count=7):
-    def checked(x):
-        return tf.strings.to_number(tf.gather(["1", "x", "2.5", "", "4", "5", "z"], x))
-
-    return tf.data.Dataset.range(count).map(checked)
+    words = tf.data.Dataset.from_tensor_slices(["1", "x", "2.5", "", "4", "5", "z"])
+    return words.take(count).map(lambda word: tf.strings.to_number(word))
 
 
 DECODED = {
@@ -134,7 +132,7 @@ TABLES = {
     "table numbers": _table("header.csv", 3, select_columns=[2, 0], label_name="x"),
     "table names": _table("plain.csv", 3, column_names=["p", "q", "r"], header=False),
     "table names for others": _table("header.csv", 9, column_names=["p", "q", "r"]),
-    "table defaults": _table("header.csv", 3, column_defaults=[np.array([1], np.int64), [-1.0], "none"]),
+    "table defaults": _table("header.csv", 3, column_defaults=[np.int64([1]), [-1.0], "none"]),
     "table kinds": _table("kinds.csv"),
     "table kinds of one row": _table("kinds.csv", 1, num_rows_for_inference=1),
     "table epochs": _table("header.csv", 3, num_epochs=2),
@@ -202,11 +200,147 @@ CALLS = {
         lambda x: tf.numpy_function(np.square, [x], tf.int64)
     ),
 }
-STAGES = {}
+
+
+def _example(tf, **features):
+    """The bytes of a record with lists of whole numbers, floats or words."""
+    kinds = {int: "int64", float: "float", str: "bytes"}
+    made = {}
+    for name, values in features.items():
+        kind = kinds[type(values[0])]
+        parts = [value.encode() if kind == "bytes" else value for value in values]
+        listed = getattr(tf.train, f"{kind.title()}List")(value=parts)
+        made[name] = tf.train.Feature(**{f"{kind}_list": listed})
+    return tf.train.Example(features=tf.train.Features(feature=made)).SerializeToString()
+
+
+def _records(tf):
+    return [
+        _example(tf, a=[1, 2, 3], w=["x"], p=[4, 0], v=[0.5, 1.5]),
+        _example(tf, w=["y", "z"]),
+        _example(tf, a=[5], p=[2], v=[3.0]),
+    ]
+
+
+def _parsed(feature, count=3, dense=None):
+    """One feature of records, parsed side by side."""
+
+    def program(tf, folder):
+        found = tf.io.parse_example(
+            tf.constant(_records(tf)[:count], tf.string), {"a": feature(tf)}
+        )["a"]
+        return tf.sparse.to_dense(found) if dense is None else dense(tf, found)
+
+    return program
+
+
+def _parsed_one(feature, number=0):
+    def program(tf, folder):
+        found = tf.io.parse_single_example(_records(tf)[number], {"a": feature(tf)})["a"]
+        return tf.sparse.to_dense(found) if hasattr(found, "indices") else found
+
+    return program
+
+
+def _few(tf, indices=((0, 1), (2, 0)), values=(5.0, 6.0), shape=(3, 2)):
+    return tf.SparseTensor(np.reshape(indices, (-1, 2)).astype("i8"), values, shape)
+
+
+FEATURES = {
+    "VarLenFeature": _parsed(lambda tf: tf.io.VarLenFeature(tf.int64)),
+    "VarLenFeature of none": _parsed(lambda tf: tf.io.VarLenFeature(tf.int64), 0),
+    "VarLenFeature places": _parsed(
+        lambda tf: tf.io.VarLenFeature(tf.int64),
+        dense=lambda tf, found: [found.indices, found.values, found.dense_shape],
+    ),
+    "VarLenFeature default": _parsed(
+        lambda tf: tf.io.VarLenFeature(tf.int64),
+        dense=lambda tf, found: tf.sparse.to_dense(found, default_value=-1),
+    ),
+    "VarLenFeature wrong": _parsed(lambda tf: tf.io.VarLenFeature(tf.float32)),
+    "VarLenFeature one": _parsed_one(lambda tf: tf.io.VarLenFeature(tf.int64)),
+    "VarLenFeature missing": _parsed_one(lambda tf: tf.io.VarLenFeature(tf.int64), 1),
+    "RaggedFeature": _parsed(
+        lambda tf: tf.io.RaggedFeature(tf.int64), dense=lambda tf, found: found.to_tensor()
+    ),
+    "RaggedFeature key": _parsed(
+        lambda tf: tf.io.RaggedFeature(tf.string, value_key="w"),
+        dense=lambda tf, found: found.to_tensor(),
+    ),
+    "RaggedFeature one": _parsed_one(lambda tf: tf.io.RaggedFeature(tf.int64)),
+    "RaggedFeature missing": _parsed_one(lambda tf: tf.io.RaggedFeature(tf.int64), 1),
+    "SparseFeature": _parsed(lambda tf: tf.io.SparseFeature("p", "v", tf.float32, 6)),
+    "SparseFeature one": _parsed_one(lambda tf: tf.io.SparseFeature("p", "v", tf.float32, 6)),
+    "SparseFeature outside": _parsed(lambda tf: tf.io.SparseFeature("p", "v", tf.float32, 3)),
+    "sparse batch": lambda tf, folder: tf.data.Dataset.from_tensor_slices(_records(tf))
+    .map(lambda x: tf.io.parse_single_example(x, {"a": tf.io.VarLenFeature(tf.int64)})["a"])
+    .batch(2),
+    "sparse elements": lambda tf, folder: tf.data.Dataset.from_tensor_slices(_records(tf))
+    .batch(2)
+    .map(lambda x: tf.sparse.to_dense(
+        tf.io.parse_example(x, {"w": tf.io.VarLenFeature(tf.string)})["w"])),
+    "sparse to_dense": lambda tf, folder: tf.sparse.to_dense(_few(tf)),
+    "sparse to_dense default": lambda tf, folder: tf.sparse.to_dense(_few(tf), -1.0),
+    "sparse text": lambda tf, folder: tf.sparse.to_dense(_few(tf, values=["a", "b"]), "?"),
+    "sparse none": lambda tf, folder: tf.sparse.to_dense(_few(tf, (), np.zeros(0, "f4"))),
+    "sparse out of order": lambda tf, folder: tf.sparse.to_dense(_few(tf, ((2, 0), (0, 1)))),
+    "sparse twice": lambda tf, folder: tf.sparse.to_dense(_few(tf, ((0, 1), (0, 1)))),
+    "sparse outside": lambda tf, folder: tf.sparse.to_dense(_few(tf, ((0, 1), (0, 2)))),
+    "sparse reorder": lambda tf, folder: tf.sparse.to_dense(
+        tf.sparse.reorder(_few(tf, ((2, 0), (0, 1))))
+    ),
+    "sparse from_dense": lambda tf, folder: [
+        getattr(tf.sparse.from_dense([[0, 7, 0], [8, 0, 9]]), name)
+        for name in ("indices", "values", "dense_shape")
+    ],
+    "sparse shapes": lambda tf, folder: _few(tf, shape=(3, 2, 1)),
+}  # fmt: skip
+STAGES = {
+    "ragged_batch": lambda tf, folder: _lengths(tf).ragged_batch(3).map(lambda x: x.to_tensor()),
+    "ragged_batch full": lambda tf, folder: (
+        _lengths(tf).ragged_batch(3, drop_remainder=True).map(lambda x: x.to_tensor())
+    ),
+    "ragged_batch of none": lambda tf, folder: _lengths(tf, ()).ragged_batch(3),
+    "ragged_batch numbers": lambda tf, folder: tf.data.Dataset.range(5).ragged_batch(2),
+    "ragged_batch pairs": lambda tf, folder: (
+        _lengths(tf)
+        .map(lambda row: (row, tf.size(row)))
+        .ragged_batch(4)
+        .map(lambda rows, size: (rows.to_tensor(), size))
+    ),
+    "ragged_batch arrays": lambda tf, folder: _lengths(tf).ragged_batch(2),
+    "ignore_errors": lambda tf, folder: _may_fail(tf).ignore_errors(),
+    "ignore_errors batch": lambda tf, folder: _may_fail(tf).ignore_errors().batch(3),
+    "ignore_errors behind batch": lambda tf, folder: _may_fail(tf).batch(2).ignore_errors(),
+    "ignore_errors of none": lambda tf, folder: _may_fail(tf, 0).ignore_errors(),
+    "ignore_errors parallel": lambda tf, folder: (
+        _may_fail(tf).map(lambda x: x * 2, num_parallel_calls=2).prefetch(2).ignore_errors()
+    ),
+    "ignore_errors apply": lambda tf, folder: _may_fail(tf).apply(
+        tf.data.experimental.ignore_errors()
+    ),
+    "errors": lambda tf, folder: _may_fail(tf),
+    "counter": lambda tf, folder: tf.data.Dataset.counter(3, -2).take(4),
+    "counter int32": lambda tf, folder: tf.data.Dataset.counter(dtype=tf.int32).skip(2).take(2),
+    "assert_cardinality": lambda tf, folder: (
+        tf.data.Dataset.range(9)
+        .filter(lambda x: x % 2 == 1)
+        .apply(tf.data.experimental.assert_cardinality(4))
+    ),
+    "assert_cardinality fewer": lambda tf, folder: tf.data.Dataset.range(3).apply(
+        tf.data.experimental.assert_cardinality(5)
+    ),
+    "assert_cardinality more": lambda tf, folder: tf.data.Dataset.range(3).apply(
+        tf.data.experimental.assert_cardinality(2)
+    ),
+    "rejection_resample all": lambda tf, folder: tf.data.Dataset.range(3).rejection_resample(
+        lambda x: tf.constant(0), [1.0], [1.0]
+    ),
+}
 
 
 def programs():
-    return DECODED | TABLES | SOUND | CALLS | STAGES
+    return DECODED | TABLES | SOUND | CALLS | FEATURES | STAGES
 
 
 def run(tf, program, folder):
