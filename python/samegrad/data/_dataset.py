@@ -220,7 +220,7 @@ class Dataset(Drawing):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """map_func(element) forevery element, in Python.
+        """map_func(element) for every element, in Python.
 
         A tuple is given as several arguments. The function may use samegrad's operations, NumPy
         (through `tensor.numpy()`), or both; after `batch` it gets whole batches, which is much
@@ -230,8 +230,9 @@ class Dataset(Drawing):
 
         Args:
             map_func: Gets and returns tensors, or tuples and dicts of them.
-            num_parallel_calls: If given (`AUTOTUNE`), it runs on a thread of its own, ahead of the
-                consumer.
+            num_parallel_calls: If given, it runs on so many threads, at most one per core, ahead
+                of the consumer; `AUTOTUNE`: samegrad says. What the function itself shares between
+                its calls must bear that.
             deterministic: Ignored; the order is always the same.
             name: Ignored.
 
@@ -243,7 +244,8 @@ class Dataset(Drawing):
             >>> [int(n) for n in tf.data.Dataset.range(3).map(lambda x: x * 2)]
             [0, 2, 4]
         """
-        return self._then(functions.MapNode(self._node, map_func, num_parallel_calls is not None))
+        calls = None if num_parallel_calls is None else operator.index(num_parallel_calls)
+        return self._then(functions.MapNode(self._node, map_func, calls))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements for which predicate(element) is true.

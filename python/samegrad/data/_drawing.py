@@ -63,7 +63,7 @@ class Drawing(Choosing):
         node: nodes.Node = nodes.RangeNode(first, difference, nodes.INFINITE)
         kind = as_dtype(dtype)
         if kind.name != "int64":
-            node = functions.MapNode(node, lambda n: cast(n, kind), False)
+            node = functions.MapNode(node, lambda n: cast(n, kind), None)
         return cls._made(node)
 
     def ignore_errors(self: Self, log_warning: bool = False, name: str | None = None) -> Self:

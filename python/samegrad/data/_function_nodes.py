@@ -14,7 +14,7 @@ from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, text_of
 from samegrad.data import _python_cursors as cursors
-from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
+from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor, WorkCursor, threads_of
 from samegrad.data._nodes import (
     INFINITE,
     UNKNOWN,
@@ -152,17 +152,18 @@ class _GeneratorCursor(Cursor):
 
 
 class MapNode(PythonNode):
-    """function(element) forevery element.
+    """function(element) for every element.
 
     Attributes:
         child: Where the elements come from.
         function: The user's.
-        parallel: Whether it runs on a thread of its own, ahead of the consumer.
+        calls: On how many threads it runs, ahead of the consumer; < 0: samegrad says. None: on the
+            consumer's.
     """
 
-    def __init__(self, child: Node, function: Callable[..., Any], parallel: bool) -> None:
+    def __init__(self, child: Node, function: Callable[..., Any], calls: int | None) -> None:
         super().__init__(child, batched=child.batched)
-        self.child, self.function, self.parallel = child, function, parallel
+        self.child, self.function, self.calls = child, function, calls
         self.ordinal = take_ordinal()
         self._spec: Structure = None
 
@@ -179,13 +180,16 @@ class MapNode(PythonNode):
         def open_cursor() -> Cursor:
             return _MapCursor(self.child.cursor(run), self.function, run.draws_of(self))
 
-        return BackgroundCursor(open_cursor, PREFETCHED) if self.parallel else open_cursor()
+        if self.calls is None:
+            return open_cursor()
+        threads = threads_of(self.calls)
+        return BackgroundCursor(open_cursor, PREFETCHED * threads, threads)
 
     def after(self, child: Node) -> MapNode:
         """The same function of another stage's elements."""
         node = MapNode.__new__(MapNode)
         Node.__init__(node, child, batched=child.batched)
-        node.child, node.function, node.parallel = child, self.function, self.parallel
+        node.child, node.function, node.calls = child, self.function, self.calls
         node.ordinal, node._spec = self.ordinal, self._spec
         return node
 
@@ -219,15 +223,19 @@ def _peek_spec(node: MapNode) -> Structure:
     return map_leaves(spec_in_any_batch, element)
 
 
-class _MapCursor(Cursor):
+class _MapCursor(WorkCursor):
     def __init__(self, child: Cursor, function: Callable[..., Any], seed: int) -> None:
         self._child, self._function, self._seed = child, function, seed
         self._position = 0
 
-    def next(self) -> Structure:
+    def take(self) -> tuple[int, Structure]:
         element = self._child.next()
         self._position += 1  # whatever happens: behind an error the next element comes
-        with data_function(self._seed, self._position - 1):
+        return self._position - 1, element
+
+    def make(self, taken: tuple[int, Structure]) -> Structure:
+        position, element = taken
+        with data_function(self._seed, position):
             found = call(self._function, element)
             # A list of results has as many components, as in TensorFlow; deeper ones are stacked.
             return to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
