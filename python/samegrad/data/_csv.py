@@ -19,7 +19,7 @@ from samegrad.data._files import content_of
 from samegrad.data._nested_nodes import FileNode
 from samegrad.data._nodes import BatchNode, Node, Run, UncountedNode
 from samegrad.data._ordering import at_least
-from samegrad.data._structure import Structure, map_leaves
+from samegrad.data._structure import Structure, as_examples, map_leaves
 from samegrad.io import gfile
 from samegrad.io._csv import BrokenError, Table, as_leaf, fields_of, records_of
 from samegrad.io._records import compression_of
@@ -144,7 +144,7 @@ class _Batches:
         """The columns of some records."""
         texts = [record.numpy() for record in records]
         columns = self._table.columns(texts, lambda n: str(records[n].origin), [b""])
-        return map_leaves(_as_examples, self._arranged([*map(as_leaf, columns)]))
+        return map_leaves(as_examples, self._arranged([*map(as_leaf, columns)]))
 
     def is_valid(self, record: Any) -> bool:
         """Whether a record can be read."""
@@ -160,10 +160,6 @@ class _Batches:
             return features
         label = features.pop(self._label)
         return features, label
-
-
-def _as_examples(leaf: Any) -> Any:
-    return leaf._as_examples(0, 1) if hasattr(leaf, "_as_examples") else leaf
 
 
 def make_csv_dataset(

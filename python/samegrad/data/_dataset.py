@@ -17,14 +17,14 @@ from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, of_bytes, text_of
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
-from samegrad.data._drawing import Drawing
 from samegrad.data._iterator import DatasetIterator
+from samegrad.data._keeping import Keeping
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
 Self = TypeVar("Self", bound="Dataset")
 
 
-class Dataset(Drawing):
+class Dataset(Keeping):
     """Elements, one after the other: tensors, or tuples and dicts of them.
 
     A dataset only describes what to do; an iterator does it. Slicing, shuffling, repeating and
@@ -256,30 +256,6 @@ class Dataset(Drawing):
             [1, 3]
         """
         return self._then(functions.FilterNode(self._node, predicate))
-
-    def cache(self, filename: str = "", name: str | None = None) -> Dataset:
-        """Keeps the elements of the first run in memory, for the later ones.
-
-        The elements of a dataset of known size are made before the first one is given.
-
-        Args:
-            filename: Must be empty.
-            name: Ignored.
-
-        Raises:
-            NotImplementedError: A file name is given.
-
-        Example:
-            >>> import samegrad as tf
-            >>> [int(n) for n in tf.data.Dataset.range(2).cache()]
-            [0, 1]
-        """
-        if filename:
-            raise NotImplementedError(
-                f"[Dataset.cache] elements are kept in memory only: got filename={filename!r}; "
-                "leave it out."
-            )
-        return self._then(functions.CacheNode(self._node))
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset:
         """Makes elements ahead of the consumer, on a thread of its own.

@@ -68,6 +68,11 @@ def of_view(array: Any) -> Any:
     return of_bytes(array) if array.dtype == object else Tensor(array)
 
 
+def as_examples(leaf: Any) -> Any:
+    """A leaf of a batch: the rows of a tensor are its examples."""
+    return leaf._as_examples(0, 1) if isinstance(leaf, Tensor) and leaf._rank else leaf
+
+
 def spec_of(leaf: Any, sizes: Any = None) -> Any:
     """The spec of a leaf.
 

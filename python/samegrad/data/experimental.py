@@ -273,6 +273,24 @@ choose_from_datasets = Dataset.choose_from_datasets
 sample_from_datasets = Dataset.sample_from_datasets
 Counter = Dataset.counter
 RandomDataset = Dataset.random
+load = Dataset.load
+
+
+def save(
+    dataset: Any, path: Any, compression: str | None = None,
+    shard_func: Callable[..., Any] | None = None,
+) -> None:  # fmt: skip
+    """Writes all elements into a folder: `Dataset.save`, as older programs write.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.data.experimental.save(tf.data.Dataset.range(2), "older")
+        >>> [int(n) for n in tf.data.experimental.load("older")]
+        [0, 1]
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"[save] a Dataset is needed: got {shown(dataset)}.")
+    dataset.save(path, compression, shard_func)
 
 
 def get_single_element(dataset: Any) -> Structure:
@@ -304,11 +322,12 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy", "Counter",
-    "CsvDataset", "Optional", "RandomDataset", "assert_cardinality", "bucket_by_sequence_length",
-    "cardinality", "choose_from_datasets", "dense_to_ragged_batch", "from_list",
-    "get_single_element", "group_by_window", "ignore_errors", "make_csv_dataset", "map_and_batch",
-    "parallel_interleave", "prefetch_to_device", "rejection_resample", "sample_from_datasets",
-    "scan", "shuffle_and_repeat", "take_while", "unbatch", "unique",
+    "CsvDataset", "Optional", "RandomDataset", "assert_cardinality",
+    "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "dense_to_ragged_batch",
+    "from_list", "get_single_element", "group_by_window", "ignore_errors", "load",
+    "make_csv_dataset", "map_and_batch", "parallel_interleave", "prefetch_to_device",
+    "rejection_resample", "sample_from_datasets", "save", "scan", "shuffle_and_repeat",
+    "take_while", "unbatch", "unique",
 ]  # fmt: skip
 
 guard(__name__)

@@ -295,7 +295,37 @@ FEATURES = {
     ],
     "sparse shapes": lambda tf, folder: _few(tf, shape=(3, 2, 1)),
 }  # fmt: skip
+
+
+def _kept(name, dataset, **more):
+    """A dataset that was saved and loaded."""
+
+    def program(tf, folder):
+        path = f"{folder}/kept {name}"
+        dataset(tf).save(path, **more)
+        return tf.data.Dataset.load(path, compression=more.get("compression"))
+
+    return program
+
+
+def _words(tf):
+    texts = tf.data.Dataset.from_tensor_slices(["a", "", "b\x00c"]).enumerate()
+    return texts.map(lambda n, text: {"n": n, "text": (text, tf.strings.length(text))})
+
+
 STAGES = {
+    "cache": lambda tf, folder: _words(tf).cache(f"{folder}/kept words").repeat(2),
+    "cache batches": lambda tf, folder: (
+        tf.data.Dataset.range(5).batch(2).cache(f"{folder}/kept batches")
+    ),
+    "cache lengths": lambda tf, folder: _lengths(tf).cache(f"{folder}/kept lengths"),
+    "cache of none": lambda tf, folder: tf.data.Dataset.range(0).cache(f"{folder}/kept none"),
+    "save": _kept("words", _words),
+    "save lengths": _kept("lengths", _lengths),
+    "save none": _kept("none", lambda tf: tf.data.Dataset.range(0)),
+    "save compressed": _kept("packed", _words, compression="GZIP"),
+    "save one file": _kept("one", _lengths, shard_func=lambda row: np.int64(0)),
+    "load nowhere": lambda tf, folder: tf.data.Dataset.load(f"{folder}/nowhere"),
     "ragged_batch": lambda tf, folder: _lengths(tf).ragged_batch(3).map(lambda x: x.to_tensor()),
     "ragged_batch full": lambda tf, folder: (
         _lengths(tf).ragged_batch(3, drop_remainder=True).map(lambda x: x.to_tensor())
