@@ -75,7 +75,7 @@ def numpy_function(
     Example:
         >>> import numpy as np
         >>> import samegrad as tf
-        >>> tf.numpy_function(np.sinh, [np.float32(0)], tf.float32).numpy()
+        >>> float(tf.numpy_function(np.sinh, [np.float32(0)], tf.float32))
         0.0
     """
     given = _given(func, inp, "numpy_function")
