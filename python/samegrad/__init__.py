@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from samegrad import autodiff as autodiff
+    from samegrad import audio as audio
     from samegrad import autograph as autograph
     from samegrad import bitwise as bitwise
     from samegrad import config as config
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from samegrad import nest as nest
     from samegrad import nn as nn
     from samegrad import random as random
+    from samegrad import sparse as sparse
     from samegrad import strings as strings
     from samegrad import summary as summary
     from samegrad import testing as testing
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
-    "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging", "distribute",
-    "errors", "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random",
+    "audio", "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging",
+    "distribute", "errors", "experimental", "image", "io", "keras", "linalg", "math", "nest",
+    "nn", "random", "sparse",
     "strings", "summary", "testing", "train",
 })  # fmt: skip
 

@@ -72,6 +72,7 @@ from samegrad._ops.creation import range_ as range
 from samegrad._ops.gather import boolean_mask, gather, gather_nd
 from samegrad._ops.norms import clip_by_global_norm, clip_by_norm, clip_by_value, norm
 from samegrad._ops.printing import print_ as print
+from samegrad._ops.python_calls import numpy_function, py_function
 from samegrad._ops.scatter import (
     scatter_nd,
     tensor_scatter_nd_add,
@@ -90,6 +91,7 @@ from samegrad._ops.sequences import (
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.given import constant, convert_to_tensor, is_tensor
+from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, TensorShape
 from samegrad.config._build import sysconfig
@@ -158,26 +160,26 @@ _install_parts(Variable)
 newaxis = None
 
 __all__ = [  # packages are loaded by samegrad itself
-    "DType", "GradientTape", "IndexedSlices", "Module", "Tensor", "TensorArray", "TensorShape",
-    "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
+    "DType", "GradientTape", "IndexedSlices", "Module", "SparseTensor", "Tensor", "TensorArray",
+    "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
     "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
-    "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "autodiff", "autograph",
-    "bfloat16", "bitwise", "bool", "boolean_mask", "broadcast_to", "case", "cast",
+    "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "audio", "autodiff",
+    "autograph", "bfloat16", "bitwise", "bool", "boolean_mask", "broadcast_to", "case", "cast",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config",
     "constant", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum",
     "custom_gradient", "data", "debugging", "device", "distribute", "divide", "einsum", "equal",
-    "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill",
-    "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather",
-    "gather_nd", "greater", "greater_equal", "half", "histogram_fixed_width",
-    "histogram_fixed_width_bins", "identity", "image", "init_scope", "inside_function", "int16",
-    "int32", "int64", "int8", "is_tensor", "keras", "less", "less_equal", "linalg", "linspace",
-    "logical_and", "logical_not", "logical_or", "map_fn", "math", "matmul", "maximum",
-    "meshgrid", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn",
-    "norm", "not_equal", "one_hot", "ones", "ones_like", "pad", "pow", "print", "random",
+    "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill", "float16",
+    "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd", "greater",
+    "greater_equal", "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity",
+    "image", "init_scope", "inside_function", "int16", "int32", "int64", "int8", "is_tensor",
+    "keras", "less", "less_equal", "linalg", "linspace", "logical_and", "logical_not",
+    "logical_or", "map_fn", "math", "matmul", "maximum", "meshgrid", "minimum", "multiply",
+    "name_scope", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "numpy_function",
+    "one_hot", "ones", "ones_like", "pad", "pow", "print", "py_function", "random",
     "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
     "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape",
     "reverse", "reverse_sequence", "roll", "round", "scan", "scatter_nd", "searchsorted",
-    "sequence_mask", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort",
+    "sequence_mask", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "sparse",
     "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "string", "subtract",
     "switch_case", "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",

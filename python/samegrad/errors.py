@@ -19,6 +19,10 @@ class DataLossError(ValueError):
     """A file is damaged, or ends too early."""
 
 
+class FailedPreconditionError(RuntimeError):
+    """What a call relies on is not so."""
+
+
 class LossNormalizationWarning(UserWarning):
     """A program divides a loss by a wrong count; see `config.set_loss_normalization_check`."""
 
@@ -30,6 +34,7 @@ class LossNormalizationError(ValueError):
 __all__ = [
     "AlreadyExistsError",
     "DataLossError",
+    "FailedPreconditionError",
     "InvalidArgumentError",
     "LossNormalizationError",
     "LossNormalizationWarning",

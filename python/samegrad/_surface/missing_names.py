@@ -20,23 +20,22 @@ NAMESPACES = (
     "", "math", "nn", "random", "data", "distribute", "train", "config", "debugging", "errors",
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
-    "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise",
-    "autodiff",
-    "strings", "io", "io.gfile",
+    "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
+    "strings", "io", "io.gfile", "audio", "sparse", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
 _EAGER = "functions always run at once unless samegrad.function traces them: leave it out"
 _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)"
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
-_NO_PYTHON = "steps run without Python; use Dataset.map for Python code on data"
+_NO_PYTHON = "it is samegrad.py_function or samegrad.numpy_function, in Dataset.map"
 _NUMBERS = "numbers are floats, whole numbers or bool: see DType"
 _PAIRS = (
     "there are no complex numbers: keras.ops.fft, rfft, stft and their inverses take and give "
     "pairs (real, imaginary)"
 )
 _EIGENVALUES = "there are no complex numbers: linalg.eigh takes symmetric matrices"
-_DENSE = "tensors are dense; gradients of gather are summed row by row"
+_DENSE = "steps compute with dense tensors: see samegrad.sparse.to_dense"
 _RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
 _TEXT = "tensors hold numbers: prepare text in Python and make a data.Dataset of its numbers"
@@ -88,11 +87,9 @@ REASONS = {
     "RaggedTensor": _RAGGED,
     "RaggedTensorSpec": _RAGGED,
     "ragged": _RAGGED,
-    "SparseTensor": _DENSE,
     "SparseTensorSpec": _DENSE,
-    "sparse": _DENSE,
+    "sparse_dense_matmul": _DENSE,
     "lookup": _TEXT,
-    "audio": "prepare sound with NumPy in Dataset.map",
     "lite": f"models are for training; {_WEIGHTS}",
     "saved_model": _WEIGHTS,
     "tpu": _ONE_MACHINE,
@@ -115,8 +112,7 @@ REASONS = {
     "linalg.logm": "of symmetric matrices compute it with eigh",
     "complex128": _NUMBERS,
     "profiler": "see explain() of a function or strategy",
-    "numpy_function": _NO_PYTHON,
-    "py_function": _NO_PYTHON,
+    "py_func": _NO_PYTHON,
 }
 
 

@@ -38,7 +38,19 @@ class Ragged:
     @property
     def shape(self) -> TensorShape:
         """The number of rows, and None."""
-        return tuple.__new__(TensorShape, (self.nrows(), None))
+        return tuple.__new__(TensorShape, (self.nrows(), None, *self.flat_values._shape[1:]))
+
+    @property
+    def _shape(self) -> tuple[Any, ...]:
+        return tuple(self.shape)
+
+    @property
+    def _rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def _dtype(self) -> str:
+        return self.dtype.name
 
     def nrows(self) -> int:
         """How many rows there are."""
@@ -91,11 +103,20 @@ class Ragged:
             default_value = b"" if texts else 0
         elif texts:
             default_value = Text(default_value).numpy()
-        matrix = np.full((self.nrows(), width), default_value, values.dtype)
+        matrix = np.full((self.nrows(), width, *values.shape[1:]), default_value, values.dtype)
         for row, begin, length in zip(matrix, self._ends[:-1], lengths, strict=True):
             count = min(length, width)
             row[:count] = values[begin : begin + count]
         return of_bytes(matrix) if texts else convert_to_tensor(matrix)
+
+    def numpy(self) -> Any:
+        """An array if all rows have one length, else one of arrays, row by row."""
+        rows = [np.asarray(row) for row in self]
+        if len({len(row) for row in rows}) == 1:
+            return np.stack(rows)
+        made = np.empty(len(rows), object)
+        made[:] = rows
+        return made
 
     def to_list(self) -> list[Any]:
         """The rows as lists."""
@@ -108,6 +129,25 @@ class Ragged:
 
     def __repr__(self) -> str:
         return f"<samegrad.Ragged {self.to_list()!r:.200}>"
+
+
+def stacked(column: Sequence[Any], who: str) -> Ragged:
+    """Tensors or texts as rows, which may differ in their first sizes.
+
+    Raises:
+        ValueError: They differ in other sizes.
+    """
+    shapes = {row._shape[1:] for row in column}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"[{who}] rows may differ in their first sizes only: got shapes "
+            f"{sorted(row._shape for row in column)}; see padded_batch."
+        )
+    if isinstance(column[0], Text):
+        flat: Any = of_bytes(np.concatenate([row.encoded for row in column]))
+    else:
+        flat = Tensor(np.concatenate([row._numpy() for row in column]))
+    return Ragged(flat, [row._shape[0] for row in column])
 
 
 def rows_of(values: Any, parts: Callable[[bytes], Sequence[bytes]]) -> Any:

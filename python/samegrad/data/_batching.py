@@ -50,7 +50,7 @@ class Batching(Ordering):
             [[0, 1], [2]]
         """
         size = at_least(operator.index(batch_size), 1, "batch", "batch_size")
-        return type(self)(nodes.BatchNode(self._node, size, bool(drop_remainder)))
+        return self._then(nodes.BatchNode(self._node, size, bool(drop_remainder)))
 
     def padded_batch(
         self: Self,
@@ -87,7 +87,7 @@ class Batching(Ordering):
         size = at_least(operator.index(batch_size), 1, "padded_batch", "batch_size")
         padding = Padding(self._node, padded_shapes, padding_values, "Dataset.padded_batch")
         node = nodes.BatchNode(self._node, size, bool(drop_remainder), padding.batch, padding)
-        return type(self)(node)
+        return self._then(node)
 
     def group_by_window(
         self: Self,
@@ -132,7 +132,7 @@ class Batching(Ordering):
             size = at_least(whole(window_size), 1, "group_by_window", "window_size")
 
         def reduced(key: Any, window: nodes.Node) -> nodes.Node:
-            made = reduce_func(key, type(self)(window))
+            made = reduce_func(key, self._then(window))
             if not isinstance(made, Batching):
                 raise TypeError(
                     "[Dataset.group_by_window] reduce_func must return a Dataset: got "
@@ -140,7 +140,7 @@ class Batching(Ordering):
                 )
             return made._node
 
-        return type(self)(
+        return self._then(
             groups.GroupByWindowNode(
                 self._node, key_func, window_size_func or (lambda key: size), reduced
             )
@@ -212,7 +212,7 @@ class Batching(Ordering):
             self._node, element_length_func, boundaries, sizes, padding,
             bool(pad_to_bucket_boundary) and not no_padding, bool(drop_remainder),
         )  # fmt: skip
-        return type(self)(node)
+        return self._then(node)
 
     def unbatch(self: Self, name: str | None = None) -> Self:
         """The rows of each element as elements.
@@ -222,7 +222,7 @@ class Batching(Ordering):
             >>> [int(n) for n in tf.data.Dataset.range(3).batch(2).unbatch()]
             [0, 1, 2]
         """
-        return type(self)(functions.UnbatchNode(self._node))
+        return self._then(functions.UnbatchNode(self._node))
 
 
 def _buckets(boundaries: Sequence[int], sizes: Sequence[int]) -> tuple[list[int], list[int]]:

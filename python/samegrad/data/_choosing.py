@@ -88,7 +88,7 @@ class Choosing(Batching):
         def node_of(element: Structure) -> nodes.Node:
             return _node_of(call(function, element), who, "map_func must return a Dataset")
 
-        return type(self)(nested.InterleaveNode(self._node, node_of, cycle, block))
+        return self._then(nested.InterleaveNode(self._node, node_of, cycle, block))
 
     def window(
         self: Self,
@@ -120,8 +120,8 @@ class Choosing(Batching):
         step = count if shift is None else operator.index(shift)
         at_least(step, 1, "window", "shift")
         gap = at_least(operator.index(stride), 1, "window", "stride")
-        node = nested.WindowsNode(self._node, count, step, gap, bool(drop_remainder), type(self))
-        return type(self)(node)
+        node = nested.WindowsNode(self._node, count, step, gap, bool(drop_remainder), self._then)
+        return self._then(node)
 
     def take_while(self: Self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """The elements up to the first one for which predicate(element) is not true.
@@ -131,7 +131,7 @@ class Choosing(Batching):
             >>> [int(n) for n in tf.data.Dataset.range(9).take_while(lambda x: x < 2)]
             [0, 1]
         """
-        return type(self)(states.TakeWhileNode(self._node, predicate))
+        return self._then(states.TakeWhileNode(self._node, predicate))
 
     def scan(
         self: Self, initial_state: Structure, scan_func: Callable[..., Any], name: str | None = None
@@ -154,7 +154,7 @@ class Choosing(Batching):
             [0, 1, 3, 6]
         """
         state = to_element(initial_state, "Dataset.scan")
-        return type(self)(states.ScanNode(self._node, state, scan_func))
+        return self._then(states.ScanNode(self._node, state, scan_func))
 
     def reduce(
         self, initial_state: Structure, reduce_func: Callable[..., Any], name: str | None = None
@@ -188,7 +188,7 @@ class Choosing(Batching):
             >>> [int(n) for n in tf.data.Dataset.from_tensor_slices([1, 37, 2, 37, 2]).unique()]
             [1, 37, 2]
         """
-        return type(self)(states.UniqueNode(self._node))
+        return self._then(states.UniqueNode(self._node))
 
     def rebatch(
         self: Self,
@@ -214,7 +214,7 @@ class Choosing(Batching):
         """
         given = np.asarray(batch_size).reshape(-1).tolist()
         sizes = [at_least(operator.index(n), 1, "rebatch", "batch_size") for n in given]
-        return type(self)(states.RebatchNode(self._node, sizes, bool(drop_remainder)))
+        return self._then(states.RebatchNode(self._node, sizes, bool(drop_remainder)))
 
     def get_single_element(self, name: str | None = None) -> Structure:
         """The one element there is.
@@ -260,7 +260,7 @@ class Choosing(Batching):
         """
         who = "choose_from_datasets"
         inputs, choices = _nodes_of(datasets, who), _node_of(choice_dataset, who)
-        return cls(states.ChooseNode(inputs, choices, [], None, bool(stop_on_empty_dataset)))
+        return cls._made(states.ChooseNode(inputs, choices, [], None, bool(stop_on_empty_dataset)))
 
     @classmethod
     def sample_from_datasets(
@@ -298,7 +298,7 @@ class Choosing(Batching):
                 f"{shown(given)} for {len(inputs)} datasets."
             )
         fixed = None if seed is None else operator.index(seed)
-        return cls(states.ChooseNode(inputs, None, given, fixed, bool(stop_on_empty_dataset)))
+        return cls._made(states.ChooseNode(inputs, None, given, fixed, bool(stop_on_empty_dataset)))
 
     @classmethod
     def list_files(
@@ -330,7 +330,7 @@ class Choosing(Batching):
                 f"[Dataset.list_files] a pattern must match a file: got {shown(file_pattern)}; "
                 "look at the working folder."
             )
-        listed = cls(nodes.SliceNode(Text(paths), len(paths)))
+        listed = cls._made(nodes.SliceNode(Text(paths), len(paths)))
         return listed if shuffle is False else listed.shuffle(len(paths), seed)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 from samegrad import _core
 from samegrad.data._structure import Packer, Structure
@@ -72,7 +73,30 @@ class FeedCursor(Cursor):
         return end - begin
 
 
-PREFETCHED = 2  # elements that are made ahead
+PREFETCHED = 2  # elements that are made ahead, or blocks of those that are made quickly
+_BLOCK_SECONDS = 2e-3
+_LARGEST_BLOCK = 32
+
+
+class WorkCursor(Cursor):
+    """A cursor whose elements are taken one after the other and may be worked on side by side."""
+
+    @abstractmethod
+    def take(self) -> Any:
+        """What the next element is made of. StopIteration at the end, and ever after."""
+
+    @abstractmethod
+    def make(self, taken: Any) -> Structure:
+        """The element of what was taken."""
+
+    def next(self) -> Structure:
+        return self.make(self.take())
+
+
+def threads_of(calls: int) -> int:
+    """How many threads run a function; calls < 0: as many as there are cores, at most 8."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(calls, cores or 1) if calls >= 0 else min(8, cores or 1))
 
 
 class BackgroundCursor(Cursor):
@@ -81,11 +105,12 @@ class BackgroundCursor(Cursor):
     Args:
         open_cursor: Makes the cursor.
         depth: How many elements are kept.
+        threads: How many work on elements of a WorkCursor; their order stays.
     """
 
-    def __init__(self, open_cursor: Callable[[], Cursor], depth: int) -> None:
+    def __init__(self, open_cursor: Callable[[], Cursor], depth: int, threads: int = 1) -> None:
         self._open = open_cursor
-        self._depth = max(1, depth)
+        self._depth, self._threads = max(1, depth), threads
         self._position = 0
         self._moved: Cursor | None = None  # by skip(), before there is a thread
         self._producer: _Producer | None = None
@@ -111,59 +136,109 @@ class BackgroundCursor(Cursor):
         if cursor is None:  # new, or in a forked child: there the parent's thread does not exist
             cursor = self._open()
             cursor.skip(self._position)
-        producer = _Producer(cursor, self._depth)
+        producer = _Producer(cursor, self._depth, self._threads)
         weakref.finalize(self, producer.stop).atexit = False
         return producer
 
 
 class _Producer:
-    """The thread of a BackgroundCursor, which it must not keep alive."""
+    """The threads of a BackgroundCursor, which they must not keep alive."""
 
-    def __init__(self, cursor: Cursor, depth: int) -> None:
+    def __init__(self, cursor: Cursor, depth: int, threads: int) -> None:
         self.process = os.getpid()
         self._cursor = cursor
-        # Elements as (element, None); at last (None, what next() raised), which stays. Queues of C:
-        # an interrupt of the consumer comes before or after what it does with them.
-        self._ready: SimpleQueue[tuple[Structure, BaseException | None]] = SimpleQueue()
+        self._turn = threading.Lock()  # of who takes from the cursor
+        # A place for each block of elements, in their order, which gets a list of (element, None),
+        # or (None, what next() raised), of which an end stays. Queues of C: an interrupt of the
+        # consumer comes before or after what it does with them.
+        self._ready: SimpleQueue[_Place] = SimpleQueue()
         self._room: SimpleQueue[None] = SimpleQueue()
-        for _ in range(depth):
+        for _ in range(depth + threads):
             self._room.put(None)
+        self._block: Iterator[_Made] = iter(())
+        self._size = 1
         self._end: BaseException | None = None
-        self._stopped = False
-        self._thread = threading.Thread(target=self._run, name="samegrad-data", daemon=True)
+        self._stopped = self._ended = False
+        self._threads = [
+            threading.Thread(target=self._run, name="samegrad-data", daemon=True)
+            for _ in range(threads)
+        ]
         _producers.add(self)
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def take(self) -> Structure:
-        if self._end is None:
-            element, error = self._ready.get()
+        if self._end is not None:
+            raise self._end
+        for element, error in self._block:
             if error is None:
-                self._room.put(None)
                 return element
-            self._end = error
-        raise self._end
+            if _ends(error):
+                self._end = error
+            raise error
+        self._block = iter(self._ready.get().get())
+        self._room.put(None)
+        return self.take()
 
     def stop(self) -> None:
         self._stopped = True
-        self._room.put(None)
+        for _ in self._threads:
+            self._room.put(None)
 
     def join(self, timeout: float) -> None:
-        self._thread.join(timeout)
+        for thread in self._threads:
+            thread.join(timeout)
 
     def _run(self) -> None:
-        error: BaseException | None = None
-        while error is None:
-            element = None
-            try:
-                element = self._cursor.next()
-            except BaseException as raised:  # next() of the consumer raises it
-                error = raised
+        while not self._ended:
             self._room.get()
             if self._stopped:
                 return
-            self._ready.put((element, error))
+            place: _Place = SimpleQueue()
+            begin = time.perf_counter()
+            with self._turn:
+                if self._ended:
+                    break
+                self._ready.put(place)
+                size = self._size
+                taken = self._taken(size)
+            place.put([self._made(*each) for each in taken])
+            # Threads that wait for each other often wait for the system: elements that are made
+            # quickly are handed over several at a time.
+            if time.perf_counter() - begin < _BLOCK_SECONDS and size == self._size:
+                self._size = min(2 * size, _LARGEST_BLOCK)
+        self._room.put(None)  # for the other threads, which end, too
+
+    def _taken(self, size: int) -> list[_Made]:
+        """What the next elements are made of."""
+        cursor = self._cursor
+        take = cursor.take if isinstance(cursor, WorkCursor) else cursor.next
+        found: list[_Made] = []
+        while len(found) < size and not self._ended:
+            try:
+                found.append((take(), None))
+            except BaseException as error:  # next() of the consumer raises it
+                self._ended = _ends(error)
+                found.append((None, error))
+        return found
+
+    def _made(self, taken: Any, error: BaseException | None) -> _Made:
+        if error is not None or not isinstance(self._cursor, WorkCursor):
+            return taken, error
+        try:
+            return self._cursor.make(taken), None
+        except BaseException as raised:
+            self._ended = self._ended or _ends(raised)
+            return None, raised
 
 
+def _ends(error: BaseException) -> bool:
+    """Whether no element comes after it; others stand in the place of one element."""
+    return isinstance(error, StopIteration | MemoryError) or not isinstance(error, Exception)
+
+
+_Made: TypeAlias = "tuple[Structure, BaseException | None]"
+_Place: TypeAlias = "SimpleQueue[list[_Made]]"
 _producers: weakref.WeakSet[_Producer] = weakref.WeakSet()
 
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
-from samegrad._ops.arrays import cast
+from samegrad._ops.arrays import cast as cast_to
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, of_bytes, text_of
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
-from samegrad.data._choosing import Choosing
 from samegrad.data._iterator import DatasetIterator
+from samegrad.data._keeping import Keeping
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
+Self = TypeVar("Self", bound="Dataset")
 
-class Dataset(Choosing):
+
+class Dataset(Keeping):
     """Elements, one after the other: tensors, or tuples and dicts of them.
 
     A dataset only describes what to do; an iterator does it. Slicing, shuffling, repeating and
@@ -46,6 +48,10 @@ class Dataset(Choosing):
     """
 
     _options: Options | None = None
+
+    @classmethod
+    def _made(cls: type[Self], node: nodes.Node) -> Self:
+        return cast("Self", Dataset(node))
 
     @staticmethod
     def from_tensor_slices(tensors: Structure, name: str | None = None) -> Dataset:
@@ -94,7 +100,12 @@ class Dataset(Choosing):
                 return of_bytes(borrowed.encoded[None])
             return Tensor(borrowed._view()[None], copy=False)
 
-        return Dataset(nodes.SliceNode(map_leaves(as_row, tensors), 1, batched=None))
+        rows = map_leaves(as_row, tensors)
+        if not leaves_of(rows):
+            raise ValueError(
+                f"[Dataset.from_tensors] an element must hold a tensor: got {shown(tensors)}."
+            )
+        return Dataset(nodes.SliceNode(rows, 1, batched=None))
 
     @staticmethod
     def range(*args: Any, output_type: DTypeLike = "int64", name: str | None = None) -> Dataset:
@@ -121,7 +132,7 @@ class Dataset(Choosing):
         numbers = range(*(whole(arg, "the bounds are whole numbers") for arg in args))
         counted = Dataset(nodes.RangeNode(numbers.start, numbers.step, len(numbers)))
         wanted = as_dtype(output_type)
-        return counted if wanted.name == "int64" else counted.map(lambda n: cast(n, wanted))
+        return counted if wanted.name == "int64" else counted.map(lambda n: cast_to(n, wanted))
 
     @staticmethod
     def from_generator(
@@ -200,7 +211,7 @@ class Dataset(Choosing):
             >>> [int(n) for n in both]
             [0, 1, 7, 8]
         """
-        return Dataset(functions.ConcatenateNode(self._node, _node_of(dataset)))
+        return self._then(functions.ConcatenateNode(self._node, _node_of(dataset)))
 
     def map(
         self,
@@ -209,7 +220,7 @@ class Dataset(Choosing):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """map_func(element) forevery element, in Python.
+        """map_func(element) for every element, in Python.
 
         A tuple is given as several arguments. The function may use samegrad's operations, NumPy
         (through `tensor.numpy()`), or both; after `batch` it gets whole batches, which is much
@@ -219,8 +230,9 @@ class Dataset(Choosing):
 
         Args:
             map_func: Gets and returns tensors, or tuples and dicts of them.
-            num_parallel_calls: If given (`AUTOTUNE`), it runs on a thread of its own, ahead of the
-                consumer.
+            num_parallel_calls: If given, it runs on so many threads, at most one per core, ahead
+                of the consumer; `AUTOTUNE`: samegrad says. What the function itself shares between
+                its calls must bear that.
             deterministic: Ignored; the order is always the same.
             name: Ignored.
 
@@ -232,7 +244,8 @@ class Dataset(Choosing):
             >>> [int(n) for n in tf.data.Dataset.range(3).map(lambda x: x * 2)]
             [0, 2, 4]
         """
-        return Dataset(functions.MapNode(self._node, map_func, num_parallel_calls is not None))
+        calls = None if num_parallel_calls is None else operator.index(num_parallel_calls)
+        return self._then(functions.MapNode(self._node, map_func, calls))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements for which predicate(element) is true.
@@ -242,31 +255,7 @@ class Dataset(Choosing):
             >>> [int(n) for n in tf.data.Dataset.range(5).filter(lambda x: x % 2 == 1)]
             [1, 3]
         """
-        return Dataset(functions.FilterNode(self._node, predicate))
-
-    def cache(self, filename: str = "", name: str | None = None) -> Dataset:
-        """Keeps the elements of the first run in memory, for the later ones.
-
-        The elements of a dataset of known size are made before the first one is given.
-
-        Args:
-            filename: Must be empty.
-            name: Ignored.
-
-        Raises:
-            NotImplementedError: A file name is given.
-
-        Example:
-            >>> import samegrad as tf
-            >>> [int(n) for n in tf.data.Dataset.range(2).cache()]
-            [0, 1]
-        """
-        if filename:
-            raise NotImplementedError(
-                f"[Dataset.cache] elements are kept in memory only: got filename={filename!r}; "
-                "leave it out."
-            )
-        return Dataset(functions.CacheNode(self._node))
+        return self._then(functions.FilterNode(self._node, predicate))
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Dataset:
         """Makes elements ahead of the consumer, on a thread of its own.
@@ -283,7 +272,9 @@ class Dataset(Choosing):
             >>> [int(n) for n in tf.data.Dataset.range(2).prefetch(tf.data.AUTOTUNE)]
             [0, 1]
         """
-        return Dataset(functions.PrefetchNode(self._node, max(0, operator.index(buffer_size or 0))))
+        return self._then(
+            functions.PrefetchNode(self._node, max(0, operator.index(buffer_size or 0)))
+        )
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
         """transformation_func(self).
@@ -303,7 +294,7 @@ class Dataset(Choosing):
             >>> len(tf.data.Dataset.range(2).with_options(tf.data.Options()))
             2
         """
-        made = type(self)(self._node)
+        made: Dataset = self._made(self._node)
         made._epochs, made._options = self._epochs, options
         return made
 

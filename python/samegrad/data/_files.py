@@ -6,44 +6,49 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.text import text_of
 from samegrad.data._dataset import Dataset
 from samegrad.data._nested_nodes import FileNode, InterleaveNode
+from samegrad.data._nodes import Node
 from samegrad.data._ordering import at_least
-from samegrad.io._records import compression_of, opened, records_of, taken
+from samegrad.data._structure import Structure
+from samegrad.io._records import compression_of, lines_of, records_of
 from samegrad.io.gfile import existing
-
-_CHUNK = 1 << 20
 
 
 def _lines(path: str, compression: str) -> Iterator[bytes]:
     """The lines of a file without their ends."""
-    rest, place = b"", 0
-    with opened(path, compression, "TextLineDataset") as file:
-        while chunk := taken(file, _CHUNK, "TextLineDataset", path, place):
-            place += len(chunk)
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
-                yield line.removesuffix(b"\r")
-    if rest:
-        yield rest.removesuffix(b"\r")
+    for line in lines_of(path, compression, "TextLineDataset"):
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _of_files(
-    filenames: Any, read: Callable[[str], Iterable[bytes]], reads: int | None, who: str
-) -> Dataset:
+def content_of(
+    filenames: Any, node_of: Callable[[str], Node], spec: Structure, reads: int | None, who: str
+) -> Node:
+    """What is in files, one after the other or in turn.
+
+    Args:
+        filenames: Paths, or a dataset of paths.
+        node_of: Makes the stage of one of them.
+        spec: The TensorSpecs of its elements.
+        reads: How many are read in turn; None: one after the other.
+        who: The caller, for errors.
+    """
     if isinstance(filenames, Dataset):
         paths = filenames
     else:
         names = text_of(filenames, who, "filenames must be text, or a dataset of it").encoded
         paths = Dataset.from_tensor_slices(text_of(names.reshape(-1), who))
-
-    def content(path: Any) -> FileNode:
-        return FileNode(existing(path, who), read)
-
     turns = 1 if reads is None else at_least(operator.index(reads), 1, who, "num_parallel_reads")
-    spec = FileNode("", read).spec
-    return Dataset(InterleaveNode(paths._node, content, turns, 1, spec))
+    return InterleaveNode(paths._node, lambda path: node_of(existing(path, who)), turns, 1, spec)
+
+
+def _texts_of(
+    filenames: Any, read: Callable[[str], Iterable[bytes]], reads: int | None, who: str
+) -> Node:
+    spec = TensorSpec((), "string")
+    return content_of(filenames, lambda path: FileNode(path, read), spec, reads, who)
 
 
 class TextLineDataset(Dataset):
@@ -67,13 +72,15 @@ class TextLineDataset(Dataset):
         [b'one', b'two']
     """
 
-    def __new__(
-        cls, filenames: Any, compression_type: Any = None, buffer_size: int | None = None,
+    def __init__(
+        self, filenames: Any, compression_type: Any = None, buffer_size: int | None = None,
         num_parallel_reads: int | None = None, name: str | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> None:  # fmt: skip
         kind = compression_of(compression_type, "TextLineDataset")
-        return _of_files(
-            filenames, lambda path: _lines(path, kind), num_parallel_reads, "TextLineDataset"
+        super().__init__(
+            _texts_of(
+                filenames, lambda path: _lines(path, kind), num_parallel_reads, "TextLineDataset"
+            )
         )
 
 
@@ -99,11 +106,16 @@ class TFRecordDataset(Dataset):
         [b'one']
     """
 
-    def __new__(
-        cls, filenames: Any, compression_type: Any = None, buffer_size: int | None = None,
+    def __init__(
+        self, filenames: Any, compression_type: Any = None, buffer_size: int | None = None,
         num_parallel_reads: int | None = None, name: str | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> None:  # fmt: skip
         kind = compression_of(compression_type, "TFRecordDataset")
-        return _of_files(
-            filenames, lambda path: records_of(path, kind), num_parallel_reads, "TFRecordDataset"
+        super().__init__(
+            _texts_of(
+                filenames,
+                lambda path: records_of(path, kind),
+                num_parallel_reads,
+                "TFRecordDataset",
+            )
         )

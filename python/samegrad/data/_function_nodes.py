@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -13,9 +14,21 @@ from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, text_of
 from samegrad.data import _python_cursors as cursors
-from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
-from samegrad.data._nodes import INFINITE, UNKNOWN, Indexed, Node, Run, ShuffleNode, SliceNode
-from samegrad.data._random import data_function, mix, take_ordinal
+from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor, WorkCursor, threads_of
+from samegrad.data._nodes import (
+    INFINITE,
+    UNKNOWN,
+    Indexed,
+    Node,
+    PythonNode,
+    Run,
+    SelectionNode,
+    ShuffleNode,
+    SliceNode,
+    UncountedNode,
+    first_of,
+)
+from samegrad.data._random import data_function, take_ordinal
 from samegrad.data._structure import Structure, fill, is_made, leaves_of, map_leaves, spec_of
 
 
@@ -51,7 +64,7 @@ def call(function: Callable[..., Any], element: Structure) -> Any:
         raise RuntimeError("[Dataset] the function raised StopIteration.") from error
 
 
-class GeneratorNode(Node):
+class GeneratorNode(UncountedNode):
     """What a Python generator yields.
 
     Args:
@@ -79,12 +92,6 @@ class GeneratorNode(Node):
     @property
     def spec(self) -> Structure:
         return self._specs
-
-    def cardinality(self) -> int:
-        return UNKNOWN
-
-    def index(self, run: Run) -> None:
-        return None
 
     def python_cursor(self, run: Run) -> Cursor:
         return _GeneratorCursor(self._function, self._specs)
@@ -115,6 +122,7 @@ class _GeneratorCursor(Cursor):
 
     def next(self) -> Structure:
         if self._iterator is None:
+            self._iterator = iter(())  # a generator that fails is not called again
             self._iterator = iter(self._function())
         leaves = components_of(next(self._iterator), self._signature)
         pairs = zip(leaves, self._specs, strict=True)
@@ -143,18 +151,19 @@ class _GeneratorCursor(Cursor):
         return tensor
 
 
-class MapNode(Node):
-    """function(element) forevery element.
+class MapNode(PythonNode):
+    """function(element) for every element.
 
     Attributes:
         child: Where the elements come from.
         function: The user's.
-        parallel: Whether it runs on a thread of its own, ahead of the consumer.
+        calls: On how many threads it runs, ahead of the consumer; < 0: samegrad says. None: on the
+            consumer's.
     """
 
-    def __init__(self, child: Node, function: Callable[..., Any], parallel: bool) -> None:
+    def __init__(self, child: Node, function: Callable[..., Any], calls: int | None) -> None:
         super().__init__(child, batched=child.batched)
-        self.child, self.function, self.parallel = child, function, parallel
+        self.child, self.function, self.calls = child, function, calls
         self.ordinal = take_ordinal()
         self._spec: Structure = None
 
@@ -167,21 +176,20 @@ class MapNode(Node):
     def cardinality(self) -> int:
         return self.child.cardinality()
 
-    def index(self, run: Run) -> None:
-        return None
-
     def python_cursor(self, run: Run) -> Cursor:
         def open_cursor() -> Cursor:
-            seed = mix(run.seed_of(self), run.epoch)
-            return _MapCursor(self.child.cursor(run), self.function, seed)
+            return _MapCursor(self.child.cursor(run), self.function, run.draws_of(self))
 
-        return BackgroundCursor(open_cursor, PREFETCHED) if self.parallel else open_cursor()
+        if self.calls is None:
+            return open_cursor()
+        threads = threads_of(self.calls)
+        return BackgroundCursor(open_cursor, PREFETCHED * threads, threads)
 
     def after(self, child: Node) -> MapNode:
         """The same function of another stage's elements."""
         node = MapNode.__new__(MapNode)
         Node.__init__(node, child, batched=child.batched)
-        node.child, node.function, node.parallel = child, self.function, self.parallel
+        node.child, node.function, node.calls = child, self.function, self.calls
         node.ordinal, node._spec = self.ordinal, self._spec
         return node
 
@@ -204,13 +212,7 @@ def sizes_are_known(node: Node) -> bool:
 
 def _peek_spec(node: MapNode) -> Structure:
     """The specs of the first element; the number of rows of a batch may differ."""
-    try:
-        element = node.cursor(Run.of(node, 0, 0)).next()
-    except StopIteration:
-        raise ValueError(
-            "[Dataset.element_spec] the result of a function is known from its first element: "
-            "got a dataset without elements."
-        ) from None
+    element = first_of(node)
     static = all(None not in spec.shape for spec in leaves_of(node.child.spec))
 
     def spec_in_any_batch(leaf: Any) -> Any:
@@ -221,20 +223,22 @@ def _peek_spec(node: MapNode) -> Structure:
     return map_leaves(spec_in_any_batch, element)
 
 
-class _MapCursor(Cursor):
+class _MapCursor(WorkCursor):
     def __init__(self, child: Cursor, function: Callable[..., Any], seed: int) -> None:
         self._child, self._function, self._seed = child, function, seed
         self._position = 0
 
-    def next(self) -> Structure:
+    def take(self) -> tuple[int, Structure]:
         element = self._child.next()
-        with data_function(self._seed, self._position):
+        self._position += 1  # whatever happens: behind an error the next element comes
+        return self._position - 1, element
+
+    def make(self, taken: tuple[int, Structure]) -> Structure:
+        position, element = taken
+        with data_function(self._seed, position):
             found = call(self._function, element)
             # A list of results has as many components, as in TensorFlow; deeper ones are stacked.
-            found = tuple(found) if isinstance(found, list) else found
-            result = to_element(found, "Dataset.map")
-        self._position += 1
-        return result
+            return to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
 
     def skip(self, count: int) -> int:
         done = self._child.skip(count)
@@ -242,45 +246,28 @@ class _MapCursor(Cursor):
         return done
 
 
-class FilterNode(Node):
+class FilterNode(SelectionNode):
     """The elements for which a function is true."""
 
     def __init__(self, child: Node, predicate: Callable[..., Any]) -> None:
-        super().__init__(child, batched=child.batched)
-        self.child, self._predicate = child, predicate
-        self.ordinal = take_ordinal()
+        super().__init__(child)
+        self._predicate = predicate
 
-    @property
-    def spec(self) -> Structure:
-        return self.child.spec
-
-    def cardinality(self) -> int:
-        return UNKNOWN
-
-    def index(self, run: Run) -> None:
-        return None
-
-    def python_cursor(self, run: Run) -> Cursor:
-        seed = mix(run.seed_of(self), run.epoch)
-        return _FilterCursor(self.child.cursor(run), self._predicate, seed)
+    def _choice(self, seed: int) -> Callable[[int, Structure], bool]:
+        return decided(self._predicate, seed)
 
 
-class _FilterCursor(Cursor):
-    def __init__(self, child: Cursor, predicate: Callable[..., Any], seed: int) -> None:
-        self._child, self._predicate, self._seed = child, predicate, seed
-        self._position = 0
+def decided(predicate: Callable[..., Any], seed: int) -> Callable[[int, Structure], bool]:
+    """Whether the predicate is true of an element; it draws by the element's number."""
 
-    def next(self) -> Structure:
-        while True:
-            element = self._child.next()
-            with data_function(self._seed, self._position):
-                wanted = bool(call(self._predicate, element))
-            self._position += 1
-            if wanted:
-                return element
+    def is_true(number: int, element: Structure) -> bool:
+        with data_function(seed, number):
+            return bool(call(predicate, element))
+
+    return is_true
 
 
-class UnbatchNode(Node):
+class UnbatchNode(PythonNode):
     """The rows of each element."""
 
     def __init__(self, child: Node) -> None:
@@ -298,14 +285,11 @@ class UnbatchNode(Node):
             return INFINITE if size == INFINITE else UNKNOWN
         return size * int(rows[0])
 
-    def index(self, run: Run) -> None:
-        return None
-
     def python_cursor(self, run: Run) -> Cursor:
         return cursors.UnbatchCursor(self.child.cursor(run))
 
 
-class ConcatenateNode(Node):
+class ConcatenateNode(PythonNode):
     """The elements of one dataset, then those of another."""
 
     def __init__(self, first: Node, second: Node) -> None:
@@ -323,9 +307,6 @@ class ConcatenateNode(Node):
         if INFINITE in sizes:
             return INFINITE
         return UNKNOWN if UNKNOWN in sizes else sum(sizes)
-
-    def index(self, run: Run) -> None:
-        return None
 
     def python_cursor(self, run: Run) -> Cursor:
         return _ConcatenateCursor([node.cursor(run) for node in self.inputs])
@@ -384,7 +365,8 @@ class CacheNode(Node):
             return inner  # already in memory, and always the same
         size = self.child.cardinality()
         if size >= 0:
-            self.python_cursor(run).skip(size + 1)
+            with suppress(Exception):  # which comes again, at its element
+                self.python_cursor(run).skip(size + 1)
         return self._stacked.index(run) if self._stacked else None
 
     def python_cursor(self, run: Run) -> Cursor:

@@ -13,7 +13,8 @@ from samegrad._tensor.tensor import constant
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import Cursor
 from samegrad.data._function_nodes import ListCursor, call, sizes_are_known
-from samegrad.data._nodes import INFINITE, UNKNOWN, Node, Run
+from samegrad.data._nested_nodes import ElementsNode
+from samegrad.data._nodes import INFINITE, UNKNOWN, Node, PythonNode, Run
 from samegrad.data._padding import Padding
 from samegrad.data._random import data_function, mix, take_ordinal
 from samegrad.data._structure import Structure, map_leaves, spec_of, with_rows
@@ -21,7 +22,7 @@ from samegrad.data._structure import Structure, map_leaves, spec_of, with_rows
 _WINDOWS = 1  # seeds of the windows are others than those of the keys
 
 
-class GroupNode(Node):
+class GroupNode(PythonNode):
     """Elements in windows of one key; what becomes of a window is said by the classes below."""
 
     def __init__(self, child: Node, key_func: Callable[..., Any], batched: bool | None) -> None:
@@ -31,9 +32,6 @@ class GroupNode(Node):
 
     def cardinality(self) -> int:
         return INFINITE if self.child.cardinality() == INFINITE else UNKNOWN
-
-    def index(self, run: Run) -> None:
-        return None
 
 
 class GroupByWindowNode(GroupNode):
@@ -73,7 +71,7 @@ class GroupByWindowNode(GroupNode):
         return self._reduce_func(constant(key, "int64"), WindowNode(members, self.child))
 
     def _windows(self, run: Run) -> GroupCursor:
-        seed = mix(run.seed_of(self), run.epoch)
+        seed = run.draws_of(self)
         window_seed = mix(seed, _WINDOWS)
 
         def key_of(element: Structure) -> int:
@@ -127,7 +125,7 @@ class BucketNode(GroupNode):
         return map_leaves(lambda leaf: with_rows(leaf, None), inner)
 
     def python_cursor(self, run: Run) -> Cursor:
-        seed = mix(run.seed_of(self), run.epoch)
+        seed = run.draws_of(self)
         return GroupCursor(
             self.child.cursor(run), self._bucket_of, seed, self._sizes.__getitem__, self._opened
         )
@@ -246,12 +244,12 @@ class _OneCursor(Cursor):
         return done
 
 
-class WindowNode(Node):
+class WindowNode(ElementsNode):
     """Elements of a list, as another stage gave them."""
 
     def __init__(self, members: list[Structure], source: Node) -> None:
-        super().__init__(batched=source.batched)
-        self._members, self._source = members, source
+        super().__init__(members, None, source.batched)
+        self._source = source
 
     @property
     def spec(self) -> Structure:
@@ -261,15 +259,6 @@ class WindowNode(Node):
         return map_leaves(
             lambda leaf: spec_of(leaf, [None] * getattr(leaf, "_rank", 0)), self._members[0]
         )
-
-    def cardinality(self) -> int:
-        return len(self._members)
-
-    def index(self, run: Run) -> None:
-        return None
-
-    def python_cursor(self, run: Run) -> Cursor:
-        return ListCursor(self._members)
 
 
 __all__ = ["BucketNode", "GroupByWindowNode", "GroupNode", "WindowNode"]

@@ -6,15 +6,23 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from samegrad._tensor.spec import TensorSpec
-from samegrad._tensor.text import of_bytes
+from samegrad._tensor.text import Text, of_bytes
 from samegrad.data._cursor import Cursor
 from samegrad.data._function_nodes import ListCursor
-from samegrad.data._nodes import INFINITE, UNKNOWN, Node, Run
+from samegrad.data._nodes import (
+    INFINITE,
+    UNKNOWN,
+    Node,
+    PythonNode,
+    Run,
+    UncountedNode,
+    first_of,
+)
 from samegrad.data._random import data_function, mix, take_ordinal
 from samegrad.data._structure import DatasetSpec, Structure, fill, leaves_of, map_leaves
 
 
-class InterleaveNode(Node):
+class InterleaveNode(PythonNode):
     """The elements of the datasets that a function makes of elements, several at a time.
 
     Args:
@@ -38,13 +46,7 @@ class InterleaveNode(Node):
     @property
     def spec(self) -> Structure:
         if self._spec is None:
-            try:
-                element = self.child.cursor(Run.of(self.child, 0, 0)).next()
-            except StopIteration:
-                raise ValueError(
-                    "[Dataset.element_spec] the datasets that a function makes are known from the "
-                    "first one: got a dataset without elements."
-                ) from None
+            element = first_of(self.child)
             with data_function(0, 0):
                 self._spec = self._function(element).spec
         return self._spec
@@ -53,11 +55,8 @@ class InterleaveNode(Node):
         size = self.child.cardinality()
         return size if size in (0, INFINITE) else UNKNOWN
 
-    def index(self, run: Run) -> None:
-        return None
-
     def python_cursor(self, run: Run) -> Cursor:
-        seed = mix(run.seed_of(self), run.epoch)
+        seed = run.draws_of(self)
 
         def opened(number: int, element: Structure) -> Cursor:
             with data_function(seed, number):
@@ -116,7 +115,7 @@ class _InterleaveCursor(Cursor):
         self._turn = (self._turn + 1) % len(self._places)
 
 
-class ElementsNode(Node):
+class ElementsNode(PythonNode):
     """Elements that are there already."""
 
     def __init__(self, members: list[Structure], spec: Structure, batched: bool | None) -> None:
@@ -130,14 +129,11 @@ class ElementsNode(Node):
     def cardinality(self) -> int:
         return len(self._members)
 
-    def index(self, run: Run) -> None:
-        return None
-
     def python_cursor(self, run: Run) -> Cursor:
         return ListCursor(self._members)
 
 
-class WindowsNode(Node):
+class WindowsNode(PythonNode):
     """Datasets of neighbouring elements, one for each component.
 
     Args:
@@ -168,9 +164,6 @@ class WindowsNode(Node):
         if self._drop:
             count -= (self._size - 1) * self._stride
         return max(0, -(-count // self._shift))
-
-    def index(self, run: Run) -> None:
-        return None
 
     def python_cursor(self, run: Run) -> Cursor:
         specs = leaves_of(self.child.spec)
@@ -234,15 +227,15 @@ class _WindowsCursor(Cursor):
         del self._held[: self._shift]
 
 
-class FileNode(Node):
+class FileNode(UncountedNode):
     """What is in a file: texts that a function reads, one after the other.
 
     Args:
         path: The file.
-        read: Reads it.
+        read: Reads it: bytes, or text that knows its place.
     """
 
-    def __init__(self, path: str, read: Callable[[str], Iterable[bytes]]) -> None:
+    def __init__(self, path: str, read: Callable[[str], Iterable[bytes | Text]]) -> None:
         super().__init__(batched=False)
         self._path, self._read = path, read
 
@@ -250,22 +243,17 @@ class FileNode(Node):
     def spec(self) -> TensorSpec:
         return TensorSpec((), "string")
 
-    def cardinality(self) -> int:
-        return UNKNOWN
-
-    def index(self, run: Run) -> None:
-        return None
-
     def python_cursor(self, run: Run) -> Cursor:
         return _FileCursor(lambda: iter(self._read(self._path)), self._path)
 
 
 class _FileCursor(Cursor):
-    def __init__(self, read: Callable[[], Iterator[bytes]], path: str) -> None:
+    def __init__(self, read: Callable[[], Iterator[bytes | Text]], path: str) -> None:
         self._read, self._path = read, path
-        self._rest: Iterator[bytes] | None = None
+        self._rest: Iterator[bytes | Text] | None = None
 
     def next(self) -> Structure:
         if self._rest is None:
             self._rest = self._read()
-        return of_bytes(next(self._rest), self._path)
+        found = next(self._rest)
+        return found if isinstance(found, Text) else of_bytes(found, self._path)

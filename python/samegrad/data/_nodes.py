@@ -78,6 +78,10 @@ class Run:
         """The seed of a stage that draws."""
         return mix(self.seed, self.numbers[id(node)])
 
+    def draws_of(self, node: Node) -> int:
+        """The seed of what a stage's functions draw in this epoch."""
+        return mix(self.seed_of(node), self.epoch)
+
 
 class HasSpec(Protocol):
     """What knows the TensorSpecs of elements."""
@@ -129,6 +133,55 @@ class Node(ABC):
         for node in self.inputs:
             yield from node.walk()
         yield self
+
+
+class PythonNode(Node):
+    """A stage whose elements Python makes, one after the other."""
+
+    def index(self, run: Run) -> None:
+        return None
+
+
+class UncountedNode(PythonNode):
+    """A stage of which nobody knows how many elements it has before they are made."""
+
+    def cardinality(self) -> int:
+        return UNKNOWN
+
+
+class SelectionNode(UncountedNode):
+    """Some elements of another stage, in their order."""
+
+    def __init__(self, child: Node) -> None:
+        super().__init__(child, batched=child.batched)
+        self.child = child
+        self.ordinal = take_ordinal()
+
+    @property
+    def spec(self) -> Structure:
+        return self.child.spec
+
+    def python_cursor(self, run: Run) -> Cursor:
+        return cursors.SelectionCursor(self.child.cursor(run), self._choice(run.draws_of(self)))
+
+    @abstractmethod
+    def _choice(self, seed: int) -> Callable[[int, Structure], bool]:
+        """Says of each element, given its number, whether it is chosen; StopIteration ends all."""
+
+
+def first_of(node: Node) -> Structure:
+    """The first element of a stage, from which one knows what a function returns.
+
+    Raises:
+        ValueError: There is none.
+    """
+    try:
+        return node.cursor(Run.of(node, 0, 0)).next()
+    except StopIteration:
+        raise ValueError(
+            "[Dataset.element_spec] what a function returns is known from its first element: got a "
+            "dataset without elements."
+        ) from None
 
 
 class SliceNode(Node):

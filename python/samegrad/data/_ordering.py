@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
@@ -26,9 +26,22 @@ def at_least(value: int, least: int, who: str, what: str) -> int:
 class Ordering:
     """Choosing, ordering and repeating elements: what leaves them as they are."""
 
+    _options: Any = None
+
     def __init__(self: Self, node: nodes.Node) -> None:
         self._node = node
         self._epochs = EpochCounter()
+
+    @classmethod
+    def _made(cls: type[Self], node: nodes.Node) -> Self:
+        """A plain dataset of a stage, of whatever class this one is."""
+        raise NotImplementedError
+
+    def _then(self: Self, node: nodes.Node) -> Self:
+        """A dataset of a later stage, with the options of this one."""
+        made = self._made(node)
+        made._options = self._options
+        return made
 
     def enumerate(self: Self, start: int = 0, name: str | None = None) -> Self:
         """Elements with their numbers (int64) before them.
@@ -40,7 +53,7 @@ class Ordering:
             [(0, 0.5), (1, 1.5)]
         """
         numbers = nodes.RangeNode(operator.index(start), 1, nodes.INFINITE)
-        return type(self)(nodes.ZipNode((numbers, self._node)))
+        return self._then(nodes.ZipNode((numbers, self._node)))
 
     def shuffle(
         self: Self,
@@ -130,4 +143,4 @@ class Ordering:
         return self._chosen(lambda node: nodes.ShardNode(node, count, number))
 
     def _chosen(self: Self, stage: Callable[[nodes.Node], nodes.Node]) -> Self:
-        return type(self)(functions.through_maps(self._node, stage))
+        return self._then(functions.through_maps(self._node, stage))

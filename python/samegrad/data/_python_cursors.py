@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from samegrad import _core
+from samegrad._tensor.sparse import SparseTensor
+from samegrad._tensor.sparse import stacked as stacked_sparse
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, of_bytes
 from samegrad.data._cursor import Cursor
-from samegrad.data._structure import Structure, fill, leaves_of, map_leaves, view_of
-
-_DRAWS_AT_ONCE = 256
+from samegrad.data._random import all_draws
+from samegrad.data._structure import Structure, fill, leaves_of, view_of
 
 
 class ZipCursor(Cursor):
@@ -24,7 +26,16 @@ class ZipCursor(Cursor):
         self._leaves: list[Cursor] = leaves_of(cursors)
 
     def next(self) -> Structure:
-        return map_leaves(lambda cursor: cursor.next(), self._cursors)
+        found, errors = [], []
+        for cursor in self._leaves:  # all of them, so that they stay side by side after an error
+            try:
+                found.append(cursor.next())
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            ends = [error for error in errors if isinstance(error, StopIteration)]
+            raise (ends or errors)[0]
+        return fill(self._cursors, found)
 
     def skip(self, count: int) -> int:
         return min(cursor.skip(count) for cursor in self._leaves)
@@ -35,10 +46,12 @@ class ShuffleCursor(Cursor):
 
     def __init__(self, child: Cursor, buffer_size: int, seed: int, epoch: int) -> None:
         self._child = child
-        self._size, self._seed, self._epoch = buffer_size, seed, epoch
+        self._size = buffer_size
         self._held: list[Structure] = []
         self._ended = False
-        self._draws = self._all_draws()
+        # Numbers of Python, which do not overflow.
+        draws = (block.tolist() for block in all_draws(seed, epoch))
+        self._draws = chain.from_iterable(draws)
 
     def next(self) -> Structure:
         while not self._ended and len(self._held) < self._size:
@@ -61,12 +74,6 @@ class ShuffleCursor(Cursor):
             except StopIteration:
                 self._ended = True
         return not self._ended
-
-    def _all_draws(self) -> Iterator[int]:
-        first = 0
-        while True:
-            yield from _core.shuffle_draws(self._seed, self._epoch, first, _DRAWS_AT_ONCE)
-            first += _DRAWS_AT_ONCE
 
 
 class RepeatCursor(Cursor):
@@ -208,13 +215,16 @@ def stack_elements(elements: list[Structure]) -> Structure:
     if isinstance(elements[0], Tensor):
         return _core.stack_rows(elements)
     columns = zip(*map(leaves_of, elements), strict=True)
-    return fill(elements[0], [_stacked(column) for column in columns])
+    return fill(elements[0], [stacked(column) for column in columns])
 
 
-def _stacked(column: tuple[Any, ...]) -> Any:
+def stacked(column: tuple[Any, ...]) -> Any:
+    """Leaves of elements as one leaf of a batch."""
     first = column[0]
     if isinstance(first, Tensor):
         return _core.stack_rows(column)
+    if isinstance(first, SparseTensor):
+        return stacked_sparse(column)
     if not isinstance(first, Text):
         raise TypeError(
             f"[Dataset.batch] components are numbers or text: got {type(first).__name__}; batch "
@@ -227,6 +237,31 @@ def _stacked(column: tuple[Any, ...]) -> Any:
             "see padded_batch."
         )
     return of_bytes(np.stack([text.encoded for text in column]))
+
+
+class SelectionCursor(Cursor):
+    """Elements that are chosen one by one.
+
+    Args:
+        child: The elements.
+        chosen: Gets the number of an element and the element; StopIteration ends all.
+    """
+
+    def __init__(self, child: Cursor, chosen: Callable[[int, Structure], bool]) -> None:
+        self._child, self._chosen = child, chosen
+        self._read = 0
+        self._ended = False
+
+    def next(self) -> Structure:
+        while not self._ended:
+            element = self._child.next()
+            self._read += 1
+            try:
+                if self._chosen(self._read - 1, element):
+                    return element
+            except StopIteration:
+                self._ended = True
+        raise StopIteration
 
 
 class UnbatchCursor(Cursor):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
 from samegrad import _core
 
+_DRAWS_AT_ONCE = 256
 _MASK = (1 << 64) - 1
 
 
@@ -30,6 +36,13 @@ def take_ordinal() -> int:
 def process_seed() -> int:
     """What samegrad.random.set_seed has set."""
     return int(_core.random_state().seed)
+
+
+def all_draws(seed: int, epoch: int, first: int = 0) -> Iterator[Any]:
+    """Arrays of the numbers of 63 bits that belong to the places from `first` on, without end."""
+    while True:
+        yield np.asarray(_core.shuffle_draws(seed, epoch, first, _DRAWS_AT_ONCE), np.uint64)
+        first += _DRAWS_AT_ONCE
 
 
 def data_function(seed: int, position: int) -> _core.Guard:

@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _core
 from samegrad._tensor.spec import TensorSpec
 from samegrad.data._cursor import Cursor
-from samegrad.data._function_nodes import call, to_element
-from samegrad.data._nodes import INFINITE, UNKNOWN, Node, Run
-from samegrad.data._random import data_function, mix, take_ordinal
+from samegrad.data._function_nodes import decided, to_element
+from samegrad.data._nodes import (
+    INFINITE,
+    UNKNOWN,
+    Node,
+    PythonNode,
+    Run,
+    SelectionNode,
+    first_of,
+)
+from samegrad.data._random import all_draws, data_function, take_ordinal
 from samegrad.data._structure import (
     Structure,
     fill,
@@ -23,104 +30,86 @@ from samegrad.data._structure import (
     view_of,
 )
 
-_DRAWS_AT_ONCE = 256
 
-
-class _Sequential(Node):
-    """Elements that Python makes in their order."""
-
-    def __init__(self, child: Node, batched: bool | None) -> None:
-        super().__init__(child, batched=batched)
-        self.child = child
-        self.ordinal = take_ordinal()
-
-    @property
-    def spec(self) -> Structure:
-        return self.child.spec
-
-    def cardinality(self) -> int:
-        return UNKNOWN
-
-    def index(self, run: Run) -> None:
-        return None
-
-    def python_cursor(self, run: Run) -> Cursor:
-        return _Generated(self._elements(self.child.cursor(run), mix(run.seed_of(self), run.epoch)))
-
-    def _elements(self, child: Cursor, seed: int) -> Iterator[Structure]:
-        raise NotImplementedError
-
-
-class _Generated(Cursor):
-    def __init__(self, elements: Iterator[Structure]) -> None:
-        self._elements = elements
-
-    def next(self) -> Structure:
-        return next(self._elements)
-
-
-def all_of(cursor: Cursor) -> Iterator[Structure]:
-    """The elements of a cursor."""
-    while True:
-        try:
-            element = cursor.next()
-        except StopIteration:
-            return
-        yield element
-
-
-class TakeWhileNode(_Sequential):
+class TakeWhileNode(SelectionNode):
     """The elements up to the first for which a function is not true."""
 
     def __init__(self, child: Node, predicate: Callable[..., Any]) -> None:
-        super().__init__(child, child.batched)
+        super().__init__(child)
         self._predicate = predicate
 
-    def _elements(self, child: Cursor, seed: int) -> Iterator[Structure]:
-        for number, element in enumerate(all_of(child)):
-            with data_function(seed, number):
-                wanted = bool(call(self._predicate, element))
-            if not wanted:
-                return
-            yield element
+    def _choice(self, seed: int) -> Callable[[int, Structure], bool]:
+        is_true = decided(self._predicate, seed)
+
+        def chosen(number: int, element: Structure) -> bool:
+            if not is_true(number, element):
+                raise StopIteration
+            return True
+
+        return chosen
 
 
-class ScanNode(_Sequential):
+class UniqueNode(SelectionNode):
+    """Each element the first time that it comes."""
+
+    def _choice(self, seed: int) -> Callable[[int, Structure], bool]:
+        seen: set[Any] = set()
+
+        def is_new(number: int, element: Structure) -> bool:
+            key = tuple(map(_identity, leaves_of(element)))
+            new = key not in seen
+            seen.add(key)
+            return new
+
+        return is_new
+
+
+def _identity(leaf: Any) -> tuple[Any, ...]:
+    view = view_of(leaf)
+    return view.shape, tuple(view.ravel()) if view.dtype == object else view.tobytes()
+
+
+class ScanNode(PythonNode):
     """What a function makes of a state and each element, and the next state."""
 
     def __init__(self, child: Node, state: Structure, function: Callable[..., Any]) -> None:
-        super().__init__(child, child.batched)
-        self._state, self._function = state, function
+        super().__init__(child, batched=child.batched)
+        self.child, self._state, self._function = child, state, function
+        self.ordinal = take_ordinal()
         self._spec: Structure = None
 
     @property
     def spec(self) -> Structure:
         if self._spec is None:
-            try:
-                first = self.python_cursor(Run.of(self, 0, 0)).next()
-            except StopIteration:
-                raise ValueError(
-                    "[Dataset.element_spec] the result of a function is known from its first "
-                    "element: got a dataset without elements."
-                ) from None
-            self._spec = map_leaves(spec_of, first)
+            self._spec = map_leaves(spec_of, first_of(self))
         return self._spec
 
     def cardinality(self) -> int:
         return self.child.cardinality()
 
-    def _elements(self, child: Cursor, seed: int) -> Iterator[Structure]:
-        state = self._state
-        for number, element in enumerate(all_of(child)):
-            with data_function(seed, number):
-                made = self._function(state, element)
-            if not isinstance(made, tuple | list) or len(made) != 2:
-                raise TypeError(
-                    "[Dataset.scan] scan_func must return the next state and an element: got "
-                    f"{type(made).__name__}."
-                )
-            state = next_state(state, made[0], "Dataset.scan")
-            yield to_element(made[1], "Dataset.scan")
+    def python_cursor(self, run: Run) -> Cursor:
+        return _ScanCursor(self.child.cursor(run), self._state, self._function, run.draws_of(self))
+
+
+class _ScanCursor(Cursor):
+    def __init__(
+        self, child: Cursor, state: Structure, function: Callable[..., Any], seed: int
+    ) -> None:
+        self._child, self._state, self._function, self._seed = child, state, function, seed
+        self._read = 0
+
+    def next(self) -> Structure:
+        element = self._child.next()
+        self._read += 1
+        with data_function(self._seed, self._read - 1):
+            made = self._function(self._state, element)
+        if not isinstance(made, tuple | list) or len(made) != 2:
+            raise TypeError(
+                "[Dataset.scan] scan_func must return the next state and an element: got "
+                f"{type(made).__name__}."
+            )
+        self._state = next_state(self._state, made[0], "Dataset.scan")
+        return to_element(made[1], "Dataset.scan")
 
 
 def next_state(before: Structure, after: Any, who: str) -> Structure:
@@ -139,31 +128,12 @@ def next_state(before: Structure, after: Any, who: str) -> Structure:
     return made
 
 
-class UniqueNode(_Sequential):
-    """Each element the first time that it comes."""
-
-    def __init__(self, child: Node) -> None:
-        super().__init__(child, child.batched)
-
-    def _elements(self, child: Cursor, seed: int) -> Iterator[Structure]:
-        seen = set()
-        for element in all_of(child):
-            views = [view_of(leaf) for leaf in leaves_of(element)]
-            key = tuple(
-                (view.shape, tuple(view.ravel()) if view.dtype == object else view.tobytes())
-                for view in views
-            )
-            if key not in seen:
-                seen.add(key)
-                yield element
-
-
-class RebatchNode(_Sequential):
+class RebatchNode(PythonNode):
     """The rows of batches in batches of other sizes, which repeat."""
 
     def __init__(self, child: Node, sizes: Sequence[int], drop_remainder: bool) -> None:
-        super().__init__(child, True)
-        self._sizes, self._drop = list(sizes), drop_remainder
+        super().__init__(child, batched=True)
+        self.child, self._sizes, self._drop = child, list(sizes), drop_remainder
 
     @property
     def spec(self) -> Structure:
@@ -173,19 +143,33 @@ class RebatchNode(_Sequential):
     def cardinality(self) -> int:
         return INFINITE if self.child.cardinality() == INFINITE else UNKNOWN
 
-    def _elements(self, child: Cursor, seed: int) -> Iterator[Structure]:
-        held: list[list[Any]] = []  # the rows at hand: per element, its leaves
-        rows = made = 0
-        for element in all_of(child):
+    def python_cursor(self, run: Run) -> Cursor:
+        return _RebatchCursor(self.child.cursor(run), self._sizes, self._drop)
+
+
+class _RebatchCursor(Cursor):
+    def __init__(self, child: Cursor, sizes: Sequence[int], drop_remainder: bool) -> None:
+        self._child, self._sizes, self._drop = child, sizes, drop_remainder
+        self._held: list[list[Any]] = []  # the rows at hand: per element, its leaves
+        self._rows = self._made = 0
+        self._template: Structure = None
+
+    def next(self) -> Structure:
+        size = self._sizes[self._made % len(self._sizes)]
+        while self._rows < size:
+            try:
+                element = self._child.next()
+            except StopIteration:
+                if self._drop or not self._rows:
+                    raise
+                size = self._rows
+                continue
             views = [view_of(leaf) for leaf in leaves_of(element)]
-            rows += _rows(views)
-            held.append(views)
-            while rows >= (size := self._sizes[made % len(self._sizes)]):
-                yield fill(element, _cut(held, size))
-                rows, made = rows - size, made + 1
-            last = element
-        if rows and not self._drop:
-            yield fill(last, _cut(held, rows))
+            self._rows += _rows(views)
+            self._held.append(views)
+            self._template = element
+        self._rows, self._made = self._rows - size, self._made + 1
+        return fill(self._template, _cut(self._held, size))
 
 
 def _rows(views: list[Any]) -> int:
@@ -212,7 +196,7 @@ def _cut(held: list[list[Any]], count: int) -> list[Any]:
     return [of_view(np.concatenate(columns)) for columns in zip(*parts, strict=True)]
 
 
-class ChooseNode(Node):
+class ChooseNode(PythonNode):
     """Elements of several datasets, by the number of the one that is next.
 
     Args:
@@ -245,43 +229,45 @@ class ChooseNode(Node):
             return UNKNOWN if self._stop and set(sizes) != {INFINITE} else INFINITE
         return UNKNOWN if self._choices or self._stop or UNKNOWN in sizes else sum(sizes)
 
-    def index(self, run: Run) -> None:
-        return None
-
     def python_cursor(self, run: Run) -> Cursor:
-        cursors = [node.cursor(run) for node in self._inputs]
-        return _Generated(self._elements(list(cursors), self._numbers(run)))
+        opened = [node.cursor(run) for node in self._inputs]
+        left = {n for n in range(len(opened)) if self._choices or self._weights[n] > 0}
+        return _ChooseCursor(opened, left, self._numbers(run), self._stop)
 
-    def _numbers(self, run: Run) -> Iterator[int]:
+    def _numbers(self, run: Run) -> Callable[[], int]:
         if self._choices:
-            return (int(element) for element in all_of(self._choices.cursor(run)))
+            choices = self._choices.cursor(run)
+            return lambda: int(choices.next())
         seed = run.seed_of(self) if self._seed is None else self._seed & (1 << 64) - 1
-        return self._draws(seed, run.epoch)
+        return self._draws(seed, run.epoch).__next__
 
     def _draws(self, seed: int, epoch: int) -> Iterator[int]:
         bounds = np.cumsum(np.asarray(self._weights, np.float64))
-        first = 0
-        while True:
-            draws = np.asarray(_core.shuffle_draws(seed, epoch, first, _DRAWS_AT_ONCE), np.uint64)
+        for draws in all_draws(seed, epoch):
             places = draws.astype(np.float64) / 2.0**63 * bounds[-1]
             yield from np.searchsorted(bounds, places, side="right").clip(0, len(bounds) - 1)
-            first += _DRAWS_AT_ONCE
 
-    def _elements(self, cursors: list[Cursor], numbers: Iterator[int]) -> Iterator[Structure]:
-        left = {n for n in range(len(cursors)) if self._choices or self._weights[n] > 0}
-        for number in numbers:
-            if not 0 <= number < len(cursors):
+
+class _ChooseCursor(Cursor):
+    def __init__(
+        self, inputs: list[Cursor], left: set[int], number: Callable[[], int], stop: bool
+    ) -> None:
+        self._inputs, self._left, self._number, self._stop = inputs, left, number, stop
+        self._ended = not left
+
+    def next(self) -> Structure:
+        while not self._ended:
+            number = self._number()
+            if not 0 <= number < len(self._inputs):
                 raise ValueError(
                     "[Dataset.choose_from_datasets] a choice must be the number of a dataset: got "
-                    f"{number} for {len(cursors)} datasets."
+                    f"{number} for {len(self._inputs)} datasets."
                 )
-            if number not in left:
+            if number not in self._left:
                 continue
             try:
-                element = cursors[number].next()
+                return self._inputs[number].next()
             except StopIteration:
-                left.remove(number)
-                if self._stop or not left:
-                    return
-                continue
-            yield element
+                self._left.remove(number)
+                self._ended = self._stop or not self._left
+        raise StopIteration

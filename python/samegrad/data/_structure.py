@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from samegrad._base.dtypes import element_type
 from samegrad._base.tree import elements, is_element
 from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, of_bytes
@@ -49,13 +50,27 @@ def _text_rows(source: Any, leaf: Any) -> Any:
 
 
 def view_of(leaf: Any) -> Any:
-    """The numbers or the bytes of a leaf, not copied."""
+    """The numbers or the bytes of a leaf, not copied.
+
+    Raises:
+        TypeError: It is ragged or sparse, or a dataset.
+    """
+    if not isinstance(leaf, Tensor | Text):
+        raise TypeError(
+            f"[Dataset] this stage takes tensors and text: got {type(leaf).__name__}; use "
+            "to_tensor() or tf.sparse.to_dense in map before it."
+        )
     return leaf.encoded if isinstance(leaf, Text) else leaf._view()
 
 
 def of_view(array: Any) -> Any:
     """A tensor of numbers, text of bytes."""
     return of_bytes(array) if array.dtype == object else Tensor(array)
+
+
+def as_examples(leaf: Any) -> Any:
+    """A leaf of a batch: the rows of a tensor are its examples."""
+    return leaf._as_examples(0, 1) if isinstance(leaf, Tensor) and leaf._rank else leaf
 
 
 def spec_of(leaf: Any, sizes: Any = None) -> Any:
@@ -97,8 +112,8 @@ class DatasetSpec:
 
 
 def is_made(leaf: Any) -> bool:
-    """Whether a leaf needs no conversion: text, rows of different lengths, a dataset."""
-    return isinstance(leaf, Text | Ragged) or hasattr(leaf, "_node")
+    """Whether a leaf needs no conversion: text, ragged or sparse values, a dataset."""
+    return isinstance(leaf, Text | Ragged | SparseTensor) or hasattr(leaf, "_node")
 
 
 def with_rows(spec: TensorSpec, rows: int | None) -> TensorSpec:

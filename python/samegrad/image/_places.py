@@ -8,6 +8,7 @@ import numpy as np
 
 from samegrad import random
 from samegrad._base.shown import shown
+from samegrad._core import tracing
 from samegrad._ops.arrays import cast, pad, reshape, reverse, where
 from samegrad._ops.arrays import transpose as permuted
 from samegrad._ops.gather import gather
@@ -84,6 +85,8 @@ def _by_chance(image: Any, who: str, axis: int, seed: int | None) -> Tensor:
     x = image_of(image, who)
     count = [] if x._rank == 3 else [x.shape[0]]
     draws = random.uniform(count, seed=seed) < 0.5
+    if not count and not tracing():
+        return reverse(x, axis=[axis]) if bool(draws) else x
     if count:
         draws = reshape(draws, [-1, 1, 1, 1])
     return where(draws, reverse(x, axis=[axis]), x)

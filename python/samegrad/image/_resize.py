@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
-from samegrad._ops.arrays import cast, expand_dims, squeeze
+from samegrad._ops.arrays import cast
 from samegrad._ops.gather import gather
 from samegrad._tensor.sizes import sizes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
@@ -92,23 +93,23 @@ def resize(
         raise ValueError(f"[{who}] method must be one of {_METHODS}: got {shown(method)}.")
     if not isinstance(antialias, bool | int):
         raise ValueError(f"[{who}] antialias must be True or False: got {shown(antialias)}.")
-    if x._rank == 3:
-        return squeeze(resize(expand_dims(x, 0), size, method, preserve_aspect_ratio, antialias), 0)
-    old = int(x._shape[1]), int(x._shape[2])
+    rows = x._rank - 3  # the axis of the rows
+    old = int(x._shape[rows]), int(x._shape[rows + 1])
     new = _new_size(who, size, old, preserve_aspect_ratio)
     if kind == "nearest":
-        for axis in (1, 2):
-            x = _nearest(x, axis, old[axis - 1], new[axis - 1])
+        for side in (0, 1):
+            x = _nearest(x, rows + side, old[side], new[side])
         return x
     if as_dtype(x._dtype).is_integer or x._dtype == "bool":
         x = cast(x, "float32")
     if old == new:
         return x
-    for axis in (2, 1):
+    for side in (1, 0):
         if kind == "bilinear" and not antialias:
-            x = _between(x, axis, old[axis - 1], new[axis - 1])
+            x = _between(x, rows + side, old[side], new[side])
         else:
-            x = _weighted(x, axis, taps_of(kind, old[axis - 1], new[axis - 1], bool(antialias)))
+            taps = taps_of(kind, old[side], new[side], bool(antialias))
+            x = _weighted(x, rows + side, taps)
     return x
 
 
@@ -138,15 +139,26 @@ def _nearest(x: Tensor, axis: int, old: int, new: int) -> Tensor:
 def _between(x: Tensor, axis: int, old: int, new: int) -> Tensor:
     if old == new:
         return x
-    kind = x._dtype
+    before, behind, share = _neighbours(old, new, x._dtype, x._rank - axis)
+    low = _ops.gather(x, before, axis=axis)
+    high = _ops.gather(x, behind, axis=axis)
+    return low + (high - low) * share
+
+
+@functools.lru_cache(maxsize=256)
+def _neighbours(old: int, new: int, dtype: str, axes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The old pixels before and behind each new one, and the share of the latter.
+
+    Images of one size after the other are the rule.
+    """
     place = (np.arange(new) + 0.5) * (old / new) - 0.5
     before = np.floor(place)
-    shape = [1] * x._rank
-    shape[axis] = new
-    share = convert_to_tensor((place - before).astype(kind).reshape(shape))
-    low = gather(x, np.maximum(before, 0).astype(np.int64), axis=axis)
-    high = gather(x, np.minimum(np.ceil(place), old - 1).astype(np.int64), axis=axis)
-    return low + (high - low) * share
+    share = (place - before).astype(as_dtype(dtype).as_numpy_dtype)
+    return (
+        Tensor(np.maximum(before, 0).astype(np.int64)),
+        Tensor(np.minimum(np.ceil(place), old - 1).astype(np.int64)),
+        Tensor(share.reshape(new, *[1] * (axes - 1))),
+    )
 
 
 def _weighted(x: Tensor, axis: int, taps: Taps) -> Tensor:

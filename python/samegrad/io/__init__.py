@@ -14,20 +14,25 @@ from samegrad.image import (
     encode_png,
 )
 from samegrad.io import gfile
+from samegrad.io._csv import decode_csv
 from samegrad.io._files import decode_raw, matching_files, read_file, write_file
 from samegrad.io._parsing import (
     FixedLenFeature,
     FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    VarLenFeature,
     parse_example,
     parse_single_example,
 )
 from samegrad.io._records import TFRecordOptions, TFRecordWriter
 
 __all__ = [
-    "FixedLenFeature", "FixedLenSequenceFeature", "parse_example", "parse_single_example",
+    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature",
+    "VarLenFeature", "parse_example", "parse_single_example",
     "TFRecordOptions", "TFRecordWriter",
-    "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_raw",
-    "encode_jpeg", "encode_png", "gfile", "matching_files", "read_file", "write_file",
+    "decode_bmp", "decode_csv", "decode_gif", "decode_image", "decode_jpeg", "decode_png",
+    "decode_raw", "encode_jpeg", "encode_png", "gfile", "matching_files", "read_file", "write_file",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

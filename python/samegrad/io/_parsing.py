@@ -12,6 +12,8 @@ from samegrad._base.dtypes import DType, element_type, string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.io._example import Example, Feature
 
@@ -56,12 +58,85 @@ class FixedLenSequenceFeature(NamedTuple):
     default_value: Any = None
 
 
+class VarLenFeature(NamedTuple):
+    """A feature with any number of values, which becomes a `SparseTensor`.
+
+    Attributes:
+        dtype: `tf.string`, float32 or int64.
+
+    Example:
+        >>> import samegrad as tf
+        >>> VarLenFeature(tf.int64).dtype
+        samegrad.int64
+    """
+
+    dtype: Any
+
+
+class RaggedFeature(NamedTuple):
+    """A feature with any number of values: a tensor of a record, ragged rows of several.
+
+    Attributes:
+        dtype: `tf.string`, float32 or int64.
+        value_key: The name that the feature has in the record. None: the name in `features`.
+        partitions: Must be empty.
+        row_splits_dtype: Ignored.
+        validate: Ignored.
+
+    Example:
+        >>> import samegrad as tf
+        >>> RaggedFeature(tf.int64).partitions
+        ()
+    """
+
+    dtype: Any
+    value_key: str | None = None
+    partitions: Any = ()
+    row_splits_dtype: Any = "int32"
+    validate: bool = False
+
+
+class SparseFeature(NamedTuple):
+    """Two features, places and values, which become a `SparseTensor`.
+
+    Attributes:
+        index_key: The name of the feature with the places (int64).
+        value_key: That of the feature with the values.
+        dtype: Of the values: `tf.string`, float32 or int64.
+        size: Of the axis of the places.
+        already_sorted: Whether the places ascend; else they are sorted.
+
+    Example:
+        >>> import samegrad as tf
+        >>> SparseFeature("places", "values", tf.float32, size=10).size
+        10
+    """
+
+    index_key: Any
+    value_key: str
+    dtype: Any
+    size: Any
+    already_sorted: bool = False
+
+
+_FEATURES = (FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, RaggedFeature, SparseFeature)
+
+
 def _kind(spec: Any, name: str, who: str) -> DType:
-    if not isinstance(spec, FixedLenFeature | FixedLenSequenceFeature):
+    if not isinstance(spec, _FEATURES):
+        raise TypeError(
+            f"[{who}] features are {', '.join(kind.__name__ for kind in _FEATURES)}: got "
+            f"{shown(spec)} for {name!r}."
+        )
+    if isinstance(spec, RaggedFeature) and spec.partitions:
         raise NotImplementedError(
-            f"[{who}] features are FixedLenFeature or FixedLenSequenceFeature: got {shown(spec)} "
-            f"for {name!r}; rows of different lengths are FixedLenSequenceFeature([], dtype, "
-            "allow_missing=True)."
+            f"[{who}] a RaggedFeature has one ragged axis: got partitions={shown(spec.partitions)} "
+            f"for {name!r}; parse values and lengths as two features."
+        )
+    if isinstance(spec, SparseFeature) and not isinstance(spec.index_key, str):
+        raise NotImplementedError(
+            f"[{who}] a SparseFeature has one axis: got index_key={shown(spec.index_key)} for "
+            f"{name!r}; parse places and values as VarLenFeatures and make a SparseTensor."
         )
     kind = element_type(spec.dtype)
     if kind.name not in _KINDS:
@@ -115,6 +190,59 @@ def _default(
     return np.broadcast_to(default, shape) if default.size == 1 else default.reshape(shape)
 
 
+def _all_values(example: Example, name: str, kind: DType, who: str) -> np.ndarray[Any, Any]:
+    """The values of a feature, none if it is not there."""
+    return _values(example, name, FixedLenSequenceFeature((), kind, True), kind, who)
+
+
+def _sparse_row(
+    example: Example, name: str, spec: Any, kind: DType, who: str
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Places and values of one record."""
+    if isinstance(spec, VarLenFeature):
+        values = _all_values(example, name, kind, who)
+        return np.arange(len(values)), values
+    places = _all_values(example, spec.index_key, element_type("int64"), who)
+    values = _all_values(example, spec.value_key, kind, who)
+    if len(places) != len(values):
+        raise InvalidArgumentError(
+            f"[{who}] {spec.index_key!r} and {spec.value_key!r} must have as many values: got "
+            f"{len(places)} and {len(values)}."
+        )
+    order = slice(None) if spec.already_sorted else np.argsort(places, kind="stable")
+    return places[order], values[order]
+
+
+def _single(example: Example, name: str, spec: Any, kind: DType, who: str) -> Any:
+    """A feature of one record."""
+    if isinstance(spec, RaggedFeature):
+        return _tensor(_all_values(example, spec.value_key or name, kind, who))
+    if isinstance(spec, VarLenFeature | SparseFeature):
+        places, values = _sparse_row(example, name, spec, kind, who)
+        size = len(values) if isinstance(spec, VarLenFeature) else int(spec.size)
+        return SparseTensor(places[:, None], _tensor(values), [size])
+    return _tensor(_values(example, name, spec, kind, who))
+
+
+def _several(examples: list[Example], name: str, spec: Any, kind: DType, who: str) -> Any:
+    """A feature of several records, side by side."""
+    who_of = [f"{who}, record {n}" for n in range(len(examples))]
+    pairs = list(zip(examples, who_of, strict=True))
+    none = _array([], kind)
+    if isinstance(spec, RaggedFeature):
+        rows = [_all_values(e, spec.value_key or name, kind, each) for e, each in pairs]
+        return Ragged(_tensor(np.concatenate([none, *rows])), [*map(len, rows)])
+    if isinstance(spec, VarLenFeature | SparseFeature):
+        found = [_sparse_row(e, name, spec, kind, each) for e, each in pairs]
+        numbers = np.repeat(np.arange(len(found)), [len(values) for _, values in found])
+        places = np.concatenate([np.zeros(0, np.int64), *(places for places, _ in found)])
+        longest = max((len(values) for _, values in found), default=0)
+        size = longest if isinstance(spec, VarLenFeature) else int(spec.size)
+        values = _tensor(np.concatenate([none, *(values for _, values in found)]))
+        return SparseTensor(np.column_stack([numbers, places]), values, [len(found), size])
+    return _joined([_values(e, name, spec, kind, each) for e, each in pairs], spec, kind)
+
+
 def _tensor(array: np.ndarray[Any, Any]) -> Any:
     return of_bytes(array) if array.dtype == object else Tensor(np.array(array), copy=False)
 
@@ -134,7 +262,8 @@ def parse_single_example(
 
     Args:
         serialized: The bytes of a `tf.train.Example`, text without axes.
-        features: By name, `FixedLenFeature` or `FixedLenSequenceFeature`.
+        features: By name, `FixedLenFeature`, `FixedLenSequenceFeature` and `RaggedFeature`, which
+            become tensors, and `VarLenFeature` and `SparseFeature`, which become sparse tensors.
         name: Ignored.
 
     Raises:
@@ -157,10 +286,7 @@ def parse_single_example(
         )
     kinds = {each: _kind(spec, each, who) for each, spec in features.items()}
     example = _example(text, who)
-    return {
-        each: _tensor(_values(example, each, spec, kinds[each], who))
-        for each, spec in features.items()
-    }
+    return {each: _single(example, each, spec, kinds[each], who) for each, spec in features.items()}
 
 
 def parse_example(
@@ -170,8 +296,9 @@ def parse_example(
 
     Args:
         serialized: The bytes of records, text with one axis; or without, for one record.
-        features: By name, `FixedLenFeature` or `FixedLenSequenceFeature`, whose rows are filled up
-            to those of the longest record.
+        features: By name, `FixedLenFeature`; `FixedLenSequenceFeature`, whose rows are filled up
+            to those of the longest record; `RaggedFeature`, whose rows are not; `VarLenFeature` and
+            `SparseFeature`, which become sparse tensors.
         example_names: Ignored.
         name: Ignored.
 
@@ -197,13 +324,8 @@ def parse_example(
     kinds = {each: _kind(spec, each, who) for each, spec in features.items()}
     examples = [_example(row, f"{who}, record {n}") for n, row in enumerate(text)]
     return {
-        each: _joined(
-            [_values(e, each, spec, kinds[each], f"{who}, record {n}")
-             for n, e in enumerate(examples)],
-            spec, kinds[each],
-        )
-        for each, spec in features.items()
-    }  # fmt: skip
+        each: _several(examples, each, spec, kinds[each], who) for each, spec in features.items()
+    }
 
 
 def _joined(rows: Iterable[np.ndarray[Any, Any]], spec: Any, kind: DType) -> Any:

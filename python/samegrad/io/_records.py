@@ -26,6 +26,7 @@ from samegrad.io.gfile import path_of
 
 _POLYNOMIAL = 0x82F63B78
 _LANES = 256  # parts of long data whose checks are computed side by side
+_CHUNK = 1 << 20  # bytes that are read at once
 _DAMAGED = "remove the file, or write it again"
 
 
@@ -144,6 +145,22 @@ def taken(file: BinaryIO, count: int, who: str, path: str, place: int) -> bytes:
         return file.read(count)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise _damaged(who, path, place, str(error)) from None
+
+
+def lines_of(path: str, compression: str, who: str) -> Iterator[bytes]:
+    """The lines of a file with their ends, which the last one may lack."""
+    held: list[bytes] = []  # a line longer than what is read at once
+    place = 0
+    with opened(path, compression, who) as file:
+        while chunk := taken(file, _CHUNK, who, path, place):
+            place += len(chunk)
+            first, *others = chunk.split(b"\n")
+            held.append(first)
+            for line in others:
+                yield b"".join([*held, b"\n"])
+                held = [line]
+    if any(held):
+        yield b"".join(held)
 
 
 def records_of(path: str, compression: str = "", who: str = "TFRecordDataset") -> Iterator[bytes]:

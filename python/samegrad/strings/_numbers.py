@@ -51,18 +51,27 @@ def to_number(input: Any, out_type: DTypeLike = float32, name: str | None = None
     numbers = np.empty(texts.shape, kind.as_numpy_dtype)
     flat = numbers.ravel()
     for place, value in enumerate(texts.ravel()):
-        flat[place] = _number(value, kind.is_integer, kind.as_numpy_dtype, place)
+        flat[place] = _number(value, kind.as_numpy_dtype, place)
     return Tensor(numbers, copy=False)
 
 
-def _number(value: bytes, whole: bool, kind: type[Any], place: int) -> Any:
-    if whole and _WHOLE.fullmatch(value):
+def number_of(value: bytes, kind: type[Any]) -> Any:
+    """The number that a text is; None if it is none, or too large for the dtype."""
+    if np.dtype(kind).kind in "iu":
+        if not _WHOLE.fullmatch(value):
+            return None
         number, limits = int(value), np.iinfo(kind)
-        if limits.min <= number <= limits.max:
-            return number
-    elif not whole and _FLOAT.fullmatch(value):
-        with np.errstate(over="ignore"):
-            return kind(float(value))
+        return number if limits.min <= number <= limits.max else None
+    if not _FLOAT.fullmatch(value):
+        return None
+    with np.errstate(over="ignore"):
+        return kind(float(value))
+
+
+def _number(value: bytes, kind: type[Any], place: int) -> Any:
+    number = number_of(value, kind)
+    if number is not None:
+        return number
     raise InvalidArgumentError(
         f"[tf.strings.to_number] each text must be a {np.dtype(kind).name}: got {shown(value)} at "
         f"place {place}."

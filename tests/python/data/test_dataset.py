@@ -428,11 +428,6 @@ def test_cache_of_endless_data_does_not_hang():
     assert values(Dataset.range(2).map(lambda x: x).repeat().cache().take(3)) == [0, 1, 0]
 
 
-def test_cache_has_no_files():
-    with pytest.raises(NotImplementedError, match="memory"):
-        Dataset.range(2).cache("/somewhere")
-
-
 @pytest.mark.parametrize("depth", [tf.data.AUTOTUNE, 0, 1, 100])
 def test_prefetch_changes_nothing(depth):
     for dataset in (Dataset.range(50).batch(3), through_python(Dataset.range(50))):

@@ -202,3 +202,41 @@ def test_a_dataset_of_the_programs_arrays_may_be_dropped_first():
     iterator = iter(Dataset.from_tensor_slices(np.arange(1000.0)).batch(10))
     gc.collect()
     assert sum(float(b.numpy().sum()) for b in iterator) == 999 * 500
+
+
+@pytest.mark.parametrize("calls", [1, 2, 8, tf.data.AUTOTUNE])
+def test_functions_on_several_threads_give_the_same_elements_in_order(calls):
+    def drawn(x):
+        return x, tf.random.uniform([]), np.float32(float(x) ** 0.5)
+
+    def elements(calls):
+        tf.random.set_seed(3)
+        data = tf.data.Dataset.range(500).shuffle(500).map(drawn, num_parallel_calls=calls)
+        return [tuple(float(part) for part in element) for element in data]
+
+    assert elements(calls) == elements(None)
+
+
+def test_functions_run_side_by_side_where_there_are_cores():
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core")
+    both = threading.Barrier(2)
+
+    def meets(x):
+        if int(x) < 2:  # each begins on a thread of its own, which waits for the other
+            both.wait(timeout=60)
+        return x
+
+    data = tf.data.Dataset.range(64).map(meets, num_parallel_calls=2)
+    assert [int(x) for x in data] == list(range(64))
+
+
+def test_elements_behind_an_interrupt_are_made_again_on_several_threads():
+    data = tf.data.Dataset.range(300).map(lambda x: x * 2, num_parallel_calls=2)
+    iterator = iter(data)
+    first = [int(next(iterator)) for _ in range(100)]
+    state = dict(iterator._checkpoint_state())
+    again = iter(data)
+    again._restore_state(state)
+    rest = [int(x) for x in again]
+    assert first + rest == [2 * n for n in range(300)] and [int(x) for x in iterator] == rest

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import wave
 
 import numpy as np
 
@@ -9,7 +10,7 @@ FILES = pathlib.Path(__file__).parents[1] / "image" / "image_files.json"
 
 
 def write_folders(root):
-    """Two classes of texts and two of images."""
+    """Two classes of texts, two of images and two of sounds."""
     import base64
 
     stored = json.loads(FILES.read_text())
@@ -24,6 +25,15 @@ def write_folders(root):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(base64.b64decode(stored[file]))
 
+    for name in ("bark", "mew"):
+        for number in range(3):
+            path = root / "sounds" / name / f"{number}.wav"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            samples = np.arange(2 * (5 + number), dtype="<i2") * 1000 * (number - 1)
+            with wave.open(str(path), "wb") as file:
+                file.setparams((2, 2, 8000, 0, "NONE", ""))
+                file.writeframes(samples.tobytes())
+
 
 def _texts(**more):
     more = {"batch_size": 3, "shuffle": False, **more}
@@ -37,7 +47,18 @@ def _images(**more):
     )
 
 
+def _sounds(**more):
+    more = {"batch_size": 4, "shuffle": False, **more}
+    return lambda tf, root: tf.keras.utils.audio_dataset_from_directory(
+        str(root / "sounds"), **more
+    )
+
+
 DATASETS = {
+    "sounds": _sounds(),
+    "sounds cut": _sounds(output_sequence_length=6, label_mode="categorical"),
+    "sounds mixed": _sounds(shuffle=True, seed=3, batch_size=None),
+    "sounds alone": _sounds(label_mode=None),
     "texts": _texts(),
     "texts mixed": _texts(shuffle=True, seed=3, batch_size=None),
     "texts cut": _texts(max_length=7, label_mode="categorical"),

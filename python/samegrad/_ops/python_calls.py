@@ -1,0 +1,135 @@
+"""Functions of Python where everything runs at once: in `Dataset.map` above all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._base.dtypes import DType, element_type, string
+from samegrad._base.shown import shown
+from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.text import Text, is_text, text_of
+
+
+def py_function(
+    func: Callable[..., Any],
+    inp: Sequence[Any],
+    Tout: Any,  # noqa: N803
+    name: str | None = None,
+) -> Any:
+    """func(*inp) with tensors, where everything runs at once.
+
+    In `Dataset.map`, and outside of functions, it is the call itself, and gradients go through it.
+    A traced step runs without Python, and refuses it.
+
+    Args:
+        func: Gets tensors or text; returns a tensor, array, number or text, or a list of them.
+        inp: What it gets.
+        Tout: The dtype of the result, or a list of dtypes; an empty one where there is none.
+        name: Ignored.
+
+    Returns:
+        A tensor, or text; a list of them if Tout is a list.
+
+    Raises:
+        NotImplementedError: A step is being traced.
+        TypeError: The result has another dtype, or more or fewer parts than Tout.
+
+    Example:
+        >>> import samegrad as tf
+        >>> dataset = tf.data.Dataset.range(3).map(
+        ...     lambda n: tf.py_function(lambda x: x.numpy() ** 2, [n], tf.int64))
+        >>> [int(n) for n in dataset]
+        [0, 1, 4]
+    """
+    given = _given(func, inp, "py_function")
+    return _results(func(*given), Tout, "py_function")
+
+
+def numpy_function(
+    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True,  # noqa: N803
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """func(*inp) with NumPy's arrays, where everything runs at once.
+
+    As `py_function`; no gradient goes through it.
+
+    Args:
+        func: Gets arrays; of text, arrays of bytes; returns arrays, numbers or text.
+        inp: What it gets.
+        Tout: The dtype of the result, or a list of dtypes; an empty one where there is none.
+        stateful: Ignored.
+        name: Ignored.
+
+    Returns:
+        A tensor, or text; a list of them if Tout is a list.
+
+    Raises:
+        NotImplementedError: A step is being traced.
+        TypeError: The result has another dtype, or more or fewer parts than Tout.
+
+    Example:
+        >>> import numpy as np
+        >>> import samegrad as tf
+        >>> float(tf.numpy_function(np.sinh, [np.float32(0)], tf.float32))
+        0.0
+    """
+    given = _given(func, inp, "numpy_function")
+    arrays = [x.encoded.copy() if isinstance(x, Text) else np.array(x) for x in given]
+    return _results(func(*arrays), Tout, "numpy_function")
+
+
+def _given(func: Any, inp: Any, who: str) -> list[Any]:
+    if _core.tracing():
+        raise NotImplementedError(
+            f"[{who}] a traced step runs without Python: got {shown(func)} while one is traced; "
+            "call the function in Dataset.map, or outside of tf.function and strategy.run."
+        )
+    if not callable(func) or not isinstance(inp, list | tuple):
+        raise TypeError(
+            f"[{who}] a function and a list of what it gets are needed: got {shown(func)} and "
+            f"{shown(inp)}; pass [x]."
+        )
+    return [_tensor(value) for value in inp]
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, Text | Ragged):
+        return value
+    return Text(value) if is_text(value) else convert_to_tensor(value)
+
+
+def _results(found: Any, wanted: Any, who: str) -> Any:
+    if not isinstance(wanted, list | tuple):
+        parts = found if isinstance(found, list | tuple) and len(found) == 1 else [found]
+        return _result(parts[0], element_type(wanted), who)
+    kinds = [element_type(kind) for kind in wanted]
+    parts = list(found) if isinstance(found, list | tuple) else [] if found is None else [found]
+    if len(parts) != len(kinds):
+        raise TypeError(
+            f"[{who}] the function must return a value for each of Tout: got {len(parts)} for "
+            f"{len(kinds)}; Tout=[] is for none."
+        )
+    return [_result(part, kind, who) for part, kind in zip(parts, kinds, strict=True)]
+
+
+def _result(value: Any, kind: DType, who: str) -> Any:
+    if kind is string:
+        return text_of(value, who, "Tout says that the function returns text")
+    if value is None or is_text(value):
+        raise TypeError(
+            f"[{who}] Tout says that the function returns {kind.name}: got {shown(value)}."
+        )
+    # Numbers of Python have no dtype of their own.
+    typed = isinstance(value, Tensor | np.ndarray | np.generic) or hasattr(value, "dtype")
+    made = convert_to_tensor(value) if typed else convert_to_tensor(value, kind)
+    if made._dtype != kind.name:
+        raise TypeError(
+            f"[{who}] the result must have the dtype that Tout says: got {made._dtype} for "
+            f"{kind.name}; use tf.cast in the function, or change Tout."
+        )
+    return made

@@ -1,0 +1,133 @@
+"""A few values in a large tensor of zeros, as records hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.dtypes import DType, as_dtype
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.shape import TensorShape
+from samegrad._tensor.text import Text, is_text, of_bytes
+
+Array = np.ndarray[Any, Any]
+
+
+class SparseTensor:
+    """Values and their places; elsewhere are zeros, or empty text.
+
+    For the preparation of data. Steps compute with dense tensors: see `tf.sparse.to_dense`.
+
+    Args:
+        indices: The places: whole numbers of shape [values, axes].
+        values: Numbers or text of shape [values].
+        dense_shape: The sizes of the axes.
+
+    Raises:
+        ValueError: The shapes do not fit each other.
+
+    Example:
+        >>> import samegrad as tf
+        >>> few = tf.sparse.SparseTensor([[0, 1], [1, 2]], [5, 6], [2, 3])
+        >>> tf.sparse.to_dense(few).numpy()
+        array([[0, 5, 0],
+               [0, 0, 6]], dtype=int32)
+    """
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        self.values = Text(values) if is_text(values) else convert_to_tensor(values)
+        places = np.asarray(indices, np.int64)
+        sizes = np.asarray(dense_shape, np.int64)
+        if not places.size and places.ndim < 2:
+            places = places.reshape(0, sizes.size)
+        if sizes.ndim != 1 or places.shape != (*self.values._shape, sizes.size) or any(sizes < 0):
+            raise ValueError(
+                "[SparseTensor] indices must be [values, axes], values [values] and dense_shape "
+                f"[axes]: got shapes {places.shape}, {self.values._shape} and dense_shape "
+                f"{shown(sizes.tolist())}."
+            )
+        self.indices, self.dense_shape = convert_to_tensor(places), convert_to_tensor(sizes)
+
+    @property
+    def dtype(self) -> DType:
+        """That of the values."""
+        kind = self.values.dtype
+        return kind if isinstance(kind, DType) else as_dtype(kind)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes of the axes."""
+        return TensorShape(tuple(self.dense_shape._numpy().tolist()))
+
+    def get_shape(self) -> TensorShape:
+        """The sizes of the axes."""
+        return self.shape
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(self.shape)
+
+    @property
+    def _rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def _dtype(self) -> str:
+        return self.dtype.name
+
+    def checked(self, who: str) -> tuple[Array, Array]:
+        """The places and the values.
+
+        Raises:
+            InvalidArgumentError: Places are outside, out of order, or there twice.
+        """
+        places, sizes = self.indices._numpy(), self.dense_shape._numpy()
+        outside = ((places < 0) | (places >= sizes)).any(axis=1)
+        if outside.any():
+            first = int(outside.argmax())
+            raise InvalidArgumentError(
+                f"[{who}] indices must be inside of the tensor: got {places[first].tolist()} for "
+                f"shape {tuple(sizes.tolist())}."
+            )
+        order = np.ravel_multi_index(tuple(places.T), tuple(sizes)) if len(sizes) else []
+        wrong = np.flatnonzero(np.diff(order) <= 0)
+        if len(wrong):
+            first = int(wrong[0])
+            raise InvalidArgumentError(
+                f"[{who}] indices must ascend, each of them once: got {places[first].tolist()} "
+                f"before {places[first + 1].tolist()}; see tf.sparse.reorder."
+            )
+        values = self.values
+        return places, values.encoded if isinstance(values, Text) else values._numpy()
+
+    def numpy(self) -> Array:
+        """A dense array."""
+        places, values = self.checked("SparseTensor.numpy")
+        made = np.full(self._shape, b"" if values.dtype == object else 0, values.dtype)
+        made[tuple(places.T)] = values
+        return made
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseTensor(indices={self.indices.numpy().tolist()!r:.200}, "
+            f"values={self.values.numpy().tolist()!r:.200}, dense_shape={self._shape})"
+        )
+
+
+def stacked(column: tuple[SparseTensor, ...]) -> SparseTensor:
+    """Sparse tensors as rows of one, with the largest sizes of all."""
+    ranks = sorted({each._rank for each in column})
+    if len(ranks) > 1:
+        raise ValueError(
+            f"[Dataset.batch] sparse tensors must have the same number of axes: got {ranks}."
+        )
+    sizes = np.max([each._shape for each in column], axis=0).astype(np.int64)
+    rows = np.repeat(np.arange(len(column)), [each.indices._shape[0] for each in column])
+    places = np.concatenate([each.indices._numpy() for each in column])
+    parts = [each.checked("Dataset.batch")[1] for each in column]
+    made: Any = np.concatenate(parts)
+    values = of_bytes(made) if isinstance(column[0].values, Text) else Tensor(made)
+    return SparseTensor(np.column_stack([rows, places]), values, [len(column), *sizes])

@@ -1,0 +1,150 @@
+"""Sound as WAV files hold it, by Python's `wave`."""
+
+from __future__ import annotations
+
+import io
+import operator
+import wave
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.text import Text, of_bytes, text_of
+
+_SCALE = 1 << 15  # 16-bit samples stand for -1 to 1
+
+
+class DecodeWav(NamedTuple):
+    """What is in a WAV file.
+
+    Attributes:
+        audio: float32 of shape [samples, channels], from -1 to 1.
+        sample_rate: Samples per second: int32 without axes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> sound = tf.audio.decode_wav(tf.audio.encode_wav([[0.0], [0.5]], 8000))
+        >>> int(sound.sample_rate)
+        8000
+    """
+
+    audio: Tensor
+    sample_rate: Tensor
+
+
+def decode_wav(
+    contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
+) -> DecodeWav:
+    """The samples of a WAV file of 16-bit numbers.
+
+    Args:
+        contents: The bytes of a file (`tf.io.read_file`).
+        desired_channels: Channels to give: further ones are left out, the last one is repeated. -1:
+            as in the file.
+        desired_samples: Samples to give: further ones are left out, zeros are added. -1: as in the
+            file.
+        name: Ignored.
+
+    Returns:
+        `audio`, float32 of shape [samples, channels], which is a sample divided by 32,768, and
+        `sample_rate` (int32, samples per second).
+
+    Raises:
+        InvalidArgumentError: The bytes are no such file, or end too early.
+
+    Example:
+        >>> import samegrad as tf
+        >>> file = tf.audio.encode_wav([[0.0], [0.5], [-1.0]], sample_rate=8000)
+        >>> audio, rate = tf.audio.decode_wav(file)
+        >>> audio.numpy().ravel(), int(rate)
+        (array([ 0. ,  0.5, -1. ], dtype=float32), 8000)
+    """
+    who = "tf.audio.decode_wav"
+    text = text_of(contents, who, "contents must be the bytes of a file")
+    if text._rank:
+        raise ValueError(f"[{who}] contents must be those of one file: got shape {text._shape}.")
+    channels, samples = operator.index(desired_channels), operator.index(desired_samples)
+    if channels < -1 or channels == 0 or samples < -1:
+        raise ValueError(
+            f"[{who}] desired_channels must be 1 or more and desired_samples 0 or more, or -1: got "
+            f"{channels} and {samples}."
+        )
+    found, rate = _read(text, who)
+    if channels > 0:
+        found = found[:, np.minimum(np.arange(channels), found.shape[1] - 1)]
+    if samples >= 0:
+        missing = max(0, samples - len(found))
+        found = np.pad(found[:samples], ((0, missing), (0, 0)))
+    audio = found.astype(np.float32) / np.float32(_SCALE)
+    return DecodeWav(Tensor(audio, copy=False), Tensor(np.array(rate, np.int32), copy=False))
+
+
+def _read(text: Text, who: str) -> tuple[np.ndarray[Any, Any], int]:
+    """The samples, [samples, channels] of int16, and how many there are in a second."""
+    data = text.numpy()
+    try:
+        with wave.open(io.BytesIO(data)) as file:
+            width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
+            wanted = file.getnframes()
+            frames = file.readframes(wanted) if width == 2 else b""
+    except (wave.Error, EOFError) as error:
+        raise _corrupt(text, who, str(error) or "it ends too early") from None
+    if width != 2:
+        raise _corrupt(text, who, f"its samples have {8 * width} bits")
+    if len(frames) != wanted * channels * 2:
+        there = len(frames) // (2 * channels)
+        raise _corrupt(text, who, f"it ends after {there} of {wanted} samples")
+    return np.frombuffer(frames, "<i2").reshape(-1, channels), rate
+
+
+def _corrupt(text: Text, who: str, what: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"[{who}] a WAV file of 16-bit samples is needed: got {len(text.numpy())} bytes of "
+        f"{text.origin or 'the contents'} ({what}); remove the file, or write it again."
+    )
+
+
+def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Text:
+    r"""The bytes of a WAV file of 16-bit samples.
+
+    Args:
+        audio: Floats of shape [samples, channels], from -1 to 1; others are cut off.
+        sample_rate: Samples per second.
+        name: Ignored.
+
+    Raises:
+        ValueError: The audio has other axes or no channel, or the rate is none.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.audio.encode_wav([[0.0], [0.5]], 8000).numpy()[-4:]
+        b'\x00\x00\x00@'
+    """
+    who = "tf.audio.encode_wav"
+    array = convert_to_tensor(audio)._numpy()
+    if array.ndim != 2 or not 0 < array.shape[1] < 1 << 16 or array.dtype.kind != "f":
+        raise ValueError(
+            f"[{who}] audio must be floats of shape [samples, channels]: got {array.dtype.name} of "
+            f"shape {array.shape}; see tf.expand_dims."
+        )
+    rate = operator.index(sample_rate)
+    if not 0 < rate < 1 << 32:
+        raise ValueError(f"[{who}] sample_rate must be from 1 to 2^32 - 1: got {shown(rate)}.")
+    scaled = array.astype(np.float32) * np.float32(_SCALE)
+    if not np.isfinite(scaled).all():
+        raise ValueError(
+            f"[{who}] audio must be finite: got {shown(array[~np.isfinite(array)][:1])}; see "
+            "tf.clip_by_value."
+        )
+    # Half-way cases go away from zero, as C's roundf has them.
+    rounded = np.copysign(np.floor(np.abs(scaled) + np.float32(0.5)), scaled)
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(array.shape[1])
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(rounded.clip(-_SCALE, _SCALE - 1).astype("<i2").tobytes())
+    return of_bytes(buffer.getvalue())
