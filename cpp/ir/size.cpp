@@ -79,6 +79,31 @@ Size Size::with_symbols(const std::function<int(int)>& map) const {
   return mapped;
 }
 
+Size Size::with_sizes(const std::function<Size(int)>& map) const {
+  Size sum;
+  for (const auto& [factors, coefficient] : terms_) {
+    Size product = coefficient;
+    for (int symbol : factors) product = product * map(symbol);
+    sum = sum + product;
+  }
+  return sum;
+}
+
+std::string Size::to_string(const std::function<std::string(int)>& name) const {
+  std::string out;
+  for (auto term = terms_.rbegin(); term != terms_.rend(); ++term) {
+    const auto& [factors, coefficient] = *term;
+    const bool minus = coefficient < 0;
+    if (!out.empty() || minus) out += out.empty() ? "-" : minus ? " - " : " + ";
+    const std::string digits = std::to_string(coefficient).substr(minus ? 1 : 0);
+    if (factors.empty() || digits != "1") out += digits + (factors.empty() ? "" : " x ");
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      out += (i ? " x (" : "(") + name(factors[i]) + ")";
+    }
+  }
+  return out.empty() ? "0" : out;
+}
+
 bool Size::never_negative() const {
   return std::ranges::all_of(terms_, [](const auto& term) { return term.second >= 0; });
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.shown import shown
-from samegrad._base.tree import is_nested, map_structure
+from samegrad._base.tree import flatten, is_nested, map_structure
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 
@@ -51,6 +51,9 @@ class InputSignature:
         function: The function.
         who: Its name in errors.
 
+    Attributes:
+        lengths: Per array of a call, bits of the axes whose sizes are open.
+
     Raises:
         TypeError: It is no sequence of specs, or the function takes fewer arguments.
     """
@@ -63,6 +66,7 @@ class InputSignature:
             )
         map_structure(_check_spec, list(specs))
         self._specs, self._who = tuple(specs), who
+        self.lengths = [_open_axes(spec) for spec in flatten(tuple(specs))]
         self._signature = inspect.signature(function)
         names = list(self._signature.parameters)
         # Of a function in a class, the object comes first.
@@ -109,6 +113,16 @@ class InputSignature:
                 f"[{self._who}] an argument must have the structure of its signature {spec}: got "
                 f"{shown(value)}; pass the same lists, tuples and keys."
             ) from error
+
+
+def _open_axes(spec: TensorSpec) -> int:
+    """Bits of the axes of which the size is None.
+
+    Example:
+        >>> _open_axes(TensorSpec([None, 3, None], "float32"))
+        5
+    """
+    return sum(1 << axis for axis, size in enumerate(spec.shape.dims or ()) if size is None)
 
 
 def _check_spec(spec: Any) -> None:
