@@ -9,17 +9,17 @@ import numpy as np
 
 import samegrad as tf
 from samegrad._base.tree import flatten
+from samegrad._tensor.per_replica import PerReplica
 
 LENGTHS = (3, 5, 700, 2, 4)
 
 
 def values(result: Any) -> list[np.ndarray]:
     """All tensors of a result, of all replicas."""
-    leaves = []
+    parts = []
     for leaf in flatten(result):
-        parts = leaf.values if hasattr(leaf, "values") and callable(leaf.values) is False else [leaf]
-        leaves += [np.array(part.numpy()) if hasattr(part, "numpy") else part for part in parts]
-    return leaves
+        parts += leaf.values if isinstance(leaf, PerReplica) else [leaf]
+    return [np.array(part.numpy()) if hasattr(part, "numpy") else part for part in parts]
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -19,7 +19,7 @@ class ElementForm:
 
     def __init__(self, dtype: str, shape: Iterable[Any] | None, infer: bool) -> None:
         self.dtype, self.infer = dtype, infer
-        # Numbers and lengths; None for any, or for the examples, of each of which there are `rows` rows.
+        # Numbers and lengths; None for any, or for the examples, which have `rows` rows each.
         self.sizes = None if shape is None else [_size(n) for n in shape]
         self.rows = 0
         self.from_elements = False

@@ -8,7 +8,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
-from samegrad._tensor.dim import Dim, dim_of, dims_of, with_dims
+from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._tensor.sizes import iota, whole
 
 _INDEX = "an index is a whole number, a slice, ... or None"
