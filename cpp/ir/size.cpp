@@ -1,6 +1,7 @@
 #include "ir/size.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <set>
 
@@ -87,6 +88,18 @@ Size Size::with_sizes(const std::function<Size(int)>& map) const {
     sum = sum + product;
   }
   return sum;
+}
+
+std::optional<Size> Size::solved_for(int symbol) const {
+  const auto own = terms_.find(Factors{symbol});
+  if (own == terms_.end() || std::abs(own->second) != 1) return std::nullopt;
+  Size rest;
+  for (const auto& [factors, coefficient] : terms_) {
+    if (factors == own->first) continue;
+    if (std::ranges::find(factors, symbol) != factors.end()) return std::nullopt;
+    rest.add(factors, -coefficient * own->second);
+  }
+  return rest;
 }
 
 std::string Size::to_string(const std::function<std::string(int)>& name) const {

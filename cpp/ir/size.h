@@ -28,6 +28,10 @@ class Size {
   // What it is where each symbol is map(symbol).
   Size with_sizes(const std::function<Size(int)>& map) const;
 
+  // What the symbol is where this is 0, if no other term has it and it is neither multiplied nor
+  // divided.
+  std::optional<Size> solved_for(int symbol) const;
+
   // For people: "2 x (n) - 3", by names of the symbols.
   std::string to_string(const std::function<std::string(int)>& name) const;
 

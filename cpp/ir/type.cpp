@@ -166,8 +166,9 @@ int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol) {
 
 Size size_of_symbol(const std::vector<Symbol>& symbols, int symbol) {
   const Symbol& s = symbols[std::size_t(symbol)];
-  if (s.kind == Symbol::Kind::kSize) return s.size;
-  if (s.kind == Symbol::Kind::kLength && !s.parts.empty()) return Size::of_symbol(s.parts[0]);
+  const auto resolved = [&](int part) { return size_of_symbol(symbols, part); };
+  if (s.equal) return s.equal->with_sizes(resolved);
+  if (s.kind == Symbol::Kind::kSize) return s.size.with_sizes(resolved);
   if (s.kind != Symbol::Kind::kSum) return Size::of_symbol(symbol);
   Size sum;
   for (int part : s.parts) sum = sum + size_of_symbol(symbols, part);
@@ -242,16 +243,9 @@ std::int64_t bind_to_leader(Symbols& symbols, const Size& size, Alike alike) {
   return leading;
 }
 
-}  // namespace
-
-namespace {
-
-// In what the trace found equal: each length is the first of its equals.
+// In what the trace found equal.
 Size with_equals(const Symbols& symbols, const Size& size) {
-  return size.with_symbols([&](int symbol) {
-    const Symbol& s = symbols[std::size_t(symbol)];
-    return s.kind == Symbol::Kind::kLength && !s.parts.empty() ? s.parts[0] : symbol;
-  });
+  return size.with_sizes([&](int symbol) { return size_of_symbol(symbols, symbol); });
 }
 
 void add_guard(Symbols& symbols, LengthGuard guard) {
@@ -261,37 +255,29 @@ void add_guard(Symbols& symbols, LengthGuard guard) {
   if (std::ranges::none_of(symbols.guards, same)) symbols.guards.push_back(std::move(guard));
 }
 
-// Two lengths that must be equal are one from now on.
-void join_lengths(Symbols& symbols, const Size& difference) {
-  const std::vector<int> both = difference.symbols();
-  if (both.size() != 2) return;
-  const auto difference_of = [](int a, int b) { return Size::of_symbol(a) - Size::of_symbol(b); };
-  const auto [first, second] = std::pair(both[0], both[1]);
-  const bool equal =
-      difference == difference_of(first, second) || difference == difference_of(second, first);
-  if (!equal || !is_length(symbols, first) || !is_length(symbols, second)) return;
-  for (Symbol& symbol : symbols) {
-    if (symbol.kind == Symbol::Kind::kLength && symbol.parts == std::vector{second}) {
-      symbol.parts = {first};
+// What must be 0 says what one of its symbols is, from now on.
+void note_equal(Symbols& symbols, const Size& zero) {
+  const std::vector<int> all = zero.symbols();
+  for (auto symbol = all.rbegin(); symbol != all.rend(); ++symbol) {
+    if (const auto equal = zero.solved_for(*symbol)) {
+      symbols[std::size_t(*symbol)].equal = *equal;
+      return;
     }
   }
-  symbols[std::size_t(second)].parts = {first};
 }
 
 // Whether a condition holds for a size that follows from lengths alone.
 bool decide_lengths(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t)) {
   const bool outcome = holds(size.value(counts_of_all(symbols)[0]));
   add_guard(symbols, {size, holds, outcome});
-  if (outcome && is_equality(holds)) join_lengths(symbols, size);
+  if (outcome && is_equality(holds)) note_equal(symbols, size);
   return outcome;
 }
 
 // Examples are counted together with lengths: the trace is that of these lengths.
 void bind_lengths(Symbols& symbols, const Size& size) {
   for (int symbol : given_of(symbols, size)) {
-    if (!is_length(symbols, symbol)) continue;
-    const Size length = size_of_symbol(symbols, symbol);
-    add_guard(symbols, {length - length.value(counts_of_all(symbols)[0]), is_zero});
+    if (is_length(symbols, symbol)) (void)bound_size(symbols, Size::of_symbol(symbol));
   }
 }
 
@@ -311,7 +297,7 @@ std::int64_t bound_size(Symbols& symbols, const Size& asked) {
   if (const auto number = size.number()) return *number;
   if (follows_lengths(symbols, size)) {
     const std::int64_t value = size.value(counts_of_all(symbols)[0]);
-    add_guard(symbols, {size - value, is_zero});
+    (void)decide_lengths(symbols, size - value, is_zero);
     return value;
   }
   bind_lengths(symbols, size);
@@ -331,12 +317,7 @@ std::optional<std::int64_t> bound_count(const Symbols& symbols, int symbol) {
 bool is_one(const Symbols& symbols, const ValueType& type, int axis) {
   const Size size = size_of(symbols, type, axis);
   if (const auto number = size.number()) return *number == 1;
-  if (follows_lengths(symbols, size)) {
-    return std::ranges::any_of(symbols.guards, [&](const LengthGuard& guard) {
-      return guard.outcome && is_equality(guard.holds) &&
-             (guard.size == size - 1 || guard.size == Size(1) - size);
-    });
-  }
+  if (follows_lengths(symbols, size)) return false;  // it would be known
   const auto made_of = size.symbols();
   return std::ranges::all_of(made_of, [&](int s) { return symbols[std::size_t(s)].fixed; }) &&
          std::ranges::all_of(traced_values(symbols, size), [](auto n) { return n == 1; });

@@ -1,6 +1,7 @@
 // The type of a value: dtype, shape and example axis.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +37,10 @@ struct Symbol {
   std::int64_t begin = 0, end = INT64_MAX, step = 1;  // kSlice, as Python's slice;
                                                       // kQuotient: rounded down, by step
   Size size = {};                                     // kSize
-  std::int64_t traced_count = 0;                      // what it was while tracing, on replica 0
-  std::int64_t traced_total = -1;                     // on all replicas, where that is known
-  std::vector<std::int64_t> traced_counts = {};       // of each replica, where they differ
+  std::optional<Size> equal = {};  // of what follows from lengths: what the trace found it equal to
+  std::int64_t traced_count = 0;   // what it was while tracing, on replica 0
+  std::int64_t traced_total = -1;  // on all replicas, where that is known
+  std::vector<std::int64_t> traced_counts = {};  // of each replica, where they differ
   bool fixed = false;  // the program looked at the count: another count needs another trace
 
   std::int64_t traced_on(std::size_t replica) const {
@@ -58,7 +60,8 @@ struct Symbol {
 };
 
 // What the trace took for granted of lengths: whether a relation holds for a size that follows from
-// them. Other lengths of which all of this is true have the same trace.
+// them. Other lengths of which all of this is true have the same trace (Symbol::equal is what
+// follows for it).
 struct LengthGuard {
   Size size;
   bool (*holds)(std::int64_t) = nullptr;

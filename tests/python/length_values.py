@@ -62,13 +62,16 @@ class Traced:
         ]
         return tf.function(self._fn, input_signature=specs)
 
-    def check(self, calls: Sequence[Sequence[np.ndarray]]) -> None:
-        """The same bits, and the same programs, as one trace for each length."""
+    def check(self, calls: Sequence[Sequence[np.ndarray]], state: Sequence[Any] = ()) -> None:
+        """The same bits as one trace for each length; each call begins with this state."""
+        before = [variable.numpy() for variable in state]
         for arrays in calls:
             tensors = [tf.constant(array) for array in arrays]
             alone = self.alone(*arrays)
             results = []
             for function in (self.open, alone):
+                for variable, value in zip(state, before, strict=True):
+                    variable.assign(value)
                 tf.random.set_seed(3)
                 results.append(function(*tensors))
             assert same_bits(*results), [np.shape(array) for array in arrays]

@@ -185,16 +185,27 @@ def test_the_program_of_a_length_is_compiled_once() -> None:
 def test_explain_is_that_of_a_trace_of_the_length() -> None:
     traced = Traced(lambda x: tf.reduce_sum(attention(x)), SENTENCES)
     for n in (5, 9):
-        open_program = traced.open._program(
-            traced.open._arguments((_rows(n),), {}), (_rows(n),), {}
-        )
-        alone = traced.alone(ROWS[n])
-        program = alone._program(alone._arguments((_rows(n),), {}), (_rows(n),), {})
-        assert open_program._step.explain() == program._step.explain()
+        plan = traced.open.explain(ROWS[n])
+        assert plan.startswith("traced once for lengths")
+        assert plan.endswith(traced.alone(ROWS[n]).explain(ROWS[n]))
 
 
-def _rows(n: int) -> Any:
-    return tf.constant(ROWS[n])._as_examples(0, 1)
+def test_a_concrete_function_of_open_sizes_is_traced_once() -> None:
+    runs = []
+
+    @tf.function
+    def f(x: Any) -> Any:
+        runs.append(1)
+        return tf.nn.softmax(x) @ tf.transpose(x)
+
+    concrete = f.get_concrete_function(SENTENCES)
+    assert runs == [1]
+    for n in (3, 5, 9):
+        found = concrete(tf.constant(ROWS[n])).numpy()
+        np.testing.assert_array_equal(found, f(tf.constant(ROWS[n])).numpy())
+        assert found.shape == (4, 4)
+    assert len(runs) == 4  # three of the function without a signature
+    assert concrete.inputs == [SENTENCES]
 
 
 PAIRS = [(3, 5), (4, 4), (9, 2), (1, 3), (3, 1), (5, 3)]
@@ -226,7 +237,7 @@ def test_a_length_of_one_is_the_trace_of_a_length() -> None:
 
 def test_no_elements_are_a_length_of_their_own() -> None:
     def f(x: Any) -> Any:
-        return tf.reduce_sum(flat(x), 1)
+        return tf.reduce_sum(embedded(x), 1), tf.nn.softmax(x) * 2.0
 
     traced = Traced(f, SENTENCES)
     traced.check([[ROWS[n]] for n in (5, 3)] + [[np.zeros((4, 0), np.float32)], [ROWS[9]]])

@@ -172,16 +172,12 @@ class Function:
             args = self._signature.specs
         return ConcreteFunction(self, args, kwargs)
 
-    def _result_of(self, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _result_of(self, args: Any, kwargs: dict[str, Any], lengths: list[int]) -> Any:
         """What a trace for these arguments gives: its tensors have shapes and no values."""
         if _core.tracing() or _context.settings.functions_run_eagerly:
             return None
-        program = self._program(self._arguments(args, kwargs), args, kwargs)
+        program = self._program(_core.Arguments(args, kwargs, lengths), args, kwargs, lengths)
         return None if program is None else program.result
-
-    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _core.Arguments:
-        """The arguments of a call, with the sizes that a trace leaves open."""
-        return _core.Arguments(args, kwargs, self._open_axes(args, kwargs))
 
     def _open_axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
         if self._signature is not None:
@@ -194,13 +190,17 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._signature is not None:
             args, kwargs = self._signature.bind(args, kwargs), {}
+        return self._called(args, kwargs, self._open_axes(args, kwargs))
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], lengths: list[int]) -> Any:
+        """A call. `lengths`: per array, bits of the axes whose sizes the trace leaves open."""
         if _core.tracing():
             return self._traced(*args, **kwargs)
         if _context.settings.functions_run_eagerly:
             with _context.changed(converting=self._autograph), _core.one_call():
                 return self._python(*args, **kwargs)
-        arguments = self._arguments(args, kwargs)
-        program = self._program(arguments, args, kwargs)
+        arguments = _core.Arguments(args, kwargs, lengths)
+        program = self._program(arguments, args, kwargs, lengths)
         if program is None:
             return self._read_data(args, kwargs)
         return program.run(arguments)
@@ -223,7 +223,9 @@ class Function:
             with _context.changed(converting=False):
                 return self._python(*args, **kwargs)
 
-    def _program(self, arguments: Any, args: Any, kwargs: dict[str, Any]) -> TracedProgram | None:
+    def _program(
+        self, arguments: Any, args: Any, kwargs: dict[str, Any], lengths: list[int]
+    ) -> TracedProgram | None:
         """What runs for these arguments; None: Python, as the function reads data."""
         strategy = _context.current().strategy
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
@@ -240,7 +242,7 @@ class Function:
                 if known is None:
                     known = self._lengths.program(key[:2], arguments)
                     if known is None:
-                        known = self._trace_counted(args, kwargs, key, arguments)
+                        known = self._trace_counted(args, kwargs, key, arguments, lengths)
                     self._programs.setdefault(key, known)
                     if known.fixed:
                         self._bound[key, arguments.sizes] = known
@@ -251,11 +253,10 @@ class Function:
         return known if isinstance(known, TracedProgram) else None
 
     def _trace_counted(
-        self, args: Any, kwargs: dict[str, Any], key: Any, arguments: Any
+        self, args: Any, kwargs: dict[str, Any], key: Any, arguments: Any, lengths: list[int]
     ) -> TracedProgram | ReadsData:
-        open_axes = self._open_axes(args, kwargs) if arguments.lengths else []
         most = max(key[1], arguments.replicas)
-        traced = self._trace(args, kwargs, most, lengths=open_axes)
+        traced = self._trace(args, kwargs, most, lengths=lengths)
         if isinstance(traced, TracedProgram) and traced.has_lengths:
             self._lengths.add(key[:2], traced)
         if not self._numbers_change:
@@ -305,8 +306,9 @@ class Function:
         """
         if self._signature is not None:
             args, kwargs = self._signature.bind(args, kwargs), {}
-        arguments = self._arguments(args, kwargs)
-        program = self._program(arguments, args, kwargs)
+        lengths = self._open_axes(args, kwargs)
+        arguments = _core.Arguments(args, kwargs, lengths)
+        program = self._program(arguments, args, kwargs, lengths)
         if program is None:
             return (
                 "Python runs the function, as it reads data; see Strategy.explain for its steps\n"

@@ -66,7 +66,7 @@ class InputSignature:
             )
         map_structure(_check_spec, list(specs))
         self._specs, self._who = tuple(specs), who
-        self.lengths = [_open_axes(spec) for spec in flatten(tuple(specs))]
+        self.lengths = [open_axes(spec) for spec in flatten(tuple(specs))]
         self._signature = inspect.signature(function)
         names = list(self._signature.parameters)
         # Of a function in a class, the object comes first.
@@ -115,11 +115,11 @@ class InputSignature:
             ) from error
 
 
-def _open_axes(spec: TensorSpec) -> int:
+def open_axes(spec: TensorSpec) -> int:
     """Bits of the axes of which the size is None.
 
     Example:
-        >>> _open_axes(TensorSpec([None, 3, None], "float32"))
+        >>> open_axes(TensorSpec([None, 3, None], "float32"))
         5
     """
     return sum(1 << axis for axis, size in enumerate(spec.shape.dims or ()) if size is None)
@@ -145,8 +145,13 @@ def stand_in(spec: TensorSpec) -> Tensor | None:
         >>> stand_in(TensorSpec((2,), "float32")).numpy()
         array([0., 0.], dtype=float32)
     """
-    if spec.shape.rank is None or None in spec.shape[1:]:
+    if spec.shape.rank is None:
         return None
-    if spec.shape.rank and spec.shape[0] is None:
-        return constant(0, spec.dtype, (2, *spec.shape[1:]))._as_examples(0, 1)
-    return constant(0, spec.dtype, tuple(spec.shape))
+    # Lengths that no other size is likely to have: nothing is then taken for granted by chance.
+    sizes = [_LENGTH + axis if size is None else size for axis, size in enumerate(spec.shape)]
+    if sizes and spec.shape[0] is None:
+        return constant(0, spec.dtype, (2, *sizes[1:]))._as_examples(0, 1)
+    return constant(0, spec.dtype, tuple(sizes))
+
+
+_LENGTH = 37
