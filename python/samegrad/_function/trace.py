@@ -219,7 +219,8 @@ def compiled(
 ) -> tuple[_core.Step, list[Tensor]] | None:
     """The step of the arguments, and the arrays that the program found outside."""
     made: tuple[_core.Step, list[Tensor]] | None
-    made = programs.compile(arguments, OPTIONS, numbers_change)
+    # None: there are no lengths.
+    made = programs.compile(arguments, OPTIONS, numbers_change)  # type: ignore[arg-type]
     return made
 
 

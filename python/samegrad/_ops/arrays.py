@@ -362,7 +362,9 @@ def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
         chosen = _ops.equal(own, _sizes.iota(classes))
         made = where(chosen, convert_to_tensor(on, kind), convert_to_tensor(off, kind))
     else:
-        made = _ops.one_hot(numbers, depth=_sizes.code_of(classes), on=on, off=off, dtype=kind)
+        made = _ops.one_hot(
+            numbers, depth=_sizes.codes_of([classes])[0], on=on, off=off, dtype=kind
+        )
     if axis is None or axis in (-1, made._rank - 1):
         return made
     order = list(range(made._rank - 1))
