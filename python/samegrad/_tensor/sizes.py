@@ -92,7 +92,8 @@ def sizes_but_counts(tensor: Tensor) -> Sizes:
     """The sizes of a tensor: numbers and lengths; None for those that follow from examples.
 
     Example:
-        >>> sizes_but_counts(Tensor([[1.0, 2.0]]))
+        >>> import samegrad as tf
+        >>> sizes_but_counts(tf.zeros([1, 2]))
         [1, 2]
     """
     return [None if isinstance(size, Dim) and size.likes else size for size in tensor.shape]
