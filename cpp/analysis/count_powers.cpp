@@ -113,7 +113,7 @@ CountTerms CountWalk::of_node(NodeId index) {
   bool known = !node.op->exchange && !node.op->has(kControl), rows = false;
   // Examples that all replicas share follow no rule, nor do sums along other axes that count them.
   const bool alike = output.type.batched() && !graph_.varying(node.outputs[0]);
-  known = known && !alike && !output.type.shape.symbolic();
+  known = known && !alike && !has_counted_size(graph_.symbols, output.type);
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     if (!node.op->reads(k)) continue;
     const CountTerms& operand = of(node.inputs[k]);
@@ -127,7 +127,7 @@ CountTerms CountWalk::of_node(NodeId index) {
     if (!guard) nonlinear = nonlinear_of(operand, nonlinear);
     known &= operand.known || condition;
     rows |= graph_.type(node.inputs[k]).batched();
-    known &= !graph_.type(node.inputs[k]).shape.symbolic();
+    known &= !has_counted_size(graph_.symbols, graph_.type(node.inputs[k]));
     if (!parameter) scaled.push_back(k);
   }
   if (!known) return unknown(nonlinear);

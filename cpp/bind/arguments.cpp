@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <pybind11/stl.h>
+
 #include "base/error.h"
 #include "bind/convert.h"
 #include "bind/row_parts.h"
@@ -56,6 +58,8 @@ py::object parts_of(const py::handle& value) {
 
 class Reader {
  public:
+  explicit Reader(const std::vector<std::uint32_t>& lengths) : lengths_(lengths) {}
+
   void read(const py::handle& value) {
     PyObject* const p = value.ptr();
     if (const Tensor* tensor = tensor_in(value)) return read_tensor(*tensor);
@@ -98,8 +102,21 @@ class Reader {
     append('b', batch.exists() ? batch.rows_per_example * kMaxRank + batch.axis : -1);
     for (int axis = 0; axis < array.shape().rank(); ++axis) {
       const std::int64_t size = array.shape()[axis];
-      if (!(batch.exists() && axis == batch.axis)) append('d', size);
+      if (batch.exists() && axis == batch.axis) continue;
+      if (is_open(axis)) {
+        mark('v');
+        result_.lengths.append(reinterpret_cast<const char*>(&size), sizeof size);
+        result_.open.emplace_back(int(result_.arrays.size()), axis);
+      } else {
+        append('d', size);
+      }
     }
+  }
+
+  // Of the argument that is being added.
+  bool is_open(int axis) const {
+    const std::size_t at = result_.arrays.size();
+    return at < lengths_.size() && (lengths_[at] >> axis & 1u);
   }
 
   void append_sizes(const Array& array) {
@@ -223,6 +240,7 @@ class Reader {
     return trace && trace->mode() == Trace::Mode::kEager;
   }
 
+  const std::vector<std::uint32_t>& lengths_;
   const bool recorded_ = has_eager_trace();
   Arguments result_;
   std::vector<ExampleCounts> counts_;
@@ -232,9 +250,10 @@ class Reader {
 
 }  // namespace
 
-Arguments read_arguments(const py::handle& args, const py::handle& kwargs) {
+Arguments read_arguments(const py::handle& args, const py::handle& kwargs,
+                         const std::vector<std::uint32_t>& lengths) {
   try {
-    Reader reader;
+    Reader reader(lengths);
     reader.read(args);
     if (PyDict_Size(kwargs.ptr()) > 0) reader.read(kwargs);
     return reader.finish();
@@ -257,10 +276,13 @@ void register_arguments(py::module_& m) {
                self.object.is(py::cast<const ByIdentity&>(other).object);
       });
   py::class_<Arguments>(m, "Arguments")
-      .def(py::init(&read_arguments), py::arg("args"), py::arg("kwargs"))
+      .def(py::init(&read_arguments), py::arg("args"), py::arg("kwargs"),
+           py::arg("lengths") = std::vector<std::uint32_t>())
       .def_readonly("key", &Arguments::key)
       .def_readonly("replicas", &Arguments::replicas)
-      .def_property_readonly("sizes", [](const Arguments& a) { return py::bytes(a.sizes); });
+      .def_readonly("open", &Arguments::open)
+      .def_property_readonly("sizes", [](const Arguments& a) { return py::bytes(a.sizes); })
+      .def_property_readonly("lengths", [](const Arguments& a) { return py::bytes(a.lengths); });
 }
 
 }  // namespace samegrad

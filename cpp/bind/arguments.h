@@ -21,8 +21,14 @@ struct Arguments {
   pybind11::object key;
   // Shapes with all counts, for programs that depend on them.
   std::string sizes;
+  // Sizes of the axes that the key leaves open, and which axis of which array each is.
+  std::string lengths;
+  std::vector<std::pair<int, int>> open;
 };
 
-Arguments read_arguments(const pybind11::handle& args, const pybind11::handle& kwargs);
+// `lengths`: per array, in their order, bits of the axes whose sizes are no part of the key; empty:
+// none are left out but those of examples.
+Arguments read_arguments(const pybind11::handle& args, const pybind11::handle& kwargs,
+                         const std::vector<std::uint32_t>& lengths);
 
 }  // namespace samegrad

@@ -81,6 +81,13 @@ bool size_holds(const std::string& relation, std::int64_t a, std::int64_t b) {
 // Arithmetic on sizes of a trace: numbers, and symbols as shapes hold them.
 void register_sizes(py::module_& m) {
   m.def("size_known", [](std::int64_t dim) { return !is_symbolic(dim); });
+  // Whether it follows from lengths alone, which are the same on all replicas.
+  m.def("size_of_lengths", [](std::int64_t dim) {
+    const auto trace = current_trace();
+    if (!trace || !is_symbolic(dim)) return false;
+    const Symbols& known = trace->graph().symbols;
+    return std::size_t(dim - kSymbols) < known.size() && follows_lengths(known, dim);
+  });
   m.def("size_add",
         [](std::int64_t a, std::int64_t b) { return dim_of(symbols(), size(a) + size(b)); });
   m.def("size_sub",

@@ -10,6 +10,7 @@
 #include "bind/state.h"
 #include "bind/user_line.h"
 #include "train/check_numerics.h"
+#include "train/lengths.h"
 #include "train/random_state.h"
 #include "train/step.h"
 #include "train/trace.h"
@@ -196,11 +197,10 @@ ValueUse::Kind use_of(const std::string& name) {
   return ValueUse::Kind::kAssignment;
 }
 
-// Ends traces of one function with their results: the program, and the arrays that it found
-// outside. Several are those for replicas with different counts of examples.
-py::tuple compile_traces(const std::vector<std::shared_ptr<Trace>>& traces,
-                         const std::vector<std::vector<Tensor>>& outputs, const PlanOptions& given,
-                         bool numbers_change) {
+// Ends traces of one function with their results. Several are those for replicas with different
+// counts of examples.
+TracedPrograms finish_traces(const std::vector<std::shared_ptr<Trace>>& traces,
+                             const std::vector<std::vector<Tensor>>& outputs) {
   std::vector<Program> programs;
   std::vector<std::string> split_at;
   for (std::size_t i = 0; i < traces.size(); ++i) {
@@ -209,8 +209,19 @@ py::tuple compile_traces(const std::vector<std::shared_ptr<Trace>>& traces,
     programs.push_back(traces[i]->finish(std::move(values)));
     split_at.push_back(traces[i]->split_at());
   }
-  Program program =
-      programs.size() == 1 ? std::move(programs[0]) : join_programs(std::move(programs), split_at);
+  return {std::move(programs), std::move(split_at)};
+}
+
+// The step of the arguments, and the arrays that the program found outside; None where the traces
+// took other lengths for granted.
+py::object compile_programs(TracedPrograms& traced, const Arguments* arguments,
+                            const PlanOptions& given, bool numbers_change) {
+  check_value(arguments || !traced.has_lengths(), "TracedPrograms",
+              "a trace with lengths needs arguments that have them: got none.");
+  std::optional<Program> made =
+      traced.has_lengths() ? traced.program_of(arguments->arrays) : traced.take();
+  if (!made) return py::none();
+  Program program = *std::move(made);
   PlanOptions options = given;
   // Gradients that are rows of a table stay in one process.
   if (!program.processes.empty()) options.sparse_rows = false;
@@ -245,12 +256,12 @@ void register_trace(py::module_& m) {
       .def_property("processes", &Trace::processes, &Trace::set_processes)
       .def(
           "argument",
-          [](Trace& t, const std::vector<Tensor>& parts) {
+          [](Trace& t, const std::vector<Tensor>& parts, std::uint32_t lengths) {
             std::vector<Array> arrays;
             for (const Tensor& part : parts) arrays.push_back(wherever(part, "argument"));
-            return t.tensor(t.argument(arrays, parts.at(0).type.batch));
+            return t.tensor(t.argument(arrays, parts.at(0).type.batch, lengths));
           },
-          py::arg("parts"))
+          py::arg("parts"), py::arg("lengths") = 0)
       .def(
           "let_evaluate",
           [](Trace& t, const Arguments& arguments) { t.let_evaluate(arguments.arrays); },
@@ -260,8 +271,12 @@ void register_trace(py::module_& m) {
       .def("loss_normalization", &loss_normalization, py::arg("scalar"))
       .def("over_all_replicas", &over_all_replicas, py::arg("scalar"))
       .def("made_of", &made_of, py::arg("value"), py::arg("old"));
-  m.def("compile_traces", &compile_traces, py::arg("traces"), py::arg("outputs"),
-        py::arg("options"), py::arg("numbers_change") = false);
+  py::class_<TracedPrograms>(m, "TracedPrograms")
+      .def(py::init(&finish_traces), py::arg("traces"), py::arg("outputs"))
+      .def_property_readonly("has_lengths", &TracedPrograms::has_lengths)
+      .def_property_readonly("granted", &TracedPrograms::granted)
+      .def("compile", &compile_programs, py::arg("arguments"), py::arg("options"),
+           py::arg("numbers_change") = false);
   m.def("note_use", [](const std::string& use, const Tensor& tensor) {
     if (const auto trace = current_trace()) trace->use(use_of(use), tensor);
   });

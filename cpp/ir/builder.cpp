@@ -26,6 +26,18 @@ Attrs complete_attrs(const OpDef& op, Attrs attrs) {
   return attrs;
 }
 
+namespace {
+
+// The type with numbers for lengths, to which the program is bound.
+void bind_lengths(Symbols& symbols, ValueType& type) {
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    if (!follows_lengths(symbols, type.shape[axis])) continue;
+    type.shape[axis] = bound_size(symbols, size_of(symbols, type.shape[axis]));
+  }
+}
+
+}  // namespace
+
 Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs,
                       std::vector<GraphPtr> regions) {
   check_arity(op, inputs.size());
@@ -37,6 +49,9 @@ Values Builder::apply(const OpDef& op, std::span<const Value> inputs, Attrs attr
   node.regions = std::move(regions);
   std::vector<ValueType> types;
   for (Value input : inputs) types.push_back(graph_.type(input));
+  if (op.has(kKnownSizes)) {
+    for (ValueType& type : types) bind_lengths(graph_.symbols, type);
+  }
   Inferred inferred = op.infer({op, types, node.attrs, graph_.symbols, node.regions});
   node.locality = inferred.locality;
   node.derivative = deriving_.has_value();

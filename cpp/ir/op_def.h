@@ -43,8 +43,9 @@ enum Trait : std::uint32_t {
   kGradientRule = 1u << 18,
   // Of what is equal on all replicas, the part of each: their sum over the replicas is the operand.
   kReplicaShare = 1u << 19,
-  kExpands =
-      1u << 20,  // the rows of `decompose`, which give its bits, are fused with their readers
+  // The rows of `decompose`, which give its bits, are fused with their readers.
+  kExpands = 1u << 20,
+  kKnownSizes = 1u << 21,  // the rule computes with numbers: a trace is bound to lengths among them
 };
 
 struct InferArgs {

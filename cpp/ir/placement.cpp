@@ -16,7 +16,7 @@ Operands operands_of(const Graph& graph, const Node& node) {
     // A draw in the shape of what each replica has of its own is each one's own.
     if (!node.op->reads(k) && !node.op->has(kRandomOp)) {
       const ValueType& type = graph.type(node.inputs[k]);
-      const bool counted = type.batched() || type.shape.symbolic();
+      const bool counted = type.batched() || has_counted_size(graph.symbols, type);
       found.rows |= counted && placement != Placement::kReplicated;
       continue;
     }

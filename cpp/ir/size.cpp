@@ -1,6 +1,7 @@
 #include "ir/size.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <set>
 
@@ -77,6 +78,43 @@ Size Size::with_symbols(const std::function<int(int)>& map) const {
     mapped.add(others, coefficient);
   }
   return mapped;
+}
+
+Size Size::with_sizes(const std::function<Size(int)>& map) const {
+  Size sum;
+  for (const auto& [factors, coefficient] : terms_) {
+    Size product = coefficient;
+    for (int symbol : factors) product = product * map(symbol);
+    sum = sum + product;
+  }
+  return sum;
+}
+
+std::optional<Size> Size::solved_for(int symbol) const {
+  const auto own = terms_.find(Factors{symbol});
+  if (own == terms_.end() || std::abs(own->second) != 1) return std::nullopt;
+  Size rest;
+  for (const auto& [factors, coefficient] : terms_) {
+    if (factors == own->first) continue;
+    if (std::ranges::find(factors, symbol) != factors.end()) return std::nullopt;
+    rest.add(factors, -coefficient * own->second);
+  }
+  return rest;
+}
+
+std::string Size::to_string(const std::function<std::string(int)>& name) const {
+  std::string out;
+  for (auto term = terms_.rbegin(); term != terms_.rend(); ++term) {
+    const auto& [factors, coefficient] = *term;
+    const bool minus = coefficient < 0;
+    if (!out.empty() || minus) out += out.empty() ? "-" : minus ? " - " : " + ";
+    const std::string digits = std::to_string(coefficient).substr(minus ? 1 : 0);
+    if (factors.empty() || digits != "1") out += digits + (factors.empty() ? "" : " x ");
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      out += (i ? " x (" : "(") + name(factors[i]) + ")";
+    }
+  }
+  return out.empty() ? "0" : out;
 }
 
 bool Size::never_negative() const {

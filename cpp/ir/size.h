@@ -25,6 +25,15 @@ class Size {
 
   // The same in other symbols: each becomes map(symbol).
   Size with_symbols(const std::function<int(int)>& map) const;
+  // What it is where each symbol is map(symbol).
+  Size with_sizes(const std::function<Size(int)>& map) const;
+
+  // What the symbol is where this is 0, if no other term has it and it is neither multiplied nor
+  // divided.
+  std::optional<Size> solved_for(int symbol) const;
+
+  // For people: "2 x (n) - 3", by names of the symbols.
+  std::string to_string(const std::function<std::string(int)>& name) const;
 
   // Whether it is 0 or more for all counts, as far as the signs show.
   bool never_negative() const;

@@ -14,7 +14,8 @@ int SymbolMap::operator()(int from) {
   symbol.size = symbol.size.with_symbols([this](int part) { return (*this)(part); });
   int to = 0;
   while (std::size_t(to) < to_.size() &&
-         (symbol.kind == Symbol::Kind::kInput || !to_[std::size_t(to)].same_rule(symbol))) {
+         (symbol.kind == Symbol::Kind::kInput || symbol.kind == Symbol::Kind::kLength ||
+          !to_[std::size_t(to)].same_rule(symbol))) {
     ++to;
   }
   if (std::size_t(to) == to_.size()) to_.push_back(std::move(symbol));

@@ -12,7 +12,11 @@ std::string to_string(const ValueType& type) {
   if (type.batched()) {
     out += text(" examples", type.batch.symbol ? text("#", type.batch.symbol) : "", " on axis ",
                 type.batch.axis);
-    if (type.batch.rows_per_example != 1) out += text(" x", type.batch.rows_per_example);
+    if (is_symbolic(type.batch.rows_per_example)) {
+      out += " x?";
+    } else if (type.batch.rows_per_example != 1) {
+      out += text(" x", type.batch.rows_per_example);
+    }
   }
   return out;
 }
@@ -54,6 +58,7 @@ void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_
 
 bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol) {
   const Symbol& s = symbols[symbol];
+  if (s.kind == Symbol::Kind::kLength) return true;
   if (s.kind == Symbol::Kind::kSize) {
     const std::vector<int> parts = s.size.symbols();
     return !parts.empty() && std::ranges::all_of(parts, [&](int part) {
@@ -66,8 +71,63 @@ bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol) {
                      [&](int part) { return joins_replicas(symbols, std::size_t(part)); });
 }
 
+namespace {
+
+// The symbols that are given from outside and decide this one.
+void find_given(const std::vector<Symbol>& symbols, int symbol, std::vector<int>& given) {
+  const Symbol& s = symbols[std::size_t(symbol)];
+  if (s.kind == Symbol::Kind::kInput || s.kind == Symbol::Kind::kLength) {
+    if (std::ranges::find(given, symbol) == given.end()) given.push_back(symbol);
+    return;
+  }
+  const std::vector<int> parts = s.kind == Symbol::Kind::kSize ? s.size.symbols() : s.parts;
+  for (int part : parts) find_given(symbols, part, given);
+}
+
+std::vector<int> given_of(const std::vector<Symbol>& symbols, const Size& size) {
+  std::vector<int> given;
+  for (int symbol : size.symbols()) find_given(symbols, symbol, given);
+  return given;
+}
+
+bool is_length(const std::vector<Symbol>& symbols, int symbol) {
+  return symbols[std::size_t(symbol)].kind == Symbol::Kind::kLength;
+}
+
+bool is_equality(bool (*holds)(std::int64_t)) {
+  return holds(0) && !holds(1) && !holds(-1);
+}
+
+bool is_zero(std::int64_t n) {
+  return n == 0;
+}
+
+}  // namespace
+
+bool follows_lengths(const std::vector<Symbol>& symbols, const Size& size) {
+  const std::vector<int> given = given_of(symbols, size);
+  return !given.empty() &&
+         std::ranges::all_of(given, [&](int symbol) { return is_length(symbols, symbol); });
+}
+
+bool follows_lengths(const std::vector<Symbol>& symbols, std::int64_t dim) {
+  return is_symbolic(dim) && follows_lengths(symbols, Size::of_symbol(int(dim - kSymbols)));
+}
+
+bool holds_for(const Symbols& symbols, const std::vector<std::int64_t>& counts) {
+  return std::ranges::all_of(symbols.guards, [&](const LengthGuard& guard) {
+    return guard.holds(guard.size.value(counts)) == guard.outcome;
+  });
+}
+
 bool differs_between_replicas(const std::vector<Symbol>& symbols, std::int64_t size) {
   return is_symbolic(size) && !joins_replicas(symbols, std::size_t(size - kSymbols));
+}
+
+bool has_counted_size(const std::vector<Symbol>& symbols, const ValueType& type) {
+  return std::any_of(type.shape.begin(), type.shape.end(), [&](std::int64_t size) {
+    return is_symbolic(size) && !follows_lengths(symbols, size);
+  });
 }
 
 std::vector<std::vector<std::int64_t>> counts_of_all(const std::vector<Symbol>& symbols) {
@@ -106,7 +166,9 @@ int derived_symbol(std::vector<Symbol>& symbols, Symbol symbol) {
 
 Size size_of_symbol(const std::vector<Symbol>& symbols, int symbol) {
   const Symbol& s = symbols[std::size_t(symbol)];
-  if (s.kind == Symbol::Kind::kSize) return s.size;
+  const auto resolved = [&](int part) { return size_of_symbol(symbols, part); };
+  if (s.equal) return s.equal->with_sizes(resolved);
+  if (s.kind == Symbol::Kind::kSize) return s.size.with_sizes(resolved);
   if (s.kind != Symbol::Kind::kSum) return Size::of_symbol(symbol);
   Size sum;
   for (int part : s.parts) sum = sum + size_of_symbol(symbols, part);
@@ -119,7 +181,7 @@ Size size_of(const std::vector<Symbol>& symbols, std::int64_t dim) {
 
 Size size_of(const std::vector<Symbol>& symbols, const ValueType& type, int axis) {
   if (type.batch.axis != axis) return size_of(symbols, type.shape[axis]);
-  return Size(type.batch.rows_per_example) * size_of_symbol(symbols, type.batch.symbol);
+  return size_of(symbols, type.batch.rows_per_example) * size_of_symbol(symbols, type.batch.symbol);
 }
 
 std::int64_t dim_of(std::vector<Symbol>& symbols, const Size& size) {
@@ -181,15 +243,64 @@ std::int64_t bind_to_leader(Symbols& symbols, const Size& size, Alike alike) {
   return leading;
 }
 
+// In what the trace found equal.
+Size with_equals(const Symbols& symbols, const Size& size) {
+  return size.with_sizes([&](int symbol) { return size_of_symbol(symbols, symbol); });
+}
+
+void add_guard(Symbols& symbols, LengthGuard guard) {
+  const auto same = [&](const LengthGuard& known) {
+    return known.size == guard.size && known.holds == guard.holds;
+  };
+  if (std::ranges::none_of(symbols.guards, same)) symbols.guards.push_back(std::move(guard));
+}
+
+// What must be 0 says what one of its symbols is, from now on.
+void note_equal(Symbols& symbols, const Size& zero) {
+  const std::vector<int> all = zero.symbols();
+  for (auto symbol = all.rbegin(); symbol != all.rend(); ++symbol) {
+    if (const auto equal = zero.solved_for(*symbol)) {
+      symbols[std::size_t(*symbol)].equal = *equal;
+      return;
+    }
+  }
+}
+
+// Whether a condition holds for a size that follows from lengths alone.
+bool decide_lengths(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t)) {
+  const bool outcome = holds(size.value(counts_of_all(symbols)[0]));
+  add_guard(symbols, {size, holds, outcome});
+  if (outcome && is_equality(holds)) note_equal(symbols, size);
+  return outcome;
+}
+
+// Examples are counted together with lengths: the trace is that of these lengths.
+void bind_lengths(Symbols& symbols, const Size& size) {
+  for (int symbol : given_of(symbols, size)) {
+    if (is_length(symbols, symbol)) (void)bound_size(symbols, Size::of_symbol(symbol));
+  }
+}
+
 }  // namespace
 
-bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t)) {
+bool decide(Symbols& symbols, const Size& asked, bool (*holds)(std::int64_t)) {
+  const Size size = with_equals(symbols, asked);
   if (const auto number = size.number()) return holds(*number);
+  if (follows_lengths(symbols, size)) return decide_lengths(symbols, size, holds);
+  bind_lengths(symbols, size);
   return holds(bind_to_leader(
       symbols, size, [&](std::int64_t a, std::int64_t b) { return holds(a) == holds(b); }));
 }
 
-std::int64_t bound_size(Symbols& symbols, const Size& size) {
+std::int64_t bound_size(Symbols& symbols, const Size& asked) {
+  const Size size = with_equals(symbols, asked);
+  if (const auto number = size.number()) return *number;
+  if (follows_lengths(symbols, size)) {
+    const std::int64_t value = size.value(counts_of_all(symbols)[0]);
+    (void)decide_lengths(symbols, size - value, is_zero);
+    return value;
+  }
+  bind_lengths(symbols, size);
   return bind_to_leader(symbols, size, std::equal_to<>());
 }
 
@@ -206,6 +317,7 @@ std::optional<std::int64_t> bound_count(const Symbols& symbols, int symbol) {
 bool is_one(const Symbols& symbols, const ValueType& type, int axis) {
   const Size size = size_of(symbols, type, axis);
   if (const auto number = size.number()) return *number == 1;
+  if (follows_lengths(symbols, size)) return false;  // it would be known
   const auto made_of = size.symbols();
   return std::ranges::all_of(made_of, [&](int s) { return symbols[std::size_t(s)].fixed; }) &&
          std::ranges::all_of(traced_values(symbols, size), [](auto n) { return n == 1; });
@@ -217,7 +329,8 @@ Shape concrete_shape(const ValueType& type, const std::vector<std::int64_t>& cou
     shape[axis] = concrete_size(shape[axis], counts);
   }
   if (type.batched()) {
-    shape[type.batch.axis] = type.batch.rows_per_example * counts[std::size_t(type.batch.symbol)];
+    shape[type.batch.axis] =
+        concrete_size(type.batch.rows_per_example, counts) * counts[std::size_t(type.batch.symbol)];
   }
   return shape;
 }

@@ -1,6 +1,7 @@
 // The type of a value: dtype, shape and example axis.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,7 @@
 namespace samegrad {
 
 // The size of the example axis is kRows in shape: rows_per_example × the count of its symbol. Any
-// other axis may have a symbol as its size (is_symbolic).
+// other axis may have a symbol as its size (is_symbolic), and so may rows_per_example.
 struct ValueType {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -27,16 +28,19 @@ struct ValueType {
 std::string to_string(const ValueType& type);
 
 // A count that a graph knows: examples, given from outside, or made of others (concatenation adds,
-// slicing cuts, gathering joins those of all replicas), and sizes that follow from them.
+// slicing cuts, gathering joins those of all replicas), and sizes that follow from them. A length
+// is the size of another axis of an argument, the same on all replicas: it has a symbol in traces
+// only, and is a number in what is compiled of them (passes/set_lengths.h).
 struct Symbol {
-  enum class Kind { kInput, kSum, kSlice, kGlobal, kSize, kQuotient } kind = Kind::kInput;
-  std::vector<int> parts;                             // all but kInput and kSize
+  enum class Kind { kInput, kLength, kSum, kSlice, kGlobal, kSize, kQuotient } kind = Kind::kInput;
+  std::vector<int> parts;                             // all but kInput, kLength and kSize
   std::int64_t begin = 0, end = INT64_MAX, step = 1;  // kSlice, as Python's slice;
                                                       // kQuotient: rounded down, by step
   Size size = {};                                     // kSize
-  std::int64_t traced_count = 0;                      // what it was while tracing, on replica 0
-  std::int64_t traced_total = -1;                     // on all replicas, where that is known
-  std::vector<std::int64_t> traced_counts = {};       // of each replica, where they differ
+  std::optional<Size> equal = {};  // of what follows from lengths: what the trace found it equal to
+  std::int64_t traced_count = 0;   // what it was while tracing, on replica 0
+  std::int64_t traced_total = -1;  // on all replicas, where that is known
+  std::vector<std::int64_t> traced_counts = {};  // of each replica, where they differ
   bool fixed = false;  // the program looked at the count: another count needs another trace
 
   std::int64_t traced_on(std::size_t replica) const {
@@ -55,11 +59,23 @@ struct Symbol {
   }
 };
 
+// What the trace took for granted of lengths: whether a relation holds for a size that follows from
+// them. Other lengths of which all of this is true have the same trace (Symbol::equal is what
+// follows for it).
+struct LengthGuard {
+  Size size;
+  bool (*holds)(std::int64_t) = nullptr;
+  bool outcome = true;
+  std::string location = {};  // the line that asked
+  bool operator==(const LengthGuard&) const = default;
+};
+
 // The symbols of a graph, and of which replicas it is the program: where replicas have different
 // counts and a trace needs one, it is that of the replicas that agree with the leader.
 struct Symbols : std::vector<Symbol> {
   using std::vector<Symbol>::vector;
   std::vector<int> replicas = {};  // ascending; empty: all of them
+  std::vector<LengthGuard> guards = {};
   bool operator==(const Symbols&) const = default;
 };
 
@@ -71,8 +87,16 @@ void complete_counts(const std::vector<Symbol>& symbols,
 void complete_counts(const std::vector<Symbol>& symbols, std::vector<std::int64_t>& counts);
 // Whether the count is equal on all replicas because it joins them.
 bool joins_replicas(const std::vector<Symbol>& symbols, std::size_t symbol);
+// Whether a size with symbols follows from lengths alone.
+bool follows_lengths(const std::vector<Symbol>& symbols, const Size& size);
+bool follows_lengths(const std::vector<Symbol>& symbols, std::int64_t dim);
+// Whether what the trace took for granted of lengths is true of these (what all symbols are, by
+// complete_counts).
+bool holds_for(const Symbols& symbols, const std::vector<std::int64_t>& counts);
 // Whether the size of an axis follows from what each replica has of its own.
 bool differs_between_replicas(const std::vector<Symbol>& symbols, std::int64_t size);
+// Whether a size other than that of the examples follows from counts of them.
+bool has_counted_size(const std::vector<Symbol>& symbols, const ValueType& type);
 
 // The counts of all symbols while tracing, one entry, or one per replica where they differ.
 std::vector<std::vector<std::int64_t>> counts_of_all(const std::vector<Symbol>& symbols);

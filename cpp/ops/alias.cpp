@@ -36,7 +36,10 @@ Inferred as_examples_rule(const InferArgs& args) {
   const int axis =
       normalize_axis(args.attrs.as<ExamplesAttrs>().axis, y.shape.rank(), args.op.name);
   if (y.batched()) return one_result(args, y);
-  const std::int64_t dim = y.shape[axis];
+  // Examples have counts, and a length is none: the program is bound to it.
+  const std::int64_t dim = follows_lengths(args.symbols, y.shape[axis])
+                               ? fixed_size(args, size_along(args, y, axis))
+                               : y.shape[axis];
   Symbol known;
   known.kind = Symbol::Kind::kSize;
   known.size = size_of(args.symbols, dim);

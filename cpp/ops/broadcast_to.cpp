@@ -11,8 +11,10 @@ namespace {
 
 // Whether an axis of x may be repeated to a size: it has that size, or is 1.
 bool repeats_to(const InferArgs& args, const ValueType& x, int axis, const Size& size) {
-  return x.shape[axis] == 1 || same_size(args, size_along(args, x, axis), size) ||
-         is_one(args.symbols, x, axis);
+  const Size own = size_along(args, x, axis);
+  if (own == Size(1) || same_size(args, own, size)) return true;
+  return follows_lengths(args.symbols, own) ? same_size(args, own, 1)
+                                            : is_one(args.symbols, x, axis);
 }
 
 Inferred broadcast_to_rule(const InferArgs& args) {

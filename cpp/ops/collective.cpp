@@ -26,6 +26,7 @@ ValueType equal_shapes(const InferArgs& args, int axis, const char* remedy) {
                   args.shape_of(0), " on replica 0): got ", size.value(traced[0]), " and ",
                   size.value(counts), "; ", remedy);
     }
+    if (type.batch.axis != i && follows_lengths(args.symbols, type.shape[i])) continue;
     type.shape[i] = fixed_size(args, size);
     if (type.batch.axis == i) type.batch = {};
   }
@@ -57,8 +58,9 @@ Inferred all_gather_rule(const InferArgs& args) {
   const int axis = gather_axis(args, args.in[0]);
   ValueType y = equal_shapes(args, axis, "gather along the examples.");
   const std::int64_t replicas = args.attrs.as<AllGatherAttrs>().replicas;
-  if (!y.batched() && !is_symbolic(y.shape[axis])) {
-    y.shape[axis] *= replicas;
+  const Size size = size_along(args, y, axis);
+  if (!y.batched() && (size.number() || follows_lengths(args.symbols, size))) {
+    y.shape[axis] = dim_of(args.symbols, size * replicas);
     return {{y}, Locality::kWhole};
   }
   Symbol all;

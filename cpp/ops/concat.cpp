@@ -105,7 +105,9 @@ Values concat_vjp(const VjpArgs& v) {
   const int axis = axis_of(v.attrs, ct.type().shape);
   const bool counted = std::ranges::any_of(v.in, [&](Value operand) {
     const ValueType& type = v.b.type(operand);
-    return type.batch.axis == axis || is_symbolic(type.shape[axis]);
+    const std::int64_t size = type.shape[axis];
+    return type.batch.axis == axis ||
+           (is_symbolic(size) && !follows_lengths(v.b.graph().symbols, size));
   });
   if (counted || ct.type().batch.axis == axis) {
     std::vector<Value> operands{v.ct[0]};
@@ -113,14 +115,16 @@ Values concat_vjp(const VjpArgs& v) {
     return v.b.apply(OpRegistry::instance().get("concat_grad"), operands, v.attrs);
   }
   const auto rank = std::size_t(ct.type().shape.rank());
-  std::int64_t first = 0;
+  Symbols& symbols = v.b.graph().symbols;
+  Size first;
   Values gradients;
   for (Value operand : v.in) {
     const Expr x(v.b, operand);
     const ValueType type = x.type();
     Ints begin(rank, INT64_MIN), end(rank, INT64_MAX), strides(rank, 1);
-    begin[std::size_t(axis)] = first;
-    end[std::size_t(axis)] = first += type.shape[axis];
+    begin[std::size_t(axis)] = dim_of(symbols, first);
+    first = first + size_of(symbols, type.shape[axis]);
+    end[std::size_t(axis)] = dim_of(symbols, first);
     const Expr part =
         call("slice", ct,
              SliceAttrs{

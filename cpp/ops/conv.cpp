@@ -239,6 +239,7 @@ std::vector<OpDef> conv_ops() {
   std::vector<OpDef> rows;
   add_rows<2>(rows);
   add_rows<3>(rows);
+  for (OpDef& row : rows) row.traits |= kKnownSizes;
   return rows;
 }
 

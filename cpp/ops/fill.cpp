@@ -15,8 +15,11 @@ void run_full(const KernelArgs& args, std::int64_t begin, std::int64_t end) {
 
 Inferred full_rule(const InferArgs& args) {
   const Ints& shape = args.attrs.as<ZerosAttrs>().shape;
-  check_value(std::ranges::all_of(shape, [](std::int64_t dim) { return dim >= 0; }), args.op.name,
-              "sizes must be 0 or more: got ", to_string(shape), ".");
+  const auto possible = [&](std::int64_t dim) {
+    return dim >= 0 || follows_lengths(args.symbols, dim);
+  };
+  check_value(std::ranges::all_of(shape, possible), args.op.name, "sizes must be 0 or more: got ",
+              to_string(shape), ".");
   return {{{args.attrs.as<ZerosAttrs>().dtype, Shape(shape), {}}}, Locality::kWhole};
 }
 

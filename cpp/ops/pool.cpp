@@ -329,7 +329,10 @@ OpDef avg_pool_grad_row() {
 }  // namespace
 
 std::vector<OpDef> pool_ops() {
-  return {max_pool_row(), max_pool_grad_row(), take_row(), avg_pool_row(), avg_pool_grad_row()};
+  std::vector<OpDef> rows = {max_pool_row(), max_pool_grad_row(), take_row(), avg_pool_row(),
+                             avg_pool_grad_row()};
+  for (OpDef& row : rows) row.traits |= kKnownSizes;
+  return rows;
 }
 
 }  // namespace samegrad

@@ -106,7 +106,8 @@ Inferred shape_rule(const InferArgs& args) {
   ValueType type{args.attrs.as<DrawAttrs>().dtype, {}, {}};
   check_drawn<kDraw>(args, type.dtype);
   for (std::int64_t dim : args.attrs.as<DrawAttrs>().shape) {
-    check_value(dim >= 0, args.op.name, "sizes must not be negative: got shape ",
+    check_value(dim >= 0 || follows_lengths(args.symbols, dim), args.op.name,
+                "sizes must not be negative: got shape ",
                 to_string(args.attrs.as<DrawAttrs>().shape), ".");
     type.shape.push_back(dim);
   }

@@ -93,11 +93,11 @@ class ReshapeRule {
     const Size count = size_of_symbol(args_.symbols, x_.batch.symbol);
     Size product = 1;
     for (int axis = 0; axis < y.shape.rank(); ++axis) {
-      const std::optional<std::int64_t> rows = rows_of(sizes_[std::size_t(axis)], count);
-      if (product == before && rows && *rows > 0 && cuts(axis, *rows)) {
+      const std::optional<Size> rows = rows_of(sizes_[std::size_t(axis)], count);
+      if (product == before && rows && cuts(axis, *rows)) {
         y.batch = x_.batch;
         y.batch.axis = axis;
-        y.batch.rows_per_example = *rows;
+        y.batch.rows_per_example = dim_of(args_.symbols, *rows);
         y.shape[axis] = kRows;
         return true;
       }
@@ -107,16 +107,21 @@ class ReshapeRule {
   }
 
   // Rows per example of an axis of this size; a number may be that of the trace's examples.
-  std::optional<std::int64_t> rows_of(const Size& size, const Size& count) const {
-    if (const auto quotient = size.over(count)) return quotient->number();
+  std::optional<Size> rows_of(const Size& size, const Size& count) const {
+    if (const auto quotient = size.over(count)) {
+      if (const auto rows = quotient->number()) return *rows > 0 ? quotient : std::nullopt;
+      const bool length = follows_lengths(args_.symbols, *quotient) &&
+                          decide(args_.symbols, *quotient, [](std::int64_t n) { return n > 0; });
+      return length ? quotient : std::nullopt;
+    }
     const auto number = size.number();
     const auto traced = bound_count(args_.symbols, x_.batch.symbol);
     if (!number || !traced || *traced == 0 || *number % *traced != 0) return std::nullopt;
-    return *number / *traced;
+    return *number > 0 ? std::optional<Size>(*number / *traced) : std::nullopt;
   }
 
   // Whether so many rows, with the axes after them, are one example.
-  bool cuts(int axis, std::int64_t rows) const {
+  bool cuts(int axis, const Size& rows) const {
     Size all = rows;
     for (std::size_t i = std::size_t(axis) + 1; i < sizes_.size(); ++i) all = all * sizes_[i];
     return all == example_elements();
@@ -124,7 +129,8 @@ class ReshapeRule {
 
   // Elements of one example for each position before its axis.
   Size example_elements() const {
-    return Size(x_.batch.rows_per_example) * product(x_, x_.batch.axis + 1, x_.shape.rank());
+    return size_of(args_.symbols, x_.batch.rows_per_example) *
+           product(x_, x_.batch.axis + 1, x_.shape.rank());
   }
 
   std::string printed() const { return to_string(wanted_); }
@@ -222,7 +228,10 @@ Inferred squeeze_rule(const InferArgs& args) {
   }
   ValueType y{x.dtype, {}, x.batch};
   for (int axis = 0; axis < rank; ++axis) {
-    if (removed >> axis & 1u || (axes.empty() && x.shape[axis] == 1)) continue;
+    const bool one =
+        axes.empty() && (x.shape[axis] == 1 || (follows_lengths(args.symbols, x.shape[axis]) &&
+                                                same_size(args, size_along(args, x, axis), 1)));
+    if (removed >> axis & 1u || one) continue;
     if (x.batch.axis == axis) y.batch.axis = y.shape.rank();
     y.shape.push_back(x.shape[axis]);
   }

@@ -93,7 +93,10 @@ class Broadcast {
   // Two batches, or parts of one, meet as the rows that they have.
   void join_examples(MergedAxis& merged, const MergedAxis& next) {
     if (merged.batch.symbol == next.batch.symbol) {
-      if (merged.batch.rows_per_example != next.batch.rows_per_example) fail_sizes(merged, next);
+      if (!same_size(args_, size_of(args_.symbols, merged.batch.rows_per_example),
+                     size_of(args_.symbols, next.batch.rows_per_example))) {
+        fail_sizes(merged, next);
+      }
     } else if (repeats(merged, next, &Broadcast::is_single_row)) {
       merged.mixed = true;
     } else if (same_size(args_, rows_of(merged), rows_of(next))) {
@@ -157,7 +160,8 @@ class Broadcast {
 
   Size rows_of(const MergedAxis& axis) const {
     if (!axis.batch.exists()) return size_of(args_.symbols, axis.size);
-    return Size(axis.batch.rows_per_example) * size_of_symbol(args_.symbols, axis.batch.symbol);
+    return size_of(args_.symbols, axis.batch.rows_per_example) *
+           size_of_symbol(args_.symbols, axis.batch.symbol);
   }
 
   void make_ordinary(MergedAxis& axis) const {

@@ -86,6 +86,36 @@ std::int64_t part_of_size(const InferArgs& args, std::int64_t dim, const Slices&
   return kSymbols + derived_symbol(args.symbols, std::move(part));
 }
 
+// Whether a bound follows from lengths.
+bool has_length(const InferArgs& args, const Slices& s, int axis) {
+  const auto a = std::size_t(axis);
+  return follows_lengths(args.symbols, s.begin[a]) || follows_lengths(args.symbols, s.end[a]);
+}
+
+// A bound of [0, n), as Python counts and cuts it.
+Size place_of(const InferArgs& args, std::int64_t bound, const Size& n, const Size& absent) {
+  if (is_absent(bound)) return absent;
+  const bool from_end = bound < 0 && !is_symbolic(bound);
+  const Size place = from_end ? n + bound : size_of(args.symbols, bound);
+  const auto below = [&](const Size& size) {
+    return decide(args.symbols, size, [](std::int64_t number) { return number < 0; });
+  };
+  if (!place.never_negative() && below(place)) return 0;
+  return below(n - place) ? n : place;
+}
+
+// The size between bounds that follow from lengths.
+std::int64_t size_between(const InferArgs& args, const ValueType& x, const Slices& s, int axis) {
+  const auto a = std::size_t(axis);
+  check_value(s.strides[a] == 1, args.op.name,
+              "bounds that follow from a length go with a stride of 1: got ", s.strides[a], ".");
+  const Size n = size_along(args, x, axis);
+  const Size begin = place_of(args, s.begin[a], n, 0),
+             size = place_of(args, s.end[a], n, n) - begin;
+  const bool none = decide(args.symbols, size, [](std::int64_t number) { return number <= 0; });
+  return none ? 0 : dim_of(args.symbols, size);
+}
+
 bool keeps_size(const Slices& s, int axis) {
   return s.takes_all(axis) || s.turns_all(axis);
 }
@@ -94,7 +124,8 @@ bool keeps_size(const Slices& s, int axis) {
 ValueType sliced(const InferArgs& args, ValueType x, const Slices& s) {
   check_slices(args, x, s);
   if (x.batched() && !keeps_size(s, x.batch.axis)) {
-    const bool cut = x.batch.rows_per_example == 1 && s.strides[std::size_t(x.batch.axis)] > 0;
+    const bool cut = !has_length(args, s, x.batch.axis) && x.batch.rows_per_example == 1 &&
+                     s.strides[std::size_t(x.batch.axis)] > 0;
     if (cut) {
       Symbol part = part_of(x.batch.symbol, s, x.batch.axis);
       x.batch.symbol = derived_symbol(args.symbols, std::move(part));
@@ -104,7 +135,9 @@ ValueType sliced(const InferArgs& args, ValueType x, const Slices& s) {
   }
   for (int axis = 0; axis < x.shape.rank(); ++axis) {
     if (axis == x.batch.axis || keeps_size(s, axis)) continue;
-    if (is_symbolic(x.shape[axis])) {
+    if (has_length(args, s, axis)) {
+      x.shape[axis] = size_between(args, x, s, axis);
+    } else if (is_symbolic(x.shape[axis])) {
       x.shape[axis] = part_of_size(args, x.shape[axis], s, axis);
     } else {
       x.shape[axis] = s.along(axis, x.shape[axis]).count;

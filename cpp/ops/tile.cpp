@@ -102,7 +102,8 @@ Inferred repeat_rule(const InferArgs& args) {
   check_value(repeats >= 1, args.op.name, "repeats must be 1 or more: got ", repeats, ".");
   const int axis = axis_repeated(args.attrs, x.shape);
   if (x.batch.axis == axis) {
-    x.batch.rows_per_example = size_product(x.batch.rows_per_example, repeats);
+    x.batch.rows_per_example =
+        dim_of(args.symbols, size_of(args.symbols, x.batch.rows_per_example) * repeats);
   } else {
     x.shape[axis] = dim_of(args.symbols, size_along(args, x, axis) * repeats);
   }

@@ -24,7 +24,8 @@ class TracedScan {
       (floats(outer_->type(rows_[i])) ? order_[0] : order_[1]).push_back(i);
     }
     const ValueType& first = outer_->type(rows_[0]);
-    varying_ = outer_->replicas() > 1 && is_symbolic(first.shape[0]);
+    varying_ = outer_->replicas() > 1 &&
+               differs_between_replicas(outer_->program().symbols, first.shape[0]);
   }
 
   std::vector<Tensor> run(bool reverse) {

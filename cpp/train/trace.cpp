@@ -57,13 +57,22 @@ int Trace::symbol_for(const ExampleCounts& counts) {
   return index;
 }
 
-Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch) {
+Value Trace::argument(const std::vector<Array>& parts, const ExampleAxis& batch,
+                      std::uint32_t lengths) {
   const int symbol = batch.exists() ? symbol_for(counts_of(parts, batch)) : 0;
   const bool differs = parts.size() > 1 && graph_.replicas > 1;
   const Placement placement = !differs         ? Placement::kReplicated
                               : batch.exists() ? Placement::kRows
                                                : Placement::kOwn;
-  return graph_.add_argument(type_in_trace(parts[0], batch, symbol), placement);
+  ValueType type = type_in_trace(parts[0], batch, symbol);
+  for (int axis = 0; axis < type.shape.rank(); ++axis) {
+    if (axis == batch.axis || !(lengths >> axis & 1u)) continue;
+    Symbol length;
+    length.kind = Symbol::Kind::kLength;
+    length.traced_count = type.shape[axis];
+    type.shape[axis] = kSymbols + graph_.add_symbol(length);
+  }
+  return graph_.add_argument(type, placement);
 }
 
 void Trace::check_inside(const Tensor& tensor) const {
@@ -141,6 +150,9 @@ Values Trace::apply(const OpDef& op, std::span<const Value> inputs, Attrs attrs,
 }
 
 void Trace::note_split() {
+  for (LengthGuard& guard : graph_.symbols.guards) {
+    if (guard.location.empty() && locate) guard.location = locate();
+  }
   const std::size_t members = graph_.symbols.replicas.size();
   if (std::exchange(members_, members) == members || members == 0) return;
   Trace* whole = this;

@@ -51,7 +51,8 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   const std::vector<int>& processes() const { return outer_ ? outer_->processes() : processes_; }
   // It is the program of these replicas alone (Symbols::replicas).
   void belong_to(std::vector<int> replicas) { graph_.symbols.replicas = std::move(replicas); }
-  // Where it came to be the program of fewer replicas: called when that may have happened.
+  // Where it came to be the program of fewer replicas, and where it took something for granted of
+  // lengths: called when that may have happened.
   void note_split();
   const std::string& split_at() const { return outer_ ? outer_->split_at() : split_at_; }
 
@@ -69,8 +70,10 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   Tensor tensor(Value value);
 
   // An argument of a step: one array, or one per replica. Its example axis gets the symbol of
-  // earlier arguments that have as many examples on every replica.
-  Value argument(const std::vector<Array>& parts, const ExampleAxis& batch);
+  // earlier arguments that have as many examples on every replica. `lengths`: bits of the other
+  // axes whose sizes get symbols, too, each its own.
+  Value argument(const std::vector<Array>& parts, const ExampleAxis& batch,
+                 std::uint32_t lengths = 0);
 
   Value read(const std::shared_ptr<Variable>& variable);
   // RuntimeError if the variable is one for all replicas and the value may differ between them.

@@ -15,7 +15,9 @@ void Trace::adopt_symbols(const Trace& body) {
   for (std::size_t s = 0; s < body.graph_.symbols.size(); ++s) {
     if (s == graph_.symbols.size()) graph_.symbols.push_back(body.graph_.symbols[s]);
     if (body.graph_.symbols[s].fixed) graph_.symbols[s].fixed = true;
+    graph_.symbols[s].equal = body.graph_.symbols[s].equal;
   }
+  graph_.symbols.guards = body.graph_.symbols.guards;
   graph_.symbols.replicas = body.graph_.symbols.replicas;
   members_ = graph_.symbols.replicas.size();
 }

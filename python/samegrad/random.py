@@ -55,8 +55,9 @@ def _draw_rows(op: str, key: tuple[Tensor, ...], shape: Any, dtype: DTypeLike,
                **more: Any) -> Tensor:  # fmt: skip
     sizes = _sizes.sizes_of(shape)
     more["dtype"] = as_dtype(dtype).name
-    if _sizes.dim_in(sizes) is None:
-        drawn: Tensor = getattr(_ops, op)(*key, _source(), shape=sizes, **more)
+    if not _sizes.likes_of(sizes):
+        shape = _sizes.codes_of(sizes)
+        drawn: Tensor = getattr(_ops, op)(*key, _source(), shape=shape, **more)
     else:  # rows of the global batch, whichever replica has them
         more["rows"] = _sizes.codes_of(sizes)[0]
         drawn = getattr(_ops, f"{op}_like")(*key, _sizes.full(sizes, "float32"), **more)

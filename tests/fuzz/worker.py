@@ -100,14 +100,15 @@ class Runner:
         self.tf, self.core, self.trace = samegrad, _core, _trace
         self.seen: list[Any] = []
         samegrad.config.set_loss_normalization_check("off")
-        compile_traces = _core.compile_traces
+        compiled = _trace.compiled
 
         def noted(*args: Any) -> Any:
-            step, constants = compile_traces(*args)
-            self.seen.append(step)
-            return step, constants
+            made = compiled(*args)
+            if made is not None:
+                self.seen.append(made[0])
+            return made
 
-        _core.compile_traces = noted
+        _trace.compiled = noted
 
     def run(self, program: Program, mode: Mode) -> Outcome:
         tf = self.tf

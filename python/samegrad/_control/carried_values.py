@@ -13,7 +13,7 @@ from samegrad._base.dtypes import as_dtype
 from samegrad._base.tree import is_nested, variables
 from samegrad._context import state as _context
 from samegrad._tensor.per_replica import TracedPerReplica
-from samegrad._tensor.sizes import full
+from samegrad._tensor.sizes import codes_of, full, sizes_but_counts
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, dim_of
 
 # The leaves of a nested value, and the value with others instead.
@@ -94,7 +94,7 @@ class Zeros:
     _is_variable = True  # it can be a tensor
 
     def __init__(self, tensor: Tensor) -> None:
-        self._shape, self._dtype = list(tensor._shape), tensor._dtype
+        self._shape, self._dtype = sizes_but_counts(tensor), tensor._dtype
         self._rows = tensor._example_axis[1] if tensor._example_axis and None in self._shape else 0
 
     def can_be_made(self) -> bool:
@@ -111,7 +111,7 @@ class Zeros:
             sizes = [size if own is None else own for own in self._shape]
             zeros = full(sizes, self._dtype)
         else:
-            zeros = _core.ops.zeros(shape=self._shape, dtype=self._dtype)
+            zeros = _core.ops.zeros(shape=codes_of(self._shape), dtype=self._dtype)
         return zeros
 
 

@@ -19,7 +19,7 @@ class ElementForm:
 
     def __init__(self, dtype: str, shape: Iterable[Any] | None, infer: bool) -> None:
         self.dtype, self.infer = dtype, infer
-        # Numbers; None for any, or for the examples, of each of which there are `rows` rows.
+        # Numbers and lengths; None for any, or for the examples, which have `rows` rows each.
         self.sizes = None if shape is None else [_size(n) for n in shape]
         self.rows = 0
         self.from_elements = False
@@ -31,7 +31,7 @@ class ElementForm:
 
     def check(self, value: Tensor) -> None:
         """An element has this form; the first one may decide it."""
-        sizes = list(value._shape)
+        sizes = _sizes.sizes_but_counts(value)
         if self.sizes is None:
             if self.infer:
                 self.learn(value)
@@ -49,7 +49,7 @@ class ElementForm:
 
     def learn(self, value: Tensor) -> None:
         """Elements are like this one."""
-        self.sizes, self.from_elements = list(value._shape), True
+        self.sizes, self.from_elements = _sizes.sizes_but_counts(value), True
         axis = value._example_axis
         self.rows = axis[1] if axis and value._shape[axis[0]] is None else 0
 
@@ -63,15 +63,15 @@ class ElementForm:
         assert self.sizes is not None
         sizes: list[Any] = [*before, *self.sizes]
         if not self.rows:
-            return _ops.zeros(shape=sizes, dtype=self.dtype)
+            return _ops.zeros(shape=_sizes.codes_of(sizes), dtype=self.dtype)
         batch = _context.current().batches[0]
         axis, rows = batch._example_axis
         count = dim_of(batch, axis) // rows * self.rows
         return _sizes.full([count if size is None else size for size in sizes], self.dtype)
 
 
-def _size(value: Any) -> int | None:
-    return None if value is None else _sizes.whole(value)
+def _size(value: Any) -> Any:
+    return value if value is None or _sizes.is_length(value) else _sizes.whole(value)
 
 
 def _text(sizes: list[Any] | None) -> str:

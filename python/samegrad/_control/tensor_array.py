@@ -218,8 +218,9 @@ class TensorArray(Stacked):
     def _put_row(self, index: Tensor, row: Tensor) -> None:
         if self._dynamic and not self._count():
             raise ValueError(
-                f"[{_WHO}] an array does not grow by an index that the step computes: pass its "
-                "size, as in TensorArray(dtype, size=n)."
+                f"[{_WHO}] an array does not grow by an index that the step computes: got size=0 "
+                "and dynamic_size=True; pass the most elements that it may have, as in "
+                "TensorArray(dtype, size=max_length), and cut off those that were not written."
             )
         if not self._form.whole:
             self._form.learn(row)

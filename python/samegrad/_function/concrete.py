@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, is_nested, map_structure
-from samegrad._function.signature import conform, stand_in
+from samegrad._function.signature import conform, open_axes, stand_in
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, is_tensor
 
@@ -40,6 +40,8 @@ class ConcreteFunction:
             for name, value in self._bound.arguments.items()
             if any(isinstance(leaf, TensorSpec) for leaf in flatten(value))
         ]
+        leaves = flatten((self._bound.args, self._bound.kwargs))
+        self._lengths = [open_axes(leaf) for leaf in leaves if isinstance(leaf, TensorSpec)]
         self._results = self._traced()
 
     @property
@@ -82,9 +84,9 @@ class ConcreteFunction:
         """Specs of the results, of a trace that calls will find."""
         stands = [stand_in(spec) for spec in self.inputs]
         if None in [None if stand is None else 0 for stand in stands]:
-            return None  # each call's shape has a trace of its own
+            return None  # each call's rank has a trace of its own
         filled = self._filled(iter(stands))
-        result = self._function._result_of(filled.args, filled.kwargs)
+        result = self._function._result_of(filled.args, filled.kwargs, self._lengths)
         return map_structure(lambda leaf: _spec_of(leaf) if is_tensor(leaf) else leaf, result)
 
     def _filled(self, tensors: Any) -> inspect.BoundArguments:
@@ -131,7 +133,7 @@ class ConcreteFunction:
         pairs = zip(given, specs, strict=True)
         tensors = [conform(value, spec, self.name) for value, spec in pairs]
         filled = self._filled(iter(tensors))
-        return self._function(*filled.args, **filled.kwargs)
+        return self._function._called(filled.args, filled.kwargs, self._lengths)
 
     def _tensors_of(self, name: str, values: dict[str, Any]) -> list[Any]:
         """What a call passes for the tensors of one argument."""

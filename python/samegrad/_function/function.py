@@ -6,7 +6,7 @@ import functools
 import inspect
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import samegrad.autograph  # noqa: F401  # says what rewrites control flow
@@ -15,6 +15,7 @@ from samegrad._base.tree import flatten
 from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
+from samegrad._function.lengths import LengthTraces, RelaxedShapes
 from samegrad._function.reads_data import CompiledRuns, ReadsData
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram
@@ -114,6 +115,7 @@ class Function:
         autograph: bool = True,
         numbers_change: bool = False,
         input_signature: Any = None,
+        reduce_retracing: bool = False,
     ) -> None:
         self._python = python_function
         self._autograph = autograph
@@ -123,6 +125,8 @@ class Function:
             None if input_signature is None
             else InputSignature(input_signature, python_function, name)
         )  # fmt: skip
+        self._relaxed = RelaxedShapes() if reduce_retracing else None
+        self._lengths = LengthTraces()
         self._traces = Traces(name)
         self._programs: dict[Any, TracedProgram | ReadsData] = {}
         self._bound: dict[Any, TracedProgram | ReadsData] = {}
@@ -168,12 +172,17 @@ class Function:
             args = self._signature.specs
         return ConcreteFunction(self, args, kwargs)
 
-    def _result_of(self, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _result_of(self, args: Any, kwargs: dict[str, Any], lengths: list[int]) -> Any:
         """What a trace for these arguments gives: its tensors have shapes and no values."""
         if _core.tracing() or _context.settings.functions_run_eagerly:
             return None
-        program = self._program(_core.Arguments(args, kwargs), args, kwargs)
+        program = self._program(_core.Arguments(args, kwargs, lengths), args, kwargs, lengths)
         return None if program is None else program.result
+
+    def _open_axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
+        if self._signature is not None:
+            return self._signature.lengths
+        return [] if self._relaxed is None else self._relaxed.lengths(args, kwargs)
 
     def __repr__(self) -> str:
         return f"<samegrad.function {self._traces.name}>"
@@ -181,13 +190,17 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._signature is not None:
             args, kwargs = self._signature.bind(args, kwargs), {}
+        return self._called(args, kwargs, self._open_axes(args, kwargs))
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], lengths: list[int]) -> Any:
+        """A call. `lengths`: per array, bits of the axes whose sizes the trace leaves open."""
         if _core.tracing():
             return self._traced(*args, **kwargs)
         if _context.settings.functions_run_eagerly:
             with _context.changed(converting=self._autograph), _core.one_call():
                 return self._python(*args, **kwargs)
-        arguments = _core.Arguments(args, kwargs)
-        program = self._program(arguments, args, kwargs)
+        arguments = _core.Arguments(args, kwargs, lengths)
+        program = self._program(arguments, args, kwargs, lengths)
         if program is None:
             return self._read_data(args, kwargs)
         return program.run(arguments)
@@ -210,7 +223,9 @@ class Function:
             with _context.changed(converting=False):
                 return self._python(*args, **kwargs)
 
-    def _program(self, arguments: Any, args: Any, kwargs: dict[str, Any]) -> TracedProgram | None:
+    def _program(
+        self, arguments: Any, args: Any, kwargs: dict[str, Any], lengths: list[int]
+    ) -> TracedProgram | None:
         """What runs for these arguments; None: Python, as the function reads data."""
         strategy = _context.current().strategy
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
@@ -218,16 +233,17 @@ class Function:
             most = max(replicas, arguments.replicas)
             fresh = self._trace(args, kwargs, most, look=True)
             return fresh if isinstance(fresh, TracedProgram) else None
-        key = (arguments.key, replicas, () if strategy is None else strategy.processes)
+        processes = () if strategy is None else strategy.processes
+        key = (arguments.key, replicas, processes, arguments.lengths)
         known = self._known(key, arguments)
         if known is None:
             # Threads that come to it at the same time trace it once.
             with _core.holding(self._tracing):
                 known = self._known(key, arguments)
                 if known is None:
-                    known = self._trace(args, kwargs, max(replicas, arguments.replicas))
-                    if not self._numbers_change:
-                        self._traces.add(args, kwargs)
+                    known = self._lengths.program(key[:2], arguments)
+                    if known is None:
+                        known = self._trace_counted(args, kwargs, key, arguments, lengths)
                     self._programs.setdefault(key, known)
                     if known.fixed:
                         self._bound[key, arguments.sizes] = known
@@ -237,19 +253,35 @@ class Function:
                         self._programs.pop(next(iter(self._programs)))
         return known if isinstance(known, TracedProgram) else None
 
+    def _trace_counted(
+        self, args: Any, kwargs: dict[str, Any], key: Any, arguments: Any, lengths: list[int]
+    ) -> TracedProgram | ReadsData:
+        most = max(key[1], arguments.replicas)
+        traced = self._trace(args, kwargs, most, lengths=lengths)
+        if isinstance(traced, TracedProgram) and traced.has_lengths:
+            self._lengths.add(key[:2], traced)
+        if not self._numbers_change:
+            self._traces.add(args, kwargs, getattr(traced, "granted", []))
+        return traced
+
     def _known(self, key: Any, arguments: Any) -> TracedProgram | ReadsData | None:
         program = self._programs.get(key)
         return self._bound.get((key, arguments.sizes)) if program and program.fixed else program
 
     def _trace(
-        self, args: Any, kwargs: dict[str, Any], replicas: int, look: bool = False
+        self,
+        args: Any,
+        kwargs: dict[str, Any],
+        replicas: int,
+        look: bool = False,
+        lengths: Sequence[int] = (),
     ) -> TracedProgram | ReadsData:
         if any(hasattr(leaf, "get_next_as_optional") for leaf in flatten((args, kwargs))):
             return ReadsData()  # a trace would use up what else the function iterates over
         try:
             with _context.changed(tracing_function=True):
                 return TracedProgram(
-                    self._traced, args, kwargs, replicas, look, self._numbers_change
+                    self._traced, args, kwargs, replicas, look, self._numbers_change, lengths
                 )
         except ReadsData as reads:
             return reads.with_traceback(None)
@@ -273,8 +305,11 @@ class Function:
             >>> "measured" in double.explain(tf.ones([3]), measure=2)
             True
         """
-        arguments = _core.Arguments(args, kwargs)
-        program = self._program(arguments, args, kwargs)
+        if self._signature is not None:
+            args, kwargs = self._signature.bind(args, kwargs), {}
+        lengths = self._open_axes(args, kwargs)
+        arguments = _core.Arguments(args, kwargs, lengths)
+        program = self._program(arguments, args, kwargs, lengths)
         if program is None:
             return (
                 "Python runs the function, as it reads data; see Strategy.explain for its steps\n"
@@ -318,11 +353,16 @@ def function(
     Args:
         func: What to trace; without it, the result is a decorator.
         input_signature: A `TensorSpec` for each positional argument, or a structure of them: what
-            a call passes is converted or refused. Where the first size is None, any number of
-            rows has one trace; rows then count as examples.
+            a call passes is converted or refused. Where a size is None, one trace serves them all.
+            Rows then count as examples if it is the first one; other sizes are lengths: a program
+            is made of the trace for each (the last 256 are kept), with the bits of a trace for that
+            length alone. Where Python asks for a length (`int(x.shape[1])`, `range`, an `if`), the
+            function is traced again for lengths of which the answer is another one, and `explain`
+            names the line.
         autograph: False leaves the function's control flow to Python.
         jit_compile: Ignored: everything is compiled.
-        reduce_retracing: Ignored.
+        reduce_retracing: Sizes that have changed from one call to the next are lengths from then
+            on, as those that `input_signature` leaves open.
         options: TensorFlow's experimental ones, ignored.
 
     Raises:
@@ -342,6 +382,16 @@ def function(
         ...     return y
         >>> round(float(root(tf.constant(9.0))), 2)
         3.0
+
+        Sentences of any length, traced once:
+
+        >>> @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64)])
+        ... def words(ids):
+        ...     return tf.reduce_sum(tf.cast(ids != 0, tf.int32)) + tf.shape(ids)[1]
+        >>> [int(words(tf.ones([2, n], tf.int64))) for n in (3, 5, 700)]
+        [9, 15, 2100]
+        >>> words.experimental_get_tracing_count()
+        1
     """
     unknown = [option for option in options if option not in _OPTIONS]
     if unknown:
@@ -349,7 +399,12 @@ def function(
             f"[function] its options are input_signature, autograph, jit_compile and "
             f"reduce_retracing: got {', '.join(unknown)}; leave it out."
         )
-    made = functools.partial(Function, autograph=autograph, input_signature=input_signature)
+    made = functools.partial(
+        Function,
+        autograph=autograph,
+        input_signature=input_signature,
+        reduce_retracing=reduce_retracing,
+    )
     return made if func is None else made(func)
 
 

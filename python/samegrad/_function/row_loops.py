@@ -18,6 +18,7 @@ from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import same_structure
 from samegrad._function.function import function
+from samegrad._tensor.sizes import is_length
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 _ops = _core.ops
@@ -252,7 +253,7 @@ class _Loop:
 
     def take_first(self) -> Any:
         """The row that the loop would begin with, which is left out."""
-        if self.count == 0 or self.count is None:
+        if not (self.count or is_length(self.arrays[0].shape[0])):
             raise ValueError(
                 f"[{self.who}] without an initializer there must be a row to begin with, and their "
                 f"number must not be that of examples: got shape {self.arrays[0]._shape}; pass "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.shown import shown
-from samegrad._base.tree import is_nested, map_structure
+from samegrad._base.tree import flatten, is_nested, map_structure
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 
@@ -51,6 +51,9 @@ class InputSignature:
         function: The function.
         who: Its name in errors.
 
+    Attributes:
+        lengths: Per array of a call, bits of the axes whose sizes are open.
+
     Raises:
         TypeError: It is no sequence of specs, or the function takes fewer arguments.
     """
@@ -63,6 +66,7 @@ class InputSignature:
             )
         map_structure(_check_spec, list(specs))
         self._specs, self._who = tuple(specs), who
+        self.lengths = [open_axes(spec) for spec in flatten(tuple(specs))]
         self._signature = inspect.signature(function)
         names = list(self._signature.parameters)
         # Of a function in a class, the object comes first.
@@ -111,6 +115,16 @@ class InputSignature:
             ) from error
 
 
+def open_axes(spec: TensorSpec) -> int:
+    """Bits of the axes of which the size is None.
+
+    Example:
+        >>> open_axes(TensorSpec([None, 3, None], "float32"))
+        5
+    """
+    return sum(1 << axis for axis, size in enumerate(spec.shape.dims or ()) if size is None)
+
+
 def _check_spec(spec: Any) -> None:
     if not isinstance(spec, TensorSpec):
         raise TypeError(
@@ -131,8 +145,13 @@ def stand_in(spec: TensorSpec) -> Tensor | None:
         >>> stand_in(TensorSpec((2,), "float32")).numpy()
         array([0., 0.], dtype=float32)
     """
-    if spec.shape.rank is None or None in spec.shape[1:]:
+    if spec.shape.rank is None:
         return None
-    if spec.shape.rank and spec.shape[0] is None:
-        return constant(0, spec.dtype, (2, *spec.shape[1:]))._as_examples(0, 1)
-    return constant(0, spec.dtype, tuple(spec.shape))
+    # Lengths that no other size is likely to have: nothing is then taken for granted by chance.
+    sizes = [_LENGTH + axis if size is None else size for axis, size in enumerate(spec.shape)]
+    if sizes and spec.shape[0] is None:
+        return constant(0, spec.dtype, (2, *sizes[1:]))._as_examples(0, 1)
+    return constant(0, spec.dtype, tuple(sizes))
+
+
+_LENGTH = 37

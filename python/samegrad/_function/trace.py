@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,7 @@ class _Trace:
         replicas: How many run it.
         look: Whether fn may look at values.
         members: The replicas that it is traced for, all of them if there are none.
+        lengths: Per array among the arguments, bits of the axes whose sizes are lengths.
         requirements: Those of the program, which the trace adds to.
         agreement: Of all traces of the program.
     """
@@ -72,16 +75,18 @@ class _Trace:
         replicas: int,
         look: bool,
         members: list[int],
+        lengths: Sequence[int],
         requirements: dict[tuple[str, str], Requirement],
         agreement: Agreement,
     ) -> None:
         trace = self.trace = _core.Trace(replicas, members)
         batches: list[Tensor] = []
+        open_axes = itertools.chain(lengths, itertools.repeat(0))
 
         def enter(value: Any) -> Any:
             entered = argument(value)
             tensor = getattr(entered, "tensor", entered)
-            if isinstance(tensor, Tensor) and None in tensor._shape:
+            if isinstance(tensor, Tensor) and tensor._example_axis is not None:
                 batches.append(tensor)
             return entered
 
@@ -89,9 +94,9 @@ class _Trace:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
                 check_parts(value.all_parts)
-                return TracedPerReplica(trace.argument(value.all_parts))
+                return TracedPerReplica(trace.argument(value.all_parts, next(open_axes)))
             if isinstance(value, Tensor) and not value._symbolic:
-                return trace.argument([value])
+                return trace.argument([value], next(open_axes))
             return value
 
         questions.open.clear()
@@ -127,6 +132,8 @@ class TracedProgram:
             these arguments only: it must not be kept.
         numbers_change: Whether programs that differ in Python's numbers alone share what is
             compiled, as those of a function that is traced in each call.
+        lengths: Per array among the arguments, bits of the axes whose sizes are lengths: the trace
+            serves others, too, and a program is made of it for each (`with_lengths`).
     """
 
     def __init__(
@@ -137,23 +144,47 @@ class TracedProgram:
         replicas: int,
         look: bool = False,
         numbers_change: bool = False,
+        lengths: Sequence[int] = (),
     ) -> None:
         requirements: dict[tuple[str, str], Requirement] = {}
         agreement, members = Agreement(), list[int]()
         traces: list[_Trace] = []
         while not traces or members:
             traces.append(
-                _Trace(fn, args, kwargs, replicas, look, members, requirements, agreement)
+                _Trace(fn, args, kwargs, replicas, look, members, lengths, requirements, agreement)
             )
             members = _without_trace(traces)
         self._requirements = list(requirements.values())
         self._result = _joined_results(traces)
-        self._step, self._constants = _core.compile_traces(
-            [one.trace for one in traces], [one.outputs for one in traces], OPTIONS, numbers_change
+        self._programs = _core.TracedPrograms(
+            [one.trace for one in traces], [one.outputs for one in traces]
         )
-        # A program looked at a number of examples: it is right for the traced numbers only.
-        self.fixed = bool(self._step.fixed)
+        self._numbers_change = numbers_change
+        self.has_lengths = bool(self._programs.has_lengths)
+        arguments = _core.Arguments(args, kwargs) if self.has_lengths else None
+        self._compile(arguments)
         give_back()
+
+    def _compile(self, arguments: _core.Arguments | None) -> bool:
+        made = compiled(self._programs, arguments, self._numbers_change)
+        if made is not None:
+            self._step, self._constants = made
+            # A program looked at a number of examples: it is right for the traced numbers only.
+            self.fixed = bool(self._step.fixed)
+        return made is not None
+
+    def with_lengths(self, arguments: _core.Arguments) -> TracedProgram | None:
+        """The program of the same trace for the lengths of other arguments.
+
+        None: the function was traced with something about lengths that is not true of these.
+        """
+        program = copy.copy(self)
+        return program if program._compile(arguments) else None
+
+    @property
+    def granted(self) -> list[str]:
+        """What the trace took for granted of lengths, and at which lines of the program."""
+        return list(self._programs.granted) if self.has_lengths else []
 
     @property
     def result(self) -> Any:
@@ -162,7 +193,12 @@ class TracedProgram:
 
     def explain(self, arguments: _core.Arguments | None = None, measure: int = 0) -> str:
         """Its phases, loops, memory and times with these arguments; so many runs are measured."""
-        return str(self._step.explain(arguments, _runs(measure)))
+        plan = str(self._step.explain(arguments, _runs(measure)))
+        if not self.has_lengths:
+            return plan
+        lines = "".join(f"  {line}\n" for line in self.granted)
+        which = "any" if not lines else "those of which this is true"
+        return f"traced once for lengths, {which}\n{lines}{plan}"
 
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""
@@ -177,6 +213,16 @@ class TracedProgram:
             lambda leaf: _leave(leaf, next(values), outputs) if _is_output(leaf) else leaf,
             self._result,
         )
+
+
+def compiled(
+    programs: _core.TracedPrograms, arguments: _core.Arguments | None, numbers_change: bool
+) -> tuple[_core.Step, list[Tensor]] | None:
+    """The step of the arguments, and the arrays that the program found outside."""
+    made: tuple[_core.Step, list[Tensor]] | None
+    # None: there are no lengths.
+    made = programs.compile(arguments, OPTIONS, numbers_change)  # type: ignore[arg-type]
+    return made
 
 
 def _without_trace(traces: list[_Trace]) -> list[int]:

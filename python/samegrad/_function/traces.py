@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from samegrad._base.location import warn
@@ -27,8 +28,13 @@ class Traces:
         self._changes: dict[tuple[int, str], int] = {}
         self._warned = False
 
-    def add(self, args: Any, kwargs: dict[str, Any]) -> None:
+    def add(self, args: Any, kwargs: dict[str, Any], granted: Sequence[str] = ()) -> None:
         """Another trace, for these arguments.
+
+        Args:
+            args: Of the call.
+            kwargs: The same by name.
+            granted: What the trace took for granted of lengths.
 
         Warns:
             UserWarning: One argument has changed in many of them.
@@ -44,15 +50,24 @@ class Traces:
             many = self._changes[place, new[0]] = self._changes.get((place, new[0]), 1) + 1
             if many >= (_NUMBERS if new[0] == "number" else _SHAPES):
                 self._warned = True
-                self._warn(place, old, new, many)
+                self._warn(place, old, new, many, granted)
                 return
 
-    def _warn(self, place: int, old: tuple[str, Any], new: tuple[str, Any], many: int) -> None:
+    def _warn(
+        self,
+        place: int,
+        old: tuple[str, Any],
+        new: tuple[str, Any],
+        many: int,
+        granted: Sequence[str],
+    ) -> None:
         what, remedy = (
             ("another number of Python", "pass a tensor, tf.constant(number)")
             if new[0] == "number"
             else ("another shape", "pad to a few lengths, or give input_signature")
         )
+        if granted:  # the signature leaves sizes open, and the program asks for them
+            remedy = f"the last trace is bound to {'; '.join(granted[:3])}"
         warn(
             f"[{self.name}] each trace takes long, and one is made for every number of Python and "
             f"every shape: got {what} {many} times as argument {place}, {shown(old[1])} and then "

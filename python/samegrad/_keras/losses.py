@@ -18,6 +18,7 @@ from samegrad._context import state as _context
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.micro_batches import note_loss
 from samegrad._tensor.example_axis import as_examples, examples_axis
+from samegrad._tensor.sizes import sizes_but_counts
 from samegrad._tensor.tensor import Tensor
 from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
 
@@ -103,7 +104,7 @@ def reduce_values(
         total = _sum_all(losses)
         if reduction == "sum":
             return total if is_sum(total) else share_of_scalar(total)
-        return share_of_scalar(total / prod(losses._shape) if losses._rank else total)
+        return share_of_scalar(total / prod(losses.shape) if losses._rank else total)
     if not losses._rank:
         return losses
     losses = as_examples(losses)
@@ -121,7 +122,7 @@ def reduce_values(
 
 def holds_no_examples(losses: Tensor) -> bool:
     """Whether the examples were added up already: no axis counts them, and all sizes are known."""
-    return examples_axis(losses) is None and all(isinstance(n, int) for n in losses._shape)
+    return examples_axis(losses) is None and None not in sizes_but_counts(losses)
 
 
 def is_sum(value: Tensor) -> bool:

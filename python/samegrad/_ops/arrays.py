@@ -357,12 +357,14 @@ def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
     off = 0 if off_value is None else _python_number(off_value)
     kind = _one_hot_dtype(on_value, off_value, dtype)
     made: Tensor
-    if isinstance(classes, Dim):
+    if isinstance(classes, Dim) and classes.likes:
         own = expand_dims(cast(numbers, "int64"), -1)
         chosen = _ops.equal(own, _sizes.iota(classes))
         made = where(chosen, convert_to_tensor(on, kind), convert_to_tensor(off, kind))
     else:
-        made = _ops.one_hot(numbers, depth=classes, on=on, off=off, dtype=kind)
+        made = _ops.one_hot(
+            numbers, depth=_sizes.codes_of([classes])[0], on=on, off=off, dtype=kind
+        )
     if axis is None or axis in (-1, made._rank - 1):
         return made
     order = list(range(made._rank - 1))

@@ -118,16 +118,20 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: DTypeLike | Non
     """
     first, last = (0, start) if limit is None else (start, limit)
     sizes = [_size_or(n) for n in (first, last, delta)]
+    given = (first, last, delta)
+    if dtype is None:  # the widest of the bounds': the numbers may be none
+        dtype = max({_dtype_of(n) for n in given}, key=_WIDER.index)
     if _sizes.dim_in(sizes) is not None:
         return _range_of_sizes(sizes, dtype)
-    numbers = [_number(n) if isinstance(n, Tensor) else n for n in (first, last, delta)]
-    if dtype is None:  # the widest of the bounds': the numbers may be none
-        dtypes = {_dtype_of(n) for n in numbers}
-        dtype = max(dtypes, key=_WIDER.index)
+    numbers = [_number(n) if isinstance(n, Tensor) else n for n in given]
     return Tensor(np.arange(*numbers).astype(as_dtype(dtype)._numpy))
 
 
 def _dtype_of(n: Any) -> str:
+    if isinstance(n, Tensor):
+        return str(n._dtype)
+    if isinstance(n, Dim):
+        return "int32"
     if type(n) is int and -(2**31) <= n < 2**31:
         return "int32"
     return "float32" if type(n) is float else convert_to_tensor(n)._dtype
@@ -144,7 +148,7 @@ def _size_or(number: Any) -> Any:
     return dims[0] if dims is not None and len(dims) == 1 else number
 
 
-def _range_of_sizes(bounds: list[Any], dtype: DTypeLike | None) -> Tensor:
+def _range_of_sizes(bounds: list[Any], dtype: DTypeLike) -> Tensor:
     first, last, delta = bounds
     if not isinstance(delta, int) or not all(isinstance(n, int | Dim) for n in (first, last)):
         raise TypeError(
@@ -159,7 +163,7 @@ def _range_of_sizes(bounds: list[Any], dtype: DTypeLike | None) -> Tensor:
         numbers = numbers * delta
     if isinstance(first, Dim) or first != 0:
         numbers = numbers + cast(convert_to_tensor(first), "int64")
-    return cast(numbers, "int32" if dtype is None else dtype)
+    return cast(numbers, dtype)
 
 
 def linspace(start: float, stop: float, num: Any, name: str | None = None) -> Tensor:

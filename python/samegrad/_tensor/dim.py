@@ -1,4 +1,4 @@
-"""Sizes that follow from the number of examples, while a function is traced."""
+"""Sizes that follow from the number of examples or from lengths, while a function is traced."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ class Dim:
     of the replica. Where Python needs a number (`int`, `range`, `len`), the one at hand is given
     and the program is bound to it: another number of examples is traced again, that of another
     replica too. Comparisons bind it as well, unless they hold for any number.
+
+    The size of another axis that a signature leaves open (a length) is one, too. It is the same on
+    all replicas, and a number in each program that is made of the trace. It follows from no value
+    (`likes` is empty). Of comparisons the program keeps the answer: lengths of which it is the same
+    are not traced again.
     """
 
     __slots__ = ("code", "likes", "place")
@@ -72,9 +77,11 @@ class Dim:
 
     def _as_tensor(self) -> Tensor:
         """The number as an int32 tensor, which may differ between replicas."""
-        if self.place is not None:
+        if not self.likes:
+            number: Tensor = _ops.size_value(_ops.zeros(shape=[]), size=self.code)
+        elif self.place is not None:
             tensor, axis = self.place
-            number: Tensor = _ops.size_of(tensor, axes=(axis,))
+            number = _ops.size_of(tensor, axes=(axis,))
         else:
             number = _ops.size_value(*self.likes, size=self.code)
         return with_dims(_ops.cast(number, dtype="int32"), (self,))
@@ -184,9 +191,11 @@ setattr(Dim, "__rmod__", lambda self, other: other % int(self))  # noqa: B010
 
 
 def dim_of(tensor: Tensor, axis: int) -> Any:
-    """The size of an axis: a number, or what follows from the number of examples."""
+    """The size of an axis: a number, or what follows from the number of examples or a length."""
     code = tensor._dim(axis)
-    return code if _core.size_known(code) else Dim(code, (tensor,), (tensor, axis))
+    if _core.size_known(code):
+        return code
+    return Dim(code, () if _core.size_of_lengths(code) else (tensor,), (tensor, axis))
 
 
 def dims_of(tensor: Tensor) -> tuple[Any, ...] | None:

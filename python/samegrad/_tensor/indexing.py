@@ -8,7 +8,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
-from samegrad._tensor.dim import Dim, dim_of, dims_of, with_dims
+from samegrad._tensor.dim import Dim, code_of, dim_of, dims_of, with_dims
 from samegrad._tensor.sizes import iota, whole
 
 _INDEX = "an index is a whole number, a slice, ... or None"
@@ -98,8 +98,9 @@ def _from_end(tensor: Tensor, bound: Any, axis: int, at_end: Any) -> Any:
 
 def _counted(part: Any) -> bool:
     if isinstance(part, slice):
-        return isinstance(part.start, Dim) or isinstance(part.stop, Dim)
-    return isinstance(part, Dim) or (
+        dims = [bound for bound in (part.start, part.stop) if isinstance(bound, Dim)]
+        return any(bound.likes for bound in dims) or (bool(dims) and part.step not in (None, 1))
+    return (isinstance(part, Dim) and bool(part.likes)) or (
         isinstance(part, Tensor) and part._symbolic and not part._looks and not part._rank
     )
 
@@ -136,6 +137,8 @@ def _positive(bound: Any, size: Any, default: Any) -> Any:
 
 def _bound(value: Any) -> int:
     """A bound of a slice; beyond 64 bits it is as far away as the end, as in Python."""
+    if isinstance(value, Dim):  # a length
+        return value.code
     if isinstance(value, int):
         return min(max(value, _FIRST), _LAST)
     return whole(value, _BOUND)
@@ -171,10 +174,14 @@ def _part(tensor: Tensor, key: Any) -> Tensor:
             strides.append(step)
             position += 1
         else:
-            index = whole(part, _INDEX, "see samegrad.gather for several")
-            _check_index(tensor, index, axis)
-            begin.append(index)
-            end.append(index + 1 if index != -1 else _LAST)
+            if isinstance(part, Dim):
+                begin.append(part.code)
+                end.append(code_of(part + 1))
+            else:
+                index = whole(part, _INDEX, "see samegrad.gather for several")
+                _check_index(tensor, index, axis)
+                begin.append(index)
+                end.append(index + 1 if index != -1 else _LAST)
             strides.append(1)
             dropped.append(axis)
         axis += 1

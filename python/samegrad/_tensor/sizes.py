@@ -83,6 +83,22 @@ def codes_of(sizes: Iterable[int | Dim]) -> list[int]:
     return [code_of(size) for size in sizes]
 
 
+def is_length(size: Any) -> bool:
+    """Whether a size follows from lengths alone, and is a number when the program runs."""
+    return isinstance(size, Dim) and not size.likes
+
+
+def sizes_but_counts(tensor: Tensor) -> Sizes:
+    """The sizes of a tensor: numbers and lengths; None for those that follow from examples.
+
+    Example:
+        >>> import samegrad as tf
+        >>> sizes_but_counts(tf.zeros([1, 2]))
+        [1, 2]
+    """
+    return [None if isinstance(size, Dim) and size.likes else size for size in tensor.shape]
+
+
 def likes_of(sizes: Iterable[int | Dim]) -> list[Tensor]:
     """Values whose examples the sizes follow from."""
     likes = {id(t): t for size in sizes if isinstance(size, Dim) for t in size.likes}
@@ -91,14 +107,17 @@ def likes_of(sizes: Iterable[int | Dim]) -> list[Tensor]:
 
 def full(sizes: Sizes, dtype: str, value: float = 0.0) -> Tensor:
     """One number in a shape with a `Dim` in it."""
-    return _ops.full_sizes(*likes_of(sizes), shape=codes_of(sizes), value=value, dtype=dtype)
+    likes = likes_of(sizes)
+    if not likes:
+        zeros = _ops.zeros(shape=codes_of(sizes), dtype=dtype)
+        return _ops.full_like(zeros, value=value) if value else zeros
+    return _ops.full_sizes(*likes, shape=codes_of(sizes), value=value, dtype=dtype)
 
 
 def iota(size: int | Dim) -> Tensor:
     """The numbers from 0 to below the size, int64."""
-    if isinstance(size, Dim):
-        return _ops.iota(*size.likes, size=size.code)
-    return _ops.iota(_ops.zeros(shape=[]), size=size)
+    likes = size.likes if isinstance(size, Dim) else ()
+    return _ops.iota(*(likes or (_ops.zeros(shape=[]),)), size=code_of(size))
 
 
 def broadcast(tensor: Tensor, sizes: Sizes) -> Tensor:

@@ -148,7 +148,7 @@ def _largest(x: Tensor, axis: int, places: np.ndarray) -> Tensor:
     added = math.prod(steps) - places.shape[1]
     places = np.pad(places, ((0, 0), (0, added)), mode="edge")
     taken = gather(x, places.ravel(), axis=axis)
-    examples, sizes = x.shape[0], [int(size) for size in x._shape[1:]]
+    examples, sizes = x.shape[0], [int(size) for size in x.shape[1:]]
     flat = [examples, math.prod(sizes[: axis - 1]), places.size, math.prod(sizes[axis:])]
     y = _sizes.reshape(taken, flat)
     for step in steps:

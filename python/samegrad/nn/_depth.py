@@ -35,7 +35,7 @@ def space_to_depth(
     who = "space_to_depth"
     x, b = _checked(who, input, block_size, data_format)
     n = x.shape[0]
-    height, width, channels = (int(size) for size in x._shape[1:])
+    height, width, channels = (int(size) for size in x.shape[1:])
     if height % b or width % b:
         raise ValueError(
             f"[{who}] rows and columns must be divisible by block_size: got shape {x._shape} and "
@@ -72,7 +72,7 @@ def depth_to_space(
     who = "depth_to_space"
     x, b = _checked(who, input, block_size, data_format)
     n = x.shape[0]
-    height, width, channels = (int(size) for size in x._shape[1:])
+    height, width, channels = (int(size) for size in x.shape[1:])
     if channels % (b * b):
         raise ValueError(
             f"[{who}] channels must be divisible by block_size * block_size: got shape {x._shape} "

@@ -19,6 +19,7 @@ from samegrad._base.tree import map_structure
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, counts_of
 from samegrad._tensor.example_axis import as_examples, examples_axis
+from samegrad._tensor.sizes import sizes_but_counts
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, is_tensor
 
 _ops = _core.ops
@@ -183,7 +184,8 @@ def elements_of(x: Tensor, axes: tuple[int, ...], of_all_replicas: bool) -> Tens
         2
     """
     place = examples_axis(x)
-    if of_all_replicas and any(x._shape[a] is None and a != place for a in axes):
+    sizes = sizes_but_counts(x)
+    if of_all_replicas and any(sizes[a] is None and a != place for a in axes):
         total: Tensor = all_reduce_sum(_ops.size_of(x, axes=axes))
         return total
     count = _ops.global_size_of if of_all_replicas else _ops.size_of

@@ -161,9 +161,11 @@ def _to_one_length(who: str, logits: TensorLike, labels: TensorLike) -> tuple[Te
     if as_dtype(scores._dtype) not in (as_dtype("float32"), as_dtype("float64")):
         # In 16 bits 257 tokens would count as 256.
         scores = _ops.cast(scores, dtype="float32")
-    given, wanted = int(scores.shape[1]), int(tokens.shape[1])
+    given, wanted = scores.shape[1], tokens.shape[1]
+    if given == wanted:
+        return scores, tokens
     if given < wanted:
         scores = pad(scores, [[0, 0], [0, wanted - given], [0, 0]])
-    elif wanted < given:
+    else:
         tokens = pad(tokens, [[0, 0], [0, given - wanted]])
     return scores, tokens

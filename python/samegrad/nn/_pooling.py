@@ -336,11 +336,11 @@ def _pool_volumes(
     a plane have as many elements as those of the next one.
     """
     examples = x.shape[0]
-    depth, height, width, channels = (int(size) for size in x._shape[1:])
+    depth, height, width, channels = (int(size) for size in x.shape[1:])
     count = {"padding": 2}
     flat = {name: value[count.get(name, 1) :] for name, value in attrs.items()}
     planes = row(_sizes.reshape(x, [examples * depth, height, width, channels]), **flat)
-    height, width = (int(size) for size in planes._shape[1:3])
+    height, width = (int(size) for size in planes.shape[1:3])
     column = {"padding": (0, 0)}
     deep = {
         name: value[: count.get(name, 1)] + column.get(name, (1,)) for name, value in attrs.items()

@@ -64,7 +64,7 @@ def _draw_shape(x: Tensor, noise_shape: Sequence[int | None]) -> Tensor:
     wanted = list(noise_shape)
     axis = examples_axis(x)
     fits = len(wanted) == x._rank and all(
-        size is None or i == axis or size in (1, x._shape[i]) for i, size in enumerate(wanted)
+        size is None or i == axis or size in (1, x.shape[i]) for i, size in enumerate(wanted)
     )
     if not fits or (axis is not None and wanted[axis] == 1):
         raise ValueError(

@@ -6,6 +6,7 @@ Run it where TensorFlow is installed; test_manners.py compares with the recorded
 import json
 
 import manners_of_functions  # noqa: F401
+import manners_of_lengths  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_strategies  # noqa: F401
 import manners_of_tensors  # noqa: F401

@@ -13,6 +13,7 @@ from typing import Any
 
 import decided
 import manners_of_functions  # noqa: F401
+import manners_of_lengths  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_strategies  # noqa: F401
 import manners_of_tensors  # noqa: F401

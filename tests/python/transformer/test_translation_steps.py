@@ -52,7 +52,7 @@ def assert_close(found: Sequence[Any], expected: Sequence[Any], near: float = 1e
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("replicas", [1, 2, 3])
-def test_a_bucket_is_traced_once(replicas: int, dropout: float) -> None:
+def test_all_buckets_are_traced_once(replicas: int, dropout: float) -> None:
     """Batches of other sizes, short and with empty shares, run the same program."""
     steps = steps_of(replicas, dropout=dropout)
     buckets = [pairs(LENGTHS, longest=9), pairs([2, 4, 1, 3, 3, 2, 1], longest=4)]
@@ -61,7 +61,27 @@ def test_a_bucket_is_traced_once(replicas: int, dropout: float) -> None:
             for batch in batches(steps, size, *buckets):
                 steps.train_step(batch)
                 steps.evaluate_step(batch)
-    assert steps.traces == {"train": 2, "evaluate": 2, "accumulate": 0, "apply": 0}
+    assert steps.traces == {"train": 1, "evaluate": 1, "accumulate": 0, "apply": 0}
+
+
+def test_one_trace_trains_with_the_bits_of_a_trace_for_each_bucket() -> None:
+    given = [pairs(LENGTHS, longest=9), pairs([2, 4, 1, 3, 3, 2, 1], longest=4), pairs([11, 3])]
+    for replicas, dtype in ((1, "float32"), (2, "float32"), (3, "float64")):
+        made = []
+        for apart in (False, True):
+            steps = steps_of(replicas, lambda: tf.keras.optimizers.Adam(0.01), dtype=dtype)
+            step = steps.train_step
+            if apart:
+                step = tf.function(step.python_function)
+            tf.random.set_seed(4)
+            losses = [
+                step(batch)["loss"].numpy() for size in (5, 4, 2)
+                for batch in batches(steps, size, *given)
+            ]  # fmt: skip
+            made.append([*losses, *weights(steps)])
+            assert steps.traces["train"] == (3 if apart else 1)
+        for one, each in zip(*made, strict=True):
+            assert np.array_equal(one, each) and one.dtype == each.dtype
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])

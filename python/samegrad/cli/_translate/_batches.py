@@ -67,7 +67,7 @@ def batches_of(
 ) -> tf.data.Dataset:
     """Padded global batches, each of sentences of one bucket.
 
-    All batches of a bucket have one length, so a step is traced once for each bucket.
+    All batches of a bucket have one length, so a step is compiled once for each bucket.
 
     Args:
         examples: Of at most `longest` tokens.

@@ -17,13 +17,15 @@ from samegrad.cli._translate._blocks import (
     positional_encoding,
 )
 
+_PLACES = 512  # that have an encoding in any case
+
 
 @tf.keras.saving.register_keras_serializable("samegrad")
 class Transformer(tf.keras.Model):  # type: ignore[misc]
     """Encoder and decoder (Vaswani et al., 2017); all weights are made at once.
 
     Sentences are rows of token ids, real tokens first, then padding, which is token 0. The
-    number of sentences may differ from call to call; each pair of lengths is traced once.
+    number of sentences may differ from call to call, and so may the lengths.
 
     Args:
         source_size: Tokens of the source's vocabulary.
@@ -165,8 +167,11 @@ class Transformer(tf.keras.Model):  # type: ignore[misc]
 
     def _embed(self, table: Any, tokens: Tensor, training: bool) -> Any:
         x = self._rows(table, tokens)
-        places = positional_encoding(int(tokens.shape[1]), self.sizes.width)
-        return self.drop(x + tf.constant(places, x.dtype), training=training)
+        length, longest = tokens.shape[1], _PLACES
+        while length > longest:  # one trace serves all lengths up to a power of two
+            longest *= 2
+        places = tf.constant(positional_encoding(longest, self.sizes.width), x.dtype)
+        return self.drop(x + places[:length], training=training)
 
     def _rows(self, table: Any, tokens: Tensor) -> Any:
         """Embeddings times sqrt(width); the layer itself would take -1 for the last token."""

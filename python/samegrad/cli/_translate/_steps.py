@@ -56,6 +56,10 @@ def adam(rate: Any, clip_norm: float | None = None, lazy: bool = False) -> Any:
     return kind(rate, 0.9, 0.98, 1e-9, global_clipnorm=clip_norm)
 
 
+# Of a global batch, of any number of sentences of any length.
+_TOKENS = tf.TensorSpec([None, None], tf.int32)
+
+
 class TranslationSteps:
     """Steps of a model under one strategy.
 
@@ -73,7 +77,7 @@ class TranslationSteps:
     Attributes:
         train_step: One update by a global batch; returns the figures.
         evaluate_step: The figures of a global batch, without dropout and smoothing.
-        traces: How often each step was traced: once for each pair of lengths.
+        traces: How often each step was traced: once, whatever the lengths.
 
     Figures, sums over all replicas: `loss`, what is trained on, a mean; `cross_entropy`, nats
     without smoothing; `hits`; `tokens`, the real ones; `sentences`.
@@ -134,7 +138,7 @@ class TranslationSteps:
         return total
 
     def _summed(self, name: str, step: Callable[[Any], Figures]) -> Callable[[Any], Any]:
-        @tf.function
+        @tf.function(input_signature=[(_TOKENS, _TOKENS)])
         def distributed_step(batch: Any) -> Any:
             self.traces[name] += 1
             shares = self.strategy.run(step, args=(batch,))

@@ -1,0 +1,33 @@
+// The traces of a function whose arguments have lengths, and the programs of the lengths that come.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/program.h"
+
+namespace samegrad {
+
+// One trace of a function, or one for each group of replicas whose counts decide alike.
+class TracedPrograms {
+ public:
+  TracedPrograms(std::vector<Program> programs, std::vector<std::string> split_at)
+      : programs_(std::move(programs)), split_at_(std::move(split_at)) {}
+
+  // Whether sizes of arguments are lengths, so that there is a program for each.
+  bool has_lengths() const;
+  // The program of the arguments; absent where the traces took other lengths, or counts of
+  // examples, for granted. ValueError where an operation is not possible with these lengths.
+  std::optional<Program> program_of(const std::vector<std::vector<Array>>& arguments) const;
+  // The program of all arguments, where there are no lengths; it can be taken once.
+  Program take();
+  // What was taken for granted of lengths, and at which line: one text for each.
+  std::vector<std::string> granted() const;
+
+ private:
+  std::vector<Program> programs_;
+  std::vector<std::string> split_at_;
+};
+
+}  // namespace samegrad
