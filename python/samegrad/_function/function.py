@@ -241,7 +241,7 @@ class Function:
             with _core.holding(self._tracing):
                 known = self._known(key, arguments)
                 if known is None:
-                    known = self._lengths.program(key[:2], arguments)
+                    known = self._lengths.program(key[:-1], arguments)
                     if known is None:
                         known = self._trace_counted(args, kwargs, key, arguments, lengths)
                     self._programs.setdefault(key, known)
@@ -259,7 +259,7 @@ class Function:
         most = max(key[1], arguments.replicas)
         traced = self._trace(args, kwargs, most, lengths=lengths)
         if isinstance(traced, TracedProgram) and traced.has_lengths:
-            self._lengths.add(key[:2], traced)
+            self._lengths.add(key[:-1], traced)
         if not self._numbers_change:
             self._traces.add(args, kwargs, getattr(traced, "granted", []))
         return traced
