@@ -52,23 +52,6 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "            standardized_shape.append(None)",
         ),
     ],
-    # Tensors and numbers are no structures to look into.
-    "keras.src.backend.common.keras_tensor": [
-        Text(
-            "from keras.src.utils.naming import auto_name\n",
-            "from keras.src.utils.naming import auto_name\n"
-            "from samegrad._tensor.tensor import Tensor as _Tensor\n\n"
-            "_PLAIN = (_Tensor, float, int, str, bool, type(None))\n",
-        ),
-        Text(
-            "            if isinstance(x, KerasTensor):\n                return True\n"
-            "            if tree.is_nested(x):",
-            "            if isinstance(x, KerasTensor):\n                return True\n"
-            '            if type(x) in _PLAIN or hasattr(x, "_as_tensor"):\n'
-            "                continue\n"
-            "            if tree.is_nested(x):",
-        ),
-    ],
     # floatx decides until a policy is set.
     "keras.src.dtype_policies.dtype_policy": [
         Text("        set_dtype_policy(policy)\n    return policy", "    return policy"),
