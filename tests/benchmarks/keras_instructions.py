@@ -50,8 +50,8 @@ def trace(name: str, form: str, calls: int) -> None:
     count(False)
 
 
-def instructions(name: str, form: str, calls: int) -> float:
-    """Millions of a first call."""
+def instructions(name: str, form: str, calls: int) -> int:
+    """Of so many first calls, and of beginning and ending to count."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "callgrind.out"
         subprocess.run(
@@ -64,7 +64,7 @@ def instructions(name: str, form: str, calls: int) -> float:
         )  # fmt: skip
         found = re.search(r"^totals: (\d+)", out.read_text(), re.MULTILINE)
     assert found is not None, "callgrind wrote no sum"
-    return int(found[1]) / calls / 1e6
+    return int(found[1])
 
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
@@ -79,8 +79,11 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
         trace(names[0], given.form, given.calls)
         return {}
     ratios = {}
+    around = instructions(names[0], "written", 0)
     for name in names:
-        keras, written = (instructions(name, form, given.calls) for form in _FORMS)
+        keras, written = (
+            (instructions(name, form, given.calls) - around) / given.calls / 1e6 for form in _FORMS
+        )
         ratios[name] = keras / written
         print(f"{name}: {keras:.2f} / {written:.2f} million, ratio {ratios[name]:.3f}", flush=True)
     return ratios
