@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER as _SCOPES
+from keras.src.backend.common import global_state
 from keras.src.distribution.distribution_lib import GLOBAL_ATTRIBUTE_NAME as _DISTRIBUTION
 from keras.src.dtype_policies.dtype_policy import DTypePolicy
 from keras.src.utils import traceback_utils
@@ -37,7 +37,7 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
     """
     if len(args) != 1 or type(args[0]) is not Tensor:
         return NOT_PLAIN
-    scopes = _SCOPES.__dict__  # of this thread
+    scopes = global_state.GLOBAL_STATE_TRACKER.__dict__  # of this thread
     context = scopes.get("current_call_ctx")
     if context is None or context.entry_layer is layer or not _is_plain(layer, base, args[0]):
         return NOT_PLAIN

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER as _SCOPES
+from keras.src.backend.common import global_state
 from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
 from keras.src.backend.common.variables import Variable as KerasVariable
 
@@ -96,7 +96,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
     @property
     def value(self) -> Any:
         """The present value, a tensor, in the dtype of the layer that computes."""
-        scopes = _SCOPES.__dict__  # of this thread
+        scopes = global_state.GLOBAL_STATE_TRACKER.__dict__  # of this thread
         if self._value is not None and scopes.get("stateless_scope") is None:
             now = self._value._as_tensor()
             if self._autocast and scopes.get("autocast_scope") is not None:

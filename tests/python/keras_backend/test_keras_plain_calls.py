@@ -106,6 +106,17 @@ def test_a_mixed_policy_goes_the_long_way(ways: list[str]) -> None:
     assert made(X).dtype == tf.bfloat16 and not ways
 
 
+def test_scopes_count_after_the_session_is_cleared(ways: list[str]) -> None:
+    keras.utils.clear_session()  # scopes are kept in another place then
+    made = model(layers.Dense(2, dtype="mixed_bfloat16"), layers.Dense(2, name="last"))
+    assert made.layers[0](X).dtype == tf.bfloat16
+    given = [variable.numpy() + 1 for variable in made.trainable_variables]
+    found, _ = made.stateless_call(given, [], X)
+    for variable, value in zip(made.trainable_variables, given, strict=True):
+        variable.assign(value)
+    np.testing.assert_array_equal(found, made(X))
+
+
 class Failing(layers.Layer):  # type: ignore[misc,name-defined]
     """Fails when it is told to."""
 
