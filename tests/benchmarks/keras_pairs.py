@@ -1,7 +1,8 @@
 """Models of tf.keras, and the same mathematics written by hand on variables.
 
 What Keras costs is what a step of the one takes longer than a step of the other. Both compute the
-same numbers: the weights are given, and optimizer, loss and metrics have the same formulas.
+same numbers: the weights are given, and optimizer, loss and metrics have the same formulas. Either
+model has all its variables when it is made, the optimizer's too, so that a first call makes none.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def of_keras(tf: Any, layers: Any, optimizer: Any, loss: Any, metrics: Any = ())
     """The step of the tutorial on custom training loops, with a model of Keras."""
     model = layers if isinstance(layers, tf.keras.Model) else tf.keras.Sequential(layers)
     model.compile(optimizer=optimizer, loss=loss, metrics=list(metrics))
+    optimizer.build(model.trainable_variables)  # as `adam` makes its slots
 
     def step(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:

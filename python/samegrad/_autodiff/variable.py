@@ -212,15 +212,15 @@ class Variable:
         return TensorShape(self._cell._shape)
 
     def _as_tensor(self) -> Tensor:
-        self._check_strategy()
+        context = _context.current().replica_context
+        if context is not None:
+            self._check_strategy(context.strategy)
         if self._cell.component_count > 1 and not _context.inside_run():
             return self._read_all()
         return _core.read_variable(self._cell)
 
-    def _check_strategy(self) -> None:
+    def _check_strategy(self, running: Any) -> None:
         """Replicas of one strategy do not train the variables of another."""
-        context = _context.current().replica_context
-        running = None if context is None else context.strategy
         if running is None or self._strategy is None or running is self._strategy:
             return
         raise RuntimeError(

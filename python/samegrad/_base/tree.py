@@ -17,6 +17,7 @@ from typing import Any
 from samegrad._base.shown import shown
 
 _KINDS = (list, tuple, Mapping)
+_ROWS = (list, tuple)  # of these types, most structures need no look at the abstract classes
 
 
 class Walk:
@@ -50,6 +51,8 @@ class Walk:
 
     def parts(self, structure: Any) -> list[Any]:
         """What a structure consists of, one level down."""
+        if type(structure) in _ROWS:
+            return list(structure)
         if structure is None:  # of an element of a dataset
             return []
         if isinstance(structure, Mapping):
@@ -79,7 +82,7 @@ class Walk:
         """
         if not self.is_nested(structure):
             return function(structure, *others)
-        if isinstance(structure, Mapping):
+        if type(structure) not in _ROWS and isinstance(structure, Mapping):
             keys = self.keys(structure)
             columns = [[each[key] for key in keys] for each in (structure, *others)]
         else:
@@ -99,6 +102,8 @@ class Walk:
 
     def rebuilt(self, structure: Any, parts: list[Any]) -> Any:
         """A structure of the type of another one, of other parts."""
+        if type(structure) in _ROWS:
+            return type(structure)(parts)
         if structure is None:
             return None
         if isinstance(structure, Mapping):
@@ -106,7 +111,7 @@ class Walk:
                 structure, dict(zip(self.keys(structure), parts, strict=True))
             )
         kind = type(structure)
-        if kind is list or isinstance(structure, range | MappingView):
+        if isinstance(structure, range | MappingView):
             return parts
         if hasattr(structure, "_fields") or hasattr(kind, "__attrs_attrs__"):
             return kind(*parts)

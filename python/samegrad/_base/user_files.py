@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import site
 import sysconfig
@@ -16,8 +17,10 @@ _LIBRARIES = tuple(
         site.getusersitepackages(),
     )
 )
+_INSIDE = (PACKAGE, *_LIBRARIES, "<frozen", "<__array_function__")
 
 
+@functools.lru_cache(maxsize=4096)
 def is_user_file(name: str) -> bool:
     """Whether code of that file name belongs to the program.
 
@@ -25,4 +28,4 @@ def is_user_file(name: str) -> bool:
         >>> is_user_file("train.py"), is_user_file(__file__)
         (True, False)
     """
-    return not name.startswith((PACKAGE, *_LIBRARIES, "<frozen", "<__array_function__"))
+    return not name.startswith(_INSIDE)

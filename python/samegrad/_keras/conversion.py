@@ -38,7 +38,7 @@ def convert_to_tensor(
         >>> convert_to_tensor([1, 2], "float64").dtype
         samegrad.float64
     """
-    if type(x) is Tensor and not sparse and not ragged and dtype in (None, x._dtype):
+    if type(x) is Tensor and not (sparse or ragged) and (dtype is None or dtype == x._dtype):
         return x
     if sparse or ragged:
         kind = "sparse" if sparse else "ragged"

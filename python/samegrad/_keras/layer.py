@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from keras.src import tree
+from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.variables import standardize_dtype
 
 from samegrad._autodiff.variable import Variable as EngineVariable
+from samegrad._keras.leaves import LEAVES
 from samegrad._keras.older.layers import OlderLayer
+from samegrad._keras.plain_calls import NOT_PLAIN, plain_call
+from samegrad._keras.signatures import bound
 from samegrad._keras.whole import changing
 from samegrad._tensor.conversion import Tensor
 from samegrad.train._trackable import restore_pending
-
-_PLAIN, _MISSING = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
 
 
 class Layer(OlderLayer):
     """The mix-in that Keras gives all its layers."""
 
+    bound = staticmethod(bound)
+    no_scope = contextlib.nullcontext()
+    not_plain = NOT_PLAIN
+    plain_call = staticmethod(plain_call)
     _further_arguments = ("input_shape", "input_dim")  # of all layers, for the port check
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -38,40 +45,64 @@ class Layer(OlderLayer):
         return name
 
     @staticmethod
-    def bound(
-        signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arguments of a call by name, without the defaults and with them.
+    def all_variables(layer: Any) -> list[Any]:
+        """The variables of a layer that draws nothing itself and of those in it, each once."""
+        found: dict[int, Any] = {}
+        for part in (layer._trainable_variables, layer._non_trainable_variables):
+            found.update(zip(map(id, part), part, strict=True))
+        for inner in layer._layers:
+            part = inner.variables
+            found.update(zip(map(id, part), part, strict=True))
+        return list(found.values())
+
+    @staticmethod
+    def sort_arguments(call_spec: Any, bound: dict[str, Any]) -> None:
+        """Notes which arguments of a call are tensors, or structures of them, for Keras.
 
         Args:
-            signature: Of the function that is called.
-            args: Arguments by their places.
-            kwargs: Arguments by their names.
+            call_spec: What Keras knows of the call.
+            bound: All arguments by their names, in their order.
 
         Raises:
-            TypeError: They do not fit the signature.
-
-        Example:
-            >>> Layer.bound(inspect.signature(lambda x, training=None: x), (1,), {})
-            ({'x': 1}, {'x': 1, 'training': None})
+            ValueError: A structure has tensors and others.
         """
-        given: dict[str, Any] = {}
-        whole: dict[str, Any] = {}
-        for name, parameter in signature.parameters.items():
-            placed = len(given) < len(args)
-            if parameter.kind is not _PLAIN or (placed and name in kwargs):
-                return _bound(signature, args, kwargs)
-            if placed:
-                given[name] = whole[name] = args[len(given)]
-            elif name in kwargs:
-                given[name] = whole[name] = kwargs[name]
-            elif parameter.default is _MISSING:
-                return _bound(signature, args, kwargs)
-            else:
-                whole[name] = parameter.default
-        if len(given) != len(args) + len(kwargs):
-            return _bound(signature, args, kwargs)
-        return given, whole
+        tensors: dict[str, Any] = {}
+        nested: list[str] = []
+        eager = True
+        for name, value in bound.items():
+            if type(value) is Tensor:
+                tensors[name] = value
+            elif type(value) in LEAVES:
+                continue
+            elif isinstance(value, Tensor | KerasTensor):
+                tensors[name] = value
+                eager = eager and isinstance(value, Tensor)
+            elif tree.is_nested(value) and len(value) > 0:
+                leaves = tree.flatten(value)
+                if all(leaf is None or isinstance(leaf, Tensor | KerasTensor) for leaf in leaves):
+                    tensors[name] = value
+                    nested.append(name)
+                    eager = False
+                elif any(isinstance(leaf, Tensor | KerasTensor) for leaf in leaves):
+                    raise ValueError(
+                        "In a nested call() argument, you cannot mix tensors and non-tensors. "
+                        f"Received invalid mixed argument: {name}={value}"
+                    )
+        call_spec.arguments_dict, call_spec.argument_names = bound, list(bound)
+        call_spec.tensor_arguments_dict, call_spec.tensor_arguments_names = tensors, list(tensors)
+        call_spec.nested_tensor_argument_names = nested
+        call_spec.first_arg = bound[call_spec.argument_names[0]]
+        call_spec.eager = eager
+
+    @staticmethod
+    def keeps_mask(layer: Any, base: Any) -> bool:
+        """Whether the mask of a layer's output is that of its input.
+
+        Args:
+            layer: Of Keras.
+            base: Keras's class of all layers.
+        """
+        return getattr(layer.compute_mask, "__func__", None) is base.compute_mask
 
     @staticmethod
     def penalty_of_output(regularizer: Any, loss: Any, output: Any) -> Any:
@@ -139,16 +170,6 @@ class Layer(OlderLayer):
 
     def _restore_state(self, values: Mapping[str, Any]) -> None:
         raise AssertionError("a layer has no values beside its variables")
-
-
-def _bound(
-    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `Layer.bound` returns, by Python's own binding."""
-    bound = signature.bind(*args, **kwargs)
-    given = dict(bound.arguments)
-    bound.apply_defaults()
-    return given, bound.arguments
 
 
 def free_name(name: str, taken: Mapping[str, Any]) -> str:

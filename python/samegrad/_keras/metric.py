@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from keras.src import tree
@@ -23,23 +23,49 @@ def _by_older_name(reset_states: Any) -> Any:
     return reset_state
 
 
+# Metrics of Keras whose sums are wider than they are there: see `metric_patches`.
+_COUNTING = frozenset(
+    f"keras.src.metrics.{kind}_metrics"
+    for kind in ("reduction", "confusion", "f_score", "regression")
+)
+
+
 def _counts(kind: type) -> bool:
-    """Whether this is Keras's Mean or Sum, which most metrics are."""
-    return kind.__module__ == "keras.src.metrics.reduction_metrics"
+    """Whether this is a metric of Keras, whose variables are sums and counts."""
+    return kind.__module__ in _COUNTING
 
 
 def _in_own_dtype(result: Callable[..., Any]) -> Callable[..., Any]:
-    """The result of a metric, float64 inside, in the metric's dtype."""
+    """The result of a metric, float64 inside, in the dtype that its variables have in Keras."""
 
     @functools.wraps(result)
     def cast_result(self: Any) -> Any:
+        dtype = dtype_of_values(self._variables) if self._variables else self.dtype
+
         def own(value: Any) -> Any:
             wide = isinstance(value, Tensor) and value._dtype == "float64"
-            return cast(value, self.dtype) if wide and "float" in self.dtype else value
+            return cast(value, dtype) if wide and "float" in dtype else value
 
         return tree.map_structure(own, result(self))
 
     return cast_result
+
+
+def dtype_of_values(variables: Iterable[Any]) -> str:
+    """The dtype in which a metric compares and weighs: what its variables have in Keras.
+
+    Args:
+        variables: Of the metric, at least one.
+
+    Example:
+        >>> import samegrad as tf
+        >>> precision = tf.keras.metrics.Precision()
+        >>> dtype_of_values(precision.variables), precision.true_positives.dtype
+        ('float32', 'float64')
+    """
+    first = next(iter(variables))
+    dtype: str = getattr(first, "_dtype_of_values", first.dtype)
+    return dtype
 
 
 class StatefulMetric:
@@ -57,15 +83,20 @@ class StatefulMetric:
 
     @staticmethod
     def dtype_of_sums(metric: Any, dtype: Any) -> Any:
-        """The dtype of a variable: sums and counts of means are float64, exact beyond 2**24.
+        """The dtype of a variable: sums and counts are float64, exact beyond 2**24.
 
         Args:
             metric: Whose variable it is.
             dtype: None, or what is asked for.
         """
-        name = standardize_dtype(dtype or metric.dtype)
-        inexact = "float" in name and any(_counts(kind) for kind in type(metric).__mro__)
-        return "float64" if inexact else dtype
+        inexact = "float" in standardize_dtype(dtype)
+        counts = inexact and any(_counts(kind) for kind in type(metric).__mro__)
+        return "float64" if counts else dtype
+
+    @staticmethod
+    def note_dtype(variable: Any, dtype: Any) -> None:
+        """Keeps what was asked for, which `dtype_of_sums` made wider."""
+        variable._dtype_of_values = standardize_dtype(dtype)
 
     def reset_states(self) -> None:
         """The older name of `reset_state`."""

@@ -173,7 +173,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         raise AssertionError("an optimizer has no values beside its variables")
 
     def _var_key(self, variable: Any) -> int:
-        inner = unwrapped(variable)
+        inner = variable._value if isinstance(variable, KerasVariable) else unwrapped(variable)
         return id(inner._cell) if isinstance(inner, EngineVariable) else id(variable)
 
     def _prepared(self, variables: Any) -> Any:
@@ -237,15 +237,21 @@ def _of_keras(variable: Any) -> Any:
     return variable if wrapper is None else wrapper
 
 
+_PAIR = (tuple, list)
+
+
 def _pairs(name: str, grads_and_vars: Any) -> list[tuple[Any, Any]]:
     pairs = []
     for pair in grads_and_vars:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
+        if not isinstance(pair, _PAIR) or len(pair) != 2:
             raise TypeError(
                 f"[{name}] apply_gradients needs pairs of a gradient and a variable: got "
                 f"{shown(pair)}; pass zip(gradients, variables)."
             )
         gradient, variable = pair
+        if type(gradient) is Tensor and gradient._shape == getattr(variable, "shape", None):
+            pairs.append((gradient, variable))
+            continue
         sizes = [tuple(getattr(part, "shape", ())) for part in pair]
         if gradient is not None and sizes[0] != sizes[1]:
             raise ValueError(

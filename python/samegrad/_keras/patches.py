@@ -1,10 +1,14 @@
-"""What of Keras's source is changed, beside its layers, and the text that each change replaces."""
+"""What of Keras's source is changed, and the text that each change replaces.
+
+Larger parts have tables of their own, which are joined at the end.
+"""
 
 from __future__ import annotations
 
 from samegrad._keras.deferred_patches import DEFERRED
 from samegrad._keras.interrupt_patches import INTERRUPTS
 from samegrad._keras.layer_patches import LAYERS
+from samegrad._keras.metric_patches import METRICS
 from samegrad._keras.patching import Span, Text, branch, converting, imported, importing
 from samegrad._keras.saving_patches import SAVING
 from samegrad._keras.speed_patches import SPEED
@@ -18,6 +22,7 @@ _NO_FILES = (
 
 _CHANGES: dict[str, list[Text | Span]] = {
     **LAYERS,
+    **METRICS,
     **SAVING,
     # Neither the user's keras.json nor the environment chooses backend or types.
     "keras.src.backend.config": [
@@ -45,23 +50,6 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "        if d is None:\n            standardized_shape.append(d)",
             '        if d is None or type(d).__name__ == "Dim":\n'
             "            standardized_shape.append(None)",
-        ),
-    ],
-    # Tensors and numbers are no structures to look into.
-    "keras.src.backend.common.keras_tensor": [
-        Text(
-            "from keras.src.utils.naming import auto_name\n",
-            "from keras.src.utils.naming import auto_name\n"
-            "from samegrad._tensor.tensor import Tensor as _Tensor\n\n"
-            "_PLAIN = (_Tensor, float, int, str, bool, type(None))\n",
-        ),
-        Text(
-            "            if isinstance(x, KerasTensor):\n                return True\n"
-            "            if tree.is_nested(x):",
-            "            if isinstance(x, KerasTensor):\n                return True\n"
-            '            if type(x) in _PLAIN or hasattr(x, "_as_tensor"):\n'
-            "                continue\n"
-            "            if tree.is_nested(x):",
         ),
     ],
     # floatx decides until a policy is set.
@@ -126,33 +114,6 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "def scale_loss_for_distribution(",
             "1e38a3ec769c4ffd",
             imported("losses import apply_mask, reduce_values, reduce_weighted_values"),
-        ),
-    ],
-    # Metrics are in checkpoints, and change as a whole.
-    "keras.src.metrics.metric": [
-        Text(
-            "from keras.src.utils.tracking import Tracker\n",
-            "from keras.src.utils.tracking import Tracker\n"
-            "from samegrad._keras.metric import StatefulMetric\n"
-            "from samegrad.train._trackable import restore_pending\n",
-        ),
-        Text("class Metric(KerasSaveable):", "class Metric(StatefulMetric, KerasSaveable):"),
-        Text(
-            '        self._tracker.add_to_store("variables", variable)\n        return variable\n',
-            '        self._tracker.add_to_store("variables", variable)\n'
-            "        restore_pending(self)\n        return variable\n",
-        ),
-        Text(
-            "                dtype=dtype,\n                trainable=False,\n"
-            "                aggregation",
-            "                dtype=StatefulMetric.dtype_of_sums(self, dtype),\n"
-            "                trainable=False,\n                aggregation",
-        ),
-        # What was given first was the name.
-        Text(
-            "    def add_weight(self, shape=(), initializer=None, dtype=None, name=None):\n",
-            "    def add_weight(self, *args, **kwargs):\n"
-            "        shape, initializer, dtype, name = StatefulMetric.older_order(args, kwargs)\n",
         ),
     ],
     # Sums over examples and pairs of them are those of all replicas.
@@ -249,34 +210,6 @@ _CHANGES: dict[str, list[Text | Span]] = {
             "            self.track(wrapper)\n            return attr\n\n"
             "        for store_name, (is_attr_type, _) in self.config.items():\n"
             "            if is_attr_type(attr):\n",
-        ),
-    ],
-    # A scalar of a replica counts as what it is of all examples; lists of numbers are arrays.
-    "keras.src.metrics.reduction_metrics": [
-        importing("from keras.src.saving import serialization_lib\n"),
-        Text(
-            "    values = ops.cast(values, dtype=dtype)\n",
-            "    from samegrad._tensor.example_axis import as_examples\n\n"
-            "    values = as_examples(ops.cast(values, dtype=dtype))\n",
-        ),
-        Text(
-            "        mask = backend.get_keras_mask(y_pred)\n",
-            "        from samegrad._keras.older.losses import arrays\n\n"
-            "        y_true, y_pred = arrays(y_true, y_pred)\n"
-            "        mask = backend.get_keras_mask(y_pred)\n",
-        ),
-        converting("self._fn(y_true, y_pred, **self._fn_kwargs)"),
-        Text(
-            "        values, _ = reduce_to_samplewise_values(\n",
-            "        from samegrad._keras.metrics import adds_scalar\n\n"
-            "        if adds_scalar(self, values, sample_weight):\n            return\n"
-            "        values, _ = reduce_to_samplewise_values(\n",
-        ),
-        Text(
-            "        values, sample_weight = reduce_to_samplewise_values(\n",
-            "        from samegrad._keras.metrics import adds_scalar\n\n"
-            "        if adds_scalar(self, values, sample_weight):\n            return\n"
-            "        values, sample_weight = reduce_to_samplewise_values(\n",
         ),
     ],
     # samegrad's seed decides where none is given.

@@ -20,12 +20,12 @@ from samegrad._context import state as _context
 Scopes = list[tuple[str, Any]]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _CALL = "current_call_ctx"
-_SCOPES = (
+_SCOPES = frozenset({
     _CALL, "autocast_scope", "custom_objects_scope_dict", "in_tf_graph_scope", "name_scope_stack",
     "remat_scope_stack", "safe_mode_saving", "shared_objects/id_to_config_map",
     "shared_objects/id_to_obj_map", "stateless_scope", "symbolic_scope", "uninitialized_variables",
     "use_legacy_config",
-)  # fmt: skip
+})  # fmt: skip
 
 
 def untracked() -> _core.Guard:
@@ -82,7 +82,7 @@ def keeping_scopes(function: _Function) -> _Function:
 
 def _scopes() -> Scopes:
     state = vars(global_state.GLOBAL_STATE_TRACKER)
-    return [(name, _copied(state[name])) for name in _SCOPES if name in state]
+    return [(name, _copied(state[name])) for name in state.keys() & _SCOPES]
 
 
 def _copied(value: Any) -> Any:

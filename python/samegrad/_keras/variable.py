@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from keras.src.backend.common import global_state
 from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
 from keras.src.backend.common.variables import Variable as KerasVariable
 
@@ -95,9 +96,12 @@ class Variable(KerasVariable):  # type: ignore[misc]
     @property
     def value(self) -> Any:
         """The present value, a tensor, in the dtype of the layer that computes."""
-        if self._value is not None and not in_stateless_scope():
+        scopes = global_state.GLOBAL_STATE_TRACKER.__dict__  # of this thread
+        if self._value is not None and scopes.get("stateless_scope") is None:
             now = self._value._as_tensor()
-            return super()._maybe_autocast(now) if self._autocast else now
+            if self._autocast and scopes.get("autocast_scope") is not None:
+                return super()._maybe_autocast(now)
+            return now
         if self._value is None and not self._in_scope():
             # Only shapes are asked for: an initializer may need values.
             return self._maybe_autocast(tf.zeros(self._shape, self._dtype))

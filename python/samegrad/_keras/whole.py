@@ -58,6 +58,8 @@ def changing(variables: Any) -> Any:
     Args:
         variables: Of Keras or samegrad; those without a value are left out.
     """
+    if _core.tracing():  # what is traced becomes one step of the engine
+        return step_of()
     inner = [v if isinstance(v, EngineVariable) else getattr(v, "_value", None) for v in variables]
     return step_of(*(variable for variable in inner if isinstance(variable, EngineVariable)))
 

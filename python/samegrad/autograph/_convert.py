@@ -69,10 +69,12 @@ def _convert_method(method: types.MethodType) -> Any:
 
 
 def _convert_function(function: types.FunctionType) -> types.FunctionType:
+    if not is_user_code(function.__code__):
+        return function
     key = key_of(function.__code__)
     new_code = _rewritten.get(key)
     if new_code is None:
-        if key in REASONS or key in _new_codes or not is_user_code(function.__code__):
+        if key in REASONS or key in _new_codes:
             return function
         try:
             new_code = compile_rewritten(function)

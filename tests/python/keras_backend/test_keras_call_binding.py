@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
-from samegrad._keras import layer as layer_module
+from samegrad._keras import signatures
 from samegrad._keras.layer import Layer
 
 Case = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -72,15 +72,15 @@ def test_plain_parameters_take_the_short_way(
     monkeypatch: pytest.MonkeyPatch, cases: list[Case], by_python: int
 ) -> None:
     calls = []
-    original = layer_module._bound
-    monkeypatch.setattr(layer_module, "_bound", lambda *a: calls.append(1) or original(*a))
+    original = signatures._bound
+    monkeypatch.setattr(signatures, "_bound", lambda *a: calls.append(1) or original(*a))
     for function, args, kwargs in cases:
         Layer.bound(inspect.signature(function), args, kwargs)
     assert len(calls) == by_python
 
 
 def test_layers_bind_by_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layer_module, "_bound", None)
+    monkeypatch.setattr(signatures, "_bound", None)
     x = tf.keras.layers.Dense(3)(np.ones((2, 4), np.float32))
     assert tf.keras.layers.Dropout(0.5)(x, training=True).shape == (2, 3)
 

@@ -68,11 +68,94 @@ class OlderModel:
         """
         raise RuntimeError("[to_yaml] models are written as JSON: call model.to_json().")
 
+    @property
+    def compiled_loss(self) -> CompiledLoss:
+        """The losses given to `compile`, as a `train_step` of its own called them."""
+        return CompiledLoss(self)
+
+    @property
+    def compiled_metrics(self) -> CompiledMetrics:
+        """The metrics given to `compile`, as a `train_step` of its own updated them."""
+        return CompiledMetrics(self)
+
     def reset_states(self) -> None:
         """Makes the states of all layers that keep them between batches zeros again."""
         for layer in self._flatten_layers(include_self=False):  # type: ignore[attr-defined]
             if getattr(layer, "stateful", False) and hasattr(layer, "reset_state"):
                 layer.reset_state()
+
+
+class CompiledLoss:
+    """What `model.compiled_loss` was until TensorFlow 2.15.
+
+    Args:
+        model: Compiled.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    @property
+    def metrics(self) -> list[Any]:
+        """The mean of the loss, and those of several outputs."""
+        inner = self._model._compile_loss
+        return [self._model._loss_tracker, *(inner.metrics if inner is not None else [])]
+
+    def __call__(
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None,
+        regularization_losses: Any = None,
+    ) -> Any:  # fmt: skip
+        """A replica's share of the mean loss, which the model's metric `loss` counts.
+
+        Args:
+            y_true: Labels, or a structure of them.
+            y_pred: What the model gave for them.
+            sample_weight: None, or weights of the examples.
+            regularization_losses: Added, as `model.losses`; each replica has its share of them.
+
+        Raises:
+            ValueError: The model was compiled without a loss, and there is nothing to be added.
+        """
+        model, parts = self._model, []
+        if model._compile_loss is not None:
+            parts.append(model._compile_loss(y_true, y_pred, sample_weight))
+        parts += [model._aggregate_additional_loss(part) for part in regularization_losses or ()]
+        if not parts:
+            raise ValueError(
+                "[compiled_loss] a loss is needed: got a model compiled with loss=None; call "
+                "compile(loss=...), or pass regularization_losses."
+            )
+        total = sum(parts[1:], parts[0])
+        model._track_loss(total, y_pred)
+        return total
+
+
+class CompiledMetrics:
+    """What `model.compiled_metrics` was until TensorFlow 2.15.
+
+    Args:
+        model: Compiled.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    @property
+    def metrics(self) -> list[Any]:
+        """Those given to `compile`, once they have seen a batch."""
+        inner = self._model._compile_metrics
+        return [] if inner is None else list(inner.metrics)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Counts a batch; without metrics nothing.
+
+        Args:
+            y_true: Labels, or a structure of them.
+            y_pred: What the model gave for them.
+            sample_weight: Of the weighted metrics.
+        """
+        if self._model._compile_metrics is not None:
+            self._model._compile_metrics.update_state(y_true, y_pred, sample_weight)
 
 
 def told_of_reading(who: str, *given: Any) -> None:

@@ -1,0 +1,181 @@
+"""The short way of a layer's call does what Keras's own does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from keras_programs import keras
+
+import samegrad as tf
+from samegrad._keras import plain_calls
+from samegrad._keras.layer import Layer
+
+layers = keras.layers
+
+
+class Halved(layers.Layer):  # type: ignore[misc,name-defined]
+    """Halves in training, and notes what it was told."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.told: list[Any] = []
+
+    def call(self, x: Any, training: Any = None) -> Any:
+        """Half of x in training."""
+        self.told.append(training)
+        return x / 2 if training else x
+
+
+def model(*parts: Any) -> Any:
+    made = keras.Sequential([keras.Input((3,)), *parts])
+    made(np.ones((2, 3), "float32"))  # the next calls are not the first ones
+    return made
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of layers, whose calls were short ones."""
+    names: list[str] = []
+
+    def noted(layer: Any, *given: Any) -> Any:
+        found = plain_calls.plain_call(layer, *given)
+        if found is not plain_calls.NOT_PLAIN:
+            names.append(layer.name)
+        return found
+
+    monkeypatch.setattr(Layer, "plain_call", staticmethod(noted))
+    return names
+
+
+X = np.arange(6, dtype="float32").reshape(2, 3)
+
+
+@pytest.mark.parametrize("training", [True, False, None])
+def test_training_is_that_of_the_model(ways: list[str], training: Any) -> None:
+    layer = Halved(name="halved")
+    made = model(layer, layers.Dense(2, name="dense"))
+    del ways[:]
+    found = made(X, training=training)
+    assert ways == ["halved", "dense"]
+    told = layer.told[-1]
+    del ways[:]
+    Layer.plain_call = staticmethod(lambda *_: plain_calls.NOT_PLAIN)  # type: ignore[method-assign]
+    np.testing.assert_array_equal(found, made(X, training=training))
+    assert layer.told[-1] is told
+
+
+@pytest.mark.parametrize("name", ["dense", "norm", "drop"])
+def test_a_layer_called_by_itself_takes_the_long_way(ways: list[str], name: str) -> None:
+    made = {"dense": layers.Dense(2), "norm": layers.BatchNormalization(),
+            "drop": layers.Dropout(0.5)}[name]  # fmt: skip
+    for _ in range(2):
+        made(X, training=False)
+    assert not ways
+
+
+def test_what_needs_keras_takes_the_long_way(ways: list[str]) -> None:
+    inner = keras.Sequential([keras.Input((3,)), layers.Dense(3, name="inner")])
+    made = model(
+        layers.Dense(3, activity_regularizer="l2", name="penalized"),
+        layers.Dense(3, dtype="float64", name="wider"),
+        inner,
+    )
+    del ways[:]
+    assert float(made(X).dtype == tf.float64) == 0.0
+    assert ways == ["inner"]
+    assert len(made.losses) == 1 and float(made.losses[0]) > 0
+
+
+def test_masks_go_the_long_way(ways: list[str]) -> None:
+    made = keras.Sequential([
+        keras.Input((4,), dtype="int32"), layers.Embedding(5, 3, mask_zero=True, name="embedding"),
+        layers.Dense(2, name="dense"), layers.GlobalAveragePooling1D(name="pooling"),
+    ])  # fmt: skip
+    tokens = np.array([[1, 2, 0, 0], [3, 0, 0, 0]])
+    first = made(tokens)
+    del ways[:]
+    np.testing.assert_array_equal(made(tokens), first)
+    assert ways == []
+
+
+def test_a_mixed_policy_goes_the_long_way(ways: list[str]) -> None:
+    made = model(layers.Dense(2, dtype="mixed_bfloat16", name="mixed"))
+    del ways[:]
+    assert made(X).dtype == tf.bfloat16 and not ways
+
+
+def test_scopes_count_after_the_session_is_cleared(ways: list[str]) -> None:
+    keras.utils.clear_session()  # scopes are kept in another place then
+    made = model(layers.Dense(2, dtype="mixed_bfloat16"), layers.Dense(2, name="last"))
+    assert made.layers[0](X).dtype == tf.bfloat16
+    given = [variable.numpy() + 1 for variable in made.trainable_variables]
+    found, _ = made.stateless_call(given, [], X)
+    for variable, value in zip(made.trainable_variables, given, strict=True):
+        variable.assign(value)
+    np.testing.assert_array_equal(found, made(X))
+
+
+class Failing(layers.Layer):  # type: ignore[misc,name-defined]
+    """Fails when it is told to."""
+
+    fails = False
+
+    def call(self, x: Any) -> Any:
+        """The same, or an error."""
+        if self.fails:
+            raise ValueError("told to fail")
+        return x
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+def test_errors_say_what_the_layer_was_given(ways: list[str], filtered: bool) -> None:
+    layer = Failing()
+    made = model(layer)
+    layer.fails = True
+    if not filtered:
+        keras.config.disable_traceback_filtering()
+    try:
+        with pytest.raises(ValueError, match="told to fail") as caught:
+            made(X)
+    finally:
+        keras.config.enable_traceback_filtering()
+    assert ("Arguments received by Failing.call()" in str(caught.value)) == filtered
+    layer.fails = False
+    np.testing.assert_array_equal(made(X), X)
+
+
+def test_sizes_are_checked(ways: list[str]) -> None:
+    dense = layers.Dense(2, name="dense")
+
+    class Cut(keras.Model):  # type: ignore[misc,name-defined]
+        """Gives the dense layer fewer columns."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = dense
+
+        def call(self, x: Any) -> Any:
+            """Of the second size."""
+            return self.dense(x)
+
+    made = Cut()
+    made(X)
+    made(X)
+    assert set(ways) == {"dense"}
+    with pytest.raises(ValueError, match="expected axis -1 of input shape to have value 3"):
+        made(X[:, :2])
+
+
+def test_variables_are_each_listed_once() -> None:
+    shared = layers.Dense(3, name="shared")
+    x = given = keras.Input((3,))
+    for layer in (shared, layers.Dropout(0.5), shared, layers.BatchNormalization()):
+        x = layer(x)
+    made = keras.Model(given, x)
+    names = [variable.path for variable in made.variables]
+    assert len(names) == len(set(names)) == 7
+    assert [v.path.split("/")[-1] for v in made.trainable_variables] == [
+        "kernel", "bias", "gamma", "beta",
+    ]  # fmt: skip
