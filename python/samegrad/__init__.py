@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from samegrad import data as data
     from samegrad import debugging as debugging
     from samegrad import distribute as distribute
+    from samegrad import dtypes as dtypes
     from samegrad import errors as errors
     from samegrad import experimental as experimental
     from samegrad import image as image
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
-    "autograph", "cli", "config", "data", "debugging", "distribute", "errors", "experimental",
-    "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings", "summary",
-    "testing", "train",
+    "autograph", "cli", "config", "data", "debugging", "distribute", "dtypes", "errors",
+    "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings",
+    "summary", "testing", "train",
 })  # fmt: skip
 
 

@@ -7,6 +7,7 @@ one device draws (`stateless_uniform` says more).
 from __future__ import annotations
 
 import secrets
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._surface.boundary import guard as _guard
+from samegrad._surface.missing_names import getattr_of as _getattr_of
 from samegrad._tensor import example_axis as _examples
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor import tensor as _tensor
@@ -258,4 +260,16 @@ def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
     return _sizes.whole(minval, rule, remedy), _sizes.whole(maxval, rule, remedy)
 
 
+# A generator's state is a variable, which knows of gradients.
+_LATER = dict.fromkeys(
+    ("Algorithm", "Generator", "create_rng_state", "get_global_generator", "set_global_generator"),
+    "samegrad._autodiff.random_generator",
+)
+__all__ = [
+    *_LATER, "normal", "set_seed", "stateless_normal", "stateless_truncated_normal",
+    "stateless_uniform", "truncated_normal", "uniform",
+]  # fmt: skip
+
+if not _TYPE_CHECKING:
+    __getattr__ = _getattr_of(__name__, _LATER)
 _guard(__name__)

@@ -1,4 +1,4 @@
-"""`tf.random.Generator`: random numbers of a state that programs hold, with TensorFlow's numbers."""
+"""`tf.random.Generator`: numbers of a state that programs hold, the same as TensorFlow's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from samegrad._base.enums import IntChoice
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._ops.arrays import cast, concat, reshape, stack, where
-from samegrad._ops.creation import range_, zeros_like
+from samegrad._ops.creation import zeros_like
 from samegrad._ops.philox import blocks
 from samegrad._surface.boundary import guard
 from samegrad._tensor import sizes as _sizes
@@ -271,7 +271,8 @@ class Generator:
         return _scaled(drawn, stddev, mean, kind)
 
     def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0,
-                         dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:  # fmt: skip
+                         dtype: DTypeLike = "float32",
+                         name: str | None = None) -> Tensor:  # fmt: skip
         """Normally distributed numbers within two deviations."""
         kind = _float_of(dtype, "truncated_normal")
         sizes = _sizes.sizes_of(shape)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from samegrad import _core
 from samegrad._ops.arrays import cast, expand_dims, stack
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
@@ -72,7 +73,7 @@ def _traced(state: Tensor, places: Tensor) -> Tensor:
 
 def _parity(*words: Tensor) -> Tensor:
     """Exclusive or, bit by bit: the engine has no operation for it."""
-    from samegrad.math import reduce_sum  # noqa: PLC0415
+    from samegrad.math import reduce_sum
 
     weights = convert_to_tensor(_BITS)
     two = convert_to_tensor(np.uint64(2))
@@ -80,4 +81,4 @@ def _parity(*words: Tensor) -> Tensor:
     total = ones[0]
     for more in ones[1:]:
         total = total + more
-    return reduce_sum((total % two) * weights, axis=-1)
+    return _core.ops.reduce_sum((total % two) * weights, axes=[total._rank - 1], keepdims=False)

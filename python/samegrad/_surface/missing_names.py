@@ -28,7 +28,6 @@ _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
 _EAGER = "functions always run at once unless samegrad.function traces them: leave it out"
 _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)"
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
-_NO_PYTHON = "steps run without Python; use Dataset.map for Python code on data"
 _NUMBERS = "numbers are floats, whole numbers or bool: see DType"
 _DENSE = "tensors are dense; gradients of gather are summed row by row"
 _RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
@@ -95,13 +94,10 @@ REASONS = {
     "ParameterServerStrategy": _ONE_MACHINE,
     "CentralStorageStrategy": _ONE_MACHINE,
     "experimental_connect_to_cluster": _ONE_MACHINE,
-    "set_memory_growth": _NO_GPU,
     "is_gpu_available": _NO_GPU,
     "complex64": _NUMBERS,
     "complex128": _NUMBERS,
     "profiler": "see explain() of a function or strategy",
-    "numpy_function": _NO_PYTHON,
-    "py_function": _NO_PYTHON,
 }
 
 
