@@ -50,35 +50,11 @@ from samegrad._control.shape_assertions import assert_rank
 from samegrad._control.tensor_array import TensorArray
 from samegrad._function.function import function
 from samegrad._function.row_loops import foldl, foldr, map_fn, scan, vectorized_map
-from samegrad._ops.arrays import (
-    broadcast_to,
-    cast,
-    concat,
-    expand_dims,
-    identity,
-    matmul,
-    one_hot,
-    pad,
-    rank,
-    repeat,
-    reshape,
-    reverse,
-    shape,
-    size,
-    split,
-    squeeze,
-    stack,
-    stop_gradient,
-    tile,
-    transpose,
-    unstack,
-    where,
-)  # fmt: skip
+from samegrad._ops.arrays import cast, matmul, one_hot, stop_gradient  # fmt: skip
 from samegrad._ops.arrays import slice_ as slice
 from samegrad._ops.contractions import einsum, tensordot
-from samegrad._ops.creation import eye, fill, linspace, meshgrid, ones, ones_like, zeros, zeros_like
+from samegrad._ops.creation import eye, linspace, meshgrid, ones, ones_like, zeros, zeros_like
 from samegrad._ops.creation import range_ as range
-from samegrad._ops.gather import boolean_mask, gather, gather_nd
 from samegrad._ops.more_arrays import (
     dynamic_partition,
     dynamic_stitch,
@@ -106,12 +82,31 @@ from samegrad._ops.scatter import (
     tensor_scatter_nd_sub,
     tensor_scatter_nd_update,
 )
-from samegrad._ops.sequences import (
-    reverse_sequence,
-    roll,
-    sequence_mask,
+from samegrad._ops.sequences import reverse_sequence, roll, sequence_mask, unique_with_counts
+from samegrad._ops.text_arrays import (
+    boolean_mask,
+    broadcast_to,
+    concat,
+    expand_dims,
+    fill,
+    gather,
+    gather_nd,
+    identity,
+    pad,
+    rank,
+    repeat,
+    reshape,
+    reverse,
+    shape,
+    size,
+    split,
+    squeeze,
+    stack,
+    tile,
+    transpose,
     unique,
-    unique_with_counts,
+    unstack,
+    where,
 )
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of

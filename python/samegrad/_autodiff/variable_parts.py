@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._ops import scatter
+from samegrad._ops import gather, scatter
+from samegrad._ops.gather import Places
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad.math import divide, multiply, unsorted_segment_prod
 
 if TYPE_CHECKING:
     from samegrad._autodiff.variable import Variable
@@ -58,9 +60,20 @@ def scattered_nd(
     how: str, variable: Variable, indices: TensorLike, updates: TensorLike
 ) -> Variable:
     """The same of elements or slices at any places."""
-    change = getattr(scatter, f"tensor_scatter_nd_{how}")
     old = variable._as_tensor()
-    return variable.assign(change(old, indices, match(updates, old)))
+    values = match(updates, old)
+    if how in _BY_FACTORS:
+        return variable.assign(_BY_FACTORS[how](old, _factors(old, indices, values)))
+    change = getattr(scatter, f"tensor_scatter_nd_{how}")
+    return variable.assign(change(old, indices, values))
+
+
+def _factors(old: Tensor, indices: TensorLike, values: Tensor) -> Tensor:
+    """Of each element the product of its updates; 1 for those that have none."""
+    places = Places("Variable.scatter", old, indices)
+    places.check(values)
+    rows = unsorted_segment_prod(values, places.rows, places.table.shape[0])
+    return places.whole(rows)
 
 
 def assign_part(part: Tensor, value: TensorLike) -> Variable:
@@ -112,11 +125,24 @@ def install(cls: type[Variable]) -> None:
             made.__name__ = f"{prefix}{how}"
             made.__qualname__ = f"Variable.{prefix}{how}"
             setattr(cls, made.__name__, made)
+    owner: Any = cls
+    owner.sparse_read, owner.gather_nd = _rows, _elements
     tensor: Any = Tensor
     tensor.assign = assign_part
 
 
+def _rows(self: Variable, indices: TensorLike, name: str | None = None) -> Tensor:
+    """The rows that the indices name: `tf.gather` of the variable."""
+    return gather.gather(self._as_tensor(), indices)
+
+
+def _elements(self: Variable, indices: TensorLike, name: str | None = None) -> Tensor:
+    """The elements or slices that the indices name: `tf.gather_nd` of the variable."""
+    return gather.gather_nd(self._as_tensor(), indices)
+
+
 _DOES = {
     "add": "adds", "sub": "subtracts", "update": "puts in their place", "max": "takes the larger",
-    "min": "takes the smaller",
+    "min": "takes the smaller", "mul": "multiplies", "div": "divides",
 }  # fmt: skip
+_BY_FACTORS = {"mul": multiply, "div": divide}

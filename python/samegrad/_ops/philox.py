@@ -73,8 +73,6 @@ def _traced(state: Tensor, places: Tensor) -> Tensor:
 
 def _parity(*words: Tensor) -> Tensor:
     """Exclusive or, bit by bit: the engine has no operation for it."""
-    from samegrad.math import reduce_sum
-
     weights = convert_to_tensor(_BITS)
     two = convert_to_tensor(np.uint64(2))
     ones = [(expand_dims(word, -1) // weights) % two for word in words]

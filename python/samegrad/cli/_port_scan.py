@@ -2,7 +2,8 @@
 
 Names are followed as Python binds them: imports, assignments of one name to another, functions
 (whose bodies run later) and classes with names of their own. Of two branches that bind a name
-differently the first one counts.
+differently the first one counts. Objects are followed too, from the call that makes them through
+the methods whose results are known: `data.Dataset()` stands for an object of that class.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from samegrad._surface.missing_names import look_up
+from samegrad.cli._port_results import result_of
 from samegrad.cli._port_sources import Piece
 
 _ROOTS = {"tensorflow": "", "samegrad": "", "keras": "keras", "tf_keras": "keras"}
@@ -58,6 +60,13 @@ class _Scanner(ast.NodeVisitor):
         self._stars: list[str] = []
         self._other_stars = False
         trees = [piece.tree for piece in pieces]
+        # What a program gives objects itself; nobody else has to have it.
+        self._own_attributes = {
+            node.attr
+            for tree in trees
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
         self._bound = set(dir(builtins)).union(*(_stored(ast.walk(tree)) for tree in trees))
         for self._piece in pieces:
             self._visit_all(self._piece.tree.body)
@@ -68,9 +77,14 @@ class _Scanner(ast.NodeVisitor):
     def _path(self, node: ast.AST) -> str | None:
         if isinstance(node, ast.Attribute):
             base = self._path(node.value)
-            return None if base is None else _join(base, node.attr)
+            if base is None or (node.attr in self._own_attributes and base.endswith("()")):
+                return None
+            return _join(base, node.attr)
         if isinstance(node, ast.Name):
             return self._names.get(node.id, self._star_path(node.id))
+        if isinstance(node, ast.Call):
+            function = self._path(node.func)
+            return None if function is None else result_of(function)
         return None
 
     def _star_path(self, name: str) -> str | None:
@@ -134,10 +148,10 @@ class _Scanner(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         path = self._path(node) if isinstance(node.ctx, ast.Load) else None
-        if path is None:
-            self.visit(node.value)
-        else:
+        if path is not None:
             self._use(path, node.end_lineno or node.lineno)
+        if path is None or not _is_dotted(node.value):
+            self.visit(node.value)
 
     def visit_Name(self, node: ast.Name) -> None:
         # Where an import or an assignment has bound the name, it was looked up there.
@@ -148,9 +162,17 @@ class _Scanner(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         path = self._path(node.func)
         self.generic_visit(node)
-        for keyword in node.keywords if path else []:
+        if path is None or path.endswith("()"):  # what an object takes when it is called
+            return
+        for keyword in node.keywords:
             if keyword.arg is not None:
-                self._use(path or "", keyword.lineno, keyword.arg)
+                self._use(path, keyword.lineno, keyword.arg)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        self.generic_visit(node)
+        for part in (node.left, *node.comparators):
+            if self._path(part) == "__version__":
+                self._use("__version__.compared", part.lineno)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         # A long sum is as deep as it is long: too deep for recursion.
@@ -235,8 +257,11 @@ class _Scanner(ast.NodeVisitor):
         for branch in branches:
             self._names = dict(before)
             self._visit_all(branch)
-            after = {**self._names, **after}
-        self._names = after
+            for name, path in self._names.items():
+                if name in after and after[name] != path and path.endswith("()"):
+                    after[name] = ""  # one or the other
+                after.setdefault(name, path)
+        self._names = {name: path for name, path in after.items() if path or name in before}
 
     def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
         for node in nodes:
@@ -295,6 +320,12 @@ class _Scanner(ast.NodeVisitor):
             self._visit_all(body)
             self._finish_functions()
         self._names = at_end
+
+
+def _is_dotted(node: ast.AST) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
 
 
 def _join(base: str, name: str) -> str:

@@ -143,7 +143,7 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
         ("saved_model.save", "save weights with train.Checkpoint"),
         ("lookup.StaticHashTable", "tensors hold numbers"),
-        ("losses.MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
+        ("MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
         ("keras.layers.Dens", "did you mean 'Dense'"),
         ("keras.zzz.Qqq", "see dir(samegrad.keras)"),
     ],
