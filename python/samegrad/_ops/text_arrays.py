@@ -14,7 +14,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
-from samegrad._ops import arrays, creation, sequences
+from samegrad._ops import arrays, creation, padding, sequences
 from samegrad._ops import gather as gathers
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
@@ -168,7 +168,7 @@ unstack = _also_text(_unstack)(arrays.unstack)
 tile = _also_text(lambda x, multiples: np.tile(x, _whole_array(multiples)))(arrays.tile)
 repeat = _also_text(_repeat)(arrays.repeat)
 reverse = _also_text(lambda x, axis: np.flip(x, _axes(axis)))(arrays.reverse)
-pad = _also_text(_pad)(arrays.pad)
+pad = _also_text(_pad)(padding.pad)
 shape = _also_text(_sizes)(arrays.shape)
 size = _also_text(_count)(arrays.size)
 rank = _also_text(lambda x: convert_to_tensor(np.int32(x.ndim)))(arrays.rank)

@@ -8,9 +8,10 @@ import numpy as np
 
 from samegrad import random
 from samegrad._base.shown import shown
-from samegrad._ops.arrays import cast, pad, reshape, reverse, where
+from samegrad._ops.arrays import cast, reshape, reverse, where
 from samegrad._ops.arrays import transpose as permuted
 from samegrad._ops.gather import gather
+from samegrad._ops.padding import pad
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.image._resize import resize
