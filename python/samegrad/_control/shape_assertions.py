@@ -156,8 +156,8 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
 
     Args:
         shapes: Pairs of a tensor and its shape: a tuple (or a text) of sizes, of letters, which
-            mean one size wherever they stand, and of None or ".", which mean any. "..." or "*"
-            first or last stands for any axes. `()` is the shape of a number.
+            mean one size wherever they stand, and of None or ".", which mean any. `...` or "*"
+            in the first place stands for any axes. `()` is the shape of a number.
         data: Ignored.
         summarize: Ignored.
         message: What the error begins with.
@@ -170,25 +170,30 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
     sizes: dict[Any, int] = {}
     pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
     for tensor, wanted in pairs:
-        _agree(tensor, list(wanted) if isinstance(wanted, str | Iterable) else [wanted], sizes,
-               _prefixed(message))  # fmt: skip
+        if not isinstance(wanted, Iterable):
+            raise ValueError(
+                f"[assert_shapes] a shape is a tuple of sizes and letters: got {shown(wanted)}; "
+                "put it into a tuple."
+            )
+        _agree(tensor, list(wanted), sizes, _prefixed(message))
 
 
 def _agree(value: Any, wanted: list[Any], sizes: dict[Any, int], message: str) -> None:
     tensor = value if hasattr(value, "encoded") else convert_to_tensor(value)
     found: list[Any] = list(tensor.shape)
-    any_axes = (..., "*")
-    if wanted and wanted[0] in any_axes:
+    if wanted and wanted[0] in (..., "*"):
         wanted = wanted[1:]
         found = found[max(len(found) - len(wanted), 0) :]
-    elif wanted and wanted[-1] in any_axes:
-        wanted = wanted[:-1]
-        found = found[: len(wanted)]
-    fits = len(found) == len(wanted)
+    if any(want in (..., "*") for want in wanted):
+        raise ValueError(
+            f"[assert_shapes] ... stands for the first axes only: got {tuple(wanted)}; name the "
+            "others."
+        )
+    fits = len(found) == len(wanted) or (not wanted and found == [1])
     for have, want in zip(found, wanted, strict=False):
         if want is None or want == ".":
             continue
-        number = sizes.setdefault(want, have) if not _is_number(want) else int(want)
+        number = int(want) if _is_number(want) else sizes.setdefault(want, have)
         fits = fits and have == number
     if not fits:
         known = ", ".join(f"{k}={v}" for k, v in sizes.items())
