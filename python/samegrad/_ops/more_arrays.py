@@ -10,6 +10,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import leave_trace
 from samegrad._ops.arrays import cast, identity, reshape, shape, stack
 from samegrad._ops.gather import boolean_mask
 from samegrad._ops.norms import clip_by_value
@@ -242,12 +243,10 @@ def no_op(name: str | None = None) -> None:
 
 def _by_python(who: str, func: Callable[..., Any], inputs: Any, kinds: Any, arrays: bool) -> Any:
     tensors = [convert_to_tensor(x) if not hasattr(x, "encoded") else x for x in inputs]
-    if _core.tracing() or any(getattr(x, "_symbolic", False) for x in tensors):
-        raise TypeError(
-            f"[{who}] a traced step runs without Python: got {shown(func)}; call it in "
-            "Dataset.map, or let functions run at once: "
-            "samegrad.config.run_functions_eagerly(True)."
-        )
+    leave_trace(
+        f"[{who}] a step of replicas runs without Python: got {shown(func)}; call it in "
+        "Dataset.map, or on what strategy.run returns."
+    )
     found = func(*[x.numpy() for x in tensors] if arrays else tensors)
     if not isinstance(kinds, list | tuple):
         single = found[0] if isinstance(found, list | tuple) and len(found) == 1 else found
@@ -277,7 +276,9 @@ def _text(value: Any) -> Any:
 
 def py_function(func: Callable[..., Any], inp: Any, Tout: Any,  # noqa: N803
                 name: str | None = None) -> Any:  # fmt: skip
-    """What a function of Python gives for tensors: for `Dataset.map`, where Python runs.
+    """What a function of Python gives for tensors, in `Dataset.map` and elsewhere.
+
+    A `tf.function` with such a call is run by Python, operation by operation.
 
     Args:
         func: Takes the tensors.
@@ -289,7 +290,7 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any,  # noqa: N803
         A tensor, or a list of them.
 
     Raises:
-        TypeError: In a traced step, which runs without Python.
+        RuntimeError: Inside `Strategy.run` of a traced step, which runs without Python.
 
     Example:
         >>> float(py_function(lambda x: x * 2.0, [3.0], "float32"))

@@ -38,6 +38,24 @@ from samegrad.math._binary import (
 )
 from samegrad.math._counting import bincount, confusion_matrix
 from samegrad.math._log_scans import cumulative_logsumexp
+from samegrad.math._more import (
+    accumulate_n,
+    invert_permutation,
+    is_non_decreasing,
+    is_strictly_increasing,
+    log_softmax,
+    multiply_no_nan,
+    nextafter,
+    polyval,
+    reciprocal_no_nan,
+    rint,
+    scalar_mul,
+    softmax,
+    softsign,
+    xdivy,
+    xlog1py,
+    zero_fraction,
+)
 from samegrad.math._normalize import l2_normalize
 from samegrad.math._order import in_top_k, top_k
 from samegrad.math._reductions import (
@@ -108,19 +126,22 @@ from samegrad.math._unary import (
 )
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2",
-    "atanh", "bincount", "ceil", "confusion_matrix", "cos", "cosh", "count_nonzero", "cumprod",
-    "cumsum", "cumulative_logsumexp", "divide", "divide_no_nan", "equal", "erf", "exp", "expm1",
-    "floor", "floordiv", "floormod", "greater", "greater_equal", "in_top_k", "is_finite", "is_inf",
-    "is_nan", "l2_normalize", "less", "less_equal", "log", "log1p", "log_sigmoid", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "negative",
-    "not_equal", "pow", "reciprocal", "reduce_all", "reduce_any", "reduce_euclidean_norm",
+    "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh",
+    "atan", "atan2", "atanh", "bincount", "ceil", "confusion_matrix", "cos", "cosh",
+    "count_nonzero", "cumprod", "cumsum", "cumulative_logsumexp", "divide", "divide_no_nan",
+    "equal", "erf", "exp", "expm1", "floor", "floordiv", "floormod", "greater", "greater_equal",
+    "in_top_k", "invert_permutation", "is_finite", "is_inf", "is_nan", "is_non_decreasing",
+    "is_strictly_increasing", "l2_normalize", "less", "less_equal", "log", "log1p", "log_sigmoid",
+    "log_softmax", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum",
+    "mod", "multiply", "multiply_no_nan", "negative", "nextafter", "not_equal", "polyval", "pow",
+    "reciprocal", "reciprocal_no_nan", "reduce_all", "reduce_any", "reduce_euclidean_norm",
     "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std",
-    "reduce_sum", "reduce_variance", "round", "rsqrt", "segment_max", "segment_mean", "segment_min",
-    "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh", "softplus", "sqrt", "square",
-    "squared_difference", "subtract", "tan", "tanh", "top_k", "truediv", "unsorted_segment_max",
-    "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
-    "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xlogy",
+    "reduce_sum", "reduce_variance", "rint", "round", "rsqrt", "scalar_mul", "segment_max",
+    "segment_mean", "segment_min", "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh",
+    "softmax", "softplus", "softsign", "sqrt", "square", "squared_difference", "subtract", "tan",
+    "tanh", "top_k", "truediv", "unsorted_segment_max", "unsorted_segment_mean",
+    "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sqrt_n",
+    "unsorted_segment_sum", "xdivy", "xlog1py", "xlogy", "zero_fraction",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -99,3 +99,40 @@ def no_text_at_all(tf: Any) -> Any:
         tf.gather(tf.constant(["a"]), tf.constant([], tf.int32)).shape.as_list(),
         tf.boolean_mask(tf.constant(["a"]), [False]).shape.as_list(),
     ]
+
+
+@manner
+def text_of_numbers_in_a_function(tf: Any) -> Any:
+    @tf.function
+    def clock(m: Any) -> Any:
+        if tf.strings.length(tf.strings.format("{}", m)) == 1:
+            return tf.strings.format("0{}", m)
+        return tf.strings.format("{}", m)
+
+    @tf.function
+    def both(a: Any, b: Any) -> Any:
+        return tf.strings.join([clock(a), clock(b)], separator=":")
+
+    joined = [both(tf.constant(a), tf.constant(b)) for a, b in ((7, 12), (10, 5), (7, 12))]
+    return [*words(joined), words(tf.function(tf.strings.as_string)(tf.constant([1, 2])))]
+
+
+@manner
+def python_in_a_function(tf: Any) -> Any:
+    seen = []
+
+    @tf.function
+    def f(x: Any) -> Any:
+        y = tf.py_function(lambda v: seen.append(float(v)) or v * 2.0, [x], tf.float32)
+        return y + 1.0
+
+    return [f(tf.constant(1.0)), f(tf.constant(2.0)), seen]
+
+
+@manner
+def gradients_through_a_function_of_python(tf: Any) -> Any:
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.py_function(lambda v: v * v, [x], tf.float32) * 2.0
+    return tape.gradient(y, x)

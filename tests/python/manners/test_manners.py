@@ -314,6 +314,11 @@ def test_a_traced_generator_draws_the_same_truncated_and_wide_numbers():
         assert g.state.numpy().tolist()[1] == 8  # the counter went on into its upper half
 
 
-def test_python_does_not_run_in_a_step():
-    with pytest.raises(TypeError, match=r"^\[py_function\] a traced step runs without Python"):
-        tf.function(lambda x: tf.py_function(lambda v: v, [x], tf.float32))(tf.constant(1.0))
+def test_python_does_not_run_in_a_step_of_replicas():
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    step = tf.function(lambda: strategy.run(lambda: tf.py_function(abs, [1.0], tf.float32)))
+    with pytest.raises(RuntimeError, match=r"^\[py_function\] a step of replicas runs without"):
+        step()
+    text = tf.function(lambda x: strategy.run(lambda v: [tf.strings.as_string(v)], (x,)))
+    with pytest.raises(RuntimeError, match=r"^\[tf.strings.as_string\] a step of replicas has no"):
+        text(tf.constant(1.0))
