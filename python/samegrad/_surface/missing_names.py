@@ -253,7 +253,7 @@ def explain(path: str) -> str:
     near = difflib.get_close_matches(rest[0], names_of(parent), n=1) if rest else ()
     if near:
         return f"did you mean {near[0]!r}?"
-    place = ".".join(path.split(".")[: -len(rest)])
+    place = ".".join(path.split(".")[: -len(rest)]).replace("()", "")
     return PARTS.get(place) or f"see dir({'.'.join(['samegrad', place]).rstrip('.')})"
 
 

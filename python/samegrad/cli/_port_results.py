@@ -33,5 +33,7 @@ def result_of(path: str) -> str | None:
         return f"{path}()" if found.__module__.partition(".")[0] in ("samegrad", "keras") else None
     function = inspect.unwrap(getattr(found, "__func__", found))
     named = getattr(function, "__annotations__", {}).get("return")
+    if named == "Self":
+        return path.rpartition(".")[0].removesuffix("()") + "()"
     kind = _CLASSES.get(named) if isinstance(named, str) else None
     return None if kind is None else f"{kind}()"

@@ -148,10 +148,15 @@ class _Scanner(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         path = self._path(node) if isinstance(node.ctx, ast.Load) else None
-        if path is not None:
-            self._use(path, node.end_lineno or node.lineno)
-        if path is None or not _is_dotted(node.value):
+        if path is None:
             self.visit(node.value)
+            return
+        self._use(path, node.end_lineno or node.lineno)
+        maker: ast.AST = node.value
+        while isinstance(maker, ast.Attribute):
+            maker = maker.value
+        if not isinstance(maker, ast.Name):  # the call that made the object
+            self.visit(maker)
 
     def visit_Name(self, node: ast.Name) -> None:
         # Where an import or an assignment has bound the name, it was looked up there.
@@ -211,7 +216,9 @@ class _Scanner(ast.NodeVisitor):
     def visit_withitem(self, node: ast.withitem) -> None:
         self.visit(node.context_expr)
         if node.optional_vars is not None:
-            self._bind_target(node.optional_vars, None)
+            made = self._path(node.context_expr)
+            itself = node.context_expr if made == "GradientTape()" else None
+            self._bind_target(node.optional_vars, itself)
 
     # Branches.
 
@@ -320,12 +327,6 @@ class _Scanner(ast.NodeVisitor):
             self._visit_all(body)
             self._finish_functions()
         self._names = at_end
-
-
-def _is_dotted(node: ast.AST) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def _join(base: str, name: str) -> str:

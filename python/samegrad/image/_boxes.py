@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from samegrad import math
+from samegrad._core import InvalidArgumentError
 from samegrad._ops.arrays import cast, concat, reshape, stack, where
 from samegrad._ops.gather import gather_nd
 from samegrad._ops.padding import pad
@@ -37,7 +38,8 @@ def extract_patches(
         [n, places, places, rows * columns * channels of a patch].
 
     Raises:
-        ValueError: A size is no [1, rows, columns, 1], or the padding is another one.
+        ValueError: A size is no [1, rows, columns, 1], the padding is another one, or a patch does
+            not fit in.
 
     Example:
         >>> x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
@@ -53,7 +55,12 @@ def extract_patches(
     for axis in (0, 1):
         size, stride, rate = (span[axis] for span in spans)
         old, reach = int(x._shape[axis + 1]), (size - 1) * rate + 1
-        count = -(-old // stride) if padding == "SAME" else max((old - reach) // stride + 1, 0)
+        if padding == "VALID" and reach > old + stride - 1:
+            raise InvalidArgumentError(
+                f"[extract_patches] patches must fit into the images: got {reach} pixels for "
+                f"{old}; use padding 'SAME', or smaller ones."
+            )
+        count = -(-old // stride) if padding == "SAME" else (old - reach) // stride + 1
         missing = max((count - 1) * stride + reach - old, 0) if padding == "SAME" else 0
         frame.append([missing // 2, missing - missing // 2])
         counts.append(count)
