@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from samegrad import summary as summary
     from samegrad import testing as testing
     from samegrad import train as train
+    from samegrad import version as version
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
     "autograph", "cli", "config", "data", "debugging", "distribute", "dtypes", "errors",
     "experimental", "image", "io", "keras", "linalg", "math", "nest", "nn", "random", "strings",
-    "summary", "testing", "train",
+    "summary", "testing", "train", "version",
 })  # fmt: skip
 
 

@@ -90,6 +90,10 @@ def assign_part(part: Tensor, value: TensorLike) -> Variable:
         )
     variable, key = origin
     old = variable._as_tensor()
+    entries = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(entry, Tensor) and entry._symbolic for entry in entries):
+        made: Variable = variable.assign(_with_element(old, entries, match(value, old)))
+        return made
     sizes = [int(size) for size in old.shape]
     places = np.arange(old._numpy().size if not old._symbolic else int(np.prod(sizes)))
     chosen = places.reshape(sizes)[key]
@@ -97,8 +101,29 @@ def assign_part(part: Tensor, value: TensorLike) -> Variable:
     flat = _core.ops.reshape(old, shape=[places.size])
     rows = _core.ops.reshape(values, shape=[chosen.size])
     changed = scatter.tensor_scatter_nd_update(flat, chosen.reshape(-1, 1), rows)
-    made: Variable = variable.assign(_core.ops.reshape(changed, shape=sizes))
-    return made
+    whole: Variable = variable.assign(_core.ops.reshape(changed, shape=sizes))
+    return whole
+
+
+def _with_element(old: Tensor, entries: tuple[Any, ...], value: Tensor) -> Tensor:
+    """The tensor with another element, or slice of the last axes, at a place that a step computes.
+
+    Raises:
+        TypeError: An entry is neither a number nor a tensor of one.
+    """
+    places = []
+    for entry, size in zip(entries, old.shape, strict=False):
+        if isinstance(entry, slice) or entry is None or entry is ...:
+            raise TypeError(
+                "[Variable.assign] beside a place that the step computes there must be places: "
+                f"got {entry!r}; assign the whole with tensor_scatter_nd_update."
+            )
+        place = _core.ops.cast(convert_to_tensor(entry), dtype="int32")
+        places.append(_core.ops.select(place < 0, place + int(size), place))
+    index = _core.ops.concat(*[_core.ops.reshape(p, shape=[1, 1]) for p in places], axis=1)
+    rest = [int(size) for size in old.shape[len(places) :]]
+    rows = _core.ops.reshape(_core.ops.broadcast_to(value, shape=rest), shape=[1, *rest])
+    return scatter.tensor_scatter_nd_update(old, index, rows)
 
 
 def install(cls: type[Variable]) -> None:

@@ -304,7 +304,7 @@ def test_the_status_reaches_the_shell(tmp_path):
         ("if a:\n  d = tf.Variable(1.0)\nelse:\n  d = tf.data.Dataset.range(3)\nd.nope", []),
         ("d = tf.data.Dataset.range(3)\nd = f(d)\nd.nope", []),
         ("for d in x:\n  d.nope", []),
-        ("tf.constant(1.0).nope.x", ["2 tf.Tensor.nope"]),
+        ("tf.constant(1.0).nope.x", ["2 tf.Tensor.nope.x"]),
         ("tf.constant([1.0]).shape.nope", []),
         ("tf.keras.layers.LeakyReLU(alpha=0.2)", []),
         ("tf.keras.layers.Embedding(2, 3, input_length=4)", []),
