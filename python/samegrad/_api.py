@@ -217,8 +217,8 @@ __all__ = [  # packages are loaded by samegrad itself
     "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
     "testing", "tile", "timestamp", "train", "transpose", "truediv", "uint16", "uint32", "uint64",
-    "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "version", "where",
-    "while_loop", "zeros", "zeros_initializer", "zeros_like",
+    "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map",
+    "version", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
