@@ -133,6 +133,10 @@ def _keywords(thing: Any) -> list[str] | None:
     names = []
     further = getattr(thing, "_further_arguments", None)  # those of its **kwargs
     for kind in thing.__mro__:  # **kwargs are the arguments of the next class
+        if kind is not object and "__new__" in vars(kind) and "__init__" not in vars(kind):
+            given, takes_more = _parameters(vars(kind)["__new__"].__func__)
+            if not takes_more:
+                return [name for name in given if name != "cls"]
         if "__init__" in vars(kind):
             own, takes_more = _parameters(vars(kind)["__init__"])
             names += [name for name in own if name not in names]

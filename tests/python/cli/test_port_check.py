@@ -307,6 +307,8 @@ def test_the_status_reaches_the_shell(tmp_path):
         ("tf.constant(1.0).nope.x", ["2 tf.Tensor.nope.x"]),
         ("tf.constant([1.0]).shape.nope", []),
         ("tf.keras.layers.LeakyReLU(alpha=0.2)", []),
+        ("tf.data.TextLineDataset(filenames=f)\ntf.data.TextLineDataset(files=f)",
+         ["3 tf.data.TextLineDataset(files=)"]),
         ("tf.keras.layers.Embedding(2, 3, input_length=4)", []),
         ("tf.optimizers.Adam(0.1).nope_()", ["2 tf.optimizers.Adam.nope_"]),
     ],
