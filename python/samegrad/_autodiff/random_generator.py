@@ -109,7 +109,7 @@ class Generator:
     Example:
         >>> g = Generator.from_seed(1)
         >>> g.uniform((2,), 0, 10, "int32").numpy()
-        array([6, 7], dtype=int32)
+        array([4, 9], dtype=int32)
         >>> g.state.numpy()
         array([513,   0,   0])
     """

@@ -144,7 +144,8 @@ def is_numeric_tensor(tensor: Any) -> bool:
     """Whether it is a tensor of numbers.
 
     Example:
-        >>> is_numeric_tensor(convert_to_tensor(1.0)), is_numeric_tensor(1.0)
+        >>> import samegrad as tf
+        >>> is_numeric_tensor(tf.constant(1.0)), is_numeric_tensor(1.0)
         (True, False)
     """
     return isinstance(tensor, Tensor) and tensor._dtype != "bool"
@@ -164,7 +165,8 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
         name: Ignored.
 
     Example:
-        >>> x, y = convert_to_tensor([[1.0, 2.0]]), convert_to_tensor([1.0])
+        >>> import samegrad as tf
+        >>> x, y = tf.constant([[1.0, 2.0]]), tf.constant([1.0])
         >>> assert_shapes([(x, ("n", 2)), (y, ("n",))])
     """
     sizes: dict[Any, int] = {}

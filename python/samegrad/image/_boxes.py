@@ -42,6 +42,7 @@ def extract_patches(
             not fit in.
 
     Example:
+        >>> import numpy as np
         >>> x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
         >>> extract_patches(x, [1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "VALID").numpy()[0, 0, 1]
         array([2., 3., 6., 7.], dtype=float32)
@@ -107,6 +108,7 @@ def crop_and_resize(
         ValueError: A shape or the method is another one.
 
     Example:
+        >>> import numpy as np
         >>> x = np.arange(4, dtype=np.float32).reshape(1, 2, 2, 1)
         >>> crop_and_resize(x, [[0.0, 0.0, 1.0, 1.0]], [0], [3, 3]).numpy()[0, 1, :, 0]
         array([1. , 1.5, 2. ], dtype=float32)
@@ -289,6 +291,7 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
         ValueError: A shape is another one.
 
     Example:
+        >>> import numpy as np
         >>> x = draw_bounding_boxes(np.zeros((1, 3, 3, 1), np.float32), [[[0, 0, 1, 1.0]]], [[1.0]])
         >>> x.numpy()[0, :, :, 0]
         array([[1., 1., 1.],

@@ -112,7 +112,9 @@ def ssim(
         ValueError: The images differ in shape or are smaller than the window.
 
     Example:
-        >>> x = convert_to_tensor(np.full((16, 16, 1), 0.5, np.float32))
+        >>> import numpy as np
+        >>> import samegrad as tf
+        >>> x = tf.constant(np.full((16, 16, 1), 0.5, np.float32))
         >>> float(ssim(x, x, 1.0))
         1.0
     """
@@ -162,7 +164,9 @@ def ssim_multiscale(
         ValueError: The images differ in shape, or the smallest scale is smaller than the window.
 
     Example:
-        >>> x = convert_to_tensor(np.full((64, 64, 1), 0.5, np.float32))
+        >>> import numpy as np
+        >>> import samegrad as tf
+        >>> x = tf.constant(np.full((64, 64, 1), 0.5, np.float32))
         >>> round(float(ssim_multiscale(x, x, 1.0, [0.5, 0.5])), 4)
         1.0
     """
@@ -206,6 +210,7 @@ def sobel_edges(image: Any) -> Tensor:
         [n, rows, columns, channels, 2].
 
     Example:
+        >>> import numpy as np
         >>> sobel_edges(np.zeros((1, 4, 4, 3), np.float32)).shape
         (1, 4, 4, 3, 2)
     """
