@@ -240,13 +240,13 @@ class Generator:
                 "[Generator.uniform] a range of whole numbers has two ends: got "
                 f"minval={shown(minval)}, maxval={shown(maxval)}; pass both."
             )
-        low, high = (_sizes.whole(v, "an end is a whole number") for v in (minval, maxval))
-        if low >= high:
+        least, end = (_sizes.whole(v, "an end is a whole number") for v in (minval, maxval))
+        if least >= end:
             raise ValueError(
-                f"[Generator.uniform] minval must be below maxval: got {low} and {high}."
+                f"[Generator.uniform] minval must be below maxval: got {least} and {end}."
             )
-        span = convert_to_tensor(np.uint64(high - low))
-        first = convert_to_tensor(np.array(low % 2**64, np.uint64))
+        span = convert_to_tensor(np.uint64(end - least))
+        first = convert_to_tensor(np.array(least % 2**64, np.uint64))
         return self._whole(shape, kind, lambda words: words % span + first)
 
     def uniform_full_int(self, shape: Any, dtype: DTypeLike = "uint64",
@@ -336,12 +336,14 @@ def _shaped(drawn: Tensor, sizes: Sequence[Any], kind: DType) -> Tensor:
 
 def _scaled(drawn: Tensor, stddev: Any, mean: Any, kind: DType) -> Tensor:
     deviation, middle = (cast(convert_to_tensor(v), kind) for v in (stddev, mean))
-    return drawn * deviation + middle
+    scaled: Tensor = drawn * deviation + middle
+    return scaled
 
 
 def _pairs(words: Tensor) -> Tensor:
     """Two words as one of 64 bits, the first below."""
-    return words[:, 0::2] + words[:, 1::2] * np.uint64(2**32)
+    both: Tensor = words[:, 0::2] + words[:, 1::2] * np.uint64(2**32)
+    return both
 
 
 def _fractions(words: Tensor, dtype: str) -> Tensor:

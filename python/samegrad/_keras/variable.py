@@ -134,7 +134,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
 
     def __getitem__(self, key: Any) -> Any:
         """A part, whose `assign` changes the variable."""
-        part = self._as_tensor()[key]
+        part: Any = self._as_tensor()[key]
         part._part_of = (self, key)
         return part
 

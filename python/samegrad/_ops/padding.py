@@ -96,7 +96,7 @@ def _mirrored(x: Tensor, paddings: Any, mode: str) -> Tensor:
                 f"[pad] mode {mode} adds 0 to {size - left_out} elements at each end of an axis of "
                 f"{size}: got {[before, after]} for axis {axis}."
             )
-        places = np.arange(size, dtype=np.int32)
-        kind = "reflect" if left_out else "symmetric"
-        x = _ops.gather(x, convert_to_tensor(np.pad(places, (before, after), kind)), axis=axis)  # type: ignore[arg-type]
+        kind: Any = "reflect" if left_out else "symmetric"
+        places = np.pad(np.arange(size, dtype=np.int32), (before, after), kind)
+        x = _ops.gather(x, convert_to_tensor(places), axis=axis)
     return x

@@ -23,7 +23,9 @@ from samegrad._tensor.text import is_text, of_bytes, text_of
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _also_text(of_text: Callable[..., Any], several: bool = False) -> Callable[..., Any]:
+def _also_text(
+    of_text: Callable[..., Any], several: bool = False
+) -> Callable[[_Function], _Function]:
     """The function for numbers, and for text this one.
 
     Args:
@@ -182,7 +184,12 @@ concat = _also_text(lambda x, axis: np.concatenate(x, whole(axis)), True)(arrays
 stack = _also_text(lambda x, axis=0: np.stack(x, whole(axis)), True)(arrays.stack)
 
 
-@functools.wraps(sequences.unique)
+def _in_place_of(function: _Function) -> Callable[[Callable[..., Any]], _Function]:
+    """The name, signature and words of the function for numbers."""
+    return functools.wraps(function)  # type: ignore[return-value]
+
+
+@_in_place_of(sequences.unique)
 def unique(x: Any, *args: Any, **options: Any) -> Any:
     if not is_text(x):
         return sequences.unique(x, *args, **options)
@@ -190,7 +197,7 @@ def unique(x: Any, *args: Any, **options: Any) -> Any:
     return _unique(text_of(x, "unique").encoded, *args, **options)
 
 
-@functools.wraps(arrays.where)
+@_in_place_of(arrays.where)
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
     if not (is_text(x) or is_text(y)):
         return arrays.where(condition, x, y, name)
@@ -204,7 +211,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         ) from error
 
 
-@functools.wraps(creation.fill)
+@_in_place_of(creation.fill)
 def fill(dims: Any, value: Any, name: str | None = None) -> Any:
     if not is_text(value):
         return creation.fill(dims, value, name)

@@ -49,7 +49,8 @@ def _filtered(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
     """The weighted sums of neighbours along the rows (-3) or columns (-2) of images."""
     count = int(x._shape[axis]) - len(weights) + 1
     behind = (slice(None),) * (-1 - axis)
-    parts = [x[(..., slice(i, i + count), *behind)] * w for i, w in enumerate(weights) if w]
+    keys: list[tuple[Any, ...]] = [(..., slice(i, i + count), *behind) for i in range(len(weights))]
+    parts = [x[key] * w for key, w in zip(keys, weights, strict=True) if w]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
