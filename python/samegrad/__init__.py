@@ -6,14 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samegrad import autodiff as autodiff
     from samegrad import audio as audio
+    from samegrad import autodiff as autodiff
     from samegrad import autograph as autograph
     from samegrad import bitwise as bitwise
     from samegrad import config as config
     from samegrad import data as data
     from samegrad import debugging as debugging
     from samegrad import distribute as distribute
+    from samegrad import dtypes as dtypes
     from samegrad import errors as errors
     from samegrad import experimental as experimental
     from samegrad import image as image
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     from samegrad import summary as summary
     from samegrad import testing as testing
     from samegrad import train as train
+    from samegrad import version as version
     from samegrad._api import *  # noqa: F403
 
 _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging",
-    "distribute", "errors", "experimental", "image", "io", "keras", "linalg", "math", "nest",
-    "nn", "random", "sparse",
-    "strings", "summary", "testing", "train",
+    "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "math",
+    "nest", "nn", "random", "sparse", "strings", "summary", "testing", "train", "version",
 })  # fmt: skip
 
 

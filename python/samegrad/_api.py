@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samegrad import _core, config, debugging, distribute, errors, math, nest, random
+from samegrad._autodiff.clock import timestamp
 from samegrad._autodiff.custom_gradient import custom_gradient, recompute_grad
 from samegrad._autodiff.tape import GradientTape, UnconnectedGradients
 from samegrad._autodiff.variable import Variable, VariableAggregation, VariableSynchronization
@@ -29,6 +30,7 @@ from samegrad._base.dtypes import (
     uint64,
 )
 from samegrad._base.dtypes import bool_ as bool
+from samegrad._base.dtypes import float64 as double
 from samegrad._context.scopes import (
     control_dependencies,
     device,
@@ -37,39 +39,37 @@ from samegrad._context.scopes import (
     name_scope,
 )
 from samegrad._context.state import init_scope
+from samegrad._control.assertions import (
+    Assert,
+    assert_equal,
+    assert_greater,
+    assert_less,
+)
 from samegrad._control.control_flow import case, cond, switch_case, while_loop
+from samegrad._control.shape_assertions import assert_rank
 from samegrad._control.tensor_array import TensorArray
 from samegrad._function.function import function
 from samegrad._function.row_loops import foldl, foldr, map_fn, scan, vectorized_map
-from samegrad._ops.arrays import (
-    broadcast_to,
-    cast,
-    concat,
-    expand_dims,
-    identity,
-    matmul,
-    one_hot,
-    pad,
-    rank,
-    repeat,
-    reshape,
-    reverse,
-    shape,
-    size,
-    split,
-    squeeze,
-    stack,
-    stop_gradient,
-    tile,
-    transpose,
-    unstack,
-    where,
-)  # fmt: skip
+from samegrad._ops.arrays import cast, matmul, one_hot, stop_gradient  # fmt: skip
 from samegrad._ops.arrays import slice_ as slice
 from samegrad._ops.contractions import einsum, tensordot
-from samegrad._ops.creation import eye, fill, linspace, meshgrid, ones, ones_like, zeros, zeros_like
+from samegrad._ops.creation import eye, linspace, meshgrid, ones, ones_like, zeros, zeros_like
 from samegrad._ops.creation import range_ as range
-from samegrad._ops.gather import boolean_mask, gather, gather_nd
+from samegrad._ops.more_arrays import (
+    dynamic_partition,
+    dynamic_stitch,
+    ensure_shape,
+    get_static_value,
+    group,
+    identity_n,
+    no_op,
+    parallel_stack,
+    saturate_cast,
+    scalar_mul,
+    shape_n,
+    strided_slice,
+    unravel_index,
+)
 from samegrad._ops.norms import clip_by_global_norm, clip_by_norm, clip_by_value, norm
 from samegrad._ops.printing import print_ as print
 from samegrad._ops.python_calls import numpy_function, py_function
@@ -81,12 +81,31 @@ from samegrad._ops.scatter import (
     tensor_scatter_nd_sub,
     tensor_scatter_nd_update,
 )
-from samegrad._ops.sequences import (
-    reverse_sequence,
-    roll,
-    sequence_mask,
+from samegrad._ops.sequences import reverse_sequence, roll, sequence_mask, unique_with_counts
+from samegrad._ops.text_arrays import (
+    boolean_mask,
+    broadcast_to,
+    concat,
+    expand_dims,
+    fill,
+    gather,
+    gather_nd,
+    identity,
+    pad,
+    rank,
+    repeat,
+    reshape,
+    reverse,
+    shape,
+    size,
+    split,
+    squeeze,
+    stack,
+    tile,
+    transpose,
     unique,
-    unique_with_counts,
+    unstack,
+    where,
 )
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
@@ -148,6 +167,7 @@ from samegrad.math import (
     tanh,
     truediv,
 )  # fmt: skip
+from samegrad.math import divide as realdiv
 from samegrad.math._more import histogram_fixed_width, histogram_fixed_width_bins
 from samegrad.math._order import argsort, searchsorted, sort
 from samegrad.train.module import Module
@@ -159,35 +179,51 @@ _install_parts(Variable)
 # As an index: a new axis of size 1.
 newaxis = None
 
+_LATER = {
+    **dict.fromkeys(("initializers", "losses", "metrics", "optimizers"), "samegrad.keras"),
+    **dict.fromkeys(
+        ("constant_initializer", "ones_initializer", "random_normal_initializer",
+         "random_uniform_initializer", "zeros_initializer"),
+        "samegrad._keras.initializer_names",
+    ),
+    "as_string": "samegrad.strings",
+}  # fmt: skip
+
 __all__ = [  # packages are loaded by samegrad itself
-    "DType", "GradientTape", "IndexedSlices", "Module", "SparseTensor", "Tensor", "TensorArray",
-    "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable", "VariableAggregation",
-    "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin",
-    "argsort", "as_dtype", "asin", "asinh", "atan", "atan2", "atanh", "audio", "autodiff",
+    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "SparseTensor", "Tensor",
+    "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
+    "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n",
+    "argmax", "argmin", "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal",
+    "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff",
     "autograph", "bfloat16", "bitwise", "bool", "boolean_mask", "broadcast_to", "case", "cast",
     "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config",
-    "constant", "control_dependencies", "convert_to_tensor", "cos", "cosh", "cumsum",
-    "custom_gradient", "data", "debugging", "device", "distribute", "divide", "einsum", "equal",
+    "constant", "constant_initializer", "control_dependencies", "convert_to_tensor", "cos",
+    "cosh", "cumsum", "custom_gradient", "data", "debugging", "device", "distribute", "divide",
+    "double", "dtypes", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal",
     "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill", "float16",
-    "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd", "greater",
-    "greater_equal", "half", "histogram_fixed_width", "histogram_fixed_width_bins", "identity",
-    "image", "init_scope", "inside_function", "int16", "int32", "int64", "int8", "is_tensor",
-    "keras", "less", "less_equal", "linalg", "linspace", "logical_and", "logical_not",
-    "logical_or", "map_fn", "math", "matmul", "maximum", "meshgrid", "minimum", "multiply",
-    "name_scope", "negative", "nest", "newaxis", "nn", "norm", "not_equal", "numpy_function",
-    "one_hot", "ones", "ones_like", "pad", "pow", "print", "py_function", "random",
-    "range", "rank", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp",
-    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape",
-    "reverse", "reverse_sequence", "roll", "round", "scan", "scatter_nd", "searchsorted",
-    "sequence_mask", "shape", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "sparse",
-    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "string", "subtract",
+    "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd",
+    "get_static_value", "greater", "greater_equal", "group", "half", "histogram_fixed_width",
+    "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope", "initializers",
+    "inside_function", "int16", "int32", "int64", "int8", "is_tensor", "keras", "less",
+    "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "losses",
+    "map_fn", "math", "matmul", "maximum", "meshgrid", "metrics", "minimum", "multiply",
+    "name_scope", "negative", "nest", "newaxis", "nn", "no_op", "norm", "not_equal",
+    "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "optimizers", "pad",
+    "parallel_stack", "pow", "print", "py_function", "random", "random_normal_initializer",
+    "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad", "reduce_all",
+    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round",
+    "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape",
+    "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "sparse", "split",
+    "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract",
     "switch_case", "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
     "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
-    "testing", "tile", "train", "transpose", "truediv", "uint16", "uint32", "uint64", "uint8",
-    "unique", "unique_with_counts", "unstack", "vectorized_map", "where", "while_loop", "zeros",
-    "zeros_like",
+    "testing", "tile", "timestamp", "train", "transpose", "truediv", "uint16", "uint32", "uint64",
+    "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map",
+    "version", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    __getattr__ = getattr_of("samegrad")
+    # What imports Keras, or text, is loaded when it is asked for.
+    __getattr__ = getattr_of("samegrad", _LATER)
 guard("samegrad._api")

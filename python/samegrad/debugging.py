@@ -15,6 +15,24 @@ from samegrad._control.assertions import (
     assert_none_equal,
     check_numerics,
 )
+from samegrad._control.shape_assertions import (
+    assert_all_finite,
+    assert_integer,
+    assert_near,
+    assert_negative,
+    assert_non_negative,
+    assert_non_positive,
+    assert_positive,
+    assert_proper_iterable,
+    assert_rank,
+    assert_rank_at_least,
+    assert_rank_in,
+    assert_same_float_dtype,
+    assert_scalar,
+    assert_shapes,
+    assert_type,
+    is_numeric_tensor,
+)
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 
@@ -50,10 +68,32 @@ def disable_check_numerics() -> None:
     _core.set_check_numerics(False)
 
 
+def set_log_device_placement(enabled: bool) -> None:
+    """Does nothing: nothing is placed on devices.
+
+    Example:
+        >>> set_log_device_placement(True)
+    """
+
+
+def get_log_device_placement() -> bool:
+    """False: nothing is placed on devices.
+
+    Example:
+        >>> get_log_device_placement()
+        False
+    """
+    return False
+
+
 __all__ = [
-    "Assert", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less",
-    "assert_less_equal", "assert_none_equal", "check_numerics", "disable_check_numerics",
-    "enable_check_numerics",
+    "Assert", "assert_all_finite", "assert_equal", "assert_greater", "assert_greater_equal",
+    "assert_integer", "assert_less", "assert_less_equal", "assert_near", "assert_negative",
+    "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive",
+    "assert_proper_iterable", "assert_rank", "assert_rank_at_least", "assert_rank_in",
+    "assert_same_float_dtype", "assert_scalar", "assert_shapes", "assert_type", "check_numerics",
+    "disable_check_numerics", "enable_check_numerics", "get_log_device_placement",
+    "is_numeric_tensor", "set_log_device_placement",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -7,6 +7,7 @@ one device draws (`stateless_uniform` says more).
 from __future__ import annotations
 
 import secrets
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._surface.boundary import guard as _guard
+from samegrad._surface.missing_names import getattr_of as _getattr_of
 from samegrad._tensor import example_axis as _examples
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor import tensor as _tensor
@@ -200,6 +202,117 @@ def stateless_truncated_normal(shape: Any, seed: TensorLike, mean: Any = 0.0, st
     return _scaled(_draw_keyed("truncated_normal", shape, seed, dtype, alg), stddev, mean)
 
 
+def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
+    """The slices along axis 0 in another order; inside `run` each replica shuffles its own.
+
+    Args:
+        value: Elements of any shape but ().
+        seed: As that of `uniform`.
+        name: Ignored.
+
+    Example:
+        >>> sorted(shuffle([1, 2, 3]).numpy().tolist())
+        [1, 2, 3]
+    """
+    x = _tensor.convert_to_tensor(value)
+    return _in_order_of(x, lambda count: uniform([count], seed=seed))
+
+
+def _in_order_of(x: Tensor, draw: Any) -> Tensor:
+    if not x._rank:
+        raise ValueError("[shuffle] a tensor without axes has no order: got shape (); pass a list.")
+    keys = draw(x.shape[0])
+    return _ops.gather(x, _ops.arg_sort(keys, axis=0, descending=False), axis=0)
+
+
+def categorical(logits: TensorLike, num_samples: Any, dtype: DTypeLike | None = None,
+                seed: int | None = None, name: str | None = None) -> Tensor:  # fmt: skip
+    """Numbers of classes, drawn with probabilities that go with exp(logits).
+
+    Args:
+        logits: [rows, classes], floats.
+        num_samples: How many are drawn for each row.
+        dtype: int32 or int64, the default.
+        seed: As that of `uniform`.
+        name: Ignored.
+
+    Returns:
+        [rows, num_samples]. The largest of logits and Gumbel noise (Gumbel, 1954).
+
+    Raises:
+        ValueError: The logits have other axes.
+
+    Example:
+        >>> categorical([[0.0, -1e9], [-1e9, 0.0]], 3).numpy()
+        array([[0, 0, 0],
+               [1, 1, 1]])
+    """
+    return _chosen("categorical", logits, num_samples, dtype, lambda s: uniform(s, seed=seed))
+
+
+def stateless_categorical(logits: TensorLike, num_samples: Any, seed: TensorLike,
+                          dtype: DTypeLike = "int64",
+                          name: str | None = None) -> Tensor:  # fmt: skip
+    """Numbers of classes that the seed decides, and nothing else.
+
+    Args:
+        logits: [rows, classes], floats: log probabilities, up to a constant for each row.
+        num_samples: How many are drawn for each row.
+        seed: Two whole numbers; see `stateless_uniform`.
+        dtype: int32 or int64.
+        name: Ignored.
+
+    Example:
+        >>> stateless_categorical([[0.0, -1e9]], 3, seed=[1, 2]).numpy()
+        array([[0, 0, 0]])
+    """
+    return _chosen(
+        "stateless_categorical", logits, num_samples, dtype, lambda s: stateless_uniform(s, seed)
+    )
+
+
+def _chosen(who: str, logits: TensorLike, num: Any, dtype: DTypeLike | None, draw: Any) -> Tensor:
+    x = _tensor.convert_to_tensor(logits)
+    if x._rank != 2 or not as_dtype(x._dtype).is_floating:
+        raise ValueError(
+            f"[{who}] logits must be floats of shape [rows, classes]: got {x._dtype} of shape "
+            f"{tuple(x._shape)}; use reshape and cast."
+        )
+    count = _sizes.whole(num)
+    shares = draw([x.shape[0], count, x.shape[1]])
+    least = Tensor(np.array(np.finfo(np.float32).tiny, np.float32))
+    noise = _ops.neg(_ops.log(_ops.neg(_ops.log(_ops.maximum(shares, least)))))
+    both = _ops.cast(_ops.expand_dims(x, axes=[1]), dtype="float32") + noise
+    found = _ops.arg_max(both, axis=2)
+    return _ops.cast(found, dtype=as_dtype("int64" if dtype is None else dtype).name)
+
+
+def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
+    """So many new seeds of one: [num, 2], of the seed's dtype.
+
+    Example:
+        >>> split([1, 2], 3).shape
+        (3, 2)
+    """
+    key = _key("split", seed)
+    kind = key._dtype if "64" in key._dtype else "int32"
+    return stateless_uniform([_sizes.whole(num), 2], key, None, None, kind, alg=alg)
+
+
+def fold_in(seed: TensorLike, data: TensorLike, alg: str = "auto_select") -> Tensor:
+    """A new seed of a seed and a number, such as that of a step or a worker.
+
+    Example:
+        >>> fold_in([1, 2], 3).shape
+        (2,)
+    """
+    key = _key("fold_in", seed)
+    number = _tensor.convert_to_tensor(data)
+    kind = key._dtype if "64" in key._dtype else "int32"
+    first = stateless_uniform([], key, None, None, kind, alg=alg)
+    return stateless_uniform([2], [first, _ops.cast(number, dtype=kind)], None, None, kind, alg=alg)
+
+
 def _draw_keyed(name: str, shape: Any, seed: Any, dtype: DTypeLike, alg: str,
                 **more: Any) -> Tensor:  # fmt: skip
     who = f"stateless_{'uniform' if name == 'integers' else name}"
@@ -259,4 +372,17 @@ def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
     return _sizes.whole(minval, rule, remedy), _sizes.whole(maxval, rule, remedy)
 
 
+# A generator's state is a variable, which knows of gradients.
+_LATER = dict.fromkeys(
+    ("Algorithm", "Generator", "create_rng_state", "get_global_generator", "set_global_generator"),
+    "samegrad._autodiff.random_generator",
+)
+__all__ = [
+    *_LATER, "categorical", "fold_in", "normal", "set_seed", "shuffle", "split",
+    "stateless_categorical", "stateless_normal", "stateless_truncated_normal", "stateless_uniform",
+    "truncated_normal", "uniform",
+]  # fmt: skip
+
+if not _TYPE_CHECKING:
+    __getattr__ = _getattr_of(__name__, _LATER)
 _guard(__name__)

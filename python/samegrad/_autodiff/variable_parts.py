@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from samegrad import _core
-from samegrad._ops import scatter
+from samegrad._ops import gather, scatter
+from samegrad._ops.gather import Places
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match
+from samegrad.math import divide, multiply, unsorted_segment_prod
 
 if TYPE_CHECKING:
     from samegrad._autodiff.variable import Variable
@@ -58,9 +60,20 @@ def scattered_nd(
     how: str, variable: Variable, indices: TensorLike, updates: TensorLike
 ) -> Variable:
     """The same of elements or slices at any places."""
-    change = getattr(scatter, f"tensor_scatter_nd_{how}")
     old = variable._as_tensor()
-    return variable.assign(change(old, indices, match(updates, old)))
+    values = match(updates, old)
+    if how in _BY_FACTORS:
+        return variable.assign(_BY_FACTORS[how](old, _factors(old, indices, values)))
+    change = getattr(scatter, f"tensor_scatter_nd_{how}")
+    return variable.assign(change(old, indices, values))
+
+
+def _factors(old: Tensor, indices: TensorLike, values: Tensor) -> Tensor:
+    """Of each element the product of its updates; 1 for those that have none."""
+    places = Places("Variable.scatter", old, indices)
+    places.check(values)
+    rows = unsorted_segment_prod(values, places.rows, places.table.shape[0])
+    return places.whole(rows)
 
 
 def assign_part(part: Tensor, value: TensorLike) -> Variable:
@@ -77,6 +90,10 @@ def assign_part(part: Tensor, value: TensorLike) -> Variable:
         )
     variable, key = origin
     old = variable._as_tensor()
+    entries = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(entry, Tensor) and entry._symbolic for entry in entries):
+        made: Variable = variable.assign(_with_element(old, entries, match(value, old)))
+        return made
     sizes = [int(size) for size in old.shape]
     places = np.arange(old._numpy().size if not old._symbolic else int(np.prod(sizes)))
     chosen = places.reshape(sizes)[key]
@@ -84,8 +101,29 @@ def assign_part(part: Tensor, value: TensorLike) -> Variable:
     flat = _core.ops.reshape(old, shape=[places.size])
     rows = _core.ops.reshape(values, shape=[chosen.size])
     changed = scatter.tensor_scatter_nd_update(flat, chosen.reshape(-1, 1), rows)
-    made: Variable = variable.assign(_core.ops.reshape(changed, shape=sizes))
-    return made
+    whole: Variable = variable.assign(_core.ops.reshape(changed, shape=sizes))
+    return whole
+
+
+def _with_element(old: Tensor, entries: tuple[Any, ...], value: Tensor) -> Tensor:
+    """The tensor with another element, or slice of the last axes, at a place that a step computes.
+
+    Raises:
+        TypeError: An entry is neither a number nor a tensor of one.
+    """
+    places = []
+    for entry, size in zip(entries, old.shape, strict=False):
+        if isinstance(entry, slice) or entry is None or entry is ...:
+            raise TypeError(
+                "[Variable.assign] beside a place that the step computes there must be places: "
+                f"got {entry!r}; assign the whole with tensor_scatter_nd_update."
+            )
+        place = _core.ops.cast(convert_to_tensor(entry), dtype="int32")
+        places.append(_core.ops.select(place < 0, place + int(size), place))
+    index = _core.ops.concat(*[_core.ops.reshape(p, shape=[1, 1]) for p in places], axis=1)
+    rest = [int(size) for size in old.shape[len(places) :]]
+    rows = _core.ops.reshape(_core.ops.broadcast_to(value, shape=rest), shape=[1, *rest])
+    return scatter.tensor_scatter_nd_update(old, index, rows)
 
 
 def install(cls: type[Variable]) -> None:
@@ -112,11 +150,24 @@ def install(cls: type[Variable]) -> None:
             made.__name__ = f"{prefix}{how}"
             made.__qualname__ = f"Variable.{prefix}{how}"
             setattr(cls, made.__name__, made)
+    owner: Any = cls
+    owner.sparse_read, owner.gather_nd = _rows, _elements
     tensor: Any = Tensor
     tensor.assign = assign_part
 
 
+def _rows(self: Variable, indices: TensorLike, name: str | None = None) -> Tensor:
+    """The rows that the indices name: `tf.gather` of the variable."""
+    return gather.gather(self._as_tensor(), indices)
+
+
+def _elements(self: Variable, indices: TensorLike, name: str | None = None) -> Tensor:
+    """The elements or slices that the indices name: `tf.gather_nd` of the variable."""
+    return gather.gather_nd(self._as_tensor(), indices)
+
+
 _DOES = {
     "add": "adds", "sub": "subtracts", "update": "puts in their place", "max": "takes the larger",
-    "min": "takes the smaller",
+    "min": "takes the smaller", "mul": "multiplies", "div": "divides",
 }  # fmt: skip
+_BY_FACTORS = {"mul": multiply, "div": divide}

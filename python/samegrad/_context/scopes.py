@@ -10,7 +10,7 @@ from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._context import state as _context
 
-_CPU = re.compile(r"(.*/)?(device:)?cpu(:(\d+|\*))?", re.IGNORECASE)
+_DEVICE = re.compile(r"(.*/)?(device:)?[cgt]pu(:(\d+|\*))?", re.IGNORECASE)
 
 
 class name_scope:  # noqa: N801  # TensorFlow's name
@@ -57,10 +57,11 @@ def device(device_name: Any) -> _core.Guard:
     """A scope that says where operations run: on the CPUs of this machine, as everywhere.
 
     Args:
-        device_name: A name such as "/CPU:0", or None.
+        device_name: A name such as "/CPU:0" or "/GPU:1", or None. As in TensorFlow, what is meant
+            for a device that the machine lacks runs on its CPUs.
 
     Raises:
-        ValueError: It names something else than a CPU.
+        ValueError: It is no name of a device of this machine.
 
     Example:
         >>> import samegrad as tf
@@ -69,10 +70,10 @@ def device(device_name: Any) -> _core.Guard:
         2.0
     """
     text = getattr(device_name, "name", device_name)
-    if not (text is None or text == "" or (isinstance(text, str) and _CPU.fullmatch(text))):
+    if not (text is None or text == "" or (isinstance(text, str) and _DEVICE.fullmatch(text))):
         raise ValueError(
-            f"[device] there are only CPUs here: got {shown(device_name)}; leave the scope out, or "
-            "name '/CPU:0'."
+            f"[device] a device of this machine is needed: got {shown(device_name)}; leave the "
+            "scope out, or name '/CPU:0'."
         )
     return _context.changed()
 

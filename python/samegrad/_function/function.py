@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import samegrad.autograph  # noqa: F401  # says what rewrites control flow
 from samegrad import _core
+from samegrad._autodiff.clock import tick
 from samegrad._base.tree import flatten
 from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
@@ -203,6 +204,7 @@ class Function:
         program = self._program(arguments, args, kwargs, lengths)
         if program is None:
             return self._read_data(args, kwargs)
+        tick()
         return program.run(arguments)
 
     def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:

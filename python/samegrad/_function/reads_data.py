@@ -6,16 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from samegrad import _core
-from samegrad._context import state as _context
+from samegrad._context.python_runs import ReadsData, leave_trace
 
 _KEPT = 32
-
-
-class ReadsData(BaseException):
-    """Leaves a trace that came to data: no Exception, so that the user's handlers let it pass."""
-
-    fixed = False  # whatever the numbers of examples are
 
 
 def note_read(who: str) -> None:
@@ -25,11 +18,7 @@ def note_read(who: str) -> None:
         ReadsData: A function is being traced; it is run by Python then.
         RuntimeError: Data is read inside `Strategy.run`.
     """
-    if not _core.tracing():
-        return
-    if _context.current().tracing_function and not _context.inside_run():
-        raise ReadsData
-    raise RuntimeError(
+    leave_trace(
         f"[{who}] data is read outside strategy.run, once for all replicas: get the batch there "
         "and give it to strategy.run in args."
     )
@@ -80,3 +69,6 @@ def _filled(cell: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+__all__ = ["CompiledRuns", "ReadsData", "note_read"]

@@ -136,6 +136,12 @@ class Variable(KerasVariable):  # type: ignore[misc]
     def _restore_state(self, values: Any) -> None:
         self._as_variable()._restore_state(values)
 
+    def __getitem__(self, key: Any) -> Any:
+        """A part, whose `assign` changes the variable."""
+        part: Any = self._as_tensor()[key]
+        part._part_of = (self, key)
+        return part
+
     def numpy(self) -> Any:
         """The present value as a new NumPy array."""
         return convert_to_tensor(self.value).numpy()

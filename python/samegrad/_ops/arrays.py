@@ -10,7 +10,6 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
-from samegrad._base.shown import shown
 from samegrad._ops.repeats import counts_of_slices, repeated_each
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import axes_of, axis_of
@@ -370,36 +369,6 @@ def one_hot(indices: TensorLike, depth: Any, on_value: TensorLike | None = None,
     order = list(range(made._rank - 1))
     order.insert(axis, made._rank - 1)
     return _ops.transpose(made, perm=order)
-
-
-def pad(tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: TensorLike = 0,
-        name: str | None = None) -> Tensor:  # fmt: skip
-    """The tensor with `paddings[i] = (before, after)` elements more along axis i.
-
-    Raises:
-        NotImplementedError: Another mode than CONSTANT.
-
-    Example:
-        >>> pad([1.0], [[1, 2]]).numpy()
-        array([0., 1., 0., 0.], dtype=float32)
-    """
-    if mode.upper() != "CONSTANT":
-        raise NotImplementedError(f"[pad] the mode is CONSTANT: got {shown(mode)}.")
-    x = convert_to_tensor(tensor)
-    spans = paddings if isinstance(paddings, list | tuple) else convert_to_tensor(paddings).numpy()
-    pairs = [_sizes.sizes_of(span) for span in spans]
-    if _sizes.dim_in(itertools.chain(*pairs)) is None:
-        flat = [int(n) for pair_ in pairs for n in pair_]
-        return _ops.pad(x, paddings=flat, value=_python_number(constant_values))
-    for axis, (before, after) in enumerate(pairs):
-        parts = [x]
-        for size, at in ((before, 0), (after, 2)):
-            if isinstance(size, Dim) or size:
-                sizes = [*x.shape[:axis], size, *x.shape[axis + 1 :]]
-                number = cast(convert_to_tensor(constant_values), x._dtype)
-                parts.insert(at, _sizes.broadcast(number, sizes))
-        x = concat(parts, axis)
-    return x
 
 
 def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:

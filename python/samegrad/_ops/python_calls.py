@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from samegrad import _core
 from samegrad._base.dtypes import DType, element_type, string
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import leave_trace
 from samegrad._tensor.ragged import Ragged
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, text_of
@@ -24,7 +24,7 @@ def py_function(
     """func(*inp) with tensors, where everything runs at once.
 
     In `Dataset.map`, and outside of functions, it is the call itself, and gradients go through it.
-    A traced step runs without Python, and refuses it.
+    A `tf.function` with such a call is run by Python, operation by operation.
 
     Args:
         func: Gets tensors or text; returns a tensor, array, number or text, or a list of them.
@@ -36,7 +36,7 @@ def py_function(
         A tensor, or text; a list of them if Tout is a list.
 
     Raises:
-        NotImplementedError: A step is being traced.
+        RuntimeError: Inside `Strategy.run` of a traced step, which runs without Python.
         TypeError: The result has another dtype, or more or fewer parts than Tout.
 
     Example:
@@ -69,7 +69,7 @@ def numpy_function(
         A tensor, or text; a list of them if Tout is a list.
 
     Raises:
-        NotImplementedError: A step is being traced.
+        RuntimeError: Inside `Strategy.run` of a traced step, which runs without Python.
         TypeError: The result has another dtype, or more or fewer parts than Tout.
 
     Example:
@@ -84,11 +84,10 @@ def numpy_function(
 
 
 def _given(func: Any, inp: Any, who: str) -> list[Any]:
-    if _core.tracing():
-        raise NotImplementedError(
-            f"[{who}] a traced step runs without Python: got {shown(func)} while one is traced; "
-            "call the function in Dataset.map, or outside of tf.function and strategy.run."
-        )
+    leave_trace(
+        f"[{who}] a step of replicas runs without Python: got {shown(func)}; call it in "
+        "Dataset.map, or on what strategy.run returns."
+    )
     if not callable(func) or not isinstance(inp, list | tuple):
         raise TypeError(
             f"[{who}] a function and a list of what it gets are needed: got {shown(func)} and "

@@ -103,9 +103,20 @@ def _refusal(
         return None
     if ours[1] in _CONVERSIONS and ours[1] != who and not who.startswith(f"{ours[1]}."):
         return kind(f"[{who}] {text[ours.end() :]}")
+    if kind is ValueError and (wrong := _wrong_operands(ours[1], text)):
+        return wrong
     if len(text) > _MAX_LETTERS:
         return kind(f"{text[: _MAX_LETTERS - 300]} ... {text[-200:]}")
     return None
+
+
+def _wrong_operands(operation: str, text: str) -> Exception | None:
+    """What operands that do not fit each other raise: TensorFlow's class, a ValueError."""
+    engine = sys.modules.get("samegrad._core")
+    if engine is None or not hasattr(engine.ops, operation):
+        return None
+    error: Exception = engine.InvalidArgumentError(text[:_MAX_LETTERS])
+    return error
 
 
 def _is_deep(frame: types.FrameType | None) -> bool:

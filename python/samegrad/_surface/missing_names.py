@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from samegrad._surface.boundary import guarded
@@ -97,7 +97,6 @@ REASONS = {
     "ParameterServerStrategy": _ONE_MACHINE,
     "CentralStorageStrategy": _ONE_MACHINE,
     "experimental_connect_to_cluster": _ONE_MACHINE,
-    "set_memory_growth": _NO_GPU,
     "is_gpu_available": _NO_GPU,
     "complex64": _NUMBERS,
     "complex": _PAIRS,
@@ -140,7 +139,7 @@ def _is_own(part: object) -> bool:
 def _has(thing: object, name: str) -> bool:
     if not isinstance(thing, types.ModuleType):
         return hasattr(thing, name)
-    if name in names_of(thing) or _is_module(thing.__name__, name):
+    if name in names_of(thing) or _is_module(thing.__name__, name) or name == "__version__":
         return True
     # A module's __getattr__ is not asked: it would ask here again.
     part = vars(thing).get(name)
@@ -166,6 +165,31 @@ def _is_module(package: str, name: str) -> bool:
     return importlib.util.find_spec(f"{package}.{name}") is not None
 
 
+def called(part: str) -> str | None:
+    """The class of a part of a dotted name that stands for an object of it: "Dataset()".
+
+    Example:
+        >>> called("Dataset()"), called("Dataset")
+        ('Dataset', None)
+    """
+    return part[:-2] if part.endswith("()") else None
+
+
+def _object_has(kind: type, name: str) -> bool:
+    """Whether objects of a class have an attribute: of the class, or set by one of its methods."""
+    if hasattr(kind, name) or hasattr(kind, "__getattr__"):
+        return True
+    return any(name in names for part in kind.__mro__ for names in _names_in(part))
+
+
+def _names_in(kind: type) -> Iterator[tuple[str, ...]]:
+    for part in vars(kind).values():
+        code = getattr(part, "__wrapped__", part)
+        code = getattr(getattr(code, "fget", code), "__code__", None)
+        if isinstance(code, types.CodeType):
+            yield code.co_names
+
+
 def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
     """What a dotted name leads to as far as it exists, and the part of the name that does not.
 
@@ -175,8 +199,14 @@ def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
     """
     found: Any = importlib.import_module("samegrad")
     parts = tuple(path.split(".")) if path else ()
-    for place, part in enumerate(parts):
-        if not _has(found, part):
+    of_object = False
+    for place, given in enumerate(parts):
+        part = called(given) or given
+        there = _object_has(found, part) if of_object else _has(found, part)
+        if there and of_object and not callable(getattr(found, part, None)):
+            return None, ()  # a property, or set by a method: nobody knows what it is
+        of_object = part != given
+        if not there:
             return found, parts[place:]
         if isinstance(found, types.ModuleType) and _is_module(found.__name__, part):
             importlib.import_module(f"{found.__name__}.{part}")  # maybe the first use of it
@@ -237,7 +267,7 @@ def explain(path: str) -> str:
     near = difflib.get_close_matches(rest[0], names_of(parent), n=1) if rest else ()
     if near:
         return f"did you mean {near[0]!r}?"
-    place = ".".join(path.split(".")[: -len(rest)])
+    place = ".".join(path.split(".")[: -len(rest)]).replace("()", "")
     return PARTS.get(place) or f"see dir({'.'.join(['samegrad', place]).rstrip('.')})"
 
 

@@ -32,6 +32,7 @@ def _objects(values: Any) -> Array:
     """An array of Python's objects: of bytes NumPy's own would lose zeros at their ends."""
     if isinstance(values, Text):
         return values.encoded
+    values = _without_index(values)
     if isinstance(values, np.ndarray | np.generic):
         return np.asarray(values).astype(object)
     if isinstance(values, list | tuple):
@@ -49,6 +50,11 @@ def _objects(values: Any) -> Array:
     made = np.empty((), object)
     made[()] = values
     return made
+
+
+def _without_index(value: Any) -> Any:
+    """A column of pandas as an array; all else as it is."""
+    return value.to_numpy() if type(value).__module__.startswith("pandas.") else value
 
 
 class Text:
@@ -257,6 +263,7 @@ def is_text(value: Any) -> bool:
         value = value[0]
     if isinstance(value, Text | str | bytes):
         return True
+    value = _without_index(value)
     if not isinstance(value, np.ndarray | np.generic):
         return False
     return value.dtype.kind in "US" or (

@@ -2,7 +2,8 @@
 
 Names are followed as Python binds them: imports, assignments of one name to another, functions
 (whose bodies run later) and classes with names of their own. Of two branches that bind a name
-differently the first one counts.
+differently the first one counts. Objects are followed too, from the call that makes them through
+the methods whose results are known: `data.Dataset()` stands for an object of that class.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from samegrad._surface.missing_names import look_up
+from samegrad.cli._port_results import result_of
 from samegrad.cli._port_sources import Piece
 
 _ROOTS = {"tensorflow": "", "samegrad": "", "keras": "keras", "tf_keras": "keras"}
@@ -58,6 +60,13 @@ class _Scanner(ast.NodeVisitor):
         self._stars: list[str] = []
         self._other_stars = False
         trees = [piece.tree for piece in pieces]
+        # What a program gives objects itself; nobody else has to have it.
+        self._own_attributes = {
+            node.attr
+            for tree in trees
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
         self._bound = set(dir(builtins)).union(*(_stored(ast.walk(tree)) for tree in trees))
         for self._piece in pieces:
             self._visit_all(self._piece.tree.body)
@@ -68,9 +77,14 @@ class _Scanner(ast.NodeVisitor):
     def _path(self, node: ast.AST) -> str | None:
         if isinstance(node, ast.Attribute):
             base = self._path(node.value)
-            return None if base is None else _join(base, node.attr)
+            if base is None or (node.attr in self._own_attributes and base.endswith("()")):
+                return None
+            return _join(base, node.attr)
         if isinstance(node, ast.Name):
             return self._names.get(node.id, self._star_path(node.id))
+        if isinstance(node, ast.Call):
+            function = self._path(node.func)
+            return None if function is None else result_of(function)
         return None
 
     def _star_path(self, name: str) -> str | None:
@@ -136,8 +150,13 @@ class _Scanner(ast.NodeVisitor):
         path = self._path(node) if isinstance(node.ctx, ast.Load) else None
         if path is None:
             self.visit(node.value)
-        else:
-            self._use(path, node.end_lineno or node.lineno)
+            return
+        self._use(path, node.end_lineno or node.lineno)
+        maker: ast.AST = node.value
+        while isinstance(maker, ast.Attribute):
+            maker = maker.value
+        if not isinstance(maker, ast.Name):  # the call that made the object
+            self.visit(maker)
 
     def visit_Name(self, node: ast.Name) -> None:
         # Where an import or an assignment has bound the name, it was looked up there.
@@ -148,9 +167,17 @@ class _Scanner(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         path = self._path(node.func)
         self.generic_visit(node)
-        for keyword in node.keywords if path else []:
+        if path is None or path.endswith("()"):  # what an object takes when it is called
+            return
+        for keyword in node.keywords:
             if keyword.arg is not None:
-                self._use(path or "", keyword.lineno, keyword.arg)
+                self._use(path, keyword.lineno, keyword.arg)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        self.generic_visit(node)
+        for part in (node.left, *node.comparators):
+            if self._path(part) == "__version__":
+                self._use("__version__.compared", part.lineno)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         # A long sum is as deep as it is long: too deep for recursion.
@@ -189,7 +216,9 @@ class _Scanner(ast.NodeVisitor):
     def visit_withitem(self, node: ast.withitem) -> None:
         self.visit(node.context_expr)
         if node.optional_vars is not None:
-            self._bind_target(node.optional_vars, None)
+            made = self._path(node.context_expr)
+            itself = node.context_expr if made == "GradientTape()" else None
+            self._bind_target(node.optional_vars, itself)
 
     # Branches.
 
@@ -235,8 +264,11 @@ class _Scanner(ast.NodeVisitor):
         for branch in branches:
             self._names = dict(before)
             self._visit_all(branch)
-            after = {**self._names, **after}
-        self._names = after
+            for name, path in self._names.items():
+                if name in after and after[name] != path and path.endswith("()"):
+                    after[name] = ""  # one or the other
+                after.setdefault(name, path)
+        self._names = {name: path for name, path in after.items() if path or name in before}
 
     def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
         for node in nodes:

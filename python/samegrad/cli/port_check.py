@@ -13,6 +13,7 @@ from samegrad.cli._errors import CommandError
 from samegrad.cli._port_scan import Use, scan
 from samegrad.cli._port_sources import read
 
+_VERSION = "samegrad counts its versions on its own: leave the comparison out"
 EXIT_COMPLETE = 0
 EXIT_MISSING = 1
 
@@ -59,7 +60,9 @@ def run(paths: Sequence[str]) -> int:
         return EXIT_MISSING
     if looked_up:
         names = len(looked_up)
-        print(f"Nothing is missing of {_count(names)}; methods of objects are not looked at.")
+        print(
+            f"Nothing is missing of {_count(names)}; objects are followed from where they are made."
+        )
     else:
         print("No name of TensorFlow is used.")
     return EXIT_COMPLETE
@@ -93,13 +96,15 @@ def missing_names(uses: Iterable[Use]) -> list[Missing]:
     for use in uses:
         place = use.piece.place(use.line)
         there, rest = look_up(use.path)
-        if rest and use.keyword is None:
+        if use.path.startswith("__version__."):
+            found.append(Missing(place, "tf.__version__", _VERSION))
+        elif rest and use.keyword is None:
             name = _until_a_class(use.path, len(rest))
-            found.append(Missing(place, f"tf.{name}", explain(name)))
+            found.append(Missing(place, f"tf.{name.replace('()', '')}", explain(name)))
         elif not rest and use.keyword is not None:
             known = _keywords(there)
             if known is not None and use.keyword not in known:
-                name = f"tf.{use.path}({use.keyword}=)"
+                name = f"tf.{use.path.replace('()', '')}({use.keyword}=)"
                 found.append(Missing(place, name, _nearest(use.keyword, known)))
     return list(dict.fromkeys(found))
 
@@ -128,12 +133,26 @@ def _keywords(thing: Any) -> list[str] | None:
     names = []
     further = getattr(thing, "_further_arguments", None)  # those of its **kwargs
     for kind in thing.__mro__:  # **kwargs are the arguments of the next class
+        if kind is not object and "__new__" in vars(kind) and "__init__" not in vars(kind):
+            given, takes_more = _parameters(vars(kind)["__new__"].__func__)
+            if not takes_more:
+                return [name for name in given if name != "cls"]
         if "__init__" in vars(kind):
             own, takes_more = _parameters(vars(kind)["__init__"])
             names += [name for name in own if name not in names]
             if not takes_more:
                 return [*names, *(further or ())]
+            names += _taken_out(vars(kind)["__init__"])
+        if kind.__name__ == "Model":  # of the functional API
+            names += ["inputs", "outputs", "name"]
     return None if further is None else [*names, *further]
+
+
+def _taken_out(function: Any) -> list[str]:
+    """What a function takes out of its **kwargs: older names, which it still knows."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    texts = [text for text in code.co_consts if isinstance(text, str)] if code else []
+    return [text for text in texts if text.isidentifier()]
 
 
 def _parameters(function: Any) -> tuple[list[str], bool]:

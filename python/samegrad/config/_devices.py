@@ -81,11 +81,13 @@ def set_logical_device_configuration(
         ValueError: Another device, or no configuration.
 
     Example:
-        >>> cpu = list_physical_devices("CPU")[0]
-        >>> set_logical_device_configuration(cpu, [LogicalDeviceConfiguration()] * 2)
-        >>> [device.name for device in list_logical_devices()]
+        >>> import samegrad.config as config
+        >>> cpu = config.list_physical_devices("CPU")[0]
+        >>> two = [config.LogicalDeviceConfiguration()] * 2
+        >>> config.set_logical_device_configuration(cpu, two)
+        >>> [device.name for device in config.list_logical_devices()]
         ['/device:CPU:0', '/device:CPU:1']
-        >>> set_logical_device_configuration(cpu, [LogicalDeviceConfiguration()])
+        >>> config.set_logical_device_configuration(cpu, two[:1])
     """
     _check("set_logical_device_configuration", device)
     if not logical_devices:

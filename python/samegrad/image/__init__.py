@@ -4,6 +4,13 @@ from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad.image._boxes import (
+    crop_and_resize,
+    draw_bounding_boxes,
+    extract_patches,
+    non_max_suppression,
+    non_max_suppression_with_scores,
+)
 from samegrad.image._colours import (
     adjust_brightness,
     adjust_contrast,
@@ -46,17 +53,36 @@ from samegrad.image._places import (
     rot90,
     transpose,
 )
+from samegrad.image._quality import (
+    image_gradients,
+    sobel_edges,
+    ssim,
+    ssim_multiscale,
+)
 from samegrad.image._resize import ResizeMethod, resize
+from samegrad.image._stateless import (
+    stateless_random_brightness,
+    stateless_random_contrast,
+    stateless_random_crop,
+    stateless_random_flip_left_right,
+    stateless_random_flip_up_down,
+    stateless_random_hue,
+    stateless_random_saturation,
+)
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",
-    "adjust_saturation", "central_crop", "convert_image_dtype", "crop_to_bounding_box",
-    "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg",
-    "encode_png", "flip_left_right", "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb",
-    "pad_to_bounding_box", "per_image_standardization", "psnr", "random_brightness",
-    "random_contrast", "random_crop", "random_flip_left_right", "random_flip_up_down", "random_hue",
-    "random_saturation", "resize", "resize_with_crop_or_pad", "resize_with_pad",
-    "rgb_to_grayscale", "rgb_to_hsv", "rot90", "total_variation", "transpose",
+    "adjust_saturation", "central_crop", "convert_image_dtype", "crop_and_resize",
+    "crop_to_bounding_box", "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png",
+    "draw_bounding_boxes", "encode_jpeg", "encode_png", "extract_patches", "flip_left_right",
+    "flip_up_down", "grayscale_to_rgb", "hsv_to_rgb", "image_gradients", "non_max_suppression",
+    "non_max_suppression_with_scores", "pad_to_bounding_box", "per_image_standardization", "psnr",
+    "random_brightness", "random_contrast", "random_crop", "random_flip_left_right",
+    "random_flip_up_down", "random_hue", "random_saturation", "resize", "resize_with_crop_or_pad",
+    "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rot90", "sobel_edges", "ssim",
+    "ssim_multiscale", "stateless_random_brightness", "stateless_random_contrast",
+    "stateless_random_crop", "stateless_random_flip_left_right", "stateless_random_flip_up_down",
+    "stateless_random_hue", "stateless_random_saturation", "total_variation", "transpose",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -213,17 +213,28 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     return _back(math.pow(x, cast(convert_to_tensor(gamma), x._dtype)) * gain, kind)
 
 
-def _factor(lower: float, upper: float, who: str, seed: int | None) -> Tensor:
+def check_factors(lower: float, upper: float, who: str) -> None:
+    """ValueError unless the factors are a range."""
     if not 0 <= lower < upper:
         raise ValueError(
             f"[{who}] the factors must be 0 <= lower < upper: got lower={lower} and upper={upper}."
         )
+
+
+def check_change(largest: float, who: str, most: float = float("inf")) -> None:
+    """ValueError unless the largest change is a size, and small enough."""
+    if not 0 <= largest <= most:
+        limit = f" and at most {most}" if most < float("inf") else ""
+        raise ValueError(f"[{who}] max_delta must not be negative{limit}: got {largest}.")
+
+
+def _factor(lower: float, upper: float, who: str, seed: int | None) -> Tensor:
+    check_factors(lower, upper, who)
     return random.uniform([], lower, upper, seed=seed)
 
 
 def _change(largest: float, who: str, seed: int | None) -> Tensor:
-    if not largest >= 0:
-        raise ValueError(f"[{who}] max_delta must not be negative: got {largest}.")
+    check_change(largest, who)
     return random.uniform([], -largest, largest, seed=seed)
 
 

@@ -12,6 +12,7 @@ from samegrad._core import tracing
 from samegrad._ops.arrays import cast, pad, reshape, reverse, where
 from samegrad._ops.arrays import transpose as permuted
 from samegrad._ops.gather import gather
+from samegrad._ops.padding import pad
 from samegrad._tensor.sizes import sizes_of, whole
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.image._resize import resize

@@ -7,6 +7,7 @@ numbers.
 
 from typing import TYPE_CHECKING
 
+from samegrad._ops.more_arrays import invert_permutation, scalar_mul
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad.math._binary import (
@@ -39,11 +40,12 @@ from samegrad.math._binary import (
 from samegrad.math._counting import bincount, confusion_matrix
 from samegrad.math._log_scans import cumulative_logsumexp
 from samegrad.math._more import (
-    invert_permutation,
+    accumulate_n,
     is_non_decreasing,
     is_strictly_increasing,
+    nextafter,
     polyval,
-    scalar_mul,
+    rint,
     zero_fraction,
 )
 from samegrad.math._normalize import l2_normalize
@@ -139,24 +141,24 @@ from samegrad.math._unary import (
 )
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh", "atan", "atan2",
-    "atanh", "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "betainc", "bincount", "ceil",
-    "confusion_matrix", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "cumulative_logsumexp",
-    "digamma", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfcinv", "erfinv", "exp",
-    "expm1", "floor", "floordiv", "floormod", "greater", "greater_equal", "igamma", "igammac",
-    "in_top_k", "invert_permutation", "is_finite", "is_inf", "is_nan", "is_non_decreasing",
-    "is_strictly_increasing", "l2_normalize", "lbeta", "less", "less_equal", "lgamma", "log",
-    "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "maximum", "minimum", "mod", "multiply", "multiply_no_nan", "ndtri", "negative",
-    "not_equal", "polygamma", "polyval", "pow", "reciprocal", "reciprocal_no_nan", "reduce_all",
-    "reduce_any", "reduce_euclidean_norm", "reduce_logsumexp", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_prod", "reduce_std", "reduce_sum", "reduce_variance", "round", "rsqrt",
-    "scalar_mul", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
-    "sigmoid", "sign", "sin", "sinh", "softmax", "softplus", "softsign", "sqrt", "square",
-    "squared_difference", "subtract", "tan", "tanh", "top_k", "truediv", "unsorted_segment_max",
-    "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
-    "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xdivy", "xlog1py", "xlogy", "zero_fraction",
-    "zeta",
+    "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "argmax", "argmin", "asin", "asinh",
+    "atan", "atan2", "atanh", "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "betainc",
+    "bincount", "ceil", "confusion_matrix", "cos", "cosh", "count_nonzero", "cumprod", "cumsum",
+    "cumulative_logsumexp", "digamma", "divide", "divide_no_nan", "equal", "erf", "erfc", "erfcinv",
+    "erfinv", "exp", "expm1", "floor", "floordiv", "floormod", "greater", "greater_equal", "igamma",
+    "igammac", "in_top_k", "invert_permutation", "is_finite", "is_inf", "is_nan",
+    "is_non_decreasing", "is_strictly_increasing", "l2_normalize", "lbeta", "less", "less_equal",
+    "lgamma", "log", "log1p", "log_sigmoid", "log_softmax", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "multiply_no_nan",
+    "ndtri", "negative", "nextafter", "not_equal", "polygamma", "polyval", "pow", "reciprocal",
+    "reciprocal_no_nan", "reduce_all", "reduce_any", "reduce_euclidean_norm", "reduce_logsumexp",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_std", "reduce_sum",
+    "reduce_variance", "rint", "round", "rsqrt", "scalar_mul", "segment_max", "segment_mean",
+    "segment_min", "segment_prod", "segment_sum", "sigmoid", "sign", "sin", "sinh", "softmax",
+    "softplus", "softsign", "sqrt", "square", "squared_difference", "subtract", "tan", "tanh",
+    "top_k", "truediv", "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min",
+    "unsorted_segment_prod", "unsorted_segment_sqrt_n", "unsorted_segment_sum", "xdivy", "xlog1py",
+    "xlogy", "zero_fraction", "zeta",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -8,6 +8,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._tensor.tensor import Tensor, TensorLike, _truediv, convert_to_tensor, pair
+from samegrad._tensor.text import is_text, text_of
 
 _ops = _core.ops
 
@@ -49,6 +50,8 @@ def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         >>> equal([1.0], 1.0).numpy()
         array([ True])
     """
+    if type(x) is not Tensor and is_text(x):
+        return text_of(x, "equal") == y  # type: ignore[no-any-return]
     return _ops.equal(*pair(x, y))
 
 
@@ -179,6 +182,8 @@ def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         >>> not_equal([1.0], 1.0).numpy()
         array([False])
     """
+    if type(x) is not Tensor and is_text(x):
+        return text_of(x, "not_equal") != y  # type: ignore[no-any-return]
     return _ops.not_equal(*pair(x, y))
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
+from samegrad.math._binary import add_n
 from samegrad.math._reductions import reduce_mean
 from samegrad.math._segments import unsorted_segment_sum
 
@@ -37,23 +41,6 @@ def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None
     return found
 
 
-def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """One number times a tensor.
-
-    Raises:
-        ValueError: The first one is more than a number.
-
-    Example:
-        >>> scalar_mul(2.0, [3.0]).numpy()
-        array([6.], dtype=float32)
-    """
-    value = convert_to_tensor(x)
-    number = convert_to_tensor(scalar, value._dtype)
-    if number._rank != 0:
-        raise ValueError(f"[scalar_mul] scalar is one number: got shape {number._shape}; multiply.")
-    return _ops.mul(number, value)
-
-
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """The share of elements that are 0 (float32).
 
@@ -66,20 +53,36 @@ def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     return reduce_mean(_ops.cast(zeros, dtype="float32"))
 
 
-def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
-    """Where each of the numbers 0, …, n - 1 stands, each of which is there once.
+def accumulate_n(inputs: Sequence[TensorLike], shape: Any = None, tensor_dtype: Any = None,
+                 name: str | None = None) -> Tensor:  # fmt: skip
+    """The sum of tensors; see `add_n`.
 
     Example:
-        >>> invert_permutation([2, 0, 1]).numpy()
-        array([1, 2, 0], dtype=int32)
+        >>> float(accumulate_n([1.0, 2.0]))
+        3.0
     """
-    order = convert_to_tensor(x)
-    if order._rank != 1 or not as_dtype(order._dtype).is_integer:
-        raise ValueError(
-            f"[invert_permutation] x has one axis of whole numbers: got {order._dtype} of shape "
-            f"{order._shape}."
-        )
-    return _ops.cast(_ops.arg_sort(order), dtype=order._dtype)
+    return add_n(inputs)
+
+
+def rint(x: TensorLike, name: str | None = None) -> Tensor:
+    """The nearest whole number, halves to the even one, as a float.
+
+    Example:
+        >>> rint([0.5, 1.5, -2.4]).numpy()
+        array([ 0.,  2., -2.], dtype=float32)
+    """
+    return _ops.round(convert_to_tensor(x))
+
+
+def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
+    """The float next to x1 on the way to x2; for eager code.
+
+    Example:
+        >>> float(nextafter(1.0, 2.0)) > 1.0
+        True
+    """
+    a, b = pair(x1, x2)
+    return convert_to_tensor(np.nextafter(a.numpy(), b.numpy()))
 
 
 def _steps(x: TensorLike) -> tuple[Tensor, Tensor]:

@@ -7,9 +7,9 @@ from typing import Any
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
-from samegrad._ops.arrays import pad
 from samegrad._ops.gather import gather
 from samegrad._ops.norms import clip_by_norm
+from samegrad._ops.padding import pad
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, match

@@ -11,7 +11,8 @@ import math
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
-from samegrad._ops.arrays import cast, pad
+from samegrad._ops.arrays import cast
+from samegrad._ops.padding import pad
 from samegrad._tensor.example_axis import as_examples
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._reductions import argmax

@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad._base.dtypes import DTypeLike, as_dtype, float32, kind_of
 from samegrad._base.shown import shown
+from samegrad._context.python_runs import leave_trace
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.printing import shown_tensor
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
@@ -95,7 +96,9 @@ def as_string(
 
     Raises:
         ValueError: Both kinds of floats are asked for, or fill is another letter.
-        TypeError: The input belongs to a traced function, or is text.
+        TypeError: The input is text.
+        RuntimeError: It belongs to a step of several replicas. (Another function that is being
+            traced is run by Python.)
 
     Example:
         >>> import samegrad as tf
@@ -110,7 +113,7 @@ def as_string(
         raise ValueError(
             f"[tf.strings.as_string] fill must be '', ' ', '0', '+' or '-': got {shown(fill)}."
         )
-    array = convert_to_tensor(input)._numpy()
+    array = _with_values(convert_to_tensor(input), "as_string")._numpy()
     made = np.empty(array.shape, object)
     kind = kind_of(array.dtype)
     letter = "e" if scientific else "g" if shortest else "f"
@@ -165,4 +168,14 @@ def format(
 def _shown(value: Any, summarize: int) -> str:
     if isinstance(value, Text | str | bytes):
         return shown_text(Text(value))
-    return shown_tensor(convert_to_tensor(value), summarize)
+    return shown_tensor(_with_values(convert_to_tensor(value), "format"), summarize)
+
+
+def _with_values(tensor: Tensor, who: str) -> Tensor:
+    """The tensor; a function that is being traced is run by Python instead."""
+    if tensor._symbolic and not tensor._looks:
+        leave_trace(
+            f"[tf.strings.{who}] a step of replicas has no text: got a tensor without a value; "
+            "return it from strategy.run, or show it with tf.print."
+        )
+    return tensor

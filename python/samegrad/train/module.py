@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from samegrad import nest
 from samegrad._autodiff.variable import Variable
 from samegrad._base.shown import shown
+from samegrad._context.scopes import name_scope
 from samegrad.train._trackable import Trackable, restore_pending
 
 __all__ = ["Module"]
@@ -60,6 +62,32 @@ class Module:
                 f"[{type(self).__name__}] a module must be initialized before its name is asked "
                 "for: call super().__init__() in its __init__."
             ) from None
+
+    @property
+    def name_scope(self) -> name_scope:
+        """A scope of the module's name, for variables that are made in it."""
+        return name_scope(self.name)
+
+    @classmethod
+    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method that runs in the module's scope.
+
+        Example:
+            >>> import samegrad as tf
+            >>> class Scale(tf.Module):
+            ...     @tf.Module.with_name_scope
+            ...     def build(self):
+            ...         return tf.Variable(1.0, name="factor")
+            >>> Scale().build().name
+            'scale/factor:0'
+        """
+
+        @functools.wraps(method)
+        def scoped(self: Module, *args: Any, **options: Any) -> Any:
+            with self.name_scope:
+                return method(self, *args, **options)
+
+        return scoped
 
     @property
     def variables(self) -> tuple[Any, ...]:

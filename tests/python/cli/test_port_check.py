@@ -143,7 +143,7 @@ def test_arguments_that_are_not_taken(check, call, expected):
         ("compat.v1.train.AdamOptimizer", "it is samegrad.keras.optimizers.Adam"),
         ("saved_model.save", "save weights with train.Checkpoint"),
         ("lookup.StaticHashTable", "tensors hold numbers"),
-        ("losses.MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
+        ("MeanSquaredError", "it is samegrad.keras.losses.MeanSquaredError"),
         ("keras.layers.Dens", "did you mean 'Dense'"),
         ("keras.zzz.Qqq", "see dir(samegrad.keras)"),
     ],
@@ -277,3 +277,55 @@ def test_the_status_reaches_the_shell(tmp_path):
     )
     assert done.returncode == 1
     assert done.stdout.startswith(f"{program}:2: tf.nope: ")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("d = tf.data.Dataset.range(3)\nd.batch(2).nope()", ["3 tf.data.Dataset.nope"]),
+        ("tf.data.Dataset.range(3).map(f).batch(2).nope(1)", ["2 tf.data.Dataset.nope"]),
+        ("tf.data.Dataset.range(3).batch(2, drop=True)", ["2 tf.data.Dataset.batch(drop=)"]),
+        ("m = tf.keras.Sequential()\nm.fit_nope(d)", ["3 tf.keras.Sequential.fit_nope"]),
+        ("m = tf.keras.Sequential([])\nm.fit(x, y, nb_epoch=3)",
+         ["3 tf.keras.Sequential.fit(nb_epoch=)"]),
+        ("m = tf.keras.Sequential([])\nm(x, training=True).nope", []),
+        ("m = tf.keras.Model(inputs=a, outputs=b, name='c')\nm.predict_nope(g)",
+         ["3 tf.keras.Model.predict_nope"]),
+        ("m = tf.keras.Model(a, b)\nm.extra = 1\nm.extra.more()", []),
+        ("v = tf.Variable(1.0)\nv.nope(1)\nv.assign_add(1.0).nope()",
+         ["3 tf.Variable.nope", "4 tf.Variable.nope"]),
+        ("with tf.GradientTape() as t:\n  pass\nt.nope", ["4 tf.GradientTape.nope"]),
+        ("o = tf.keras.optimizers.Adam()\no.learning_rate.assign(1.0); o.iterations; o.lr_", [
+            "3 tf.keras.optimizers.Adam.lr_"]),
+        ("x = tf.keras.layers.Dense(3)(x)\nx.nope", []),
+        ("l = tf.keras.layers.Dense(3)\nl.kernel, l.units, l.nope_",
+         ["3 tf.keras.layers.Dense.nope_"]),
+        ("class M(tf.keras.Model):\n  def f(self): return self.nope\nM().nope", []),
+        ("if a:\n  d = tf.Variable(1.0)\nelse:\n  d = tf.data.Dataset.range(3)\nd.nope", []),
+        ("d = tf.data.Dataset.range(3)\nd = f(d)\nd.nope", []),
+        ("for d in x:\n  d.nope", []),
+        ("tf.constant(1.0).nope.x", ["2 tf.Tensor.nope.x"]),
+        ("tf.constant([1.0]).shape.nope", []),
+        ("tf.keras.layers.LeakyReLU(alpha=0.2)", []),
+        ("tf.data.TextLineDataset(filenames=f)\ntf.data.TextLineDataset(files=f)",
+         ["3 tf.data.TextLineDataset(files=)"]),
+        ("tf.keras.layers.Embedding(2, 3, input_length=4)", []),
+        ("tf.optimizers.Adam(0.1).nope_()", ["2 tf.optimizers.Adam.nope_"]),
+    ],
+)  # fmt: skip
+def test_objects_are_followed_from_where_they_are_made(check, source, expected):
+    assert missing(check, "import tensorflow as tf\n" + source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "there"),
+    [
+        ("print(tf.__version__)", True),
+        ("assert tf.__version__.startswith('2')", False),
+        ("assert tf.__version__ >= '2.0'", False),
+        ("print('version:', tf.__version__, tf.keras.__version__)", True),
+    ],
+)
+def test_a_version_may_be_shown_and_not_compared(check, source, there):
+    found = missing(check, f"import tensorflow as tf\n{source}")
+    assert found == ([] if there else ["2 tf.__version__"])

@@ -229,7 +229,7 @@ def test_compressed_tables_are_read_and_damaged_ones_named(tmp_path, kind):
         elements(rows)
 
 
-def test_gradients_go_through_py_function_and_traces_refuse_it():
+def test_gradients_go_through_py_function_and_steps_of_replicas_refuse_it():
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -241,8 +241,9 @@ def test_gradients_go_through_py_function_and_traces_refuse_it():
         def traced(x, call=call):
             return call(lambda v: v, [x], tf.float32)
 
-        with pytest.raises(NotImplementedError, match=r"call the function in Dataset\.map"):
-            traced(tf.constant([1.0]))
+        assert traced(tf.constant([1.0])).numpy().tolist() == [1.0]  # run by Python
+        with pytest.raises(RuntimeError, match=r"call it in Dataset\.map"):
+            tf.distribute.MirroredStrategy(replicas=2).run(traced, (tf.constant([1.0]),))
         with pytest.raises(TypeError, match="the dtype that Tout says: got float32 for int32"):
             call(lambda v: v, [1.0], tf.int32)
         with pytest.raises(TypeError, match="got 1 for 2"):

@@ -20,7 +20,50 @@ def bytes_of(**sizes):
 
 IMAGE = floats()
 PIXELS = bytes_of()
+LARGE = floats(rows=26, columns=22, count=2)
+LIKE = np.clip(LARGE + 0.1 * np.sin(np.arange(LARGE.size).reshape(LARGE.shape)), 0, 1)
+LIKE = LIKE.astype(np.float32)
+BOXES = np.float32([[0.1, 0.2, 0.7, 0.8], [0, 0, 1, 1], [0.9, 0.1, 0.2, 1.3], [-0.2, 0, 0.5, 0.5]])
+MANY = ((np.arange(80) * 37 % 101) / 100).astype(np.float32).reshape(20, 4)
+SCORES = ((np.arange(20) * 7 % 20) / 20).astype(np.float32)
+FRAMES = np.float32([[[0.1, 0.1, 0.5, 0.6], [-0.1, 0.2, 0.3, 1.2]]] * 2)
+NO_COLORS = None
 CASES = {
+    "ssim": lambda i: i.ssim(LARGE, LIKE, 1.0),
+    "ssim_bytes": lambda i: i.ssim(
+        bytes_of(rows=20, columns=20),
+        bytes_of(rows=20, columns=20)[::-1].copy(),
+        255,
+        filter_size=7,
+        filter_sigma=1.0,
+        k1=0.02,
+        k2=0.05,
+    ),
+    "ssim_scales": lambda i: i.ssim_multiscale(
+        LARGE, LIKE, 1.0, power_factors=[0.2, 0.3, 0.5], filter_size=5
+    ),
+    "sobel": lambda i: i.sobel_edges(LARGE),
+    "gradients down": lambda i: i.image_gradients(LARGE)[0],
+    "gradients right": lambda i: i.image_gradients(LARGE)[1],
+    "patches": lambda i: i.extract_patches(LARGE, [1, 3, 4, 1], [1, 5, 4, 1], [1, 2, 1, 1], "SAME"),
+    "patches valid": lambda i: i.extract_patches(
+        LARGE, [1, 2, 3, 1], [1, 3, 2, 1], [1, 1, 2, 1], "VALID"
+    ),
+    "cut boxes": lambda i: i.crop_and_resize(
+        LARGE, BOXES, [0, 1, 1, 0], [7, 5], extrapolation_value=2.0
+    ),
+    "cut boxes nearest": lambda i: i.crop_and_resize(
+        LARGE, BOXES, [0, 1, 1, 0], [4, 6], method="nearest"
+    ),
+    "cut boxes one": lambda i: i.crop_and_resize(LARGE, BOXES, [0, 1, 1, 0], [1, 1]),
+    "cut boxes bytes": lambda i: i.crop_and_resize(bytes_of(count=1), BOXES[:2], [0, 0], [3, 3]),
+    "suppressed": lambda i: i.non_max_suppression(MANY, SCORES, 9, 0.3),
+    "suppressed scores": lambda i: i.non_max_suppression(MANY, SCORES, 20, 0.3, 0.5),
+    "suppressed softly": lambda i: i.non_max_suppression_with_scores(
+        MANY, SCORES, 12, 0.5, 0.2, 0.5
+    )[1],
+    "frames": lambda i: i.draw_bounding_boxes(LARGE, FRAMES, NO_COLORS),
+    "frames coloured": lambda i: i.draw_bounding_boxes(LARGE, FRAMES, [[1.0, 0, 0], [0, 1.0, 0.5]]),
     "flip_left_right": lambda i: i.flip_left_right(IMAGE),
     "flip_left_right_batch": lambda i: i.flip_left_right(floats(count=2)),
     "flip_up_down": lambda i: i.flip_up_down(PIXELS),

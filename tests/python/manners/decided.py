@@ -30,8 +30,6 @@ LACKING = {
     "data_ignore_errors": "ignore_errors",
     "data_random_and_rejection": "random",
     "data_spec_of_an_empty_map": "got a dataset without elements",
-    "generators_of_random_numbers": "Generator",
-    "mismatches_are_invalid_arguments": "inner dimensions must match",
     "parts_differ_off_the_first_axis": "may differ in the number of examples (axis 0) only",
     "tensors_are_seen_as_memory": "a bytes-like object is required",
 }

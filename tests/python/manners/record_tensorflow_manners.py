@@ -6,10 +6,12 @@ Run it where TensorFlow is installed; test_manners.py compares with the recorded
 import json
 
 import manners_of_functions  # noqa: F401
+import manners_of_generators  # noqa: F401
 import manners_of_lengths  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_strategies  # noqa: F401
 import manners_of_tensors  # noqa: F401
+import manners_of_text  # noqa: F401
 import manners_of_variables  # noqa: F401
 from manner_programs import PROGRAMS, answer
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import decided
 import manners_of_functions  # noqa: F401
+import manners_of_generators  # noqa: F401
 import manners_of_lengths  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_strategies  # noqa: F401
 import manners_of_tensors  # noqa: F401
+import manners_of_text  # noqa: F401
 import manners_of_variables  # noqa: F401
 import numpy as np
 import pytest
@@ -246,9 +248,9 @@ def test_assertions_of_a_step_come_when_it_is_over():
         step(tf.constant(3.0))
 
 
-def test_there_are_only_cpus():
-    with pytest.raises(ValueError, match=r"^\[device\] there are only CPUs here: got '/GPU:0'"):
-        tf.device("/GPU:0")
+def test_a_device_has_a_name():
+    with pytest.raises(ValueError, match=r"^\[device\] a device of this machine is needed"):
+        tf.device("x")
 
 
 def test_variables_are_named_by_their_scopes():
@@ -269,3 +271,55 @@ def test_repeats_that_do_not_fit_are_refused():
 def test_a_mask_has_the_shape_of_the_first_axes():
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"got \(2,\) for shape \(3,\)"):
         tf.constant([1, 2, 3])[np.array([True, False])]
+
+
+def test_replicas_do_not_draw_from_one_generator():
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    g = tf.random.Generator.from_seed(1)
+    with pytest.raises(RuntimeError, match=r"^\[Generator\] replicas would all draw the same"):
+        strategy.run(lambda: g.normal([2]))
+    assert g.state.numpy().tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda g: g.uniform([2], 5, 5, "int32"), "minval must be below maxval: got 5 and 5"),
+        (lambda g: g.uniform([2], 1, None, "int32"), "has two ends: got minval=1, maxval=None"),
+        (lambda g: g.normal([2], dtype="int32"), "must be a float: got int32"),
+        (lambda g: g.uniform_full_int([2], "uint8"), "got uint8"),
+        (lambda g: tf.random.Generator.from_seed("a"), "whole numbers: got 'a'"),
+        (lambda g: tf.random.Generator.from_state([1, 2]), "three whole numbers"),
+        (lambda g: tf.random.Generator.from_seed(1, alg="threefry"), "must be 'philox'"),
+        (lambda g: tf.random.Generator(), "a state is needed"),
+        (lambda g: tf.random.set_global_generator(3), "a Generator is needed: got 3"),
+    ],
+)
+def test_generators_refuse(make, words):
+    g = tf.random.Generator.from_seed(1)
+    with pytest.raises((ValueError, TypeError)) as error:
+        make(g)
+    assert words in str(error.value) and str(error.value).startswith("[")
+    assert g.state.numpy().tolist() == [1, 0, 0]  # nothing was drawn
+
+
+def test_a_traced_generator_draws_the_same_truncated_and_wide_numbers():
+    for draw in (
+        lambda g: g.truncated_normal([5]),
+        lambda g: g.normal([3], dtype="float64"),
+        lambda g: g.uniform([2, 2], 0, 2**40, "int64"),
+    ):
+        eager = draw(tf.random.Generator.from_state([-2, 7, -9]))
+        g = tf.random.Generator.from_state([-2, 7, -9])
+        np.testing.assert_array_equal(tf.function(lambda g=g, d=draw: d(g))(), eager)
+        assert g.state.numpy().tolist()[1] == 8  # the counter went on into its upper half
+
+
+def test_python_does_not_run_in_a_step_of_replicas():
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    step = tf.function(lambda: strategy.run(lambda: tf.py_function(abs, [1.0], tf.float32)))
+    with pytest.raises(RuntimeError, match=r"^\[py_function\] a step of replicas runs without"):
+        step()
+    text = tf.function(lambda x: strategy.run(lambda v: [tf.strings.as_string(v)], (x,)))
+    with pytest.raises(RuntimeError, match=r"^\[tf.strings.as_string\] a step of replicas has no"):
+        text(tf.constant(1.0))

@@ -1,0 +1,300 @@
+"""`tf.debugging.assert_*` about ranks, shapes, dtypes and signs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from samegrad import math
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.shown import shown
+from samegrad._control.assertions import check_numerics
+from samegrad._control.control_flow import is_traced, require
+from samegrad._tensor.sizes import whole
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+
+
+def _prefixed(message: str | None) -> str:
+    return f"{message}; " if message else ""
+
+
+def _rank_of(x: Any) -> int:
+    return int(x.ndim if hasattr(x, "encoded") else convert_to_tensor(x)._rank)
+
+
+def _check_rank(who: str, x: Any, holds: Callable[[int], bool], rule: str, message: Any) -> None:
+    found = _rank_of(x)
+    if not holds(found):
+        raise ValueError(
+            f"[{who}] {_prefixed(message)}the tensor must have {rule} axes: got {found}; use "
+            "reshape or expand_dims."
+        )
+
+
+def assert_rank(x: TensorLike, rank: Any, message: str | None = None,
+                name: str | None = None) -> None:  # fmt: skip
+    """Raises ValueError unless the tensor has so many axes.
+
+    Example:
+        >>> assert_rank([1.0], 1)
+    """
+    wanted = whole(rank, "a rank is a whole number")
+    _check_rank("assert_rank", x, lambda n: n == wanted, str(wanted), message)
+
+
+def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None,
+                         name: str | None = None) -> None:  # fmt: skip
+    """Raises ValueError if the tensor has fewer axes.
+
+    Example:
+        >>> assert_rank_at_least([1.0], 0)
+    """
+    wanted = whole(rank, "a rank is a whole number")
+    _check_rank("assert_rank_at_least", x, lambda n: n >= wanted, f"at least {wanted}", message)
+
+
+def assert_rank_in(x: TensorLike, ranks: Iterable[Any], message: str | None = None,
+                   name: str | None = None) -> None:  # fmt: skip
+    """Raises ValueError unless the tensor has one of these numbers of axes.
+
+    Example:
+        >>> assert_rank_in([1.0], (1, 2))
+    """
+    wanted = [whole(rank, "a rank is a whole number") for rank in ranks]
+    _check_rank("assert_rank_in", x, lambda n: n in wanted, f"one of {wanted}", message)
+
+
+def assert_scalar(tensor: TensorLike, message: str | None = None,
+                  name: str | None = None) -> Any:  # fmt: skip
+    """The tensor, which must have no axes; else a ValueError.
+
+    Example:
+        >>> float(assert_scalar(1.0))
+        1.0
+    """
+    _check_rank("assert_scalar", tensor, lambda n: n == 0, "no", message)
+    return tensor if hasattr(tensor, "encoded") else convert_to_tensor(tensor)
+
+
+def assert_type(tensor: Any, tf_type: DTypeLike, message: str | None = None,
+                name: str | None = None) -> None:  # fmt: skip
+    """Raises TypeError unless the tensor has this dtype.
+
+    Example:
+        >>> assert_type([1.0], "float32")
+    """
+    wanted = as_dtype(tf_type).name
+    found = tensor if hasattr(tensor, "encoded") else convert_to_tensor(tensor)
+    if found._dtype != wanted:
+        raise TypeError(
+            f"[assert_type] {_prefixed(message)}the dtype must be {wanted}: got {found._dtype}; "
+            "use cast."
+        )
+
+
+def assert_integer(x: TensorLike, message: str | None = None,
+                   name: str | None = None) -> None:  # fmt: skip
+    """Raises TypeError unless the elements are whole numbers.
+
+    Example:
+        >>> assert_integer([1])
+    """
+    found = convert_to_tensor(x)._dtype
+    if not as_dtype(found).is_integer:
+        raise TypeError(
+            f"[assert_integer] {_prefixed(message)}the tensor must hold whole numbers: got "
+            f"{found}; use cast."
+        )
+
+
+def assert_same_float_dtype(tensors: Iterable[Any] | None = None,
+                            dtype: DTypeLike | None = None) -> Any:  # fmt: skip
+    """The one dtype of floats that all tensors have; else a ValueError.
+
+    Example:
+        >>> assert_same_float_dtype([[1.0], [2.0]]).name
+        'float32'
+    """
+    found = [convert_to_tensor(x)._dtype for x in tensors or () if x is not None]
+    kinds = dict.fromkeys([*found, *([as_dtype(dtype).name] if dtype is not None else [])])
+    if len(kinds) > 1 or not all(as_dtype(kind).is_floating for kind in kinds):
+        raise ValueError(
+            f"[assert_same_float_dtype] the dtypes must be one of floats: got {list(kinds)}; use "
+            "cast."
+        )
+    return as_dtype(next(iter(kinds), "float32"))
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """Raises TypeError for what is a tensor, an array or text, or cannot be walked over.
+
+    Example:
+        >>> assert_proper_iterable([1.0])
+    """
+    if isinstance(values, Tensor | np.ndarray | str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(
+            f"[assert_proper_iterable] a list of tensors is needed: got {shown(values)}; put it "
+            "into a list."
+        )
+
+
+def is_numeric_tensor(tensor: Any) -> bool:
+    """Whether it is a tensor of numbers.
+
+    Example:
+        >>> import samegrad as tf
+        >>> is_numeric_tensor(tf.constant(1.0)), is_numeric_tensor(1.0)
+        (True, False)
+    """
+    return isinstance(tensor, Tensor) and tensor._dtype != "bool"
+
+
+def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
+                  message: str | None = None, name: str | None = None) -> None:  # fmt: skip
+    """Raises ValueError unless sizes are as written; letters stand for sizes that agree.
+
+    Args:
+        shapes: Pairs of a tensor and its shape: a tuple (or a text) of sizes, of letters, which
+            mean one size wherever they stand, and of None or ".", which mean any. `...` or "*"
+            in the first place stands for any axes. `()` is the shape of a number.
+        data: Ignored.
+        summarize: Ignored.
+        message: What the error begins with.
+        name: Ignored.
+
+    Example:
+        >>> import samegrad as tf
+        >>> x, y = tf.constant([[1.0, 2.0]]), tf.constant([1.0])
+        >>> assert_shapes([(x, ("n", 2)), (y, ("n",))])
+    """
+    sizes: dict[Any, int] = {}
+    pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
+    for tensor, wanted in pairs:
+        if not isinstance(wanted, Iterable):
+            raise ValueError(
+                f"[assert_shapes] a shape is a tuple of sizes and letters: got {shown(wanted)}; "
+                "put it into a tuple."
+            )
+        _agree(tensor, list(wanted), sizes, _prefixed(message))
+
+
+def _agree(value: Any, wanted: list[Any], sizes: dict[Any, int], message: str) -> None:
+    tensor = value if hasattr(value, "encoded") else convert_to_tensor(value)
+    found: list[Any] = list(tensor.shape)
+    if wanted and wanted[0] in (..., "*"):
+        wanted = wanted[1:]
+        found = found[max(len(found) - len(wanted), 0) :]
+    if any(want in (..., "*") for want in wanted):
+        raise ValueError(
+            f"[assert_shapes] ... stands for the first axes only: got {tuple(wanted)}; name the "
+            "others."
+        )
+    fits = len(found) == len(wanted) or (not wanted and found == [1])
+    for have, want in zip(found, wanted, strict=False):
+        if want is None or want == ".":
+            continue
+        number = int(want) if _is_number(want) else sizes.setdefault(want, have)
+        fits = fits and have == number
+    if not fits:
+        known = ", ".join(f"{k}={v}" for k, v in sizes.items())
+        raise ValueError(
+            f"[assert_shapes] {message}the shape must be {tuple(wanted)}"
+            f"{f' with {known}' if known else ''}: got {tuple(tensor.shape)}; see there."
+        )
+
+
+def _is_number(want: Any) -> bool:
+    return isinstance(want, int | np.integer) or (isinstance(want, str) and want.isdigit())
+
+
+def assert_near(x: TensorLike, y: TensorLike, rtol: Any = None, atol: Any = None,
+                message: str | None = None, summarize: int | None = None,
+                name: str | None = None) -> None:  # fmt: skip
+    """Raises unless |x - y| <= atol + rtol |y| for every element.
+
+    Args:
+        x: Floats.
+        y: Floats that broadcast with them.
+        rtol: Default ten units in the last place of the dtype.
+        atol: Likewise.
+        message: What the error begins with.
+        summarize: Ignored.
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: It does not hold; in a traced function after the step.
+
+    Example:
+        >>> assert_near(1.0, 1.0 + 1e-7)
+    """
+    a = convert_to_tensor(x)
+    b = convert_to_tensor(y, dtype_hint=a.dtype)
+    eps = 10 * float(np.finfo(a._dtype if a._dtype != "bfloat16" else "float16").eps)
+    limit = (eps if atol is None else atol) + math.abs(b) * (eps if rtol is None else rtol)
+    require(
+        math.reduce_all(math.less_equal(math.abs(a - b), limit)),
+        lambda: (
+            f"[assert_near] {_prefixed(message)}the elements must be near each other: got "
+            f"{_seen(a)} and {_seen(b)}; look at both."
+        ),
+    )
+
+
+def _seen(value: Any) -> str:
+    return shown(value if is_traced(value) else value.numpy())
+
+
+def _sign(name: str, words: str, compare: Callable[[Any, Any], Tensor]) -> Any:
+    def check(x: TensorLike, message: str | None = None, summarize: int | None = None,
+              name: str | None = None) -> None:  # fmt: skip
+        a = convert_to_tensor(x)
+        zero = convert_to_tensor(0, a._dtype)
+        require(
+            math.reduce_all(compare(a, zero)),
+            lambda: (
+                f"[{check.__name__}] {_prefixed(message)}every element must be {words}: got "
+                f"{_seen(a)}; look at it."
+            ),
+        )
+
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"""Raises unless every element is {words}.
+
+    In a traced function the error comes after the step that did not meet it.
+
+    Args:
+        x: A tensor.
+        message: What the error begins with.
+        summarize: Ignored.
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: It does not hold.
+    """
+    return check
+
+
+assert_positive = _sign("assert_positive", "above 0", math.greater)
+assert_negative = _sign("assert_negative", "below 0", math.less)
+assert_non_negative = _sign("assert_non_negative", "at least 0", math.greater_equal)
+assert_non_positive = _sign("assert_non_positive", "at most 0", math.less_equal)
+
+
+def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
+    """As `check_numerics`.
+
+    Example:
+        >>> float(assert_all_finite(1.0, "loss"))
+        1.0
+    """
+    return check_numerics(x, message)
+
+
+__all__ = [
+    "assert_all_finite", "assert_integer", "assert_near", "assert_negative", "assert_non_negative",
+    "assert_non_positive", "assert_positive", "assert_proper_iterable", "assert_rank",
+    "assert_rank_at_least", "assert_rank_in", "assert_same_float_dtype", "assert_scalar",
+    "assert_shapes", "assert_type", "is_numeric_tensor",
+]  # fmt: skip

@@ -1,0 +1,246 @@
+"""Functions on arrays that programs ask for by TensorFlow's names, made of those of `arrays`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._ops.arrays import cast, identity, reshape, shape, stack
+from samegrad._ops.gather import boolean_mask
+from samegrad._ops.norms import clip_by_value
+from samegrad._ops.scatter import scatter_nd, tensor_scatter_nd_update
+from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.shape import as_shape
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+
+_ops = _core.ops
+
+
+def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+    """The tensor itself, whose sizes must be these; None stands for any.
+
+    Raises:
+        ValueError: They are others.
+
+    Example:
+        >>> ensure_shape([1, 2], [None]).numpy()
+        array([1, 2], dtype=int32)
+    """
+    tensor = convert_to_tensor(x)
+    if shape is not None and not tensor.shape.is_compatible_with(shape):
+        raise _core.InvalidArgumentError(
+            f"[ensure_shape] the shape must be {as_shape(shape)}: got {tensor.shape}; use reshape."
+        )
+    return tensor
+
+
+def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
+    """The values as an array of NumPy; None where a step is traced that has none yet.
+
+    Example:
+        >>> get_static_value([1, 2])
+        array([1, 2], dtype=int32)
+    """
+    x = convert_to_tensor(tensor)
+    return None if x._symbolic else x.numpy()
+
+
+def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
+    """Each tensor itself.
+
+    Example:
+        >>> len(identity_n([1.0, 2.0]))
+        2
+    """
+    return [identity(x) for x in input]
+
+
+def shape_n(input: Sequence[TensorLike], out_type: DTypeLike = "int32",
+            name: str | None = None) -> list[Tensor]:  # fmt: skip
+    """The sizes of each tensor; see `shape`.
+
+    Example:
+        >>> [s.numpy().tolist() for s in shape_n([[1.0], [[2.0]]])]
+        [[1], [1, 1]]
+    """
+    return [shape(x, out_type) for x in input]
+
+
+def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
+    """The elements as another dtype; those that it has not become its smallest or largest.
+
+    Example:
+        >>> saturate_cast([-5, 300], "uint8").numpy()
+        array([  0, 255], dtype=uint8)
+    """
+    x, kind = convert_to_tensor(value), as_dtype(dtype)
+    own = as_dtype(x._dtype)
+    low, high = max(own.min, kind.min), min(own.max, kind.max)
+    if own.is_floating and kind.is_integer:  # the largest float that is not above the end
+        high = float(np.nextafter(np.array(high, own.name), 0, dtype=own.name))
+    return cast(clip_by_value(x, low, high), kind)
+
+
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """A number times each element.
+
+    Example:
+        >>> scalar_mul(2.0, [1.0, 3.0]).numpy()
+        array([2., 6.], dtype=float32)
+    """
+    tensor = convert_to_tensor(x)
+    factor = convert_to_tensor(scalar, dtype_hint=tensor.dtype)
+    if factor._rank:
+        raise ValueError(f"[scalar_mul] scalar must have no axes: got shape {factor._shape}.")
+    return factor * tensor
+
+
+def strided_slice(
+    input_: TensorLike, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
+    end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+    var: Any = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """What `x[begin:end:strides]` is along the first axes.
+
+    Args:
+        input_: A tensor.
+        begin: First places.
+        end: Places behind the last.
+        strides: Steps; default 1.
+        begin_mask: Bit i: axis i begins at its end.
+        end_mask: Bit i: axis i goes to its end.
+        ellipsis_mask: Bit i: entry i stands for the axes in between.
+        new_axis_mask: Bit i: entry i is a new axis.
+        shrink_axis_mask: Bit i: of axis i only the element at `begin` is taken.
+        var: Ignored.
+        name: Ignored.
+
+    Example:
+        >>> strided_slice([1, 2, 3, 4], [3], [0], [-2]).numpy()
+        array([4, 2], dtype=int32)
+    """
+    first, behind = _sizes.sizes_of(begin), _sizes.sizes_of(end)
+    steps = [1] * len(first) if strides is None else _sizes.sizes_of(strides)
+    key: list[Any] = []
+    for i, (b, e, s) in enumerate(zip(first, behind, steps, strict=True)):
+        bit = 1 << i
+        if bit & ellipsis_mask:
+            key.append(...)
+        elif bit & new_axis_mask:
+            key.append(None)
+        elif bit & shrink_axis_mask:
+            key.append(b)
+        else:
+            key.append(slice(None if bit & begin_mask else b, None if bit & end_mask else e, s))
+    return convert_to_tensor(input_)[tuple(key)]
+
+
+def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: int,
+                      name: str | None = None) -> list[Tensor]:  # fmt: skip
+    """The parts of the rows by their numbers; in eager code, as sizes follow from values.
+
+    Args:
+        data: Its first axes are those of `partitions`.
+        partitions: To which part each row belongs.
+        num_partitions: How many parts there are.
+        name: Ignored.
+
+    Example:
+        >>> [x.numpy().tolist() for x in dynamic_partition([1, 2, 3], [1, 0, 1], 2)]
+        [[2], [1, 3]]
+    """
+    x, numbers = convert_to_tensor(data), convert_to_tensor(partitions)
+    return [boolean_mask(x, numbers == i) for i in range(_sizes.whole(num_partitions))]
+
+
+def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike],
+                   name: str | None = None) -> Tensor:  # fmt: skip
+    """The rows of all tensors at the places that their indices give; the last of equal ones.
+
+    Args:
+        indices: Whole numbers, known before the step.
+        data: Rows for each of them.
+        name: Ignored.
+
+    Example:
+        >>> dynamic_stitch([[0, 2], [1]], [[1.0, 3.0], [2.0]]).numpy()
+        array([1., 2., 3.], dtype=float32)
+    """
+    places = [np.asarray(convert_to_tensor(i).numpy()) for i in indices]
+    parts = [convert_to_tensor(part) for part in data]
+    count = max((int(p.max()) + 1 for p in places if p.size), default=0)
+    rest = list(parts[0]._shape[places[0].ndim :])
+    made = _ops.broadcast_to(cast(0, parts[0]._dtype), shape=[count, *rest])
+    for place, part in zip(places, parts, strict=True):
+        if place.size:
+            rows = reshape(part, [place.size, *rest])
+            made = tensor_scatter_nd_update(made, place.reshape(-1, 1), rows)
+    return made
+
+
+def parallel_stack(values: Sequence[TensorLike], name: str | None = None) -> Tensor:
+    """As `stack` along a new first axis.
+
+    Example:
+        >>> parallel_stack([1, 2]).numpy()
+        array([1, 2], dtype=int32)
+    """
+    return stack(values)
+
+
+def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
+    """The indices into an array of these sizes that numbers of its elements mean.
+
+    Returns:
+        Shape [axes, ...].
+
+    Example:
+        >>> unravel_index([3, 5], [2, 3]).numpy()
+        array([[1, 1],
+               [0, 2]], dtype=int32)
+    """
+    rest, found = convert_to_tensor(indices), []
+    for size in reversed(_sizes.sizes_of(dims)):
+        found.append(rest % size)
+        rest = rest // size
+    return stack(found[::-1])
+
+
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
+    """Where each number stands: y[x[i]] = i.
+
+    Example:
+        >>> invert_permutation([2, 0, 1]).numpy()
+        array([1, 2, 0], dtype=int32)
+    """
+    order = convert_to_tensor(x)
+    count = order.shape[0]
+    numbers = cast(_sizes.iota(count), order._dtype)
+    return scatter_nd(reshape(order, [-1, 1]), numbers, [count])
+
+
+def group(*inputs: Any, name: str | None = None) -> None:
+    """Nothing: what a step computes needs no grouping.
+
+    Example:
+        >>> group(1.0)
+    """
+
+
+def no_op(name: str | None = None) -> None:
+    """Nothing.
+
+    Example:
+        >>> no_op()
+    """
+
+
+__all__ = [
+    "dynamic_partition", "dynamic_stitch", "ensure_shape", "get_static_value", "group",
+    "identity_n", "invert_permutation", "no_op", "parallel_stack",
+    "saturate_cast", "scalar_mul", "shape_n", "strided_slice", "unravel_index",
+]  # fmt: skip

@@ -1,0 +1,226 @@
+"""What moves, picks and compares elements, of text too: arrays of bytes, which NumPy moves.
+
+Numbers go to the functions of the same names in `arrays`, `gather` and `sequences`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._base.dtypes import as_dtype
+from samegrad._base.shown import shown
+from samegrad._ops import arrays, creation, padding, sequences
+from samegrad._ops import gather as gathers
+from samegrad._tensor.sizes import sizes_of, whole
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.text import is_text, of_bytes, text_of
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _also_text(
+    of_text: Callable[..., Any], several: bool = False
+) -> Callable[[_Function], _Function]:
+    """The function for numbers, and for text this one.
+
+    Args:
+        of_text: Takes the text, or the list of them, and the other arguments.
+        several: Whether the first argument is a list of arrays.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        who = function.__name__.rstrip("_")
+
+        @functools.wraps(function)
+        def either(first: Any, *args: Any, **options: Any) -> Any:
+            if type(first) is Tensor or not is_text(first):
+                return function(first, *args, **options)
+            options.pop("name", None)
+            try:
+                if several:
+                    parts = [text_of(part, who).encoded for part in first]
+                    return of_bytes(np.asarray(of_text(parts, *args, **options), object))
+                found = of_text(text_of(first, who).encoded, *args, **options)
+            except (ValueError, IndexError) as error:
+                raise _core.InvalidArgumentError(
+                    f"[{who}] the arguments must fit the text ({error}): got {shown(first)}."
+                ) from None
+            return _wrapped(found)
+
+        return either  # type: ignore[return-value]
+
+    return decorate
+
+
+def _wrapped(found: Any) -> Any:
+    if isinstance(found, list):
+        return [_wrapped(part) for part in found]
+    if isinstance(found, Tensor):
+        return found
+    return of_bytes(np.asarray(found, object))
+
+
+def _axes(axis: Any) -> tuple[int, ...]:
+    if isinstance(axis, Sequence | np.ndarray) or (isinstance(axis, Tensor) and axis._rank):
+        return tuple(whole(a) for a in axis)
+    return (whole(axis),)
+
+
+def _whole_array(value: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(convert_to_tensor(value).numpy())
+
+
+def _reshape(x: Any, shape: Any) -> Any:
+    return x.reshape([int(n) for n in sizes_of(shape)])
+
+
+def _expand_dims(x: Any, axis: Any) -> Any:
+    return np.expand_dims(x, whole(axis))
+
+
+def _squeeze(x: Any, axis: Any = None) -> Any:
+    return np.squeeze(x, None if axis is None else _axes(axis))
+
+
+def _transpose(x: Any, perm: Any = None, conjugate: bool = False) -> Any:
+    return np.transpose(x, None if perm is None else _axes(perm))
+
+
+def _split(x: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> Any:
+    if isinstance(num_or_size_splits, int):
+        return list(np.split(x, num_or_size_splits, whole(axis)))
+    sizes = [int(n) for n in sizes_of(num_or_size_splits)]
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = x.shape[whole(axis)] - sum(sizes) - 1
+    if sum(sizes) != x.shape[whole(axis)] or min(sizes, default=0) < 0:
+        raise ValueError(f"the parts must add up to the axis, got {sizes}")
+    return list(np.split(x, np.cumsum(sizes)[:-1], whole(axis)))
+
+
+def _unstack(x: Any, num: Any = None, axis: Any = 0) -> Any:
+    return [np.take(x, i, whole(axis)) for i in range(x.shape[whole(axis)])]
+
+
+def _repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
+    return np.repeat(x, _whole_array(repeats), None if axis is None else whole(axis))
+
+
+def _gather(x: Any, indices: Any, validate_indices: Any = None, axis: Any = None,
+            batch_dims: Any = 0) -> Any:  # fmt: skip
+    places, along = _whole_array(indices), 0 if axis is None else whole(axis)
+    if whole(batch_dims):
+        raise ValueError("batch_dims of text must be 0")
+    if places.size and (places.min() < 0 or places.max() >= x.shape[along]):
+        raise ValueError(f"indices must lie in [0, {x.shape[along]})")
+    return np.take(x, places, along)
+
+
+def _gather_nd(x: Any, indices: Any, batch_dims: Any = 0) -> Any:
+    places = _whole_array(indices)
+    if whole(batch_dims):
+        raise ValueError("batch_dims of text must be 0")
+    if places.size and (places < 0).any():
+        raise ValueError("indices must not be negative")
+    return x[tuple(np.moveaxis(places, -1, 0))]
+
+
+def _boolean_mask(x: Any, mask: Any, axis: Any = None) -> Any:
+    chosen, first = _whole_array(mask), 0 if axis is None else whole(axis)
+    if chosen.dtype != bool or x.shape[first : first + chosen.ndim] != chosen.shape:
+        raise ValueError(f"the mask must be bool of the shape of its axes, got {chosen.shape}")
+    return x[(slice(None),) * first + (chosen,)]
+
+
+def _pad(x: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = b"") -> Any:
+    kind = mode.lower()
+    if kind != "constant":
+        return np.pad(x, _whole_array(paddings), mode=kind)  # type: ignore[call-overload]
+    value = text_of(constant_values or b"", "pad").numpy()
+    return np.pad(x, _whole_array(paddings), constant_values=value)
+
+
+def _unique(x: Any, out_idx: Any = "int32") -> Any:
+    seen: dict[bytes, int] = {}
+    places = [seen.setdefault(word, len(seen)) for word in x.tolist()]
+    kind = as_dtype(out_idx).name
+    words = of_bytes(np.array([*seen, None], object)[:-1])
+    return sequences.Unique(words, convert_to_tensor(np.array(places, kind)))  # type: ignore[arg-type]
+
+
+def _sizes(x: Any, out_type: Any = "int32") -> Tensor:
+    return convert_to_tensor(np.array(x.shape, as_dtype(out_type).name))
+
+
+def _count(x: Any, out_type: Any = "int32") -> Tensor:
+    return convert_to_tensor(np.array(x.size, as_dtype(out_type).name))
+
+
+reshape = _also_text(_reshape)(arrays.reshape)
+expand_dims = _also_text(_expand_dims)(arrays.expand_dims)
+squeeze = _also_text(_squeeze)(arrays.squeeze)
+transpose = _also_text(_transpose)(arrays.transpose)
+identity = _also_text(lambda x: x)(arrays.identity)
+split = _also_text(_split)(arrays.split)
+unstack = _also_text(_unstack)(arrays.unstack)
+tile = _also_text(lambda x, multiples: np.tile(x, _whole_array(multiples)))(arrays.tile)
+repeat = _also_text(_repeat)(arrays.repeat)
+reverse = _also_text(lambda x, axis: np.flip(x, _axes(axis)))(arrays.reverse)
+pad = _also_text(_pad)(padding.pad)
+shape = _also_text(_sizes)(arrays.shape)
+size = _also_text(_count)(arrays.size)
+rank = _also_text(lambda x: convert_to_tensor(np.int32(x.ndim)))(arrays.rank)
+broadcast_to = _also_text(
+    lambda x, shape: np.broadcast_to(x, [int(n) for n in sizes_of(shape)])
+)(arrays.broadcast_to)  # fmt: skip
+gather = _also_text(_gather)(gathers.gather)
+gather_nd = _also_text(_gather_nd)(gathers.gather_nd)
+boolean_mask = _also_text(_boolean_mask)(gathers.boolean_mask)
+concat = _also_text(lambda x, axis: np.concatenate(x, whole(axis)), True)(arrays.concat)
+stack = _also_text(lambda x, axis=0: np.stack(x, whole(axis)), True)(arrays.stack)
+
+
+def _in_place_of(function: _Function) -> Callable[[Callable[..., Any]], _Function]:
+    """The name, signature and words of the function for numbers."""
+    return functools.wraps(function)  # type: ignore[return-value]
+
+
+@_in_place_of(sequences.unique)
+def unique(x: Any, *args: Any, **options: Any) -> Any:
+    if not is_text(x):
+        return sequences.unique(x, *args, **options)
+    options.pop("name", None)
+    return _unique(text_of(x, "unique").encoded, *args, **options)
+
+
+@_in_place_of(arrays.where)
+def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+    if not (is_text(x) or is_text(y)):
+        return arrays.where(condition, x, y, name)
+    holds = _whole_array(condition)
+    a, b = (text_of(part, "where", "both must be text").encoded for part in (x, y))
+    try:
+        return of_bytes(np.asarray(np.where(holds, a, b), object))
+    except ValueError as error:
+        raise _core.InvalidArgumentError(
+            f"[where] shapes must fit each other: got {holds.shape}, {a.shape} and {b.shape}."
+        ) from error
+
+
+@_in_place_of(creation.fill)
+def fill(dims: Any, value: Any, name: str | None = None) -> Any:
+    if not is_text(value):
+        return creation.fill(dims, value, name)
+    text = text_of(value, "fill").encoded
+    return of_bytes(np.broadcast_to(text, [int(n) for n in sizes_of(dims)]).copy())
+
+
+__all__ = [
+    "boolean_mask", "broadcast_to", "concat", "expand_dims", "fill", "gather", "gather_nd",
+    "identity", "pad", "rank", "repeat", "reshape", "reverse", "shape", "size", "split", "squeeze",
+    "stack", "tile", "transpose", "unique", "unstack", "where",
+]  # fmt: skip

@@ -1,0 +1,39 @@
+"""What calls give, as far as it is written down: classes, and functions by their annotations."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from samegrad._surface.missing_names import look_up
+
+# Where the classes live that annotations name.
+_CLASSES = {
+    "Dataset": "data.Dataset",
+    "Tensor": "Tensor",
+    "Variable": "Variable",
+    "GradientTape": "GradientTape",
+    "TensorArray": "TensorArray",
+    "Generator": "random.Generator",
+}
+
+
+@functools.cache
+def result_of(path: str) -> str | None:
+    """What a call gives: "data.Dataset()" for an object of that class, or None.
+
+    Example:
+        >>> result_of("data.Dataset.range"), result_of("GradientTape"), result_of("nest.flatten")
+        ('data.Dataset()', 'GradientTape()', None)
+    """
+    found, rest = look_up(path)
+    if rest or found is None or path.endswith("()"):
+        return None  # what a layer or a model gives, say
+    if isinstance(found, type):
+        return f"{path}()" if found.__module__.partition(".")[0] in ("samegrad", "keras") else None
+    function = inspect.unwrap(getattr(found, "__func__", found))
+    named = getattr(function, "__annotations__", {}).get("return")
+    if named == "Self":
+        return path.rpartition(".")[0].removesuffix("()") + "()"
+    kind = _CLASSES.get(named) if isinstance(named, str) else None
+    return None if kind is None else f"{kind}()"

@@ -1,0 +1,69 @@
+"""Settings of devices by their older names; there are only CPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from samegrad._base.shown import shown
+from samegrad._surface.boundary import guard
+from samegrad._surface.missing_names import getattr_of
+from samegrad.config._devices import (
+    LogicalDeviceConfiguration,
+    get_visible_devices,
+    list_logical_devices,
+    list_physical_devices,
+    set_visible_devices,
+)
+from samegrad.config._devices import LogicalDeviceConfiguration as VirtualDeviceConfiguration
+from samegrad.config._devices import (
+    get_logical_device_configuration as get_virtual_device_configuration,
+)
+from samegrad.config._devices import (
+    set_logical_device_configuration as set_virtual_device_configuration,
+)
+
+
+def set_memory_growth(device: Any, enable: bool) -> None:
+    """Refuses: memory grows as it is needed on CPUs, and there is no GPU.
+
+    Raises:
+        ValueError: Always, as TensorFlow's for a CPU.
+
+    Example:
+        >>> for device in list_physical_devices("GPU"):  # there are none
+        ...     set_memory_growth(device, True)
+    """
+    raise ValueError(
+        f"[set_memory_growth] memory grows as it is needed on CPUs: got {shown(device)}; leave it "
+        "out."
+    )
+
+
+def get_memory_growth(device: Any) -> bool:
+    """True: memory grows as it is needed.
+
+    Example:
+        >>> get_memory_growth(list_physical_devices("CPU")[0])
+        True
+    """
+    return True
+
+
+def enable_op_determinism() -> None:
+    """Does nothing: operations are deterministic.
+
+    Example:
+        >>> enable_op_determinism()
+    """
+
+
+__all__ = [
+    "LogicalDeviceConfiguration", "VirtualDeviceConfiguration", "enable_op_determinism",
+    "get_memory_growth", "get_virtual_device_configuration", "get_visible_devices",
+    "list_logical_devices", "list_physical_devices", "set_memory_growth",
+    "set_virtual_device_configuration", "set_visible_devices",
+]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__ = getattr_of(__name__)
+guard(__name__)

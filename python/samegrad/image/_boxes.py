@@ -1,0 +1,338 @@
+"""Boxes in images: cut out, chosen, drawn; and patches on a grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from samegrad import math
+from samegrad._core import InvalidArgumentError
+from samegrad._ops.arrays import cast, concat, reshape, stack, where
+from samegrad._ops.gather import gather_nd
+from samegrad._ops.padding import pad
+from samegrad._tensor.sizes import sizes_of, whole
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad.image._shape import image_of
+
+_COLORS = np.array(
+    [[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1],
+     [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]], np.float32,
+)  # fmt: skip
+
+
+def extract_patches(
+    images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
+) -> Tensor:
+    """The patches around a grid of places, each as the channels of one pixel.
+
+    Args:
+        images: [n, rows, columns, channels].
+        sizes: [1, rows, columns, 1] of a patch.
+        strides: [1, rows, columns, 1] from one place to the next.
+        rates: [1, rows, columns, 1] from one pixel of a patch to the next.
+        padding: "VALID" or "SAME", which fills up with zeros.
+        name: Ignored.
+
+    Returns:
+        [n, places, places, rows * columns * channels of a patch].
+
+    Raises:
+        ValueError: A size is no [1, rows, columns, 1], the padding is another one, or a patch does
+            not fit in.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+        >>> extract_patches(x, [1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "VALID").numpy()[0, 0, 1]
+        array([2., 3., 6., 7.], dtype=float32)
+    """
+    x = image_of(images, "extract_patches", (4,))
+    spans = [_grid("sizes", sizes), _grid("strides", strides), _grid("rates", rates)]
+    if padding not in ("VALID", "SAME"):
+        raise ValueError(f"[extract_patches] padding must be 'VALID' or 'SAME': got {padding!r}.")
+    counts = []
+    frame = [[0, 0]]
+    for axis in (0, 1):
+        size, stride, rate = (span[axis] for span in spans)
+        old, reach = int(x._shape[axis + 1]), (size - 1) * rate + 1
+        if padding == "VALID" and reach > old + stride - 1:
+            raise InvalidArgumentError(
+                f"[extract_patches] patches must fit into the images: got {reach} pixels for "
+                f"{old}; use padding 'SAME', or smaller ones."
+            )
+        count = -(-old // stride) if padding == "SAME" else (old - reach) // stride + 1
+        missing = max((count - 1) * stride + reach - old, 0) if padding == "SAME" else 0
+        frame.append([missing // 2, missing - missing // 2])
+        counts.append(count)
+    x = pad(x, [*frame, [0, 0]])
+    parts = []
+    for i in range(spans[0][0]):
+        for j in range(spans[0][1]):
+            at = (i * spans[2][0], j * spans[2][1])
+            ends = [a + (n - 1) * s + 1 if n else a
+                    for a, n, s in zip(at, counts, spans[1], strict=True)]  # fmt: skip
+            parts.append(x[:, at[0] : ends[0] : spans[1][0], at[1] : ends[1] : spans[1][1]])
+    return concat(parts, -1)
+
+
+def _grid(name: str, value: Any) -> tuple[int, int]:
+    sizes = [whole(n) for n in sizes_of(value)]
+    if len(sizes) != 4 or sizes[0] != 1 or sizes[3] != 1 or min(sizes) < 1:
+        raise ValueError(
+            f"[extract_patches] {name} must be [1, rows, columns, 1], each at least 1: got {sizes}."
+        )
+    return sizes[1], sizes[2]
+
+
+def crop_and_resize(
+    image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
+    extrapolation_value: float = 0.0, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Parts of images, each resized.
+
+    Args:
+        image: [n, rows, columns, channels].
+        boxes: [boxes, 4]: top, left, bottom, right; 0 is the first pixel and 1 the last. Where the
+            bottom is above the top, or the right before the left, the part is turned.
+        box_indices: Of which image each box is.
+        crop_size: Rows and columns of the result.
+        method: "bilinear" or "nearest".
+        extrapolation_value: Of what lies outside of the image.
+        name: Ignored.
+
+    Returns:
+        float32 [boxes, rows, columns, channels].
+
+    Raises:
+        ValueError: A shape or the method is another one.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.arange(4, dtype=np.float32).reshape(1, 2, 2, 1)
+        >>> crop_and_resize(x, [[0.0, 0.0, 1.0, 1.0]], [0], [3, 3]).numpy()[0, 1, :, 0]
+        array([1. , 1.5, 2. ], dtype=float32)
+    """
+    who = "crop_and_resize"
+    x = cast(image_of(image, who, (4,)), "float32")
+    corners, owners = convert_to_tensor(boxes), convert_to_tensor(box_indices)
+    if corners._rank != 2 or corners._shape[-1] != 4 or owners._rank != 1:
+        raise ValueError(
+            f"[{who}] boxes must be [boxes, 4] and box_indices [boxes]: got shapes "
+            f"{tuple(corners._shape)} and {tuple(owners._shape)}."
+        )
+    if method not in ("bilinear", "nearest"):
+        raise ValueError(f"[{who}] method must be 'bilinear' or 'nearest': got {method!r}.")
+    sizes = [whole(n) for n in sizes_of(crop_size)]
+    rows = _places(corners[:, 0], corners[:, 2], sizes[0], int(x._shape[1]))
+    columns = _places(corners[:, 1], corners[:, 3], sizes[1], int(x._shape[2]))
+    owner = reshape(cast(owners, "int32"), [-1, 1, 1])
+    if method == "nearest":
+        found = _picked(x, owner, math.floor(rows + 0.5), math.floor(columns + 0.5))
+    else:
+        found = _between(x, owner, rows, columns)
+    inside = (
+        _within(rows, int(x._shape[1]))[:, :, None] & _within(columns, int(x._shape[2]))[:, None]
+    )
+    return where(inside[..., None], found, float(extrapolation_value))
+
+
+def _places(first: Tensor, last: Tensor, count: int, size: int) -> Tensor:
+    """Where the pixels of each part lie along an axis."""
+    if count == 1:
+        return ((first + last) * (0.5 * (size - 1)))[:, None]
+    step = (last - first) * float(size - 1) / float(count - 1)
+    return (first * float(size - 1))[:, None] + step[:, None] * np.arange(count, dtype=np.float32)
+
+
+def _within(places: Tensor, size: int) -> Tensor:
+    return math.logical_and(places >= 0.0, places <= float(size - 1))
+
+
+def _picked(x: Tensor, owner: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    def limited(places: Tensor, size: int) -> Tensor:
+        return cast(math.maximum(math.minimum(places, float(size - 1)), 0.0), "int32")
+
+    i = limited(rows, int(x._shape[1]))[:, :, None]
+    j = limited(columns, int(x._shape[2]))[:, None]
+    zero = (i + j) * 0
+    return gather_nd(x, stack([owner + zero, i + zero, j + zero], -1))
+
+
+def _between(x: Tensor, owner: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    top, left = math.floor(rows), math.floor(columns)
+    below, right = math.ceil(rows), math.ceil(columns)
+    down, across = (rows - top)[:, :, None, None], (columns - left)[:, None, :, None]
+    upper = _picked(x, owner, top, left)
+    upper = upper + (_picked(x, owner, top, right) - upper) * across
+    lower = _picked(x, owner, below, left)
+    lower = lower + (_picked(x, owner, below, right) - lower) * across
+    return upper + (lower - upper) * down
+
+
+def non_max_suppression(
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
+    score_threshold: float = float("-inf"), name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The numbers of the best boxes that do not overlap with a better one; for eager code.
+
+    Args:
+        boxes: [boxes, 4]: two corners, [row, column, row, column].
+        scores: [boxes].
+        max_output_size: How many boxes at most.
+        iou_threshold: From this part of their union on, boxes overlap.
+        score_threshold: Boxes must score more.
+        name: Ignored.
+
+    Returns:
+        int32, the best first.
+
+    Raises:
+        ValueError: A shape or threshold is wrong.
+
+    Example:
+        >>> non_max_suppression([[0, 0, 1, 1.0], [0, 0, 1, 0.9], [2, 2, 3, 3]], [0.5, 0.9, 0.1], 9)
+        <samegrad.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
+    """
+    chosen, _ = _suppressed(
+        "non_max_suppression", boxes, scores, (max_output_size, iou_threshold, score_threshold, 0.0)
+    )
+    return convert_to_tensor(np.array(chosen, np.int32))
+
+
+def non_max_suppression_with_scores(
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
+    score_threshold: float = float("-inf"), soft_nms_sigma: float = 0.0, name: str | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """As `non_max_suppression`, with the scores; with a sigma, overlaps lower scores instead.
+
+    Bodla, Singh, Chellappa and Davis, "Soft-NMS" (2017).
+
+    Args:
+        boxes: As of `non_max_suppression`.
+        scores: As of `non_max_suppression`.
+        max_output_size: As of `non_max_suppression`.
+        iou_threshold: As of `non_max_suppression`; without a meaning where there is a sigma.
+        score_threshold: As of `non_max_suppression`.
+        soft_nms_sigma: 0: boxes that overlap are left out.
+        name: Ignored.
+
+    Returns:
+        The numbers of the boxes and their scores.
+
+    Example:
+        >>> found, scores = non_max_suppression_with_scores([[0, 0, 1, 1.0]], [0.5], 9)
+        >>> found.numpy(), scores.numpy()
+        (array([0], dtype=int32), array([0.5], dtype=float32))
+    """
+    chosen, kept = _suppressed(
+        "non_max_suppression_with_scores", boxes, scores,
+        (max_output_size, iou_threshold, score_threshold, float(soft_nms_sigma)),
+    )  # fmt: skip
+    return convert_to_tensor(np.array(chosen, np.int32)), convert_to_tensor(
+        np.array(kept, np.float32)
+    )
+
+
+def _suppressed(
+    who: str, boxes: Any, scores: Any, options: tuple[Any, float, float, float]
+) -> tuple[list[int], list[float]]:
+    corners = np.asarray(convert_to_tensor(boxes).numpy(), np.float32)
+    rest = np.array(convert_to_tensor(scores).numpy(), np.float32)
+    most, overlap, least, sigma = options
+    if corners.ndim != 2 or corners.shape[1:] != (4,) or rest.shape != corners.shape[:1]:
+        raise ValueError(
+            f"[{who}] boxes must be [boxes, 4] and scores [boxes]: got {corners.shape} and "
+            f"{rest.shape}."
+        )
+    if not 0 <= overlap <= 1:
+        raise ValueError(f"[{who}] iou_threshold must lie in [0, 1]: got {overlap}.")
+    low = np.minimum(corners[:, :2], corners[:, 2:])
+    high = np.maximum(corners[:, :2], corners[:, 2:])
+    chosen: list[int] = []
+    kept: list[float] = []
+    open_ = rest > least
+    count = whole(most)
+    while open_.any() and len(chosen) < count:
+        best = int(np.argmax(np.where(open_, rest, -np.inf)))
+        open_[best] = False
+        chosen.append(best)
+        kept.append(float(rest[best]))
+        shared = _overlaps(low, high, best)
+        if sigma > 0:
+            rest = np.where(open_, rest * np.exp(-0.5 * shared**2 / sigma), rest).astype(np.float32)
+            open_ &= rest > least
+        else:
+            open_ &= shared <= overlap
+    return chosen, kept
+
+
+def _overlaps(low: np.ndarray, high: np.ndarray, one: int) -> np.ndarray:
+    """The common part of a box and each other, divided by their union."""
+    areas = np.prod(high - low, axis=1)
+    sides = np.maximum(np.minimum(high, high[one]) - np.maximum(low, low[one]), 0)
+    common = np.prod(sides, axis=1)
+    union = areas + areas[one] - common
+    valid = (areas > 0) & (areas[one] > 0)
+    shared: np.ndarray = np.where(valid, common / np.where(union > 0, union, 1), 0)
+    return shared
+
+
+def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
+    """The images with frames of one pixel around the boxes; for eager code.
+
+    Args:
+        images: [n, rows, columns, channels] of 1, 3 or 4 channels, floats in [0, 1].
+        boxes: [n, boxes, 4]: top, left, bottom, right in [0, 1].
+        colors: [colours, channels], one after the other for the boxes; None: ten of their own.
+        name: Ignored.
+
+    Raises:
+        ValueError: A shape is another one.
+
+    Example:
+        >>> import numpy as np
+        >>> x = draw_bounding_boxes(np.zeros((1, 3, 3, 1), np.float32), [[[0, 0, 1, 1.0]]], [[1.0]])
+        >>> x.numpy()[0, :, :, 0]
+        array([[1., 1., 1.],
+               [1., 0., 1.],
+               [1., 1., 1.]], dtype=float32)
+    """
+    x = image_of(images, "draw_bounding_boxes", (4,))
+    made = np.array(x.numpy(), np.float32)
+    places = np.asarray(convert_to_tensor(boxes).numpy(), np.float32)
+    if places.ndim != 3 or places.shape[0] != made.shape[0] or places.shape[2] != 4:
+        raise ValueError(
+            f"[draw_bounding_boxes] boxes must be [n, boxes, 4]: got {places.shape} for images of "
+            f"shape {made.shape}."
+        )
+    given = None if colors is None else np.asarray(convert_to_tensor(colors).numpy(), np.float32)
+    palette = _COLORS if given is None or not given.size else given
+    if made.shape[-1] == 1 and given is None:
+        palette = np.ones((1, 1), np.float32)
+    for image, frames in zip(made, places, strict=True):
+        for number, frame in enumerate(frames):
+            _draw(image, frame, palette[number % len(palette)][: image.shape[-1]])
+    return cast(convert_to_tensor(made), x._dtype)
+
+
+def _draw(image: np.ndarray, frame: np.ndarray, color: np.ndarray) -> None:
+    rows, columns = image.shape[:2]
+    top, bottom = int(frame[0] * (rows - 1)), int(frame[2] * (rows - 1))
+    left, right = int(frame[1] * (columns - 1)), int(frame[3] * (columns - 1))
+    if top > bottom or left > right or top >= rows or bottom < 0 or left >= columns or right < 0:
+        return
+    across = slice(max(left, 0), min(right, columns - 1) + 1)
+    down = slice(max(top, 0), min(bottom, rows - 1) + 1)
+    for row in (top, bottom):
+        if 0 <= row < rows:
+            image[row, across] = color
+    for column in (left, right):
+        if 0 <= column < columns:
+            image[down, column] = color
+
+
+__all__ = [
+    "crop_and_resize", "draw_bounding_boxes", "extract_patches", "non_max_suppression",
+    "non_max_suppression_with_scores",
+]  # fmt: skip

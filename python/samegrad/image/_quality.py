@@ -1,0 +1,227 @@
+"""How alike images are, and where they change: SSIM, gradients, edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from samegrad import math
+from samegrad._ops.arrays import cast, concat, stack
+from samegrad._ops.creation import zeros_like
+from samegrad._ops.padding import pad
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad.image._convert import convert_image_dtype
+from samegrad.image._shape import image_of
+
+_MSSSIM_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+
+
+def _two(img1: Any, img2: Any, who: str, max_val: Any) -> tuple[Tensor, Tensor, float]:
+    """Both as floats, and the largest value as one of theirs."""
+    a, b = convert_to_tensor(img1), convert_to_tensor(img2)
+    same = a._rank == b._rank >= 3 and all(
+        x == y or 1 in (x, y) for x, y in zip(a._shape[:-3], b._shape[:-3], strict=True)
+    )
+    if not same or a._shape[-3:] != b._shape[-3:]:
+        raise ValueError(
+            f"[{who}] the images must have one shape [..., rows, columns, channels]: got "
+            f"{tuple(a._shape)} and {tuple(b._shape)}."
+        )
+    if a._dtype != b._dtype:
+        raise TypeError(f"[{who}] the images must have one dtype: got {a._dtype} and {b._dtype}.")
+    top = float(max_val)
+    if "int" in a._dtype:
+        top /= float(np.iinfo(a._dtype).max)
+    return convert_image_dtype(a, "float32"), convert_image_dtype(b, "float32"), top
+
+
+def _weights(size: int, sigma: float) -> list[float]:
+    """A Gaussian window along one axis; that of two axes is the product of two."""
+    places = np.arange(size) - (size - 1) / 2.0
+    weights = np.exp(-0.5 * (places / sigma) ** 2)
+    found: list[float] = (weights / weights.sum()).tolist()
+    return found
+
+
+def _filtered(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
+    """The weighted sums of neighbours along the rows (-3) or columns (-2) of images."""
+    count = int(x._shape[axis]) - len(weights) + 1
+    behind = (slice(None),) * (-1 - axis)
+    keys: list[tuple[Any, ...]] = [(..., slice(i, i + count), *behind) for i in range(len(weights))]
+    parts = [x[key] * w for key, w in zip(keys, weights, strict=True) if w]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _ssim_parts(
+    x: Tensor, y: Tensor, top: float, options: tuple[int, float, float, float]
+) -> tuple[Tensor, Tensor]:
+    """SSIM and its part of contrast and structure, one number for each image and channel."""
+    size, sigma, k1, k2 = options
+    c1, c2 = (k1 * top) ** 2, (k2 * top) ** 2
+    weights = _weights(size, sigma)
+
+    def averaged(z: Tensor) -> Tensor:
+        return _filtered(_filtered(z, -3, weights), -2, weights)
+
+    mean_x, mean_y = averaged(x), averaged(y)
+    product = mean_x * mean_y * 2.0
+    squares = math.square(mean_x) + math.square(mean_y)
+    luminance = (product + c1) / (squares + c1)
+    both = averaged(x * y) * 2.0
+    own = averaged(math.square(x) + math.square(y))
+    structure = (both - product + c2) / (own - squares + c2)
+    whole, part = (math.reduce_mean(p, axis=[-3, -2]) for p in (luminance * structure, structure))
+    return whole, part
+
+
+def _check_window(who: str, x: Tensor, size: int) -> None:
+    if int(x._shape[-3]) < size or int(x._shape[-2]) < size:
+        raise ValueError(
+            f"[{who}] images must be as large as the filter: got {x._shape[-3]} x {x._shape[-2]} "
+            f"for filter_size={size}; pass a smaller one."
+        )
+
+
+def ssim(
+    img1: Any, img2: Any, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5,
+    k1: float = 0.01, k2: float = 0.03, return_index_map: bool = False,
+) -> Tensor:  # fmt: skip
+    """The structural similarity of images, 1 for equal ones.
+
+    Wang, Bovik, Sheikh and Simoncelli, "Image quality assessment: from error visibility to
+    structural similarity" (2004).
+
+    Args:
+        img1: [..., rows, columns, channels].
+        img2: As img1.
+        max_val: The largest value that there can be less the smallest: 1.0 or 255.
+        filter_size: Of the Gaussian window; images must be as large.
+        filter_sigma: Its deviation.
+        k1: Of the constant that steadies the means.
+        k2: Of the constant that steadies the variances.
+        return_index_map: Must be False.
+
+    Returns:
+        One number for each image.
+
+    Raises:
+        ValueError: The images differ in shape or are smaller than the window.
+
+    Example:
+        >>> import numpy as np
+        >>> import samegrad as tf
+        >>> x = tf.constant(np.full((16, 16, 1), 0.5, np.float32))
+        >>> float(ssim(x, x, 1.0))
+        1.0
+    """
+    if return_index_map:
+        raise NotImplementedError(
+            "[ssim] return_index_map must be False: got True; leave it out for the mean."
+        )
+    x, y, top = _two(img1, img2, "ssim", max_val)
+    _check_window("ssim", x, filter_size)
+    whole, _ = _ssim_parts(x, y, top, (filter_size, filter_sigma, k1, k2))
+    return math.reduce_mean(whole, axis=[-1])
+
+
+def _halved(z: Tensor) -> Tensor:
+    """Means of 2 x 2 pixels; an odd row or column is repeated first."""
+    odd = [int(n) % 2 for n in z._shape[-3:-1]]
+    if any(odd):
+        frame = [[0, 0]] * (z._rank - 3) + [[0, odd[0]], [0, odd[1]], [0, 0]]
+        z = pad(z, frame, mode="SYMMETRIC")
+    rows = z[..., 0::2, :, :] + z[..., 1::2, :, :]
+    return (rows[..., 0::2, :] + rows[..., 1::2, :]) * 0.25
+
+
+def ssim_multiscale(
+    img1: Any, img2: Any, max_val: Any, power_factors: Sequence[float] = _MSSSIM_WEIGHTS,
+    filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
+) -> Tensor:  # fmt: skip
+    """The structural similarity at several scales: the weighted product of `ssim`'s parts.
+
+    Wang, Simoncelli and Bovik, "Multiscale structural similarity for image quality assessment"
+    (2003).
+
+    Args:
+        img1: [..., rows, columns, channels].
+        img2: As img1.
+        max_val: As for `ssim`.
+        power_factors: The weight of each scale, the finest first; each halves the images.
+        filter_size: As for `ssim`; the smallest scale must be as large.
+        filter_sigma: As for `ssim`.
+        k1: As for `ssim`.
+        k2: As for `ssim`.
+
+    Returns:
+        One number for each image.
+
+    Raises:
+        ValueError: The images differ in shape, or the smallest scale is smaller than the window.
+
+    Example:
+        >>> import numpy as np
+        >>> import samegrad as tf
+        >>> x = tf.constant(np.full((64, 64, 1), 0.5, np.float32))
+        >>> round(float(ssim_multiscale(x, x, 1.0, [0.5, 0.5])), 4)
+        1.0
+    """
+    x, y, top = _two(img1, img2, "ssim_multiscale", max_val)
+    parts = []
+    for scale in range(len(power_factors)):
+        if scale:
+            x, y = _halved(x), _halved(y)
+        _check_window("ssim_multiscale", x, filter_size)
+        whole, structure = _ssim_parts(x, y, top, (filter_size, filter_sigma, k1, k2))
+        last = scale == len(power_factors) - 1
+        parts.append(math.maximum(whole if last else structure, 0.0))
+    powered = [math.pow(part, float(w)) for part, w in zip(parts, power_factors, strict=True)]
+    return math.reduce_mean(math.reduce_prod(stack(powered, -1), axis=[-1]), axis=[-1])
+
+
+def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
+    """Each pixel's difference to the one below, and to the one on the right; 0 in the last.
+
+    Args:
+        image: [n, rows, columns, channels].
+
+    Example:
+        >>> down, right = image_gradients([[[[1.0], [3.0]], [[4.0], [5.0]]]])
+        >>> down.numpy().ravel(), right.numpy().ravel()
+        (array([3., 2., 0., 0.], dtype=float32), array([2., 0., 1., 0.], dtype=float32))
+    """
+    x = image_of(image, "image_gradients", (4,))
+    down = concat([x[:, 1:] - x[:, :-1], zeros_like(x[:, :1])], 1)
+    right = concat([x[:, :, 1:] - x[:, :, :-1], zeros_like(x[:, :, :1])], 2)
+    return down, right
+
+
+def sobel_edges(image: Any) -> Tensor:
+    """Sobel's filters for rows and for columns; pixels beyond the edge are reflected ones.
+
+    Args:
+        image: [n, rows, columns, channels].
+
+    Returns:
+        [n, rows, columns, channels, 2].
+
+    Example:
+        >>> import numpy as np
+        >>> sobel_edges(np.zeros((1, 4, 4, 3), np.float32)).shape
+        (1, 4, 4, 3, 2)
+    """
+    x = image_of(image, "sobel_edges", (4,))
+    x = x if "float" in x._dtype else cast(x, "float32")
+    framed = pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT")
+    smooth, slope = (1.0, 2.0, 1.0), (-1.0, 0.0, 1.0)
+    down = _filtered(_filtered(framed, -3, slope), -2, smooth)
+    across = _filtered(_filtered(framed, -3, smooth), -2, slope)
+    return stack([down, across], -1)
+
+
+__all__ = ["image_gradients", "sobel_edges", "ssim", "ssim_multiscale"]
