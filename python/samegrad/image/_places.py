@@ -9,7 +9,7 @@ import numpy as np
 from samegrad import random
 from samegrad._base.shown import shown
 from samegrad._core import tracing
-from samegrad._ops.arrays import cast, pad, reshape, reverse, where
+from samegrad._ops.arrays import cast, reshape, reverse, where
 from samegrad._ops.arrays import transpose as permuted
 from samegrad._ops.gather import gather
 from samegrad._ops.padding import pad
