@@ -109,8 +109,8 @@ void run_cholesky(const KernelArgs& args, std::int64_t begin, std::int64_t end) 
     read(args.in[0], i, s.count(), a);
     if (!matrices::cholesky(a, l, s.rows)) {
       fail_matrix(args, "cholesky", i,
-                  "must be positive definite: Cholesky decomposition was not successful; add a "
-                  "small multiple of the identity.");
+                  "must be positive definite: Cholesky decomposition was not successful, got ",
+                  a[0], " as its first element; add a small multiple of the identity.");
     }
     write(args.out[0], i, s.count(), l);
   }

@@ -209,8 +209,8 @@ struct CallHash {
     Fault(
         "every part of a concatenation gets the gradient of the first",
         "cpp/ops/concat.cpp",
-        "begin[std::size_t(axis)] = first;",
-        "begin[std::size_t(axis)] = 0 * first;",
+        "begin[std::size_t(axis)] = dim_of(symbols, first);",
+        "begin[std::size_t(axis)] = 0;",
     ),
     Fault(
         "the gradient of log_softmax forgets the size of what comes back",

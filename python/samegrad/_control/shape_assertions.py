@@ -170,7 +170,13 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
         >>> assert_shapes([(x, ("n", 2)), (y, ("n",))])
     """
     sizes: dict[Any, int] = {}
-    pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
+    given = list(shapes.items()) if isinstance(shapes, Mapping) else shapes
+    pairs = given if isinstance(given, list | tuple) else [given]
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise ValueError(
+            f"[assert_shapes] shapes are pairs of a tensor and its shape: got {shown(shapes)}; "
+            "pass [(x, ('n', 2))]."
+        )
     for tensor, wanted in pairs:
         if not isinstance(wanted, Iterable):
             raise ValueError(

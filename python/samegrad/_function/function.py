@@ -133,7 +133,11 @@ class Function:
         self._bound: dict[Any, TracedProgram | ReadsData] = {}
         self._runs = CompiledRuns()
         self._tracing = threading.RLock()
-        functools.update_wrapper(self, python_function)
+        # Attributes of a callable object (a layer) are none of a function's.
+        plain = inspect.isroutine(python_function)
+        functools.update_wrapper(
+            self, python_function, updated=functools.WRAPPER_UPDATES if plain else ()
+        )
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else BoundFunction(self, owner)

@@ -1,7 +1,8 @@
 """Keras's initializers under the names that TensorFlow itself has for them."""
 
-from keras import initializers
+from samegrad._keras import register
 
+initializers = register.load().initializers
 constant_initializer = initializers.Constant
 ones_initializer = initializers.Ones
 random_normal_initializer = initializers.RandomNormal

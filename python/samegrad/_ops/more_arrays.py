@@ -211,13 +211,21 @@ def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Te
 
 
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
-    """Where each number stands: y[x[i]] = i.
+    """Where each of the numbers 0, …, n - 1 stands: y[x[i]] = i.
+
+    Raises:
+        ValueError: x is no vector of whole numbers.
 
     Example:
         >>> invert_permutation([2, 0, 1]).numpy()
         array([1, 2, 0], dtype=int32)
     """
     order = convert_to_tensor(x)
+    if order._rank != 1 or not as_dtype(order._dtype).is_integer:
+        raise ValueError(
+            f"[invert_permutation] x must have one axis of whole numbers: got {order._dtype} of "
+            f"shape {tuple(order._shape)}."
+        )
     count = order.shape[0]
     numbers = cast(_sizes.iota(count), order._dtype)
     return scatter_nd(reshape(order, [-1, 1]), numbers, [count])

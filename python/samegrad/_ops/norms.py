@@ -38,7 +38,8 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
             the power 1/p. Of matrices "euclidean" or "fro" (of all elements), 1 (the largest sum
             of a column), infinity (of a row), or 2 (the largest singular value).
         axis: None: one vector of all elements; one axis, along which vectors lie; a pair of axes:
-            rows and columns of matrices.
+            rows and columns of matrices. Where ord is "euclidean" also other numbers of axes, whose
+            elements are one vector (of an image's gradient, say).
         keepdims: Whether the axes stay, with size 1.
         name: Ignored.
 
@@ -52,11 +53,12 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
         6.0
     """
     x = convert_to_tensor(tensor)
-    pair_of_axes = isinstance(axis, list | tuple)
     axes = axes_of(x, axis)
-    if pair_of_axes and len(axes) != 2:
+    pair_of_axes = isinstance(axis, list | tuple) and len(axes) == 2
+    if isinstance(axis, list | tuple) and len(axes) != 2 and ord != "euclidean":
         raise ValueError(
-            f"[norm] axis is None, one axis, or a pair of different ones: got {shown(axis)}."
+            "[norm] axis is None, one axis, or a pair of different ones, but for 'euclidean': got "
+            f"{shown(axis)} and {shown(ord)}."
         )
     if not isinstance(ord, str | int | float):
         raise TypeError(f"[norm] ord is 'euclidean', 'fro' or a number: got {shown(ord)}.")

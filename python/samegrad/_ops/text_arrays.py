@@ -6,6 +6,7 @@ Numbers go to the functions of the same names in `arrays`, `gather` and `sequenc
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -35,12 +36,16 @@ def _also_text(
 
     def decorate(function: _Function) -> _Function:
         who = function.__name__.rstrip("_")
+        called = next(iter(inspect.signature(function).parameters))
 
         @functools.wraps(function)
-        def either(first: Any, *args: Any, **options: Any) -> Any:
+        def either(*args: Any, **options: Any) -> Any:
+            first: Any = args[0] if args else options.get(called)
             if type(first) is Tensor or not is_text(first):
-                return function(first, *args, **options)
+                return function(*args, **options)
             options.pop("name", None)
+            options.pop(called, None)
+            args = args[1:]
             try:
                 if several:
                     parts = [text_of(part, who).encoded for part in first]

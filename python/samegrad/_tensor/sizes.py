@@ -96,6 +96,9 @@ def sizes_but_counts(tensor: Tensor) -> Sizes:
         >>> sizes_but_counts(tf.zeros([1, 2]))
         [1, 2]
     """
+    sizes, place = list(tensor._shape), tensor._example_axis
+    if all(size is not None or (place and i == place[0]) for i, size in enumerate(sizes)):
+        return sizes  # of a trace that has ended, too
     return [None if isinstance(size, Dim) and size.likes else size for size in tensor.shape]
 
 

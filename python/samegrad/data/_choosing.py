@@ -341,6 +341,10 @@ def _node_of(dataset: Any, who: str, rule: str = "a Dataset is needed") -> nodes
 
 
 def _nodes_of(datasets: Any, who: str) -> list[nodes.Node]:
+    if not isinstance(datasets, list | tuple):
+        raise TypeError(
+            f"[Dataset.{who}] a list of datasets is needed: got {shown(datasets)}; pass [a, b]."
+        )
     found = [_node_of(dataset, who) for dataset in datasets]
     if not found:
         raise ValueError(f"[Dataset.{who}] at least one dataset is needed: got none.")

@@ -99,7 +99,10 @@ class CsvDataset(Dataset):
         kind = compression_of(compression_type, who)
         if exclude_cols is not None:
             if select_cols is not None:
-                raise ValueError(f"[{who}] only one of select_cols and exclude_cols may be given.")
+                raise ValueError(
+                    f"[{who}] only one of select_cols and exclude_cols may be given: got "
+                    f"{shown(select_cols)} and {shown(exclude_cols)}."
+                )
             select_cols = _others(exclude_cols, len(record_defaults), who)
         table = Table(record_defaults, field_delim, use_quote_delim, na_value, select_cols, who)
         records = _records(filenames, table, kind, bool(header), None, who)

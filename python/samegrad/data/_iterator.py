@@ -175,6 +175,10 @@ class Optional:
     @classmethod
     def next_of(cls, iterator: Iterator[Structure]) -> Optional:
         """What an iterator gives next."""
+        if not hasattr(iterator, "__next__"):
+            raise TypeError(
+                f"[Optional.next_of] an iterator is needed: got {shown(iterator)}; pass iter(it)."
+            )
         try:
             return cls([next(iterator)])
         except StopIteration:

@@ -143,7 +143,13 @@ def signature_of(types: Structure, shapes: Structure, signature: Structure) -> S
 def _with_shapes(types: Structure, shapes: Structure) -> Structure:
     """The specs of dtypes and shapes, which may be tuples themselves."""
     if not is_element(types):
-        return TensorSpec(shapes, types)
+        try:
+            return TensorSpec(shapes, types)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                "[Dataset.from_generator] output_types must be dtypes, and output_shapes a shape "
+                f"for each: got {types!r} and {shapes!r}; pass tf.int32 and (None, 3)."
+            ) from error
     names = list(types) if isinstance(types, dict) else range(len(types))
     if not is_element(shapes) or len(shapes) != len(types):
         raise TypeError(

@@ -272,7 +272,22 @@ unbatch, unique = _method("unbatch"), _method("unique")
 choose_from_datasets = Dataset.choose_from_datasets
 sample_from_datasets = Dataset.sample_from_datasets
 Counter = Dataset.counter
-RandomDataset = Dataset.random
+
+
+def RandomDataset(  # noqa: N802
+    seed: int | None = None, rerandomize_each_iteration: bool | None = None,
+    name: str | None = None,
+) -> Dataset:  # fmt: skip
+    """As `Dataset.random`.
+
+    Example:
+        >>> import samegrad as tf
+        >>> len(list(RandomDataset(seed=1).take(2)))
+        2
+    """
+    return Dataset.random(seed, rerandomize_each_iteration, name)
+
+
 load = Dataset.load
 
 

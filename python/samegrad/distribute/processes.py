@@ -128,6 +128,12 @@ def broadcast_variables(variables: Iterable[Any], root_rank: int = 0) -> None:
         >>> broadcast_variables([tf.Variable(1.0)])
     """
     own = list(variables)
+    for variable in own:
+        if not hasattr(variable, "assign"):
+            raise TypeError(
+                f"[broadcast_variables] variables are needed: got {shown(variable)}; pass "
+                "model.trainable_variables."
+            )
     values = broadcast_object([np.asarray(v.numpy()) for v in own], root_rank)
     if len(values) != len(own):
         raise ValueError(

@@ -108,7 +108,10 @@ def as_string(
         b'3.14'
     """
     if scientific and shortest:
-        raise ValueError("[tf.strings.as_string] scientific and shortest exclude each other.")
+        raise ValueError(
+            "[tf.strings.as_string] scientific and shortest exclude each other: got "
+            f"{shown(scientific)} and {shown(shortest)}; leave one out."
+        )
     if fill not in ("", " ", "0", "+", "-"):
         raise ValueError(
             f"[tf.strings.as_string] fill must be '', ' ', '0', '+' or '-': got {shown(fill)}."

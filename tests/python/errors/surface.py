@@ -65,6 +65,13 @@ def receivers() -> dict[type, Callable[[], Any]]:
     return made
 
 
+def is_kerass(thing: Any) -> bool:
+    """Whether it is Keras's own: `tf.optimizers`, `tf.zeros_initializer`, ..."""
+    name = thing.__name__ if isinstance(thing, types.ModuleType) else thing
+    home = name if isinstance(name, str) else getattr(thing, "__module__", None) or ""
+    return home.startswith(("keras.", "samegrad.keras"))
+
+
 def things() -> Iterator[tuple[str, Any]]:
     """Public names and what they stand for, each thing once."""
     seen: set[int] = set()
@@ -72,7 +79,7 @@ def things() -> Iterator[tuple[str, Any]]:
     def walk(path: str, module: Any) -> Iterator[tuple[str, Any]]:
         for name in sorted(_unknown.names_of(module)):
             thing = getattr(module, name)
-            if id(thing) in seen or name in LEFT_OUT:
+            if id(thing) in seen or name in LEFT_OUT or is_kerass(thing):
                 continue
             seen.add(id(thing))
             if isinstance(thing, types.ModuleType):

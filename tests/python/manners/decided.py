@@ -27,8 +27,6 @@ LACKING = {
     "a_loop_whose_tensor_grows": "must keep its structure, dtype and shape",
     "a_tape_knows_what_it_watches": "watched_variables",
     "a_while_loop_whose_tensor_grows_in_a_function": "must keep its structure, dtype and shape",
-    "data_ignore_errors": "ignore_errors",
-    "data_random_and_rejection": "random",
     "data_spec_of_an_empty_map": "got a dataset without elements",
     "parts_differ_off_the_first_axis": "may differ in the number of examples (axis 0) only",
     "tensors_are_seen_as_memory": "a bytes-like object is required",
