@@ -46,7 +46,7 @@ class Algorithm(IntChoice):
 
 
 def _check_algorithm(alg: Any) -> None:
-    if alg is None or alg in ("philox", "auto_select"):
+    if alg is None or (isinstance(alg, str) and alg in ("philox", "auto_select")):
         return
     if isinstance(alg, int) and alg in (Algorithm.PHILOX, Algorithm.AUTO_SELECT):
         return

@@ -70,7 +70,7 @@ def device(device_name: Any) -> _core.Guard:
         2.0
     """
     text = getattr(device_name, "name", device_name)
-    if not (text is None or text == "" or (isinstance(text, str) and _DEVICE.fullmatch(text))):
+    if text is not None and not (isinstance(text, str) and (not text or _DEVICE.fullmatch(text))):
         raise ValueError(
             f"[device] a device of this machine is needed: got {shown(device_name)}; leave the "
             "scope out, or name '/CPU:0'."
