@@ -237,6 +237,8 @@ def assert_near(x: TensorLike, y: TensorLike, rtol: Any = None, atol: Any = None
     """
     a = convert_to_tensor(x)
     b = convert_to_tensor(y, dtype_hint=a.dtype)
+    if not as_dtype(a._dtype).is_floating:
+        raise TypeError(f"[assert_near] floats are needed: got {a._dtype}; use assert_equal.")
     eps = 10 * float(np.finfo(a._dtype if a._dtype != "bfloat16" else "float16").eps)
     limit = (eps if atol is None else atol) + math.abs(b) * (eps if rtol is None else rtol)
     require(

@@ -10,6 +10,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.shown import shown
 from samegrad._ops.repeats import counts_of_slices, repeated_each
 from samegrad._tensor import sizes as _sizes
 from samegrad._tensor.axes import axes_of, axis_of
@@ -140,6 +141,8 @@ def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False,
     if perm is None:
         return _ops.transpose(x, perm=list(range(x._rank))[::-1])
     rank: int = x._rank
+    if not hasattr(perm, "__iter__"):
+        raise TypeError(f"[transpose] perm must be a list of axes: got {shown(perm)}.")
     axes = [_sizes.whole(axis, "an axis is a whole number") for axis in perm]
     return _ops.transpose(x, perm=[axis + rank if axis < 0 else axis for axis in axes])
 

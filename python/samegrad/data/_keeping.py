@@ -177,7 +177,8 @@ class Keeping(Drawing):
             >>> [int(n) for n in kept], tf.io.gfile.exists("numbers.elements")
             ([0, 1], True)
         """
-        path = path_of(filename, "Dataset.cache") if filename not in (None, "") else ""
+        named = filename is not None and not (isinstance(filename, str) and not filename)
+        path = path_of(filename, "Dataset.cache") if named else ""
         if not path:
             return self._then(functions.CacheNode(self._node))
         return self._then(FileCacheNode(self._node, f"{os.path.abspath(path)}.elements"))

@@ -82,7 +82,12 @@ def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor
         True
     """
     a, b = pair(x1, x2)
-    return convert_to_tensor(np.nextafter(a.numpy(), b.numpy()))
+    try:
+        return convert_to_tensor(np.nextafter(a.numpy(), b.numpy()))
+    except ValueError as error:
+        raise ValueError(
+            f"[nextafter] the shapes must broadcast: got {tuple(a._shape)} and {tuple(b._shape)}."
+        ) from error
 
 
 def _steps(x: TensorLike) -> tuple[Tensor, Tensor]:
