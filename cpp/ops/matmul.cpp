@@ -4,6 +4,7 @@
 #include "ops/attributes.h"
 #include "ops/expr.h"
 #include "ops/families.h"
+#include "ops/linalg.h"
 #include "ops/matmul_kernel.h"
 #include "ops/rules.h"
 #include "ops/tree_rows.h"
@@ -97,10 +98,6 @@ class ProductRule {
   MatrixAxes axes_a_{}, axes_b_{};
   bool mixed_ = false;  // examples became ordinary rows
 };
-
-Expr product(Expr a, Expr b, bool transpose_a, bool transpose_b) {
-  return call("matmul", a, b, MatmulAttrs{.transpose_a = transpose_a, .transpose_b = transpose_b});
-}
 
 // Sums the leading axes along which the operand was repeated.
 Expr sum_to_operand(Expr gradient, Expr operand) {
