@@ -117,7 +117,8 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None,
         >>> assert_same_float_dtype([[1.0], [2.0]]).name
         'float32'
     """
-    found = [convert_to_tensor(x)._dtype for x in tensors or () if x is not None]
+    given = [] if tensors is None else list(tensors)
+    found = [convert_to_tensor(x)._dtype for x in given if x is not None]
     kinds = dict.fromkeys([*found, *([as_dtype(dtype).name] if dtype is not None else [])])
     if len(kinds) > 1 or not all(as_dtype(kind).is_floating for kind in kinds):
         raise ValueError(

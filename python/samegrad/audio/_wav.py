@@ -12,6 +12,7 @@ import numpy as np
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.sizes import whole
 from samegrad._tensor.text import Text, of_bytes, text_of
 
 _SCALE = 1 << 15  # 16-bit samples stand for -1 to 1
@@ -130,7 +131,7 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Text:
             f"[{who}] audio must be floats of shape [samples, channels]: got {array.dtype.name} of "
             f"shape {array.shape}; see tf.expand_dims."
         )
-    rate = operator.index(sample_rate)
+    rate = whole(sample_rate, "encode_wav's sample_rate is a whole number")
     if not 0 < rate < 1 << 32:
         raise ValueError(f"[{who}] sample_rate must be from 1 to 2^32 - 1: got {shown(rate)}.")
     scaled = array.astype(np.float32) * np.float32(_SCALE)
