@@ -14,9 +14,9 @@ namespace samegrad {
 // ones.
 struct FusedStep {
   BlockFn block;
-  DType dtype;   // of the (last) operand, which chooses the function
-  DType result;  // of what it makes
-  std::vector<int> in;
+  DType dtype;          // of the node's (last) operand, which chooses the function
+  DType result;         // of what it makes
+  std::vector<int> in;  // of kOneHot: the indices, then the numbers at them and elsewhere
   int out;
 };
 
