@@ -93,7 +93,7 @@ Thresholds::Thresholds(const Machine& machine)
       fused_block(machine.l1 / 64),
       fused_piece(machine.l2 / 64),
       tree_block_bytes(machine.l1 / 2),
-      product_block_bytes(machine.l2 / 2),
+      product_block_bytes(machine.l2 / 4),
       product_packed_bytes(machine.l3 / 2),
       all_reduce_block(machine.l1 / 8) {}
 

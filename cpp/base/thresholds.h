@@ -37,7 +37,7 @@ struct Thresholds {
   std::int64_t fused_row = 16 << 10;  // elements: longer rows do not stay in L2 with their results
   std::int64_t fused_piece;           // elements that a thread takes at a time, L2 / 64
   std::int64_t tree_block_bytes;      // L1 / 2: of a state, which stays there through the tree
-  std::int64_t product_block_bytes;   // L2 / 2: of a product's: it and its operands stay there
+  std::int64_t product_block_bytes;   // L2 / 4: of a product's: it and what updates it stay there
   std::int64_t product_block_columns = 1024;  // wide enough for what goes row by row after it
   std::int64_t product_packed_bytes;          // L3 / 2: of operands that all blocks share
   std::int64_t product_subtree_rows = 512;    // of operands that are packed at a time: long chains

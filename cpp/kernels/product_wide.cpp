@@ -111,7 +111,8 @@ class WideBlock {
       const std::int64_t depth = std::min(blocks_.depth, count - done);
       const bool last = done + depth == count;
       pack_block(first + done, depth);
-      multiply_block({first + done, depth}, level, done > 0, last ? epilogue : Epilogue{});
+      SoonRows soon = block_from(first + done + depth);
+      multiply_block({first + done, depth}, level, done > 0, last ? epilogue : Epilogue{}, &soon);
       done += depth;
     } while (done < count);
   }
@@ -123,14 +124,39 @@ class WideBlock {
     pack_rows(b, depth, columns_.count, ldb, wide_.transposed, 0, depth, scratch());
   }
 
+  // The block of B that begins at this row of it, or where its rows have ended the first one of the
+  // next columns; as they lie in memory.
+  SoonRows block_from(std::int64_t first) const {
+    std::int64_t column = columns_.first, columns = columns_.count;
+    if (first == wide_.k) {
+      first = 0;
+      column += columns;
+      columns = std::min(columns, wide_.first_column + wide_.columns - column);
+    }
+    const std::int64_t depth = std::min(blocks_.depth, wide_.k - first);
+    const auto* b = static_cast<const T*>(wide_.b);
+    constexpr auto kBytes = std::int64_t(sizeof(T));
+    if (wide_.transposed) {
+      return {b + column * wide_.k + first, depth * kBytes, wide_.k * kBytes, columns};
+    }
+    return {b + first * wide_.n + column, columns * kBytes, wide_.n * kBytes, depth};
+  }
+
+  std::int64_t tiles() const {
+    return divide_up(rows_.count, kTileRows) * divide_up(columns_.count, kPanelColumns<T>);
+  }
+
   // Rows of A that lie far apart are copied, for the sake of all panels that they pass.
-  void multiply_block(Range depth, int level, bool accumulate, const Epilogue& epilogue) const {
+  void multiply_block(Range depth, int level, bool accumulate, const Epilogue& epilogue,
+                      SoonRows* soon) const {
     Product<T> product;
     product.walk.length = depth.count;
     product.b = packed_panels<T>(scratch(), depth.count, columns_.count);
     product.accumulate = accumulate;
     product.bias = static_cast<const T*>(epilogue.bias);
     product.activation = epilogue.activation;
+    product.soon = soon->lines() > 0 ? soon : nullptr;
+    product.soon_lines = divide_up(soon->lines(), tiles());
     RowGroup<T> group(product);
     const std::int64_t group_rows = even_block(rows_.count, kMostRows, kTileRows);
     for_rows([&](std::int64_t i, const T* a, T* y) {

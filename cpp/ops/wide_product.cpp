@@ -26,18 +26,33 @@ std::int64_t rows_of(const WideProduct& whole) {
 }
 
 // Columns first, as a block of columns reads its part of the matrix alone.
-Cut cut(const WideProduct& whole, const ParallelFor* parallel) {
-  const std::int64_t rows = rows_of(whole), work = rows * whole.k * whole.n;
-  const int threads = parallel ? parallel->threads() : 1;
-  const bool serial = threads < 2 || work < thresholds().parallel_product_work;
-  const std::int64_t wanted = serial ? 1 : thresholds().parts_per_thread * threads;
-  const std::int64_t panels = divide_up(whole.n, kWidestPanel);
+Cut cut_into(const WideProduct& whole, std::int64_t wanted) {
+  const std::int64_t rows = rows_of(whole), panels = divide_up(whole.n, kWidestPanel);
   const std::int64_t columns = divide_up(panels, std::min(wanted, panels)) * kWidestPanel;
   const std::int64_t across = divide_up(whole.n, columns);
   const std::int64_t down =
       std::clamp<std::int64_t>(rows / kFewestRows, 1, divide_up(wanted, across));
   const std::int64_t height = divide_up(rows, down);
   return {height, columns, across, across * divide_up(rows, height)};
+}
+
+// What the busiest thread computes.
+std::int64_t longest(const Cut& by, int threads) {
+  return divide_up(by.blocks, threads) * by.rows * by.columns;
+}
+
+// One block for each thread, so that rows are copied for as few blocks as can be; more where that
+// leaves threads without work.
+Cut cut(const WideProduct& whole, const ParallelFor* parallel) {
+  const int threads = parallel ? parallel->threads() : 1;
+  const std::int64_t work = rows_of(whole) * whole.k * whole.n;
+  if (threads < 2 || work < thresholds().parallel_product_work) return cut_into(whole, 1);
+  Cut best = cut_into(whole, threads);
+  for (std::int64_t parts = 2; parts <= thresholds().parts_per_thread; ++parts) {
+    const Cut finer = cut_into(whole, parts * threads);
+    if (longest(finer, threads) * 16 < longest(best, threads) * 15) best = finer;
+  }
+  return best;
 }
 
 // The rows [begin, end) of all pieces.

@@ -19,11 +19,11 @@ std::atomic<std::int64_t> live{0};
 
 // Asks for large pages, where the system leaves them to programs: the rows of a wide matrix lie a
 // page or more apart, and so many small pages are more than a processor remembers. Only for those
-// that lie in the array as a whole.
+// that lie in the array as a whole, so that they take no more memory.
 void prefer_large_pages([[maybe_unused]] std::byte* data, [[maybe_unused]] std::size_t bytes) {
 #ifdef MADV_HUGEPAGE
   constexpr std::size_t kPage = 2 << 20;
-  if (bytes < 16 * kPage) return;  // what is not touched of a few takes memory, too
+  if (bytes < 2 * kPage) return;  // may hold no large one
   const std::size_t skipped = (kPage - reinterpret_cast<std::uintptr_t>(data) % kPage) % kPage;
   madvise(data + skipped, (bytes - skipped) / kPage * kPage, MADV_HUGEPAGE);  // or is refused
 #endif
