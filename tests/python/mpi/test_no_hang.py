@@ -64,6 +64,7 @@ def test_a_rank_that_ends_early_is_named(mpi):
         ("program", "program: "),
         ("weights", "variable table: "),
         ("data", "examples per replica: "),
+        ("machine", "caches (SAMEGRAD_MACHINE): "),
     ],
 )
 def test_ranks_that_differ_say_in_what_on_all_ranks(mpi, fault, said):
