@@ -40,6 +40,7 @@ DEFAULT_TIMEOUT = 600.0
 # cache which they share. 0 in the variable: they are sent.
 _SHARED_VARIABLE = "SAMEGRAD_MPI_SHARED"
 _SHARED_BYTES, _LEAST_SEGMENT, _MOST_SEGMENT = 16 << 20, 1 << 20, 4 << 20
+_PAGE, _LINE = 4096, 64
 
 
 @dataclass(frozen=True)
@@ -234,10 +235,13 @@ def _shared_segments(mpi: Any) -> tuple[Any, list[int], int]:
     if not world.allreduce(wanted, op=mpi.LAND):
         return None, [], 0
     size = min(max(_SHARED_BYTES // world.size, _LEAST_SEGMENT), _MOST_SEGMENT)
+    size -= size % _PAGE
     window, segments = None, []
     with contextlib.suppress(mpi.Exception):  # an MPI without windows sends messages
-        window = mpi.Win.Allocate_shared(size, 1, comm=node)
-        segments = [window.Shared_query(rank)[0].address for rank in range(world.size)]
+        window = mpi.Win.Allocate_shared(size + _PAGE, 1, comm=node)
+        # Pages are mapped whole: a segment begins at the same line of memory on all ranks.
+        found = [window.Shared_query(rank)[0].address for rank in range(world.size)]
+        segments = [address + -address % _LINE for address in found]
         ctypes.memset(segments[world.rank], 0, size)
     if not world.allreduce(bool(segments), op=mpi.LAND):  # all have zeros now
         return None, [], 0
