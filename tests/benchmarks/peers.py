@@ -98,7 +98,9 @@ def measure(job: Job, steps: int, begin: float, data_memory: float, program: Pro
         "start_s": round(start_s, 3),
     }
     if steps:
+        cpu = -time.process_time()
         times, loss = time_blocks(program, steps, WARMUP[job.workload])
+        cpu += time.process_time()
         seconds = [block_seconds / block_steps for block_steps, block_seconds in times]
         mean = sum(block_seconds for _, block_seconds in times) / steps
         report |= {
@@ -108,6 +110,8 @@ def measure(job: Job, steps: int, begin: float, data_memory: float, program: Pro
             "best_per_second": round(job.units_per_step / min(seconds), 1),
             "step_ms": round(mean * 1e3, 5),
             "best_step_ms": round(min(seconds) * 1e3, 5),
+            # Of this process, on all its threads; the steps before the timed ones included.
+            "cpu_ms": round(cpu / (steps + WARMUP[job.workload]) * 1e3, 5),
         }
     report["loss"] = round(loss, 5)
     report["data_memory_mib"] = round(data_memory, 1)

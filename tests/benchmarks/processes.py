@@ -80,7 +80,13 @@ def sides_of(match: Match, python: str, peer_python: str) -> dict[str, list[str]
 
 
 def summarize(ours: list[float], other: list[float], goal: float) -> dict[str, Any]:
-    """Milliseconds of a step: medians, best, and the median of the factors of the pairs."""
+    """Milliseconds of a step: medians, best, and the median of the factors of the pairs.
+
+    Args:
+        ours: Of each pair.
+        other: Of each pair.
+        goal: The least factor.
+    """
     factor = median(b / a for a, b in zip(ours, other, strict=True))
     return {
         "ours_ms": round(median(ours), 2),
@@ -97,9 +103,10 @@ def measure(match: Match, options: argparse.Namespace) -> dict[str, Any]:
     """Runs the pairs; who is first changes from pair to pair."""
     sides = sides_of(match, options.python, options.peer_python)
     found: dict[str, list[float]] = {side: [] for side in sides}
+    figure = "cpu_ms" if options.cpu else "step_ms"
     for pair in range(options.pairs):
         for side in list(sides) if pair % 2 else list(sides)[::-1]:
-            found[side].append(float(run(sides[side])["step_ms"]))
+            found[side].append(float(run(sides[side])[figure]))
         print(*(f"{side} {times[-1]:.2f} ms" for side, times in found.items()), file=sys.stderr)
     return summarize(found["ours"], found["other"], match.goal)
 
@@ -111,6 +118,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="has samegrad and mpi4py")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", nargs="*", choices=MATCHES, default=list(MATCHES))
+    parser.add_argument("--cpu", action="store_true", help="CPU time of rank 0: busy machines")
     options = parser.parse_args()
     os.environ["PYTHONUNBUFFERED"] = "1"
     for name in options.only:
