@@ -40,6 +40,19 @@ def test_gradients_that_are_rows_of_a_table(mpi, ranks, shared):
     assert found == [alone] * ranks
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_each_process_makes_the_elements_of_its_own_replicas(mpi, ranks):
+    """With the draws of one process; elements of others are not made."""
+    alone = said(run_alone("mapped.py", 8))
+    found = said(run(mpi, ranks, "mapped.py", 8))
+    rows = [line for line in alone if not line.startswith("calls")]
+    assert [line for line in found if not line.startswith("calls")] == sorted(rows * ranks)
+    (of_one,) = (int(line.split()[-1]) for line in alone if line.startswith("calls"))
+    calls = [int(line.split()[-1]) for line in found if line.startswith("calls")]
+    # One to see what an element is, one for each batch of which a process has no row.
+    assert len(calls) == ranks and max(calls) <= of_one / ranks + 8, (of_one, calls)
+
+
 def test_large_sums_as_bfloat16_are_alike_on_all_processes(mpi):
     """Rounded, however they travel; where one process alone says so, all are told."""
     found = [said(run(mpi, 2, "compressed.py", SAMEGRAD_MPI_SHARED=shared)) for shared in (0, 1)]
