@@ -222,13 +222,10 @@ py::object compile_programs(TracedPrograms& traced, const Arguments* arguments,
       traced.has_lengths() ? traced.program_of(arguments->arrays) : traced.take();
   if (!made) return py::none();
   Program program = *std::move(made);
-  PlanOptions options = given;
-  // Gradients that are rows of a table stay in one process.
-  if (!program.processes.empty()) options.sparse_rows = false;
   py::list constants;
   for (const Array& array : program.graph.constants) constants.append(make_tensor(array));
   const Sharing sharing = numbers_change ? Sharing::kNumbers : Sharing::kEqual;
-  auto step = std::make_shared<Step>(std::move(program), options, sharing);
+  auto step = std::make_shared<Step>(std::move(program), given, sharing);
   return py::make_tuple(std::move(step), constants);
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "runtime/world.h"
+#include "runtime/world_sum.h"
 #include "train/same_on_ranks.h"
 
 namespace py = pybind11;
@@ -49,18 +50,31 @@ MpiLibrary library_of(const py::dict& given) {
           std::int64_t(number("piece_bytes"))};
 }
 
+// Those of all ranks, in their order; none: the ranks are on several machines.
+std::unique_ptr<SharedMemory> shared_of(int rank, const std::vector<std::uintptr_t>& segments,
+                                        std::int64_t bytes) {
+  if (segments.empty()) return nullptr;
+  std::vector<std::byte*> at;
+  for (const std::uintptr_t segment : segments) {
+    at.push_back(reinterpret_cast<std::byte*>(segment));  // NOLINT: where MPI has mapped it
+  }
+  return std::make_unique<SharedMemory>(rank, std::move(at), bytes);
+}
+
 }  // namespace
 
 void register_world(py::module_& m) {
   m.def(
       "join_world",
-      [](const py::dict& library, double patience, int stack_signal, const Facts& build) {
+      [](const py::dict& library, const std::vector<std::uintptr_t>& segments,
+         std::int64_t segment_bytes, double patience, int stack_signal, const Facts& build) {
         set_build(facts_of(build));
-        (void)join_world(library_of(library), milliseconds(patience),
+        const MpiLibrary mpi = library_of(library);
+        (void)join_world(mpi, shared_of(mpi.rank, segments, segment_bytes), milliseconds(patience),
                          [stack_signal] { (void)::kill(::getpid(), stack_signal); });
       },
-      py::arg("library"), py::arg("patience"), py::arg("stack_signal"), py::arg("build"),
-      "Makes this process a rank of its MPI job: once.");
+      py::arg("library"), py::arg("segments"), py::arg("segment_bytes"), py::arg("patience"),
+      py::arg("stack_signal"), py::arg("build"), "Makes this process a rank of its MPI job: once.");
   m.def(
       "own_replicas",
       [](const std::vector<int>& processes) {
@@ -90,6 +104,7 @@ void register_world(py::module_& m) {
   m.def(
       "set_patience", [](double seconds) { joined().set_patience(milliseconds(seconds)); },
       py::arg("seconds"));
+  m.def("set_sums_as_bfloat16", &set_sums_as_bfloat16, py::arg("yes"));
   m.def("world_calls", [] { return joined().calls(); });
   m.def("world_failure", [] { return joined().failure_elsewhere(); });
   m.def(

@@ -18,7 +18,6 @@ namespace {
 struct Slice {
   const Node* node;
   std::int64_t begin, end;
-  std::int64_t packed;  // where the result begins, where results travel
 };
 
 class AllReduce {
@@ -31,50 +30,68 @@ class AllReduce {
     const std::int64_t n = type.shape.size();
     const std::int64_t block = thresholds().all_reduce_block;
     for (std::int64_t begin = 0; begin < n; begin += block) {
-      slices_.push_back({&node, begin, std::min(begin + block, n), packed_bytes_});
+      slices_.push_back({&node, begin, std::min(begin + block, n)});
     }
-    packed_.push_back({type.dtype, packed_bytes_, n});
-    packed_bytes_ += aligned(n * std::int64_t(size_of(type.dtype)));
     total_ += n * std::int64_t(size_of(type.dtype)) * context_.replicas();
   }
 
   void run() const {
-    if (!call_.communicator) {
-      for_slices([&](const Slice& slice, Scratch& memory) {
-        sum(slice, {0, context_.replicas()}, result(slice), memory);
-        finish(slice);
-      });
-      return;
-    }
-    WorldSum world(*call_.communicator, packed_);
-    for_slices([&](const Slice& slice, Scratch& memory) {
-      for (std::size_t i = 0; i < world.subtrees().size(); ++i) {
-        sum(slice, world.subtrees()[i], world.of_subtree(i) + at(slice), memory);
-      }
-    });
-    const std::byte* sums = world.exchange();
-    for_slices([&](const Slice& slice, Scratch&) {
-      std::copy_n(sums + at(slice), (slice.end - slice.begin) * width(slice), result(slice));
+    if (call_.communicator) return run_in_world();
+    for_slices(0, slices_.size(), [&](std::size_t i, Scratch& memory) {
+      const Slice& slice = slices_[i];
+      sum(slice, {0, context_.replicas()}, result(slice), memory);
       finish(slice);
     });
   }
 
  private:
+  void run_in_world() const {
+    WorldSum world(*call_.communicator);
+    std::vector<WorldPiece> pieces;
+    std::vector<std::size_t> first;  // slice of each piece, and the number of all
+    std::vector<std::int64_t> at;    // of each slice in its piece
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      const Slice& slice = slices_[i];
+      const std::int64_t bytes = (slice.end - slice.begin) * width(slice);
+      if (pieces.empty() || pieces.back().bytes + bytes > world.piece_bytes()) {
+        pieces.emplace_back();
+        first.push_back(i);
+      }
+      at.push_back(pieces.back().add(dtype(slice), slice.end - slice.begin));
+    }
+    first.push_back(slices_.size());
+    world.run(
+        pieces,
+        [&](std::size_t piece, std::span<std::byte* const> states) {
+          for_slices(first[piece], first[piece + 1], [&](std::size_t i, Scratch& memory) {
+            for (std::size_t t = 0; t < states.size(); ++t) {
+              sum(slices_[i], world.subtrees()[t], states[t] + at[i], memory);
+            }
+          });
+        },
+        [&](std::size_t piece, const std::byte* sums) {
+          for_slices(first[piece], first[piece + 1], [&](std::size_t i, Scratch&) {
+            const Slice& slice = slices_[i];
+            std::copy_n(sums + at[i], (slice.end - slice.begin) * width(slice), result(slice));
+            finish(slice);
+          });
+        });
+  }
+
   template <class F>
-  void for_slices(const F& f) const {
+  void for_slices(std::size_t first, std::size_t last, const F& f) const {
     if (total_ <= thresholds().parallel_all_reduce_bytes) {
-      for (const Slice& slice : slices_) f(slice, context_.main_task().scratch);
+      for (std::size_t i = first; i < last; ++i) f(i, context_.main_task().scratch);
       return;
     }
-    parallel_loops().run(std::int64_t(slices_.size()), [&](std::int64_t i) {
+    parallel_loops().run(std::int64_t(last - first), [&](std::int64_t i) {
       const Context::Lease lease(context_);
-      f(slices_[std::size_t(i)], (*lease).scratch);
+      f(first + std::size_t(i), (*lease).scratch);
     });
   }
 
   DType dtype(const Slice& slice) const { return plan_.graph.type(slice.node->outputs[0]).dtype; }
   std::int64_t width(const Slice& slice) const { return std::int64_t(size_of(dtype(slice))); }
-  std::int64_t at(const Slice& slice) const { return slice.packed + slice.begin * width(slice); }
   std::byte* result(const Slice& slice) const {
     return context_.base(0, slice.node->outputs[0]) + slice.begin * width(slice);
   }
@@ -101,8 +118,6 @@ class AllReduce {
   const Call& call_;
   Context& context_;
   std::vector<Slice> slices_;
-  std::vector<Packed> packed_;
-  std::int64_t packed_bytes_ = 0;
   std::int64_t total_ = 0;  // bytes that are read
 };
 

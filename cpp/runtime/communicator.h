@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/shared_memory.h"
 
 namespace samegrad {
 
@@ -53,15 +55,30 @@ class Communicator {
   }
   ReplicaRange own() const { return replicas_of(rank_); }
 
-  // Starts all of these, and returns when all are done. Messages between two ranks arrive in the
-  // order in which they were sent, each in one piece. Every rank calls it the same number of times
-  // in a step, never from a task of the engine's threads. Throws where a rank is gone.
-  virtual void exchange(std::span<const Message> sends, std::span<const Message> receives) = 0;
+  // Messages that were started; their memory stays until they are done.
+  class Transfer {
+   public:
+    virtual ~Transfer() = default;
+    // Returns when all are done. Throws where a rank is gone.
+    virtual void wait() = 0;
+  };
+  // Messages between two ranks arrive in the order in which they were started, each in one piece.
+  // Every rank starts the same number of transfers in a step, and waits for them in the order in
+  // which it started them, never in a task of the engine's threads.
+  virtual std::unique_ptr<Transfer> start(std::span<const Message> sends,
+                                          std::span<const Message> receives) = 0;
+  void exchange(std::span<const Message> sends, std::span<const Message> receives) {
+    start(sends, receives)->wait();
+  }
+  // What all ranks see; null: they are on several machines.
+  virtual SharedMemory* shared() { return nullptr; }
+  // Returns when all ranks have come so far in shared(). Throws where one is gone.
+  virtual void wait_for(SharedMemory::Stage /*stage*/, std::int64_t /*count*/) {}
   // Every rank comes to a call with the same facts, or all throw Disagreement, which says what
-  // differs: by the end of settle(), which exchange() begins with.
+  // differs: by the end of settle(), which start() begins with.
   virtual void agree(std::vector<Fact> /*facts*/) {}
   virtual void settle() {}
-  // This process goes no further: whoever waits in exchange(), or comes to it, is told why.
+  // This process goes no further: whoever waits for it, or comes to that, is told why.
   virtual void abort(std::string_view why) noexcept = 0;
 
  private:

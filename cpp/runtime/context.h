@@ -113,6 +113,8 @@ struct RowBinding {
   std::byte* summed = nullptr;
   std::vector<std::int64_t> summed_at;  // per sum, in bytes; none: passes add up for themselves
   std::int64_t summed_bytes = 0;
+  // Of several processes: what is named is that of all, and lies here, summed.
+  Leased of_world = {};
 
   template <class T>
   static T* as(std::byte* memory) {

@@ -69,9 +69,6 @@ std::vector<std::vector<Array>> Executable::run_in_world(const Call& call) {
   try {
     Call own = call;
     check_world(plan_.graph, call);
-    check_value(plan_.row_updates.empty(), "step",
-                "gradients that are rows of a table stay in one process so far: compile the "
-                "program without them (PlanOptions::sparse_rows).");
     own.in_world = true;
     if (call.world_counts.empty()) own.set_counts(gather_counts(plan_.graph, call));
     std::vector<std::vector<Array>> outputs = run_here(own);
@@ -250,7 +247,7 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
     case PlanStep::Kind::kReduceUpdate:
       return run_reduce_update(plan_, step.update(), call, context);
     case PlanStep::Kind::kNameRows:
-      return name_rows(plan_, step.row_update(), context);
+      return name_rows(plan_, step.row_update(), call, context);
     case PlanStep::Kind::kRowReduce:
       return run_row_reduction(plan_, step, context);
     case PlanStep::Kind::kRowUpdate:

@@ -89,9 +89,40 @@ std::string difference(const std::vector<std::vector<Fact>>& of_ranks) {
 
 }  // namespace
 
-MpiWorld::MpiWorld(const MpiLibrary& library, std::chrono::milliseconds patience,
-                   std::function<void()> show_stack)
+// Messages on their way.
+class MpiWorld::Transfer final : public Communicator::Transfer {
+ public:
+  Transfer(MpiWorld& world, std::unique_ptr<Mpi::Pending> pending)
+      : world_(world), pending_(std::move(pending)) {}
+  ~Transfer() override {
+    if (!pending_) return;
+    try {
+      give_up();
+    } catch (const std::exception&) {
+      // The job is at its end.
+    }
+  }
+  void wait() override {
+    if (!pending_) return;
+    world_.wait(*pending_);
+    pending_ = nullptr;
+  }
+
+ private:
+  // The memory that was to be filled will be gone.
+  void give_up() {
+    pending_->cancel();
+    for (int i = 0; i < 100 && !pending_->done(); ++i) std::this_thread::sleep_for(kLongest);
+  }
+
+  MpiWorld& world_;
+  std::unique_ptr<Mpi::Pending> pending_;
+};
+
+MpiWorld::MpiWorld(const MpiLibrary& library, std::unique_ptr<SharedMemory> shared,
+                   std::chrono::milliseconds patience, std::function<void()> show_stack)
     : mpi_(Mpi::of(library)),
+      shared_(std::move(shared)),
       rank_(library.rank),
       size_(library.size),
       process_(process_generation()),
@@ -123,12 +154,16 @@ void MpiWorld::check_process() const {
        "parent.");
 }
 
-void MpiWorld::exchange(std::span<const Message> sends, std::span<const Message> receives) {
+std::unique_ptr<Communicator::Transfer> MpiWorld::start(std::span<const Message> sends,
+                                                        std::span<const Message> receives) {
   check_process();
   settle();
-  if (sends.empty() && receives.empty()) return;
-  const std::unique_ptr<Mpi::Pending> pending = mpi_->start(sends, receives);
-  wait(*pending);
+  if (sends.empty() && receives.empty()) return std::make_unique<Transfer>(*this, nullptr);
+  return std::make_unique<Transfer>(*this, mpi_->start(sends, receives));
+}
+
+void MpiWorld::exchange(std::span<const Message> sends, std::span<const Message> receives) {
+  start(sends, receives)->wait();
 }
 
 void MpiWorld::agree(std::vector<Fact> facts) {
@@ -144,14 +179,24 @@ void MpiWorld::agree(std::vector<Fact> facts) {
   Hasher hasher;
   hasher.bytes(text_.data(), text_.size());
   record_ = {hasher.state(), std::int64_t(text_.size())};
+  agrees_ = true;
+  if (shared_) {
+    shared_->write_record(calls_, record_);
+    shared_->publish(SharedMemory::Stage::kAgreed, calls_);
+    return;
+  }
   agreement_ = mpi_->start_gather(reinterpret_cast<const std::byte*>(&record_),
                                   reinterpret_cast<std::byte*>(records_.data()), sizeof(Record));
 }
 
 void MpiWorld::settle() {
-  if (!agreement_) return;
-  const std::unique_ptr<Mpi::Pending> agreement = std::move(agreement_);
-  wait(*agreement);
+  if (!std::exchange(agrees_, false)) return;
+  if (shared_) {
+    wait_for(SharedMemory::Stage::kAgreed, calls_);
+    for (int r = 0; r < size_; ++r) records_[std::size_t(r)] = shared_->record(r, calls_);
+  } else {
+    Transfer(*this, std::move(agreement_)).wait();
+  }
   const auto same = [&](const Record& r) {
     return r.hash == record_.hash && r.bytes == record_.bytes;
   };
@@ -163,9 +208,9 @@ void MpiWorld::disagree() {
   for (const Record& record : records_) longest = std::max(longest, record.bytes);
   std::string own = text_, all(std::size_t(longest) * std::size_t(size_), '\0');
   own.resize(std::size_t(longest));
-  const auto pending = mpi_->start_gather(reinterpret_cast<const std::byte*>(own.data()),
-                                          reinterpret_cast<std::byte*>(all.data()), longest);
-  wait(*pending);
+  Transfer(*this, mpi_->start_gather(reinterpret_cast<const std::byte*>(own.data()),
+                                     reinterpret_cast<std::byte*>(all.data()), longest))
+      .wait();
   std::vector<std::vector<Fact>> facts;
   for (std::size_t r = 0; r < records_.size(); ++r) {
     facts.push_back(separated(
@@ -182,8 +227,9 @@ std::vector<std::string> MpiWorld::gather(std::string_view own) {
   settle();
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(size_));
   const auto size = std::int64_t(own.size());
-  wait(*mpi_->start_gather(reinterpret_cast<const std::byte*>(&size),
-                           reinterpret_cast<std::byte*>(sizes.data()), sizeof size));
+  Transfer(*this, mpi_->start_gather(reinterpret_cast<const std::byte*>(&size),
+                                     reinterpret_cast<std::byte*>(sizes.data()), sizeof size))
+      .wait();
   std::vector<std::string> all;
   std::vector<Message> sends, receives;
   std::string mine(own);
@@ -202,35 +248,49 @@ std::vector<std::string> MpiWorld::gather(std::string_view own) {
   return all;
 }
 
+namespace {
+
+// Whoever waits is asked about it by the watch.
+class Waits {
+ public:
+  explicit Waits(std::atomic<std::chrono::steady_clock::rep>& since) : since_(since) {
+    since_ = std::chrono::steady_clock::now().time_since_epoch().count();
+  }
+  ~Waits() { since_ = 0; }
+  Waits(const Waits&) = delete;
+  Waits& operator=(const Waits&) = delete;
+
+ private:
+  std::atomic<std::chrono::steady_clock::rep>& since_;
+};
+
+}  // namespace
+
+// From time to time, by who waits.
+void MpiWorld::look_around() {
+  if (others_changed_) check_others();
+  poll_interrupt();
+}
+
 void MpiWorld::wait(Mpi::Pending& pending) {
-  // Whoever waits is asked about it by the watch.
-  struct Waits {
-    std::atomic<Clock::rep>& since;
-    explicit Waits(std::atomic<Clock::rep>& s) : since(s) {
-      since = Clock::now().time_since_epoch().count();
-    }
-    ~Waits() { since = 0; }
-  };
   if (pending.done()) return;
   const Waits waits(waits_since_);
   auto pause = kShortest;
-  try {
-    for (int round = 0; !pending.done(); ++round) {
-      if (others_changed_) check_others();
-      if (round < kYields) {
-        std::this_thread::yield();
-        continue;
-      }
-      poll_interrupt();
-      std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, kLongest);
+  for (int round = 0; !pending.done(); ++round) {
+    if (round < kYields) {
+      std::this_thread::yield();
+      continue;
     }
-  } catch (...) {
-    // The memory that was to be filled will be gone.
-    pending.cancel();
-    for (int i = 0; i < 100 && !pending.done(); ++i) std::this_thread::sleep_for(kLongest);
-    throw;
+    look_around();
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongest);
   }
+}
+
+void MpiWorld::wait_for(SharedMemory::Stage stage, std::int64_t count) {
+  if (shared_->spin(stage, count)) return;
+  const Waits waits(waits_since_);
+  while (!shared_->doze(stage, count)) look_around();
 }
 
 // RuntimeError where a rank that this one may wait for does not come.

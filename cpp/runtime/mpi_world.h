@@ -22,8 +22,8 @@ namespace samegrad {
 class MpiWorld {
  public:
   // `show_stack` writes where this process is to its standard error, from any thread.
-  MpiWorld(const MpiLibrary& library, std::chrono::milliseconds patience,
-           std::function<void()> show_stack);
+  MpiWorld(const MpiLibrary& library, std::unique_ptr<SharedMemory> shared,
+           std::chrono::milliseconds patience, std::function<void()> show_stack);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
@@ -31,7 +31,11 @@ class MpiWorld {
   int rank() const { return rank_; }
   int size() const { return size_; }
   // As Communicator's.
+  std::unique_ptr<Communicator::Transfer> start(std::span<const Message> sends,
+                                                std::span<const Message> receives);
   void exchange(std::span<const Message> sends, std::span<const Message> receives);
+  SharedMemory* shared() const { return shared_.get(); }
+  void wait_for(SharedMemory::Stage stage, std::int64_t count);
   void agree(std::vector<Fact> facts);
   void settle();
   void fail_with(std::string_view why) noexcept;
@@ -50,10 +54,8 @@ class MpiWorld {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Record {
-    std::uint64_t hash;
-    std::int64_t bytes;
-  };
+  using Record = SharedMemory::Record;
+  class Transfer;
   // To all other ranks, beside the messages.
   struct Notice {
     enum class Kind : std::int32_t { kFailed, kEnded, kWhere, kHere };
@@ -69,6 +71,7 @@ class MpiWorld {
   };
 
   void wait(Mpi::Pending& pending);
+  void look_around();
   void check_others() const;
   [[noreturn]] void disagree();
   void watch();
@@ -82,6 +85,7 @@ class MpiWorld {
   void check_process() const;
 
   const std::unique_ptr<Mpi> mpi_;
+  const std::unique_ptr<SharedMemory> shared_;
   const int rank_, size_;
   const std::uint64_t process_;
   const std::thread::id caller_ = std::this_thread::get_id();
@@ -93,7 +97,8 @@ class MpiWorld {
   // Of the call at hand.
   std::vector<Fact> facts_;
   std::string text_;
-  std::unique_ptr<Mpi::Pending> agreement_;
+  std::unique_ptr<Mpi::Pending> agreement_;  // where no memory is shared
+  bool agrees_ = false;
   Record record_{};
   std::vector<Record> records_;
 

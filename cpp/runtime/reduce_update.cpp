@@ -72,35 +72,79 @@ class BlockwiseUpdate {
   }
 
  private:
-  // The sums have to be in memory once for each subtree, as they travel.
+  // Some blocks of all sums travel at a time. They are cut alike in all processes, however many
+  // threads each has.
   void run_in_world() {
-    std::vector<Packed> packed;
-    std::int64_t bytes = 0;
-    for (const UpdateBinding::Sum& sum : binding_.sums) {
-      packed.push_back({sum.reduction.dtype, bytes, sum.reduction.whole.block.size()});
-      bytes += aligned(packed.back().elements * std::int64_t(size_of(packed.back().dtype)));
-    }
-    WorldSum world(*call_.communicator, packed);
-    const std::vector<std::int64_t> first = first_elements();
-    const auto at = [&](std::size_t s, std::int64_t block) {
-      return packed[s].offset + first[std::size_t(block)] * std::int64_t(size_of(packed[s].dtype));
-    };
-    for_blocks([&](std::int64_t i, const Block& block, Scratch& own) {
-      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-        const std::int64_t size = block.size() * std::int64_t(size_of(packed[s].dtype));
-        for (std::size_t t = 0; t < world.subtrees().size(); ++t) {
-          const Scratch::Frame frame(own);
-          std::copy_n(reduce(s, block, world.subtrees()[t], own), size,
-                      world.of_subtree(t) + at(s, i));
-        }
+    WorldSum world(*call_.communicator);
+    const Extent all = blocks_in_world(world);
+    std::vector<WorldPiece> pieces;
+    std::vector<std::int64_t> first;  // block of each piece, and the number of all
+    std::vector<std::int64_t> at;     // of each block and sum in its piece
+    for (std::int64_t i = 0; i < all.cuts(); ++i) {
+      const std::int64_t size = all.cut(i).size();
+      std::int64_t bytes = 0;
+      for (const UpdateBinding::Sum& sum : binding_.sums) {
+        bytes += aligned(size * std::int64_t(size_of(sum.reduction.dtype)));
       }
-    });
-    std::byte* sums = world.exchange();
-    for_blocks([&](std::int64_t i, const Block& block, Scratch& own) {
-      std::byte** results = pointers(own);
-      for (std::size_t s = 0; s < step_.sums.size(); ++s) results[s] = sums + at(s, i);
-      finish(block, results, own);
-    });
+      if (pieces.empty() || pieces.back().bytes + bytes > world.piece_bytes()) {
+        pieces.emplace_back();
+        first.push_back(i);
+      }
+      for (const UpdateBinding::Sum& sum : binding_.sums) {
+        at.push_back(pieces.back().add(sum.reduction.dtype, size));
+      }
+    }
+    first.push_back(all.cuts());
+    const std::size_t sums = step_.sums.size();
+    const auto place = [&](std::size_t s, std::int64_t block) {
+      return at[std::size_t(block) * sums + s];
+    };
+    world.run(
+        pieces,
+        [&](std::size_t piece, std::span<std::byte* const> states) {
+          for_blocks(all, first[piece], first[piece + 1],
+                     [&](std::int64_t i, const Block& block, Scratch& own) {
+                       for (std::size_t s = 0; s < sums; ++s) {
+                         for (std::size_t t = 0; t < states.size(); ++t) {
+                           const Scratch::Frame frame(own);
+                           reduce_to(states[t] + place(s, i), s, block, world.subtrees()[t], own);
+                         }
+                       }
+                     });
+        },
+        [&](std::size_t piece, const std::byte* of_all) {
+          for_blocks(all, first[piece], first[piece + 1],
+                     [&](std::int64_t i, const Block& block, Scratch& own) {
+                       std::byte** results = pointers(own);
+                       for (std::size_t s = 0; s < sums; ++s) {
+                         results[s] = own_sum(s, of_all + place(s, i), block, own);
+                       }
+                       finish(block, results, own);
+                     });
+        });
+  }
+
+  // Ranks may share the memory of a sum: none of them writes into it.
+  std::byte* own_sum(std::size_t s, const std::byte* shared, const Block& block,
+                     Scratch& scratch) const {
+    if (!is_divided(s)) return const_cast<std::byte*>(shared);
+    const auto bytes = block.size() * std::int64_t(size_of(binding_.sums[s].reduction.dtype));
+    auto* own = static_cast<std::byte*>(scratch.take(std::size_t(bytes)));
+    std::copy_n(shared, bytes, own);
+    return own;
+  }
+  bool is_divided(std::size_t s) const {
+    const NodeId all_reduce = step_.sums[s].all_reduce;
+    return all_reduce.exists() && is_mean(plan_.graph.nodes[all_reduce]);
+  }
+
+  // Small enough for a piece, and enough of them for many threads.
+  Extent blocks_in_world(const WorldSum& world) const {
+    constexpr std::int64_t kBlocksOfPiece = 8;
+    const TreeReduction& reduction = binding_.sums[0].reduction;
+    const std::int64_t piece = world.piece_bytes() / std::ssize(binding_.sums);
+    return reduction.blocks(
+        std::max<std::int64_t>(1, reduction.whole.bytes * kBlocksOfPiece / piece));
   }
 
   bool is_parallel() const {
@@ -111,32 +155,28 @@ class BlockwiseUpdate {
     return binding_.sums[0].reduction.blocks(is_parallel() ? thresholds().parts_per_thread * threads
                                                            : 1);
   }
-  // Of each block, where blocks lie one after the other.
-  std::vector<std::int64_t> first_elements() const {
-    const Extent all = blocks();
-    std::vector<std::int64_t> first(std::size_t(all.cuts()), 0);
-    for (std::size_t i = 1; i < first.size(); ++i) {
-      first[i] = first[i - 1] + all.cut(std::int64_t(i) - 1).size();
-    }
-    return first;
-  }
 
   // Calls f(number, block, scratch) for all blocks.
   template <class F>
   void for_blocks(const F& f) const {
     const Extent all = blocks();
+    for_blocks(all, 0, all.cuts(), f);
+  }
+  // For those of [begin, end).
+  template <class F>
+  void for_blocks(const Extent& all, std::int64_t begin, std::int64_t end, const F& f) const {
     const auto run = [&](std::int64_t i, Scratch& scratch) {
       const Scratch::Frame frame(scratch);
       take_at_once(scratch, binding_.task_bytes);
       f(i, all.cut(i), scratch);
     };
     if (!is_parallel()) {
-      for (std::int64_t i = 0; i < all.cuts(); ++i) run(i, context_.main_task().scratch);
+      for (std::int64_t i = begin; i < end; ++i) run(i, context_.main_task().scratch);
       return;
     }
-    parallel_loops().run(all.cuts(), [&](std::int64_t i) {
+    parallel_loops().run(end - begin, [&](std::int64_t i) {
       const Context::Lease lease(context_);
-      run(i, (*lease).scratch);
+      run(begin + i, (*lease).scratch);
     });
   }
 
@@ -224,9 +264,7 @@ class BlockwiseUpdate {
   // What follows once a block of each sum is complete.
   void finish(const Block& block, std::byte* const* results, Scratch& scratch) const {
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-      const NodeId all_reduce = step_.sums[s].all_reduce;
-      if (!all_reduce.exists() || !is_mean(plan_.graph.nodes[all_reduce])) continue;
-      divide(results[s], block.size(), binding_.sums[s].divisor);
+      if (is_divided(s)) divide(results[s], block.size(), binding_.sums[s].divisor);
     }
     if (!step_.update.exists()) return store(block, results[0]);
     update(block, results, scratch);
@@ -238,6 +276,16 @@ class BlockwiseUpdate {
                     const Soon* soon = nullptr) const {
     return step_.sums[s].tree.exists() ? fold(s, block, replicas, scratch, soon)
                                        : add(binding_.sums[s], block, replicas, scratch);
+  }
+
+  // The same, to a place without a gap.
+  void reduce_to(std::byte* out, std::size_t s, const Block& block, ReplicaRange replicas,
+                 Scratch& scratch) const {
+    if (!step_.sums[s].tree.exists()) {
+      return add_to(out, binding_.sums[s], block, replicas, scratch);
+    }
+    const auto bytes = block.size() * std::int64_t(size_of(binding_.sums[s].reduction.dtype));
+    std::copy_n(fold(s, block, replicas, scratch, nullptr), bytes, out);
   }
 
   Soon soon_of(const Block& block) const {
@@ -260,9 +308,16 @@ class BlockwiseUpdate {
   }
 
   // Of what the replicas are given; such a block is a piece of one row.
-  std::byte* add(const UpdateBinding::Sum& sum, const Block& block, ReplicaRange replicas,
-                 Scratch& scratch) const {
+  static std::byte* add(const UpdateBinding::Sum& sum, const Block& block, ReplicaRange replicas,
+                        Scratch& scratch) {
     const Extent extent(sum.reduction.state, block);
+    auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
+    add_to(memory, sum, block, replicas, scratch);
+    return memory;
+  }
+
+  static void add_to(std::byte* out, const UpdateBinding::Sum& sum, const Block& block,
+                     ReplicaRange replicas, Scratch& scratch) {
     const auto count = std::size_t(replicas.end - replicas.begin);
     const auto item = std::int64_t(size_of(sum.reduction.dtype));
     auto* given = static_cast<const std::byte**>(scratch.take(count * sizeof(std::byte*)));
@@ -270,9 +325,7 @@ class BlockwiseUpdate {
       const void* operand = sum.shares[std::size_t(replicas.begin) + i].operands;
       given[i] = static_cast<const std::byte*>(operand) + block.column * item;
     }
-    auto* memory = static_cast<std::byte*>(scratch.take(std::size_t(extent.bytes)));
-    sum_of_replicas({given, count}, sum.reduction.dtype, block.size(), memory, scratch);
-    return memory;
+    sum_of_replicas({given, count}, sum.reduction.dtype, block.size(), out, scratch);
   }
 
   std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,

@@ -8,6 +8,7 @@
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
+#include "runtime/row_exchange.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "tensor/tree.h"
@@ -292,6 +293,26 @@ void RowBlocks::sum_replicas(const Replicas& of, const std::int64_t* begin, cons
   kernels().binary(BinaryFn::k_add, dtype)(to, right, to, binding_.width, 1, 1);
 }
 
+RowBlocks::Places RowBlocks::places_of(std::size_t s, ReplicaRange replicas,
+                                       std::int64_t named) const {
+  const std::int64_t* first = binding_.first.data() + first_of(step_, s, context_);
+  const std::int64_t *begin = place_ + begin_[named], *end = place_ + begin_[named + 1];
+  begin = std::lower_bound(begin, end, first[replicas.begin]);
+  return {begin, std::lower_bound(begin, end, first[replicas.end])};
+}
+
+bool RowBlocks::is_named(std::size_t s, ReplicaRange replicas, std::int64_t named) const {
+  const Places places = places_of(s, replicas, named);
+  return places.begin != places.end;
+}
+
+void RowBlocks::sum_named(std::size_t s, ReplicaRange replicas, std::int64_t named, std::byte* to,
+                          Scratch& scratch) const {
+  const Places places = places_of(s, replicas, named);
+  const Replicas of{s, std::size_t(replicas.begin), std::size_t(replicas.end)};
+  sum_replicas(of, places.begin, places.end, to, scratch);
+}
+
 void RowBlocks::run_node(NodeId index, const Rows& rows, Scratch& scratch) const {
   const Scratch::Frame frame(scratch);
   const Node& node = plan_.graph.nodes[index];
@@ -328,7 +349,7 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
       binding.places += op.rows.places(views);
     }
     const DType dtype = plan.graph.type(sum.result).dtype;
-    binding.divisors.push_back(Array::number(dtype, double(context.replicas())));
+    binding.divisors.push_back(Array::number(dtype, double(context.replicas_of_world())));
   }
   binding.first.push_back(binding.places);
   if (!update.reductions.empty()) {
@@ -356,7 +377,7 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
   return binding;
 }
 
-void name_rows(const Plan& plan, RowUpdateId update, Context& context) {
+void name_rows(const Plan& plan, RowUpdateId update, const Call& call, Context& context) {
   const RowUpdate& step = plan.row_updates[update];
   RowBinding& binding = context.row_update(update);
   auto* named = RowBinding::as<NamedRow>(binding.named);
@@ -382,6 +403,7 @@ void name_rows(const Plan& plan, RowUpdateId update, Context& context) {
     begin[binding.count++] = i;
   }
   begin[binding.count] = n;
+  if (call.communicator) return exchange_rows(plan, step, binding, call, context);
   if (binding.summed_at.empty()) return;
   RowBlocks(plan, step, binding, binding.update, context).store_sums();
 }

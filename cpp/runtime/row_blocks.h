@@ -46,6 +46,12 @@ class RowBlocks {
   void run(const Rows& rows, Scratch& scratch) const;
   // Adds up all named rows, for all passes.
   void store_sums() const;
+  // Of the named row of this number: which it is, whether an example of some replicas names it for
+  // a sum, and its sum over them.
+  std::int64_t named_row(std::int64_t named) const { return row_[named]; }
+  bool is_named(std::size_t s, ReplicaRange replicas, std::int64_t named) const;
+  void sum_named(std::size_t s, ReplicaRange replicas, std::int64_t named, std::byte* to,
+                 Scratch& scratch) const;
   // Where a value lies afterwards.
   const std::byte* at(Value value, const Rows& rows) const {
     return slot_at(*std::ranges::find(pass_.slots, value, &RowPassBinding::Slot::value), rows);
@@ -55,6 +61,10 @@ class RowBlocks {
   struct Replicas {
     std::size_t sum, begin, end;
   };
+  struct Places {
+    const std::int64_t *begin, *end;
+  };
+  Places places_of(std::size_t s, ReplicaRange replicas, std::int64_t named) const;
 
   std::byte* base(Value value) const { return context_.base(0, plan_.root[value]); }
   std::byte* slot_at(const RowPassBinding::Slot& slot, const Rows& rows) const;
@@ -88,6 +98,7 @@ class RowBlocks {
 RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& context);
 
 // Of Plan::row_updates: which rows are named. Raises where an example names none that there is.
-void name_rows(const Plan& plan, RowUpdateId update, Context& context);
+// Where there are several processes, those of all of them.
+void name_rows(const Plan& plan, RowUpdateId update, const Call& call, Context& context);
 
 }  // namespace samegrad

@@ -15,8 +15,13 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator(MpiWorld& world, std::vector<int> firsts)
       : Communicator(world.rank(), std::move(firsts)), world_(world) {}
 
-  void exchange(std::span<const Message> sends, std::span<const Message> receives) override {
-    world_.exchange(sends, receives);
+  std::unique_ptr<Transfer> start(std::span<const Message> sends,
+                                  std::span<const Message> receives) override {
+    return world_.start(sends, receives);
+  }
+  SharedMemory* shared() override { return world_.shared(); }
+  void wait_for(SharedMemory::Stage stage, std::int64_t count) override {
+    world_.wait_for(stage, count);
   }
   void agree(std::vector<Fact> facts) override { world_.agree(std::move(facts)); }
   void settle() override { world_.settle(); }
@@ -35,10 +40,11 @@ MpiWorld* world() {
   return joined;
 }
 
-MpiWorld& join_world(const MpiLibrary& library, std::chrono::milliseconds patience,
-                     std::function<void()> show_stack) {
+MpiWorld& join_world(const MpiLibrary& library, std::unique_ptr<SharedMemory> shared,
+                     std::chrono::milliseconds patience, std::function<void()> show_stack) {
   if (joined) fail(ErrorKind::kRuntime, "join_world", "the process has joined its job already.");
-  auto made = std::make_unique<MpiWorld>(library, patience, std::move(show_stack));
+  auto made =
+      std::make_unique<MpiWorld>(library, std::move(shared), patience, std::move(show_stack));
   joined = made.release();
   return *joined;
 }

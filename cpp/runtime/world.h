@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/communicator.h"
@@ -11,8 +12,9 @@
 namespace samegrad {
 
 // Once per process; RuntimeError for a second time.
-MpiWorld& join_world(const MpiLibrary& library, std::chrono::milliseconds patience,
-                     std::function<void()> show_stack);
+// `shared` may be null: the ranks are on several machines.
+MpiWorld& join_world(const MpiLibrary& library, std::unique_ptr<SharedMemory> shared,
+                     std::chrono::milliseconds patience, std::function<void()> show_stack);
 // Null: this process is alone.
 MpiWorld* world();
 // Rank r has the replicas [firsts[r], firsts[r + 1]); the last one is their number. ValueError

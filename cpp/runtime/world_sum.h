@@ -1,6 +1,11 @@
 // Sums over the replicas of all processes, in the order of the tree over them. A process adds up
 // the largest subtrees that lie in its replicas by itself, and only these travel.
+//
+// They travel in pieces, some of which are on their way at a time: a piece is made while earlier
+// ones are added up, and is used for the update while it is still in a cache.
 #pragma once
+
+#include <functional>
 
 #include "base/dtype.h"
 #include "runtime/communicator.h"
@@ -9,24 +14,43 @@
 
 namespace samegrad {
 
-// Numbers of one type that lie at `offset` (a multiple of 64) in a packed row of bytes.
+// Numbers of one type that lie at `offset` (a multiple of 64) in a piece.
 struct Packed {
   DType dtype;
   std::int64_t offset;
   std::int64_t elements;
 };
 
+// What is summed at a time; of equal sizes on all ranks.
+struct WorldPiece {
+  std::vector<Packed> numbers;
+  std::int64_t bytes = 0;
+
+  // Where they will lie.
+  std::int64_t add(DType dtype, std::int64_t elements);
+};
+
+// Whether large sums of float32 travel as bfloat16, half as many bytes: each part of a sum is
+// rounded before it is added, so bits depend on which replicas each process has. Of this process;
+// all have to say the same. No, unless somebody says so.
+void set_sums_as_bfloat16(bool yes);
+bool sums_as_bfloat16();
+
 class WorldSum {
  public:
-  WorldSum(Communicator& communicator, std::vector<Packed> packed);
+  explicit WorldSum(Communicator& communicator);
 
   // Of this process; replicas are numbered from its first one.
   std::span<const ReplicaRange> subtrees() const { return own_; }
-  // Where the sum over subtree i is expected, as packed.
-  std::byte* of_subtree(std::size_t i) const { return states_.data() + std::int64_t(i) * bytes_; }
-  // The sum over all replicas, as packed: where much travels, each rank adds up a part of the
-  // bytes for all.
-  std::byte* exchange();
+  // What a piece should have at most.
+  std::int64_t piece_bytes() const;
+
+  // Writes the sums over this process's subtrees, each where its state is expected.
+  using Fill = std::function<void(std::size_t piece, std::span<std::byte* const> states)>;
+  // Uses the sum over all replicas, which is gone afterwards.
+  using Take = std::function<void(std::size_t piece, const std::byte* sum)>;
+  // Piece after piece.
+  void run(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take);
 
  private:
   struct Part {
@@ -37,22 +61,27 @@ class WorldSum {
     int rank;
     ReplicaRange replicas;  // of the world
   };
+  struct Slot;
+  class InMessages;
+  class InSharedMemory;
 
-  bool is_small() const;
-  Part part_of(int rank) const;
-  void collect(Part part, std::span<std::byte* const> from);
-  void add(Part part, std::span<std::byte* const> from);
-  void add_packed(const Packed& packed, Part part, std::span<std::byte* const> from);
+  void run_as_bfloat16(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take);
+  void run_pieces(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take);
+  Part part_of(const WorldPiece& piece, int rank) const;
+  std::int64_t shared_piece_bytes() const;
+  // Adds up a part of a piece: from[i] is where subtree i has it, sum where the piece begins.
+  void add(const WorldPiece& piece, Part part, std::span<std::byte* const> from,
+           std::byte* sum) const;
+  void add_packed(DType dtype, std::int64_t bytes, std::span<std::byte* const> from,
+                  std::byte* sum) const;
   void add_block(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
                  std::byte* out) const;
-  void distribute(Part own);
+  void add_narrow_block(std::span<const std::byte* const> x, std::int64_t n, std::byte* out) const;
 
   Communicator& communicator_;
-  std::vector<Packed> packed_;
-  std::int64_t bytes_ = 0;
   std::vector<Subtree> all_;  // of all ranks, from left to right
   std::vector<ReplicaRange> own_;
-  Leased states_, received_, sum_;
+  std::int64_t most_subtrees_ = 1;  // of a rank
 };
 
 }  // namespace samegrad

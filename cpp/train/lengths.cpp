@@ -81,7 +81,8 @@ std::optional<Program> TracedPrograms::program_of(const Arguments& arguments) co
     const Counts counts = counts_for(program.graph, arguments);
     if (!holds_for(program.graph.symbols, counts[0])) return std::nullopt;
     if (!has_bound_counts(program.graph.symbols, counts)) return std::nullopt;
-    programs.push_back({samegrad::set_lengths(program.graph, counts[0]), program.variables});
+    programs.push_back(
+        {samegrad::set_lengths(program.graph, counts[0]), program.variables, program.processes});
   }
   if (programs.size() == 1) return std::move(programs[0]);
   return join_programs(std::move(programs), split_at_);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/hasher.h"
+#include "base/machine.h"
+#include "runtime/world_sum.h"
 
 namespace samegrad {
 namespace {
@@ -55,6 +58,16 @@ std::uint64_t hash_of_all(const Counts& counts) {
   return hasher.state();
 }
 
+// What the engine cuts the sums by that travel: bits do not depend on it, but who cuts otherwise
+// would wait for other messages.
+void add_machine(std::vector<Fact>& facts) {
+  const Machine& own = machine();
+  facts.push_back(
+      {"caches (SAMEGRAD_MACHINE)", text("l1=", own.l1, ",l2=", own.l2, ",l3=", own.l3)});
+  const char* forced = std::getenv("SAMEGRAD_THRESHOLDS");
+  facts.push_back({"SAMEGRAD_THRESHOLDS", forced ? forced : "none"});
+}
+
 }  // namespace
 
 std::uint64_t fingerprint_of(const Plan& plan) {
@@ -78,7 +91,8 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
                              {"seed", std::to_string(call.seed)},
                              {"number of the random step", std::to_string(call.step)},
                              {"examples per replica", examples(counts)},
-                             {"sizes", hexadecimal(hash_of_all(counts))}};
+                             {"sizes", hexadecimal(hash_of_all(counts))},
+                             {"sums travel as", sums_as_bfloat16() ? "bfloat16" : "they are"}};
   bool first = false;
   for (std::size_t v = 0; v < call.variables.size(); ++v) {
     StateCell& variable = *call.variables[v];
@@ -91,7 +105,9 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
     hasher.bytes(value.raw(), value.bytes());
     facts.push_back({"variable " + step.binding().names[v], hexadecimal(hasher.state())});
   }
-  if (first) facts.insert(facts.end(), build().begin(), build().end());
+  if (!first) return facts;
+  facts.insert(facts.end(), build().begin(), build().end());
+  add_machine(facts);
   return facts;
 }
 

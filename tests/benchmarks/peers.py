@@ -2,6 +2,7 @@
 
     python peers.py WORKLOAD BACKEND [--replicas R] [--batch B] [--threads T] [--steps S]
     python peers.py WORKLOAD BACKEND --start     stops after the first step
+    mpiexec -n P python peers.py WORKLOAD mpi --replicas R ...   samegrad on P processes
 
 Everyone gets the same model, data, batch per replica and optimizer, and cuts its batches
 inside the timed loop. `start_s` is the time from importing the framework to the end of the
@@ -25,6 +26,7 @@ from workloads import BATCH, STEPS, WARMUP, Arrays, Job, Program, load, peak_mem
 
 BACKENDS = {
     "samegrad": "tf_programs",
+    "mpi": "tf_programs",
     "tf": "tf_programs",
     "torch": "torch_programs",
     "ddp": "torch_programs",
@@ -45,7 +47,8 @@ def main() -> None:
     )
     steps = 0 if options.start else options.steps or STEPS[job.workload]
     report = run_processes(job, steps) if job.backend == "ddp" else run(job, steps)
-    print(json.dumps(report), flush=True)
+    if job.backend != "mpi" or importlib.import_module("samegrad.distribute.processes").rank() == 0:
+        print(json.dumps(report), flush=True)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -95,7 +98,9 @@ def measure(job: Job, steps: int, begin: float, data_memory: float, program: Pro
         "start_s": round(start_s, 3),
     }
     if steps:
+        cpu = -time.process_time()
         times, loss = time_blocks(program, steps, WARMUP[job.workload])
+        cpu += time.process_time()
         seconds = [block_seconds / block_steps for block_steps, block_seconds in times]
         mean = sum(block_seconds for _, block_seconds in times) / steps
         report |= {
@@ -105,6 +110,8 @@ def measure(job: Job, steps: int, begin: float, data_memory: float, program: Pro
             "best_per_second": round(job.units_per_step / min(seconds), 1),
             "step_ms": round(mean * 1e3, 5),
             "best_step_ms": round(min(seconds) * 1e3, 5),
+            # Of this process, on all its threads; the steps before the timed ones included.
+            "cpu_ms": round(cpu / (steps + WARMUP[job.workload]) * 1e3, 5),
         }
     report["loss"] = round(loss, 5)
     report["data_memory_mib"] = round(data_memory, 1)

@@ -38,7 +38,8 @@ Step = Callable[[Any], Any]
 
 def build(job: Job, data: Arrays) -> Program:
     """Returns the distributed training step of `job` on TensorFlow or samegrad."""
-    tf, strategy = open_samegrad(job) if job.backend == "samegrad" else open_tensorflow(job)
+    open_backend = {"samegrad": open_samegrad, "mpi": open_processes, "tf": open_tensorflow}
+    tf, strategy = open_backend[job.backend](job)
     if job.workload in GIVEN:
         return given_gradients(tf, strategy, job, data[0])
     dataset = tf.data.Dataset.from_tensor_slices(data if len(data) > 1 else data[0])
@@ -78,6 +79,16 @@ def open_samegrad(job: Job) -> tuple[Any, Any]:
     if job.threads:
         tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     return tf, tf.distribute.MirroredStrategy(replicas=job.replicas)
+
+
+def open_processes(job: Job) -> tuple[Any, Any]:
+    """Returns samegrad and a strategy over the processes of an MPI job, which share the cores."""
+    tf: Any = importlib.import_module("samegrad")
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=job.replicas)
+    size = len(strategy.processes) - 1
+    share = max(1, (os.cpu_count() or 1) // max(1, size))
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads or share)
+    return tf, strategy
 
 
 def apply(optimizer: Any, tape: Any, loss: Any, variables: Any) -> None:

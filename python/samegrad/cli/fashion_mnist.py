@@ -6,11 +6,9 @@ the true number of examples, the means to stop and resume, and records to compar
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -34,6 +32,7 @@ from samegrad.cli._earlier_runs import (
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import FashionMnistOptions
 from samegrad.cli._pictures import check_picture
+from samegrad.cli._processes import is_first, only_first_speaks, shall_stop, strategy_of
 from samegrad.cli._progress import WHO, check_plotted, draw_plot, epoch_line, known_records
 from samegrad.cli._records import Record, RunLog, digest_of, fingerprint
 from samegrad.cli._stop import StopSignal
@@ -117,9 +116,7 @@ class _Training:
         self.batch_size = options.global_batch_size
         self.examples = len(data.train_labels)
         self.steps_per_epoch = math.ceil(self.examples / self.batch_size)
-        self.strategy = tf.distribute.MultiWorkerMirroredStrategy(
-            total_replicas=options.replicas, split=options.split or "chunks"
-        )
+        self.strategy = strategy_of(options.replicas, options.split)
         train_dataset = (
             tf.data.Dataset.from_tensor_slices((data.train_images, data.train_labels))
             .shuffle(self.examples, seed=options.seed)
@@ -289,11 +286,10 @@ def run(options: FashionMnistOptions) -> int:
         training = _Training(options, data)
     except (ImportError, ValueError) as error:  # beyond what the library, or the job, takes
         raise CommandError(str(error)) from error
-    if tf.distribute.processes.rank() == 0:
+    if not is_first():
+        options = replace(options, log=None, plot=None)
+    with only_first_speaks():
         return _run(training, options)
-    # What is said and written is the same on all ranks: that of the first one is kept.
-    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
-        return _run(training, replace(options, log=None, plot=None))
 
 
 def _run(training: _Training, options: FashionMnistOptions) -> int:
@@ -394,8 +390,7 @@ def _train(
     progress = training.progress
 
     def must_stop() -> bool:
-        asked = tf.distribute.processes.any_process(stop.is_set)
-        return asked or (options.steps is not None and progress.step >= options.steps)
+        return shall_stop(stop) or (options.steps is not None and progress.step >= options.steps)
 
     while progress.epoch < options.epochs:
         last_step = (progress.epoch + 1) * training.steps_per_epoch

@@ -12,6 +12,7 @@ import math
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
@@ -26,6 +27,7 @@ from samegrad.cli._earlier_runs import (
 )
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import TranslateOptions
+from samegrad.cli._processes import is_first, only_first_speaks, shall_stop
 from samegrad.cli._records import Record, RunLog, digest_of
 from samegrad.cli._stop import StopSignal
 from samegrad.cli._translate._log import averaged_line, epoch_line, known_records
@@ -33,6 +35,7 @@ from samegrad.cli._translate._pairs import WHO, Pair, hold_out, read_packages, r
 from samegrad.cli._translate._precision import notice
 from samegrad.cli._translate._training import AVERAGED, Training
 from samegrad.cli._translate._vocabulary import Vocabulary
+from samegrad.distribute._job import on_first_rank
 from samegrad.train._files import remove_folder
 from samegrad.train._state_file import forget_all
 from samegrad.train._storage import is_checkpoint
@@ -60,6 +63,7 @@ def run(options: TranslateOptions) -> int:
     _check_average(options)
     pairs, held_out = hold_out(_read(options), options.held_out)
     if not (options.resume or options.overwrite):
+        # By all processes, before the first one can have written anything.
         check_new(WHO, options.checkpoint_dir, options.log, [AVERAGED])
     vocabulary = _vocabulary(options, pairs)
     try:
@@ -68,21 +72,34 @@ def run(options: TranslateOptions) -> int:
         tf.keras.utils.set_random_seed(options.seed % 2**32)
         tf.random.set_seed(options.seed)
         training = Training(options, pairs, held_out, vocabulary)
-    except ValueError as error:  # numbers beyond what the library takes
+    except (ImportError, ValueError) as error:  # beyond what the library, or the job, takes
         raise CommandError(str(error)) from error
+    if not is_first():
+        options = replace(options, log=None)
+    with only_first_speaks():
+        return _run(training, options, vocabulary)
+
+
+def _run(training: Training, options: TranslateOptions, vocabulary: Vocabulary) -> int:
     _say_data(training)
     log = _open_log(training, options)
     try:
         if not options.resume:
             # Fails now rather than after the first epoch.
-            options.checkpoint_dir.mkdir(parents=True, exist_ok=True)
-            forget_all(options.checkpoint_dir)
-            if is_checkpoint(averaged := options.checkpoint_dir / AVERAGED):
-                remove_folder(averaged)  # of the run that is overwritten
-            vocabulary.save(options.checkpoint_dir / VOCABULARY)
+            on_first_rank(
+                "the folder of checkpoints", lambda: _begin(options.checkpoint_dir, vocabulary)
+            )
         return _train_and_report(training, options, log)
     finally:
         log.close()
+
+
+def _begin(folder: Path, vocabulary: Vocabulary) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    forget_all(folder)
+    if is_checkpoint(averaged := folder / AVERAGED):
+        remove_folder(averaged)  # of the run that is overwritten
+    vocabulary.save(folder / VOCABULARY)
 
 
 def _check_average(options: TranslateOptions) -> None:
@@ -165,7 +182,7 @@ def _train(training: Training, options: TranslateOptions, log: RunLog, stop: Sto
     progress = training.progress
     saved = progress.step if options.resume else -1
     last = options.steps or math.inf
-    while progress.epoch < options.epochs and progress.step < last and not stop.is_set:
+    while progress.epoch < options.epochs and progress.step < last and not shall_stop(stop):
         if _train_epoch(training, options, log, stop):
             _end_epoch(training, log)
             _save(training, options, log)
@@ -181,7 +198,7 @@ def _train_epoch(
     """Trains to the end of the epoch, or until Ctrl-C or the last step; is it the end?"""
     progress, tokens, start = training.progress, 0, time.perf_counter()
     with tqdm(unit=" steps", leave=False, disable=None) as bar:
-        while not stop.is_set:
+        while not shall_stop(stop):
             if progress.step >= (options.steps or math.inf):
                 return False
             record = training.train_one_step()

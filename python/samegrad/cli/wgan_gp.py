@@ -11,6 +11,8 @@ import functools
 import json
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from samegrad.cli._earlier_runs import (
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import WganGpOptions
 from samegrad.cli._pictures import check_picture
+from samegrad.cli._processes import is_first, only_first_speaks, shall_stop
 from samegrad.cli._records import Record, RunLog, digest_of
 from samegrad.cli._stop import StopSignal
 from samegrad.cli._wgan._drawing import draw_curves, draw_grid
@@ -37,6 +40,7 @@ from samegrad.cli._wgan._quality import Classifier, Images
 from samegrad.cli._wgan._steps import WHO
 from samegrad.cli._wgan._training import Training
 from samegrad.cli._wgan._watch import NOT_FINITE, not_finite
+from samegrad.distribute._job import on_first_rank
 from samegrad.train._state_file import forget_all
 
 BAD_INPUT = (IdxError, tf.train.CorruptCheckpointError)
@@ -70,16 +74,22 @@ def run(options: WganGpOptions) -> int:
         tf.keras.utils.set_random_seed(options.seed % 2**32)
         tf.random.set_seed(options.seed)
         training = Training(options, images, test_images, classifier)
-    except ValueError as error:  # numbers beyond what the library takes
+    except (ImportError, ValueError) as error:  # beyond what the library, or the job, takes
         raise CommandError(str(error)) from error
+    if not is_first():
+        options = replace(options, log=None, plot=None, grid=None)
+    with only_first_speaks():
+        return _run(training, options)
+
+
+def _run(training: Training, options: WganGpOptions) -> int:
     if not (options.resume or options.overwrite):
-        check_new(WHO, options.checkpoint_dir, options.log)
+        on_first_rank("a new run", lambda: check_new(WHO, options.checkpoint_dir, options.log))
     log = _open_log(training, options)
     try:
         if not options.resume:
             # Fails now rather than after the first iterations.
-            options.checkpoint_dir.mkdir(parents=True, exist_ok=True)
-            forget_all(options.checkpoint_dir)
+            on_first_rank("the folder of checkpoints", lambda: _begin(options.checkpoint_dir))
         elif options.plot is not None:
             check_plotted(log.records, training.progress.step)
         code = _train_and_report(training, options, log)
@@ -90,6 +100,11 @@ def run(options: WganGpOptions) -> int:
     if options.grid is not None:
         draw_grid(options.grid, training.grid())
     return code
+
+
+def _begin(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    forget_all(folder)
 
 
 def _load_data(options: WganGpOptions) -> tuple[Images, Images]:
@@ -171,7 +186,7 @@ def _train(training: Training, options: WganGpOptions, log: RunLog, stop: StopSi
         _judge(training, log)
     saved = progress.step if options.resume else -1
     with _progress_bar(training, options) as bar:
-        while progress.step < last and not stop.is_set:
+        while progress.step < last and not shall_stop(stop):
             record = training.train_one_iteration()
             _check_finite(record, options)
             if options.fingerprint:

@@ -185,6 +185,11 @@ class MapNode(PythonNode):
         threads = threads_of(self.calls)
         return BackgroundCursor(open_cursor, PREFETCHED * threads, threads)
 
+    def maker(self, run: Run) -> Callable[[int, Structure], Structure]:
+        """What makes the element of that number of the child's."""
+        seed = run.draws_of(self)
+        return lambda position, element: _mapped(self.function, seed, position, element)
+
     def after(self, child: Node) -> MapNode:
         """The same function of another stage's elements."""
         node = MapNode.__new__(MapNode)
@@ -223,6 +228,15 @@ def _peek_spec(node: MapNode) -> Structure:
     return map_leaves(spec_in_any_batch, element)
 
 
+def _mapped(
+    function: Callable[..., Any], seed: int, position: int, element: Structure
+) -> Structure:
+    with data_function(seed, position):
+        found = call(function, element)
+        # A list of results has as many components, as in TensorFlow; deeper ones are stacked.
+        return to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
+
+
 class _MapCursor(WorkCursor):
     def __init__(self, child: Cursor, function: Callable[..., Any], seed: int) -> None:
         self._child, self._function, self._seed = child, function, seed
@@ -234,11 +248,7 @@ class _MapCursor(WorkCursor):
         return self._position - 1, element
 
     def make(self, taken: tuple[int, Structure]) -> Structure:
-        position, element = taken
-        with data_function(self._seed, position):
-            found = call(self._function, element)
-            # A list of results has as many components, as in TensorFlow; deeper ones are stacked.
-            return to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
+        return _mapped(self._function, self._seed, *taken)
 
     def skip(self, count: int) -> int:
         done = self._child.skip(count)

@@ -26,6 +26,7 @@ from samegrad.data._structure import (
     map_leaves,
 )
 from samegrad.distribute._job import gathered
+from samegrad.distribute._own_rows import own_rows_of
 
 
 @dataclass(frozen=True)
@@ -260,6 +261,10 @@ def _open(root: Node, run: Run, split: Split) -> Cursor:
             run.epoch, split=split.name, replicas=split.replicas, per_replica=PerReplica, lazy=True,
             own=split.own_range,
         )  # fmt: skip
+    if split.processes and not split.own:
+        own_rows = own_rows_of(root, run, split)
+        if own_rows is not None:
+            return own_rows
     child = BackgroundCursor(lambda: root.cursor(run), PREFETCHED)
     if split.own and split.processes:
         return _OwnCursor(child, split, root.spec)

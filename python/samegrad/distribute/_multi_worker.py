@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from samegrad import _core
+from samegrad._base.shown import shown
 from samegrad._context import state as _context
 from samegrad._context.counted_numbers import counted, questions
 from samegrad.distribute import _job
@@ -36,6 +38,10 @@ class MultiWorkerMirroredStrategy(Strategy):
         devices: Names of devices, one per replica of this process.
         split: How a global batch is divided among all replicas, as in `MirroredStrategy`.
         timeout: Seconds that a process waits for others; None: SAMEGRAD_MPI_TIMEOUT, else 600.
+        compression: "bfloat16" halves the bytes of large float32 sums, gradients above all, and
+            changes bits: they depend on which replicas each process has, and are no longer those
+            of one process. "none" undoes it; None leaves it as it is, at first "none". It holds for
+            all steps of the job.
 
     Raises:
         ImportError: Several processes were started, and there is no mpi4py.
@@ -58,12 +64,19 @@ class MultiWorkerMirroredStrategy(Strategy):
         devices: Sequence[str] | None = None,
         split: str = "chunks",
         timeout: float | None = None,
+        compression: str | None = None,
     ) -> None:
+        if compression not in (None, "none", "bfloat16"):
+            raise ValueError(
+                f'[{_WHO}] compression is None, "none" or "bfloat16": got {shown(compression)}.'
+            )
         job = _job.join(timeout)
         if total_replicas is not None:
             replicas = _share(total_replicas, replicas, devices, job)
         own = MirroredStrategy(devices, replicas=replicas, split=split)
         count = own.num_replicas_in_sync
+        if compression is not None:
+            _core.set_sums_as_bfloat16(compression == "bfloat16")
         self._split = split
         self._processes: tuple[int, ...] = ()
         total = int(count)

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "check.h"
@@ -103,16 +104,19 @@ Result train(const Plan& plan, const std::vector<std::int64_t>& examples, Replic
 
 // On threads that play ranks with so many replicas each; the first error is thrown.
 std::vector<Result> train_in_world(const Plan& plan, const std::vector<std::int64_t>& examples,
-                                   const std::vector<int>& firsts) {
+                                   const std::vector<int>& firsts, std::int64_t shared_bytes = 0) {
   Wire wire;
   const std::size_t ranks = firsts.size() - 1;
+  std::optional<ThreadSegments> shared;
+  if (shared_bytes) shared.emplace(int(ranks), shared_bytes);
   std::vector<Result> results(ranks);
   std::vector<std::exception_ptr> errors(ranks);
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        ThreadCommunicator communicator(wire, int(rank), firsts);
+        ThreadCommunicator communicator(wire, int(rank), firsts,
+                                        shared ? shared->of(int(rank)) : nullptr);
         results[rank] = train(plan, examples, communicator.own(), &communicator);
       } catch (...) {
         errors[rank] = std::current_exception();
@@ -229,9 +233,12 @@ TEST("replicas over processes give the bits of one process, whichever has which"
         set_thread_count(threads);
         const Result one = train(plan, examples, {0, 8}, nullptr);
         for (const std::vector<int>& firsts : worlds) {
-          const std::vector<Result> ranks = train_in_world(plan, examples, firsts);
-          for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-            check_equal(one, ranks[rank], {firsts[rank], firsts[rank + 1]});
+          // Of the sizes the smallest makes many pieces, and a slot be used again and again.
+          for (const std::int64_t shared_bytes : {0, 64 << 10, 1 << 20}) {
+            const auto ranks = train_in_world(plan, examples, firsts, shared_bytes);
+            for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+              check_equal(one, ranks[rank], {firsts[rank], firsts[rank + 1]});
+            }
           }
         }
       }
@@ -261,12 +268,20 @@ TEST("of a large sum only owned subtrees travel, and each part is added up by on
     for (int rank = 0; rank < 2; ++rank) {
       threads.emplace_back([&, rank, firsts = firsts] {
         ThreadCommunicator communicator(wire, rank, firsts);
-        WorldSum sum(communicator, {{DType::kFloat32, 0, kNumbers}});
-        for (std::size_t i = 0; i < sum.subtrees().size(); ++i) {
-          std::fill_n(reinterpret_cast<float*>(sum.of_subtree(i)), kNumbers, float(rank + 1));
-        }
-        const auto* result = reinterpret_cast<const float*>(sum.exchange());
-        CHECK(result[0] == result[kNumbers - 1]);
+        WorldSum sum(communicator);
+        WorldPiece piece;
+        piece.add(DType::kFloat32, kNumbers);
+        sum.run(
+            std::vector{piece},
+            [&](std::size_t, std::span<std::byte* const> states) {
+              for (std::byte* state : states) {
+                std::fill_n(reinterpret_cast<float*>(state), kNumbers, float(rank + 1));
+              }
+            },
+            [&](std::size_t, const std::byte* given) {
+              const auto* result = reinterpret_cast<const float*>(given);
+              CHECK(result[0] == result[kNumbers - 1]);
+            });
       });
     }
     for (std::thread& thread : threads) thread.join();

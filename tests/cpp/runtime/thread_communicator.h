@@ -1,12 +1,15 @@
 // Threads of one process that play its ranks.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "runtime/communicator.h"
@@ -37,6 +40,10 @@ class Wire {
     if (why_.empty()) why_ = why;
     changed_.notify_all();
   }
+  void check() {
+    const std::lock_guard lock(mutex_);
+    if (!why_.empty()) fail(ErrorKind::kRuntime, "step", why_);
+  }
   std::int64_t bytes() const { return bytes_; }
   bool is_empty() const {
     for (const auto& [pair, queue] : queues_) {
@@ -55,19 +62,62 @@ class Wire {
 
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(Wire& wire, int rank, std::vector<int> firsts)
-      : Communicator(rank, std::move(firsts)), wire_(wire) {}
+  // Where `shared` is given, sums go through it.
+  ThreadCommunicator(Wire& wire, int rank, std::vector<int> firsts, SharedMemory* shared = nullptr)
+      : Communicator(rank, std::move(firsts)), wire_(wire), shared_(shared) {}
 
-  void exchange(std::span<const Message> sends, std::span<const Message> receives) override {
+  std::unique_ptr<Transfer> start(std::span<const Message> sends,
+                                  std::span<const Message> receives) override {
     for (const Message& message : sends) wire_.send(rank(), message);
-    for (const Message& message : receives) wire_.receive(rank(), message);
+    return std::make_unique<Receives>(*this, receives);
+  }
+  SharedMemory* shared() override { return shared_; }
+  void wait_for(SharedMemory::Stage stage, std::int64_t count) override {
+    while (!shared_->doze(stage, count)) wire_.check();
   }
   void abort(std::string_view why) noexcept override {
     wire_.abort("rank " + std::to_string(rank()) + " failed: " + std::string(why));
   }
 
  private:
+  class Receives final : public Transfer {
+   public:
+    Receives(ThreadCommunicator& to, std::span<const Message> messages)
+        : to_(to), messages_(messages.begin(), messages.end()) {}
+    void wait() override {
+      for (const Message& message : messages_) to_.wire_.receive(to_.rank(), message);
+      messages_.clear();
+    }
+
+   private:
+    ThreadCommunicator& to_;
+    std::vector<Message> messages_;
+  };
+
   Wire& wire_;
+  SharedMemory* shared_;
+};
+
+// Segments of threads that play ranks, and each one's view of them.
+class ThreadSegments {
+ public:
+  ThreadSegments(int ranks, std::int64_t bytes) : memory_(std::size_t(ranks * bytes / 64)) {
+    std::vector<std::byte*> segments;
+    for (int rank = 0; rank < ranks; ++rank) {
+      segments.push_back(reinterpret_cast<std::byte*>(memory_.data()) + rank * bytes);
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      views_.push_back(std::make_unique<SharedMemory>(rank, segments, bytes));
+    }
+  }
+  SharedMemory* of(int rank) { return views_[std::size_t(rank)].get(); }
+
+ private:
+  struct alignas(64) Line {
+    std::array<std::byte, 64> bytes{};
+  };
+  std::vector<Line> memory_;
+  std::vector<std::unique_ptr<SharedMemory>> views_;
 };
 
 }  // namespace samegrad::testing

@@ -31,6 +31,38 @@ def test_each_process_makes_data_for_its_own_replicas(mpi):
     }
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("shared", [0, 1])
+def test_gradients_that_are_rows_of_a_table(mpi, ranks, shared):
+    """Named on one process, on several, on none; the table itself does not travel."""
+    (alone,) = said(run_alone("table.py", 6))
+    found = said(run(mpi, ranks, "table.py", 6, SAMEGRAD_MPI_SHARED=shared))
+    assert found == [alone] * ranks
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_each_process_makes_the_elements_of_its_own_replicas(mpi, ranks):
+    """With the draws of one process; elements of others are not made."""
+    alone = said(run_alone("mapped.py", 8))
+    found = said(run(mpi, ranks, "mapped.py", 8))
+    rows = [line for line in alone if not line.startswith("calls")]
+    assert [line for line in found if not line.startswith("calls")] == sorted(rows * ranks)
+    (of_one,) = (int(line.split()[-1]) for line in alone if line.startswith("calls"))
+    calls = [int(line.split()[-1]) for line in found if line.startswith("calls")]
+    # One to see what an element is, one for each batch of which a process has no row.
+    assert len(calls) == ranks and max(calls) <= of_one / ranks + 8, (of_one, calls)
+
+
+def test_large_sums_as_bfloat16_are_alike_on_all_processes(mpi):
+    """Rounded, however they travel; where one process alone says so, all are told."""
+    found = [said(run(mpi, 2, "compressed.py", SAMEGRAD_MPI_SHARED=shared)) for shared in (0, 1)]
+    assert found[0] == found[1] and len(set(found[0])) == 1
+    assert found[0][0].endswith("True True True")
+    ended = run(mpi, 2, "compressed.py", 1)
+    assert ended.code != 0
+    assert "sums travel as: bfloat16 on rank 1, they are on rank 0" in ended.text
+
+
 def test_fit_has_the_bits_of_one_process(mpi):
     (alone,) = said(run_alone("fit.py", 4))
     assert said(run(mpi, 2, "fit.py", 4)) == [alone] * 2

@@ -17,8 +17,9 @@ def failed(mpi, *args, ranks=3, **variables):
     return ended
 
 
-def test_a_job_without_faults_ends_well(mpi):
-    ended = run(mpi, 3, "faults.py", "none", 0, 0, limit=IN_TIME)
+@pytest.mark.parametrize("ranks", [3, 5])
+def test_a_job_without_faults_ends_well(mpi, ranks):
+    ended = run(mpi, ranks, "faults.py", "none", 0, 0, limit=IN_TIME)
     assert ended.code == 0, ended.text
     assert len({line for line in ended.out.splitlines() if line.startswith("sum")}) == 1
 
@@ -64,6 +65,7 @@ def test_a_rank_that_ends_early_is_named(mpi):
         ("program", "program: "),
         ("weights", "variable table: "),
         ("data", "examples per replica: "),
+        ("machine", "caches (SAMEGRAD_MACHINE): "),
     ],
 )
 def test_ranks_that_differ_say_in_what_on_all_ranks(mpi, fault, said):

@@ -45,3 +45,24 @@ def test_uneven_and_empty_shares(mpi, weights):
     ended = run(mpi, 2, "cnn.py", "--replicas", 2, *args)
     assert ended.code == 0, ended.text
     assert lines(ended) == [one] * 2
+
+
+@pytest.mark.parametrize("mpi", every_mpi())
+@pytest.mark.parametrize("shared", [0, 1])
+def test_each_process_has_as_many_threads_as_it_likes(mpi, shared):
+    variables = {"SAMEGRAD_MPI_SHARED": shared}
+    one = run(mpi, 3, "faults.py", "eight rows", 0, 0, **variables)
+    each = run(mpi, 3, "faults.py", "threads", 0, 0, **variables)
+    assert one.code == each.code == 0, one.text + each.text
+    sums = [sorted(x for x in e.out.splitlines() if x.startswith("sum")) for e in (one, each)]
+    assert sums[0] == sums[1] and len(set(sums[0])) == 1
+
+
+@pytest.mark.parametrize("mpi", every_mpi())
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_sums_that_are_sent_have_the_bits_of_those_in_shared_memory(mpi, ranks, weights):
+    (one,) = weights("--replicas", 6)
+    for shared in (0, 1):
+        ended = run(mpi, ranks, "cnn.py", "--replicas", 6 // ranks, SAMEGRAD_MPI_SHARED=shared)
+        assert ended.code == 0, ended.text
+        assert lines(ended) == [one] * ranks

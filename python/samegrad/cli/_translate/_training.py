@@ -12,6 +12,7 @@ import numpy as np
 import samegrad as tf
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import TranslateOptions
+from samegrad.cli._processes import strategy_of
 from samegrad.cli._records import Record, fingerprint
 from samegrad.cli._translate._averaging import average_checkpoints, last_checkpoints
 from samegrad.cli._translate._batches import (
@@ -104,8 +105,7 @@ class Training:
         examples, self.pairs = encode_pairs(pairs, vocabulary, longest)
         judged, self.held_out = encode_pairs(held_out, vocabulary, longest)
         self.left_out = len(pairs) + len(held_out) - len(examples) - len(judged)
-        split = {"split": options.split} if options.split else {}
-        self.strategy = tf.distribute.MirroredStrategy(replicas=options.replicas, **split)
+        self.strategy = strategy_of(options.replicas, options.split)
         tokens = options.global_batch_tokens
         self.epochs = Epochs(batches_of(examples, longest, tokens, options.seed), self.strategy)
         self._judged = self.strategy.experimental_distribute_dataset(

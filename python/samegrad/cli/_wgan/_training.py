@@ -12,6 +12,7 @@ import numpy as np
 import samegrad as tf
 from samegrad.cli._errors import CommandError
 from samegrad.cli._options import WganGpOptions
+from samegrad.cli._processes import strategy_of
 from samegrad.cli._records import Record, fingerprint
 from samegrad.cli._wgan._models import NOISE
 from samegrad.cli._wgan._quality import SAMPLES, Classifier, Images, judge
@@ -80,8 +81,7 @@ class Training:
         classifier: Classifier | None,
     ) -> None:  # fmt: skip
         self.options = options
-        split = {"split": options.split} if options.split else {}
-        self.strategy = tf.distribute.MirroredStrategy(replicas=options.replicas, **split)
+        self.strategy = strategy_of(options.replicas, options.split)
         dataset = (
             tf.data.Dataset.from_tensor_slices(images)
             .shuffle(len(images), seed=options.seed)

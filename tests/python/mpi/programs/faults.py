@@ -9,10 +9,14 @@ import numpy as np
 
 import samegrad as tf
 
+if sys.argv[1] == "machine" and os.environ.get("PMI_RANK", os.environ.get("PMIX_RANK")) == "1":
+    os.environ["SAMEGRAD_MACHINE"] = "l1=16k"  # read when the first step is compiled
 fault, rank_of_fault, call_of_fault = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 rank = strategy.cluster_resolver.task_id
 faulty = rank == rank_of_fault
+if fault == "threads":  # as many as the rank likes: no fault
+    tf.config.threading.set_intra_op_parallelism_threads(1 + rank)
 tf.random.set_seed(2 if fault == "seed" and faulty else 1)
 with strategy.scope():
     first = 2.0 if fault == "weights" and faulty else 1.0
@@ -33,7 +37,7 @@ def step(x):
     return strategy.reduce("SUM", strategy.run(replica_step, args=(x,)), axis=None)
 
 
-rows = 3 if fault == "data" and faulty else 2
+rows = 3 if fault == "data" and faulty else 8 if fault in ("threads", "eight rows") else 2
 batch = np.ones([rows * strategy.num_replicas_in_sync, 1000], np.float32)
 dataset = tf.data.Dataset.from_tensor_slices(batch).batch(len(batch)).repeat(20)
 for number, x in enumerate(strategy.experimental_distribute_dataset(dataset)):
@@ -53,5 +57,5 @@ for number, x in enumerate(strategy.experimental_distribute_dataset(dataset)):
     step(x)
     if number == 3:
         sys.stdout.write(f"stepped {rank}\n")
-if fault == "none":
+if fault in ("none", "threads", "eight rows"):
     sys.stdout.write(f"sum {float(tf.reduce_sum(weights))}\n")

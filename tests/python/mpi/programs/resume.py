@@ -1,12 +1,17 @@
 """Trains, saves after every step and goes on from the last checkpoint, if there is one.
 
-A rank kills itself where it is asked to: `resume.py FOLDER TOTAL [RANK STEP]`.
+A rank kills itself where it is asked to: `resume.py FOLDER TOTAL [RANK STEP]`. SAMEGRAD_TEST_PIDS
+is a folder where each rank leaves its process id; SAMEGRAD_TEST_STEPS is the number of steps.
 """
 
 import hashlib
 import os
 import signal
 import sys
+from pathlib import Path
+
+if "SAMEGRAD_TEST_PIDS" in os.environ:  # at once: whoever kills a rank does so at any moment
+    (Path(os.environ["SAMEGRAD_TEST_PIDS"]) / str(os.getpid())).touch()
 
 import numpy as np
 
@@ -14,7 +19,7 @@ import samegrad as tf
 
 folder, total = sys.argv[1], int(sys.argv[2])
 killed, last = (int(sys.argv[3]), int(sys.argv[4])) if len(sys.argv) > 3 else (-1, -1)
-STEPS = 8
+STEPS = int(os.environ.get("SAMEGRAD_TEST_STEPS", "8"))
 strategy = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=total, timeout=20)
 rank = strategy.cluster_resolver.task_id
 tf.random.set_seed(1)

@@ -1,0 +1,303 @@
+#include "runtime/row_exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+#include "kernels/elementwise_fn.h"
+#include "kernels/table.h"
+#include "runtime/row_blocks.h"
+#include "runtime/subtrees.h"
+#include "runtime/threads.h"
+#include "runtime/tree.h"
+
+namespace samegrad {
+namespace {
+
+// A sum over replicas that one process adds up by itself.
+struct Part {
+  std::size_t sum;
+  int rank;
+  ReplicaRange replicas;  // of the world
+  // The rows that are named there, in order, and their sums.
+  std::int64_t count = 0;
+  std::int64_t* rows = nullptr;
+  std::byte* values = nullptr;
+};
+
+class RowExchange {
+ public:
+  RowExchange(const Plan& plan, const RowUpdate& step, RowBinding& binding, const Call& call,
+              Context& context)
+      : plan_(plan),
+        step_(step),
+        binding_(binding),
+        world_(*call.communicator),
+        context_(context),
+        blocks_(plan, step, binding, binding.update, context) {
+    for (std::size_t s = 0; s < step.sums.size(); ++s) {
+      first_part_.push_back(parts_.size());
+      add_parts(s);
+    }
+    first_part_.push_back(parts_.size());
+  }
+
+  void run() {
+    find_own();
+    tell_counts();
+    make_room();
+    sum_own();
+    trade();
+    join();
+  }
+
+ private:
+  std::int64_t row_bytes(std::size_t s) const {
+    return binding_.width * std::int64_t(size_of(dtype(s)));
+  }
+  DType dtype(std::size_t s) const { return plan_.graph.type(step_.sums[s].result).dtype; }
+  bool is_own(const Part& part) const { return part.rank == world_.rank(); }
+
+  // What all replicas have alike comes from the first process.
+  void add_parts(std::size_t s) {
+    if (!step_.sums[s].all_reduce.exists()) {
+      parts_.push_back({s, 0, {0, world_.replicas()}});
+      return;
+    }
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      for (const ReplicaRange& subtree :
+           maximal_subtrees(world_.replicas(), world_.replicas_of(rank))) {
+        parts_.push_back({s, rank, subtree});
+      }
+    }
+  }
+
+  // Replicas of this process, by their numbers among its copies of the sum.
+  ReplicaRange local(const Part& part) const {
+    const int copies = int(context_.node(step_.sums[part.sum].tree).views.size());
+    if (!step_.sums[part.sum].all_reduce.exists()) return {0, copies};
+    const int first = world_.own().begin;
+    const ReplicaRange range{part.replicas.begin - first, part.replicas.end - first};
+    if (range.end > copies) {
+      fail(ErrorKind::kRuntime, "step", "a sum over the rows of replicas ", range.begin, " to ",
+           range.end, " has ", copies, " operands.");
+    }
+    return range;
+  }
+
+  void find_own() {
+    named_.resize(parts_.size());
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (!is_own(parts_[p])) continue;
+      const ReplicaRange replicas = local(parts_[p]);
+      for (std::int64_t i = 0; i < binding_.count; ++i) {
+        if (blocks_.is_named(parts_[p].sum, replicas, i)) named_[p].push_back(i);
+      }
+      parts_[p].count = std::ssize(named_[p]);
+    }
+  }
+
+  // How many rows each part has, from all to all.
+  void tell_counts() {
+    std::vector<std::vector<std::int64_t>> counts(static_cast<std::size_t>(world_.size()));
+    for (const Part& part : parts_) counts[std::size_t(part.rank)].push_back(part.count);
+    std::vector<Message> sends, receives;
+    const auto message = [&](int of, int other) {
+      auto& list = counts[std::size_t(of)];
+      return Message{other, reinterpret_cast<std::byte*>(list.data()),
+                     std::ssize(list) * std::int64_t(sizeof(std::int64_t))};
+    };
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      if (rank == world_.rank()) continue;
+      if (!counts[std::size_t(world_.rank())].empty()) {
+        sends.push_back(message(world_.rank(), rank));
+      }
+      if (!counts[std::size_t(rank)].empty()) receives.push_back(message(rank, rank));
+    }
+    world_.exchange(sends, receives);
+    std::vector<std::size_t> next(counts.size());
+    for (Part& part : parts_) {
+      const auto rank = std::size_t(part.rank);
+      part.count = counts[rank][next[rank]++];
+    }
+  }
+
+  void make_room() {
+    std::int64_t bytes = 0;
+    for (const Part& part : parts_) bytes += part.count * (8 + row_bytes(part.sum)) + 2 * kLine;
+    memory_ = Leased(std::size_t(std::max<std::int64_t>(bytes, 1)));
+    std::byte* next = memory_.data();
+    const auto take = [&](std::int64_t size) {
+      std::byte* const at = next;
+      next += aligned(size);
+      return at;
+    };
+    for (Part& part : parts_) {
+      part.rows = reinterpret_cast<std::int64_t*>(take(part.count * 8));
+      part.values = take(part.count * row_bytes(part.sum));
+    }
+  }
+
+  void sum_own() {
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const Part& part = parts_[p];
+      if (!is_own(part)) continue;
+      const ReplicaRange replicas = local(part);
+      for_chunks(part.count, part.sum, [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t named = named_[p][std::size_t(i)];
+          part.rows[i] = blocks_.named_row(named);
+          blocks_.sum_named(part.sum, replicas, named, part.values + i * row_bytes(part.sum),
+                            scratch);
+        }
+      });
+    }
+  }
+
+  // Calls f(begin, end, scratch) for pieces of n rows of a sum, in several threads where that is
+  // worth it.
+  template <class F>
+  void for_chunks(std::int64_t n, std::size_t s, const F& f) const {
+    constexpr std::int64_t kChunkBytes = 256 << 10;
+    const std::int64_t rows = std::max<std::int64_t>(1, kChunkBytes / row_bytes(s));
+    const std::int64_t chunks = (n + rows - 1) / rows;
+    if (chunks < 2 || parallel_loops().threads() == 1) {
+      if (n > 0) f(std::int64_t(0), n, context_.main_task().scratch);
+      return;
+    }
+    parallel_loops().run(chunks, [&](std::int64_t i) {
+      const Context::Lease lease(context_);
+      f(i * rows, std::min(n, (i + 1) * rows), (*lease).scratch);
+    });
+  }
+
+  // Rows and sums, from all to all.
+  void trade() {
+    std::vector<Message> sends, receives;
+    for (const Part& part : parts_) {
+      if (part.count == 0) continue;
+      const std::array<Message, 2> both = {
+          Message{part.rank, reinterpret_cast<std::byte*>(part.rows), part.count * 8},
+          Message{part.rank, part.values, part.count * row_bytes(part.sum)}};
+      for (Message message : both) {
+        if (!is_own(part)) {
+          receives.push_back(message);
+          continue;
+        }
+        for (message.rank = 0; message.rank < world_.size(); ++message.rank) {
+          if (message.rank != world_.rank()) sends.push_back(message);
+        }
+      }
+    }
+    world_.exchange(sends, receives);
+  }
+
+  // The binding gets the rows that anybody names, and their sums.
+  void join() {
+    std::vector<std::int64_t> rows;
+    for (const Part& part : parts_) rows.insert(rows.end(), part.rows, part.rows + part.count);
+    std::ranges::sort(rows);
+    rows.erase(std::ranges::unique(rows).begin(), rows.end());
+    const std::int64_t n = std::ssize(rows);
+    std::int64_t bytes = aligned(n * 8) + 2 * aligned((n + 1) * 8);
+    const std::int64_t sums_at = bytes;
+    binding_.summed_at.clear();
+    for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+      binding_.summed_at.push_back(bytes - sums_at);
+      bytes += aligned(n * row_bytes(s));
+    }
+    binding_.of_world = Leased(std::size_t(std::max<std::int64_t>(bytes, 1)));
+    binding_.row = binding_.of_world.data();
+    binding_.begin = binding_.row + aligned(n * 8);
+    binding_.place = binding_.begin + aligned((n + 1) * 8);
+    binding_.summed = binding_.row + sums_at;
+    binding_.count = n;
+    std::ranges::copy(rows, RowBinding::as<std::int64_t>(binding_.row));
+    // Each row has one place: its sum.
+    for (std::int64_t i = 0; i <= n; ++i) {
+      RowBinding::as<std::int64_t>(binding_.begin)[i] = i;
+      RowBinding::as<std::int64_t>(binding_.place)[i] = i;
+    }
+    for (std::size_t s = 0; s < step_.sums.size(); ++s) join(s, rows);
+  }
+
+  void join(std::size_t s, const std::vector<std::int64_t>& rows) {
+    const std::span<const Part> parts =
+        std::span(parts_).subspan(first_part_[s], first_part_[s + 1] - first_part_[s]);
+    std::byte* const sums = binding_.summed + binding_.summed_at[s];
+    const std::int64_t bytes = row_bytes(s);
+    for_chunks(std::ssize(rows), s, [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
+      const Scratch::Frame frame(scratch);
+      const auto levels = std::size_t(tree_levels(world_.replicas(), 1));
+      Joined joined{parts,    {},
+                    0,        binding_.width,
+                    dtype(s), static_cast<std::byte*>(scratch.take(levels * std::size_t(bytes)))};
+      joined.at.resize(parts.size());
+      std::vector<std::int64_t> next;
+      for (const Part& part : parts) {
+        const auto found =
+            std::lower_bound(part.rows, part.rows + part.count, rows[std::size_t(begin)]);
+        next.push_back(found - part.rows);
+      }
+      for (std::int64_t i = begin; i < end; ++i) {
+        for (std::size_t p = 0; p < parts.size(); ++p) {
+          const Part& part = parts[p];
+          const bool named = next[p] < part.count && part.rows[next[p]] == rows[std::size_t(i)];
+          joined.at[p] = named ? part.values + next[p]++ * bytes : nullptr;
+        }
+        joined.next = 0;
+        const std::byte* sum = joined.sum({0, world_.replicas()}, 0);
+        if (sum) std::memcpy(sums + i * bytes, sum, std::size_t(bytes));
+        if (!sum) std::memset(sums + i * bytes, 0, std::size_t(bytes));
+      }
+    });
+    const NodeId all_reduce = step_.sums[s].all_reduce;
+    if (!all_reduce.exists() || !is_mean(plan_.graph.nodes[all_reduce])) return;
+    divide(sums, std::ssize(rows) * binding_.width, binding_.divisors[s]);
+  }
+
+  // A row's sum over all replicas. Those that do not name it have +0, and no sum is -0: they change
+  // nothing.
+  struct Joined {
+    std::span<const Part> parts;
+    std::vector<const std::byte*> at;  // of each part; null: it does not name the row
+    std::size_t next;
+    std::int64_t width;
+    DType dtype;
+    std::byte* memory;  // a row for each level
+
+    const std::byte* sum(ReplicaRange tree, int level) {
+      if (parts[next].replicas == tree) return at[next++];
+      const int middle = tree.begin + int(tree_split(tree.end - tree.begin));
+      const std::byte* left = sum({tree.begin, middle}, level);
+      const std::byte* right = sum({middle, tree.end}, level + 1);
+      if (!left || !right) return left ? left : right;
+      std::byte* to = memory + level * width * std::int64_t(size_of(dtype));
+      kernels().binary(BinaryFn::k_add, dtype)(left, right, to, width, 1, 1);
+      return to;
+    }
+  };
+
+  static constexpr std::int64_t kLine = 64;
+
+  const Plan& plan_;
+  const RowUpdate& step_;
+  RowBinding& binding_;
+  Communicator& world_;
+  Context& context_;
+  RowBlocks blocks_;
+  std::vector<Part> parts_;  // of all processes, sum after sum, from left to right
+  std::vector<std::size_t> first_part_;
+  std::vector<std::vector<std::int64_t>> named_;  // per own part: numbers of the rows it names
+  Leased memory_;
+};
+
+}  // namespace
+
+void exchange_rows(const Plan& plan, const RowUpdate& step, RowBinding& binding, const Call& call,
+                   Context& context) {
+  RowExchange(plan, step, binding, call, context).run();
+}
+
+}  // namespace samegrad

@@ -1,0 +1,73 @@
+// Memory that all ranks of a job on one machine see: a segment of each rank, which it writes and
+// all read, and how far each of them has come.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace samegrad {
+
+class SharedMemory {
+ public:
+  // What ranks wait for each other with; each counts up.
+  enum class Stage { kAgreed, kFilled, kSummed, kTaken };
+  // What a rank says of a call (Communicator::agree).
+  struct Record {
+    std::uint64_t hash;
+    std::int64_t bytes;
+  };
+
+  // segments[r] is that of rank r, `bytes` of zeros at a multiple of 64.
+  SharedMemory(int rank, std::vector<std::byte*> segments, std::int64_t bytes);
+
+  int rank() const { return rank_; }
+  int size() const { return int(segments_.size()); }
+  // Of each rank's segment, for data.
+  std::int64_t bytes() const { return bytes_ - kHeaderBytes; }
+  std::byte* data(int rank) const { return segments_[std::size_t(rank)] + kHeaderBytes; }
+
+  // Of calls; the last two are there, as no rank is more than one call ahead.
+  void write_record(std::int64_t call, Record record);
+  Record record(int rank, std::int64_t call) const;
+
+  // This rank has come so far: what it wrote before is seen by those who wait for it.
+  void publish(Stage stage, std::int64_t count);
+  bool all_at(Stage stage, std::int64_t count) const;
+  // Waits for all ranks to come so far, a moment without sleeping and then some milliseconds at
+  // most; returns whether they have.
+  bool spin(Stage stage, std::int64_t count) const;
+  bool doze(Stage stage, std::int64_t count);
+
+  // Pieces that all ranks have summed together so far.
+  std::int64_t pieces = 0;
+
+ private:
+  static constexpr std::int64_t kHeaderBytes = 1024;
+  static constexpr std::size_t kLine = 64;
+  struct Header {
+    struct alignas(kLine) Counter {
+      std::atomic<std::int64_t> count;
+    };
+    std::array<Counter, 4> counters;
+    alignas(kLine) std::array<Record, 2> records;
+    alignas(kLine) std::atomic<std::uint32_t> bell;
+    std::atomic<std::uint32_t> sleeps;
+  };
+  static_assert(sizeof(Header) <= kHeaderBytes);
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+  static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+  Header& header(int rank) const {
+    return *reinterpret_cast<Header*>(segments_[std::size_t(rank)]);
+  }
+
+  const int rank_;
+  const std::vector<std::byte*> segments_;
+  const std::int64_t bytes_;
+  const int spins_;
+};
+
+}  // namespace samegrad

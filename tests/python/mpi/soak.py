@@ -1,0 +1,168 @@
+"""Kills a random rank at a random moment, again and again.
+
+    python tests/python/mpi/soak.py --kills 200 [--seed 1] [--python OTHER/bin/python]
+
+Each job has to end within a time limit, leave no process behind, and go on from its last checkpoint
+with another number of processes, to the weights of a job that nobody disturbed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launch import Mpi, Running, run_alone
+
+TOTAL = 8  # replicas
+PROCESSES = (2, 3, 4, 5)
+STEPS = 40
+IN_TIME = 60  # seconds from a kill to the end of the job; a hang would take far longer
+KILLS_OF_A_RUN = 4  # then it may go on to its end
+
+
+@dataclass
+class Told:
+    """What came of it.
+
+    Attributes:
+        kills: Jobs that lost a rank.
+        early: Of these, those that were killed before all ranks had begun a step.
+        ends: Runs that came to their end, all with the weights of an undisturbed one.
+        slowest_s: From a kill to the end of its job, at most.
+        sizes: How many jobs had so many processes.
+    """
+
+    kills: int = 0
+    early: int = 0
+    ends: int = 0
+    slowest_s: float = 0.0
+    sizes: Counter[int] = field(default_factory=Counter)
+
+
+class Soak:
+    """Jobs that lose ranks."""
+
+    def __init__(self, mpi: Mpi, seed: int, steps: int = STEPS) -> None:
+        self.mpi, self.steps = mpi, steps
+        self.random = random.Random(seed)
+        self.told = Told()
+        os.environ["SAMEGRAD_TEST_STEPS"] = str(steps)
+        with tempfile.TemporaryDirectory() as folder:
+            self.weights = run_alone("resume.py", folder, TOTAL).out
+        assert self.weights.startswith("weights")
+        self.seconds = self._undisturbed()
+
+    def _undisturbed(self) -> float:
+        """How long a job takes whose ranks nobody kills."""
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            self._check_end(self._start(Path(folder), 4).end(), 4)
+        return time.monotonic() - begin
+
+    def run(self, kills: int) -> Told:
+        """Kills so many ranks."""
+        while self.told.kills < kills:
+            with tempfile.TemporaryDirectory() as folder:
+                self._run(Path(folder), min(kills - self.told.kills, KILLS_OF_A_RUN))
+        return self.told
+
+    def _run(self, folder: Path, kills: int) -> None:
+        """A run that loses so many ranks, and comes to its end with the same weights."""
+        size = 0
+        for _ in range(kills):
+            size = self._another(size)
+            if not self._lose_one(folder, size):
+                return
+        size = self._another(size)
+        self._check_end(self._start(folder, size).end(), size)
+        self.told.ends += 1
+
+    def _another(self, size: int) -> int:
+        return self.random.choice([n for n in PROCESSES if n != size])
+
+    def _start(self, folder: Path, size: int) -> Running:
+        pids = folder / "pids"
+        pids.mkdir(exist_ok=True)
+        for old in pids.iterdir():
+            old.unlink()
+        self.told.sizes[size] += 1
+        return Running(
+            self.mpi, size, "resume.py", folder / "checkpoints", TOTAL, SAMEGRAD_TEST_PIDS=pids
+        )
+
+    def _lose_one(self, folder: Path, size: int) -> bool:
+        """Whether the job lost a rank; else it had come to its end."""
+        job = self._start(folder, size)
+        time.sleep(self.random.uniform(0.1, 1.0) * self.seconds)
+        pids = self._pids(folder, size)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.random.choice(pids), signal.SIGKILL)
+        begin = time.monotonic()
+        ended = job.end(IN_TIME)
+        if ended.code == 0:
+            self.seconds *= 0.9  # the machine is less busy now
+            self._check_end(ended, size)
+            self.told.ends += 1
+            return False
+        self.told.slowest_s = max(self.told.slowest_s, time.monotonic() - begin)
+        self.told.kills += 1
+        self.told.early += not (folder / "checkpoints").exists()
+        self._check_gone(pids)
+        return True
+
+    @staticmethod
+    def _pids(folder: Path, size: int) -> list[int]:
+        """Of the ranks, as soon as all have been started."""
+        limit = time.monotonic() + IN_TIME
+        while len(found := [int(path.name) for path in (folder / "pids").iterdir()]) < size:
+            assert time.monotonic() < limit, f"{len(found)} of {size} ranks have begun"
+            time.sleep(0.01)
+        return found
+
+    @staticmethod
+    def _check_gone(pids: list[int]) -> None:
+        limit = time.monotonic() + IN_TIME
+        while left := [pid for pid in pids if _is_alive(pid)]:
+            assert time.monotonic() < limit, f"the job has ended without its ranks {left}"
+            time.sleep(0.05)
+
+    def _check_end(self, ended: object, size: int) -> None:
+        code, out = getattr(ended, "code", 1), getattr(ended, "out", "")
+        assert code == 0, f"{size} ranks: {getattr(ended, 'text', '')}"
+        assert out == self.weights * size, f"{size} ranks: {out}; one process: {self.weights}"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def main() -> int:
+    """Prints what came of it as a line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--python", default=sys.executable, help="has mpi4py, beside its mpiexec")
+    options = parser.parse_args()
+    soak = Soak(Mpi(options.python), options.seed)
+    while soak.told.kills < options.kills:
+        soak.run(min(options.kills, soak.told.kills + 20))
+        print(json.dumps(soak.told.__dict__), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
