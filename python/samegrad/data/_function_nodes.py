@@ -48,6 +48,8 @@ def to_element(value: Any, who: str) -> Structure:
                 f"{type(leaf).__name__} {leaf!r:.80}."
             ) from error
 
+    if type(value) is tuple and all(type(leaf) is Tensor for leaf in value):
+        return value
     if value is None:
         raise TypeError(
             f"[{who}] elements are tensors, arrays, numbers, or tuples and dicts of them: got "
