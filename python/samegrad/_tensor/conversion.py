@@ -80,7 +80,8 @@ def _large_whole(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
 
 def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
     """NumPy's array of a Python or NumPy value, with TensorFlow's defaults for Python numbers."""
-    typed = isinstance(value, np.ndarray | np.generic)
+    # Tables of pandas, too, have a dtype that was chosen.
+    typed = isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "__array__")
     if dtype is not None:
         wanted = as_dtype(dtype)._numpy
         array = _numbers(value)
