@@ -21,7 +21,7 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
-    "strings", "io", "io.gfile", "audio", "sparse", "data.experimental",
+    "strings", "io", "io.gfile", "audio", "sparse", "ragged", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -84,9 +84,7 @@ REASONS = {
     "v1": "there is no first version to be compatible with",
     "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
-    "RaggedTensor": _RAGGED,
     "RaggedTensorSpec": _RAGGED,
-    "ragged": _RAGGED,
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
     "lookup": _TEXT,

@@ -142,7 +142,10 @@ def convert_to_tensor(
             )
         return value
     if isinstance(value, list | tuple) and any(is_tensor(part) for part in value):
-        parts = [_ops.expand_dims(convert_to_tensor(part, dtype), axes=(0,)) for part in value]
+        kinds = (getattr(part, "_dtype", None) for part in value if is_tensor(part))
+        hint = next(filter(None, kinds), None)  # of Python's numbers
+        made = [convert_to_tensor(part, dtype, hint) for part in value]
+        parts = [_ops.expand_dims(part, axes=(0,)) for part in made]
         joined: Tensor = _ops.concat(*parts, axis=0)
         sizes = [dims_of(part) if isinstance(part, Tensor) else (part,) for part in value]
         known = None not in sizes and joined._rank == 1
