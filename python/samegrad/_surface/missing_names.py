@@ -56,6 +56,7 @@ REASONS = {
     "ConfigProto": "there are no sessions to configure: see config.threading",
     "GPUOptions": _NO_GPU,
     "Graph": "there are no graphs to feed: write a samegrad.function",
+    "ConcreteFunction.graph": "there are no graphs to look at: see explain() of the function",
     "GraphDef": "there are no graphs to feed: write a samegrad.function",
     "get_default_graph": _NO_GRAPHS,
     "get_default_session": _NO_GRAPHS,
@@ -111,6 +112,10 @@ REASONS = {
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,
 }
+
+
+# Where classes live that have no public name, and whose objects methods give.
+_UNNAMED = {"ConcreteFunction": "samegrad._function.concrete"}
 
 
 def names_of(thing: object) -> Sequence[str]:
@@ -195,8 +200,9 @@ def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
         >>> look_up("keras.layers.LSTN.name")[1]
         ('LSTN', 'name')
     """
-    found: Any = importlib.import_module("samegrad")
     parts = tuple(path.split(".")) if path else ()
+    home = _UNNAMED.get(called(parts[0]) or "", "samegrad") if parts else "samegrad"
+    found: Any = importlib.import_module(home)
     of_object = False
     for place, given in enumerate(parts):
         part = called(given) or given

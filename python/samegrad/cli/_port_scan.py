@@ -19,6 +19,8 @@ from samegrad.cli._port_sources import Piece
 
 _ROOTS = {"tensorflow": "", "samegrad": "", "keras": "keras", "tf_keras": "keras"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# Methods that objects of one kind have only, and what they give.
+_ONE_CLASS = {"get_concrete_function": "ConcreteFunction()"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 _Names = dict[str, str]
@@ -84,6 +86,8 @@ class _Scanner(ast.NodeVisitor):
             return self._names.get(node.id, self._star_path(node.id))
         if isinstance(node, ast.Call):
             function = self._path(node.func)
+            if function is None and isinstance(node.func, ast.Attribute):
+                return _ONE_CLASS.get(node.func.attr)
             return None if function is None else result_of(function)
         return None
 
