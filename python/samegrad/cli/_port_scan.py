@@ -53,6 +53,10 @@ def scan(pieces: Sequence[Piece]) -> list[Use]:
     return sorted(scanner.uses, key=lambda use: (order[id(use.piece)], use.line))
 
 
+def _is_complex(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, complex)
+
+
 class _Scanner(ast.NodeVisitor):
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.uses: list[Use] = []
@@ -176,6 +180,9 @@ class _Scanner(ast.NodeVisitor):
         for keyword in node.keywords:
             if keyword.arg is not None:
                 self._use(path, keyword.lineno, keyword.arg)
+        for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            if any(_is_complex(part) for part in ast.walk(value)):
+                self._use("complex128", value.lineno)
 
     def visit_Compare(self, node: ast.Compare) -> None:
         self.generic_visit(node)

@@ -105,6 +105,8 @@ def components_of(value: Any, signature: Structure) -> list[Any]:
     Raises:
         TypeError: The signature has more or fewer of them.
     """
+    if isinstance(signature, TensorSpec) and signature.shape and isinstance(value, tuple):
+        return [np.asarray(value)]  # one tensor of several numbers
     nested = isinstance(signature, tuple | dict)
     leaves = leaves_of(tuple(value) if isinstance(value, list) and nested else value)
     wanted = len(leaves_of(signature))

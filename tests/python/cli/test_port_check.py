@@ -314,6 +314,7 @@ def test_the_status_reaches_the_shell(tmp_path):
          ["4 tf.ConcreteFunction.graph.as_graph_def"]),
         ("@tf.function\ndef f(x): return x\nf.get_concrete_function(1).structured_nope",
          ["4 tf.ConcreteFunction.structured_nope"]),
+        ("tf.Variable([5 + 4j, 1])\nabs(3j)", ["2 tf.complex128"]),
         ("tf.optimizers.Adam(0.1).nope_()", ["2 tf.optimizers.Adam.nope_"]),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""SqlDataset and Dataset.sparse_batch; the expected values are those TensorFlow 2.21 gave."""
+"""SqlDataset, sparse_batch, tuples as tensors and decorators, as TensorFlow 2.21 has them."""
 
 from __future__ import annotations
 
@@ -93,3 +93,29 @@ def test_rows_that_do_not_fit_are_refused():
         list(data.map(lambda x: (x, x)).sparse_batch(2, [4]))
     with pytest.raises(ValueError, match="batch_size"):
         data.sparse_batch(0, [4])
+
+
+def test_a_tuple_of_numbers_may_be_one_tensor():
+    spec = tf.TensorSpec((2,), tf.int64)
+    data = tf.data.Dataset.from_generator(lambda: iter([(1, 2), (3, 4)]), output_signature=spec)
+    assert [row.numpy().tolist() for row in data] == [[1, 2], [3, 4]]
+    wrong = tf.data.Dataset.from_generator(lambda: iter([(1, 2, 3)]), output_signature=spec)
+    with pytest.raises(ValueError, match=r"says shape \(2,\): got \(3,\)"):
+        list(wrong)
+
+
+def test_functions_of_python_decorate():
+    @tf.py_function(Tout=tf.float32)
+    def half(x):
+        """Half of it."""
+        return np.float32(x.numpy() / 2)
+
+    @tf.numpy_function(Tout=[tf.int64, tf.string])
+    def both(x):
+        return x + 1, b"a"
+
+    assert half.__name__ == "half" and float(half(3.0)) == 1.5
+    rows = list(tf.data.Dataset.range(2).map(lambda n: (half(n), *both(n))))
+    assert [(float(a), int(b), c.numpy()) for a, b, c in rows] == [(0, 1, b"a"), (0.5, 2, b"a")]
+    with pytest.raises(TypeError, match="Tout must be the dtypes"):
+        tf.py_function()
