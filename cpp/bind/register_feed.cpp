@@ -9,6 +9,7 @@
 #include "bind/convert.h"
 #include "bind/row_parts.h"
 #include "data/feed.h"
+#include "data/resize.h"
 #include "train/random_state.h"
 #include "train/trace.h"
 
@@ -144,6 +145,25 @@ py::object stack_rows(const py::sequence& tensors) {
   return to_python(result, kRowsAreExamples);
 }
 
+// Images of other rows and columns; None where the operation is recorded, or is not one for this.
+py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t columns) {
+  const int axis = images.type.batch.axis;
+  if (current_trace() || images.symbolic() || is_elsewhere(images.array)) return py::none();
+  const Array& array = images.array;
+  const int rank = array.shape().rank();
+  const bool known = array.dtype() == DType::kUInt8 || array.dtype() == DType::kFloat32;
+  if (!known || rank < 3 || axis > rank - 4) return py::none();
+  constexpr std::int64_t kLong = 1 << 16;  // pixels for which other threads of Python go on
+  Array result;
+  if (array.size() < kLong) {
+    result = resized_bilinear(array, rows, columns);
+  } else {
+    const py::gil_scoped_release release;
+    result = resized_bilinear(array, rows, columns);
+  }
+  return to_python(result, images.type.batch);
+}
+
 void register_row_parts(py::module_& m) {
   py::class_<RowParts>(m, "RowParts")
       .def("__len__", &RowParts::size)
@@ -253,6 +273,7 @@ void register_feed(py::module_& m) {
       },
       py::arg("own"), py::arg("first"), py::arg("shapes"));
   m.def("stack_rows", &stack_rows, py::arg("tensors"));
+  m.def("resize_images", &resize_images, py::arg("images"), py::arg("rows"), py::arg("columns"));
   // Threads must not work on while the process takes itself apart.
   py::module_::import("atexit").attr("register")(py::cpp_function(&Feed::stop_all));
 }

@@ -39,7 +39,7 @@ RESULTS = {
     "__int__": "int", "__bool__": "bool", "__index__": "int", "__len__": "int",
     "__iter__": "Iterator[Tensor]", "__repr__": "str", "__str__": "str", "__format__": "str",
     "__array__": "Any",
-    "numpy": "Any", "shape": "TensorShape", "dtype": "DType", "ndim": "int",
+    "numpy": "Any", "shape": "TensorShape", "dtype": "DType", "ndim": "int", "device": "str",
     "get_shape": "TensorShape", "__dlpack__": "Any", "__dlpack_device__": "tuple[int, int]",
 }  # fmt: skip
 

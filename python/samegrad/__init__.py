@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from samegrad import math as math
     from samegrad import nest as nest
     from samegrad import nn as nn
+    from samegrad import ragged as ragged
     from samegrad import random as random
     from samegrad import sparse as sparse
     from samegrad import strings as strings
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging",
     "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "math",
-    "nest", "nn", "random", "sparse", "strings", "summary", "testing", "train", "version",
+    "nest", "nn", "ragged", "random", "sparse", "strings", "summary", "testing", "train", "version",
 })  # fmt: skip
 
 

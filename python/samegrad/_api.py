@@ -110,6 +110,7 @@ from samegrad._ops.text_arrays import (
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.given import constant, convert_to_tensor, is_tensor
+from samegrad._tensor.ragged import Ragged as RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, TensorShape
@@ -190,7 +191,8 @@ _LATER = {
 }  # fmt: skip
 
 __all__ = [  # packages are loaded by samegrad itself
-    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "SparseTensor", "Tensor",
+    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "RaggedTensor", "SparseTensor",
+    "Tensor",
     "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
     "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n",
     "argmax", "argmin", "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal",
@@ -209,10 +211,11 @@ __all__ = [  # packages are loaded by samegrad itself
     "map_fn", "math", "matmul", "maximum", "meshgrid", "metrics", "minimum", "multiply",
     "name_scope", "negative", "nest", "newaxis", "nn", "no_op", "norm", "not_equal",
     "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "optimizers", "pad",
-    "parallel_stack", "pow", "print", "py_function", "random", "random_normal_initializer",
-    "random_uniform_initializer", "range", "rank", "realdiv", "recompute_grad", "reduce_all",
-    "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
-    "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round",
+    "parallel_stack", "pow", "print", "py_function", "ragged", "random",
+    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
+    "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
+    "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence",
+    "roll", "round",
     "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape",
     "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "sparse", "split",
     "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract",

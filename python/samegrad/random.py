@@ -24,6 +24,7 @@ from samegrad._tensor import tensor as _tensor
 from samegrad._tensor.tensor import Tensor, TensorLike
 
 _ops = _core.ops
+_FIRST = Tensor(np.zeros((), np.int64))  # where the rows of one device begin
 
 
 def set_seed(seed: int | None) -> None:
@@ -45,7 +46,7 @@ def set_seed(seed: int | None) -> None:
 def _source() -> Tensor:
     if _core.tracing() and _context.inside_run() and _context.replica_count() > 1:
         return _ops.replica_id()
-    return Tensor(np.zeros((), np.int64))
+    return Tensor(np.zeros((), np.int64)) if _core.tracing() else _FIRST
 
 
 def _draw(name: str, shape: Any, dtype: DTypeLike, seed: int | None, **more: Any) -> Tensor:
@@ -86,8 +87,10 @@ def uniform(shape: Any, minval: float = 0, maxval: float | None = None,
     if as_dtype(dtype).is_integer:
         high = int(maxval if maxval is not None else 0)
         return _draw("integers", shape, dtype, seed, low=int(minval), high=high)
-    top = 1.0 if maxval is None else maxval
-    return _draw("uniform", shape, dtype, seed) * (top - minval) + minval
+    drawn = _draw("uniform", shape, dtype, seed)
+    if maxval is None and type(minval) in (int, float) and minval == 0:
+        return drawn
+    return drawn * ((1.0 if maxval is None else maxval) - minval) + minval
 
 
 def stateless_uniform(shape: Any, seed: TensorLike, minval: Any = 0, maxval: Any = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,12 +17,12 @@ from samegrad._tensor.text import Text, is_text, text_of
 
 
 def py_function(
-    func: Callable[..., Any],
-    inp: Sequence[Any],
-    Tout: Any,  # noqa: N803
+    func: Callable[..., Any] | None = None,
+    inp: Sequence[Any] | None = None,
+    Tout: Any = None,  # noqa: N803
     name: str | None = None,
 ) -> Any:
-    """func(*inp) with tensors, where everything runs at once.
+    """func(*inp) with tensors, where everything runs at once; without func, a decorator.
 
     In `Dataset.map`, and outside of functions, it is the call itself, and gradients go through it.
     A `tf.function` with such a call is run by Python, operation by operation.
@@ -45,16 +46,23 @@ def py_function(
         ...     lambda n: tf.py_function(lambda x: x.numpy() ** 2, [n], tf.int64))
         >>> [int(n) for n in dataset]
         [0, 1, 4]
+        >>> @tf.py_function(Tout=tf.float32)
+        ... def half(x):
+        ...     return x.numpy() / 2
+        >>> float(half(3.0))
+        1.5
     """
+    if func is None and inp is None:
+        return _decorator(py_function, Tout, "py_function")
     given = _given(func, inp, "py_function")
-    return _results(func(*given), Tout, "py_function")
+    return _results(func(*given), Tout, "py_function")  # type: ignore[misc]
 
 
 def numpy_function(
-    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True,  # noqa: N803
-    name: str | None = None,
+    func: Callable[..., Any] | None = None, inp: Sequence[Any] | None = None,
+    Tout: Any = None, stateful: bool = True, name: str | None = None,  # noqa: N803
 ) -> Any:  # fmt: skip
-    """func(*inp) with NumPy's arrays, where everything runs at once.
+    """func(*inp) with NumPy's arrays, where everything runs at once; without func, a decorator.
 
     As `py_function`; no gradient goes through it.
 
@@ -78,9 +86,24 @@ def numpy_function(
         >>> float(tf.numpy_function(np.sinh, [np.float32(0)], tf.float32))
         0.0
     """
+    if func is None and inp is None:
+        return _decorator(numpy_function, Tout, "numpy_function")
     given = _given(func, inp, "numpy_function")
     arrays = [x.encoded.copy() if isinstance(x, Text) else np.array(x) for x in given]
-    return _results(func(*arrays), Tout, "numpy_function")
+    return _results(func(*arrays), Tout, "numpy_function")  # type: ignore[misc]
+
+
+def _decorator(call: Callable[..., Any], kinds: Any, who: str) -> Callable[..., Any]:
+    if kinds is None:
+        raise TypeError(
+            f"[{who}] Tout must be the dtypes of what the function returns: got None; pass "
+            "Tout=tf.float32."
+        )
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        return functools.wraps(function)(lambda *args: call(function, args, kinds))
+
+    return decorated
 
 
 def _given(func: Any, inp: Any, who: str) -> list[Any]:

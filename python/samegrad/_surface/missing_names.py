@@ -21,7 +21,7 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
-    "strings", "io", "io.gfile", "audio", "sparse", "data.experimental",
+    "strings", "io", "io.gfile", "audio", "sparse", "ragged", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -56,6 +56,7 @@ REASONS = {
     "ConfigProto": "there are no sessions to configure: see config.threading",
     "GPUOptions": _NO_GPU,
     "Graph": "there are no graphs to feed: write a samegrad.function",
+    "ConcreteFunction.graph": "there are no graphs to look at: see explain() of the function",
     "GraphDef": "there are no graphs to feed: write a samegrad.function",
     "get_default_graph": _NO_GRAPHS,
     "get_default_session": _NO_GRAPHS,
@@ -84,9 +85,7 @@ REASONS = {
     "v1": "there is no first version to be compatible with",
     "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
-    "RaggedTensor": _RAGGED,
     "RaggedTensorSpec": _RAGGED,
-    "ragged": _RAGGED,
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
     "lookup": _TEXT,
@@ -113,6 +112,10 @@ REASONS = {
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,
 }
+
+
+# Where classes live that have no public name, and whose objects methods give.
+_UNNAMED = {"ConcreteFunction": "samegrad._function.concrete"}
 
 
 def names_of(thing: object) -> Sequence[str]:
@@ -197,8 +200,9 @@ def look_up(path: str) -> tuple[Any, tuple[str, ...]]:
         >>> look_up("keras.layers.LSTN.name")[1]
         ('LSTN', 'name')
     """
-    found: Any = importlib.import_module("samegrad")
     parts = tuple(path.split(".")) if path else ()
+    home = _UNNAMED.get(called(parts[0]) or "", "samegrad") if parts else "samegrad"
+    found: Any = importlib.import_module(home)
     of_object = False
     for place, given in enumerate(parts):
         part = called(given) or given

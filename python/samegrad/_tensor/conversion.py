@@ -80,7 +80,8 @@ def _large_whole(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
 
 def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
     """NumPy's array of a Python or NumPy value, with TensorFlow's defaults for Python numbers."""
-    typed = isinstance(value, np.ndarray | np.generic)
+    # Tables of pandas, too, have a dtype that was chosen.
+    typed = isinstance(value, np.ndarray | np.generic) or hasattr(type(value), "__array__")
     if dtype is not None:
         wanted = as_dtype(dtype)._numpy
         array = _numbers(value)
@@ -141,7 +142,10 @@ def convert_to_tensor(
             )
         return value
     if isinstance(value, list | tuple) and any(is_tensor(part) for part in value):
-        parts = [_ops.expand_dims(convert_to_tensor(part, dtype), axes=(0,)) for part in value]
+        kinds = (getattr(part, "_dtype", None) for part in value if is_tensor(part))
+        hint = next(filter(None, kinds), None)  # of Python's numbers
+        made = [convert_to_tensor(part, dtype, hint) for part in value]
+        parts = [_ops.expand_dims(part, axes=(0,)) for part in made]
         joined: Tensor = _ops.concat(*parts, axis=0)
         sizes = [dims_of(part) if isinstance(part, Tensor) else (part,) for part in value]
         known = None not in sizes and joined._rank == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -131,3 +132,37 @@ def stacked(column: tuple[SparseTensor, ...]) -> SparseTensor:
     made: Any = np.concatenate(parts)
     values = of_bytes(made) if isinstance(column[0].values, Text) else Tensor(made)
     return SparseTensor(np.column_stack([rows, places]), values, [len(column), *sizes])
+
+
+def sparse_rows(members: Sequence[Any], sizes: Sequence[int], who: str) -> SparseTensor:
+    """Dense tensors or texts as rows of one sparse tensor, which has all their values.
+
+    Args:
+        members: The rows, at least one.
+        sizes: Of a row; -1: the largest.
+        who: Who asks.
+
+    Raises:
+        ValueError: A row is no tensor, has other axes, or is larger.
+    """
+    wrong = [row for row in members if not isinstance(row, Tensor | Text)]
+    if wrong:
+        raise ValueError(f"[{who}] elements must be one tensor each: got {shown(wrong[0])}.")
+    for row in members:
+        fits = len(row._shape) == len(sizes)
+        if not fits or any(0 <= most < n for n, most in zip(row._shape, sizes, strict=True)):
+            raise ValueError(
+                f"[{who}] elements must have the axes of row_shape and not be larger: got shape "
+                f"{row._shape} for row_shape {tuple(sizes)}."
+            )
+    largest = np.max([row._shape for row in members], axis=0, initial=0)
+    shape = [n if most < 0 else most for n, most in zip(largest, sizes, strict=True)]
+    texts = isinstance(members[0], Text)
+    arrays = [row.encoded if texts else row._numpy() for row in members]
+    places = [
+        np.column_stack([np.full(a.size, n), *(axis.ravel() for axis in np.indices(a.shape))])
+        for n, a in enumerate(arrays)
+    ]
+    flat: Any = np.concatenate([a.ravel() for a in arrays])
+    values = of_bytes(flat) if texts else Tensor(flat)
+    return SparseTensor(np.concatenate(places), values, [len(members), *shape])

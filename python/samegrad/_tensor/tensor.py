@@ -293,6 +293,7 @@ def _install() -> None:
     cls.shape = property(_shape)
     cls.dtype = property(lambda self: as_dtype(self._dtype))
     cls.ndim = property(lambda self: self._rank)
+    cls.device = property(lambda self: "/job:localhost/replica:0/task:0/device:CPU:0")
     cls.get_shape = _shape
 
 

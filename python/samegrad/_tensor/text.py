@@ -54,7 +54,7 @@ def _objects(values: Any) -> Array:
 
 def _without_index(value: Any) -> Any:
     """A column of pandas as an array; all else as it is."""
-    return value.to_numpy() if type(value).__module__.startswith("pandas.") else value
+    return value.to_numpy() if type(value).__module__.partition(".")[0] == "pandas" else value
 
 
 class Text:

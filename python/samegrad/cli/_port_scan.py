@@ -19,6 +19,8 @@ from samegrad.cli._port_sources import Piece
 
 _ROOTS = {"tensorflow": "", "samegrad": "", "keras": "keras", "tf_keras": "keras"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# Methods that objects of one kind have only, and what they give.
+_ONE_CLASS = {"get_concrete_function": "ConcreteFunction()"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 _Names = dict[str, str]
@@ -49,6 +51,10 @@ def scan(pieces: Sequence[Piece]) -> list[Use]:
     scanner = _Scanner(pieces)
     order = {id(piece): place for place, piece in enumerate(pieces)}
     return sorted(scanner.uses, key=lambda use: (order[id(use.piece)], use.line))
+
+
+def _is_complex(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, complex)
 
 
 class _Scanner(ast.NodeVisitor):
@@ -84,6 +90,8 @@ class _Scanner(ast.NodeVisitor):
             return self._names.get(node.id, self._star_path(node.id))
         if isinstance(node, ast.Call):
             function = self._path(node.func)
+            if function is None and isinstance(node.func, ast.Attribute):
+                return _ONE_CLASS.get(node.func.attr)
             return None if function is None else result_of(function)
         return None
 
@@ -172,6 +180,9 @@ class _Scanner(ast.NodeVisitor):
         for keyword in node.keywords:
             if keyword.arg is not None:
                 self._use(path, keyword.lineno, keyword.arg)
+        for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            if any(_is_complex(part) for part in ast.walk(value)):
+                self._use("complex128", value.lineno)
 
     def visit_Compare(self, node: ast.Compare) -> None:
         self.generic_visit(node)

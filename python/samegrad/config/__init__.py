@@ -9,7 +9,7 @@ from samegrad._autodiff.loss_normalization_check import (
 from samegrad._function.function import functions_run_eagerly, run_functions_eagerly
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad.config import threading
+from samegrad.config import optimizer, threading
 
 if TYPE_CHECKING:
     from samegrad.config._devices import (
@@ -34,6 +34,7 @@ __all__ = [
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
+    "optimizer",
     "run_functions_eagerly",
     "set_logical_device_configuration",
     "set_loss_normalization_check",

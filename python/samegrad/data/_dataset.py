@@ -19,6 +19,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._keeping import Keeping
+from samegrad.data._ragged_rows import RaggedRowsNode, is_ragged
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
 Self = TypeVar("Self", bound="Dataset")
@@ -61,7 +62,9 @@ class Dataset(Keeping):
         yet. Arrays that are not contiguous in memory are copied once.
 
         Args:
-            tensors: Arrays, tensors or lists of equal length, or tuples and dicts of them.
+            tensors: Arrays, tensors or lists of equal length, or tuples and dicts of them. Of a
+                `tf.RaggedTensor` elements have different lengths (see `padded_batch` and
+                `ragged_batch`).
             name: Ignored.
 
         Raises:
@@ -82,6 +85,8 @@ class Dataset(Keeping):
                 "[Dataset.from_tensor_slices] all tensors must have the same length along axis 0: "
                 f"got shapes {', '.join(str(leaf._shape) for leaf in leaves) or 'of no tensor'}."
             )
+        if any(map(is_ragged, leaves)):
+            return Dataset(RaggedRowsNode(borrowed, sizes.pop()))
         return Dataset(nodes.SliceNode(borrowed, sizes.pop()))
 
     @staticmethod
@@ -381,7 +386,9 @@ class Options:
 
 
 def _borrow(value: Any, who: str) -> Any:
-    """A tensor of the value, sharing the memory of an array; text of text."""
+    """A tensor of the value, sharing the memory of an array; text of text, ragged as it is."""
+    if is_ragged(value) and who == "from_tensor_slices":
+        return value
     if isinstance(value, Text) or is_text(value):
         return text_of(value, f"Dataset.{who}")
     if isinstance(value, np.ndarray):

@@ -10,6 +10,7 @@ from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._ops.arrays import cast
 from samegrad._tensor.ragged import stacked as stacked_rows
 from samegrad._tensor.sizes import whole
+from samegrad._tensor.sparse import sparse_rows
 from samegrad.data import _drawn_nodes as drawn
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
@@ -129,6 +130,37 @@ class Drawing(Choosing):
         fixed = None if seed is None else operator.index(seed)
         node = drawn.ResampleNode(self._node, class_func, target, initial, fixed)
         return self._then(node)
+
+    def sparse_batch(self: Self, batch_size: int, row_shape: Any, name: str | None = None) -> Self:
+        """Tensors of different sizes as rows of sparse tensors.
+
+        Every number of an element is a value of the batch, zeros, too.
+
+        Args:
+            batch_size: Examples in a batch.
+            row_shape: The sizes of a row, as many as an element has; None or -1 in it: the largest
+                of the batch.
+            name: Ignored.
+
+        Raises:
+            ValueError: batch_size is less than 1, or elements are several components; while
+                iterating, if an element has other axes or is larger than row_shape.
+
+        Example:
+            >>> import samegrad as tf
+            >>> rows = tf.data.Dataset.range(1, 3).map(tf.range).sparse_batch(2, [3])
+            >>> tf.sparse.to_dense(next(iter(rows)), default_value=-1).numpy()
+            array([[ 0, -1, -1],
+                   [ 0,  1, -1]])
+        """
+        who = "Dataset.sparse_batch"
+        size = at_least(operator.index(batch_size), 1, "sparse_batch", "batch_size")
+        sizes = [-1 if entry is None else operator.index(entry) for entry in row_shape]
+
+        def stacked(members: list[Structure]) -> Structure:
+            return sparse_rows(members, sizes, who)
+
+        return self._then(nodes.BatchNode(self._node, size, False, stacked))
 
     def ragged_batch(
         self: Self, batch_size: int, drop_remainder: bool = False,

@@ -48,6 +48,8 @@ def to_element(value: Any, who: str) -> Structure:
                 f"{type(leaf).__name__} {leaf!r:.80}."
             ) from error
 
+    if type(value) is tuple and all(type(leaf) is Tensor for leaf in value):
+        return value
     if value is None:
         raise TypeError(
             f"[{who}] elements are tensors, arrays, numbers, or tuples and dicts of them: got "
@@ -103,6 +105,8 @@ def components_of(value: Any, signature: Structure) -> list[Any]:
     Raises:
         TypeError: The signature has more or fewer of them.
     """
+    if isinstance(signature, TensorSpec) and signature.shape and isinstance(value, tuple):
+        return [np.asarray(value)]  # one tensor of several numbers
     nested = isinstance(signature, tuple | dict)
     leaves = leaves_of(tuple(value) if isinstance(value, list) and nested else value)
     wanted = len(leaves_of(signature))

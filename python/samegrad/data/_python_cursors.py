@@ -214,8 +214,19 @@ def stack_elements(elements: list[Structure]) -> Structure:
     """Elements of one structure as a batch, their leaves as rows."""
     if isinstance(elements[0], Tensor):
         return _core.stack_rows(elements)
+    if _are_flat(elements):
+        return tuple([stacked(column) for column in zip(*elements, strict=True)])
     columns = zip(*map(leaves_of, elements), strict=True)
     return fill(elements[0], [stacked(column) for column in columns])
+
+
+def _are_flat(elements: list[Structure]) -> bool:
+    """Whether all are tuples of as many tensors: no walk is needed to find their leaves."""
+    size = len(elements[0]) if type(elements[0]) is tuple else -1
+    return all(
+        type(element) is tuple and len(element) == size and all(type(x) is Tensor for x in element)
+        for element in elements
+    )
 
 
 def stacked(column: tuple[Any, ...]) -> Any:

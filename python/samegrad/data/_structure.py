@@ -27,14 +27,15 @@ def packer_of(template: Structure) -> Packer:
 
     Where the template has text, the engine gives the numbers of its rows.
     """
+    flat = type(template) is tuple and not any(map(is_element, template))
     if any(isinstance(leaf, Text) for leaf in leaves_of(template)):
         rows_of: list[Any] = leaves_of(template)
+        if flat:
+            return lambda leaves: tuple(map(_text_rows, rows_of, leaves))
         return lambda leaves: fill(template, map(_text_rows, rows_of, leaves))
     if not is_element(template):
         return None
-    if type(template) is tuple and not any(map(is_element, template)):
-        return tuple
-    return lambda leaves: fill(template, leaves)
+    return tuple if flat else lambda leaves: fill(template, leaves)
 
 
 def _text_rows(source: Any, leaf: Any) -> Any:
@@ -46,7 +47,7 @@ def _text_rows(source: Any, leaf: Any) -> Any:
             "[distribute] text is not split between replicas: got a dataset with text; turn it "
             "into numbers in Dataset.map."
         )
-    return of_bytes(source.encoded[leaf._numpy()])
+    return of_bytes(source.encoded[leaf._view()])
 
 
 def view_of(leaf: Any) -> Any:

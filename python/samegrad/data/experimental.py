@@ -16,6 +16,7 @@ from samegrad.data._function_nodes import to_element
 from samegrad.data._iterator import Optional
 from samegrad.data._nodes import INFINITE, UNKNOWN
 from samegrad.data._python_cursors import stack_elements
+from samegrad.data._sql import SqlDataset
 from samegrad.data._structure import Structure
 
 AUTOTUNE = -1
@@ -341,7 +342,8 @@ __all__ = [
     "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "dense_to_ragged_batch",
     "from_list", "get_single_element", "group_by_window", "ignore_errors", "load",
     "make_csv_dataset", "map_and_batch", "parallel_interleave", "prefetch_to_device",
-    "rejection_resample", "sample_from_datasets", "save", "scan", "shuffle_and_repeat",
+    "SqlDataset", "rejection_resample", "sample_from_datasets", "save", "scan",
+    "shuffle_and_repeat",
     "take_while", "unbatch", "unique",
 ]  # fmt: skip
 

@@ -85,9 +85,10 @@ def rot90(image: Any, k: int = 1, name: str | None = None) -> Tensor:
 def _by_chance(image: Any, who: str, axis: int, seed: int | None) -> Tensor:
     x = image_of(image, who)
     count = [] if x._rank == 3 else [x.shape[0]]
-    draws = random.uniform(count, seed=seed) < 0.5
+    drawn = random.uniform(count, seed=seed)
     if not count and not tracing():
-        return reverse(x, axis=[axis]) if bool(draws) else x
+        return reverse(x, axis=[axis]) if float(drawn) < 0.5 else x
+    draws = drawn < 0.5
     if count:
         draws = reshape(draws, [-1, 1, 1, 1])
     return where(draws, reverse(x, axis=[axis]), x)

@@ -100,6 +100,10 @@ def resize(
         for side in (0, 1):
             x = _nearest(x, rows + side, old[side], new[side])
         return x
+    if kind == "bilinear" and not antialias and old != new:
+        at_once: Tensor | None = _core.resize_images(x, *new)
+        if at_once is not None:  # nothing records it: one pass, with the same bits
+            return at_once
     if as_dtype(x._dtype).is_integer or x._dtype == "bool":
         x = cast(x, "float32")
     if old == new:

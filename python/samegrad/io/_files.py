@@ -30,9 +30,14 @@ def read_file(filename: Any, name: str | None = None) -> Text:
         >>> tf.io.read_file("a.txt").numpy()
         b'text'
     """
-    path = existing(filename, "read_file")
-    with explained_errors("tf.io.read_file", "read", Path(path), "Choose another file"):
-        return of_bytes(Path(path).read_bytes(), path)
+    path = path_of(filename, "read_file")
+    try:
+        with open(path, "rb", buffering=0) as file:  # as a whole: no buffer in between
+            return of_bytes(file.readall(), path)
+    except (OSError, ValueError):  # once more, for what is said of it
+        existing(path, "read_file")
+        with explained_errors("tf.io.read_file", "read", Path(path), "Choose another file"):
+            return of_bytes(Path(path).read_bytes(), path)
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
+from samegrad.strings._encodings import to_hash_bucket, unicode_transcode
 from samegrad.strings._letters import (
     length,
     lower,
@@ -29,9 +30,9 @@ from samegrad.strings._parts import (
 
 __all__ = [
     "as_string", "bytes_split", "format", "join", "length", "lower", "ngrams", "reduce_join",
-    "regex_full_match", "regex_replace", "split", "strip", "substr", "to_hash_bucket_fast",
-    "to_hash_bucket_strong", "to_number", "unicode_decode", "unicode_encode", "unicode_split",
-    "upper",
+    "regex_full_match", "regex_replace", "split", "strip", "substr", "to_hash_bucket",
+    "to_hash_bucket_fast", "to_hash_bucket_strong", "to_number", "unicode_decode",
+    "unicode_encode", "unicode_split", "unicode_transcode", "upper",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -150,20 +151,37 @@ def _rounds(v: list[int], count: int) -> None:
         v[2] = _rotated(v[2], 32)
 
 
-def buckets(texts: Any, count: int, key: Any = None) -> Any:
+def old_hash(text: bytes) -> int:
+    """MurmurHash64A (Appleby) of the text, with the seed that TensorFlow has."""
+    m = 0xC6A4A7935BD1E995
+    h = 0xDECAFCAFFE ^ (len(text) * m & _MASK)
+    whole = len(text) // 8
+    for word in struct.unpack(f"<{whole}Q", text[: 8 * whole]):
+        k = word * m & _MASK
+        h = (h ^ ((k ^ k >> 47) * m & _MASK)) * m & _MASK
+    if len(text) % 8:
+        h = (h ^ int.from_bytes(text[8 * whole :], "little")) * m & _MASK
+    h = (h ^ h >> 47) * m & _MASK
+    return h ^ h >> 47
+
+
+def buckets(
+    texts: Any, count: int, key: Any = None, plain: Callable[[bytes], int] = fingerprint
+) -> Any:
     """The bucket of each text, below `count`.
 
     Args:
         texts: An array of text.
         count: How many buckets there are.
-        key: Two numbers that choose another hash; None: FarmHash.
+        key: Two numbers that choose another hash; None: `plain`.
+        plain: The hash without a key.
     """
     known: dict[Any, int] = {}
     flat = np.empty(texts.size, np.int64)
     for i, text in enumerate(texts.ravel()):
         if text not in known:
             data = text if isinstance(text, bytes) else str(text).encode()
-            value = fingerprint(data) if key is None else keyed(data, (key[0], key[1]))
+            value = plain(data) if key is None else keyed(data, (key[0], key[1]))
             known[text] = value % count
         flat[i] = known[text]
     return flat.reshape(texts.shape)

@@ -310,6 +310,11 @@ def test_the_status_reaches_the_shell(tmp_path):
         ("tf.data.TextLineDataset(filenames=f)\ntf.data.TextLineDataset(files=f)",
          ["3 tf.data.TextLineDataset(files=)"]),
         ("tf.keras.layers.Embedding(2, 3, input_length=4)", []),
+        ("f = tf.function(g)\nc = f.get_concrete_function(x)\nc.graph.as_graph_def(), c.name",
+         ["4 tf.ConcreteFunction.graph.as_graph_def"]),
+        ("@tf.function\ndef f(x): return x\nf.get_concrete_function(1).structured_nope",
+         ["4 tf.ConcreteFunction.structured_nope"]),
+        ("tf.Variable([5 + 4j, 1])\nabs(3j)", ["2 tf.complex128"]),
         ("tf.optimizers.Adam(0.1).nope_()", ["2 tf.optimizers.Adam.nope_"]),
     ],
 )  # fmt: skip

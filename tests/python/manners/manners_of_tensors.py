@@ -316,3 +316,19 @@ def the_type_of_one_number(tf: Any) -> Any:
         type(tf.constant(1).numpy()).__name__,
         float(tf.constant(0.5)),
     ]
+
+
+class Column:
+    """What tables of other libraries are: neither a list nor an array of NumPy."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = np.asarray(values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._values if dtype is None else self._values.astype(dtype)
+
+
+@manner
+def columns_of_tables_keep_their_dtype(tf: Any) -> Any:
+    columns = [Column([1, 2]), Column([0.5]), Column(np.array([3], np.uint8))]
+    return [*map(tf.constant, columns), *map(tf.convert_to_tensor, columns)]

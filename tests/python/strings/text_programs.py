@@ -72,6 +72,17 @@ PROGRAMS = {
     "bytes_split": lambda s: s.bytes_split(["abc", "", "ä"]),
     "ngrams": lambda s: s.ngrams(["a", "b", "c"], 2),
     "ngrams_of_widths": lambda s: s.ngrams(["a", "b", "c"], [1, 3], separator="_"),
+    "hash": lambda s: s.to_hash_bucket(["", "a", "8 bytes.", "hello world", "x" * 100], 1000),
+    "transcode": lambda s: s.unicode_transcode(["aé😀", b"a\xffb"], "UTF-8", "UTF-16-BE"),
+    "transcode_back": lambda s: s.unicode_transcode(b"\0a\xd8\x3d\xde\0", "UTF-16-BE", "UTF-8"),
+    "transcode_wide": lambda s: s.unicode_transcode([["é"]], "UTF-8", "UTF-32-BE"),
+    "transcode_ignore": lambda s: s.unicode_transcode(
+        b"a\xe2\x82b\x01", "UTF-8", "UTF-8", errors="ignore", replace_control_characters=True
+    ),
+    "transcode_replace": lambda s: s.unicode_transcode(
+        b"a\xe2\x82b\x01", "UTF-8", "UTF-8", replacement_char=63, replace_control_characters=True
+    ),
+    "error transcode": lambda s: s.unicode_transcode(b"\xff", "UTF-8", "UTF-8", errors="strict"),
     "hash_fast": lambda s: s.to_hash_bucket_fast(["", "a", "hello world", "x" * 100], 1000),
     "hash_strong": lambda s: s.to_hash_bucket_strong(["", "a", "x" * 100], 1000, key=[3, 5]),
     **{

@@ -1,0 +1,203 @@
+"""How rows of different lengths are made, and what is computed of their values."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.dtypes import DTypeLike, as_dtype, element_type, string
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._tensor.ragged import Ragged, stacked
+from samegrad._tensor.tensor import convert_to_tensor
+from samegrad._tensor.text import Text, is_text
+
+_LISTS = (list, tuple, np.ndarray)
+
+
+def constant(
+    pylist: Sequence[Any], dtype: DTypeLike | None = None, ragged_rank: int | None = None,
+    inner_shape: Sequence[int] | None = None, name: str | None = None,
+    row_splits_dtype: DTypeLike = "int64",
+) -> Any:  # fmt: skip
+    """Rows of different lengths, of numbers or text.
+
+    Args:
+        pylist: A list of lists; what these hold has one shape.
+        dtype: Of the values; None: as for `tf.constant`.
+        ragged_rank: How many axes have different sizes: 1, or None.
+        inner_shape: The shape of each value; None: as it is.
+        name: Ignored.
+        row_splits_dtype: Ignored; row splits are int64.
+
+    Returns:
+        A `tf.RaggedTensor`.
+
+    Raises:
+        ValueError: Rows are no lists, or hold values of different shapes or kinds.
+        NotImplementedError: More than one axis has different sizes.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.ragged.constant([[1, 2], [], [3]]).row_lengths().numpy()
+        array([2, 0, 1])
+    """
+    who = "tf.ragged.constant"
+    if ragged_rank not in (None, 1):
+        raise NotImplementedError(
+            f"[{who}] one axis has different sizes: got ragged_rank={shown(ragged_rank)}; fill the "
+            "others up."
+        )
+    if not isinstance(pylist, _LISTS) or not all(isinstance(row, _LISTS) for row in pylist):
+        raise ValueError(f"[{who}] pylist must be a list of lists: got {shown(pylist)}.")
+    flat = [value for row in pylist for value in row]
+    shapes = {_shape_of(value, who) for value in flat}
+    if len(shapes) > 1:
+        raise (NotImplementedError if all(shapes) else ValueError)(
+            f"[{who}] all values of the rows must have one shape: got {shown(sorted(shapes))}; one "
+            "axis has different sizes, so fill inner lists up."
+        )
+    if len({is_text(value) for value in flat}) > 1:
+        raise ValueError(f"[{who}] values are numbers or text: got both in {shown(pylist)}.")
+    shape = tuple(inner_shape or next(iter(shapes), ()))
+    if flat and shape != next(iter(shapes)):
+        raise ValueError(f"[{who}] values must be of inner_shape {shape}: got {shown(shapes)}.")
+    wanted = None if dtype is None else element_type(dtype)
+    return Ragged(_flat(flat, wanted, shape, who), [len(row) for row in pylist])
+
+
+def _shape_of(value: Any, who: str) -> tuple[int, ...]:
+    if isinstance(value, str | bytes | Text):
+        return ()
+    if not isinstance(value, list | tuple):
+        return tuple(np.shape(value))
+    parts = {_shape_of(part, who) for part in value}
+    if len(parts) > 1:
+        raise NotImplementedError(
+            f"[{who}] one axis has different sizes: got {shown(value)} within a row; fill inner "
+            "lists up."
+        )
+    return (len(value), *next(iter(parts), ()))
+
+
+def _flat(values: list[Any], wanted: Any, shape: tuple[int, ...], who: str) -> Any:
+    if wanted is string or (wanted is None and values and is_text(values)):
+        if values and not is_text(values):
+            raise ValueError(f"[{who}] dtype is string: got {shown(values)}.")
+        return Text(values) if values else Text(np.empty((0, *shape), object))
+    if values:
+        return convert_to_tensor(values, wanted)
+    kind = as_dtype(wanted or "float32").as_numpy_dtype
+    return convert_to_tensor(np.zeros((0, *shape), kind))
+
+
+def stack(values: Sequence[Any], axis: int = 0, name: str | None = None) -> Any:
+    """Tensors or texts as rows of different lengths.
+
+    Args:
+        values: At least one, all of one rank above 0 and, but for axis 0, of one shape.
+        axis: 0.
+        name: Ignored.
+
+    Raises:
+        ValueError: There is none, or they differ in other axes.
+        NotImplementedError: The axis is another one.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.ragged.stack([[1, 2], [3]]).to_list()
+        [[1, 2], [3]]
+    """
+    who = "tf.ragged.stack"
+    if axis != 0:
+        raise NotImplementedError(f"[{who}] axis must be 0: got {shown(axis)}.")
+    rows = [Text(value) if is_text(value) else convert_to_tensor(value) for value in values]
+    if not rows or any(row._rank == 0 for row in rows):
+        raise ValueError(f"[{who}] values must be lists, at least one: got {shown(values)}.")
+    if len({row._dtype for row in rows}) > 1:
+        raise ValueError(
+            f"[{who}] values must have one dtype: got {sorted({row._dtype for row in rows})}."
+        )
+    return stacked(rows, who)
+
+
+def range(
+    starts: Any, limits: Any = None, deltas: Any = 1, dtype: DTypeLike | None = None,
+    name: str | None = None, row_splits_dtype: DTypeLike = "int64",
+) -> Any:  # fmt: skip
+    """A row of numbers from a start to below a limit, for each of some limits.
+
+    Args:
+        starts: A number for each row, or one for all. Without limits it is these, from 0 on.
+        limits: The same; None: see starts.
+        deltas: The same: the difference of neighbours, not 0.
+        dtype: Of the numbers; None: that of the arguments.
+        name: Ignored.
+        row_splits_dtype: Ignored; row splits are int64.
+
+    Raises:
+        InvalidArgumentError: A delta is 0.
+        ValueError: Arguments have different lengths, or more than one axis.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.ragged.range([3, 0, 2]).to_list()
+        [[0, 1, 2], [], [0, 1]]
+    """
+    who = "tf.ragged.range"
+    if limits is None:
+        starts, limits = 0, starts
+    parts = [convert_to_tensor(part)._numpy() for part in (starts, limits, deltas)]
+    kind = as_dtype(dtype).as_numpy_dtype if dtype is not None else np.result_type(*parts)
+    try:
+        rows = list(zip(*np.broadcast_arrays(*map(np.atleast_1d, parts)), strict=True))
+    except ValueError:
+        rows = None
+    if rows is None or any(part.ndim > 1 for part in parts):
+        raise ValueError(
+            f"[{who}] starts, limits and deltas must be numbers or lists of one length: got shapes "
+            f"{', '.join(str(part.shape) for part in parts)}."
+        )
+    if any(delta == 0 for _, _, delta in rows):
+        raise InvalidArgumentError(f"[{who}] deltas must not be 0: got {shown(deltas)}.")
+    made = [np.arange(start, limit, delta).astype(kind) for start, limit, delta in rows]
+    flat = np.concatenate([np.zeros(0, kind), *made])
+    return Ragged(convert_to_tensor(flat), [*builtins.map(len, made)])
+
+
+def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What op gives of the values of rows, as rows of the same lengths.
+
+    Args:
+        op: Gets the values of all rows, one after the other, in the place of the rows; it returns
+            as many.
+        *args: Its arguments.
+        **kwargs: Its arguments.
+
+    Raises:
+        InvalidArgumentError: Rows have different lengths, or op returns more or fewer values.
+
+    Example:
+        >>> import samegrad as tf
+        >>> rows = tf.ragged.constant([[1, 2], [3]])
+        >>> tf.ragged.map_flat_values(lambda x: x * 2, rows).to_list()
+        [[2, 4], [6]]
+    """
+    rows = [value for value in (*args, *kwargs.values()) if isinstance(value, Ragged)]
+    if not rows:
+        return op(*args, **kwargs)
+    lengths = [row.row_lengths()._numpy() for row in rows]
+    if not all(np.array_equal(lengths[0], other) for other in lengths):
+        raise InvalidArgumentError(
+            "[tf.ragged.map_flat_values] rows must have the same lengths: got "
+            f"{' and '.join(shown(each.tolist()) for each in lengths)}."
+        )
+
+    def flat(value: Any) -> Any:
+        return value.flat_values if isinstance(value, Ragged) else value
+
+    found = op(*map(flat, args), **{key: flat(value) for key, value in kwargs.items()})
+    return rows[0].with_flat_values(found)

@@ -1,0 +1,96 @@
+"""Texts in other encodings, and their older hash."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
+from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.text import Text, of_bytes, text_of
+from samegrad.strings import _hashing as hashing
+from samegrad.strings._parts import _letters
+
+_OUTPUTS = ("UTF-8", "UTF-16-BE", "UTF-32-BE")
+_BAD = 0xFFFD  # what decoders put in the place of bytes that are no letter
+
+
+def unicode_transcode(
+    input: Any, input_encoding: str, output_encoding: str, errors: str = "replace",
+    replacement_char: int = _BAD, replace_control_characters: bool = False,
+    name: str | None = None,
+) -> Text:  # fmt: skip
+    r"""Each text in another encoding.
+
+    Args:
+        input: Text of any shape.
+        input_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
+        output_encoding: One of the same.
+        errors: What becomes of bytes that are no letter: "replace" (by replacement_char),
+            "ignore", or "strict" (an error).
+        replacement_char: The number of a letter.
+        replace_control_characters: Whether the letters below U+0020 are bytes of this kind, too.
+        name: Ignored.
+
+    Raises:
+        InvalidArgumentError: Bytes are no letter, and errors is "strict".
+        ValueError: There is no such encoding, way or letter.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.unicode_transcode(["ä"], "UTF-8", "UTF-16-BE").numpy()
+        array([b'\x00\xe4'], dtype=object)
+    """
+    who = "tf.strings.unicode_transcode"
+    letters = _letters(input_encoding, errors, who)
+    if output_encoding not in _OUTPUTS:
+        raise ValueError(
+            f"[{who}] output_encoding must be one of {_OUTPUTS}: got {shown(output_encoding)}."
+        )
+    number = operator.index(replacement_char)
+    if not 0 <= number < 0x110000 or 0xD800 <= number < 0xE000:
+        raise ValueError(f"[{who}] replacement_char must be the number of a letter: got {number}.")
+    instead = "" if errors == "ignore" else chr(number)
+    changed = {_BAD: chr(number)}
+    if replace_control_characters:
+        changed |= dict.fromkeys(range(0x20), instead)
+
+    def transcoded(value: bytes) -> bytes:
+        text = letters(value)
+        if replace_control_characters and errors == "strict" and min(text, default=" ") < " ":
+            raise InvalidArgumentError(
+                f"[{who}] text must have no control characters: got {shown(value)}."
+            )
+        return text.translate(changed).encode(output_encoding)
+
+    found = text_of(input, who, "input must be text").encoded
+    made = np.empty(found.shape, object)
+    made.ravel()[:] = [transcoded(value) for value in found.ravel()]
+    return of_bytes(made)
+
+
+def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+    """The bucket of each text (int64), by the hash of older programs (MurmurHash).
+
+    Args:
+        input: Text of any shape.
+        num_buckets: How many buckets there are, at least 1.
+        name: Ignored.
+
+    Raises:
+        ValueError: There are no buckets.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.strings.to_hash_bucket(["a", ""], 1000).numpy()
+        array([868, 899])
+    """
+    who = "tf.strings.to_hash_bucket"
+    count = operator.index(num_buckets)
+    if count < 1:
+        raise ValueError(f"[{who}] num_buckets must be at least 1: got {count}.")
+    found = text_of(input, who, "input must be text").encoded
+    return Tensor(hashing.buckets(found, count, plain=hashing.old_hash), copy=False)
