@@ -2,9 +2,11 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "base/error.h"
 #include "bind/bind.h"
+#include "bind/calls.h"
 #include "bind/convert.h"
 
 namespace py = pybind11;
@@ -16,15 +18,20 @@ std::span<const AttrSpec> attr_specs(const OpDef& op) {
   return op.attrs ? op.attrs->fields : std::span<const AttrSpec>();
 }
 
-Attrs attrs_from_kwargs(const OpDef& op, const py::kwargs& kwargs) {
+// Attributes by their names, whose values lie beside them.
+Attrs attrs_from(const OpDef& op, PyObject* names, PyObject* const* values) {
   AttrDraft draft(op.name, op.attrs);
-  for (const auto& [key, value] : kwargs) {
-    const auto name = py::cast<std::string>(key);
+  const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Py_ssize_t letters = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(names, i), &letters);
+    if (!text) throw py::error_already_set();
+    const std::string_view name(text, std::size_t(letters));
     const auto specs = attr_specs(op);
     const auto found =
         std::ranges::find_if(specs, [&](const AttrSpec& spec) { return spec.name == name; });
     check_type(found != specs.end(), op.name, "there is no attribute '", name, "'.");
-    set_from_python(draft, op.name, *found, value);
+    set_from_python(draft, op.name, *found, values[i]);
   }
   return draft.finish();
 }
@@ -47,19 +54,26 @@ py::list describe_attrs(const OpDef& op) {
   return attrs;
 }
 
-py::object call(const OpDef& op, const py::args& args, const py::kwargs& kwargs) {
-  std::vector<Tensor> inputs;
-  for (const py::handle arg : args) {
-    if (!py::isinstance<Tensor>(arg)) {
-      fail(ErrorKind::kType, op.name, "operands must be tensors: got ",
-           std::string(py::str(py::type::of(arg).attr("__name__"))),
-           "; convert it with samegrad.convert_to_tensor.");
-    }
-    inputs.push_back(py::cast<const Tensor&>(arg));
+const Tensor* operand(const OpDef& op, PyObject* object) {
+  if (const Tensor* tensor = tensor_in(object)) return tensor;
+  const py::handle given(object);
+  if (!py::isinstance<Tensor>(given)) {
+    fail(ErrorKind::kType, op.name, "operands must be tensors: got ",
+         std::string(py::str(py::type::of(given).attr("__name__"))),
+         "; convert it with samegrad.convert_to_tensor.");
   }
-  std::vector<Tensor> results = apply(op, inputs, attrs_from_kwargs(op, kwargs));
-  if (results.size() == 1) return py::cast(std::move(results[0]));
-  return py::cast(std::move(results));
+  return &py::cast<const Tensor&>(given);
+}
+
+// A function of Python's, whose first argument is the capsule of the row.
+PyObject* call(PyObject* row, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return returned([&] {
+    const auto& op = *static_cast<const OpDef*>(PyCapsule_GetPointer(row, nullptr));
+    std::vector<const Tensor*> inputs;
+    inputs.reserve(std::size_t(count));
+    for (Py_ssize_t i = 0; i < count; ++i) inputs.push_back(operand(op, args[i]));
+    return python_results(apply(op, inputs, attrs_from(op, names, args + count)));
+  });
 }
 
 py::dict describe(const OpDef& op) {
@@ -110,15 +124,31 @@ std::string signature(const OpDef& op) {
   return line + ")\n\n" + op.doc;
 }
 
+// What Python keeps of the functions: it does not copy it, so none of it moves.
+struct Function {
+  std::string doc;
+  PyMethodDef definition;
+};
+
 }  // namespace
+
+py::object python_results(std::vector<Tensor> results) {
+  if (results.size() == 1) return py::cast(std::move(results[0]));
+  return py::cast(std::move(results));
+}
 
 void register_ops(py::module_& m) {
   py::module_ ops = m.def_submodule("ops", "One function per row of the op table.");
+  static auto* const functions = new std::deque<Function>;
+  const py::object module = ops.attr("__name__");
   for (const OpDef* op : OpRegistry::instance().all()) {
-    ops.def(
-        op->name.c_str(),
-        [op](const py::args& args, const py::kwargs& kwargs) { return call(*op, args, kwargs); },
-        signature(*op).c_str());
+    Function& function = functions->emplace_back(Function{signature(*op), {}});
+    auto* const entry = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call));
+    function.definition = {op->name.c_str(), entry, METH_FASTCALL | METH_KEYWORDS,
+                           function.doc.c_str()};
+    const py::capsule row(op, static_cast<void (*)(void*)>(nullptr));
+    ops.add_object(op->name.c_str(), py::reinterpret_steal<py::object>(PyCFunction_NewEx(
+                                         &function.definition, row.ptr(), module.ptr())));
   }
   m.def("op_table", [] {
     py::list rows;

@@ -2,8 +2,11 @@
 
 #include "base/error.h"
 #include "bind/bind.h"
+#include "bind/calls.h"
 #include "bind/convert.h"
 #include "bind/evaluate.h"
+#include "bind/operators.h"
+#include "bind/properties.h"
 #include "ir/placement.h"
 
 namespace py = pybind11;
@@ -104,15 +107,17 @@ void register_sizes(py::module_& m) {
 
 void register_tensor(py::module_& m) {
   register_sizes(m);
-  py::class_<Tensor>(m, "Tensor", py::dynamic_attr())
-      .def(py::init(
-               [](const py::array& array, bool copy, std::optional<int> axis, std::int64_t rows) {
-                 ExampleAxis batch;
-                 if (axis) batch = {*axis, rows, 0};
-                 return make_tensor(array_from_numpy(array, copy), batch);
-               }),
-           py::arg("array"), py::arg("copy") = true, py::arg("example_axis") = py::none(),
-           py::arg("rows_per_example") = 1)
+  register_operators(m);
+  py::class_<Tensor> cls(m, "Tensor", py::dynamic_attr());
+  tensor_class = reinterpret_cast<PyTypeObject*>(cls.ptr());
+  cls.def(py::init(
+              [](const py::array& array, bool copy, std::optional<int> axis, std::int64_t rows) {
+                ExampleAxis batch;
+                if (axis) batch = {*axis, rows, 0};
+                return make_tensor(array_from_numpy(array, copy), batch);
+              }),
+          py::arg("array"), py::arg("copy") = true, py::arg("example_axis") = py::none(),
+          py::arg("rows_per_example") = 1)
       // Whether there is anything to show.
       .def_property_readonly("_made", [](const py::object& self) { return is_made(self); })
       .def_property_readonly("_shape", [](const Tensor& t) { return shape_tuple(t.type.shape); })
@@ -195,6 +200,7 @@ void register_tensor(py::module_& m) {
           },
           py::arg("examples"), py::arg("replicas"))
       .def("_as_plain", [](const Tensor& t) { return make_tensor(concrete(t, "Tensor")); });
+  shorten_properties(cls);
 }
 
 }  // namespace samegrad

@@ -115,6 +115,7 @@ def members(cls: type) -> Iterator[str]:
     for name, value in sorted(vars(cls).items()):
         if name in skipped:
             continue
+        value = getattr(value, "in_python", value)  # an operator of the engine
         bound = "instancemethod" in type(value).__name__
         if bound or isinstance(value, staticmethod):
             function = value.__func__ if isinstance(value, staticmethod) else value
@@ -125,6 +126,10 @@ def members(cls: type) -> Iterator[str]:
             isinstance(value, property) and inspect.isfunction(value.fget)
         ):
             yield from operator(name, value)
+        elif inspect.isgetsetdescriptor(value):
+            result = simple(value.__doc__.partition("->")[2].strip()).replace("object", "Any")
+            yield "@property"
+            yield f"def {name}(self) -> {result}: ..."
         elif isinstance(value, property):
             doc = (value.fget.__doc__ or "").strip()
             result = simple(doc.partition("->")[2].strip() or "Any").replace("object", "Any")

@@ -2,8 +2,17 @@
 #include "bind/user_line.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "bind/convert.h"
+
+// Where frames lie is known of this version alone, and an object for each costs a trace much.
+#define SAMEGRAD_READS_FRAMES (PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000)
+#if SAMEGRAD_READS_FRAMES
+#define Py_BUILD_CORE 1
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
+#endif
 
 namespace py = pybind11;
 
@@ -12,16 +21,54 @@ namespace {
 
 constexpr std::size_t kKnownFiles = 4096;  // then they are looked at anew
 
-py::object frame_above(const py::object& frame) {
-  auto* const back = PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()));
-  return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(back));
-}
+#if SAMEGRAD_READS_FRAMES
 
-py::str file_of(const py::object& frame) {
-  auto* const code = PyFrame_GetCode(reinterpret_cast<PyFrameObject*>(frame.ptr()));
-  const auto held = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(code));
-  return py::reinterpret_borrow<py::str>(code->co_filename);
-}
+// A frame of Python that is running in this thread.
+class Frame {
+ public:
+  static Frame innermost() { return Frame(PyThreadState_Get()->cframe->current_frame); }
+
+  explicit operator bool() const { return frame_ != nullptr; }
+  PyCodeObject* code() const { return frame_->f_code; }
+  Frame above() const { return Frame(frame_->previous); }
+  int instruction() const { return _PyInterpreterFrame_LASTI(frame_) * int(sizeof(_Py_CODEUNIT)); }
+  int line() const { return PyCode_Addr2Line(code(), instruction()); }
+
+ private:
+  // Frames that have not begun are none to Python.
+  explicit Frame(_PyInterpreterFrame* frame) : frame_(frame) {
+    while (frame_ && _PyFrame_IsIncomplete(frame_)) frame_ = frame_->previous;
+  }
+
+  _PyInterpreterFrame* frame_;
+};
+
+#else
+
+class Frame {
+ public:
+  static Frame innermost() { return Frame(PyThreadState_GetFrame(PyThreadState_Get())); }
+
+  explicit operator bool() const { return bool(frame_); }
+  // Of the frame, which holds it.
+  PyCodeObject* code() const {
+    PyCodeObject* const code = PyFrame_GetCode(frame());
+    Py_DECREF(code);
+    return code;
+  }
+  Frame above() const { return Frame(PyFrame_GetBack(frame())); }
+  int instruction() const { return PyFrame_GetLasti(frame()); }
+  int line() const { return PyFrame_GetLineNumber(frame()); }
+
+ private:
+  explicit Frame(PyFrameObject* frame)
+      : frame_(py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(frame))) {}
+  PyFrameObject* frame() const { return reinterpret_cast<PyFrameObject*>(frame_.ptr()); }
+
+  py::object frame_;
+};
+
+#endif
 
 bool is_inside(const std::string& file) {
   static constinit Imported packages("samegrad._base.location", "PACKAGES");
@@ -39,31 +86,46 @@ struct File {
 
 // What is known of a file by the string that its code objects share. Never destroyed: it holds
 // objects of Python. Guarded by Python's lock.
-const File& known_file(const py::str& name) {
+const File& known_file(PyObject* name) {
   static auto* const files = new std::unordered_map<PyObject*, File>;
-  const auto found = files->find(name.ptr());
+  const auto found = files->find(name);
   if (found != files->end()) return found->second;
   if (files->size() > kKnownFiles) files->clear();
-  const std::string text = name;
+  auto held = py::reinterpret_borrow<py::str>(name);
+  const std::string text = held;
   const std::string base = text.substr(text.rfind('/') + 1);
-  return files->emplace(name.ptr(), File{name, is_inside(text), base}).first->second;
+  return files->emplace(name, File{std::move(held), is_inside(text), base}).first->second;
 }
+
+// The place that was asked for last: many operations of a layer have one line. Guarded likewise.
+struct LastPlace {
+  py::object code;  // held, so that no other gets its address
+  int instruction = -1;
+  std::string line;
+};
 
 }  // namespace
 
 std::string user_line() {
-  auto* const innermost = PyThreadState_GetFrame(PyThreadState_Get());
-  auto frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(innermost));
+  Frame frame = Frame::innermost();
   if (!frame) return "?:0";  // no program runs in this thread
-  const File* file = &known_file(file_of(frame));
+  const File* file = &known_file(frame.code()->co_filename);
   while (file->inside) {
-    py::object outer = frame_above(frame);
+    Frame outer = frame.above();
     if (!outer) break;
     frame = std::move(outer);
-    file = &known_file(file_of(frame));
+    file = &known_file(frame.code()->co_filename);
   }
-  const int line = PyFrame_GetLineNumber(reinterpret_cast<PyFrameObject*>(frame.ptr()));
-  return file->base + ":" + std::to_string(line);
+  static auto* const last = new LastPlace;
+  py::object gone;  // last of all: its end may come back here
+  auto* const code = reinterpret_cast<PyObject*>(frame.code());
+  const int instruction = frame.instruction();
+  if (last->code.ptr() != code || last->instruction != instruction) {
+    gone = std::exchange(last->code, py::reinterpret_borrow<py::object>(code));
+    last->instruction = instruction;
+    last->line = file->base + ":" + std::to_string(frame.line());
+  }
+  return last->line;
 }
 
 }  // namespace samegrad

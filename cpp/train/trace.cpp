@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ops/draws.h"
+#include "train/at_once.h"
 #include "train/check_numerics.h"
 #include "train/random_state.h"
 
@@ -295,16 +296,25 @@ Program Trace::finish(std::vector<Value> outputs) {
   return program;
 }
 
-std::vector<Tensor> apply(const OpDef& op, const std::vector<Tensor>& inputs, Attrs attrs) {
+std::vector<Tensor> apply(const OpDef& op, std::span<const Tensor* const> inputs, Attrs attrs) {
   std::shared_ptr<Trace> trace = current_trace();
-  if (!trace) trace = std::make_shared<Trace>(Trace::Mode::kEager, 1);
+  if (!trace) {
+    if (auto results = apply_at_once(op, inputs, attrs)) return *std::move(results);
+    trace = std::make_shared<Trace>(Trace::Mode::kEager, 1);
+  }
   Values values;
-  for (const Tensor& input : inputs) values.push_back(trace->lift(input));
+  for (const Tensor* input : inputs) values.push_back(trace->lift(*input));
   std::vector<Tensor> results;
   for (Value value : trace->apply(op, values, std::move(attrs))) {
     results.push_back(trace->tensor(value));
   }
   return results;
+}
+
+std::vector<Tensor> apply(const OpDef& op, const std::vector<Tensor>& inputs, Attrs attrs) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& input : inputs) pointers.push_back(&input);
+  return apply(op, pointers, std::move(attrs));
 }
 
 }  // namespace samegrad

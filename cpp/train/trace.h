@@ -225,6 +225,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 };
 
 // An operation on whatever is current.
+std::vector<Tensor> apply(const OpDef& op, std::span<const Tensor* const> inputs, Attrs attrs);
 std::vector<Tensor> apply(const OpDef& op, const std::vector<Tensor>& inputs, Attrs attrs);
 
 // A concrete tensor.

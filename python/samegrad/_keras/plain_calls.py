@@ -1,7 +1,7 @@
 """The call of a layer that needs little of what Keras prepares for calls of every kind.
 
 Most layers of a step were called before and get one tensor, of the dtype that they compute in and
-without a mask, from a layer around them. Then there is nothing to be converted, built, named,
+without a mask. Then there is nothing to be converted, built, named,
 masked or recorded: what is left of `Layer.__call__` is here, in its order.
 """
 
@@ -21,6 +21,7 @@ from samegrad._keras.signatures import parameters_of
 from samegrad._tensor.conversion import Tensor
 
 NOT_PLAIN = object()
+_CALL = "current_call_ctx"
 _TRAINING = "training"
 _CONTEXT = {_TRAINING}
 _FLAGS = frozenset({bool, type(None)})
@@ -38,8 +39,10 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
     if len(args) != 1 or type(args[0]) is not Tensor:
         return NOT_PLAIN
     scopes = global_state.GLOBAL_STATE_TRACKER.__dict__  # of this thread
-    context = scopes.get("current_call_ctx")
-    if context is None or context.entry_layer is layer or not _is_plain(layer, base, args[0]):
+    context = scopes.get(_CALL)
+    if context is not None and context.entry_layer is layer:
+        return NOT_PLAIN
+    if not _is_plain(layer, base, args[0]):
         return NOT_PLAIN
     if scopes.get("autocast_scope") is not None or scopes.get(_DISTRIBUTION) is not None:
         return NOT_PLAIN
@@ -47,7 +50,7 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
     if not required <= {next(iter(defaults), None)}:
         return NOT_PLAIN
     if not kwargs:
-        value = context.get_value(_TRAINING)
+        value = None if context is None else context.get_value(_TRAINING)
         if value is None:
             value = layer.phase_or(_TRAINING, defaults.get(_TRAINING))
     elif len(kwargs) == 1 and type(kwargs.get(_TRAINING, 0)) in _FLAGS:
@@ -55,9 +58,25 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
     else:
         return NOT_PLAIN
     layer._assert_input_compatibility(args[0])
-    context.set_value(_TRAINING, value)
     given = _TRAINING in defaults and (kwargs or value is not None)
-    return _called(layer, args[0], {_TRAINING: value} if given else {})
+    named = {_TRAINING: value} if given else {}
+    if context is not None:
+        context.set_value(_TRAINING, value)
+        return _called(layer, args[0], named)
+    context = scopes[_CALL] = _call_context()(entry_layer=layer)
+    context.set_value(_TRAINING, value)
+    try:
+        layer._clear_losses()
+        return _called(layer, args[0], named)
+    finally:
+        scopes[_CALL] = None
+
+
+@functools.cache
+def _call_context() -> Any:
+    from keras.src.layers.layer import CallContext  # which imports this module
+
+    return CallContext
 
 
 def _is_plain(layer: Any, base: Any, x: Tensor) -> bool:

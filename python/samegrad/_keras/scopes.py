@@ -82,7 +82,7 @@ def keeping_scopes(function: _Function) -> _Function:
 
 def _scopes() -> Scopes:
     state = vars(global_state.GLOBAL_STATE_TRACKER)
-    return [(name, _copied(state[name])) for name in state.keys() & _SCOPES]
+    return [(name, _copied(value)) for name, value in state.items() if name in _SCOPES]
 
 
 def _copied(value: Any) -> Any:

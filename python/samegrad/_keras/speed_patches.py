@@ -100,6 +100,16 @@ SPEED: dict[str, list[Text | Span]] = {
             "    return any(isinstance(nested, KerasTensor) for nested in tree.flatten(x))\n\n\n",
         ),
     ],
+    # A kernel that is as it was made.
+    "keras.src.layers.core.dense": [
+        Text(
+            "    def kernel(self):\n        from keras.src.quantizers import gptq_core\n",
+            "    def kernel(self):\n"
+            "        if self.built and self.quantization_mode is None and not self.lora_enabled:\n"
+            "            return self._kernel\n"
+            "        from keras.src.quantizers import gptq_core\n",
+        ),
+    ],
     # One input is what one input is wanted for.
     "keras.src.models.functional": [
         Text(

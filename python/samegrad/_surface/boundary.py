@@ -281,12 +281,17 @@ def _guard_own(cls: type, public: str) -> None:
     for name, part in list(vars(cls).items()):
         if name.startswith("_") and name not in _SPECIAL:
             continue
+        if hasattr(type(part), "in_python"):  # an operator of the engine, which asks Python
+            made: Any = _guarded(f".{name}", part.in_python)
+            made.__qualname__ = f"{public}.{name}"
+            part.in_python = made
+            continue
         kind: Any = type(part) if isinstance(part, staticmethod | classmethod) else None
         function = part.__func__ if kind else part
         if isinstance(function, types.FunctionType) and not hasattr(function, _WRAPPED):
             if getattr(function, "__isabstractmethod__", False):
                 continue
-            made: Any = _guarded(f".{name}", function)
+            made = _guarded(f".{name}", function)
             made.__qualname__ = f"{public}.{name}"
             setattr(cls, name, kind(made) if kind else made)
 

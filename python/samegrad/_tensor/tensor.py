@@ -244,6 +244,23 @@ def _init(
     make(self, array, copy, example_axis, rows_per_example)
 
 
+def _shorten(cls: Any) -> None:
+    """Lets the engine itself answer the operators where nothing is to be converted or refused."""
+    for symbol, name in {
+        "add": "add", "sub": "sub", "mul": "mul", "floordiv": "floor_div", "mod": "mod",
+        "pow": "pow", "truediv": "div", "matmul": "matmul", "lt": "less", "le": "less_equal",
+        "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+    }.items():  # fmt: skip
+        for swapped in (False, True):
+            method = f"__{'r' * swapped}{symbol}__"
+            if method not in vars(cls):
+                continue
+            setattr(cls, method, _core.operator(
+                vars(cls)[method], name, swapped=swapped, numbers=symbol not in ("pow", "matmul"),
+                floats=symbol == "truediv",
+            ))  # fmt: skip
+
+
 def _install() -> None:
     """Gives the engine's class Python's operators and properties."""
     cls: Any = Tensor
@@ -277,7 +294,7 @@ def _install() -> None:
     cls.__index__ = lambda self: int(_number(self))
     cls.__len__ = _length
     cls.__iter__ = _iterate
-    cls.__getitem__ = _getitem
+    cls.__getitem__ = _core.parts(_getitem)
     cls.__repr__ = _repr
     cls.__str__ = _str
     cls.__array__ = _as_array
@@ -295,6 +312,7 @@ def _install() -> None:
     cls.ndim = property(lambda self: self._rank)
     cls.device = property(lambda self: "/job:localhost/replica:0/task:0/device:CPU:0")
     cls.get_shape = _shape
+    _shorten(cls)
 
 
 _install()

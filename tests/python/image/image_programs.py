@@ -42,6 +42,10 @@ CASES = {
     "ssim_scales": lambda i: i.ssim_multiscale(
         LARGE, LIKE, 1.0, power_factors=[0.2, 0.3, 0.5], filter_size=5
     ),
+    "to yiq": lambda i: i.rgb_to_yiq(IMAGE),
+    "from yiq": lambda i: i.yiq_to_rgb(LARGE.astype(np.float64)),
+    "to yuv": lambda i: i.rgb_to_yuv(LARGE),
+    "from yuv": lambda i: i.yuv_to_rgb(IMAGE[0]),
     "sobel": lambda i: i.sobel_edges(LARGE),
     "gradients down": lambda i: i.image_gradients(LARGE)[0],
     "gradients right": lambda i: i.image_gradients(LARGE)[1],

@@ -140,6 +140,8 @@ def test_colours_have_derivatives_in_a_traced_step():
         (lambda: tf.io.read_file(5), TypeError, "a path is needed"),
         (lambda: tf.io.read_file("gs://bucket/1"), NotImplementedError, "this machine"),
         (lambda: tf.io.decode_raw([b"abc"], "int16"), ValueError, "multiple of 2"),
+        (lambda: tf.image.rgb_to_yiq(IMAGE[..., :2]), ValueError, "3 channels.*got shape"),
+        (lambda: tf.image.yuv_to_rgb(PIXELS), TypeError, "floats: got dtype uint8"),
     ],
 )  # fmt: skip
 def test_wrong_calls_are_refused(call, error, said):

@@ -66,13 +66,60 @@ def test_training_is_that_of_the_model(ways: list[str], training: Any) -> None:
     assert layer.told[-1] is told
 
 
-@pytest.mark.parametrize("name", ["dense", "norm", "drop"])
-def test_a_layer_called_by_itself_takes_the_long_way(ways: list[str], name: str) -> None:
-    made = {"dense": layers.Dense(2), "norm": layers.BatchNormalization(),
-            "drop": layers.Dropout(0.5)}[name]  # fmt: skip
-    for _ in range(2):
-        made(X, training=False)
-    assert not ways
+@pytest.mark.parametrize("name", ["dense", "norm", "drop", "own"])
+@pytest.mark.parametrize("training", [True, False, None])
+def test_a_layer_called_by_itself(ways: list[str], name: str, training: Any) -> None:
+    made = {
+        "dense": layers.Dense(2, name=name),
+        "norm": layers.BatchNormalization(name=name),
+        "drop": layers.Dropout(0.5, seed=1, name=name),
+        "own": Halved(name=name),
+    }[name]
+    made(X, training=False)
+    made(X, training=False)
+    assert not ways  # an array is converted by Keras
+    start = [variable.numpy() for variable in made.variables]
+    found = made(tf.constant(X), training=training)
+    assert ways == [name] and not made.losses
+    after = [variable.numpy() for variable in made.variables]
+    for variable, value in zip(made.variables, start, strict=True):
+        variable.assign(value)
+    np.testing.assert_array_equal(found, made(X, training=training))
+    for variable, value in zip(made.variables, after, strict=True):
+        np.testing.assert_array_equal(variable, value)
+
+
+class Penalized(layers.Layer):  # type: ignore[misc,name-defined]
+    """Adds its output to the loss."""
+
+    def call(self, x: Any) -> Any:
+        """The same."""
+        self.add_loss(tf.reduce_sum(x))
+        return x
+
+
+def test_each_call_by_itself_has_its_own_losses(ways: list[str]) -> None:
+    made = Penalized()
+    made(X)
+    for factor in (1.0, 2.0):
+        made(tf.constant(X) * factor)
+        assert [float(loss) for loss in made.losses] == [15.0 * factor]
+    assert len(ways) == 2
+
+
+def test_an_error_of_a_call_by_itself_ends_it(ways: list[str]) -> None:
+    made, dense = Failing(), layers.Dense(2)
+    made(X)
+    dense(X)
+    made.fails = True
+    with pytest.raises(ValueError, match=r"told to fail[^$]*Arguments received by Failing.call"):
+        made(tf.constant(X))
+    made.fails = False
+    del ways[:]
+    assert made(tf.constant(X)).shape == (2, 3) and dense(tf.constant(X)).shape == (2, 2)
+    assert len(ways) == 2
+    with pytest.raises(ValueError, match="expected axis -1 of input shape to have value 3"):
+        dense(tf.constant(X[:, :2]))
 
 
 def test_what_needs_keras_takes_the_long_way(ways: list[str]) -> None:

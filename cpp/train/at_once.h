@@ -1,0 +1,18 @@
+// Operations outside of any trace: their kernels run, and no graph is built.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "train/trace.h"
+
+namespace samegrad {
+
+// The results, or nothing where only a trace knows how: where examples are counted, numbers are
+// drawn, replicas meet, or results are looked at.
+std::optional<std::vector<Tensor>> apply_at_once(const OpDef& op,
+                                                 std::span<const Tensor* const> inputs,
+                                                 const Attrs& attrs);
+
+}  // namespace samegrad
