@@ -152,4 +152,19 @@ def _add_doctor(commands: Any) -> None:
         doctor.add_argument(
             name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
         )
+    for name, number, what in (
+        ("--examples", 12, "how many examples are used at most"),
+        ("--seed", 0, "of the projection of the updates"),
+    ):
+        shown = f"{what} [{number}]"
+        doctor.add_argument(name, type=int, default=number, metavar="N", help=shown)
+    doctor.add_argument("--even", action="store_true", help="all shares are of one size")
+    doctor.add_argument(
+        "--empty-share", action=argparse.BooleanOptionalAction, default=None,
+        help="judge a replica without examples, too (not, by the other form)",
+    )  # fmt: skip
+    doctor.add_argument(
+        "--framework", choices=("samegrad", "pytorch", "jax", "tensorflow"),
+        help="in whose words the remedy is told [the step's]",
+    )  # fmt: skip
     doctor.add_argument("--json", action="store_true", help="print JSON")

@@ -22,6 +22,11 @@ def run(
     replicas: Sequence[int],
     micro_batches: Sequence[int],
     json: bool,
+    examples: int = 12,
+    empty_share: bool | None = None,
+    even: bool = False,
+    seed: int = 0,
+    framework: str | None = None,
 ) -> int:
     """Prints the diagnosis of a step.
 
@@ -32,6 +37,12 @@ def run(
         replicas: Numbers of replicas to try.
         micro_batches: Numbers of micro-batches to try.
         json: Whether to print JSON.
+        examples: How many examples are used at most.
+        empty_share: Whether a replica without examples is tried as well; None tries it without
+            blame.
+        even: Whether all shares are of one size.
+        seed: Of the projection of the updates.
+        framework: In whose words the remedy is told.
 
     Returns:
         0 the step is right, 1 it is not.
@@ -48,7 +59,8 @@ def run(
     try:
         found = diagnose(
             function, _value(data), weights=own_weights, replicas=replicas,
-            micro_batches=micro_batches,
+            micro_batches=micro_batches, examples=examples, empty_share=empty_share, even=even,
+            seed=seed, framework=framework,
         )  # fmt: skip
     except StepError as error:
         raise CommandError(str(error)) from error

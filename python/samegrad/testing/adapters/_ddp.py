@@ -91,6 +91,7 @@ def ddp_step(
 
     # Ranks without examples may leave a collective out, for which the others would wait.
     step.takes_empty_shares = False  # type: ignore[attr-defined]
+    step.framework = "pytorch"  # type: ignore[attr-defined]
     return step
 
 
