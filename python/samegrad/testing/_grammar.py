@@ -185,7 +185,7 @@ SCOPES: dict[str, tuple[str, str, float]] = {
     **{f"{c} chunks": ("_chunk", f"each of {c} chunks that the step cuts", 2.5 + c / 8)
        for c in (2, 3, 4)},
     **{f"chunks of {c}": ("_chunk", f"each chunk of {c} examples that the step cuts", 2.5 + c / 8)
-       for c in range(1, 9)},
+       for c in range(2, 9)},
 }  # fmt: skip
 _MICRO = ("part", "window", "first part", "last part", "first window", "last window",
           "largest part")  # fmt: skip
@@ -266,7 +266,9 @@ class Point:
             if what == NORM:
                 found = found / (found if s.single else found.sum())
             else:
-                found = found / _known(s, (what, counted), lambda: _measured(s, what, own))  # noqa: B023
+                below = _known(s, (what, counted), lambda: _measured(s, what, own))  # noqa: B023
+                zero = np.zeros(len(found))  # where no example is seen, 0 / 0 is nothing
+                found = np.divide(found, below, out=zero, where=found != 0)
         a, b, c = self.powers
         times = s.replicas**a * s.active**b * s.micro_batches**c if any(self.powers) else 1.0
         return np.asarray(found * float(times), dtype=np.float64)

@@ -175,6 +175,8 @@ def explain_shared_batch(
     said = _all_said(frame)
     if outside(updates, said[0][1])[0] <= limit:
         return None
+    if (two := _two_counts(run, frame, replicas, micro_batches, near)) is not None:
+        return two
     for name, count in {"": None, **COUNTS}.items():
         more = np.zeros((len(layouts), 0))
         if count is not None:
@@ -191,7 +193,7 @@ def explain_shared_batch(
             error, _ = outside(updates, np.concatenate([said[0][1], more], axis=1))
             if error <= limit:
                 return with_term(name, None)
-    return _two_counts(run, frame, replicas, micro_batches, near)
+    return None
 
 
 def _two_counts(
@@ -201,16 +203,21 @@ def _two_counts(
     micro_batches: Sequence[int],
     near: float,
 ) -> Mistake | None:
-    """Two parts of a loss, of which one counts weights and the other examples."""
+    """Two parts of a loss, of which one counts weights and the other examples.
+
+    Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
+    be in each of its examples, too.
+    """
     if not frame.uneven:
         return None
-    more = probe_layouts(PROBED, replicas, micro_batches, 2 * PROBED + SPARE)
-    layouts = [frame.layouts[0], *more]
+    layouts: list[Layout] = []
+    for count in (PROBED, PROBED - 2):
+        layouts.append(Layout(((tuple(range(count)),),)))
+        layouts += probe_layouts(count, replicas, micro_batches, PROBED + SPARE)
     updates = np.stack([run(item).sketch for item in layouts])
     limit = near * float(np.linalg.norm(updates))
-    ones = Frame(layouts, np.ones(PROBED), False)
+    said, counts = _padded(layouts, frame.weights), _padded(layouts, np.ones(PROBED))
     found: list[tuple[int, int, int]] = []
-    said, counts = _all_said(replace(frame, layouts=layouts)), _all_said(ones)
     for a, (_, first) in enumerate(said):
         for b, (_, second) in enumerate(counts):
             error, rank = outside(updates, np.concatenate([first, second], axis=1))
@@ -220,6 +227,26 @@ def _two_counts(
         return None
     _, a, b = min(found)
     return _part_with(said[a][0], counts[b][0], False)
+
+
+def _padded(layouts: list[Layout], weights: Vector) -> Said:
+    """What rows say of layouts of some of the examples, 0 for the others."""
+    by_count: dict[int, Said] = {}
+    for count in sorted({len(item.examples) for item in layouts}, reverse=True):
+        own = [item for item in layouts if len(item.examples) == count]
+        by_count[count] = _all_said(Frame(own, weights[:count], False))
+    known = set.intersection(*({row and row.name for row, _ in said} for said in by_count.values()))
+    found: Said = []
+    for row, _ in next(iter(by_count.values())):
+        if (row and row.name) in known:
+            tables = [
+                np.pad(table, ((0, 0), (0, PROBED - count)))
+                for count, said in by_count.items()
+                for other, table in said
+                if (other and other.name) == (row and row.name)
+            ]
+            found.append((row, np.concatenate(tables)))
+    return found
 
 
 def explain_own_numbers(evidence: Evidence) -> Mistake | None:

@@ -105,8 +105,8 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "scaler.unscale_(optimizer) of torch.amp.GradScaler before "
         "torch.nn.utils.clip_grad_norm_",
         "divide gradients by the loss scale before they are limited",
-        "optimizer.get_unscaled_gradients, or tf.keras.mixed_precision.LossScaleOptimizer, before "
-        "tf.clip_by_global_norm",
+        "tf.keras.mixed_precision.LossScaleOptimizer around an optimizer with clipnorm or "
+        "global_clipnorm unscales first",
     ),
     "statistics": (
         "use count-weighted moments of all replicas (keras.layers.BatchNormalization does), or "
@@ -142,7 +142,7 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
         "before, a number of devices, a configured batch size)",
         "take torch.distributed.get_world_size() and the count of this step, not sizes of the "
         "configuration",
-        "take jax.lax.axis_size and the count of this step, not sizes of the configuration",
+        'take jax.lax.psum(1, "i") and the count of this step, not sizes of the configuration',
         "take tf.distribute.get_strategy().num_replicas_in_sync and the count of this step",
     ),
 }  # fmt: skip

@@ -37,7 +37,7 @@ def ddp_step(
 
     The processes are started once and serve all steps; they end with the program, or with
     `ddp_workers`. Each rank wraps the model, runs its share, and gives back what its parameters
-    hold after the all-reduce: `diagnose` compares the ranks' copies.
+    hold after the all-reduce (ranks above 0 a digest of it): `diagnose` compares the copies.
 
     Args:
         build: build() or build(rank), called in each process for each run; returns a module and
@@ -84,10 +84,10 @@ def ddp_step(
             for rank, share in enumerate(shares)
         ]  # fmt: skip
         answers = _WORKERS.run(jobs, timeout)
-        losses = [loss for _, loss in answers]
+        losses = [loss for _, _, loss in answers]
         known = [loss for loss in losses if loss is not None]
         mean = sum(known) / len(known) if len(known) == len(losses) else None
-        return Outcome(answers[0][0], mean, [gradients for gradients, _ in answers])
+        return Outcome(answers[0][0], mean, [digest for _, digest, _ in answers])
 
     # Ranks without examples may leave a collective out, for which the others would wait.
     step.takes_empty_shares = False  # type: ignore[attr-defined]
