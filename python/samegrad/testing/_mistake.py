@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from samegrad._base.mistakes import Words
 from samegrad.testing._grammar import Point
@@ -30,7 +30,6 @@ class Mistake:
         empty: Whether it takes a replica without examples.
         report: What it means where a reported loss or metric shows it.
         factor: A number that all weights of several replicas are multiplied by.
-        also: Notes that belong to it.
     """
 
     name: str
@@ -43,7 +42,6 @@ class Mistake:
     empty: bool = False
     report: str = ""
     factor: float = 1.0
-    also: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         if not self.formula and self.point is not None:
