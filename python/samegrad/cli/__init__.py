@@ -137,19 +137,12 @@ def _parse(arguments: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 def _add_doctor(commands: Any) -> None:
     """The options of `samegrad doctor`."""
-    doctor = commands.add_parser(
-        "doctor",
-        help="say whether a training step scales its loss right, and which mistake it makes",
-        description="Imports a file and judges a step in it: a function that takes a list with "
-        "the batch of each replica and returns the update (see samegrad.testing.diagnose). Exit "
-        "status: 0 the step is right, 1 it is not, 2 it cannot be judged.",
-    )
-    doctor.add_argument("step", metavar="FILE.py::STEP", help="the file and the function")
-    doctor.add_argument("--batch", default="batch", metavar="NAME", help="the batch [batch]")
-    doctor.add_argument("--weights", metavar="NAME", help="what each example counts [1]")
-    for name, default in (("--replicas", (2, 3)), ("--micro-batches", (1,))):
-        shown = " ".join(map(str, default))
-        doctor.add_argument(
-            name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
+    from samegrad.cli.doctor import ABOUT, add_options
+
+    add_options(
+        commands.add_parser(
+            "doctor",
+            help="say whether a training step scales its loss right, and which mistake it makes",
+            description=ABOUT,
         )
-    doctor.add_argument("--json", action="store_true", help="print JSON")
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,64 @@ from typing import Any
 from samegrad.cli._errors import CommandError
 from samegrad.testing import StepError, diagnose
 
-EXIT_CORRECT, EXIT_WRONG = 0, 1
+EXIT_CORRECT, EXIT_WRONG, EXIT_UNJUDGED = 0, 1, 2
+ABOUT = (
+    "Imports a file and judges a step in it: a function that takes a list with the batch of each "
+    "replica and returns the update (see samegrad.testing.diagnose). Exit status: 0 the step is "
+    "right, 1 it is not, 2 it cannot be judged."
+)
+
+
+def add_options(doctor: argparse.ArgumentParser) -> None:
+    """The arguments of `run`, as options of a command."""
+    doctor.add_argument("step", metavar="FILE.py::STEP", help="the file and the function")
+    doctor.add_argument("--batch", default="batch", metavar="NAME", help="the batch [batch]")
+    doctor.add_argument("--weights", metavar="NAME", help="what each example counts [1]")
+    for name, default in (("--replicas", (2, 3)), ("--micro-batches", (1,))):
+        shown = " ".join(map(str, default))
+        doctor.add_argument(
+            name, type=int, nargs="+", default=default, metavar="N", help=f"to try [{shown}]"
+        )
+    for name, number, what in (
+        ("--examples", 12, "how many examples are used at most"),
+        ("--seed", 0, "of the projection of the updates"),
+    ):
+        shown = f"{what} [{number}]"
+        doctor.add_argument(name, type=int, default=number, metavar="N", help=shown)
+    doctor.add_argument("--even", action="store_true", help="all shares are of one size")
+    doctor.add_argument(
+        "--empty-share", action=argparse.BooleanOptionalAction, default=None,
+        help="judge a replica without examples, too (not, by the other form)",
+    )  # fmt: skip
+    doctor.add_argument(
+        "--framework", choices=("samegrad", "pytorch", "jax", "tensorflow"),
+        help="in whose words the remedy is told [the step's]",
+    )  # fmt: skip
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command `samegrad-doctor check FILE.py::STEP`, of the doctor's own distribution.
+
+    Args:
+        arguments: What follows the command's name; by default what the shell gave.
+
+    Returns:
+        The exit code of `run`, or 2 where the step cannot be judged.
+
+    Raises:
+        SystemExit: After `--help`, and with code 2 after a wrong argument.
+    """
+    parser = argparse.ArgumentParser("samegrad-doctor")
+    commands = parser.add_subparsers(dest="command", required=True)
+    add_options(commands.add_parser("check", help="judge a step in a file", description=ABOUT))
+    options = vars(parser.parse_args(arguments))
+    del options["command"]
+    try:
+        return run(**options)
+    except CommandError as error:
+        print(error, file=sys.stderr)
+        return EXIT_UNJUDGED
 
 
 def run(
@@ -22,6 +80,11 @@ def run(
     replicas: Sequence[int],
     micro_batches: Sequence[int],
     json: bool,
+    examples: int = 12,
+    empty_share: bool | None = None,
+    even: bool = False,
+    seed: int = 0,
+    framework: str | None = None,
 ) -> int:
     """Prints the diagnosis of a step.
 
@@ -32,6 +95,12 @@ def run(
         replicas: Numbers of replicas to try.
         micro_batches: Numbers of micro-batches to try.
         json: Whether to print JSON.
+        examples: How many examples are used at most.
+        empty_share: Whether a replica without examples is tried as well; None tries it without
+            blame.
+        even: Whether all shares are of one size.
+        seed: Of the projection of the updates.
+        framework: In whose words the remedy is told.
 
     Returns:
         0 the step is right, 1 it is not.
@@ -48,7 +117,8 @@ def run(
     try:
         found = diagnose(
             function, _value(data), weights=own_weights, replicas=replicas,
-            micro_batches=micro_batches,
+            micro_batches=micro_batches, examples=examples, empty_share=empty_share, even=even,
+            seed=seed, framework=framework,
         )  # fmt: skip
     except StepError as error:
         raise CommandError(str(error)) from error

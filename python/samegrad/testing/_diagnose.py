@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from samegrad.testing._batches import StepError
@@ -10,9 +11,10 @@ from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._empty import judge_empty
 from samegrad.testing._evidence import AloneError, gather
 from samegrad.testing._judge import judge
-from samegrad.testing._nonadditive import diagnose_whole, runs_of_whole_batches
 from samegrad.testing._settings import Settings
 from samegrad.testing._updates import Step
+from samegrad.testing._whole import diagnose_whole, runs_of_whole_batches
+from samegrad.testing._words import FRAMEWORKS
 
 
 def diagnose(
@@ -26,6 +28,7 @@ def diagnose(
     empty_share: bool | None = None,
     even: bool = False,
     seed: int = 0,
+    framework: str | None = None,
 ) -> Diagnosis:
     """Recovers the effective weight of every example from the updates of a step, and judges it.
 
@@ -64,6 +67,9 @@ def diagnose(
         even: Whether all shares are of one size, for steps that take no others; what can then not
             be told apart is noted.
         seed: Of the projection of the updates.
+        framework: In whose words the remedy is told: "samegrad", "pytorch", "jax" or "tensorflow".
+            Default: that of the adapter that made the step, which says it by an attribute
+            `framework`; else samegrad's.
 
     Returns:
         The verdict; it prints as a short table, the cause, the maths and the fix.
@@ -82,6 +88,16 @@ def diagnose(
         True
     """
     settings = Settings(weights, replicas, micro_batches, examples, even, seed)
+    words = framework or getattr(step, "framework", "samegrad")
+    if words not in FRAMEWORKS:
+        raise StepError(
+            f"[diagnose] framework must be one of {', '.join(FRAMEWORKS)}: got {words!r}."
+        )
+    return replace(_judged(step, batch, settings, empty_share), framework=words)
+
+
+def _judged(step: Step, batch: Any, settings: Settings, empty_share: bool | None) -> Diagnosis:
+    """The verdict, by single examples if they tell enough, and by whole updates else."""
     try:
         evidence = gather(step, batch, settings)
     except AloneError as error:
@@ -89,7 +105,7 @@ def diagnose(
     verdict = judge(evidence)
     if verdict is None:
         return _whole(step, batch, settings, None)
-    if empty_share is None and (even or not getattr(step, "takes_empty_shares", True)):
+    if empty_share is None and (settings.even or not getattr(step, "takes_empty_shares", True)):
         empty_share = False
     if empty_share is not False:
         verdict = judge_empty(evidence, verdict, bool(empty_share))

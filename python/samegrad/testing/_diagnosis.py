@@ -8,26 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from samegrad.testing._catalogue import Mistake
 from samegrad.testing._layouts import Layout
+from samegrad.testing._mistake import Mistake
 from samegrad.testing._updates import Vector
+
+_SHOWN = 4  # rows of a table
 
 
 @dataclass(frozen=True)
 class ShareRow:
-    """A line of the table: one replica's examples.
+    """A line of the table: one replica's examples, or those of a micro-batch of one device.
 
     Args:
         replica: Its number.
         examples: How many it has.
         right: The mean of their right weights.
         found: The mean of the weights found.
+        micro_batch: Its number, where one device has several.
     """
 
     replica: int
     examples: int
     right: float
     found: float
+    micro_batch: int | None = None
 
     @property
     def factor(self) -> float:
@@ -41,8 +45,8 @@ class Diagnosis:
 
     Args:
         correct: Whether R replicas do what one device does.
-        cause: The row of the catalogue that explains it, or None.
-        others: Rows that explain it as well and cannot be told apart.
+        cause: The row of the catalogue (or point of the grammar) that explains it, or None.
+        others: What explains it as well and cannot be told apart; without a cause, candidates.
         rows: The replicas of the layout that shows it best.
         layout: That layout.
         notes: Conventions and limits that a reader should know.
@@ -50,6 +54,8 @@ class Diagnosis:
         tolerance: Relative error of weights that counts as equal, derived from the fits.
         cautions: Rows of what one device does as well, which may be meant: they leave `correct` as
             it is.
+        reported_cause: The mistake of the reported loss, if one explains it.
+        framework: In whose words fixes are printed.
     """
 
     correct: bool
@@ -62,6 +68,8 @@ class Diagnosis:
     tolerance: float = 0.0
     summary: str = field(default="")
     cautions: tuple[Mistake, ...] = ()
+    reported_cause: Mistake | None = None
+    framework: str = "samegrad"
 
     def __bool__(self) -> bool:
         return self.correct
@@ -69,18 +77,22 @@ class Diagnosis:
     def __str__(self) -> str:
         lines = [self.summary]
         if self.rows and not self.correct:
-            lines.append("replica  examples       right       found    factor")
-            for row in self.rows[:4]:
+            micro = self.rows[0].micro_batch is not None
+            lines.append(f"{'micro-batch' if micro else 'replica':7s}  examples       right"
+                         "       found    factor")  # fmt: skip
+            for row in self.rows[:_SHOWN]:
+                number = f"{row.micro_batch:11d}" if micro else f"{row.replica:7d}"
                 lines.append(
-                    f"{row.replica:7d}  {row.examples:8d}  {row.right:10.6f}  {row.found:10.6f}  "
+                    f"{number}  {row.examples:8d}  {row.right:10.6f}  {row.found:10.6f}  "
                     f"{row.factor:8.4g}"
                 )
         if self.cause is not None:
-            lines += _lines("cause: ", self.cause)
+            lines += self._lines("cause: ", self.cause)
         if self.others:
-            lines.append("or:    " + "; ".join(other.name for other in self.others))
+            what = "or:    " if self.cause is not None else "cause: not known; candidates: "
+            lines.append(what + "; ".join(other.name for other in self.others))
         for caution in self.cautions:
-            lines += _lines("caution: ", caution)
+            lines += self._lines("caution: ", caution)
         if self.reported:
             lines.append(f"reported loss: {self.reported}.")
         lines += [f"note:  {note}." for note in self.notes]
@@ -92,7 +104,7 @@ class Diagnosis:
             "correct": self.correct,
             "cause": self.cause and self.cause.name,
             "formula": self.cause and self.cause.formula,
-            "fix": self.cause and self.cause.fix,
+            "fix": self.cause and self.cause.fix_for(self.framework),
             "others": [other.name for other in self.others],
             "layout": self.layout and [list(map(len, share)) for share in self.layout.parts],
             "shares": [{**row.__dict__, "factor": row.factor} for row in self.rows],
@@ -103,20 +115,34 @@ class Diagnosis:
         }
         return json.dumps(content)
 
-
-def _lines(what: str, mistake: Mistake) -> list[str]:
-    return [
-        f"{what}{mistake.name}: {mistake.sentence}.",
-        f"maths: {mistake.formula}",
-        f"fix:   {mistake.fix}.",
-    ]
+    def _lines(self, what: str, mistake: Mistake) -> list[str]:
+        return [
+            f"{what}{mistake.name}: {mistake.sentence}.",
+            f"maths: {mistake.formula}",
+            f"fix:   {mistake.fix_for(self.framework)}.",
+        ]
 
 
 def share_rows(layout: Layout, right: Vector, found: Vector) -> tuple[ShareRow, ...]:
-    """The table for a layout."""
+    """The table for a layout: a line for each replica, or for each micro-batch of one device."""
     rows = []
     for replica, share in enumerate(layout.parts):
-        own = [i for part in share for i in part]
-        mean = [float(np.mean(values[own])) if own else 0.0 for values in (right, found)]
-        rows.append(ShareRow(replica, len(own), mean[0], mean[1]))
+        parts = share if layout.replicas == 1 else [tuple(i for part in share for i in part)]
+        for number, part in enumerate(parts):
+            own = list(part)
+            mean = [float(np.mean(values[own])) if own else 0.0 for values in (right, found)]
+            of_device = number if layout.replicas == 1 else None
+            rows.append(ShareRow(replica, len(own), mean[0], mean[1], of_device))
     return tuple(rows)
+
+
+def factors_of_examples(layout: Layout, right: Vector, found: Vector) -> str | None:
+    """How much each example of a layout counts, where examples of a share differ."""
+    ratios = found / right
+    shares = [[ratios[i] for part in share for i in part] for share in layout.parts]
+    if all(np.ptp(share) <= 0.02 * np.abs(share).max() for share in shares if share):
+        return None
+    listed = " | ".join(
+        " ".join(f"{ratio:.3g}" for ratio in share[:8]) for share in shares[:_SHOWN]
+    )
+    return f"the examples of the replicas count, by what is right: {listed}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samegrad.testing._batches import StepError
-from samegrad.testing._catalogue._nonweight import EMPTY_SHARE
+from samegrad.testing._catalogue import EMPTY_SHARE
 from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._judge import ranked, summary, wrong
 from samegrad.testing._layouts import Layout, layout, uneven_sizes

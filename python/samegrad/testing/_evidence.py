@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from samegrad.testing._batches import StepError, StepFailedError, rows_of, take
-from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
 from samegrad.testing._layouts import Layout, layout, layouts_for
 from samegrad.testing._one_device import (
     ENOUGH,
@@ -21,6 +19,7 @@ from samegrad.testing._one_device import (
     finite_run,
     one_device,
 )
+from samegrad.testing._select import Bench, Frame
 from samegrad.testing._settings import Settings
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
 from samegrad.testing._weights import Basis, Fit, independent
@@ -29,22 +28,12 @@ _FEWEST = 3  # examples
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
 
 
-@lru_cache(maxsize=1024)
-def _alone_weights(mistake: Mistake, weights: tuple[float, ...]) -> Vector:
-    """What a mistake makes of each example by itself; 1 where that is nothing."""
-    own = [mistake.predict(Situation(layout([1]), np.array([w])))[0] for w in weights]
-    return np.array([value if value != 0 else 1.0 for value in own])
-
-
 @dataclass
-class Evidence:
+class Evidence(Frame):
     """All runs of a step, in terms of the weights of the examples."""
 
     device: OneDevice
     settings: Settings
-    weights: Vector  # of the examples, as one device has them
-    fixed: bool  # a fixed number divides
-    layouts: list[Layout]  # one device first
     runs: list[Recorded]
     fits: list[Fit]
     exact: float  # error of weights that the noise leaves, relative to the largest right one
@@ -70,6 +59,16 @@ class Evidence:
         """Whether the user gave the weights of the examples."""
         return self.settings.weights is not None
 
+    @property
+    def additive(self) -> bool:
+        """Whether a part of the examples weighs on one device as the whole batch says."""
+        for part, fit in self.device.halves:
+            own = np.asarray(self.weights)[part]
+            said = np.ones(len(part)) if self.fixed else own / own.sum()
+            if np.abs(fit.weights[part] - said).max() > 2 * self.tolerance * said.max() + 1e-3:
+                return False
+        return True
+
     def run(self, item: Layout) -> Recorded:
         """The step on one more layout."""
         return self.device.run(item)
@@ -83,33 +82,11 @@ class Evidence:
         return 1.0 if self.device.term is not None else float(weights.sum())
 
     @property
-    def rows(self) -> list[Mistake]:
-        """The rows of the catalogue that can happen here."""
-        several = any(item.micro_batches > 1 for item in self.layouts)
-        differ = bool(np.ptp(self.weights) > 1e-9)
-        empty = any(0 in item.sizes for item in self.layouts)
-        return [
-            row
-            for row in CATALOGUE
-            if (row.fixed or not self.fixed)
-            and (several or not row.micro)
-            and (differ or not row.weighted)
-            and (empty or not row.empty)
-        ]
-
-    def right(self, place: int) -> Vector:
-        """The weights that layout `place` should have, in terms of the single updates."""
-        situation = Situation(self.layouts[place], self.weights)
-        return np.ones_like(self.weights) if self.fixed else situation.right
-
-    def predicted(self, mistake: Mistake, place: int) -> Vector:
-        """The weights that a mistake gives, in terms of the single updates it gives as well."""
-        situation = Situation(self.layouts[place], self.weights)
-        values = mistake.predict(situation)
-        if self.fixed:
-            return values / situation.right
-        own = _alone_weights(mistake, tuple(self.weights))
-        return np.asarray(values / own, dtype=np.float64)
+    def bench(self) -> Bench:
+        """The weights found."""
+        image = np.eye(len(self.weights))
+        found = [fit.weights for fit in self.fits]
+        return Bench(self, found, [image] * len(found), self.tolerance)
 
     def error(self, expected: Callable[[int], Vector]) -> float:
         """How far the weights found are from those expected, relative to the right ones."""
@@ -169,7 +146,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
     weights, fixed = _device_weights(fits[0].weights, given, exact)
     layouts = [layout([len(chosen)]), *layouts]
-    return Evidence(device, settings, weights, fixed, layouts, runs, fits, exact, chosen)
+    return Evidence(layouts, weights, fixed, device, settings, runs, fits, exact, chosen)
 
 
 def _alone(recorder: Recorder, count: int) -> list[Recorded]:

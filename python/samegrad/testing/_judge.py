@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samegrad.testing._auxiliary import explain_residuals
 from samegrad.testing._batches import StepError
-from samegrad.testing._catalogue import Mistake
-from samegrad.testing._catalogue._nonweight import CONSTANT_FOR_WEIGHTS, COPIES_DIFFER
-from samegrad.testing._clipping import HIDDEN, explain_clipping, is_limited
-from samegrad.testing._diagnosis import Diagnosis, ShareRow, share_rows
-from samegrad.testing._factors import UNNAMED, explain_whole, explain_with_factor
-from samegrad.testing._layouts import Layout
+from samegrad.testing._catalogue import (
+    CLIPPED_SCALED,
+    CONSTANT_FOR_WEIGHTS,
+    COPIES_DIFFER,
+)
+from samegrad.testing._diagnosis import Diagnosis, ShareRow, factors_of_examples, share_rows
+from samegrad.testing._layouts import Layout, layout
+from samegrad.testing._limits import HIDDEN, explain_clipping, is_limited, is_limited_scaled
+from samegrad.testing._mistake import Mistake
 from samegrad.testing._one_device import NO_SUM
-from samegrad.testing._own_numbers import explain_own_numbers
-from samegrad.testing._probes import explain_parts
+from samegrad.testing._probes import explain_own_numbers, explain_parts
 from samegrad.testing._reported import explain_loss
+from samegrad.testing._select import UNNAMED, Frame, factors_alike
 from samegrad.testing._statistics import explain_statistics
-from samegrad.testing._updates import Recorded
+from samegrad.testing._terms import explain_residuals
+from samegrad.testing._updates import Recorded, Vector
 
 if TYPE_CHECKING:
     from samegrad.testing._evidence import Evidence
@@ -36,6 +40,7 @@ _OTHER_WEIGHTS = (
     "all layouts agree, but one device itself does not weight the examples as given: the loss is "
     "another function of the examples"
 )
+_UNKNOWN = "no point of the grammar explains it: look at the table"
 
 
 def judge(evidence: Evidence) -> Diagnosis | None:
@@ -58,10 +63,10 @@ def judge(evidence: Evidence) -> Diagnosis | None:
     agree = explained and _agree(evidence)
     if (explained and right <= evidence.tolerance) or (agree and not evidence.given):
         return _right(evidence, notes)
-    if not explained and (found := explain_residuals(evidence)):
-        if found.right:
+    if not explained and (found := explain_residuals(evidence)) is not None:
+        if not found:
             return _right(evidence, notes)
-        return wrong(evidence, found.mistakes, notes, "another term is scaled with the replicas")
+        return wrong(evidence, found, notes, "another term is scaled with the replicas")
     if not is_sum:
         return None
     return _unequal(evidence, notes, explained)
@@ -84,16 +89,19 @@ def _of_fixed_numbers(evidence: Evidence) -> list[str]:
 def _cautions(evidence: Evidence) -> tuple[Mistake, ...]:
     """What one device does as well, where the weights that the user gave say otherwise."""
     differ = evidence.given and float(np.ptp(evidence.weights)) > 0
-    return (CONSTANT_FOR_WEIGHTS,) if evidence.fixed and differ else ()
+    found = [CONSTANT_FOR_WEIGHTS] if evidence.fixed and differ else []
+    if is_limited_scaled(_lengths(evidence)):
+        found.append(CLIPPED_SCALED)
+    return tuple(found)
 
 
 def _unequal(evidence: Evidence, notes: list[str], explained: bool) -> Diagnosis | None:
     """The verdict where updates are not those of one device, and no term is the cause."""
     what = "not the update of one device"
-    near = _ranked(evidence)
+    near = evidence.bench.named()
     if near and explained:
         return wrong(evidence, near, notes, what)
-    if _limited(evidence):
+    if is_limited(_lengths(evidence)):
         return None
     if evidence.given and (_same(evidence) or (explained and _agree(evidence))):
         return _right(evidence, [*notes, _OTHER_WEIGHTS])
@@ -110,8 +118,31 @@ def _unequal(evidence: Evidence, notes: list[str], explained: bool) -> Diagnosis
         return wrong(evidence, near, notes, what)
     if not explained and (own := explain_own_numbers(evidence)):
         return wrong(evidence, (own,), notes, "an example's part depends on who has it")
-    other = explain_clipping(evidence) or _scaled(evidence)
-    return wrong(evidence, () if other is None else (other,), notes, what)
+    if (clipped := explain_clipping(evidence)) is not None:
+        return wrong(evidence, (clipped,), notes, what)
+    if found := _of_the_grammar(evidence):
+        return wrong(evidence, found, notes, what)
+    return wrong(evidence, (), notes, what) if evidence.additive else None
+
+
+def _of_the_grammar(evidence: Evidence) -> list[Mistake]:
+    """Points without a name, one factor for all examples, or one device that errs as well."""
+    found = evidence.bench.explained()
+    if found:
+        return found
+    factors = np.array(
+        [float((fit.weights / evidence.right(p)).mean()) for p, fit in enumerate(evidence.fits)]
+    )
+    errors = [
+        float(np.abs(fit.weights / f - evidence.right(p)).max() / np.abs(evidence.right(p)).max())
+        for p, (fit, f) in enumerate(zip(evidence.fits, factors, strict=True))
+    ]
+    if max(errors) <= 4 * evidence.tolerance:
+        return factors_alike(evidence, factors, evidence.tolerance + 1e-9)
+    if evidence.uneven and not evidence.given:
+        plain = replace(evidence, weights=np.ones_like(evidence.weights), fixed=False)
+        return plain.bench.explained()
+    return []
 
 
 def _hidden(evidence: Evidence) -> StepError:
@@ -122,8 +153,8 @@ def _hidden(evidence: Evidence) -> StepError:
     )
 
 
-def _limited(evidence: Evidence) -> bool:
-    return is_limited([run.lengths for run in (*evidence.singles, evidence.runs[0])])
+def _lengths(evidence: Evidence) -> list[Vector]:
+    return [run.lengths for run in (*evidence.singles, evidence.runs[0])]
 
 
 def _same(evidence: Evidence, near: float = _SAME) -> bool:
@@ -160,76 +191,58 @@ def _right(evidence: Evidence, notes: list[str]) -> Diagnosis:
     if statistics is not None:
         what = "the statistics are not those of one device"
         return wrong(evidence, (statistics,), notes, what)
-    if _limited(evidence):
+    if is_limited(_lengths(evidence)):
         notes = [*notes, HIDDEN]
     if alike := _alike(evidence):
-        names = ", ".join(row.name for row in alike)
-        notes = [*notes, f"these splits cannot tell it from: {names}"]
+        notes = [*notes, alike]
+    report = explain_loss(evidence)
     return Diagnosis(
-        True, None, notes=tuple(notes), reported=explain_loss(evidence),
-        tolerance=evidence.tolerance, summary=summary(evidence, "correct"),
-        cautions=_cautions(evidence),
+        True, None, notes=tuple(notes), reported=report and report.words,
+        reported_cause=report and report.cause, tolerance=evidence.tolerance,
+        summary=summary(evidence, "correct"), cautions=_cautions(evidence),
     )  # fmt: skip
 
 
-def _alike(evidence: Evidence) -> list[Mistake]:
-    """Rows that give the right weights on all layouts that were tried."""
+def _alike(evidence: Evidence) -> str | None:
+    """Rows that give the right weights on all layouts tried, and how wrong they can be."""
     places = range(len(evidence.layouts))
-    return [
+    rows = [
         row
         for row in evidence.rows
         if all(np.allclose(evidence.predicted(row, p), evidence.right(p)) for p in places)
     ]
-
-
-def _ranked(evidence: Evidence) -> list[Mistake]:
-    """The rows that explain the weights, the best one first; of equal ones the simpler."""
-    errors = [
-        (evidence.error(lambda place, row=row: evidence.predicted(row, place)), i)  # type: ignore[misc]
-        for i, row in enumerate(evidence.rows)
-    ]
-    near = [(error, i) for error, i in errors if error <= evidence.tolerance]
-    best = min(near, default=(0.0, 0))[0]
-    alike = [i for error, i in near if error <= best + 0.1 * evidence.tolerance]
-    return [evidence.rows[i] for i in alike]
-
-
-def _scaled(evidence: Evidence) -> Mistake | None:
-    """One factor on all examples of a layout, or a row with a factor: what fits better."""
-    whole, spread = _constant(evidence)
-    row, error = explain_with_factor(evidence)
-    if whole is not None and whole.name == UNNAMED:
-        return row or whole
-    return (
-        row
-        if whole is None or (row is not None and 3 * error < spread > evidence.tolerance)
-        else whole
-    )
-
-
-def _constant(evidence: Evidence) -> tuple[Mistake | None, float]:
-    """One factor on all examples for each layout, and how far the examples are from it."""
-    factors, spread = [], 0.0
-    for place, fit in enumerate(evidence.fits):
-        right = evidence.right(place)
-        factors.append(float((fit.weights / right).mean()))
-        missed = np.abs(fit.weights / factors[-1] - right).max()
-        spread = max(spread, float(missed / np.abs(right).max()))
-    if spread > 4 * evidence.tolerance:
-        return None, spread
-    return explain_whole(np.array(factors), evidence.layouts, evidence.tolerance + 1e-9), spread
+    if not rows:
+        return None
+    names = ", ".join(row.name for row in rows)
+    item = max(evidence.layouts, key=lambda item: (item.micro_batches == 1, item.replicas))
+    size = max(item.sizes)
+    short = layout([size] * (item.replicas - 1) + [1], 1)
+    frame = Frame([short], np.ones(len(short.examples)), evidence.fixed)
+    worst = max(
+        float(np.abs(frame.predicted(row, 0) / frame.right(0)).max()) for row in rows
+    )  # fmt: skip
+    told = "right while all shares are equal; " if evidence.settings.even else ""
+    wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
+    return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"
 
 
 def wrong(evidence: Evidence, causes: Sequence[Mistake], notes: list[str], what: str) -> Diagnosis:
     """The diagnosis with the layout that shows the mistake best; likely causes come first."""
     worst = _worst(evidence)
-    rows = _rows(evidence, worst)
+    notes = list(notes)
+    more = factors_of_examples(
+        evidence.layouts[worst], evidence.right(worst), evidence.fits[worst].weights
+    )
+    if more and (not causes or causes[0].point is not None):
+        notes.append(more)
     if not causes:
-        notes = [*notes, "no row of the catalogue explains it: look at the table"]
+        notes.append(_UNKNOWN)
+    report = explain_loss(evidence)
     return Diagnosis(
-        False, next(iter(causes), None), tuple(causes[1:]), rows, evidence.layouts[worst],
-        tuple(notes), explain_loss(evidence), evidence.tolerance,
+        False, next(iter(causes), None), tuple(causes[1:]), _rows(evidence, worst),
+        evidence.layouts[worst], tuple(notes), report and report.words, evidence.tolerance,
         summary(evidence, what, evidence.layouts[worst]), _cautions(evidence),
+        report and report.cause,
     )  # fmt: skip
 
 
@@ -262,5 +275,7 @@ def summary(evidence: Evidence, what: str, worst: Layout | None = None) -> str:
 
 
 def ranked(evidence: Evidence) -> list[Mistake]:
-    """As `_ranked`, with factors where no row fits alone."""
-    return _ranked(evidence) or [row for row in _constant(evidence)[:1] if row is not None]
+    """Rows, or else one factor for all examples."""
+    if near := evidence.bench.named():
+        return near
+    return [row for row in _of_the_grammar(evidence)[:1] if row.name != UNNAMED]

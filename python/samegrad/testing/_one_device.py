@@ -34,6 +34,7 @@ class OneDevice:
         is_sum: Whether weights of examples explain the update of all of them.
         term: What every run holds once, where examples are added up.
         recorder: For more runs of the same examples.
+        halves: Numbers of some examples, and what they weigh together on one device.
     """
 
     singles: list[Recorded]
@@ -43,6 +44,7 @@ class OneDevice:
     is_sum: bool
     term: Term | None
     recorder: Recorder
+    halves: list[tuple[list[int], Fit]]
 
     def without_term(self, run: Recorded) -> Recorded:
         """The run less the term."""
@@ -98,7 +100,8 @@ def one_device(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
     is_sum = fits[0].unexplained <= NO_SUM
     absent = [[i for i in range(count) if i not in part] for part in parts]
     noise = noise_of(basis, fits[1:], absent) if is_sum else noise_beside_a_term(basis, fits)
-    return OneDevice(singles, whole, basis, noise, is_sum, term, recorder)
+    of_parts = list(zip(parts, fits[1:], strict=True))
+    return OneDevice(singles, whole, basis, noise, is_sum, term, recorder, of_parts)
 
 
 def finite_run(recorder: Recorder, item: Layout) -> Recorded:

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samegrad._base.mistakes import part_with as part_words
-from samegrad.testing._auxiliary import COUNTS, with_term
-from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
+from samegrad.testing._catalogue import OWN_NUMBERS
 from samegrad.testing._layouts import Layout, uneven_sizes
+from samegrad.testing._mistake import Mistake
+from samegrad.testing._select import Frame
+from samegrad.testing._terms import COUNTS, with_term
 from samegrad.testing._updates import Recorded, Vector
 
 if TYPE_CHECKING:
@@ -67,6 +69,17 @@ def outside(values: Vector, weights: Vector) -> tuple[float, int]:
     return float(np.linalg.norm(values - kept @ (kept.T @ values))), rank
 
 
+Said = list[tuple[Mistake | None, Vector]]
+
+
+def _all_said(frame: Frame) -> Said:
+    """What the right weights (None) and each row say of all layouts."""
+    places = range(len(frame.layouts))
+    found: Said = [(None, np.stack([frame.right(p) for p in places]))]
+    found += [(row, np.stack([frame.predicted(row, p) for p in places])) for row in frame.rows]
+    return found
+
+
 def explain_parts(evidence: Evidence) -> Mistake | None:
     """Two rows, one for each part of the loss or of the parameters.
 
@@ -81,12 +94,7 @@ def explain_parts(evidence: Evidence) -> Mistake | None:
     runs = [evidence.run(item) for item in layouts]
     updates = np.stack([run.sketch for run in runs])
     singles = np.stack([single.sketch for single in evidence.singles[:count]])
-    probe = replace(evidence, layouts=layouts, weights=evidence.weights[:count])
-    said: list[tuple[Mistake | None, Vector]] = [
-        (None, np.stack([probe.right(p) for p in range(len(layouts))]))
-    ]
-    for row in probe.rows:
-        said.append((row, np.stack([probe.predicted(row, p) for p in range(len(layouts))])))
+    said = _all_said(Frame(layouts, evidence.weights[:count], evidence.fixed))
     limit = (3 * evidence.fits[0].unexplained + 1e-4) * float(np.linalg.norm(updates))
     best = _best_pair(said, updates, singles, limit)
     if best is None:
@@ -99,7 +107,7 @@ def explain_parts(evidence: Evidence) -> Mistake | None:
 
 
 def _best_pair(
-    said: list[tuple[Mistake | None, Vector]], updates: Vector, singles: Vector, limit: float
+    said: Said, updates: Vector, singles: Vector, limit: float
 ) -> tuple[int, int] | None:
     """The pair of the least freedom that explains the updates; the right weights go first."""
     for a, (_, first) in enumerate(said):
@@ -147,46 +155,141 @@ def _part_with(first: Mistake | None, second: Mistake | None, parameters: bool) 
     return replace(row, **words._asdict())
 
 
-def explain_whole_batch(
+def explain_shared_batch(
     run: Callable[[Layout], Recorded],
+    weights: Vector,
     replicas: Sequence[int],
     micro_batches: Sequence[int],
     near: float,
 ) -> Mistake | None:
     """A row for a step whose examples depend on the whole batch, which the replicas share.
 
-    A term that belongs to no example is one more unknown update, as often as a count says.
+    A term that belongs to no example is one more unknown update, as often as a count says; two
+    counts in one loss are two unknown updates for each example.
     """
-    whole = Layout(((tuple(range(PROBED)),),))
-    layouts = [whole, *probe_layouts(PROBED, replicas, micro_batches, PROBED + SPARE)]
+    alone = Layout(((tuple(range(PROBED)),),))
+    layouts = [alone, *probe_layouts(PROBED, replicas, micro_batches, PROBED + SPARE)]
     updates = np.stack([run(item).sketch for item in layouts])
     limit = near * float(np.linalg.norm(updates))
-    ones = np.ones(PROBED)
-    several = any(item.micro_batches > 1 for item in layouts)
-    rows = [
-        row
-        for row in CATALOGUE
-        if not row.weighted and not row.empty and (several or not row.micro)
-    ]
-    right = np.stack([Situation(item, ones).right for item in layouts])
-    if outside(updates, right)[0] <= limit:
+    frame = Frame(layouts, weights[:PROBED], False)
+    said = _all_said(frame)
+    if outside(updates, said[0][1])[0] <= limit:
         return None
-    counts = {"": None, **COUNTS}
-    for name, count in counts.items():
+    if (two := _two_counts(run, frame, replicas, micro_batches, near)) is not None:
+        return two
+    for name, count in {"": None, **COUNTS}.items():
         more = np.zeros((len(layouts), 0))
         if count is not None:
             more = np.array([[count(item)] for item in layouts])
         found = []
-        for place, row in enumerate(rows):
-            said = np.stack([row.predict(Situation(item, ones)) for item in layouts])
-            error, rank = outside(updates, np.concatenate([said, more], axis=1))
+        for place, (_, own) in enumerate(said[1:], start=1):
+            error, rank = outside(updates, np.concatenate([own, more], axis=1))
             if rank <= len(layouts) - 4 and error <= limit:
                 found.append((rank, place))
         if found:
-            row = rows[min(found)[1]]
-            return row if name in ("", "once") else with_term(name, row)
+            row = said[min(found)[1]][0]
+            return row if name in ("", "once") or row is None else with_term(name, row)
         if count is not None and name != "once":
-            error, _ = outside(updates, np.concatenate([right, more], axis=1))
+            error, _ = outside(updates, np.concatenate([said[0][1], more], axis=1))
             if error <= limit:
                 return with_term(name, None)
     return None
+
+
+def _two_counts(
+    run: Callable[[Layout], Recorded],
+    frame: Frame,
+    replicas: Sequence[int],
+    micro_batches: Sequence[int],
+    near: float,
+) -> Mistake | None:
+    """Two parts of a loss, of which one counts weights and the other examples.
+
+    Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
+    be in each of its examples, too.
+    """
+    if not frame.uneven:
+        return None
+    layouts: list[Layout] = []
+    for count in (PROBED, PROBED - 2):
+        layouts.append(Layout(((tuple(range(count)),),)))
+        layouts += probe_layouts(count, replicas, micro_batches, PROBED + SPARE)
+    updates = np.stack([run(item).sketch for item in layouts])
+    limit = near * float(np.linalg.norm(updates))
+    said, counts = _padded(layouts, frame.weights), _padded(layouts, np.ones(PROBED))
+    found: list[tuple[int, int, int]] = []
+    for a, (_, first) in enumerate(said):
+        for b, (_, second) in enumerate(counts):
+            error, rank = outside(updates, np.concatenate([first, second], axis=1))
+            if rank <= len(updates) - 4 and error <= limit:
+                found.append(((a > 0) + (b > 0), a, b))
+    if not found or min(found)[0] == 0:
+        return None
+    _, a, b = min(found)
+    return _part_with(said[a][0], counts[b][0], False)
+
+
+def _padded(layouts: list[Layout], weights: Vector) -> Said:
+    """What rows say of layouts of some of the examples, 0 for the others."""
+    by_count: dict[int, Said] = {}
+    for count in sorted({len(item.examples) for item in layouts}, reverse=True):
+        own = [item for item in layouts if len(item.examples) == count]
+        by_count[count] = _all_said(Frame(own, weights[:count], False))
+    known = set.intersection(*({row and row.name for row, _ in said} for said in by_count.values()))
+    found: Said = []
+    for row, _ in next(iter(by_count.values())):
+        if (row and row.name) in known:
+            tables = [
+                np.pad(table, ((0, 0), (0, PROBED - count)))
+                for count, said in by_count.items()
+                for other, table in said
+                if (other and other.name) == (row and row.name)
+            ]
+            found.append((row, np.concatenate(tables)))
+    return found
+
+
+def explain_own_numbers(evidence: Evidence) -> Mistake | None:
+    """A number that a replica has for itself, and all its examples share: a random factor, say.
+
+    The weights of the examples may be right then, but what an example does depends on which replica
+    has it: with x_i = 1 where the first of two replicas has example i, an update is
+    Σ w_i (x_i g_i + (1 - x_i) h_i) with unknown g_i and h_i. More layouts than unknowns refute it.
+    """
+    settings = evidence.settings
+    several = [count for count in settings.replicas if count > 1]
+    count = min(PROBED, len(evidence.weights))
+    if not several or 1 not in settings.micro_batches or count <= min(several):
+        return None
+    replicas = min(several)
+    layouts = _turning(count, replicas, settings.even)
+    updates = np.stack([evidence.run(item).sketch for item in layouts])
+    used = len(layouts[0].examples)
+    probe = Frame(layouts, evidence.weights[:used], evidence.fixed)
+    right = np.stack([probe.right(place) for place in range(len(layouts))])
+    limit = (3 * evidence.fits[0].unexplained + 1e-4) * float(np.linalg.norm(updates))
+    own = np.concatenate([right * _had_by(r, layouts) for r in range(replicas)], axis=1)
+    error, rank = outside(updates, own)
+    differ = outside(updates, right)[0] > 3 * limit
+    return OWN_NUMBERS if differ and error <= limit and rank <= len(layouts) - 4 else None
+
+
+def _turning(count: int, replicas: int, even: bool) -> list[Layout]:
+    """Splits in turning orders, more of them than there are unknowns."""
+    number = replicas * count + SPARE
+    if not even:
+        return probe_layouts(count, (replicas,), (1,), number)
+    size, rng = count // replicas, np.random.default_rng(0)
+    orders = [rng.permutation(size * replicas).reshape(replicas, size) for _ in range(number)]
+    return [Layout(tuple((tuple(map(int, row)),) for row in order)) for order in orders]
+
+
+def _had_by(replica: int, layouts: list[Layout]) -> Vector:
+    """1 where the replica has the example, 0 elsewhere: a row per layout."""
+    had = np.zeros((len(layouts), len(layouts[0].examples)))
+    for row, item in zip(had, layouts, strict=True):
+        row[[i for part in item.parts[replica] for i in part]] = 1.0
+    return had
+
+
+__all__ = ["PROBED", "explain_own_numbers", "explain_parts", "explain_shared_batch", "outside"]

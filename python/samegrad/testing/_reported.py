@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from samegrad.testing._auxiliary import COUNTS
-from samegrad.testing._catalogue import Mistake
-from samegrad.testing._factors import UNNAMED, explain_whole
 from samegrad.testing._layouts import Layout
+from samegrad.testing._mistake import Mistake
+from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._terms import COUNTS
 from samegrad.testing._updates import Recorded, Vector
 
 if TYPE_CHECKING:
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 _EXACT = 1e-4  # relative; losses are often float32, printed, or both
 
 
-def explain_loss(evidence: Evidence) -> str | None:
+class Report(NamedTuple):
+    """What is wrong with a reported loss: in words, and as a mistake if one explains it."""
+
+    words: str
+    cause: Mistake | None = None
+
+
+def explain_loss(evidence: Evidence) -> Report | None:
     """What is wrong with the reported loss, or None.
 
     Right is what one device reports for the whole batch, on which the layouts must agree; whether
@@ -36,21 +43,23 @@ def explain_loss(evidence: Evidence) -> str | None:
     if _difference(found, float(found[0]), evidence.layouts, _EXACT) is None:
         return None
     scale = max(float(np.abs(found[0]).max()), 1e-300)
-    judge = replace(evidence, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
+    judge: Evidence = replace(evidence, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
     right = float(judge.right(0) @ each)
     if abs(right - found[0]) > tolerance * scale:
         right = float(found[0])  # another function of the losses: agreement is all that is asked
     what = _difference(found, right, evidence.layouts, tolerance)
     if what is None:
         return None
-    for row in judge.rows:
-        said = np.array([float(judge.predicted(row, p) @ each) for p in range(len(found))])
-        if np.abs(found - said).max() <= tolerance * max(scale, float(np.abs(said).max())):
-            return f"{what}: {_named(row)}"
+    bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
+    if rows := bench.named():
+        return _named(what, rows[0])
     term = _term(judge, found, each, tolerance * scale)
     if term is not None:
-        return f"{what}: {term}"
-    return _factor_named(what, found / right, evidence.layouts, tolerance) if right else what
+        return Report(f"{what}: {term}")
+    bench.tolerance = _EXACT  # one number for each layout is little to tell many points apart by
+    if rows := bench.explained():
+        return _named(what, rows[0])
+    return _factor_named(what, found / right, judge, tolerance) if right else Report(what)
 
 
 def _term(judge: Evidence, found: Vector, each: Vector, limit: float) -> str | None:
@@ -73,20 +82,21 @@ def _term(judge: Evidence, found: Vector, each: Vector, limit: float) -> str | N
     return None
 
 
-def explain_loss_of(runs: Sequence[Recorded], layouts: Sequence[Layout]) -> str | None:
+def explain_loss_of(runs: Sequence[Recorded], layouts: Sequence[Layout]) -> Report | None:
     """The same without losses of single examples: one device's loss against the others."""
     if any(run.loss is None for run in runs):
         return None
     found = np.array([run.loss for run in runs], dtype=np.float64)
     what = _difference(found, float(found[0]), layouts, _EXACT)
     if what is None or not found[0]:
-        return what
-    return _factor_named(what, found / found[0], layouts, _EXACT)
+        return None if what is None else Report(what)
+    frame = Frame(list(layouts), np.ones(len(layouts[0].examples)), False)
+    return _factor_named(what, found / found[0], frame, _EXACT)
 
 
-def _factor_named(what: str, ratios: Vector, layouts: Sequence[Layout], tolerance: float) -> str:
-    row = explain_whole(ratios, layouts, tolerance)
-    return what if row.name == UNNAMED else f"{what}: {_named(row)}"
+def _factor_named(what: str, ratios: Vector, frame: Frame, tolerance: float) -> Report:
+    row = factors_alike(frame, ratios, tolerance)[0]
+    return Report(what) if row.name == UNNAMED else _named(what, row)
 
 
 def _difference(
@@ -99,5 +109,6 @@ def _difference(
     return f"it reads {found[worst]:.6g} where one device has {right:.6g} ({layouts[worst]})"
 
 
-def _named(row: Mistake) -> str:
-    return f"{row.name} ({row.report})" if row.report else row.name
+def _named(what: str, row: Mistake) -> Report:
+    more = f" ({row.report})" if row.report else ""
+    return Report(f"{what}: {row.name}{more}", row)

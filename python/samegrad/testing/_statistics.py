@@ -1,14 +1,16 @@
-"""Moments of batch normalization that a step gives, judged by themselves."""
+"""Moments that a step gives, of batch normalization or of an optimizer, judged by themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from samegrad.testing._catalogue import Mistake
-from samegrad.testing._catalogue._nonweight import EQUAL_STATISTICS, LOCAL_STATISTICS
+from samegrad.testing._catalogue import EQUAL_STATISTICS, LOCAL_STATISTICS, OWN_MOMENTS
 from samegrad.testing._layouts import Layout
+from samegrad.testing._limits import of_shares
+from samegrad.testing._mistake import Mistake
 from samegrad.testing._updates import Recorded, Vector
 
 
@@ -22,23 +24,35 @@ def explain_statistics(
 
     A moving mean after one step is an affine function of the batch's mean, which is the
     count-weighted mean of those of the shares. Elements for which that holds on one device are
-    compared with equal weights, and with the share of one replica alone.
+    compared with equal weights, and with the share of one replica alone; the others, such as means
+    of squared gradients, with means of what the replicas make of their shares.
     """
     if any(run.statistics is None for run in runs):
         return None
     one = _values(runs[0])
-    scale = np.abs(one).max() + 1e-300
-    if all(np.abs(_values(run) - one).max() <= near * scale for run in runs):
+    scale = np.abs(one) if one.all() else np.full_like(one, np.abs(one).max() + 1e-300)
+
+    def differ(values: Vector) -> npt.NDArray[np.bool_]:
+        return np.asarray(np.abs(values - one) > near * np.maximum(scale, 1e-3 * scale.max()))
+
+    if not any(differ(_values(run)).any() for run in runs):
         return None
-    equal = True
+    equal, own_moments = True, False
     for item, run in zip(layouts[1:], runs[1:], strict=True):
-        groups = [[i for part in share for i in part] for share in item.parts]
-        own = np.stack([_values(alone(group)) for group in groups])
-        sizes = np.array([len(group) for group in groups], dtype=np.float64)
-        linear = np.abs(sizes / sizes.sum() @ own - one) <= near * scale
+        own = np.stack([_values(alone(group)) for group in of_shares(item)])
+        sizes = np.array(item.sizes, dtype=np.float64)
+        weighted, mean, found = sizes / sizes.sum() @ own, own.mean(axis=0), _values(run)
+        linear = ~differ(weighted)
         if linear.any() and np.ptp(sizes) > 0:
-            found = _values(run)
-            equal &= bool(np.abs(own.mean(axis=0) - found)[linear].max() <= near * scale)
+            equal &= bool((np.abs(mean - found) <= near * scale.max())[linear].all())
+        rest = differ(found) & ~linear
+        if rest.any() and not (differ(found) & linear).any():
+            own_moments = any(
+                bool((np.abs(said - found) <= 1e-2 * np.abs(found))[rest].all())
+                for said in (weighted, mean)
+            )
+    if own_moments:
+        return OWN_MOMENTS
     return EQUAL_STATISTICS if equal else LOCAL_STATISTICS
 
 

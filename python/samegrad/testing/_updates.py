@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -50,12 +51,13 @@ class Recorded:
     statistics: Vector | None
 
 
-def _numbers(leaf: Any) -> Vector:
+def _numbers(leaf: Any) -> Any:
+    """A row of real numbers, in the type that they have."""
     try:
         found = np.asarray(leaf)
         if found.dtype.kind == "c":
             raise TypeError("complex numbers")
-        return np.asarray(found, dtype=np.float64).ravel()
+        return (found if found.dtype.kind in "fiub" else found.astype(np.float64)).reshape(-1)
     except (TypeError, ValueError, RuntimeError) as error:
         raise StepError(
             f"[step] the update must be arrays of real numbers: got {type(leaf).__name__} "
@@ -111,12 +113,12 @@ class Recorder:
         result = self._call(shares, arrangement)
         outcome = result if isinstance(result, Outcome) else Outcome(result)
         arrays = self._arrays(outcome.update, arrangement)
-        norm = float(np.sqrt(sum(float(np.vdot(a, a)) for a in arrays)))
+        sketch, squares, peak = self._projected(arrays)
+        norm = float(np.sqrt(squares.sum()))
         loss = None if outcome.loss is None else _one_number(outcome.loss)
-        peak = max((float(np.abs(a).max(initial=0.0)) for a in arrays), default=0.0)
-        lengths = np.array([norm, *(float(np.linalg.norm(a)) for a in arrays[:64]), peak])
+        lengths = np.array([norm, *np.sqrt(squares[:64]), peak])
         return Recorded(
-            self._sketch(arrays), norm, loss, self._drift(outcome, norm), lengths,
+            sketch, norm, loss, self._drift(outcome, norm), lengths,
             _samples(arrays), None if outcome.statistics is None else _joined(outcome.statistics),
         )  # fmt: skip
 
@@ -133,7 +135,7 @@ class Recorder:
                 "judge even shares only (even=True), if it takes no others."
             ) from error
 
-    def _arrays(self, update: Any, arrangement: Layout) -> list[Vector]:
+    def _arrays(self, update: Any, arrangement: Layout) -> list[Any]:
         leaves = flatten(update)
         if not leaves or any(leaf is None for leaf in leaves):
             raise StepError(
@@ -154,20 +156,29 @@ class Recorder:
             )
         return arrays
 
-    def _sketch(self, arrays: Sequence[Vector]) -> Vector:
+    def _projected(self, arrays: Sequence[Any]) -> tuple[Vector, Vector, float]:
+        """The sketch, the square of each array, and the largest element, in one pass by blocks."""
         assert self._signs is not None
-        total = np.zeros(self._width)
-        offset = 0
-        for array, signs in zip(arrays, self._signs, strict=True):
-            signed = array * signs
-            head = min((-offset) % self._width, signed.size)
-            total[offset % self._width : offset % self._width + head] += signed[:head]
-            rest = signed[head:]
-            full = rest.size // self._width * self._width
-            total += rest[:full].reshape(-1, self._width).sum(axis=0)
-            total[: rest.size - full] += rest[full:]
+        total, squares, peak, offset = np.zeros(self._width), np.zeros(len(arrays)), 0.0, 0
+        for place, (array, signs) in enumerate(zip(arrays, self._signs, strict=True)):
+            head = min((-offset) % self._width, array.size)
+            cuts = [0, *range(head, array.size, _BLOCK * self._width), array.size]
+            for begin, end in itertools.pairwise(cuts):
+                block = np.asarray(array[begin:end], dtype=np.float64)
+                if not block.size:
+                    continue
+                squares[place] += float(
+                    np.einsum("i,i->", block, block)
+                )  # BLAS would start threads
+                peak = max(peak, float(block.max()), -float(block.min()))
+                signed = block * signs[begin:end]
+                first = (offset + begin) % self._width
+                full = signed.size // self._width * self._width if first == 0 else 0
+                total += signed[:full].reshape(-1, self._width).sum(axis=0)
+                rest = signed[full:]
+                total[first : first + rest.size] += rest
             offset += array.size
-        return total
+        return total, squares, peak
 
     @staticmethod
     def _drift(outcome: Outcome, norm: float) -> float:
@@ -196,15 +207,16 @@ class Recorder:
 
 ROUNDED = 2  # times rounding: every replica rounds its share, and then the sum is rounded
 _SAMPLES = 4096  # elements that are looked at one by one
+_BLOCK = 256  # sketches that fit in the cache as float64
 
 
 def _joined(value: Any) -> Vector:
-    return np.concatenate([_numbers(leaf) for leaf in flatten(value)])
+    return np.concatenate([_numbers(leaf) for leaf in flatten(value)]).astype(np.float64)
 
 
-def _samples(arrays: Sequence[Vector]) -> Vector:
+def _samples(arrays: Sequence[Any]) -> Vector:
     stride = max(1, -(-sum(a.size for a in arrays) // _SAMPLES))
-    return np.concatenate([array[::stride] for array in arrays])
+    return np.concatenate([array[::stride] for array in arrays]).astype(np.float64)
 
 
 def rounding_of(samples: Vector) -> float:

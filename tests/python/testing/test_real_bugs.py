@@ -14,7 +14,8 @@ def said(bug: Bug, found: Diagnosis) -> str:
     """What is said in first place."""
     if bug.where == "reported":
         return found.reported or ""
-    return found.cause.name if found.cause else ""
+    rows = [row for row in (found.cause, *found.others) if row is not None]
+    return rows[0].name if rows else ""  # without a cause, the first candidate
 
 
 def is_named(bug: Bug, found: Diagnosis) -> bool:

@@ -7,6 +7,7 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import re
 import shutil
 import signal
 import sys
@@ -22,6 +23,7 @@ from samegrad.testing._batches import StepError, StepFailedError
 from samegrad.testing._updates import Outcome, Step
 from samegrad.testing.adapters._ddp_worker import Job, work
 
+_COLLECTIVE = re.compile(r'distributed_c10d\.py", line \d+ in (?!wrapper\b)([a-z]\w+)')
 _START = 180.0  # seconds for a process to import PyTorch on a machine with much to do
 
 
@@ -37,7 +39,7 @@ def ddp_step(
 
     The processes are started once and serve all steps; they end with the program, or with
     `ddp_workers`. Each rank wraps the model, runs its share, and gives back what its parameters
-    hold after the all-reduce: `diagnose` compares the ranks' copies.
+    hold after the all-reduce (ranks above 0 a digest of it): `diagnose` compares the copies.
 
     Args:
         build: build() or build(rank), called in each process for each run; returns a module and
@@ -84,13 +86,14 @@ def ddp_step(
             for rank, share in enumerate(shares)
         ]  # fmt: skip
         answers = _WORKERS.run(jobs, timeout)
-        losses = [loss for _, loss in answers]
+        losses = [loss for _, _, loss in answers]
         known = [loss for loss in losses if loss is not None]
         mean = sum(known) / len(known) if len(known) == len(losses) else None
-        return Outcome(answers[0][0], mean, [gradients for gradients, _ in answers])
+        return Outcome(answers[0][0], mean, [digest for _, digest, _ in answers])
 
     # Ranks without examples may leave a collective out, for which the others would wait.
     step.takes_empty_shares = False  # type: ignore[attr-defined]
+    step.framework = "pytorch"  # type: ignore[attr-defined]
     return step
 
 
@@ -195,7 +198,7 @@ class _Workers:
             waiting = {self._pipes[r]: r for r in range(first, count) if r not in found}
             ready = connection.wait(list(waiting), max(0.0, end - time.monotonic()))
             if not ready:
-                self._timed_out(sorted(waiting.values()), timeout)
+                self._timed_out(sorted(waiting.values()), count, timeout)
             answers = {waiting[pipe]: _received(pipe) for pipe in ready}
             if any(kind != "done" and kind != "ready" for kind, _ in answers.values()):
                 self._failed(answers, waiting)
@@ -214,24 +217,25 @@ class _Workers:
                 stack = self._stack(rank) or (
                     'A script needs the guard `if __name__ == "__main__":`.'
                 )
+                # Gloo ends a rank whose collective meets another one.
+                why = _disagreement({rank: stack}, len(self._pipes))
+                more = f" {why[0].upper()}{why[1:]}" if _COLLECTIVE.search(stack) else ""
                 raise StepError(
-                    f"[ddp_step] rank {rank} died with exit code {process.exitcode}.\n{stack}"
+                    f"[ddp_step] rank {rank} died with exit code {process.exitcode}.{more}\n{stack}"
                 )
         rank, (_, trace) = next((r, a) for r, a in sorted(answers.items()) if a[0] == "failed")
         raise StepFailedError(f"[ddp_step] rank {rank} raised:\n{trace}")
 
-    def _timed_out(self, ranks: list[int], timeout: float) -> None:
-        stacks = []
+    def _timed_out(self, ranks: list[int], count: int, timeout: float) -> None:
         for rank in ranks:
             with contextlib.suppress(OSError, TypeError):
                 os.kill(self._processes[rank].pid, signal.SIGUSR1)
         time.sleep(0.5)
-        for rank in ranks:
-            stacks.append(f"rank {rank}:\n{self._stack(rank)}")
+        stacks = {rank: self._stack(rank) for rank in ranks}
         raise StepError(
-            f"[ddp_step] ranks {ranks} must answer within {timeout:g} s: they did not; a "
-            "collective that some ranks alone call waits forever; give a larger timeout if the "
-            "step is slow.\n" + "\n".join(stacks)
+            f"[ddp_step] ranks {ranks} must answer within {timeout:g} s: they did not; "
+            f"{_disagreement(stacks, count)}\n"
+            + "\n".join(f"rank {rank}:\n{stack}" for rank, stack in stacks.items())
         )
 
     def _stack(self, rank: int) -> str:
@@ -239,6 +243,24 @@ class _Workers:
             return (self._folder / f"stack-{rank}").read_text()[-4000:]  # type: ignore[operator]
         except OSError:
             return ""
+
+
+def _disagreement(stacks: dict[int, str], count: int) -> str:
+    """Which collectives the ranks wait in, as far as their stacks tell."""
+    called = {
+        rank: found[1]
+        for rank, stack in stacks.items()
+        if (found := _COLLECTIVE.search(stack)) is not None
+    }
+    others = [rank for rank in range(count) if rank not in called]
+    if not called or (not others and len(set(called.values())) == 1):
+        return (
+            "a collective that some ranks alone call waits forever; give a larger timeout if the "
+            "step is slow."
+        )
+    told = ", ".join(f"rank {rank} called {name}" for rank, name in called.items())
+    rest = f" where ranks {others} did not" if others else ""
+    return f"ranks disagree: {told}{rest}; every rank must call the same collectives."
 
 
 def _received(pipe: Any) -> tuple[str, Any]:

@@ -92,8 +92,8 @@ def _answer_all(pipe: Any) -> None:
         pipe.send(answer)
 
 
-def _run(job: Job) -> tuple[list[Any], float | None]:
-    """The gradients after the all-reduce, and the loss that the rank reports."""
+def _run(job: Job) -> tuple[list[Any] | None, Any, float | None]:
+    """Rank 0's gradients after the all-reduce, a digest of them, and the loss of the rank."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
@@ -109,8 +109,31 @@ def _run(job: Job) -> tuple[list[Any], float | None]:
         loss = None if value is None else float(value)
     else:
         loss = _accumulate(parallel, function, share if micro else [share])
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    return [_array(p) for p in parameters], loss
+    gradients = [_array(p) for p in model.parameters() if p.requires_grad]
+    return gradients if job.rank == 0 else None, _digest(gradients), loss
+
+
+_DIGEST = 1 << 12  # numbers
+
+
+def _digest(gradients: list[Any]) -> Any:
+    """A projection, equal where the gradients are: they may be too large to send from each rank.
+
+    Elements are added in rows of one length with random signs, so that a difference in any of them
+    shows, and shows how large it is.
+    """
+    signs = 2.0 * np.random.default_rng(0).integers(0, 2, _DIGEST) - 1.0
+    total = np.zeros(_DIGEST)
+    for place, gradient in enumerate(gradients):
+        row = np.asarray(gradient).reshape(-1)
+        own = np.roll(signs, 97 * place)
+        full = row.size // _DIGEST * _DIGEST
+        for begin in range(0, full, 64 * _DIGEST):
+            block = row[begin : min(full, begin + 64 * _DIGEST)].reshape(-1, _DIGEST)
+            turned = np.where(np.arange(len(block)) % 2, -1.0, 1.0) @ block
+            total += own * turned
+        total[: row.size - full] += own[: row.size - full] * row[full:]
+    return total
 
 
 def _accumulate(parallel: Any, function: Any, parts: list[Any]) -> float:

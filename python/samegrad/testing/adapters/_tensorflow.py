@@ -53,6 +53,7 @@ def tensorflow_step(
         after = [v.numpy() for v in variables]
         return Outcome([b - a for a, b in zip(before, after, strict=True)], reported)
 
+    step.framework = "tensorflow"  # type: ignore[attr-defined]
     return step
 
 

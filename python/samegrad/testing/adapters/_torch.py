@@ -46,6 +46,7 @@ def torch_step(model: Any, loss: Callable[[Any, Any], Any], reduce: str = "mean"
         count = len(shares) if reduce == "mean" else 1
         return Outcome([part / count for part in total], reported / count)
 
+    step.framework = "pytorch"  # type: ignore[attr-defined]
     return step
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from samegrad._base.mistakes import counted_regularization
-from samegrad.testing._catalogue import Mistake
 from samegrad.testing._layouts import Layout, layout, uneven_sizes
+from samegrad.testing._mistake import Mistake
 from samegrad.testing._updates import Vector
 from samegrad.testing._weights import Fit
 
@@ -29,29 +29,10 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
     ),
     "divided by the micro-batches": lambda item: 1.0 / item.micro_batches,
 }
-
-
 _MISSED = 0.1  # of how a term's strength differs between layouts
 
 
-@dataclass(frozen=True)
-class Explained:
-    """What is left over is a term that belongs to no example.
-
-    Args:
-        mistakes: What is wrong with it or with the weights of the examples, several where the
-            layouts cannot tell them apart; none if nothing is wrong.
-    """
-
-    mistakes: tuple[Mistake, ...]
-
-    @property
-    def right(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.mistakes
-
-
-def explain_residuals(evidence: Evidence) -> Explained | None:
+def explain_residuals(evidence: Evidence) -> list[Mistake] | None:
     """The term that no examples explain: one direction, as strong as a count says.
 
     The update of a single example holds the term once, so that weights c bring it along Σc times
@@ -60,6 +41,9 @@ def explain_residuals(evidence: Evidence) -> Explained | None:
     is fitted over all layouts, and must leave the weights of a row of the catalogue. Layouts of a
     part of the batch are among them: a sum over all examples would be one direction too, as long
     as the batch is the same.
+
+    Returns:
+        Mistakes that cannot be told apart, none if nothing is wrong; None if it is no term.
     """
     if not _one_direction(evidence.fits):
         return None
@@ -82,8 +66,8 @@ def _part_of(evidence: Evidence) -> Evidence:
     kinds = {(item.replicas, item.micro_batches) for item in evidence.layouts}
     count = max(len(evidence.weights) // 2, max(r * k for r, k in kinds))
     if evidence.settings.even:
-        whole = math.lcm(*(r * k for r, k in kinds))
-        count = max(1, count // whole) * whole
+        equal = math.lcm(*(r * k for r, k in kinds))
+        count = max(1, count // equal) * equal
     layouts = []
     for r, k in sorted(kinds):
         sizes = [count // r] * r if evidence.settings.even else uneven_sizes(count, r)
@@ -103,7 +87,7 @@ def _said(evidence: Evidence, part: Evidence, row: Mistake | None) -> list[Vecto
     ]
 
 
-def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> Explained | None:
+def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> list[Mistake] | None:
     layouts = [*evidence.layouts, *part.layouts]
     weights = np.stack([fit.weights for fit in (*evidence.fits, *part.fits)])
     counts = _counts(layouts)
@@ -126,9 +110,8 @@ def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> Explaine
     if alike[0][1:] == ("once", None) or (
         not evidence.given and any(_is_of_one_device(evidence, row, name) for _, name, row in alike)
     ):
-        return Explained(())
-    named = {(made := with_term(name, row)).name: made for _, name, row in alike}
-    return Explained(tuple(named.values()))
+        return []
+    return list({(made := with_term(name, row)).name: made for _, name, row in alike}.values())
 
 
 def _is_of_one_device(evidence: Evidence, row: Mistake | None, name: str) -> bool:
@@ -169,7 +152,8 @@ def with_term(count: str, row: Mistake | None) -> Mistake:
         more = "a regularisation or auxiliary term counts once, as it should"
         return replace(row, sentence=f"{row.sentence} ({more})")
     data = "" if row is None else f"; and the data: {row.name}"
-    return Mistake(*counted_regularization(count, data, "" if row is None else row.fix))
+    words = counted_regularization(count, data, "" if row is None else row.fix)
+    return Mistake(*words, remedy="term")
 
 
-__all__ = ["COUNTS", "Explained", "explain_residuals", "with_term"]
+__all__ = ["COUNTS", "explain_residuals", "with_term"]

@@ -1,8 +1,4 @@
-"""Steps that are no sum over examples: batch statistics, limits, contrastive losses, noise.
-
-Their update on one device is no combination of those of single examples. What can be compared are
-whole updates: those of one device on the batch, and on the share of each replica alone.
-"""
+"""The verdict on a step that is no sum over examples: updates are compared as a whole."""
 
 from __future__ import annotations
 
@@ -14,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from samegrad.testing._auxiliary import COUNTS
 from samegrad.testing._batches import StepError, StepFailedError, rows_of, take
-from samegrad.testing._catalogue import CATALOGUE, Mistake, Situation
-from samegrad.testing._catalogue._nonweight import (
+from samegrad.testing._catalogue import (
+    CATALOGUE,
     CLIPPED_PARTS,
     CLIPPED_REPLICAS,
+    CLIPPED_SCALED,
     CLIPPED_SHARDS,
     COPIES_DIFFER,
     EQUAL_STATISTICS,
@@ -28,16 +24,17 @@ from samegrad.testing._catalogue._nonweight import (
     NO_GRADIENT_OF_EXCHANGE,
     SAME_NOISE,
 )
-from samegrad.testing._catalogue._situation import right_weights
-from samegrad.testing._clipping import HIDDEN, is_limited
 from samegrad.testing._diagnosis import Diagnosis
-from samegrad.testing._factors import UNNAMED, explain_whole, find_factor
 from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._limits import HIDDEN, is_limited, is_limited_scaled, of_parts, of_shares
+from samegrad.testing._mistake import RIGHT, Mistake, Predict
 from samegrad.testing._one_device import KEEPS_STATE
-from samegrad.testing._probes import PROBED, explain_whole_batch, outside
+from samegrad.testing._probes import PROBED, explain_shared_batch, outside
 from samegrad.testing._reported import explain_loss_of
+from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._settings import Settings
 from samegrad.testing._statistics import explain_statistics
+from samegrad.testing._terms import COUNTS
 from samegrad.testing._updates import ROUNDED, Recorded, Recorder, Step, Vector, rounding_of
 
 _SAME = 1e-4  # relative; updates that are equal but for rounding
@@ -69,6 +66,18 @@ class WholeBatchRuns:
     def alone(self, examples: Sequence[int]) -> Recorded:
         """The step on one device."""
         return self.run(Layout(((tuple(examples),),)))
+
+    @property
+    def weights(self) -> Vector:
+        """Of the examples, as they are given; 1 for each else."""
+        given = self.settings.weights
+        return np.ones(self.examples) if given is None else np.asarray(given)[: self.examples] * 1.0
+
+    @cached_property
+    def fixed(self) -> bool:
+        """Whether a fixed number divides: twice the examples make twice the update."""
+        twice = self.alone([*range(self.examples)] * 2)
+        return bool(abs(twice.norm / self.run(layout([self.examples])).norm - 2) < 0.02)
 
     @cached_property
     def turned(self) -> float:
@@ -152,25 +161,29 @@ def diagnose_whole(tried: WholeBatchRuns) -> Diagnosis | None:
     if not np.isfinite(one.sketch).all() or one.norm == 0:
         return None
     runs = [tried.run(item) for item in layouts]
-    reported = explain_loss_of(runs, layouts)
+    report = explain_loss_of(runs, layouts)
     notes = [_JUDGED_WHOLE]
+    cautions = (CLIPPED_SCALED,) if is_limited_scaled(_lengths(tried)) else ()
 
-    def verdict(cause: Mistake | None, *more: str) -> Diagnosis:
+    def verdict(causes: Sequence[Mistake | None], *more: str, fine: bool = False) -> Diagnosis:
+        cause, others = causes[0], tuple(row for row in causes[1:] if row is not None)
+        right = fine and cause is None
         return Diagnosis(
-            cause is None, cause, notes=(*notes, *more), reported=reported, tolerance=tried.near,
-            layout=None if cause is None else layouts[-1],
-            summary=f"{'correct' if cause is None else 'not the update of one device'}; "
+            right, cause, others, notes=(*notes, *more), reported=report and report.words,
+            tolerance=tried.near, layout=None if right else layouts[-1], cautions=cautions,
+            summary=f"{'correct' if right else 'not the update of one device'}; "
             f"{tried.examples} examples on {len(layouts)} layouts, compared as a whole",
+            reported_cause=report and report.cause,
         )  # fmt: skip
 
     if max(run.drift for run in runs) > 1e-6:
-        return verdict(COPIES_DIFFER)
+        return verdict([COPIES_DIFFER])
     if max(_gap(run, one) for run in runs) <= tried.same:
         mistake = explain_statistics(runs, layouts, tried.alone, tried.same) or _row_of_batch(tried)
         limited = (HIDDEN,) if _is_limited(tried) else ()
-        return verdict(mistake, *limited)
-    cause, more = _cause(tried, layouts, runs, one)
-    return verdict(cause, *more)
+        return verdict([mistake], *limited, fine=True)
+    causes, more = _causes(tried, layouts, runs, one)
+    return verdict(causes, *more, fine=not causes[1:])
 
 
 def _gap(run: Recorded, one: Recorded) -> float:
@@ -179,10 +192,14 @@ def _gap(run: Recorded, one: Recorded) -> float:
     return float(np.linalg.norm(run.sketch - one.sketch) / np.linalg.norm(one.sketch))
 
 
-def _cause(
+Causes = tuple[Sequence[Mistake | None], tuple[str, ...]]
+_SCALED = "a factor that the ranks divide by may meet the limit, and not the loss"
+
+
+def _causes(
     tried: WholeBatchRuns, layouts: list[Layout], runs: list[Recorded], one: Recorded
-) -> Cause:
-    """The mistake, and notes on it."""
+) -> Causes:
+    """The mistakes, and notes on them; [None] where nothing is wrong."""
     limited = _is_limited(tried)
     factors = np.array([run.sketch @ one.sketch / (one.sketch @ one.sketch) for run in runs])
     left = [
@@ -191,15 +208,9 @@ def _cause(
     if max(left) <= tried.near * float(np.linalg.norm(one.sketch)) * max(
         1.0, np.abs(factors).max()
     ):
-        powers = find_factor(factors, layouts, tried.near)
-        if limited and (powers is None or 0.5 in map(abs, powers)):
-            return LIMITED_OTHERWISE, (HIDDEN,)
-        whole = explain_whole(factors, layouts, tried.near)
-        if whole.name != UNNAMED:
-            return whole, ()
-        # Factors of 1 are noise that is a little larger than it seemed.
-        return _row_of_batch(tried) or (None if powers == (0, 0) else whole), ()
-    for groups, of_limit in ((_shares, CLIPPED_REPLICAS), (_parts, CLIPPED_PARTS)):
+        found = _of_factors(tried, layouts, factors, limited)
+        return found, (HIDDEN,) if LIMITED_OTHERWISE in found else ()
+    for groups, of_limit in ((of_shares, CLIPPED_REPLICAS), (of_parts, CLIPPED_PARTS)):
         weights = _combination(tried, layouts, runs, groups)
         if weights is not None:
             more = _how_weighted(tried, layouts, weights, groups, limited)
@@ -208,8 +219,8 @@ def _cause(
         else:
             continue
         if tried.by_place:
-            return SAME_NOISE, more
-        return (of_limit if limited or _limits_sums(tried) else LOCAL_STATISTICS), more
+            return [SAME_NOISE], more
+        return [of_limit if limited or _limits_sums(tried) else LOCAL_STATISTICS], more
     if tried.by_place:
         raise StepError(
             "[step] the update depends on the order of the examples: dropout or noise that is "
@@ -217,8 +228,25 @@ def _cause(
             "loss."
         )
     if _by_pieces(layouts, runs, one, 3 * tried.near):
-        return CLIPPED_SHARDS, ()
-    return _shared_batch(tried, layouts, runs, one)
+        return [CLIPPED_SHARDS], ()
+    return _of_the_exchange(tried, layouts, runs, one)
+
+
+def _of_factors(
+    tried: WholeBatchRuns, layouts: list[Layout], factors: Vector, limited: bool
+) -> Sequence[Mistake | None]:
+    """The update of one device, times a factor that depends on the layout."""
+    frame = Frame(layouts, np.ones(tried.examples), tried.fixed)
+    found = factors_alike(frame, factors, tried.near)
+    powers = [row.point.powers for row in found if row.point is not None]
+    if limited and (not powers or any(abs(p) == 0.5 for p in powers[0])):
+        return [LIMITED_OTHERWISE]
+    if found[0].name != UNNAMED:
+        return [*found, LIMITED_OTHERWISE] if limited else found
+    # Factors of 1 are noise that is a little larger than it seemed.
+    if (row := _row_of_batch(tried)) is not None:
+        return [row]
+    return [None] if np.abs(factors - 1).max() <= tried.near else found
 
 
 def _row_of_batch(tried: WholeBatchRuns) -> Mistake | None:
@@ -227,40 +255,32 @@ def _row_of_batch(tried: WholeBatchRuns) -> Mistake | None:
     if settings.even or tried.examples < PROBED:
         return None
     try:
-        return explain_whole_batch(tried.run, settings.replicas, settings.micro_batches, tried.same)
+        return explain_shared_batch(
+            tried.run, tried.weights, settings.replicas, settings.micro_batches, tried.same
+        )
     except StepError:  # a step may refuse small shares, which must not hide what is known
         return None
 
 
-def _shared_batch(
+def _of_the_exchange(
     tried: WholeBatchRuns, layouts: list[Layout], runs: list[Recorded], one: Recorded
-) -> Cause:
+) -> Causes:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
     found = _row_of_batch(tried)
     if found is not None:
-        return found, ()
+        return [found], ()
     even = [
         _gap(run, one) <= tried.same
         for run, item in zip(runs[1:], layouts[1:], strict=True)
         if len({len(part) for share in item.parts for part in share}) == 1
     ]
     if even and all(even):
-        why = "found by elimination: even shares are right, uneven ones are not"
-        return EQUAL_STATISTICS, (why,)
-    return NO_GRADIENT_OF_EXCHANGE, ("found by elimination: no weights of shares fit",)
+        return [None, EQUAL_STATISTICS], ("even shares are right, uneven ones are not",)
+    return [None, NO_GRADIENT_OF_EXCHANGE], ("no weights of shares fit",)
 
 
 _TERM = "besides, a term that belongs to no example is counted otherwise than the shares"
-Cause = tuple[Mistake | None, tuple[str, ...]]
 Groups = Callable[[Layout], list[tuple[int, ...]]]
-
-
-def _shares(item: Layout) -> list[tuple[int, ...]]:
-    return [tuple(i for part in share for i in part) for share in item.parts]
-
-
-def _parts(item: Layout) -> list[tuple[int, ...]]:
-    return [part for share in item.parts for part in share]
 
 
 def _combination(
@@ -291,8 +311,9 @@ def _with_a_term(
     own = [np.stack([tried.alone(group).sketch for group in groups(item)]) for item in layouts]
     updates = np.stack([run.sketch for run in runs])
     limit = tried.near * float(np.linalg.norm(updates))
-    for predict in (right_weights, *(r.predict for r in CATALOGUE if not r.weighted)):
-        each = [predict(Situation(item, ones)) for item in layouts]
+    predicts: list[Predict] = [RIGHT, *(r.predict for r in CATALOGUE if not r.weighted)]
+    for predict in predicts:
+        each = [Frame([item], ones, False).said(predict, 0) for item in layouts]
         for fixed in (False, True):
             said = [
                 np.array([w[list(g)].mean() * (tried.examples if fixed else len(g)) for g in gs])
@@ -314,34 +335,33 @@ def _how_weighted(
     limited: bool,
 ) -> tuple[str, ...]:
     """A note where the shares have other weights than their parts of the examples."""
-    ones = np.ones(tried.examples)
-    situations = [Situation(item, ones) for item in layouts]
-
-    def fits(predict: Callable[[Situation], Vector]) -> bool:
-        for s, item, found in zip(situations, layouts, weights, strict=True):
-            said = predict(s)
-            wanted = np.array([said[list(group)].sum() for group in groups(item)])
-            if np.abs(found - wanted).max() > 0.02 * np.abs(wanted).max():
-                return False
-        return True
-
-    twice = tried.alone([*range(tried.examples)] * 2)
-    if not limited and abs(twice.norm / tried.run(layouts[0]).norm - 2) < 0.02:
+    if not limited and tried.fixed:
         return ()  # a fixed number divides; each share counts once
-    if fits(lambda s: s.right):
+    frame = Frame(layouts, np.ones(tried.examples), False)
+    images = []
+    for item in layouts:
+        image = np.zeros((len(groups(item)), tried.examples))
+        for row, group in zip(image, groups(item), strict=True):
+            row[list(group)] = 1.0
+        images.append(image)
+    bench = Bench(frame, weights, images, 0.02)
+    if bench.error(RIGHT) <= bench.tolerance:
         return ()
-    for row in CATALOGUE:
-        if not row.weighted and not row.empty and fits(row.predict):
-            return (f"besides, the shares are weighted as in: {row.name}",)
+    if rows := bench.explained():
+        return (f"besides, the shares are weighted as in: {rows[0].name}",)
     listed = ", ".join(f"{w:.4g}" for w in weights[-1])
     return (f"besides, the shares have the weights {listed} ({layouts[-1]})",)
 
 
+def _lengths(tried: WholeBatchRuns) -> list[Vector]:
+    groups = [group for item in tried.layouts() for group in of_shares(item)]
+    lengths = [tried.alone(group).lengths for group in groups]
+    return [*lengths, *(run.lengths for run in _singles(tried))]
+
+
 def _is_limited(tried: WholeBatchRuns) -> bool:
     """Whether several updates of one device have the same length, none being longer."""
-    groups = [group for item in tried.layouts() for group in _shares(item)]
-    lengths = [tried.alone(group).lengths for group in groups]
-    return is_limited([*lengths, *(run.lengths for run in _singles(tried))])
+    return is_limited(_lengths(tried))
 
 
 def _singles(tried: WholeBatchRuns) -> list[Recorded]:
@@ -377,8 +397,9 @@ def _limits_sums(tried: WholeBatchRuns) -> bool:
         return False
     updates = np.stack([tried.alone(group).sketch for group in groups])
     rests = updates - np.linalg.lstsq(singles.T, updates.T, rcond=None)[0].T @ singles
-    strengths = np.linalg.svd(rests, compute_uv=False)
-    return bool(strengths[1] <= tried.near * np.linalg.norm(updates))
+    strengths = np.linalg.svd(rests, compute_uv=False) / np.linalg.norm(updates)
+    # Without a term the lengths tell a limit; roots and ratios of means keep the direction too.
+    return bool(strengths[1] <= tried.near < strengths[0])
 
 
 def _by_pieces(layouts: list[Layout], runs: list[Recorded], one: Recorded, near: float) -> bool:

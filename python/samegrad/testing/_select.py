@@ -1,0 +1,294 @@
+"""The simplest hypothesis that explains what is seen, within the noise.
+
+What is seen of a layout (the weights found, those of whole shares, one factor, a reported loss) is
+a linear function of the weights of the examples: a bench has both, and every search is on one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from samegrad.testing._catalogue import CATALOGUE
+from samegrad.testing._grammar import ALL, POWERS, Point, Powers, phrase, points
+from samegrad.testing._layouts import Layout
+from samegrad.testing._mistake import Mistake, unnamed
+from samegrad.testing._situation import Situation
+from samegrad.testing._updates import Vector
+
+UNNAMED = "a factor on the whole update"
+_MAX_ALIKE = 4  # hypotheses that are told as one of
+_ALONE: dict[Powers, str] = {
+    (-1, 0): "share of the global batch, then mean",
+    (1, 0): "multiplied by the replicas",
+    (0, -1): "micro-batches are divided twice",
+    (0, 1): "multiplied by the micro-batches",
+}
+_ROWS = {row.name: row for row in CATALOGUE}
+
+
+@dataclass
+class Frame:
+    """Layouts of examples, and what the examples count.
+
+    Args:
+        layouts: One device first.
+        weights: Of the examples, as one device has them.
+        fixed: Whether a fixed number divides.
+    """
+
+    layouts: list[Layout]
+    weights: Vector
+    fixed: bool
+    _known: dict[int, Situation] = field(default_factory=dict, init=False, repr=False)
+
+    def situation(self, place: int, single: bool = False) -> Situation:
+        """Of a layout, or of each example by itself."""
+        key = -1 if single else place
+        if key not in self._known:
+            self._known[key] = Situation(self.layouts[place], self.weights, single)
+        return self._known[key]
+
+    def said(self, predict: Callable[[Situation], Vector], place: int) -> Vector:
+        """Weights in terms of the updates of single examples, which the mistake made as well."""
+        found = predict(self.situation(place))
+        if self.fixed:
+            return np.asarray(found / self.situation(place).right)
+        alone = predict(self.situation(place, single=True))
+        return np.asarray(found / np.where(alone == 0, 1.0, alone), dtype=np.float64)
+
+    def right(self, place: int) -> Vector:
+        """The weights that a layout should have, in terms of the single updates."""
+        ones = np.ones_like(self.weights)
+        return ones if self.fixed else self.situation(place).right
+
+    def predicted(self, mistake: Mistake, place: int) -> Vector:
+        """The weights that a mistake gives, in terms of the single updates it gives as well."""
+        return self.said(mistake.predict, place)
+
+    @property
+    def several(self) -> bool:
+        """Whether there are micro-batches."""
+        return any(item.micro_batches > 1 for item in self.layouts)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether examples have different weights."""
+        return bool(np.ptp(self.weights) > 1e-9)
+
+    @property
+    def rows(self) -> list[Mistake]:
+        """The rows of the catalogue that can happen here."""
+        empty = any(0 in item.sizes for item in self.layouts)
+        return [
+            row
+            for row in CATALOGUE
+            if (row.fixed or not self.fixed)
+            and (self.several or not row.micro)
+            and (self.uneven or not row.weighted)
+            and (empty or not row.empty)
+        ]
+
+
+@dataclass
+class Bench:
+    """What is seen of the layouts of a frame.
+
+    Args:
+        frame: The layouts.
+        seen: Some numbers for each layout.
+        images: For each layout, the matrix that makes them of weights.
+        tolerance: How far numbers may be off, relative to the largest of the layout.
+    """
+
+    frame: Frame
+    seen: list[Vector]
+    images: list[Vector]
+    tolerance: float
+    _scales: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._scales = [
+            max(float(np.abs(image @ self.frame.right(p)).max()), 1e-300)
+            for p, image in enumerate(self.images)
+        ]
+
+    def error(self, predict: Callable[[Situation], Vector]) -> float:
+        """How far what is seen is from what is said, relative."""
+        errors = []
+        with np.errstate(all="ignore"):
+            for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
+                said = image @ self.frame.said(predict, p)
+                scale = max(self._scales[p], float(np.abs(said).max()))
+                errors.append(float(np.abs(seen - said).max()) / scale)
+        found = max(errors)
+        return found if np.isfinite(found) else np.inf
+
+    def named(self) -> list[Mistake]:
+        """The rows that explain what is seen, of equal ones the simpler first."""
+        errors = [(self.error(row.predict), i) for i, row in enumerate(self.frame.rows)]
+        near = [(error, i) for error, i in errors if error <= self.tolerance]
+        best = min(near, default=(0.0, 0))[0]
+        return [
+            self.frame.rows[i] for error, i in near if error <= best + 0.1 * self.tolerance
+        ]  # fmt: skip
+
+    def explained(self) -> list[Mistake]:
+        """Rows, or else points of the grammar, the simplest first; those behind it are ties."""
+        return self.named() or self._points()
+
+    def _fitted(self, found: Sequence[Point]) -> tuple[Vector, list[Vector], Vector]:
+        """For each point, one factor per layout that fits it best, and the errors left."""
+        factors, errors, values = [], [], []
+        for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
+            said = np.stack([self.frame.said(point, p) for point in found]) @ image.T
+            squares = np.einsum("bq,bq->b", said, said)
+            factor = said @ seen / np.where(squares > 0, squares, 1.0)
+            left = np.abs(seen - factor[:, None] * said).max(axis=1)
+            scale = np.maximum(self._scales[p], np.abs(factor[:, None] * said).max(axis=1))
+            factors.append(factor)
+            errors.append(left / scale)
+            values.append(said)
+        return np.stack(factors), values, np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
+
+    def _points(self) -> list[Mistake]:
+        """Points of the grammar with powers of R and K, or with a constant."""
+        frame = self.frame
+        nodes = max(item.replicas for item in frame.layouts) > 2
+        grid = points(frame.several, frame.uneven, nodes, frame.fixed)
+        with np.errstate(all="ignore"):
+            factors, _, errors = self._fitted(grid)
+            kept = np.flatnonzero(errors <= self.tolerance)
+            accepted: list[tuple[float, float, Mistake]] = []
+            for b in kept:
+                powers, error = self._powers(factors[:, b])
+                if powers is not None:
+                    point = with_powers(grid[b], powers)
+                    accepted.append((point.cost, max(error, errors[b]), called(point)))
+                elif (constant := self._constant(factors[:, b])) is not None:
+                    row = _times(called(grid[b]), constant)
+                    accepted.append((grid[b].cost + 4.0, errors[b], row))
+        best = min((error for _, error, _ in accepted), default=0.0)
+        near = [item for item in accepted if item[1] <= best + 0.2 * self.tolerance]
+        near.sort(key=lambda item: item[0])
+        least = near[0][0] if near else 0.0
+        rows = {row.name: row for cost, _, row in near if cost <= least + 1.0}
+        return list(rows.values())[:_MAX_ALIKE]
+
+    def _powers(self, factors: Vector) -> tuple[Powers | None, float]:
+        for powers in POWERS:
+            said = np.array([factor(powers, item) for item in self.frame.layouts])
+            error = float(np.abs(factors / said - 1).max())
+            if error <= self.tolerance:
+                return powers, error
+        return None, np.inf
+
+    def _constant(self, factors: Vector) -> float | None:
+        """A factor that all layouts of several replicas have, and one device has not."""
+        several = np.array(
+            [item.replicas * item.micro_batches > 1 for item in self.frame.layouts]
+        )  # fmt: skip
+        own = factors[several]
+        if len(own) < 2 or abs(factors[~several] - 1).max(initial=0.0) > self.tolerance:
+            return None
+        same = float(np.ptp(own)) <= 2 * self.tolerance * float(np.abs(own).max())
+        return float(own.mean()) if same else None
+
+
+def factor(powers: Powers, item: Layout) -> float:
+    """R^a K^b."""
+    return float(item.replicas ** powers[0] * item.micro_batches ** powers[1])
+
+
+def with_powers(point: Point, powers: Powers) -> Point:
+    """The point, and all of it times R^a K^b; a mean over replicas is one over active ones."""
+    a, b = powers
+    r, active, k = point.powers
+    mean = -1 if a < 0 and point.over and point.over[-1][1] in ("replica", "part") else 0
+    return replace(point, powers=(r + a - mean, active + mean, k + b))
+
+
+def called(point: Point) -> Mistake:
+    """The row of a point, or the nearest row with factors, or the point by its formula."""
+    a, b = point.powers[0] + point.powers[1], point.powers[2]
+    if point.over == (ALL,) and (point.seen, point.who, point.times) == ("once", "all", ()):
+        return _whole_factor(point, (a, b))
+    found: list[tuple[float, Mistake, Powers]] = []
+    for row in CATALOGUE:
+        own = row.point
+        if (
+            own is None
+            or row.empty
+            or replace(own, powers=(0, 0, 0)) != replace(point, powers=(0, 0, 0))
+        ):
+            continue
+        left = (a - own.powers[0] - own.powers[1], b - own.powers[2])
+        found.append((abs(left[0]) + abs(left[1]), row, left))
+    least = min(found, key=lambda item: item[0], default=None)
+    if least is None or (least[0] and least[2] not in POWERS):
+        return unnamed(point)
+    _, row, left = least
+    if left == (0, 0):
+        return row
+    more = f"all is {phrase(left)}"
+    return _joined(replace(row, point=point, formula=""), f"{row.name}; and {more}", more)
+
+
+def _whole_factor(point: Point, powers: Powers) -> Mistake:
+    """All examples are scaled alike."""
+    if powers in _ALONE:
+        return _ROWS[_ALONE[powers]]
+    if all(abs(power) == 1 for power in powers):
+        pair = [_ROWS[_ALONE[one]] for one in ((powers[0], 0), (0, powers[1]))]
+        name = f"{pair[0].name}; and {pair[1].name}"
+        return _joined(replace(pair[0], point=point, formula=""), name, pair[1].sentence)
+    said = phrase(powers)
+    return whole(f"the whole update is {said}", f"all examples are {said}", point)
+
+
+def whole(name: str, sentence: str, point: Point | None = None, times: float = 1.0) -> Mistake:
+    """A mistake that scales all examples alike."""
+    formula = "" if point is not None and times == 1.0 else "f w_i / W  instead of  w_i / W"
+    return Mistake(name, sentence, formula, point=point, remedy="size", factor=times)
+
+
+def _times(row: Mistake, value: float) -> Mistake:
+    if row.point is None or row.point == Point():
+        return whole(
+            f"a constant divides instead of the count: a factor of {value:.4g}",
+            f"wherever several replicas run, all is multiplied by {value:.4g}, as a batch size or "
+            "a world size does that is not that of this step (a short batch)", Point(), value,
+        )  # fmt: skip
+    more = f"all is multiplied by {value:.4g}, such as by a size of another run"
+    return replace(_joined(row, f"{row.name}, and a factor of {value:.4g}", more), factor=value)
+
+
+def _joined(row: Mistake, name: str, more: str) -> Mistake:
+    return replace(row, name=name, sentence=f"{row.sentence}; besides, {more}")
+
+
+def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[Mistake]:
+    """What explains one factor per layout on all examples; the factors, if nothing does."""
+    count = len(frame.weights)
+    image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)
+    bench = Bench(frame, [np.array([f]) for f in factors], [image] * len(factors), tolerance)
+    flat = [
+        row
+        for row in bench.explained()
+        if all(_is_flat(frame, row, p) for p in range(len(factors)))
+    ]
+    if flat:
+        return flat
+    listed = list(zip(factors, frame.layouts, strict=True))[:4]
+    names = ", ".join(f"{value:.4g} for {item}" for value, item in listed)
+    return [whole(UNNAMED, f"all examples are scaled alike: {names}")]
+
+
+def _is_flat(frame: Frame, row: Mistake, place: int) -> bool:
+    ratios = frame.predicted(row, place) / frame.right(place)
+    return bool(np.ptp(ratios) <= 1e-9 * np.abs(ratios).max())
+
+
+__all__ = ["UNNAMED", "Bench", "Frame", "called", "factor", "factors_alike", "whole", "with_powers"]
