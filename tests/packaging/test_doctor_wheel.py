@@ -33,7 +33,7 @@ def even(shares):
 def installed(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The wheel, built and unpacked."""
     folder = tmp_path_factory.mktemp("doctor")
-    build = [sys.executable, str(ROOT / "doctor" / "build_doctor.py"), str(folder)]
+    build = [sys.executable, str(ROOT / "python" / "doctor" / "build_doctor.py"), str(folder)]
     name = subprocess.run(build, capture_output=True, text=True, check=True).stdout.strip()
     place = folder / "site"
     with zipfile.ZipFile(folder / name) as archive:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parent / "python" / "samegrad"
+SOURCES = HERE.parent / "samegrad"
 PACKAGE = "samegrad_doctor"
 # What a module of samegrad is called in the package.
 MODULES = {
@@ -43,7 +43,7 @@ SURFACE = re.compile(
 
 
 def _version() -> str:
-    found = re.search(r'^version = "(.+)"', (HERE.parent / "pyproject.toml").read_text(), re.M)
+    found = re.search(r'^version = "(.+)"', (HERE.parents[1] / "pyproject.toml").read_text(), re.M)
     assert found is not None, "pyproject.toml of samegrad has a version"
     return found.group(1)
 
