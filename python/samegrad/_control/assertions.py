@@ -28,10 +28,16 @@ def Assert(  # noqa: N802  # TensorFlow's name
 
     Raises:
         InvalidArgumentError: It is not met.
+        ValueError: It is not one bool.
 
     Example:
         >>> Assert(True, ["never shown"])
     """
+    shape = () if isinstance(condition, bool) else convert_to_tensor(condition).shape
+    if tuple(shape) != ():
+        raise ValueError(
+            f"[Assert] condition must be one bool: got shape {tuple(shape)}; see tf.reduce_all."
+        )
     require(
         condition, lambda: f"[Assert] the condition must hold: got {shown(list(data))}; see there."
     )

@@ -79,6 +79,11 @@ def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) 
     """
     x, kind = convert_to_tensor(value), as_dtype(dtype)
     own = as_dtype(x._dtype)
+    if own.is_bool or kind.is_bool:
+        raise TypeError(
+            f"[saturate_cast] dtypes must be of numbers: got {own.name} and {kind.name}; "
+            "see tf.cast."
+        )
     low, high = max(own.min, kind.min), min(own.max, kind.max)
     if own.is_floating and kind.is_integer:  # the largest float that is not above the end
         high = float(np.nextafter(np.array(high, own.name), 0, dtype=own.name))

@@ -160,7 +160,12 @@ class Ragged:
         array = found.encoded if isinstance(found, Text) else found._numpy()
         count, width = array.shape[:2]
         if padding is not None:
-            fill = Text(padding).numpy() if isinstance(found, Text) else padding
+            fill = Text(padding).numpy() if isinstance(found, Text) else np.asarray(padding)
+            if np.shape(fill) not in ((), array.shape[2:]):
+                raise ValueError(
+                    f"[RaggedTensor.from_tensor] padding must have shape {array.shape[2:]} or be "
+                    f"one element: got shape {np.shape(fill)}."
+                )
             kept = (array != fill).reshape(count, width, -1).any(-1)
             sizes = (
                 np.where(kept.any(1), width - kept[:, ::-1].argmax(1), 0) if width else [0] * count

@@ -322,7 +322,9 @@ def _write_manifest(folder: str, names: list[str], who: str) -> None:
 def _manifest(folder: str, who: str) -> list[str]:
     path = Path(folder, _MANIFEST)
     try:
-        found = json.loads(path.read_text())
+        with explained_errors(who, "read", path, "Choose another path"):
+            text = path.read_text()
+        found = json.loads(text)
         return [os.path.basename(name) for name in found["files"]]
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(

@@ -30,6 +30,9 @@ class Mistake:
         empty: Whether it takes a replica without examples.
         report: What it means where a reported loss or metric shows it.
         factor: A number that all weights of several replicas are multiplied by.
+
+    Raises:
+        TypeError: `point` is no point of the grammar.
     """
 
     name: str
@@ -44,6 +47,10 @@ class Mistake:
     factor: float = 1.0
 
     def __post_init__(self) -> None:
+        if self.point is not None and not isinstance(self.point, Point):
+            raise TypeError(
+                f"[Mistake] point must be a point of the grammar or None: got {self.point!r}."
+            )
         if not self.formula and self.point is not None:
             object.__setattr__(self, "formula", f"{self.point.formula}  instead of  w_i / W")
         if not self.fix:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -90,11 +91,20 @@ class Situation:
 
         Args:
             rule: "2 chunks" of about one size, or "chunks of 4" examples, the last one shorter.
+
+        Raises:
+            ValueError: The rule is neither.
         """
-        number = int(rule.split()[0 if rule[0].isdigit() else 2])
+        found = re.fullmatch(r"([1-9]\d*) chunks|chunks of ([1-9]\d*)", rule)
+        if not found:
+            raise ValueError(
+                "[Situation.chunks] rule must be '2 chunks' or 'chunks of 4', with any number of 1 "
+                f"or more: got {rule!r}."
+            )
+        number = int(found[1] or found[2])
         replica, micro_batch, place = self.places
         sizes = self.sums(np.ones_like(self.weights), "part").astype(np.intp)
-        if rule[0].isdigit():
+        if found[1]:
             size, more = sizes // number, sizes % number
             head = more * (size + 1)
             late = more + (place - head) // np.maximum(size, 1)

@@ -151,10 +151,16 @@ REMEDIES: dict[str, tuple[str, str, str, str]] = {
 def remedy(key: str, framework: str = "samegrad") -> str:
     """What to do, in the words of a framework.
 
+    Raises:
+        ValueError: There are no words for the framework.
+
     Example:
         >>> remedy("factor")
         'leave out the factor, which nothing divides again'
     """
+    if framework not in FRAMEWORKS:
+        known = ", ".join(FRAMEWORKS)
+        raise ValueError(f"[remedy] framework must be one of {known}: got {framework!r}.")
     return REMEDIES[key][FRAMEWORKS.index(framework)]
 
 

@@ -109,7 +109,7 @@ TEST("thresholds that are replica_context of the machine follow from it, and for
   CHECK_EQ(of_usual.fused_block, 512);
   CHECK_EQ(of_usual.fused_piece, 16 * kKiB);
   CHECK_EQ(of_usual.tree_block_bytes, 16 * kKiB);
-  CHECK_EQ(of_usual.product_block_bytes, 512 * kKiB);
+  CHECK_EQ(of_usual.product_block_bytes, 256 * kKiB);
   CHECK_EQ(of_usual.all_reduce_block, 4096);
   const Machine small{16 * kKiB, 128 * kKiB, 1024 * kKiB, 0};
   CHECK_EQ(thresholds_from("", small).tile_bytes, 32 * kKiB);

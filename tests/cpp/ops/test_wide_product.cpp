@@ -58,8 +58,9 @@ TEST("a wide product is one block for each thread where these are equal") {
 }
 
 TEST("a wide product is cut finer where a block for each thread leaves some waiting") {
-  // Two by two for three threads would be two rounds of a quarter: half of it all for one thread.
-  CHECK(run(300, 96, 4 * kWidestPanel, 3).blocks == 8);
+  // Two by two for three threads would be two rounds of a quarter; four by three is four of a
+  // twelfth.
+  CHECK(run(300, 96, 4 * kWidestPanel, 3).blocks == 12);
 }
 
 TEST("a wide product has the bits of one thread for any number of them") {
