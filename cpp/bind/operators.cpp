@@ -135,24 +135,28 @@ std::optional<Tensor> plain_number(PyObject* object, DType dtype) {
 PyObject* call_binary(PyObject* self, PyObject* const* args, std::size_t flagged, PyObject* names) {
   const Operator& row = *operator_of(self);
   const bool plain = PyVectorcall_NARGS(flagged) == 2 && !names;
-  const Tensor* a = plain ? tensor_in(args[0]) : nullptr;
+  const Tensor* const a = plain ? tensor_in(args[0]) : nullptr;
   if (!a) return call_python(self, args, flagged, names);
   // Whole numbers of a trace may be sizes, of which Python keeps account.
   if (!is_floating(a->type.dtype) && (row.floats || current().trace)) {
     return call_python(self, args, flagged, names);
   }
-  const Tensor* b = tensor_in(args[1]);
-  std::optional<Tensor> number;
-  if (!b && row.numbers) {
-    number = plain_number(args[1], a->type.dtype);
-    if (number) b = &*number;
-  }
-  if (!b) return call_python(self, args, flagged, names);
-  if (row.swapped) std::swap(a, b);
-  PyObject* const result = returned([&] {
-    const Tensor* const operands[] = {a, b};
+  bool is_short = true;
+  PyObject* const result = returned([&]() -> py::object {
+    const Tensor* left = a;
+    const Tensor* right = tensor_in(args[1]);
+    std::optional<Tensor> number;
+    if (!right && row.numbers) {
+      number = plain_number(args[1], a->type.dtype);
+      if (number) right = &*number;
+    }
+    is_short = right != nullptr;
+    if (!is_short) return {};
+    if (row.swapped) std::swap(left, right);
+    const Tensor* const operands[] = {left, right};
     return python_results(apply(*row.op, operands, {}));
   });
+  if (!is_short) return call_python(self, args, flagged, names);
   return result || !PyErr_ExceptionMatches(PyExc_Exception) ? result : refused(self, args, flagged);
 }
 
@@ -251,9 +255,13 @@ PyObject* call_part(PyObject* self, PyObject* const* args, std::size_t flagged, 
   const bool plain = PyVectorcall_NARGS(flagged) == 2 && !names;
   const Tensor* const x = plain ? tensor_in(args[0]) : nullptr;
   if (!x || x->symbolic()) return call_python(self, args, flagged, names);
-  std::optional<Part> part = part_of(args[1], x->type.shape);
-  if (!part) return call_python(self, args, flagged, names);
-  PyObject* const result = returned([&] { return py::cast(taken(*x, *std::move(part))); });
+  bool is_short = true;
+  PyObject* const result = returned([&]() -> py::object {
+    std::optional<Part> part = part_of(args[1], x->type.shape);
+    is_short = part.has_value();
+    return is_short ? py::cast(taken(*x, *std::move(part))) : py::object();
+  });
+  if (!is_short) return call_python(self, args, flagged, names);
   return result || !PyErr_ExceptionMatches(PyExc_Exception) ? result : refused(self, args, flagged);
 }
 

@@ -121,9 +121,10 @@ std::string user_line() {
   auto* const code = reinterpret_cast<PyObject*>(frame.code());
   const int instruction = frame.instruction();
   if (last->code.ptr() != code || last->instruction != instruction) {
+    std::string line = file->base + ":" + std::to_string(frame.line());
     gone = std::exchange(last->code, py::reinterpret_borrow<py::object>(code));
     last->instruction = instruction;
-    last->line = file->base + ":" + std::to_string(frame.line());
+    last->line = std::move(line);
   }
   return last->line;
 }
