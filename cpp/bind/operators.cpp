@@ -38,9 +38,15 @@ PyObject* call_python(PyObject* self, PyObject* const* args, std::size_t count, 
   return PyObject_Vectorcall(operator_of(self)->in_python, args, count, names);
 }
 
-// After an error: Python does the same again, and says it in the words of the call.
-PyObject* refused(PyObject* self, PyObject* const* args, std::size_t count) {
-  PyErr_Clear();
+// What f returns, or what Python's function does if f returns nothing, or throws: Python does the
+// same again, and says it in the words of the call.
+template <class F>
+PyObject* by_short_way(PyObject* self, PyObject* const* args, std::size_t count, const F& f) {
+  if (PyObject* const result = returned(f)) return result;
+  if (PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
+    PyErr_Clear();
+  }
   return call_python(self, args, count, nullptr);
 }
 
@@ -141,8 +147,7 @@ PyObject* call_binary(PyObject* self, PyObject* const* args, std::size_t flagged
   if (!is_floating(a->type.dtype) && (row.floats || current().trace)) {
     return call_python(self, args, flagged, names);
   }
-  bool is_short = true;
-  PyObject* const result = returned([&]() -> py::object {
+  return by_short_way(self, args, flagged, [&]() -> py::object {
     const Tensor* left = a;
     const Tensor* right = tensor_in(args[1]);
     std::optional<Tensor> number;
@@ -150,14 +155,11 @@ PyObject* call_binary(PyObject* self, PyObject* const* args, std::size_t flagged
       number = plain_number(args[1], a->type.dtype);
       if (number) right = &*number;
     }
-    is_short = right != nullptr;
-    if (!is_short) return {};
+    if (!right) return {};
     if (row.swapped) std::swap(left, right);
     const Tensor* const operands[] = {left, right};
     return python_results(apply(*row.op, operands, {}));
   });
-  if (!is_short) return call_python(self, args, flagged, names);
-  return result || !PyErr_ExceptionMatches(PyExc_Exception) ? result : refused(self, args, flagged);
 }
 
 // ---- parts ----
@@ -255,14 +257,11 @@ PyObject* call_part(PyObject* self, PyObject* const* args, std::size_t flagged, 
   const bool plain = PyVectorcall_NARGS(flagged) == 2 && !names;
   const Tensor* const x = plain ? tensor_in(args[0]) : nullptr;
   if (!x || x->symbolic()) return call_python(self, args, flagged, names);
-  bool is_short = true;
-  PyObject* const result = returned([&]() -> py::object {
+  return by_short_way(self, args, flagged, [&]() -> py::object {
     std::optional<Part> part = part_of(args[1], x->type.shape);
-    is_short = part.has_value();
-    return is_short ? py::cast(taken(*x, *std::move(part))) : py::object();
+    if (!part) return {};
+    return py::cast(taken(*x, *std::move(part)));
   });
-  if (!is_short) return call_python(self, args, flagged, names);
-  return result || !PyErr_ExceptionMatches(PyExc_Exception) ? result : refused(self, args, flagged);
 }
 
 }  // namespace
