@@ -45,6 +45,14 @@ class Context(NamedTuple):
     compiled_runs: CompiledRuns | None = None
     # Whether Keras's objects track what is assigned to their attributes.
     keras_tracks: bool = True
+    # Whether what is added to variables of Keras is that of all replicas already.
+    values_are_global: bool = False
+    # Whether an optimizer of Keras is given the sums of the replicas' gradients.
+    gradients_are_sums: bool = False
+    # What the micro-batch counts whose gradients are applied; None where no loss shows it.
+    weight_of_step: _core.Tensor | None = None
+    # Whether layers of Keras train that are not told; None where nobody says it.
+    learning_phase: bool | None = None
     # How many gradient functions are being traced inside one another.
     open_gradients: int = 0
     # What names of new variables begin with.

@@ -73,7 +73,7 @@ LAYERS: dict[str, list[Text | Span]] = {
             "        obj.build = build_wrapper",
             "3361d2043336a258",
             "            from samegrad._keras.whole import building\n\n"
-            "            with building(obj):\n"
+            "            def build():\n"
             "                with obj._open_name_scope():\n"
             "                    obj._path = current_path()\n"
             "                    original_build_method(*args, **kwargs)\n"
@@ -81,7 +81,8 @@ LAYERS: dict[str, list[Text | Span]] = {
             "                obj._build_shapes_dict = signature.bind(*args, **kwargs).arguments\n"
             "                obj.built = True\n"
             "                obj._post_build()\n"
-            "                obj._lock_state()\n\n",
+            "                obj._lock_state()\n\n"
+            "            building(obj, build)\n\n",
         ),
         branch("layer", "NumpyLayer as BackendLayer", "Layer as BackendLayer"),
         Span(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextvars import ContextVar
+import functools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,19 +30,11 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad.nn._loss_scaling import all_reduce_sum
 from samegrad.train._trackable import restore_pending
 
-_reduced: ContextVar[bool] = ContextVar("gradients_reduced", default=False)
-# What the micro-batch counts whose gradients are applied.
-_weight: ContextVar[Tensor | None] = ContextVar("weight_of_step", default=None)
 
-
-@contextlib.contextmanager
-def _gradients_of_all(optimizer: Any) -> Iterator[None]:
-    tokens = _reduced.set(True), _weight.set(weight_of_step(optimizer))
-    try:
-        yield
-    finally:
-        _reduced.reset(tokens[0])
-        _weight.reset(tokens[1])
+def _gradients_of_all(optimizer: Any) -> _core.Guard:
+    """Inside, `apply` is given the sums of the replicas' gradients."""
+    weight = weight_of_step(optimizer)
+    return _context.changed(gradients_are_sums=True, weight_of_step=weight)
 
 
 class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: ignore[misc]
@@ -72,9 +64,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         Raises:
             RuntimeError: Called in cross-replica context.
         """
-        variables = self._prepared(trainable_variables)
-        with _sums(self, list(grads)) as total, changing([*(variables or ()), *self._variables]):
-            super().apply(total, variables)
+        _apply_sums(self, super().apply, grads, trainable_variables)
 
     def apply_gradients(
         self,
@@ -130,7 +120,7 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
 
     def _weighed(self, grads: list[Any]) -> list[Any]:
         """The gradients of a micro-batch, times what it counts of those that are accumulated."""
-        weight = _weight.get()
+        weight = _context.current().weight_of_step
         if weight is None:
             self._accumulated_weight.assign_add(np.float64(1.0))
             return grads
@@ -184,8 +174,8 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         if own and not self.built:
             # Not a part of the step that is traced: what it assigns is assigned once.
             scope = backend.name_scope(self.name, caller=self)
-            with _context.init_scope(), building(self), scope:
-                self.build(own)
+            with _context.init_scope(), scope:
+                building(self, lambda: self.build(own))
             self.built = True
         for optimizer in (self, getattr(self, "inner_optimizer", None)):
             if optimizer is not None and optimizer.built:
@@ -200,8 +190,11 @@ class ReducingOptimizer(OlderOptimizer, base_optimizer.BaseOptimizer):  # type: 
         """
         places = self._trainable_variables_indices
         new = [variable for variable in variables if self._var_key(variable) not in places]
-        if not new:
-            return
+        if new:
+            building(self, lambda: self._build_beside(new))
+
+    def _build_beside(self, new: list[Any]) -> None:
+        places = self._trainable_variables_indices
         old, before = len(places), dict(vars(self))
         self._trainable_variables_indices = {}
         self._variables[:], tracked = [], self._variables[:]
@@ -262,11 +255,7 @@ def _pairs(name: str, grads_and_vars: Any) -> list[tuple[Any, Any]]:
     return pairs
 
 
-@contextlib.contextmanager
-def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
-    if _reduced.get():
-        yield grads
-        return
+def _sums(optimizer: Any, grads: list[Any]) -> list[Any]:
     context = _context.current()
     if context.strategy is not None and context.replica_context is None:
         raise RuntimeError(
@@ -278,16 +267,23 @@ def _sums(optimizer: Any, grads: list[Any]) -> Iterator[list[Any]]:
     for gradient in sums:
         note_use("gradient", convert_to_tensor(gradient))
     summed = iter(sums)
-    with _gradients_of_all(optimizer):
-        yield [None if g is None else next(summed) for g in grads]
+    return [None if g is None else next(summed) for g in grads]
+
+
+def _apply_sums(optimizer: Any, apply: Any, grads: Any, trainable_variables: Any) -> Any:
+    variables, total = optimizer._prepared(trainable_variables), list(grads)
+    if _context.current().gradients_are_sums:
+        scope: Any = contextlib.nullcontext()
+    else:
+        total, scope = _sums(optimizer, total), _gradients_of_all(optimizer)
+    with scope, changing([*(variables or ()), *optimizer._variables]):
+        return apply(total, variables)
 
 
 def _with_sums(apply: Any) -> Any:
     @keeping_scopes
     def summed(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
-        variables = self._prepared(trainable_variables)
-        with _sums(self, list(grads)) as total, changing([*(variables or ()), *self._variables]):
-            return apply(self, total, variables)
+        return _apply_sums(self, functools.partial(apply, self), grads, trainable_variables)
 
     summed.__doc__ = apply.__doc__
     return summed

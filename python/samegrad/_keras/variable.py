@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
 from keras.src.backend.common import global_state
@@ -19,22 +16,16 @@ from samegrad._keras.conversion import convert_to_tensor
 from samegrad._tensor.tensor import Tensor
 
 _ops = _core.ops
-_already_global: ContextVar[bool] = ContextVar("already_global", default=False)
 
 
-@contextlib.contextmanager
-def global_values() -> Iterator[None]:
+def global_values() -> _core.Guard:
     """Inside, what is added to variables is that of all replicas already.
 
     Example:
         >>> with global_values():
         ...     pass
     """
-    token = _already_global.set(True)
-    try:
-        yield
-    finally:
-        _already_global.reset(token)
+    return _context.changed(values_are_global=True)
 
 
 def values_are_global() -> bool:
@@ -44,7 +35,7 @@ def values_are_global() -> bool:
         >>> values_are_global()
         False
     """
-    return _already_global.get()
+    return _context.current().values_are_global
 
 
 def _several_replicas() -> Any:
@@ -151,7 +142,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
 
     def _direct_assign(self, value: Tensor) -> None:
         context = _several_replicas()
-        if context is not None and value._varying and not _already_global.get():
+        if context is not None and value._varying and not values_are_global():
             value = self._one_value(context, value)
         self._value.assign(value)
 
@@ -202,7 +193,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
 
     def _change(self, value: Any, sign: int) -> Any:
         context = _several_replicas()
-        summed = self._aggregation == "sum" and not _already_global.get()
+        summed = self._aggregation == "sum" and not values_are_global()
         if context is not None and summed and not in_stateless_scope():
             # In the value's dtype, as one device adds the examples up.
             of_replica = value if isinstance(value, Tensor) else self._convert_to_tensor(value)

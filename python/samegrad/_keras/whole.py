@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core
@@ -13,15 +12,16 @@ from samegrad._autodiff.variable import step_of
 from samegrad._keras.scopes import before_call, keeping_scopes, put_back
 
 
-@contextlib.contextmanager
-def building(owner: Any) -> Iterator[None]:
-    """Inside, an object gets its parts: after an exception it has those that it had before.
+def building(owner: Any, build: Callable[[], object]) -> None:
+    """Gives an object its parts: after an exception it has those that it had before.
 
     The numbers that first values were drawn with are given back, so that another try draws the
-    same.
+    same. This is no context manager: one that is written as a generator, and is interrupted as it
+    ends, ends once more when it is freed, and would take from the object what it got meanwhile.
 
     Args:
         owner: A layer, an optimizer or a metric.
+        build: Makes the parts.
     """
     tracker = getattr(owner, "_tracker", None)
     held = [] if tracker is None else [tracker.stored_ids, vars(tracker)]
@@ -29,7 +29,7 @@ def building(owner: Any) -> Iterator[None]:
     before, scopes = [_copied(container) for container in held], before_call()
     with _core.all_or_nothing(owner):
         try:
-            yield
+            build()
         except BaseException:
             for container, content in zip(held, before, strict=True):
                 _restore(container, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -13,6 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from program import Program
 
 import samegrad as tf
 from samegrad import _core
@@ -67,6 +72,26 @@ def test_no_destructor_is_pythons() -> None:
     package = Path(tf.__file__).parent
     found = [path.name for path in package.rglob("*.py") if "def __del__" in path.read_text()]
     assert not found
+
+
+@pytest.mark.parametrize("step", ["train", "train_without_function", "train_eagerly"])
+def test_no_block_of_a_step_is_a_generator(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One that a signal reaches as it ends is ended again when its traceback is freed, and puts
+    # back then what it found long ago: scopes of Keras, weights of a layer that is built by now.
+    entered: list[str] = []
+    enter = contextlib._GeneratorContextManager.__enter__
+
+    def seen(manager: Any) -> Any:
+        entered.append(manager.gen.__qualname__)
+        return enter(manager)
+
+    program = Program()
+    monkeypatch.setattr(contextlib._GeneratorContextManager, "__enter__", seen)
+    getattr(program, step)()
+    assert not entered
+    with tf.keras.backend.learning_phase_scope(1):
+        getattr(program, step)()
+    assert not entered
 
 
 class _InterruptedError(BaseException):

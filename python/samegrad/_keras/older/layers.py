@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
 from keras.src import backend
 
+from samegrad import _core
+from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 
-_phase: ContextVar[bool | None] = ContextVar("learning_phase", default=None)
 _standing: list[bool | None] = [None]
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 # The order of the arguments of add_weight after the name.
@@ -110,7 +108,7 @@ def _tensors(shape: Any, dtype: Any) -> Any:
 
 def current_phase() -> bool | None:
     """Whether layers train that are not told; None: their own default decides."""
-    phase = _phase.get()
+    phase = _context.current().learning_phase
     return _standing[0] if phase is None else phase
 
 
@@ -133,8 +131,7 @@ def set_learning_phase(value: Any) -> None:
     _standing[0] = _checked(value)
 
 
-@contextlib.contextmanager
-def learning_phase_scope(value: Any) -> Iterator[None]:
+def learning_phase_scope(value: Any) -> _core.Guard:
     """Inside, layers that are not told train or not: give `training` to calls instead.
 
     Args:
@@ -145,11 +142,7 @@ def learning_phase_scope(value: Any) -> Iterator[None]:
         ...     learning_phase()
         1
     """
-    token = _phase.set(_checked(value))
-    try:
-        yield
-    finally:
-        _phase.reset(token)
+    return _context.changed(learning_phase=_checked(value))
 
 
 def _checked(value: Any) -> bool:
