@@ -35,7 +35,10 @@ Operator* operator_of(PyObject* object) {
 }
 
 PyObject* call_python(PyObject* self, PyObject* const* args, std::size_t count, PyObject* names) {
-  return PyObject_Vectorcall(operator_of(self)->in_python, args, count, names);
+  PyObject* const in_python = operator_of(self)->in_python;
+  if (in_python) return PyObject_Vectorcall(in_python, args, count, names);
+  PyErr_SetString(PyExc_AttributeError, "[samegrad.Tensor] an operator's in_python was deleted.");
+  return nullptr;
 }
 
 // What f returns, or what Python's function does if f returns nothing, or throws: Python does the
@@ -52,7 +55,7 @@ PyObject* by_short_way(PyObject* self, PyObject* const* args, std::size_t count,
 
 void destroy(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
-  Py_DECREF(operator_of(self)->in_python);
+  Py_XDECREF(operator_of(self)->in_python);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -67,8 +70,10 @@ PyObject* bind(PyObject* self, PyObject* object, PyObject* /*type*/) {
 PyObject* attribute(PyObject* self, PyObject* name) {
   if (PyObject* const own = PyObject_GenericGetAttr(self, name)) return own;
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
+  PyObject* const in_python = operator_of(self)->in_python;
+  if (!in_python) return nullptr;
   PyErr_Clear();
-  return PyObject_GetAttr(operator_of(self)->in_python, name);
+  return PyObject_GetAttr(in_python, name);
 }
 
 PyTypeObject* operator_class() {

@@ -3,10 +3,11 @@
 
 #include <pybind11/pybind11.h>
 
+#include "bind/tensor_caster.h"
+
 namespace samegrad {
 
-// Answers these properties of the class without pybind11's dispatch; it is there for objects whose
-// constructor has not run.
-void shorten_properties(const pybind11::object& tensor_class);
+// Pybind11's own are there for Python's subclasses, and for objects whose constructor has not run.
+void register_properties(pybind11::class_<Tensor>& tensor_class);
 
 }  // namespace samegrad

@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -153,9 +154,10 @@ py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t c
   const int rank = array.shape().rank();
   const bool known = array.dtype() == DType::kUInt8 || array.dtype() == DType::kFloat32;
   if (!known || rank < 3 || axis > rank - 4) return py::none();
-  constexpr std::int64_t kLong = 1 << 16;  // pixels for which other threads of Python go on
+  constexpr std::int64_t kLong = 1 << 16;  // numbers for which other threads of Python go on
+  const std::int64_t channels = array.shape()[rank - 1];
   Array result;
-  if (array.size() < kLong) {
+  if (std::max(array.size(), size_product(size_product(rows, columns), channels)) < kLong) {
     result = resized_bilinear(array, rows, columns);
   } else {
     const py::gil_scoped_release release;

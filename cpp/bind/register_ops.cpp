@@ -132,11 +132,6 @@ struct Function {
 
 }  // namespace
 
-py::object python_results(std::vector<Tensor> results) {
-  if (results.size() == 1) return py::cast(std::move(results[0]));
-  return py::cast(std::move(results));
-}
-
 void register_ops(py::module_& m) {
   py::module_ ops = m.def_submodule("ops", "One function per row of the op table.");
   static auto* const functions = new std::deque<Function>;

@@ -28,11 +28,6 @@ py::object number(const Array& array) {
   });
 }
 
-py::object example_axis(const Tensor& tensor) {
-  if (!tensor.type.batched()) return py::none();
-  return py::make_tuple(tensor.type.batch.axis, tensor.type.batch.rows_per_example);
-}
-
 // The symbols of what is being traced.
 Symbols& symbols() {
   const std::shared_ptr<Trace> trace = current_trace();
@@ -120,10 +115,6 @@ void register_tensor(py::module_& m) {
           py::arg("rows_per_example") = 1)
       // Whether there is anything to show.
       .def_property_readonly("_made", [](const py::object& self) { return is_made(self); })
-      .def_property_readonly("_shape", [](const Tensor& t) { return shape_tuple(t.type.shape); })
-      .def_property_readonly("_dtype", [](const Tensor& t) { return name_of(t.type.dtype); })
-      .def_property_readonly("_rank", [](const Tensor& t) { return t.type.shape.rank(); })
-      .def_property_readonly("_symbolic", &Tensor::symbolic)
       .def_property_readonly(
           "_varying",
           [](const Tensor& t) { return t.symbolic() && t.trace->program().varying(t.value); })
@@ -136,16 +127,6 @@ void register_tensor(py::module_& m) {
                                return is_function_of_sums(graph, t.value) &&
                                       !comes_through_control(graph, t.value);
                              })
-      .def_property_readonly("_example_axis", &example_axis)
-      // Whether the tape that is recording knows it: a copy of it would not get gradients.
-      .def_property_readonly("_recorded",
-                             [](const Tensor& t) {
-                               const auto trace = current_trace();
-                               return trace != nullptr && t.recorded.lock() == trace;
-                             })
-      // Whether its step was given what it needs to look at values while it is traced.
-      .def_property_readonly("_looks",
-                             [](const Tensor& t) { return t.symbolic() && t.trace->evaluates(); })
       // Its values: one, or one per replica where they differ.
       .def(
           "_look",
@@ -200,7 +181,7 @@ void register_tensor(py::module_& m) {
           },
           py::arg("examples"), py::arg("replicas"))
       .def("_as_plain", [](const Tensor& t) { return make_tensor(concrete(t, "Tensor")); });
-  shorten_properties(cls);
+  register_properties(cls);
 }
 
 }  // namespace samegrad

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/float_environment.h"
+
 namespace samegrad {
 namespace {
 
@@ -121,6 +123,7 @@ void resize_all(const Array& images, Sizes old, std::int64_t rows, std::int64_t 
 }  // namespace
 
 Array resized_bilinear(const Array& images, std::int64_t rows, std::int64_t columns) {
+  const FloatEnvironment environment;
   const Shape& shape = images.shape();
   const int axis = shape.rank() - 3;
   const Sizes old{shape[axis], shape[axis + 1], shape[axis + 2]};

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "base/soon.h"
+#include "base/prefetch.h"
 #include "kernels/simd.h"
 
 namespace samegrad::SAMEGRAD_ISA_NAMESPACE {
@@ -65,8 +65,8 @@ struct Product {
   bool by_channel = false;
   const T* bias = nullptr;
   Activation activation = Activation::kNone;
-  SoonRows* soon = nullptr;     // fetched beside the tiles
-  std::int64_t soon_lines = 0;  // so many with each
+  PrefetchRows* prefetch = nullptr;  // fetched beside the tiles
+  std::int64_t prefetch_lines = 0;   // so many with each
 };
 
 template <class T>

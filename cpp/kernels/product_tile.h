@@ -31,7 +31,7 @@ class TileProduct {
     T* const* y = tile.y;
     for (; tiles > 0; --tiles, a += kRows, y += kRows) {
       TileProduct t;
-      if (product.soon != nullptr) product.soon->fetch(product.soon_lines);
+      if (product.prefetch != nullptr) product.prefetch->fetch(product.prefetch_lines);
       if (product.accumulate) {
         t.load(y, tile.first_column);
         if (ahead && tiles > 1) prefetch(y + kRows, tile.first_column);

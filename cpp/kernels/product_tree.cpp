@@ -158,25 +158,25 @@ struct PackedProduct {
   std::int64_t pieces;
   std::int64_t rows_per_example, rows;  // of the contraction; as many lie between groups
   std::int64_t m, n;
-  bool adds = false;           // to the result, which lies at the bottom of the stack
-  const Soon* soon = nullptr;  // as PackedTree has it
+  bool adds = false;                         // to the result, which lies at the bottom of the stack
+  const PrefetchBlocks* prefetch = nullptr;  // as PackedTree has it
 };
 
 // Fetches what is needed soon of the place of a tile, some of its rows with each piece.
 template <class T>
-class SoonOfTile {
+class PrefetchOfTile {
  public:
-  SAMEGRAD_INLINE SoonOfTile(const PackedProduct<T>& p, std::int64_t row, std::int64_t column)
-      : soon_(p.soon) {
-    if (!soon_) return;
+  SAMEGRAD_INLINE PrefetchOfTile(const PackedProduct<T>& p, std::int64_t row, std::int64_t column)
+      : prefetch_(p.prefetch) {
+    if (!prefetch_) return;
     rows_ = std::min<std::int64_t>(p.m - row, kTreeRows);
-    offset_ = row * soon_->stride + column * std::int64_t(sizeof(T));
+    offset_ = row * prefetch_->stride + column * std::int64_t(sizeof(T));
   }
 
   // So many rows, which are next.
   SAMEGRAD_INLINE void fetch(std::int64_t some) {
-    for (; some > 0 && array_ < soon_->count; --some) {
-      const std::byte* at = soon_->data[array_] + offset_ + row_ * soon_->stride;
+    for (; some > 0 && array_ < prefetch_->count; --some) {
+      const std::byte* at = prefetch_->data[array_] + offset_ + row_ * prefetch_->stride;
       for (std::size_t line = 0; line < kTreeColumns<T> * sizeof(T); line += 64) {
         __builtin_prefetch(at + line, 0, 2);
       }
@@ -187,7 +187,7 @@ class SoonOfTile {
   }
 
  private:
-  const Soon* soon_;
+  const PrefetchBlocks* prefetch_;
   std::int64_t rows_ = 0, offset_ = 0;
   std::int64_t array_ = 0, row_ = 0;  // the next one
 };
@@ -205,12 +205,13 @@ void load_part(const T* y, std::int64_t ldy, std::int64_t rows, std::int64_t col
 template <class T>
 void multiply_packed(const PackedProduct<T>& p, T* y, std::int64_t ldy) {
   // With each piece, so that a tile's are fetched with the last one.
-  const std::int64_t fetched = p.soon ? (p.soon->count * kTreeRows + p.pieces - 1) / p.pieces : 0;
+  const std::int64_t fetched =
+      p.prefetch ? (p.prefetch->count * kTreeRows + p.pieces - 1) / p.pieces : 0;
   for (std::int64_t column = 0; column < p.n; column += kTreeColumns<T>) {
     for (std::int64_t row = 0; row < p.m; row += kTreeRows) {
       TreeCursor<T> at{p.a + row * p.rows, p.b + column * p.rows};
       T* top = p.stack.sums;
-      SoonOfTile<T> soon(p, row, column);
+      PrefetchOfTile<T> prefetch(p, row, column);
       prefetch_rows(y + column, ldy, row + kAhead, p.m);
       if (p.adds) {
         load_part(y + row * ldy + column, ldy, p.m - row, p.n - column, top);
@@ -218,7 +219,7 @@ void multiply_packed(const PackedProduct<T>& p, T* y, std::int64_t ldy) {
       }
       for (std::int64_t i = 0; i < p.pieces; ++i) {
         const Piece<T>& piece = p.stack.pieces[i];
-        soon.fetch(fetched);
+        prefetch.fetch(fetched);
         T* result = i + 1 < p.pieces ? nullptr : y + row * ldy + column;
         piece.run(at, p.rows_per_example, {top, piece.joins, result, ldy, p.m - row, p.n - column});
         top += (1 - piece.joins) * kTileElements<T>;
@@ -390,7 +391,7 @@ void matmul_tree(const PackedTree& p, void* y, std::int64_t ldy, void* scratch) 
   const std::int64_t pieces = list_pieces(p.examples, p.rows_per_example == 1, stack.pieces);
   multiply_packed<T>({static_cast<const T*>(p.a) + p.first * kTreeRows,
                       static_cast<const T*>(p.b) + p.first * kTreeColumns<T>, stack, pieces,
-                      p.rows_per_example, p.rows, p.m, p.n, false, p.soon},
+                      p.rows_per_example, p.rows, p.m, p.n, false, p.prefetch},
                      static_cast<T*>(y), ldy);
 }
 

@@ -53,8 +53,9 @@ struct WideBlocks {
 template <class T>
 class WideBlock {
  public:
-  WideBlock(const WideProduct& wide, const WideBlocks<T>& blocks, Range rows, Range columns)
-      : wide_(wide), blocks_(blocks), rows_(rows), columns_(columns) {}
+  WideBlock(const WideProduct& wide, const WideBlocks<T>& blocks, Range rows, Range columns,
+            bool last_rows)
+      : wide_(wide), blocks_(blocks), rows_(rows), columns_(columns), last_rows_(last_rows) {}
 
   void run() const {
     if (wide_.k <= kContractionBlock) return multiply_chain(0, wide_.k, 0, epilogue());
@@ -111,8 +112,9 @@ class WideBlock {
       const std::int64_t depth = std::min(blocks_.depth, count - done);
       const bool last = done + depth == count;
       pack_block(first + done, depth);
-      SoonRows soon = block_from(first + done + depth);
-      multiply_block({first + done, depth}, level, done > 0, last ? epilogue : Epilogue{}, &soon);
+      PrefetchRows prefetch = block_from(first + done + depth);
+      multiply_block({first + done, depth}, level, done > 0, last ? epilogue : Epilogue{},
+                     &prefetch);
       done += depth;
     } while (done < count);
   }
@@ -124,14 +126,16 @@ class WideBlock {
     pack_rows(b, depth, columns_.count, ldb, wide_.transposed, 0, depth, scratch());
   }
 
-  // The block of B that begins at this row of it, or where its rows have ended the first one of the
-  // next columns; as they lie in memory.
-  SoonRows block_from(std::int64_t first) const {
+  // The block of B that begins at this row of it, or where its rows have ended the first one for
+  // the next rows of A, or of the next columns; as they lie in memory.
+  PrefetchRows block_from(std::int64_t first) const {
     std::int64_t column = columns_.first, columns = columns_.count;
     if (first == wide_.k) {
       first = 0;
-      column += columns;
-      columns = std::min(columns, wide_.first_column + wide_.columns - column);
+      if (last_rows_) {
+        column += columns;
+        columns = std::min(columns, wide_.first_column + wide_.columns - column);
+      }
     }
     const std::int64_t depth = std::min(blocks_.depth, wide_.k - first);
     const auto* b = static_cast<const T*>(wide_.b);
@@ -148,15 +152,15 @@ class WideBlock {
 
   // Rows of A that lie far apart are copied, for the sake of all panels that they pass.
   void multiply_block(Range depth, int level, bool accumulate, const Epilogue& epilogue,
-                      SoonRows* soon) const {
+                      PrefetchRows* prefetch) const {
     Product<T> product;
     product.walk.length = depth.count;
     product.b = packed_panels<T>(scratch(), depth.count, columns_.count);
     product.accumulate = accumulate;
     product.bias = static_cast<const T*>(epilogue.bias);
     product.activation = epilogue.activation;
-    product.soon = soon->lines() > 0 ? soon : nullptr;
-    product.soon_lines = divide_up(soon->lines(), tiles());
+    product.prefetch = prefetch->lines() > 0 ? prefetch : nullptr;
+    product.prefetch_lines = divide_up(prefetch->lines(), tiles());
     RowGroup<T> group(product);
     const std::int64_t group_rows = even_block(rows_.count, kMostRows, kTileRows);
     for_rows([&](std::int64_t i, const T* a, T* y) {
@@ -172,6 +176,7 @@ class WideBlock {
   const WideProduct& wide_;
   const WideBlocks<T>& blocks_;
   Range rows_, columns_;
+  bool last_rows_;  // with these columns
 };
 
 }  // namespace
@@ -191,7 +196,8 @@ void matmul_wide(const WideProduct& wide) {
   for (std::int64_t column = wide.first_column; column < end; column += blocks.columns) {
     const Range columns{column, std::min(blocks.columns, end - column)};
     for (std::int64_t row = 0; row < rows; row += at_once) {
-      WideBlock<T>(wide, blocks, {row, std::min(at_once, rows - row)}, columns).run();
+      const Range some{row, std::min(at_once, rows - row)};
+      WideBlock<T>(wide, blocks, some, columns, row + at_once >= rows).run();
     }
   }
 }

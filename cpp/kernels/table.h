@@ -12,7 +12,7 @@
 
 #include "base/dtype.h"
 #include "base/functions.h"
-#include "base/soon.h"
+#include "base/prefetch.h"
 #include "kernels/geometry.h"
 
 namespace samegrad {
@@ -116,9 +116,9 @@ inline constexpr std::int64_t kProductRowGrain = 24, kProductColumnGrain = 128;
 struct PackedTree {
   const void *a, *b;         // from the first row and the first column of the block on
   std::int64_t rows, first;  // of the contraction: as many are packed, and here the examples begin
-  std::int64_t examples, rows_per_example;  // >= 1
-  std::int64_t m, n;                        // of the block
-  const Soon* soon = nullptr;               // m rows of it
+  std::int64_t examples, rows_per_example;   // >= 1
+  std::int64_t m, n;                         // of the block
+  const PrefetchBlocks* prefetch = nullptr;  // m rows of it
 };
 
 // Products. Each output element is one chain c = fma(a, b, c) from c = +0 over the contraction

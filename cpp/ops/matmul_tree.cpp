@@ -84,7 +84,7 @@ PackedTree part_of_packed(const TreeProduct& p, const LeafArgs& args, const Bloc
           p.rows_per_example,
           block.rows,
           block.columns,
-          args.soon};
+          args.prefetch};
 }
 
 // Packs what the block needs of the examples.
@@ -101,8 +101,8 @@ PackedTree packed_subtree(const TreeProduct& p, const LeafArgs& args, const Bloc
   void* right = args.scratch.take(c.product.tree_packed_bytes(rows, block.columns, true));
   c.product.tree_pack(a, c.m, rows, block.rows, false, left);
   c.product.tree_pack(b, c.n, rows, block.columns, true, right);
-  return {left,       right,         rows,     0, args.end - args.begin, p.rows_per_example,
-          block.rows, block.columns, args.soon};
+  return {left,       right,         rows,         0, args.end - args.begin, p.rows_per_example,
+          block.rows, block.columns, args.prefetch};
 }
 
 // Leaves and joins of a whole subtree, if few enough examples for their operands to stay in cache.
@@ -124,10 +124,10 @@ void join_halves(const TreeProduct& p, const LeafArgs& args, const Block& block,
                  std::int64_t matrix, std::byte* y) {
   fold_halves(args, block, {{y}, args.state.stride}, p.dtype,
               [&](std::int64_t begin, std::int64_t end, const State& state) {
-                const Soon* soon = end == args.end ? args.soon : nullptr;
+                const PrefetchBlocks* prefetch = end == args.end ? args.prefetch : nullptr;
                 multiply_subtree(
-                    p, {args.operands, begin, end, block, state, true, args.scratch, soon}, block,
-                    matrix, state.data[0]);
+                    p, {args.operands, begin, end, block, state, true, args.scratch, prefetch},
+                    block, matrix, state.data[0]);
               });
 }
 

@@ -57,7 +57,8 @@ class AllReduce {
         pieces.emplace_back();
         first.push_back(i);
       }
-      at.push_back(pieces.back().add(dtype(slice), slice.end - slice.begin));
+      const std::int64_t whole = plan_.graph.type(slice.node->outputs[0]).shape.size();
+      at.push_back(pieces.back().add(dtype(slice), slice.end - slice.begin, whole * width(slice)));
     }
     first.push_back(slices_.size());
     world.run(

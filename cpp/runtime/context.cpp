@@ -76,6 +76,7 @@ void Context::give_memory() noexcept {
   histories.clear();
   main_task_.scratch.release();
   for (const auto& task : tasks_.lock()->idle) task->scratch.release();
+  for (RowBinding& rows : row_updates_) rows.of_world = {};
   arena_ = {};
 }
 
@@ -383,11 +384,11 @@ void Context::bind_row_updates() {
       pending_.push_back(
           {&where, reserve(size_product(count, std::int64_t(item)), StepId(0), last), 0});
     };
-    place(binding.named, 2 * n, sizeof(NamedRow));
-    place(binding.row, n, sizeof(std::int64_t));
-    place(binding.begin, n + 1, sizeof(std::int64_t));
-    place(binding.place, n, sizeof(std::int64_t));
-    place(binding.summed, binding.summed_bytes, 1);
+    place(binding.places_by_row, 2 * n, sizeof(NamedRow));
+    place(binding.own.row, n, sizeof(std::int64_t));
+    place(binding.own.begin, n + 1, sizeof(std::int64_t));
+    place(binding.own.place, n, sizeof(std::int64_t));
+    place(binding.own.summed, binding.summed_bytes, 1);
   }
 }
 

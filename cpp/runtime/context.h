@@ -105,15 +105,19 @@ struct RowBinding {
   // Places that name rows, numbered through all sums and replicas, and where those of each begin.
   std::vector<std::int64_t> first;
   std::int64_t places = 0;
-  // What the run found, in the arena: rows that are named, in order, where the places of each begin
-  // among all, and the places.
-  std::byte *named = nullptr, *row = nullptr, *begin = nullptr, *place = nullptr;
-  std::int64_t count = 0;  // of rows that are named
-  // Where several passes read them, the sums of these rows, one sum after the other.
-  std::byte* summed = nullptr;
-  std::vector<std::int64_t> summed_at;  // per sum, in bytes; none: passes add up for themselves
+  // Rows that are named, in order, where the places of each begin among all, and the places.
+  struct Named {
+    std::byte *row = nullptr, *begin = nullptr, *place = nullptr;
+    std::int64_t count = 0;
+    // Where several passes read them, the sums of these rows, one sum after the other.
+    std::byte* summed = nullptr;
+    std::vector<std::int64_t> summed_at;  // per sum, in bytes; none: passes add up for themselves
+  };
+  std::byte* places_by_row = nullptr;  // in the arena, while they are sorted
+  Named own;                           // by this process, in the arena
   std::int64_t summed_bytes = 0;
-  // Of several processes: what is named is that of all, and lies here, summed.
+  // What passes go through: own ones, or those of all processes, which have memory of their own.
+  Named named;
   Leased of_world = {};
 
   template <class T>

@@ -162,13 +162,10 @@ std::unique_ptr<Communicator::Transfer> MpiWorld::start(std::span<const Message>
   return std::make_unique<Transfer>(*this, mpi_->start(sends, receives));
 }
 
-void MpiWorld::exchange(std::span<const Message> sends, std::span<const Message> receives) {
-  start(sends, receives)->wait();
-}
-
 void MpiWorld::agree(std::vector<Fact> facts) {
   check_process();
   settle();
+  if (others_changed_) check_others();  // what a call has left half-done goes no further
   ++calls_;
   {
     const std::lock_guard lock(mutex_);
@@ -220,7 +217,8 @@ void MpiWorld::disagree() {
       ErrorKind::kValue,
       text("[MultiWorkerMirroredStrategy] all ranks must run one program on one state: in call ",
            calls_.load(), " they differ in ", difference(facts),
-           "; give all ranks the same program, seed and data, or broadcast_variables first."));
+           "; give all ranks the same program, seed, data and settings, or broadcast_variables "
+           "first."));
 }
 
 std::vector<std::string> MpiWorld::gather(std::string_view own) {
@@ -243,7 +241,7 @@ std::vector<std::string> MpiWorld::gather(std::string_view own) {
     receives.push_back(
         {rank, reinterpret_cast<std::byte*>(theirs.data()), std::int64_t(theirs.size())});
   }
-  exchange(sends, receives);
+  start(sends, receives)->wait();
   all[std::size_t(rank_)] = std::move(mine);
   return all;
 }

@@ -33,7 +33,6 @@ class MpiWorld {
   // As Communicator's.
   std::unique_ptr<Communicator::Transfer> start(std::span<const Message> sends,
                                                 std::span<const Message> receives);
-  void exchange(std::span<const Message> sends, std::span<const Message> receives);
   SharedMemory* shared() const { return shared_.get(); }
   void wait_for(SharedMemory::Stage stage, std::int64_t count);
   void agree(std::vector<Fact> facts);

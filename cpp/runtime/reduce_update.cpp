@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "base/prefetch.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -62,10 +63,11 @@ class BlockwiseUpdate {
     if (call_.communicator) return run_in_world();
     for_blocks([&](std::int64_t, const Block& block, Scratch& own) {
       std::byte** results = pointers(own);
-      const Soon soon = soon_of(block);
+      const PrefetchBlocks prefetch = prefetch_of(block);
       const std::size_t last = step_.sums.size() - 1;
       for (std::size_t s = 0; s <= last; ++s) {
-        results[s] = reduce(s, block, {0, context_.replicas()}, own, s == last ? &soon : nullptr);
+        results[s] =
+            reduce(s, block, {0, context_.replicas()}, own, s == last ? &prefetch : nullptr);
       }
       finish(block, results, own);
     });
@@ -91,7 +93,7 @@ class BlockwiseUpdate {
         first.push_back(i);
       }
       for (const UpdateBinding::Sum& sum : binding_.sums) {
-        at.push_back(pieces.back().add(sum.reduction.dtype, size));
+        at.push_back(pieces.back().add(sum.reduction.dtype, size, sum.reduction.whole.bytes));
       }
     }
     first.push_back(all.cuts());
@@ -142,7 +144,8 @@ class BlockwiseUpdate {
   Extent blocks_in_world(const WorldSum& world) const {
     constexpr std::int64_t kBlocksOfPiece = 8;
     const TreeReduction& reduction = binding_.sums[0].reduction;
-    const std::int64_t piece = world.piece_bytes() / std::ssize(binding_.sums);
+    const std::int64_t piece =
+        std::max<std::int64_t>(1, world.piece_bytes() / std::ssize(binding_.sums));
     return reduction.blocks(
         std::max<std::int64_t>(1, reduction.whole.bytes * kBlocksOfPiece / piece));
   }
@@ -273,8 +276,8 @@ class BlockwiseUpdate {
   // The block of a sum over all examples of some replicas, row by row; with what else the update
   // reads of the block, if it comes next.
   std::byte* reduce(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,
-                    const Soon* soon = nullptr) const {
-    return step_.sums[s].tree.exists() ? fold(s, block, replicas, scratch, soon)
+                    const PrefetchBlocks* prefetch = nullptr) const {
+    return step_.sums[s].tree.exists() ? fold(s, block, replicas, scratch, prefetch)
                                        : add(binding_.sums[s], block, replicas, scratch);
   }
 
@@ -288,23 +291,23 @@ class BlockwiseUpdate {
     std::copy_n(fold(s, block, replicas, scratch, nullptr), bytes, out);
   }
 
-  Soon soon_of(const Block& block) const {
-    Soon soon;
-    if (!step_.update.exists()) return soon;
+  PrefetchBlocks prefetch_of(const Block& block) const {
+    PrefetchBlocks prefetch;
+    if (!step_.update.exists()) return prefetch;
     const Node& node = plan_.graph.nodes[step_.update];
     const std::vector<View>& whole = context_.node(step_.update).views[0];
     const TreeReduction& sum = binding_.sums[0].reduction;
     const auto item = std::int64_t(size_of(sum.dtype));
-    soon.stride = columns() * item;
-    for (std::size_t k = 0; k < node.inputs.size() && soon.count < Soon::kMost; ++k) {
+    prefetch.stride = columns() * item;
+    for (std::size_t k = 0; k < node.inputs.size() && prefetch.count < PrefetchBlocks::kMost; ++k) {
       const View& view = whole[k];
       const bool is_sum = std::ranges::any_of(
           step_.sums, [&](const ReduceUpdate::Sum& of) { return of.result == node.inputs[k]; });
       if (is_sum || view.size() != sum.whole.block.size() || view.dtype != sum.dtype) continue;
-      soon.data[soon.count++] =
-          view.as<std::byte>() + block.row * soon.stride + block.column * item;
+      prefetch.data[prefetch.count++] =
+          view.as<std::byte>() + block.row * prefetch.stride + block.column * item;
     }
-    return soon;
+    return prefetch;
   }
 
   // Of what the replicas are given; such a block is a piece of one row.
@@ -329,7 +332,7 @@ class BlockwiseUpdate {
   }
 
   std::byte* fold(std::size_t s, const Block& block, ReplicaRange replicas, Scratch& scratch,
-                  const Soon* soon) const {
+                  const PrefetchBlocks* prefetch) const {
     const UpdateBinding::Sum& sum = binding_.sums[s];
     if (sum.shares.size() == 1) replicas = {0, 1};
     const Extent extent(sum.reduction.state, block);
@@ -342,7 +345,7 @@ class BlockwiseUpdate {
         [&](std::int64_t r, std::int64_t, int level) {
           const UpdateBinding::Sum::Share& share = sum.shares[std::size_t(r)];
           const ReducedBlock at{0, share.examples, block, extent.at(memory + level * extent.bytes),
-                                r + 1 == replicas.end ? soon : nullptr};
+                                r + 1 == replicas.end ? prefetch : nullptr};
           reduce_block(sum.reduction, share.operands, at, scratch);
         },
         [&](int level) {
@@ -396,7 +399,9 @@ class BlockwiseUpdate {
         if (k < inputs && whole[k].size() != size) continue;
         const auto item = std::int64_t(size_of(whole[k].dtype));
         if (k < inputs && !blocks[k] && block.rows > 1) {
-          prefetch(whole[k].as<std::byte>() + (at + columns()) * item, block.columns * item);
+          // The next row of the block lies a whole row of the weights away.
+          prefetch_bytes(whole[k].as<std::byte>() + (at + columns()) * item, block.columns * item,
+                         8 << 10);
         }
         views[k].data = k < inputs && blocks[k]
                             ? const_cast<std::byte*>(blocks[k]) + in_block * item
@@ -404,15 +409,6 @@ class BlockwiseUpdate {
       }
       node.op->kernel(args);
     });
-  }
-
-  // The next row of the block lies a whole row of the weights away, where no processor looks for
-  // it.
-  static void prefetch(const std::byte* row, std::int64_t bytes) {
-    constexpr std::int64_t kLine = 64, kMost = 8 << 10;
-    for (std::int64_t at = 0; at < std::min(bytes, kMost); at += kLine) {
-      __builtin_prefetch(row + at);
-    }
   }
 
   // The block of the sum that the operand is, or null.

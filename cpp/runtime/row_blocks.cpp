@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/prefetch.h"
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
@@ -105,9 +106,9 @@ RowBlocks::RowBlocks(const Plan& plan, const RowUpdate& step, RowBinding& bindin
       binding_(binding),
       pass_(pass),
       context_(context),
-      row_(RowBinding::as<std::int64_t>(binding.row)),
-      begin_(RowBinding::as<std::int64_t>(binding.begin)),
-      place_(RowBinding::as<std::int64_t>(binding.place)) {}
+      row_(RowBinding::as<std::int64_t>(binding.named.row)),
+      begin_(RowBinding::as<std::int64_t>(binding.named.begin)),
+      place_(RowBinding::as<std::int64_t>(binding.named.place)) {}
 
 std::span<KnownValue> RowBlocks::registers() const {
   const RowProgram& program = pass_.program;
@@ -120,7 +121,7 @@ std::span<KnownValue> RowBlocks::registers() const {
 }
 
 std::int64_t RowBlocks::position_of(std::int64_t row) const {
-  return sparse ? std::lower_bound(row_, row_ + binding_.count, row) - row_
+  return sparse ? std::lower_bound(row_, row_ + binding_.named.count, row) - row_
                 : std::min(row, binding_.rows);
 }
 
@@ -144,11 +145,11 @@ RowBlocks::Rows RowBlocks::take_rows(Scratch& scratch) const {
 void RowBlocks::find(std::int64_t position, std::int64_t end, Rows& rows) const {
   rows.count = std::min(binding_.block_rows, end - position);
   std::int64_t at =
-      sparse ? position : std::lower_bound(row_, row_ + binding_.count, position) - row_;
+      sparse ? position : std::lower_bound(row_, row_ + binding_.named.count, position) - row_;
   rows.named = at;
   for (std::int64_t i = 0; i < rows.count; ++i) {
     rows.row[i] = row_at(position + i);
-    const bool named = at < binding_.count && row_[at] == rows.row[i];
+    const bool named = at < binding_.named.count && row_[at] == rows.row[i];
     rows.begin[i] = place_ + begin_[at];
     if (named) ++at;
     rows.end[i] = place_ + begin_[at];
@@ -161,7 +162,7 @@ std::byte* RowBlocks::slot_at(const RowPassBinding::Slot& slot, const Rows& rows
   const bool is_whole = &slot >= whole.data() && &slot < whole.data() + whole.size();
   if (is_whole && !sparse) return base(slot.value) + rows.row[0] * slot.row_bytes;
   const auto k = std::size_t(&slot - pass_.slots.data());
-  const bool is_summed = sparse && k < sum_slots().size() && !binding_.summed_at.empty();
+  const bool is_summed = sparse && k < sum_slots().size() && !binding_.named.summed_at.empty();
   return is_summed ? summed_at(std::size_t(pass_.pass.sums[k]), rows.named)
                    : rows.memory + slot.offset;
 }
@@ -179,15 +180,11 @@ void RowBlocks::gather(const Rows& rows) const {
 
 // Named rows lie anywhere in memory, where no processor looks for them.
 void RowBlocks::prefetch(const Rows& rows) const {
-  constexpr std::int64_t kLine = 64, kMost = 1 << 10;
   if (!sparse) return;
   for (const RowPassBinding::Slot& slot : whole_slots()) {
     const std::byte* from = base(slot.value);
     for (std::int64_t i = 0; i < rows.count; ++i) {
-      const std::byte* row = from + rows.row[i] * slot.row_bytes;
-      for (std::int64_t at = 0; at < std::min(slot.row_bytes, kMost); at += kLine) {
-        __builtin_prefetch(row + at);
-      }
+      prefetch_bytes(from + rows.row[i] * slot.row_bytes, slot.row_bytes, 1 << 10);
     }
   }
 }
@@ -197,7 +194,7 @@ void RowBlocks::run(const Rows& rows, Scratch& scratch) const {
   for (std::size_t k = 0; k < pass_.pass.sums.size(); ++k) {
     const auto s = std::size_t(pass_.pass.sums[k]);
     std::byte* to = rows.memory + pass_.slots[k].offset;
-    if (binding_.summed_at.empty()) {
+    if (binding_.named.summed_at.empty()) {
       sum(s, rows, to, scratch);
     } else if (!sparse) {
       take_sums(s, rows, to);
@@ -207,13 +204,14 @@ void RowBlocks::run(const Rows& rows, Scratch& scratch) const {
 }
 
 void RowBlocks::store_sums() const {
-  const std::int64_t blocks = (binding_.count + binding_.block_rows - 1) / binding_.block_rows;
+  const std::int64_t blocks =
+      (binding_.named.count + binding_.block_rows - 1) / binding_.block_rows;
   const auto store = [&](std::int64_t first, std::int64_t last, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
     take_at_once(scratch);
     Rows rows = take_rows(scratch);
     for (std::int64_t block = first; block < last; ++block) {
-      find(block * binding_.block_rows, binding_.count, rows);
+      find(block * binding_.block_rows, binding_.named.count, rows);
       for (std::size_t s = 0; s < step_.sums.size(); ++s) {
         sum(s, rows, summed_at(s, rows.named), scratch);
       }
@@ -355,7 +353,7 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
   if (!update.reductions.empty()) {
     for (const ReduceUpdate::Sum& sum : update.sums) {
       const std::int64_t item = std::int64_t(size_of(plan.graph.type(sum.result).dtype));
-      binding.summed_at.push_back(binding.summed_bytes);
+      binding.own.summed_at.push_back(binding.summed_bytes);
       binding.summed_bytes +=
           aligned(std::min(binding.places, binding.rows) * binding.width * item);
     }
@@ -380,7 +378,7 @@ RowBinding bind_row_update(const Plan& plan, const RowUpdate& update, Context& c
 void name_rows(const Plan& plan, RowUpdateId update, const Call& call, Context& context) {
   const RowUpdate& step = plan.row_updates[update];
   RowBinding& binding = context.row_update(update);
-  auto* named = RowBinding::as<NamedRow>(binding.named);
+  auto* named = RowBinding::as<NamedRow>(binding.places_by_row);
   std::size_t part = 0;
   for (const ReduceUpdate::Sum& sum : step.sums) {
     const OpDef& op = *plan.graph.nodes[sum.tree].op;
@@ -392,19 +390,20 @@ void name_rows(const Plan& plan, RowUpdateId update, const Call& call, Context& 
   }
   const std::int64_t n = binding.places;
   const NamedRow* sorted = sort_by_rows(named, named + n, n, binding.rows);
-  auto* row = RowBinding::as<std::int64_t>(binding.row);
-  auto* begin = RowBinding::as<std::int64_t>(binding.begin);
-  auto* place = RowBinding::as<std::int64_t>(binding.place);
-  binding.count = 0;
+  auto* row = RowBinding::as<std::int64_t>(binding.own.row);
+  auto* begin = RowBinding::as<std::int64_t>(binding.own.begin);
+  auto* place = RowBinding::as<std::int64_t>(binding.own.place);
+  std::int64_t& count = binding.own.count = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     place[i] = sorted[i].place;
     if (i > 0 && sorted[i].row == sorted[i - 1].row) continue;
-    row[binding.count] = sorted[i].row;
-    begin[binding.count++] = i;
+    row[count] = sorted[i].row;
+    begin[count++] = i;
   }
-  begin[binding.count] = n;
+  begin[count] = n;
+  binding.named = binding.own;
   if (call.communicator) return exchange_rows(plan, step, binding, call, context);
-  if (binding.summed_at.empty()) return;
+  if (binding.named.summed_at.empty()) return;
   RowBlocks(plan, step, binding, binding.update, context).store_sums();
 }
 

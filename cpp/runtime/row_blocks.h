@@ -28,7 +28,7 @@ class RowBlocks {
   // Named ones only? Set before anything below.
   bool sparse = true;
 
-  std::int64_t count() const { return sparse ? binding_.count : binding_.rows; }
+  std::int64_t count() const { return sparse ? binding_.named.count : binding_.rows; }
   // The first of those that it goes through that is not before a row.
   std::int64_t position_of(std::int64_t row) const;
   std::int64_t row_at(std::int64_t position) const { return sparse ? row_[position] : position; }
@@ -77,7 +77,7 @@ class RowBlocks {
   }
   std::int64_t row_bytes(std::size_t s) const;
   std::byte* summed_at(std::size_t s, std::int64_t named) const {
-    return binding_.summed + binding_.summed_at[s] + named * row_bytes(s);
+    return binding_.named.summed + binding_.named.summed_at[s] + named * row_bytes(s);
   }
   void take_sums(std::size_t s, const Rows& rows, std::byte* to) const;
   void sum(std::size_t s, const Rows& rows, std::byte* to, Scratch& scratch) const;

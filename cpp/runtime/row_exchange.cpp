@@ -91,7 +91,7 @@ class RowExchange {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       if (!is_own(parts_[p])) continue;
       const ReplicaRange replicas = local(parts_[p]);
-      for (std::int64_t i = 0; i < binding_.count; ++i) {
+      for (std::int64_t i = 0; i < binding_.named.count; ++i) {
         if (blocks_.is_named(parts_[p].sum, replicas, i)) named_[p].push_back(i);
       }
       parts_[p].count = std::ssize(named_[p]);
@@ -200,24 +200,25 @@ class RowExchange {
     std::ranges::sort(rows);
     rows.erase(std::ranges::unique(rows).begin(), rows.end());
     const std::int64_t n = std::ssize(rows);
+    RowBinding::Named& named = binding_.named;
     std::int64_t bytes = aligned(n * 8) + 2 * aligned((n + 1) * 8);
     const std::int64_t sums_at = bytes;
-    binding_.summed_at.clear();
+    named.summed_at.clear();
     for (std::size_t s = 0; s < step_.sums.size(); ++s) {
-      binding_.summed_at.push_back(bytes - sums_at);
+      named.summed_at.push_back(bytes - sums_at);
       bytes += aligned(n * row_bytes(s));
     }
     binding_.of_world = Leased(std::size_t(std::max<std::int64_t>(bytes, 1)));
-    binding_.row = binding_.of_world.data();
-    binding_.begin = binding_.row + aligned(n * 8);
-    binding_.place = binding_.begin + aligned((n + 1) * 8);
-    binding_.summed = binding_.row + sums_at;
-    binding_.count = n;
-    std::ranges::copy(rows, RowBinding::as<std::int64_t>(binding_.row));
+    named.row = binding_.of_world.data();
+    named.begin = named.row + aligned(n * 8);
+    named.place = named.begin + aligned((n + 1) * 8);
+    named.summed = named.row + sums_at;
+    named.count = n;
+    std::ranges::copy(rows, RowBinding::as<std::int64_t>(named.row));
     // Each row has one place: its sum.
     for (std::int64_t i = 0; i <= n; ++i) {
-      RowBinding::as<std::int64_t>(binding_.begin)[i] = i;
-      RowBinding::as<std::int64_t>(binding_.place)[i] = i;
+      RowBinding::as<std::int64_t>(named.begin)[i] = i;
+      RowBinding::as<std::int64_t>(named.place)[i] = i;
     }
     for (std::size_t s = 0; s < step_.sums.size(); ++s) join(s, rows);
   }
@@ -225,15 +226,13 @@ class RowExchange {
   void join(std::size_t s, const std::vector<std::int64_t>& rows) {
     const std::span<const Part> parts =
         std::span(parts_).subspan(first_part_[s], first_part_[s + 1] - first_part_[s]);
-    std::byte* const sums = binding_.summed + binding_.summed_at[s];
+    std::byte* const sums = binding_.named.summed + binding_.named.summed_at[s];
     const std::int64_t bytes = row_bytes(s);
     for_chunks(std::ssize(rows), s, [&](std::int64_t begin, std::int64_t end, Scratch& scratch) {
       const Scratch::Frame frame(scratch);
       const auto levels = std::size_t(tree_levels(world_.replicas(), 1));
-      Joined joined{parts,    {},
-                    0,        binding_.width,
-                    dtype(s), static_cast<std::byte*>(scratch.take(levels * std::size_t(bytes)))};
-      joined.at.resize(parts.size());
+      auto* const memory = static_cast<std::byte*>(scratch.take(levels * std::size_t(bytes)));
+      std::vector<const std::byte*> of_part(parts.size());
       std::vector<std::int64_t> next;
       for (const Part& part : parts) {
         const auto found =
@@ -244,10 +243,9 @@ class RowExchange {
         for (std::size_t p = 0; p < parts.size(); ++p) {
           const Part& part = parts[p];
           const bool named = next[p] < part.count && part.rows[next[p]] == rows[std::size_t(i)];
-          joined.at[p] = named ? part.values + next[p]++ * bytes : nullptr;
+          of_part[p] = named ? part.values + next[p]++ * bytes : nullptr;
         }
-        joined.next = 0;
-        const std::byte* sum = joined.sum({0, world_.replicas()}, 0);
+        const std::byte* sum = sum_of_row(parts, of_part, dtype(s), memory);
         if (sum) std::memcpy(sums + i * bytes, sum, std::size_t(bytes));
         if (!sum) std::memset(sums + i * bytes, 0, std::size_t(bytes));
       }
@@ -257,27 +255,31 @@ class RowExchange {
     divide(sums, std::ssize(rows) * binding_.width, binding_.divisors[s]);
   }
 
-  // A row's sum over all replicas. Those that do not name it have +0, and no sum is -0: they change
-  // nothing.
-  struct Joined {
-    std::span<const Part> parts;
-    std::vector<const std::byte*> at;  // of each part; null: it does not name the row
-    std::size_t next;
-    std::int64_t width;
-    DType dtype;
-    std::byte* memory;  // a row for each level
-
-    const std::byte* sum(ReplicaRange tree, int level) {
-      if (parts[next].replicas == tree) return at[next++];
-      const int middle = tree.begin + int(tree_split(tree.end - tree.begin));
-      const std::byte* left = sum({tree.begin, middle}, level);
-      const std::byte* right = sum({middle, tree.end}, level + 1);
-      if (!left || !right) return left ? left : right;
-      std::byte* to = memory + level * width * std::int64_t(size_of(dtype));
-      kernels().binary(BinaryFn::k_add, dtype)(left, right, to, width, 1, 1);
-      return to;
-    }
-  };
+  // A row's sum over all replicas of what each part has of it, which is null where it does not name
+  // the row: its +0 changes nothing, as no sum is -0.
+  const std::byte* sum_of_row(std::span<const Part> parts,
+                              std::span<const std::byte* const> of_part, DType dtype,
+                              std::byte* levels) const {
+    const std::int64_t bytes = binding_.width * std::int64_t(size_of(dtype));
+    std::array<const std::byte*, 64> at{};
+    std::size_t next = 0;
+    join_subtrees<Part>(
+        {0, world_.replicas()}, 0, parts, next,
+        [&](std::size_t part, int level) { at[std::size_t(level)] = of_part[part]; },
+        [&](int level) {
+          const std::byte*& left = at[std::size_t(level)];
+          const std::byte* const right = at[std::size_t(level) + 1];
+          if (!right) return;
+          std::byte* const to = levels + level * bytes;
+          if (left) {
+            kernels().binary(BinaryFn::k_add, dtype)(left, right, to, binding_.width, 1, 1);
+          } else {  // the next subtree wants the memory of that level
+            std::memcpy(to, right, std::size_t(bytes));
+          }
+          left = to;
+        });
+    return at[0];
+  }
 
   static constexpr std::int64_t kLine = 64;
 

@@ -69,7 +69,7 @@ void reduce_block(const TreeReduction& reduction, const void* operands, const Re
   const bool at_once = reduction.state.subtrees;  // such a row gets all examples
   if (at_once && extent.cuts() == 1 && at.begin < at.end) {
     return reduction.kernel->subtree(
-        {operands, at.begin, at.end, at.block, at.state, true, scratch, at.soon});
+        {operands, at.begin, at.end, at.block, at.state, true, scratch, at.prefetch});
   }
   const std::int64_t partial_bytes =
       at_once ? 0 : TreeAccumulator::partial_bytes(reduction, extent, at.end - at.begin);

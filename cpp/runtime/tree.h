@@ -22,7 +22,7 @@ struct ReducedBlock {
   std::int64_t begin, end;
   const Block& block;
   State state;
-  const Soon* soon = nullptr;  // of the block, which is complete afterwards
+  const PrefetchBlocks* prefetch = nullptr;  // of the block, which is complete afterwards
 };
 void reduce_block(const TreeReduction& reduction, const void* operands, const ReducedBlock& at,
                   Scratch& scratch);

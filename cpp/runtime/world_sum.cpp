@@ -35,9 +35,10 @@ bool sums_as_bfloat16() {
   return as_bfloat16;
 }
 
-std::int64_t WorldPiece::add(DType dtype, std::int64_t elements) {
+std::int64_t WorldPiece::add(DType dtype, std::int64_t elements, std::int64_t sum_bytes) {
   const std::int64_t at = bytes;
-  numbers.push_back({dtype, at, elements});
+  const bool narrow = sums_as_bfloat16() && dtype == DType::kFloat32 && sum_bytes > kOneRoundBytes;
+  numbers.push_back({dtype, at, elements, narrow});
   bytes += aligned(elements * std::int64_t(size_of(dtype)));
   return at;
 }
@@ -92,7 +93,7 @@ class WorldSum::InSharedMemory {
     for (std::size_t t = 0; t < pieces_.size() + 2; ++t) {
       if (t < pieces_.size()) this->fill(t, fill);
       if (t >= 1 && t <= pieces_.size()) add(t - 1, take);
-      if (t >= 2 && !adds_alone(t - 2)) this->take(t - 2, take);
+      if (t >= 2) this->take(t - 2, take);
     }
     shared_.pieces += std::ssize(pieces_);
   }
@@ -138,14 +139,14 @@ class WorldSum::InSharedMemory {
     }
     world_.add(of, part, states_, alone ? sum_.data() : sum(piece));
     shared_.publish(Stage::kSummed, number(piece));
-    if (!alone) return;
-    shared_.publish(Stage::kTaken, number(piece));
-    take(piece, sum_.data());
+    if (alone) take(piece, sum_.data());
   }
 
   void take(std::size_t piece, const Take& take) {
-    wait(Stage::kSummed, number(piece));
-    take(piece, sum(piece));
+    if (!adds_alone(piece)) {
+      wait(Stage::kSummed, number(piece));
+      take(piece, sum(piece));
+    }
     shared_.publish(Stage::kTaken, number(piece));
   }
 
@@ -270,13 +271,14 @@ class WorldSum::InMessages {
 
 void WorldSum::run(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take) {
   communicator_.settle();
-  std::int64_t bytes = 0;
-  for (const WorldPiece& piece : pieces) bytes += piece.bytes;
-  if (sums_as_bfloat16() && bytes > kOneRoundBytes) return run_as_bfloat16(pieces, fill, take);
+  const bool narrow = std::ranges::any_of(pieces, [](const WorldPiece& piece) {
+    return std::ranges::any_of(piece.numbers, &Packed::narrow);
+  });
+  if (narrow) return run_as_bfloat16(pieces, fill, take);
   run_pieces(pieces, fill, take);
 }
 
-// As the caller sees them pieces are float32, as they travel bfloat16.
+// As the caller sees them large sums are float32, as they travel bfloat16.
 void WorldSum::run_as_bfloat16(std::span<const WorldPiece> pieces, const Fill& fill,
                                const Take& take) {
   std::vector<WorldPiece> narrow;
@@ -284,7 +286,7 @@ void WorldSum::run_as_bfloat16(std::span<const WorldPiece> pieces, const Fill& f
   for (const WorldPiece& piece : pieces) {
     WorldPiece& made = narrow.emplace_back();
     for (const Packed& packed : piece.numbers) {
-      made.add(packed.dtype == DType::kFloat32 ? DType::kBFloat16 : packed.dtype, packed.elements);
+      made.add(packed.narrow ? DType::kBFloat16 : packed.dtype, packed.elements, 0);
     }
     largest = std::max(largest, piece.bytes);
   }

@@ -19,6 +19,7 @@ struct Packed {
   DType dtype;
   std::int64_t offset;
   std::int64_t elements;
+  bool narrow;  // whether they travel as bfloat16
 };
 
 // What is summed at a time; of equal sizes on all ranks.
@@ -26,13 +27,14 @@ struct WorldPiece {
   std::vector<Packed> numbers;
   std::int64_t bytes = 0;
 
-  // Where they will lie.
-  std::int64_t add(DType dtype, std::int64_t elements);
+  // Where they will lie; of a sum of so many bytes in all.
+  std::int64_t add(DType dtype, std::int64_t elements, std::int64_t sum_bytes);
 };
 
 // Whether large sums of float32 travel as bfloat16, half as many bytes: each part of a sum is
-// rounded before it is added, so bits depend on which replicas each process has. Of this process;
-// all have to say the same. No, unless somebody says so.
+// rounded before it is added, so bits depend on which replicas each process has. Losses and counts
+// that travel beside them stay as they are. Of this process; all have to say the same. No, unless
+// somebody says so.
 void set_sums_as_bfloat16(bool yes);
 bool sums_as_bfloat16();
 

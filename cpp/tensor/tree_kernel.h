@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/order.h"
-#include "base/soon.h"
+#include "base/prefetch.h"
 #include "tensor/kernel_args.h"
 
 namespace samegrad {
@@ -58,7 +58,7 @@ struct LeafArgs {
   const State& state;
   bool first;  // nothing is in the state yet; else the leaf goes on from what is there
   Scratch& scratch;
-  const Soon* soon = nullptr;  // of the block, which is complete afterwards
+  const PrefetchBlocks* prefetch = nullptr;  // of the block, which is complete afterwards
 };
 
 struct CombineArgs {

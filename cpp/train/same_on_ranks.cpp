@@ -1,6 +1,7 @@
 #include "train/same_on_ranks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -62,8 +63,7 @@ std::uint64_t hash_of_all(const Counts& counts) {
 // would wait for other messages.
 void add_machine(std::vector<Fact>& facts) {
   const Machine& own = machine();
-  facts.push_back(
-      {"caches (SAMEGRAD_MACHINE)", text("l1=", own.l1, ",l2=", own.l2, ",l3=", own.l3)});
+  facts.push_back({"caches (SAMEGRAD_MACHINE)", text("l1=", own.l1, ",l2=", own.l2)});
   const char* forced = std::getenv("SAMEGRAD_THRESHOLDS");
   facts.push_back({"SAMEGRAD_THRESHOLDS", forced ? forced : "none"});
 }
@@ -105,7 +105,8 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
     hasher.bytes(value.raw(), value.bytes());
     facts.push_back({"variable " + step.binding().names[v], hexadecimal(hasher.state())});
   }
-  if (!first) return facts;
+  static std::atomic<bool> told{false};  // also where no step has variables
+  if (told.exchange(true) && !first) return facts;
   facts.insert(facts.end(), build().begin(), build().end());
   add_machine(facts);
   return facts;

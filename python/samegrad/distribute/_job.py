@@ -235,10 +235,11 @@ def _shared_segments(mpi: Any) -> tuple[Any, list[int], int]:
     world = mpi.COMM_WORLD
     node = world.Split_type(mpi.COMM_TYPE_SHARED, key=world.rank)
     wanted = node.size == world.size and os.environ.get(_SHARED_VARIABLE, "1") != "0"
-    if not world.allreduce(wanted, op=mpi.LAND):
-        return None, [], 0
     size = min(max(_SHARED_BYTES // world.size, _LEAST_SEGMENT), _MOST_SEGMENT)
     size -= size % _PAGE
+    wanted = wanted and _has_room((size + _PAGE) * world.size)
+    if not world.allreduce(wanted, op=mpi.LAND):
+        return None, [], 0
     window, segments = None, []
     with contextlib.suppress(mpi.Exception):  # an MPI without windows sends messages
         window = mpi.Win.Allocate_shared(size + _PAGE, 1, comm=node)
@@ -249,6 +250,15 @@ def _shared_segments(mpi: Any) -> tuple[Any, list[int], int]:
     if not world.allreduce(bool(segments), op=mpi.LAND):  # all have zeros now
         return None, [], 0
     return window, segments, size
+
+
+def _has_room(size: int, folder: str = "/dev/shm") -> bool:
+    """Whether memory that is shared has so many bytes left: who writes more is killed."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:  # the MPI has it elsewhere
+        return True
+    return found.f_bavail * found.f_frsize >= size
 
 
 def _ends_job(previous: Any) -> Any:

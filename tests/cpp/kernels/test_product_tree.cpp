@@ -165,7 +165,7 @@ TEST("a block and a subtree of operands that are packed as a whole have the same
     const Block<T> expected = c.sum(p, begin, end);
     // What is fetched meanwhile is only read.
     const Block<T> weights = c.y;
-    Soon soon{
+    PrefetchBlocks prefetch{
         {reinterpret_cast<const std::byte*>(weights.data())}, 1, c.ldy * std::int64_t(sizeof(T))};
     Block<T> found = c.y;
     for (std::int64_t i = 0; i < c.s.m; i += kProductRowGrain) {
@@ -175,7 +175,7 @@ TEST("a block and a subtree of operands that are packed as a whole have the same
         Scratch scratch(p.matmul_tree_scratch_bytes(end - begin));
         const auto* a = static_cast<const T*>(static_cast<const void*>(left.data())) + i * rows;
         const auto* b = static_cast<const T*>(static_cast<const void*>(right.data())) + j * rows;
-        p.matmul_tree({a, b, rows, begin * c.s.rows, end - begin, c.s.rows, m, n, &soon},
+        p.matmul_tree({a, b, rows, begin * c.s.rows, end - begin, c.s.rows, m, n, &prefetch},
                       found.data() + i * c.ldy + j, c.ldy, scratch.data());
       }
     }

@@ -270,7 +270,7 @@ TEST("of a large sum only owned subtrees travel, and each part is added up by on
         ThreadCommunicator communicator(wire, rank, firsts);
         WorldSum sum(communicator);
         WorldPiece piece;
-        piece.add(DType::kFloat32, kNumbers);
+        piece.add(DType::kFloat32, kNumbers, kNumbers * 4);
         sum.run(
             std::vector{piece},
             [&](std::size_t, std::span<std::byte* const> states) {

@@ -32,6 +32,13 @@ def test_a_rank_that_raises_shows_its_traceback(mpi):
     assert ended.out.count("stepped") == 3  # before it all went well
 
 
+@pytest.mark.parametrize("shared", [0, 1])
+def test_a_step_that_an_interrupt_has_ended_is_not_gone_on_with(mpi, shared):
+    ended = failed(mpi, "caught", 1, 5, SAMEGRAD_MPI_SHARED=shared)
+    assert ended.out.count("caught") == 2
+    assert "failed in call" in ended.text and "sum" not in ended.out
+
+
 def test_a_rank_that_is_killed_ends_the_job(mpi):
     failed(mpi, "kill", 2, 5)
 
@@ -66,6 +73,7 @@ def test_a_rank_that_ends_early_is_named(mpi):
         ("weights", "variable table: "),
         ("data", "examples per replica: "),
         ("machine", "caches (SAMEGRAD_MACHINE): "),
+        ("cut", "caches (SAMEGRAD_MACHINE): "),
     ],
 )
 def test_ranks_that_differ_say_in_what_on_all_ranks(mpi, fault, said):

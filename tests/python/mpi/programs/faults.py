@@ -9,7 +9,7 @@ import numpy as np
 
 import samegrad as tf
 
-if sys.argv[1] == "machine" and os.environ.get("PMI_RANK", os.environ.get("PMIX_RANK")) == "1":
+if sys.argv[1] in ("machine", "cut") and os.environ.get("PMI_RANK", os.environ.get("PMIX_RANK")) == "1":
     os.environ["SAMEGRAD_MACHINE"] = "l1=16k"  # read when the first step is compiled
 fault, rank_of_fault, call_of_fault = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
@@ -17,6 +17,9 @@ rank = strategy.cluster_resolver.task_id
 faulty = rank == rank_of_fault
 if fault == "threads":  # as many as the rank likes: no fault
     tf.config.threading.set_intra_op_parallelism_threads(1 + rank)
+if fault == "cut":  # the sum of a program that has no variables
+    ones = tf.ones([400_000])
+    strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", ones))
 tf.random.set_seed(2 if fault == "seed" and faulty else 1)
 with strategy.scope():
     first = 2.0 if fault == "weights" and faulty else 1.0
@@ -54,6 +57,17 @@ for number, x in enumerate(strategy.experimental_distribute_dataset(dataset)):
             os.kill(os.getpid(), signal.SIGSTOP)
         if fault == "end":
             break
+    if fault == "caught" and number == call_of_fault:
+        if faulty:
+            time.sleep(1.5)
+        else:  # an interrupt while it waits, and the program goes on
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            try:
+                step(x)
+            except KeyboardInterrupt:
+                sys.stdout.write(f"caught {rank}\n")
+            continue
     step(x)
     if number == 3:
         sys.stdout.write(f"stepped {rank}\n")

@@ -16,6 +16,8 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=total)
 rng = np.random.default_rng(0)
 ids = rng.integers(0, 5000, (70, 3)).astype(np.int32)
 ids[::3] = ids[0]  # many name the same rows, on several processes
+ids[26:40, 0] = 11  # of 8 replicas the first two do not name it
+ids[:20] = 7  # the first step names one row, later ones more
 data = tf.data.Dataset.from_tensor_slices(ids).batch(20)
 with strategy.scope():
     table = tf.Variable(rng.normal(size=(5000, 16)).astype(np.float32))

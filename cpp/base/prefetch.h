@@ -1,13 +1,21 @@
-// Memory of the shape of a result, of which a part is read as soon as the same part of the result
-// is complete (the weights that a gradient updates): who computes the part fetches it on the way.
+// Asking for memory that is read soon, where no processor sees it coming.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace samegrad {
 
-struct Soon {
+// So many bytes, but no more than `most`.
+inline void prefetch_bytes(const std::byte* data, std::int64_t bytes, std::int64_t most) {
+  constexpr std::int64_t kLine = 64;
+  for (std::int64_t at = 0; at < std::min(bytes, most); at += kLine) __builtin_prefetch(data + at);
+}
+
+// Memory of the shape of a result, of which a part is read as soon as the same part of the result
+// is complete (the weights that a gradient updates): who computes the part fetches it on the way.
+struct PrefetchBlocks {
   static constexpr int kMost = 4;
   const std::byte* data[kMost];  // of the first element of a block
   int count = 0;
@@ -15,10 +23,10 @@ struct Soon {
 };
 
 // A rectangle of memory, fetched some lines of the cache at a time beside other work.
-class SoonRows {
+class PrefetchRows {
  public:
-  SoonRows() = default;
-  SoonRows(const void* first, std::int64_t row_bytes, std::int64_t stride, std::int64_t rows)
+  PrefetchRows() = default;
+  PrefetchRows(const void* first, std::int64_t row_bytes, std::int64_t stride, std::int64_t rows)
       : row_(static_cast<const std::byte*>(first)),
         row_bytes_(row_bytes),
         stride_(stride),
