@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.backend.common.variables import Variable as _Variable
 from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
 
 import samegrad as tf
@@ -41,6 +42,8 @@ def convert_to_tensor(
     """
     if type(x) is Tensor and not (sparse or ragged) and (dtype is None or dtype == x._dtype):
         return x
+    if isinstance(x, _Variable) and dtype is None and not (sparse or ragged):
+        return x._as_tensor()  # type: ignore[no-any-return]
     if sparse or ragged:
         kind = "sparse" if sparse else "ragged"
         raise ValueError(

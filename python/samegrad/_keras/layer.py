@@ -14,7 +14,7 @@ from keras.src.backend.common.variables import standardize_dtype
 from samegrad._autodiff.variable import Variable as EngineVariable
 from samegrad._keras.leaves import LEAVES
 from samegrad._keras.older.layers import OlderLayer
-from samegrad._keras.plain_calls import NOT_PLAIN, plain_call
+from samegrad._keras.plain_calls import NOT_PLAIN, is_graph, plain_call
 from samegrad._keras.signatures import bound
 from samegrad._keras.whole import changing
 from samegrad._tensor.conversion import Tensor
@@ -27,6 +27,7 @@ class Layer(OlderLayer):
     bound = staticmethod(bound)
     no_scope = contextlib.nullcontext()
     not_plain = NOT_PLAIN
+    is_graph = staticmethod(is_graph)
     plain_call = staticmethod(plain_call)
     _further_arguments = ("input_shape", "input_dim")  # of all layers, for the port check
 
@@ -45,14 +46,38 @@ class Layer(OlderLayer):
         return name
 
     @staticmethod
-    def all_variables(layer: Any) -> list[Any]:
-        """The variables of a layer that draws nothing itself and of those in it, each once."""
+    def is_standard(inputs: Any, wanted: list[Any]) -> bool:
+        """Whether the inputs of a model are the one tensor that it is for.
+
+        Args:
+            inputs: Of any kind.
+            wanted: The model's own.
+        """
+        if type(inputs) is not Tensor or len(wanted) != 1:
+            return False
+        (one,) = wanted
+        return inputs._dtype == one.dtype and inputs._rank == len(one.shape) and not one.sparse
+
+    @staticmethod
+    def all_variables(layer: Any, plain: Any) -> list[Any]:
+        """The variables of a layer that draws nothing itself and of those in it, each once.
+
+        Args:
+            layer: Of Keras.
+            plain: The property `variables` of Keras's class of all layers.
+        """
         found: dict[int, Any] = {}
         for part in (layer._trainable_variables, layer._non_trainable_variables):
-            found.update(zip(map(id, part), part, strict=True))
+            if part:
+                found.update(zip(map(id, part), part, strict=True))
         for inner in layer._layers:
-            part = inner.variables
-            found.update(zip(map(id, part), part, strict=True))
+            if inner._layers or inner._seed_generators or type(inner).variables is not plain:
+                parts = (inner.variables,)
+            else:
+                parts = (inner._trainable_variables, inner._non_trainable_variables)
+            for part in parts:
+                if part:
+                    found.update(zip(map(id, part), part, strict=True))
         return list(found.values())
 
     @staticmethod

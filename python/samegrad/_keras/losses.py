@@ -20,7 +20,7 @@ from samegrad._keras.micro_batches import note_loss
 from samegrad._tensor.example_axis import as_examples, examples_axis
 from samegrad._tensor.sizes import sizes_but_counts
 from samegrad._tensor.tensor import Tensor
-from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count
+from samegrad.nn._loss_scaling import all_reduce_sum, elements_of, inverse_count, inverse_of
 
 _ops = _core.ops
 _COUNTS = ("sum_over_batch_size", "mean")
@@ -143,7 +143,7 @@ def _denominator(
         total = _total(as_examples(convert_to_tensor(sample_weight)))
         return _inverse(total, losses), total
     number = elements_of(losses, tuple(range(losses._rank)), of_all)
-    count = inverse_count(losses, of_all)
+    count = inverse_of(number, losses)
     zero = convert_to_tensor(0.0, losses._dtype)
     return _ops.select(tf.math.is_finite(count), count, zero), number  # of no examples at all: 0
 

@@ -1,8 +1,8 @@
 """The call of a layer that needs little of what Keras prepares for calls of every kind.
 
-Most layers of a step were called before and get one tensor, of the dtype that they compute in and
-without a mask. Then there is nothing to be converted, built, named,
-masked or recorded: what is left of `Layer.__call__` is here, in its order.
+Most layers of a step, and models that are graphs of layers, were called before and get one tensor,
+of the dtype that they compute in and without a mask. Then there is nothing to be converted, built,
+named, masked or recorded: what is left of `Layer.__call__` is here, in its order.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keras.src.backend.common import global_state
+from keras.src.backend.common.variables import is_float_dtype
 from keras.src.distribution.distribution_lib import GLOBAL_ATTRIBUTE_NAME as _DISTRIBUTION
 from keras.src.dtype_policies.dtype_policy import DTypePolicy
 from keras.src.utils import traceback_utils
@@ -31,7 +32,7 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
     """The outputs of a call, or NOT_PLAIN where Keras has to prepare it.
 
     Args:
-        layer: Of Keras; it was called before.
+        layer: Of Keras; it was called before, or is a graph.
         base: Keras's class of all layers.
         args: Arguments by their places.
         kwargs: Arguments by their names.
@@ -49,6 +50,8 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
     defaults, required, _ = parameters_of(layer._call_signature)
     if not required <= {next(iter(defaults), None)}:
         return NOT_PLAIN
+    if "mask" in kwargs and kwargs["mask"] is None and defaults.get("mask", 0) is None:
+        kwargs = {name: value for name, value in kwargs.items() if name != "mask"}
     if not kwargs:
         value = None if context is None else context.get_value(_TRAINING)
         if value is None:
@@ -57,7 +60,8 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
         value = kwargs[_TRAINING]
     else:
         return NOT_PLAIN
-    layer._assert_input_compatibility(args[0])
+    if not _fits(layer, base, args[0]):
+        layer._assert_input_compatibility(args[0])
     given = _TRAINING in defaults and (kwargs or value is not None)
     named = {_TRAINING: value} if given else {}
     if context is not None:
@@ -72,11 +76,64 @@ def plain_call(layer: Any, base: Any, args: tuple[Any, ...], kwargs: dict[str, A
         scopes[_CALL] = None
 
 
+# What follows imports this module.
+
+
 @functools.cache
 def _call_context() -> Any:
-    from keras.src.layers.layer import CallContext  # which imports this module
+    from keras.src.layers.layer import CallContext
 
     return CallContext
+
+
+@functools.cache
+def _input_spec() -> Any:
+    from keras.src.layers.input_spec import InputSpec
+
+    return InputSpec
+
+
+@functools.cache
+def _calls_of_graphs() -> frozenset[Any]:
+    """The `call` of models that go through a graph of layers, all of which were called then."""
+    from keras.src.models.functional import Functional
+    from keras.src.models.sequential import Sequential
+
+    return frozenset({Functional.call, Sequential.call})
+
+
+def is_graph(layer: Any) -> bool:
+    """Whether a call of the layer goes through a graph of layers.
+
+    Args:
+        layer: Of Keras.
+    """
+    return type(layer).call in _calls_of_graphs() and bool(getattr(layer, "_functional", layer))
+
+
+def _fits(layer: Any, base: Any, x: Tensor) -> bool:
+    """Whether the input is what most layers ask for; if not, Keras looks once more."""
+    if type(layer)._assert_input_compatibility is not base._assert_input_compatibility:
+        return False
+    spec = layer.input_spec
+    if spec is None:
+        return True
+    if type(spec) is not _input_spec() or spec.shape or spec.dtype or spec.max_ndim is not None:
+        return False
+    sizes = x._shape
+    if spec.ndim is not None and spec.ndim != len(sizes):
+        return False
+    if (spec.min_ndim or 0) > len(sizes):
+        return False
+    return all(
+        size is None or (-len(sizes) <= axis < len(sizes) and sizes[axis] == size)
+        for axis, size in spec.axes.items()
+    )
+
+
+def _is_cast(layer: Any, x: Tensor) -> bool:
+    """Whether Keras casts an input of another dtype to that of the layer."""
+    return bool(layer._convert_input_args) and is_float_dtype(x._dtype)
 
 
 def _is_plain(layer: Any, base: Any, x: Tensor) -> bool:
@@ -84,9 +141,11 @@ def _is_plain(layer: Any, base: Any, x: Tensor) -> bool:
     return (
         layer.built
         and type(policy) is DTypePolicy
-        and policy._compute_dtype == policy._variable_dtype == x._dtype
+        and policy._compute_dtype == policy._variable_dtype
+        and (policy._compute_dtype == x._dtype or not _is_cast(layer, x))
         and getattr(x, "_keras_mask", None) is None
-        and not layer._layers
+        # Others may make variables, which get names of their scope.
+        and (not layer._layers or is_graph(layer))
         and layer._call_context_args == _CONTEXT
         and layer.activity_regularizer is None
         and not layer._remat_mode

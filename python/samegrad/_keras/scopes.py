@@ -81,8 +81,9 @@ def keeping_scopes(function: _Function) -> _Function:
 
 
 def _scopes() -> Scopes:
+    # What is empty or false is as if it were not there.
     state = vars(global_state.GLOBAL_STATE_TRACKER)
-    return [(name, _copied(value)) for name, value in state.items() if name in _SCOPES]
+    return [(name, _copied(value)) for name, value in state.items() if value and name in _SCOPES]
 
 
 def _copied(value: Any) -> Any:

@@ -110,8 +110,26 @@ SPEED: dict[str, list[Text | Span]] = {
             "        from keras.src.quantizers import gptq_core\n",
         ),
     ],
+    # How many axes there are is known where their sizes are not.
+    "keras.src.losses.loss": [
+        Text(
+            "    x1_rank = len(x1.shape)\n    x2_rank = len(x2.shape)\n",
+            "    x1_rank, x2_rank = x1.ndim, x2.ndim\n",
+        ),
+    ],
     # One input is what one input is wanted for.
     "keras.src.models.functional": [
+        Text(
+            "    def _standardize_inputs(self, inputs):\n",
+            "    def _standardize_inputs(self, inputs):\n"
+            "        if BackendLayer.is_standard(inputs, self._inputs):\n"
+            "            return [inputs]\n",
+        ),
+        Text(
+            "from keras.src.layers.layer import Layer\n",
+            "from keras.src.layers.layer import BackendLayer\n"
+            "from keras.src.layers.layer import Layer\n",
+        ),
         Text(
             "        try:\n            # We first normalize to tuples before",
             "        if type(inputs) is type(self._inputs_struct) is list:\n"
@@ -200,18 +218,19 @@ SPEED: dict[str, list[Text | Span]] = {
             "        variables = []\n        seen_ids = set()\n"
             "        for v in self._trainable_variables + self._non_trainable_variables:\n",
             "        if not self._seed_generators:\n"
-            "            return BackendLayer.all_variables(self)\n"
+            "            return BackendLayer.all_variables(self, Layer.variables)\n"
             "        variables = []\n        seen_ids = set()\n"
             "        for v in self._trainable_variables + self._non_trainable_variables:\n",
         ),
         # Flags are set once.
         Text(
             "        self._called = True\n\n",
-            "        called = self._called\n        if called:\n"
+            "        called = self._called\n        if not called:\n"
+            "            self._called = True\n"
+            "        if called or BackendLayer.is_graph(self):\n"
             "            outputs = BackendLayer.plain_call(self, Layer, args, kwargs)\n"
             "            if outputs is not BackendLayer.not_plain:\n"
-            "                return outputs\n"
-            "        else:\n            self._called = True\n\n",
+            "                return outputs\n\n",
         ),
         Text(
             "                self.built = True\n                # Record",

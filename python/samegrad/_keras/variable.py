@@ -198,9 +198,15 @@ class Variable(KerasVariable):  # type: ignore[misc]
             # In the value's dtype, as one device adds the examples up.
             of_replica = value if isinstance(value, Tensor) else self._convert_to_tensor(value)
             value = context.all_reduce("sum", of_replica)
-        change = self._convert_to_tensor(value, self._dtype)
-        with_value = self.value + change if sign > 0 else self.value - change
-        return self.assign(with_value)
+        change, now = self._convert_to_tensor(value, self._dtype), self.value
+        if type(now) is Tensor and now._dtype == change._dtype and now._shape == change._shape:
+            changed = _ops.add(now, change) if sign > 0 else _ops.sub(now, change)
+            if not in_stateless_scope():
+                self._direct_assign(changed)
+                return changed
+        else:
+            changed = now + change if sign > 0 else now - change
+        return self.assign(changed)
 
 
 def tracked_wrapper(attribute: Any, default: str = "Variable") -> Any:

@@ -110,7 +110,10 @@ def _numpy(self: Tensor) -> np.ndarray[Any, Any]:
 def _shape(self: Tensor) -> TensorShape:
     sizes = self._shape
     if None in sizes:
-        sizes = tuple(dim_of(self, i) if size is None else size for i, size in enumerate(sizes))
+        if sizes.index(None) == 0 and sizes.count(None) == 1:  # as most have it
+            sizes = (dim_of(self, 0), *sizes[1:])
+        else:
+            sizes = tuple(dim_of(self, i) if size is None else size for i, size in enumerate(sizes))
     return tuple.__new__(TensorShape, sizes)
 
 

@@ -67,7 +67,7 @@ def compute_average_loss(
     if sample_weight is not None:
         losses = losses * expand_weights(who, sample_weight, losses)
     if global_batch_size is None:
-        factor: Tensor | float = _inverse(elements_of(losses, (0,), True), losses)
+        factor: Tensor | float = inverse_of(elements_of(losses, (0,), True), losses)
     else:
         factor = _inverse_batch_size(who, global_batch_size, losses)
     return _sum_all(losses * factor)
@@ -173,7 +173,7 @@ def inverse_count(losses: Tensor, of_all_replicas: bool) -> Tensor:
         >>> float(inverse_count(convert_to_tensor([1.0, 2.0]), of_all_replicas=False))
         0.5
     """
-    return _inverse(elements_of(losses, tuple(range(losses._rank)), of_all_replicas), losses)
+    return inverse_of(elements_of(losses, tuple(range(losses._rank)), of_all_replicas), losses)
 
 
 def elements_of(x: Tensor, axes: tuple[int, ...], of_all_replicas: bool) -> Tensor:
@@ -225,7 +225,8 @@ def _sum_all(x: Tensor) -> Tensor:
     return _ops.reduce_sum(x, axes=tuple(range(x._rank)))
 
 
-def _inverse(count: Tensor, losses: Tensor) -> Tensor:
+def inverse_of(count: Tensor, losses: Tensor) -> Tensor:
+    """1 / count, in the losses' dtype."""
     return _ops.cast(_ops.reciprocal(_ops.cast(count, dtype="float64")), dtype=losses._dtype)
 
 
@@ -271,7 +272,7 @@ def _inverse_tensor(who: str, size: Tensor, losses: Tensor) -> Tensor | float:
     if not size._symbolic:
         return _inverse_batch_size(who, int(size), losses)
     zero = convert_to_tensor(0.0, losses._dtype)
-    return _ops.select(size > 0, _inverse(size, losses), zero)
+    return _ops.select(size > 0, inverse_of(size, losses), zero)
 
 
 def _check_not_cross_replica(who: str, remedy: str = "") -> None:
