@@ -72,9 +72,9 @@ class Layer(OlderLayer):
                 found.update(zip(map(id, part), part, strict=True))
         for inner in layer._layers:
             if inner._layers or inner._seed_generators or type(inner).variables is not plain:
-                parts = (inner.variables,)
+                parts = [inner.variables]
             else:
-                parts = (inner._trainable_variables, inner._non_trainable_variables)
+                parts = [inner._trainable_variables, inner._non_trainable_variables]
             for part in parts:
                 if part:
                     found.update(zip(map(id, part), part, strict=True))

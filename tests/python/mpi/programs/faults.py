@@ -9,7 +9,8 @@ import numpy as np
 
 import samegrad as tf
 
-if sys.argv[1] in ("machine", "cut") and os.environ.get("PMI_RANK", os.environ.get("PMIX_RANK")) == "1":
+is_second = os.environ.get("PMI_RANK", os.environ.get("PMIX_RANK")) == "1"
+if sys.argv[1] in ("machine", "cut") and is_second:
     os.environ["SAMEGRAD_MACHINE"] = "l1=16k"  # read when the first step is compiled
 fault, rank_of_fault, call_of_fault = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
