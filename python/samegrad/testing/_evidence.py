@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from samegrad.testing._batches import StepError, StepFailedError, rows_of, take
 from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._limits import is_limited
 from samegrad.testing._one_device import (
     ENOUGH,
     NO_SUM,
@@ -22,7 +23,7 @@ from samegrad.testing._one_device import (
 from samegrad.testing._select import Bench, Frame
 from samegrad.testing._settings import Settings
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
-from samegrad.testing._weights import Basis, Fit, independent
+from samegrad.testing._weights import Basis, DependentError, Fit, independent
 
 _FEWEST = 3  # examples
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
@@ -145,6 +146,9 @@ def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
     exact = max(device.noise.tolerance(device.basis, fits), _FLOOR)
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
     weights, fixed = _device_weights(fits[0].weights, given, exact)
+    together = np.sum([single.sketch for single in device.singles], axis=0)
+    mean, total = (np.linalg.norm(runs[0].sketch - together / by) for by in (len(chosen), 1))
+    fixed = fixed and bool(total <= mean)  # noise may hide all weights, but not these two
     layouts = [layout([len(chosen)]), *layouts]
     return Evidence(layouts, weights, fixed, device, settings, runs, fits, exact, chosen)
 
@@ -180,7 +184,9 @@ def _together(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
         rows = rows[np.isfinite(rows).all(axis=1)]
         found = np.linalg.lstsq(rows.T, whole, rcond=None)[0] @ rows if len(rows) else 0.0
         left = np.linalg.norm(whole - found)
-        if np.isfinite(whole).all() and left > NO_SUM * np.linalg.norm(whole):
+        bent = isinstance(error, DependentError) and np.ptp(rows, axis=0).any()
+        limited = bent and is_limited([single.lengths for single in singles])
+        if np.isfinite(whole).all() and (limited or left > NO_SUM * np.linalg.norm(whole)):
             raise AloneError(error) from error
         raise
 

@@ -18,6 +18,7 @@ from samegrad.testing._diagnosis import Diagnosis, ShareRow, factors_of_examples
 from samegrad.testing._layouts import Layout, layout
 from samegrad.testing._limits import HIDDEN, explain_clipping, is_limited, is_limited_scaled
 from samegrad.testing._mistake import Mistake
+from samegrad.testing._noisy import Updates
 from samegrad.testing._one_device import NO_SUM
 from samegrad.testing._probes import explain_own_numbers, explain_parts
 from samegrad.testing._reported import explain_loss
@@ -59,6 +60,13 @@ def judge(evidence: Evidence) -> Diagnosis | None:
         return _right(evidence, notes)
     unclear = explained and evidence.tolerance < right <= evidence.exact
     if is_sum and (evidence.exact > _BLIND or unclear):
+        updates = Updates(evidence)
+        if (more := updates.right()) is not None:
+            return _right(evidence, [*notes, *more])
+        if near := updates.mistakes():
+            return wrong(evidence, near, notes, "not the update of one device")
+        if is_limited(_lengths(evidence)) and _turn(evidence) > NO_SUM:
+            return None  # what looks like noise is the limit's bend
         raise _hidden(evidence)
     agree = explained and _agree(evidence)
     if (explained and right <= evidence.tolerance) or (agree and not evidence.given):
@@ -155,6 +163,15 @@ def _hidden(evidence: Evidence) -> StepError:
 
 def _lengths(evidence: Evidence) -> list[Vector]:
     return [run.lengths for run in (*evidence.singles, evidence.runs[0])]
+
+
+def _turn(evidence: Evidence) -> float:
+    """How far the directions of single examples' updates are apart."""
+    term = evidence.device.term
+    rows = np.stack([single.sketch for single in evidence.singles])
+    rows = rows if term is None else rows + term.sketch
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return float(np.linalg.norm(units - units.mean(axis=0), axis=1).max())
 
 
 def _same(evidence: Evidence, near: float = _SAME) -> bool:
