@@ -13,12 +13,12 @@ import numpy as np
 
 from samegrad.testing._mistake import Mistake
 from samegrad.testing._one_device import NO_SUM
+from samegrad.testing._select import EQUAL
 from samegrad.testing._updates import Vector
 
 if TYPE_CHECKING:
     from samegrad.testing._evidence import Evidence
 
-_FLOOR = 1e-9  # of weights that are equal
 _CLEAR = 2  # times its noise: at least 3/4 of what is said is no noise then
 _SURE = 15  # standard deviations
 _FAR = 4  # times less is left by a mistake than by what is right
@@ -43,7 +43,7 @@ class Updates:
         ]
         # Others are right on these layouts, of which a note tells.
         self.rows = [
-            item for item in said if max(float(np.abs(own).max()) for own in item[1]) > _FLOOR
+            item for item in said if max(float(np.abs(own).max()) for own in item[1]) > EQUAL
         ]
 
     def far(self, apart: list[Vector]) -> float:

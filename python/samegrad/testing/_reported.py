@@ -11,7 +11,7 @@ import numpy as np
 from samegrad.testing._layouts import Layout
 from samegrad.testing._mistake import Mistake
 from samegrad.testing._runs import Runs
-from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._select import EQUAL, UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._terms import COUNTS
 from samegrad.testing._updates import Vector
 
@@ -73,7 +73,7 @@ def _term(judge: Runs, found: Vector, each: Vector, limit: float) -> str | None:
             left = np.array(
                 [count(item) - w.sum() for item, w in zip(judge.layouts, said, strict=True)]
             )
-            if np.ptp(left[1:]) < 1e-9:
+            if np.ptp(left[1:]) < EQUAL:
                 continue
             size = float(left @ rest / (left @ left))
             if np.abs(rest - size * left).max() <= limit:

@@ -14,7 +14,7 @@ from samegrad.testing._mistake import Mistake
 from samegrad.testing._noisy import Updates
 from samegrad.testing._one_device import NO_SUM
 from samegrad.testing._probes import explain_own_numbers, explain_parts
-from samegrad.testing._select import UNNAMED, factors_alike
+from samegrad.testing._select import LOOSE, UNNAMED, factors_alike
 from samegrad.testing._terms import explain_residuals
 
 _SAME = 1e-5  # relative; updates that are equal but for rounding in float32
@@ -104,8 +104,8 @@ def _of_the_grammar(evidence: Evidence) -> list[Mistake]:
         float(np.abs(fit.weights / f - evidence.right(p)).max() / np.abs(evidence.right(p)).max())
         for p, (fit, f) in enumerate(zip(evidence.fits, factors, strict=True))
     ]
-    if max(errors) <= 4 * evidence.tolerance:
-        return factors_alike(evidence, factors, evidence.tolerance + 1e-9)
+    if max(errors) <= LOOSE * evidence.tolerance:
+        return factors_alike(evidence, factors, evidence.tolerance)
     if evidence.uneven and not evidence.given:
         plain = replace(evidence, weights=np.ones_like(evidence.weights), fixed=False)
         return plain.bench.explained()

@@ -29,7 +29,7 @@ from samegrad.testing._mistake import RIGHT, Mistake, Predict
 from samegrad.testing._one_device import NO_SUM
 from samegrad.testing._probes import PROBED, explain_shared_batch, outside
 from samegrad.testing._runs import Runs
-from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._select import EQUAL, UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._settings import Settings
 from samegrad.testing._terms import COUNTS
 from samegrad.testing._updates import Recorder, Step, Vector
@@ -194,7 +194,7 @@ def _with_a_term(seen: Wholes, groups: Groups) -> bool:
                 left = np.array(
                     [[count(i) - w.sum()] for i, w in zip(seen.layouts, said, strict=True)]
                 )
-                if np.abs(left).max() > 1e-9 and outside(rest, left)[0] <= limit:
+                if np.abs(left).max() > EQUAL and outside(rest, left)[0] <= limit:
                     return True
     return False
 
