@@ -13,7 +13,7 @@ from samegrad.testing._evidence import AloneError, gather
 from samegrad.testing._judge import judge
 from samegrad.testing._settings import Settings
 from samegrad.testing._updates import Step
-from samegrad.testing._whole import diagnose_whole, runs_of_whole_batches
+from samegrad.testing._whole import whole_batches
 from samegrad.testing._words import FRAMEWORKS
 
 
@@ -98,18 +98,20 @@ def diagnose(
 
 def _judged(step: Step, batch: Any, settings: Settings, empty_share: bool | None) -> Diagnosis:
     """The verdict, by single examples if they tell enough, and by whole updates else."""
+    reason: StepError = StepError("[step] the update of the batch is 0 or no number.")
+    evidence, found = None, None
     try:
         evidence = gather(step, batch, settings)
+        found = judge(evidence)
     except AloneError as error:
-        return _whole(step, batch, settings, error.reason)
-    verdict = judge(evidence)
-    if verdict is None:
-        return _whole(step, batch, settings, None)
+        reason = error.reason
+    if found is None or evidence is None:
+        if (found := judge(whole_batches(step, batch, settings))) is None:
+            raise reason
+        return found
     if empty_share is None and (settings.even or not getattr(step, "takes_empty_shares", True)):
-        empty_share = False
-    if empty_share is not False:
-        verdict = judge_empty(evidence, verdict, bool(empty_share))
-    return verdict
+        return found
+    return found if empty_share is False else judge_empty(evidence, found, bool(empty_share))
 
 
 def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
@@ -132,11 +134,3 @@ def assert_replica_equivalent(step: Step, batch: Any, **options: Any) -> None:
     found = diagnose(step, batch, **options)
     if not found.correct or found.reported:
         raise AssertionError(str(found))
-
-
-def _whole(step: Step, batch: Any, settings: Settings, refused: StepError | None) -> Diagnosis:
-    """The verdict by whole updates, or the reason why single examples tell nothing."""
-    verdict = diagnose_whole(runs_of_whole_batches(step, batch, settings))
-    if verdict is None:
-        raise refused or StepError("[step] the update of the batch is 0 or no number.")
-    return verdict

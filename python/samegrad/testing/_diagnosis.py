@@ -40,6 +40,25 @@ class ShareRow:
 
 
 @dataclass(frozen=True)
+class Found:
+    """What explains the updates of a step.
+
+    Args:
+        what: A few words, for the first line.
+        causes: Mistakes that explain them, each by itself.
+        candidates: What is left by elimination, where nothing explains them.
+        notes: What a reader should know of it.
+        right: Whether they are those of one device.
+    """
+
+    what: str
+    causes: tuple[Mistake, ...] = ()
+    candidates: tuple[Mistake, ...] = ()
+    notes: tuple[str, ...] = ()
+    right: bool = False
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """The verdict on a step.
 

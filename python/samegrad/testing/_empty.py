@@ -10,9 +10,11 @@ import numpy as np
 
 from samegrad.testing._batches import StepError
 from samegrad.testing._catalogue import EMPTY_SHARE
-from samegrad.testing._diagnosis import Diagnosis
-from samegrad.testing._judge import ranked, summary, wrong
+from samegrad.testing._diagnosis import Diagnosis, Found
+from samegrad.testing._judge import summary
+from samegrad.testing._judge import verdict as told
 from samegrad.testing._layouts import Layout, layout, uneven_sizes
+from samegrad.testing._sums import ranked
 from samegrad.testing._updates import ROUNDED, Recorded, rounding_of
 
 if TYPE_CHECKING:
@@ -55,11 +57,10 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
     longer = replace(
         evidence,
         layouts=[*evidence.layouts, *(item for _, item in kept)],
-        runs=[*evidence.runs, *(run for run, _ in kept)],
         fits=[*evidence.fits, *(evidence.basis.fit(run) for run, _ in kept)],
     )
     if verdict.correct and (
-        max(_gap(evidence, run) for run, _ in kept) <= _usual(evidence)
+        max(evidence.gap(run) for run, _ in kept) <= _usual(evidence)
         or longer.error(longer.right) <= evidence.tolerance
     ):
         return verdict
@@ -68,22 +69,15 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
         return replace(verdict, notes=(*verdict.notes, _JOIN)) if near[0].empty else verdict
     if near:
         what = "not the update of one device, where a replica is empty"
-        return wrong(longer, near, list(verdict.notes), what)
+        return told(longer, Found(what, tuple(near)))
     return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
 
 
 def _usual(evidence: Evidence) -> float:
     """How far right updates may be from that of one device, relative: by rounding and by noise."""
-    gaps = [_gap(evidence, run) for run in evidence.runs]
     rounded = ROUNDED * rounding_of(evidence.runs[0].samples)
     noise = min(evidence.device.noise.residual(evidence.basis, evidence.fits[0]), 0.1)
-    return max(1e-3, 3 * max(gaps), rounded, noise)
-
-
-def _gap(evidence: Evidence, run: Recorded) -> float:
-    """How far the update is from that of one device, relative."""
-    one = evidence.runs[0].sketch
-    return float(np.linalg.norm(run.sketch - one) / np.linalg.norm(one))
+    return max(1e-3, 3 * evidence.gaps, rounded, noise)
 
 
 def _run(evidence: Evidence, item: Layout) -> Recorded | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from samegrad.testing._batches import StepError, StepFailedError, rows_of, take
 from samegrad.testing._layouts import Layout, layout, layouts_for
+from samegrad.testing._limits import is_limited
 from samegrad.testing._one_device import (
     ENOUGH,
     NO_SUM,
@@ -19,25 +20,34 @@ from samegrad.testing._one_device import (
     finite_run,
     one_device,
 )
-from samegrad.testing._select import Bench, Frame
+from samegrad.testing._runs import Runs
+from samegrad.testing._select import LOOSE, Bench
 from samegrad.testing._settings import Settings
 from samegrad.testing._updates import Recorded, Recorder, Step, Vector
-from samegrad.testing._weights import Basis, Fit, independent
+from samegrad.testing._weights import Basis, DependentError, Fit, independent
 
 _FEWEST = 3  # examples
 _FLOOR = 1e-5  # relative error of weights that float32 leaves at best
 
 
 @dataclass
-class Evidence(Frame):
-    """All runs of a step, in terms of the weights of the examples."""
+class Evidence(Runs):
+    """All runs of a step, in terms of the weights of the examples.
+
+    Args:
+        device: One device, with the examples alone.
+        fits: Of the runs.
+        exact: Error of weights that the noise leaves, relative to the largest right one.
+    """
 
     device: OneDevice
-    settings: Settings
-    runs: list[Recorded]
     fits: list[Fit]
-    exact: float  # error of weights that the noise leaves, relative to the largest right one
-    examples: npt.NDArray[np.intp]  # which ones of the batch
+    exact: float
+    by_weights: ClassVar[bool] = True
+
+    def fresh(self, item: Layout) -> Recorded:
+        """The step on a layout, without the term."""
+        return self.device.run(item)
 
     @property
     def singles(self) -> list[Recorded]:
@@ -49,15 +59,20 @@ class Evidence(Frame):
         """Of the singles."""
         return self.device.basis
 
+    @cached_property
+    def some_alone(self) -> list[Recorded]:
+        """The updates of all examples by themselves."""
+        return self.singles
+
+    @cached_property
+    def lengths(self) -> list[Vector]:
+        """Of updates of one device."""
+        return [run.lengths for run in (*self.singles, self.runs[0])]
+
     @property
     def tolerance(self) -> float:
         """Of weights: what the noise leaves, within limits."""
         return min(self.exact, 0.2)
-
-    @property
-    def given(self) -> bool:
-        """Whether the user gave the weights of the examples."""
-        return self.settings.weights is not None
 
     @property
     def additive(self) -> bool:
@@ -65,13 +80,9 @@ class Evidence(Frame):
         for part, fit in self.device.halves:
             own = np.asarray(self.weights)[part]
             said = np.ones(len(part)) if self.fixed else own / own.sum()
-            if np.abs(fit.weights[part] - said).max() > 2 * self.tolerance * said.max() + 1e-3:
+            if np.abs(fit.weights[part] - said).max() > LOOSE * self.tolerance * said.max() + 1e-3:
                 return False
         return True
-
-    def run(self, item: Layout) -> Recorded:
-        """The step on one more layout."""
-        return self.device.run(item)
 
     def explained(self, fit: Fit) -> bool:
         """Whether weights of examples explain an update, but for noise."""
@@ -140,13 +151,18 @@ def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
         keep(free)
         device = _together(recorder, singles)
     layouts = layouts_for(len(chosen), settings.replicas, settings.micro_batches, settings.even)
-    runs = [device.whole, *(device.without_term(finite_run(recorder, item)) for item in layouts)]
-    fits = [device.basis.fit(run) for run in runs]
+    layouts = [layout([len(chosen)]), *layouts]
+    known = {item: device.without_term(finite_run(recorder, item)) for item in layouts[1:]}
+    known |= {Layout((((i,),),)): single for i, single in enumerate(device.singles)}
+    known[layouts[0]] = device.whole
+    fits = [device.basis.fit(known[item]) for item in layouts]
     exact = max(device.noise.tolerance(device.basis, fits), _FLOOR)
     given = None if settings.weights is None else np.asarray(settings.weights)[chosen]
     weights, fixed = _device_weights(fits[0].weights, given, exact)
-    layouts = [layout([len(chosen)]), *layouts]
-    return Evidence(layouts, weights, fixed, device, settings, runs, fits, exact, chosen)
+    together = np.sum([single.sketch for single in device.singles], axis=0)
+    mean, total = (np.linalg.norm(device.whole.sketch - together / by) for by in (len(chosen), 1))
+    fixed = fixed and bool(total <= mean)  # noise may hide all weights, but not these two
+    return Evidence(layouts, weights, fixed, recorder, settings, known, device, fits, exact)
 
 
 def _alone(recorder: Recorder, count: int) -> list[Recorded]:
@@ -180,7 +196,9 @@ def _together(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
         rows = rows[np.isfinite(rows).all(axis=1)]
         found = np.linalg.lstsq(rows.T, whole, rcond=None)[0] @ rows if len(rows) else 0.0
         left = np.linalg.norm(whole - found)
-        if np.isfinite(whole).all() and left > NO_SUM * np.linalg.norm(whole):
+        bent = isinstance(error, DependentError) and np.ptp(rows, axis=0).any()
+        limited = bent and is_limited([single.lengths for single in singles])
+        if np.isfinite(whole).all() and (limited or left > NO_SUM * np.linalg.norm(whole)):
             raise AloneError(error) from error
         raise
 

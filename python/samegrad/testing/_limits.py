@@ -10,6 +10,7 @@ import numpy as np
 from samegrad.testing._catalogue import CLIPPED_PARTS, CLIPPED_REPLICAS
 from samegrad.testing._layouts import Layout
 from samegrad.testing._mistake import Mistake
+from samegrad.testing._select import LOOSE
 from samegrad.testing._updates import Vector
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _to_one_length(evidence: Evidence, groups: Groups) -> bool:
         for own in map(list, filter(None, groups(evidence.layouts[place]))):
             factors = fit.weights[own] / right[own]
             factor = float(factors.mean())
-            if np.abs(factors - factor).max() > 4 * evidence.tolerance * max(1.0, abs(factor)):
+            if np.abs(factors - factor).max() > LOOSE * evidence.tolerance * max(1.0, abs(factor)):
                 return False
             gradient = sum(right[i] * evidence.singles[i].sketch for i in own)
             scales.append(factor)

@@ -18,13 +18,14 @@ from samegrad._base.mistakes import part_with as part_words
 from samegrad.testing._catalogue import OWN_NUMBERS
 from samegrad.testing._layouts import Layout, uneven_sizes
 from samegrad.testing._mistake import Mistake
-from samegrad.testing._select import Frame
+from samegrad.testing._select import EQUAL, LOOSE, Frame
 from samegrad.testing._terms import COUNTS, with_term
 from samegrad.testing._updates import Recorded, Vector
 
 if TYPE_CHECKING:
     from samegrad.testing._evidence import Evidence
 
+_FLOOR = 1e-4  # relative; what float32 leaves of updates
 SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
 PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
 
@@ -64,9 +65,14 @@ def outside(values: Vector, weights: Vector) -> tuple[float, int]:
         The norm of what is left, and the rank of the weights.
     """
     left, strengths, _ = np.linalg.svd(weights, full_matrices=False)
-    rank = int((strengths > 1e-9 * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
+    rank = int((strengths > EQUAL * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
     kept = left[:, :rank]
     return float(np.linalg.norm(values - kept @ (kept.T @ values))), rank
+
+
+def _left(evidence: Evidence) -> float:
+    """How much of the updates a model may leave over, relative."""
+    return LOOSE * evidence.fits[0].unexplained + _FLOOR
 
 
 Said = list[tuple[Mistake | None, Vector]]
@@ -95,7 +101,7 @@ def explain_parts(evidence: Evidence) -> Mistake | None:
     updates = np.stack([run.sketch for run in runs])
     singles = np.stack([single.sketch for single in evidence.singles[:count]])
     said = _all_said(Frame(layouts, evidence.weights[:count], evidence.fixed))
-    limit = (3 * evidence.fits[0].unexplained + 1e-4) * float(np.linalg.norm(updates))
+    limit = _left(evidence) * float(np.linalg.norm(updates))
     best = _best_pair(said, updates, singles, limit)
     if best is None:
         return None
@@ -267,10 +273,10 @@ def explain_own_numbers(evidence: Evidence) -> Mistake | None:
     used = len(layouts[0].examples)
     probe = Frame(layouts, evidence.weights[:used], evidence.fixed)
     right = np.stack([probe.right(place) for place in range(len(layouts))])
-    limit = (3 * evidence.fits[0].unexplained + 1e-4) * float(np.linalg.norm(updates))
+    limit = _left(evidence) * float(np.linalg.norm(updates))
     own = np.concatenate([right * _had_by(r, layouts) for r in range(replicas)], axis=1)
     error, rank = outside(updates, own)
-    differ = outside(updates, right)[0] > 3 * limit
+    differ = outside(updates, right)[0] > LOOSE * limit
     return OWN_NUMBERS if differ and error <= limit and rank <= len(layouts) - 4 else None
 
 

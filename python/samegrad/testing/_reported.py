@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from samegrad.testing._layouts import Layout
 from samegrad.testing._mistake import Mistake
-from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._runs import Runs
+from samegrad.testing._select import EQUAL, UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._terms import COUNTS
-from samegrad.testing._updates import Recorded, Vector
-
-if TYPE_CHECKING:
-    from samegrad.testing._evidence import Evidence
+from samegrad.testing._updates import Vector
 
 _EXACT = 1e-4  # relative; losses are often float32, printed, or both
 
@@ -27,27 +25,29 @@ class Report(NamedTuple):
     cause: Mistake | None = None
 
 
-def explain_loss(evidence: Evidence) -> Report | None:
+def explain_loss(seen: Runs) -> Report | None:
     """What is wrong with the reported loss, or None.
 
     Right is what one device reports for the whole batch, on which the layouts must agree; whether
     it is a mean or a sum is seen from the losses of single examples, not from the update.
     """
-    losses = [run.loss for run in evidence.runs]
-    own = [single.loss for single in evidence.singles]
-    if any(loss is None for loss in [*losses, *own]):
-        return explain_loss_of(evidence.runs, evidence.layouts)
+    losses = [run.loss for run in seen.runs]
+    if any(loss is None for loss in losses):
+        return None
+    own = [single.loss for single in seen.some_alone] if seen.by_weights else [None]
+    if any(loss is None for loss in own):
+        return _explain_loss_of_batches(seen)
     each = np.array(own, dtype=np.float64)
     found = np.array(losses, dtype=np.float64)
-    tolerance = max(min(evidence.tolerance, 1e-2), _EXACT)
-    if _difference(found, float(found[0]), evidence.layouts, _EXACT) is None:
+    tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
+    if _difference(found, float(found[0]), seen.layouts, _EXACT) is None:
         return None
     scale = max(float(np.abs(found[0]).max()), 1e-300)
-    judge: Evidence = replace(evidence, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
+    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
     right = float(judge.right(0) @ each)
     if abs(right - found[0]) > tolerance * scale:
         right = float(found[0])  # another function of the losses: agreement is all that is asked
-    what = _difference(found, right, evidence.layouts, tolerance)
+    what = _difference(found, right, seen.layouts, tolerance)
     if what is None:
         return None
     bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
@@ -62,7 +62,7 @@ def explain_loss(evidence: Evidence) -> Report | None:
     return _factor_named(what, found / right, judge, tolerance) if right else Report(what)
 
 
-def _term(judge: Evidence, found: Vector, each: Vector, limit: float) -> str | None:
+def _term(judge: Runs, found: Vector, each: Vector, limit: float) -> str | None:
     """A term of the loss that belongs to no example, as often as a count says."""
     for row in (None, *judge.rows):
         said = [
@@ -73,7 +73,7 @@ def _term(judge: Evidence, found: Vector, each: Vector, limit: float) -> str | N
             left = np.array(
                 [count(item) - w.sum() for item, w in zip(judge.layouts, said, strict=True)]
             )
-            if np.ptp(left[1:]) < 1e-9:
+            if np.ptp(left[1:]) < EQUAL:
                 continue
             size = float(left @ rest / (left @ left))
             if np.abs(rest - size * left).max() <= limit:
@@ -82,15 +82,13 @@ def _term(judge: Evidence, found: Vector, each: Vector, limit: float) -> str | N
     return None
 
 
-def explain_loss_of(runs: Sequence[Recorded], layouts: Sequence[Layout]) -> Report | None:
+def _explain_loss_of_batches(seen: Runs) -> Report | None:
     """The same without losses of single examples: one device's loss against the others."""
-    if any(run.loss is None for run in runs):
-        return None
-    found = np.array([run.loss for run in runs], dtype=np.float64)
-    what = _difference(found, float(found[0]), layouts, _EXACT)
+    found = np.array([run.loss for run in seen.runs], dtype=np.float64)
+    what = _difference(found, float(found[0]), seen.layouts, _EXACT)
     if what is None or not found[0]:
         return None if what is None else Report(what)
-    frame = Frame(list(layouts), np.ones(len(layouts[0].examples)), False)
+    frame = Frame(seen.layouts, np.ones(seen.examples), False)
     return _factor_named(what, found / found[0], frame, _EXACT)
 
 

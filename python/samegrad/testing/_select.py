@@ -19,6 +19,9 @@ from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Vector
 
 UNNAMED = "a factor on the whole update"
+LOOSE = 3  # times the tolerance, where numbers that are found are compared with each other
+TIE = 0.1  # of the tolerance, by which the better of two hypotheses must be better
+EQUAL = 1e-9  # relative; numbers that are equal but for float64
 _MAX_ALIKE = 4  # hypotheses that are told as one of
 _ALONE: dict[Powers, str] = {
     (-1, 0): "share of the global batch, then mean",
@@ -76,7 +79,7 @@ class Frame:
     @property
     def uneven(self) -> bool:
         """Whether examples have different weights."""
-        return bool(np.ptp(self.weights) > 1e-9)
+        return bool(np.ptp(self.weights) > EQUAL)
 
     @property
     def rows(self) -> list[Mistake]:
@@ -132,7 +135,7 @@ class Bench:
         near = [(error, i) for error, i in errors if error <= self.tolerance]
         best = min(near, default=(0.0, 0))[0]
         return [
-            self.frame.rows[i] for error, i in near if error <= best + 0.1 * self.tolerance
+            self.frame.rows[i] for error, i in near if error <= best + TIE * self.tolerance
         ]  # fmt: skip
 
     def explained(self) -> list[Mistake]:
@@ -171,7 +174,7 @@ class Bench:
                     row = _times(called(grid[b]), constant)
                     accepted.append((grid[b].cost + 4.0, errors[b], row))
         best = min((error for _, error, _ in accepted), default=0.0)
-        near = [item for item in accepted if item[1] <= best + 0.2 * self.tolerance]
+        near = [item for item in accepted if item[1] <= best + TIE * self.tolerance]
         near.sort(key=lambda item: item[0])
         least = near[0][0] if near else 0.0
         rows = {row.name: row for cost, _, row in near if cost <= least + 1.0}
@@ -193,7 +196,7 @@ class Bench:
         own = factors[several]
         if len(own) < 2 or abs(factors[~several] - 1).max(initial=0.0) > self.tolerance:
             return None
-        same = float(np.ptp(own)) <= 2 * self.tolerance * float(np.abs(own).max())
+        same = float(np.ptp(own)) <= LOOSE * self.tolerance * float(np.abs(own).max())
         return float(own.mean()) if same else None
 
 
@@ -288,7 +291,19 @@ def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[Mista
 
 def _is_flat(frame: Frame, row: Mistake, place: int) -> bool:
     ratios = frame.predicted(row, place) / frame.right(place)
-    return bool(np.ptp(ratios) <= 1e-9 * np.abs(ratios).max())
+    return bool(np.ptp(ratios) <= EQUAL * np.abs(ratios).max())
 
 
-__all__ = ["UNNAMED", "Bench", "Frame", "called", "factor", "factors_alike", "whole", "with_powers"]
+__all__ = [
+    "EQUAL",
+    "LOOSE",
+    "TIE",
+    "UNNAMED",
+    "Bench",
+    "Frame",
+    "called",
+    "factor",
+    "factors_alike",
+    "whole",
+    "with_powers",
+]

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from samegrad.testing._catalogue import EQUAL_STATISTICS, LOCAL_STATISTICS, OWN_MOMENTS
-from samegrad.testing._layouts import Layout
 from samegrad.testing._limits import of_shares
 from samegrad.testing._mistake import Mistake
+from samegrad.testing._runs import Runs
 from samegrad.testing._updates import Recorded, Vector
 
 
-def explain_statistics(
-    runs: Sequence[Recorded],
-    layouts: Sequence[Layout],
-    alone: Callable[[Sequence[int]], Recorded],
-    near: float = 1e-4,
-) -> Mistake | None:
+def explain_statistics(seen: Runs) -> Mistake | None:
     """The mistake in the statistics of an `Outcome`, if there are any.
 
     A moving mean after one step is an affine function of the batch's mean, which is the
@@ -27,8 +20,10 @@ def explain_statistics(
     compared with equal weights, and with the share of one replica alone; the others, such as means
     of squared gradients, with means of what the replicas make of their shares.
     """
+    runs = seen.runs
     if any(run.statistics is None for run in runs):
         return None
+    near = seen.same
     one = _values(runs[0])
     scale = np.abs(one) if one.all() else np.full_like(one, np.abs(one).max() + 1e-300)
 
@@ -38,8 +33,8 @@ def explain_statistics(
     if not any(differ(_values(run)).any() for run in runs):
         return None
     equal, own_moments = True, False
-    for item, run in zip(layouts[1:], runs[1:], strict=True):
-        own = np.stack([_values(alone(group)) for group in of_shares(item)])
+    for item, run in zip(seen.layouts[1:], runs[1:], strict=True):
+        own = np.stack([_values(seen.alone(group)) for group in of_shares(item)])
         sizes = np.array(item.sizes, dtype=np.float64)
         weighted, mean, found = sizes / sizes.sum() @ own, own.mean(axis=0), _values(run)
         linear = ~differ(weighted)

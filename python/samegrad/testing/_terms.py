@@ -12,6 +12,7 @@ import numpy as np
 from samegrad._base.mistakes import counted_regularization
 from samegrad.testing._layouts import Layout, layout, uneven_sizes
 from samegrad.testing._mistake import Mistake
+from samegrad.testing._select import EQUAL, LOOSE, TIE
 from samegrad.testing._updates import Vector
 from samegrad.testing._weights import Fit
 
@@ -29,6 +30,7 @@ COUNTS: dict[str, Callable[[Layout], float]] = {
     ),
     "divided by the micro-batches": lambda item: 1.0 / item.micro_batches,
 }
+_FLOOR = 1e-3  # relative error of weights beside a term
 _MISSED = 0.1  # of how a term's strength differs between layouts
 
 
@@ -102,11 +104,11 @@ def _counted(evidence: Evidence, part: Evidence, amplitudes: Vector) -> list[Mis
             shift = left @ (weights - said) / (left @ left)
             error = np.abs(weights - said - np.outer(left, shift)).max()
             found.append((float(error / np.abs(evidence.right(0)).max()), name, row))
-    most = 3 * evidence.tolerance + 1e-3
+    most = LOOSE * evidence.tolerance + _FLOOR
     best = min((error for error, *_ in found), default=np.inf)
     if best > most:
         return None
-    alike = [item for item in found if item[0] <= best + 0.1 * evidence.tolerance + 1e-6]
+    alike = [item for item in found if item[0] <= best + TIE * evidence.tolerance + EQUAL]
     if alike[0][1:] == ("once", None) or (
         not evidence.given and any(_is_of_one_device(evidence, row, name) for _, name, row in alike)
     ):
@@ -121,7 +123,7 @@ def _is_of_one_device(evidence: Evidence, row: Mistake | None, name: str) -> boo
     if row is None or len(own) > 1:
         return False
     said = np.stack([evidence.predicted(row, p) for p in places])
-    return bool(np.abs(said - said[0]).max() < 1e-9)
+    return bool(np.abs(said - said[0]).max() < EQUAL)
 
 
 def _counts(layouts: Sequence[Layout]) -> list[tuple[str, Vector]]:
@@ -139,7 +141,7 @@ def _as_strong(amplitudes: Vector, left: Vector) -> bool:
 
     One amplitude for all layouts would fit any count.
     """
-    if np.ptp(left) < 1e-9:
+    if np.ptp(left) < EQUAL:
         return False
     said = (amplitudes @ left) / (left @ left) * left
     missed = float(np.linalg.norm(amplitudes - said))

@@ -81,6 +81,10 @@ def checked_rows(singles: list[Recorded]) -> Vector:
     return rows
 
 
+class DependentError(StepError):
+    """The updates of single examples depend on each other."""
+
+
 class Basis:
     """The updates of single examples, in which all others are expressed.
 
@@ -88,8 +92,8 @@ class Basis:
         singles: One run per example.
 
     Raises:
-        StepError: The updates of some examples depend on each other, so that their weights cannot
-            be told apart.
+        DependentError: The updates of some examples depend on each other, so that their weights
+            cannot be told apart.
     """
 
     def __init__(self, singles: list[Recorded], parameters: int) -> None:
@@ -100,7 +104,7 @@ class Basis:
         values = np.linalg.svd(unit, compute_uv=False)
         self.condition = float(values[0] / max(values[-1], 1e-300))
         if self.condition > 1e7:
-            raise StepError(
+            raise DependentError(
                 f"[step] the updates of {len(singles)} examples depend on each other: got "
                 f"{parameters} parameters; use at least {len(singles)} parameters that see the "
                 "examples differently, fewer examples, or different ones."

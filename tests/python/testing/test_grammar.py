@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_combined_mistakes import GRADIENTS, WEIGHTS, layout_of
 
-from samegrad.testing import Layout, Situation, StepError, diagnose
+from samegrad.testing import CATALOGUE, Layout, Situation, StepError, diagnose
 from samegrad.testing._grammar import Point, points
 from samegrad.testing._select import with_powers
 
@@ -85,6 +85,19 @@ def missed(kind: str, every: int, first: int = 0) -> list[str]:
         if not any(alike(point, row.predict, weights, micro) for row in rows):
             lost.append(f"{point} -> {[row.name for row in rows]} {found.correct}")
     return lost
+
+
+@pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: row.name)
+def test_a_row_is_its_own_example(row) -> None:
+    """A new row needs no step: its point makes one, which must be told by its name."""
+    kind = {(False, False): "plain", (False, True): "weighted", (True, False): "micro",
+            (True, True): "both"}[row.micro, row.weighted]  # fmt: skip
+    _, _, weights, options = KINDS[kind]
+    options = {**options, "empty_share": True} if row.empty else options
+    found = diagnose(step_of(row.predict, weights), (np.arange(30),), **options)
+    names = [other.name for other in (found.cause, *found.others) if other is not None]
+    convention = row.point.over == () and not row.point.times  # on one device as well
+    assert row.name in names or (convention and found.correct), str(found)
 
 
 def weights_differ(point: Point, weights: np.ndarray, micro: bool, options) -> bool:

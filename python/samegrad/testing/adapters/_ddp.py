@@ -21,7 +21,7 @@ from typing import Any
 
 from samegrad.testing._batches import StepError, StepFailedError
 from samegrad.testing._updates import Outcome, Step
-from samegrad.testing.adapters._ddp_worker import Job, work
+from samegrad.testing.adapters._ddp_worker import Job, Runner, run_ddp, work
 
 _COLLECTIVE = re.compile(r'distributed_c10d\.py", line \d+ in (?!wrapper\b)([a-z]\w+)')
 _START = 180.0  # seconds for a process to import PyTorch on a machine with much to do
@@ -66,23 +66,41 @@ def ddp_step(
         >>> diagnose(step, batch).cause.name  # doctest: +SKIP
         "mean of the replicas' means"
     """
+    given = {**options, "whole_share": whole_share, "seed": seed}
+    return step_of_ranks("ddp_step", build, run_ddp, given, timeout)
+
+
+def step_of_ranks(
+    who: str, build: Callable[..., Any], runner: Runner, options: dict[str, Any], timeout: float
+) -> Step:
+    """A step of one process per replica.
+
+    Args:
+        who: The adapter, for messages.
+        build: The user's function, which the processes import.
+        runner: What a process does with what it returns.
+        options: Of the runner, and `seed`.
+        timeout: Seconds for one run.
+
+    Raises:
+        StepError: build cannot be sent to other processes.
+    """
     if timeout <= 0:
-        raise StepError(f"[ddp_step] timeout must be more than 0 seconds: got {timeout}.")
+        raise StepError(f"[{who}] timeout must be more than 0 seconds: got {timeout}.")
     function = getattr(build, "func", build)  # of functools.partial
     module = getattr(function, "__module__", "__main__")
     file = getattr(sys.modules.get(module), "__file__", None)
     try:
         pickled = pickle.dumps(build)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise StepError(_NOT_SENT.format(f"{build!r:.80} ({error})")) from error
+        raise StepError(_NOT_SENT.format(who, f"{build!r:.80} ({error})")) from error
     if module == "__main__" and file is None:
-        raise StepError(_NOT_SENT.format(f"{build!r:.80} of a notebook or a prompt"))
-    given = {**options, "whole_share": whole_share, "seed": seed}
+        raise StepError(_NOT_SENT.format(who, f"{build!r:.80} of a notebook or a prompt"))
 
     def step(shares: list[Any]) -> Outcome:
         jobs = [
-            Job(rank, len(shares), None, 2 * timeout, pickled, (module, file),
-                {**given, "micro_batches": isinstance(share, list)}, share)
+            Job(rank, len(shares), None, 2 * timeout, pickled, runner, (module, file),
+                {**options, "micro_batches": isinstance(share, list)}, share)
             for rank, share in enumerate(shares)
         ]  # fmt: skip
         answers = _WORKERS.run(jobs, timeout)
@@ -98,8 +116,8 @@ def ddp_step(
 
 
 _NOT_SENT = (
-    "[ddp_step] build must be a function that other processes can import: got {}; write it at the "
-    "top of a module."
+    "[{}] build must be a function that other processes can import: got {}; write it at the top of "
+    "a module."
 )
 
 
@@ -276,4 +294,4 @@ atexit.register(_WORKERS.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_WORKERS.forget)
 
-__all__ = ["ddp_step", "ddp_workers"]
+__all__ = ["ddp_step", "ddp_workers", "step_of_ranks"]

@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing import connection, parent_process
@@ -22,6 +23,9 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.tree import map_structure
+
+Ran = tuple[list[Any], "float | None"]  # gradients, and the loss that the rank reports
+Runner = Callable[[Any, list[Any], dict[str, Any]], Ran]
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,8 @@ class Job:
         timeout: Seconds after which the group gives up.
         build: The user's function, pickled.
         module: Name and file of the module that has it.
-        options: Of DistributedDataParallel, and of the step.
+        runner: Makes gradients of what build returns, of micro-batches, and of the options.
+        options: Of the runner, and of the step.
         share: The replica's batch, or its list of micro-batches.
     """
 
@@ -44,6 +49,7 @@ class Job:
     store: str | None
     timeout: float
     build: bytes
+    runner: Runner
     module: tuple[str, str | None]
     options: dict[str, Any]
     share: Any
@@ -95,22 +101,29 @@ def _answer_all(pipe: Any) -> None:
 def _run(job: Job) -> tuple[list[Any] | None, Any, float | None]:
     """Rank 0's gradients after the all-reduce, a digest of them, and the loss of the rank."""
     import torch
-    from torch.nn.parallel import DistributedDataParallel
 
     _join(job)
     options = dict(job.options)
-    whole, micro = options.pop("whole_share"), options.pop("micro_batches")
+    micro = options.pop("micro_batches")
     torch.manual_seed(options.pop("seed"))
-    model, function = _build(job)
-    parallel = DistributedDataParallel(model, **options)
     share = map_structure(lambda leaf: torch.as_tensor(np.asarray(leaf)), job.share)
+    gradients, loss = job.runner(_built(job), share if micro else [share], options)
+    return gradients if job.rank == 0 else None, _digest(gradients), loss
+
+
+def run_ddp(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
+    """DistributedDataParallel around a module, and its loss (or run) on the micro-batches."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    model, function = built
+    whole, micro = options.pop("whole_share"), len(parts) > 1
+    parallel = DistributedDataParallel(model, **options)
     if whole:
-        value = function(parallel, share)
+        value = function(parallel, parts if micro else parts[0])
         loss = None if value is None else float(value)
     else:
-        loss = _accumulate(parallel, function, share if micro else [share])
-    gradients = [_array(p) for p in model.parameters() if p.requires_grad]
-    return gradients if job.rank == 0 else None, _digest(gradients), loss
+        loss = _accumulate(parallel, function, parts)
+    return [array_of(p, p.grad) for p in model.parameters() if p.requires_grad], loss
 
 
 _DIGEST = 1 << 12  # numbers
@@ -153,15 +166,16 @@ def _accumulate(parallel: Any, function: Any, parts: list[Any]) -> float:
     return total
 
 
-def _array(parameter: Any) -> Any:
-    gradient = parameter.grad
+def array_of(parameter: Any, gradient: Any) -> Any:
+    """A gradient as an array, 0 where there is none."""
     if gradient is None:
         return np.zeros(tuple(parameter.shape), dtype=np.float32)
     known = str(gradient.dtype) in ("torch.float32", "torch.float64")
     return (gradient if known else gradient.float()).detach().numpy()
 
 
-def _build(job: Job) -> tuple[Any, Any]:
+def _built(job: Job) -> Any:
+    """What the user's function returns."""
     name, file = job.module
     if name not in sys.modules and file is not None:
         spec = None
@@ -177,22 +191,22 @@ def _build(job: Job) -> tuple[Any, Any]:
         p for p in inspect.signature(build).parameters.values()
         if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]  # fmt: skip
-    model, function = build(job.rank) if takes else build()
-    return model, function
+    return build(job.rank) if takes else build()
 
 
 def _join(job: Job) -> None:
     """Leaves the group of the run before and joins another, where there is one."""
     from torch import distributed
 
-    if job.store is None:
-        return
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
+    # Each time: a loop may take its variables away at its end.
     os.environ.update(
         RANK=str(job.rank), LOCAL_RANK=str(job.rank), WORLD_SIZE=str(job.world),
         LOCAL_WORLD_SIZE=str(job.world),
     )  # fmt: skip
+    if job.store is None:
+        return
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
     # Else gloo looks up the host's name, which need not lead to this machine.
     loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if loopback:
