@@ -201,7 +201,7 @@ class Variable(KerasVariable):  # type: ignore[misc]
         change, now = self._convert_to_tensor(value, self._dtype), self.value
         if type(now) is Tensor and now._dtype == change._dtype and now._shape == change._shape:
             changed = _ops.add(now, change) if sign > 0 else _ops.sub(now, change)
-            if not in_stateless_scope():
+            if type(self).assign is Variable.assign and not in_stateless_scope():
                 self._direct_assign(changed)
                 return changed
         else:
