@@ -27,6 +27,7 @@ from samegrad.data._structure import (
 )
 from samegrad.distribute._job import gathered
 from samegrad.distribute._own_rows import own_rows_of
+from samegrad.distribute._split import Split
 
 
 @dataclass(frozen=True)
@@ -75,47 +76,6 @@ class InputStrategy(Protocol):
     @property
     def processes(self) -> tuple[int, ...]:
         """The first replica of each process and the number of all; empty: there is one process."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """How elements are shared out.
-
-    Attributes:
-        replicas: Between how many.
-        balanced: Whether the shares are subtrees of the summation tree, rather than equal chunks.
-        own: Whether each replica gets an element of its own.
-        processes: Over which the replicas are spread.
-    """
-
-    replicas: int
-    balanced: bool = False
-    own: bool = False
-    processes: tuple[int, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The engine's name for it."""
-        if self.replicas == 1:
-            return "none"
-        return "own" if self.own else "balanced" if self.balanced else "chunks"
-
-    @property
-    def elements_per_step(self) -> int:
-        """How many elements of the dataset make one of ours."""
-        return self.own_count if self.own else 1
-
-    @property
-    def own_range(self) -> tuple[int, int]:
-        """This process's replicas; (0, 0): it has all."""
-        found: tuple[int, int] = _core.own_replicas(self.processes)
-        return found
-
-    @property
-    def own_count(self) -> int:
-        """How many replicas this process has."""
-        first, last = self.own_range
-        return last - first if self.processes else self.replicas
 
 
 class DistributedDataset:
