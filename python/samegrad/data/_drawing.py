@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._ops.arrays import cast
-from samegrad._tensor.ragged import stacked as stacked_rows
+from samegrad._tensor.ragged_rows import stacked as stacked_rows
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.sparse import sparse_rows
 from samegrad.data import _drawn_nodes as drawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad.data._cursor import Cursor
 from samegrad.data._nodes import PythonNode, Run
@@ -54,4 +54,4 @@ class _RowsCursor(Cursor):
 
 def is_ragged(leaf: Any) -> bool:
     """Whether rows of the leaf may differ in their lengths."""
-    return isinstance(leaf, Ragged)
+    return isinstance(leaf, RaggedTensor)

@@ -13,7 +13,8 @@ from samegrad._core import InvalidArgumentError
 from samegrad._tensor import text as texts
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
-from samegrad._tensor.ragged import Ragged, rows_of
+from samegrad._tensor.ragged import RaggedTensor
+from samegrad._tensor.ragged_rows import rows_of
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.strings import _hashing as hashing
 
@@ -126,7 +127,7 @@ def unicode_decode(
     if not found._rank:
         return Tensor(np.array(rows[0], np.int32), copy=False)
     flat = np.array([number for row in rows for number in row], np.int32)
-    return Ragged(Tensor(flat, copy=False), [*map(len, rows)])
+    return RaggedTensor(Tensor(flat, copy=False), [*map(len, rows)])
 
 
 def unicode_encode(
@@ -139,7 +140,7 @@ def unicode_encode(
         >>> tf.strings.unicode_encode([119, 246], "UTF-8").numpy().decode()
         'wö'
     """
-    if isinstance(input, Ragged):
+    if isinstance(input, RaggedTensor):
         rows = [unicode_encode(row, output_encoding, errors).numpy() for row in input]
         return Text(np.array(rows, object))
     numbers = convert_to_tensor(input)._numpy()
@@ -194,7 +195,7 @@ def reduce_join(
     """
     who = "tf.strings.reduce_join"
     mark = text_of(separator, who).numpy()
-    if isinstance(inputs, Ragged):
+    if isinstance(inputs, RaggedTensor):
         joined = [mark.join(row.encoded) for row in inputs]
         return Text(np.array([[row] for row in joined] if keepdims else joined, object))
     found = text_of(inputs, who, "inputs must be text")
@@ -244,13 +245,13 @@ def ngrams(
             for i in range(len(words) - width + 1)
         ]
 
-    if not isinstance(data, Ragged):
+    if not isinstance(data, RaggedTensor):
         data = text_of(data, "tf.strings.ngrams", "data must be text")
         if data._rank < 2:
             return Text(np.array(runs(data.encoded), object))
     rows = [runs(row.encoded) for row in data]
-    if isinstance(data, Ragged):
-        return Ragged(Text([x for row in rows for x in row]), [*map(len, rows)])
+    if isinstance(data, RaggedTensor):
+        return RaggedTensor(Text([x for row in rows for x in row]), [*map(len, rows)])
     return Text(rows)
 
 
