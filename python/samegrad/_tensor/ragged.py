@@ -387,6 +387,8 @@ class RaggedTensor(Composite):
         )
 
     def __repr__(self) -> str:
+        if getattr(self.flat_values, "_symbolic", False):
+            return f"<samegrad.RaggedTensor: shape={self.shape}, dtype={self._dtype}, traced>"
         return f"<samegrad.RaggedTensor {self.to_list()!r:.200}>"
 
     def _computed(self, other: Any, function: Callable[[Any, Any], Any]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from samegrad import _core
 from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.text import Text
 from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._iterator import (
@@ -27,7 +28,7 @@ from samegrad.data._structure import (
 )
 from samegrad.distribute._job import gathered
 from samegrad.distribute._own_rows import own_rows_of
-from samegrad.distribute._split import Split
+from samegrad.distribute._split import Split, check_numbers
 
 
 @dataclass(frozen=True)
@@ -256,10 +257,12 @@ class _SplitCursor(Cursor):
         element = self._child.next()
         self._taken = 1
         if split.replicas == 1:
-            return map_leaves(_mark, element)
+            return map_leaves(lambda leaf: leaf if isinstance(leaf, Text) else _mark(leaf), element)
         if split.own:
             return self._own_elements(element)
         leaves = leaves_of(element)
+        for leaf in leaves:
+            check_numbers(leaf)
         rows = _rows_of(leaves)
         bounds = _core.share_bounds(rows, split.replicas, split.balanced)
         own = split.own_range
@@ -358,6 +361,7 @@ class _OwnCursor(Cursor):
 
 def _mark(tensor: Any) -> Any:
     """The tensor, with its examples on axis 0."""
+    check_numbers(tensor)
     if tensor._rank == 0:
         return tensor
     return tensor if tensor._example_axis == (0, 1) else tensor._as_examples(0, 1)

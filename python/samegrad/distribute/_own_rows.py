@@ -9,13 +9,12 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._tensor.per_replica import PerReplica
-from samegrad._tensor.tensor import Tensor
 from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor, WorkCursor, threads_of
 from samegrad.data._function_nodes import MapNode, PrefetchNode
 from samegrad.data._nodes import BatchNode, Node, Run
 from samegrad.data._python_cursors import stack_elements
 from samegrad.data._structure import Structure, fill, leaves_of
-from samegrad.distribute._split import Split
+from samegrad.distribute._split import Split, check_numbers
 
 Maker = Callable[[int, Structure], Structure]
 
@@ -150,12 +149,7 @@ class _OwnRowsCursor(WorkCursor):
 
     @staticmethod
     def _shares(leaf: Any, own: list[int], bounds: list[int], first: int) -> PerReplica:
-        if not isinstance(leaf, Tensor):
-            raise TypeError(
-                "[experimental_distribute_dataset] components of batches are numbers where there "
-                f"are several processes: got {type(leaf).__name__}; keep text out of the batches, "
-                "or make each process's own with distribute_datasets_from_function."
-            )
+        check_numbers(leaf)
         counts = [end - begin for begin, end in pairwise(bounds)]
         shapes = [[count, *tuple(leaf._shape)[1:]] for count in counts]
         parts = list(_core.split_rows(leaf, own))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from samegrad import _core
+from samegrad._tensor.tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,17 @@ class Split:
         """How many replicas this process has."""
         first, last = self.own_range
         return last - first if self.processes else self.replicas
+
+
+def check_numbers(leaf: Any) -> None:
+    """A component of a batch that is split.
+
+    Raises:
+        TypeError: It is text, ragged, sparse or a dataset.
+    """
+    if not isinstance(leaf, Tensor):
+        raise TypeError(
+            "[experimental_distribute_dataset] components of batches that replicas share are "
+            f"dense numbers: got {type(leaf).__name__}; in Dataset.map turn text into numbers, "
+            "ragged tensors into dense ones with to_tensor(), sparse ones with tf.sparse.to_dense."
+        )

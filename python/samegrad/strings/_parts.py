@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,7 +60,17 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
     return rows_of(found, lambda x: [x[i : i + 1] for i in range(len(x))])
 
 
-def _letters(encoding: str, errors: str, who: str) -> Callable[[bytes], str]:
+@cache
+def _putting(instead: str) -> str:
+    """The name of a way to decode that puts a letter in the place of what is none."""
+    name = f"samegrad.replace.{ord(instead)}"
+    codecs.register_error(name, lambda error: (instead, error.end))  # type: ignore[attr-defined]
+    return name
+
+
+def _letters(
+    encoding: str, errors: str, who: str, instead: str = "\ufffd"
+) -> Callable[[bytes], str]:
     if encoding.upper().replace("_", "-") not in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
         raise ValueError(
             f"[{who}] input_encoding must be UTF-8, UTF-16-BE or UTF-32-BE: got {shown(encoding)}."
@@ -66,9 +78,11 @@ def _letters(encoding: str, errors: str, who: str) -> Callable[[bytes], str]:
     if errors not in _ERRORS:
         raise ValueError(f"[{who}] errors must be one of {_ERRORS}: got {shown(errors)}.")
 
+    way = _putting(instead) if errors == "replace" else errors
+
     def letters(value: bytes) -> str:
         try:
-            return value.decode(encoding, errors)
+            return value.decode(encoding, way)
         except UnicodeDecodeError as error:
             raise InvalidArgumentError(
                 f"[{who}] text must be {encoding}: got byte {value[error.start]:#04x} at place "

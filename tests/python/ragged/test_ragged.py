@@ -151,3 +151,20 @@ def test_rows_of_two_values_are_no_pairs():
         pairs * [[10], [20]]
     with pytest.raises(ValueError, match="same lengths and axes"):
         pairs + tf.ragged.constant([[10], [20]])
+
+
+def test_functions_neither_take_nor_return_rows():
+    rows = tf.ragged.constant([[1.0], [2.0, 3.0]])
+    with pytest.raises(TypeError, match=r"no arguments of a traced function: .* to_tensor\(\)"):
+        tf.function(lambda x: x["rows"].flat_values)({"rows": rows})
+    for make in (
+        lambda x: rows, lambda x: (x, tf.RaggedTensor.from_row_lengths(x * 2, [1, 2])),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="no results of a traced function: got <samegrad.Ragg"):
+            tf.function(make)(tf.ones(3))
+
+    @tf.function
+    def inside(x):
+        return (tf.RaggedTensor.from_row_lengths(x, [1, 2]) * 2).to_tensor()
+
+    np.testing.assert_array_equal(inside(tf.ones(3)), [[2, 0], [2, 2]])
