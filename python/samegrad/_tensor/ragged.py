@@ -19,6 +19,7 @@ from samegrad._tensor.ragged_places import (
     filled_sizes,
     in_rows,
     index_parts,
+    lengths_of_sparse,
     unpadded_lengths,
     whole,
     with_one_more,
@@ -190,6 +191,12 @@ class RaggedTensor(Composite):
             else _ops.reshape(found, shape=flat)
         )
         return RaggedTensor(in_rows(rows, places), sizes.tolist())
+
+    @classmethod
+    def from_sparse(cls, st_input: SparseTensor, name: str | None = None) -> RaggedTensor:
+        """The rows of a sparse matrix; InvalidArgumentError unless they are without gaps."""
+        lengths = lengths_of_sparse(st_input)
+        return RaggedTensor(st_input.values, lengths)
 
     def to_sparse(self, name: str | None = None) -> SparseTensor:
         """The values and their places.

@@ -10,6 +10,7 @@ from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.text import Text, array_of, leaf_of, text_of
 
 Array = np.ndarray[Any, Any]
@@ -54,6 +55,30 @@ def whole(numbers: Any, what: str) -> Array:
             f"[RaggedTensor] {what} must be a list of whole numbers: got {shown(numbers)}."
         )
     return found.astype(np.int64)
+
+
+def lengths_of_sparse(tensor: Any) -> list[int]:
+    """How long rows of a sparse matrix are whose values are at their beginnings.
+
+    Raises:
+        TypeError: It is no sparse tensor.
+        ValueError: It is no matrix.
+        InvalidArgumentError: A row has a gap, or places are out of order.
+    """
+    who = "RaggedTensor.from_sparse"
+    if not isinstance(tensor, SparseTensor):
+        raise TypeError(f"[{who}] a tf.sparse.SparseTensor is needed: got {shown(tensor)}.")
+    if tensor._rank != 2:
+        raise ValueError(f"[{who}] the tensor must have two axes: got shape {tensor._shape}.")
+    rows, columns = tensor.checked(who)[0].T
+    lengths = np.bincount(rows, minlength=tensor._shape[0])
+    begins = np.cumsum(lengths) - lengths
+    if (columns != np.arange(len(rows)) - begins[rows]).any():
+        raise InvalidArgumentError(
+            f"[{who}] the values of a row must be at its beginning, without gaps: got indices "
+            f"{shown(tensor.indices.numpy().tolist())}; see tf.sparse.to_dense."
+        )
+    return [int(length) for length in lengths]
 
 
 def index_parts(key: Any, rank: int) -> list[Any]:

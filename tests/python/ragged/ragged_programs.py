@@ -58,6 +58,17 @@ PROGRAMS: dict[str, Any] = {
     "flat values of": lambda tf: _digits(tf).with_flat_values([0, 1, 2, 3, 4, 5, 6]),
     "bounding": lambda tf: _digits(tf).bounding_shape(),
     "sparse": lambda tf: tf.sparse.to_dense(_digits(tf).to_sparse()),
+    "from sparse": lambda tf: tf.RaggedTensor.from_sparse(
+        tf.sparse.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 2, 3], [4, 3])
+    ),
+    "from sparse and back": lambda tf: tf.RaggedTensor.from_sparse(_digits(tf).to_sparse()),
+    "error sparse": lambda tf: tf.RaggedTensor.from_sparse(
+        tf.sparse.SparseTensor([[0, 0], [0, 2]], [1, 1], [1, 3])
+    ),
+    "error sparse row": lambda tf: tf.RaggedTensor.from_sparse(
+        tf.sparse.SparseTensor([[0]], [1], [3])
+    ),
+    "error not sparse": lambda tf: tf.RaggedTensor.from_sparse([1]),
     "mapped": lambda tf: _rows(tf.data.Dataset.range(4).map(lambda n: tf.ragged.range([n, 2]))),
     "slices": lambda tf: _rows(tf.data.Dataset.from_tensor_slices(_digits(tf))),
     "slices of two": lambda tf: _rows(
