@@ -110,7 +110,7 @@ from samegrad._ops.text_arrays import (
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad._tensor.given import constant, convert_to_tensor, is_tensor
-from samegrad._tensor.ragged import Ragged as RaggedTensor
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, TensorShape

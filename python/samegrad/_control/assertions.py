@@ -11,6 +11,30 @@ from samegrad._control.control_flow import is_traced, require
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 
+def prefixed(message: str | None) -> str:
+    """What an error begins with, if anything was said."""
+    return f"{message}; " if message else ""
+
+
+def require_all(who: str, holds: Tensor, rule: str, values: list[Any], message: Any) -> None:
+    """Raises, or lets the step raise, unless all elements are true.
+
+    Args:
+        who: The function, for the message.
+        holds: Of what it checks.
+        rule: What must hold.
+        values: What the message shows.
+        message: What it begins with; None: nothing.
+    """
+    require(
+        math.reduce_all(holds),
+        lambda: (
+            f"[{who}] {prefixed(message)}{rule}: got {' and '.join(map(_seen, values))}; look at "
+            f"{'it' if len(values) == 1 else 'both'}."
+        ),
+    )
+
+
 def _seen(value: Any) -> str:
     return shown(value if is_traced(value) else value.numpy())
 
@@ -43,28 +67,34 @@ def Assert(  # noqa: N802  # TensorFlow's name
     )
 
 
-def _comparison(name: str, words: str, compare: Callable[[Any, Any], Tensor]) -> Any:
-    def check(x: TensorLike, y: TensorLike, message: str | None = None,
-              summarize: int | None = None, name: str | None = None) -> None:  # fmt: skip
+def _comparison(
+    name: str, words: str, compare: Callable[[Any, Any], Tensor], with_zero: bool = False
+) -> Any:
+    """A function that compares two tensors, or one with zero."""
+
+    def of_two(x: TensorLike, y: TensorLike, message: str | None = None,
+               summarize: int | None = None, name: str | None = None) -> None:  # fmt: skip
         a = convert_to_tensor(x)
         b = convert_to_tensor(y, dtype_hint=a.dtype)
-        text = f"{message}; " if message else ""
-        require(
-            math.reduce_all(compare(a, b)),
-            lambda: (
-                f"[{check.__name__}] {text}every element must be {words} the other: got "
-                f"{_seen(a)} and {_seen(b)}; look at both."
-            ),
-        )
+        rule = f"every element must be {words} the other"
+        require_all(check.__name__, compare(a, b), rule, [a, b], message)
 
+    def of_one(x: TensorLike, message: str | None = None, summarize: int | None = None,
+               name: str | None = None) -> None:  # fmt: skip
+        a = convert_to_tensor(x)
+        holds = compare(a, convert_to_tensor(0, a._dtype))
+        require_all(check.__name__, holds, f"every element must be {words}", [a], message)
+
+    check: Any = of_one if with_zero else of_two
     check.__name__ = check.__qualname__ = name
-    check.__doc__ = f"""Raises unless every element of x is {words} that of y.
+    which = f"is {words}" if with_zero else f"of x is {words} that of y"
+    other = "" if with_zero else "\n        y: One that broadcasts with it."
+    check.__doc__ = f"""Raises unless every element {which}.
 
     In a traced function the error comes after the step that did not meet it.
 
     Args:
-        x: A tensor.
-        y: One that broadcasts with it.
+        x: A tensor.{other}
         message: What the error begins with.
         summarize: Ignored.
         name: Ignored.
@@ -81,6 +111,10 @@ assert_less = _comparison("assert_less", "less than", math.less)
 assert_less_equal = _comparison("assert_less_equal", "at most", math.less_equal)
 assert_greater = _comparison("assert_greater", "greater than", math.greater)
 assert_greater_equal = _comparison("assert_greater_equal", "at least", math.greater_equal)
+assert_positive = _comparison("assert_positive", "above 0", math.greater, True)
+assert_negative = _comparison("assert_negative", "below 0", math.less, True)
+assert_non_negative = _comparison("assert_non_negative", "at least 0", math.greater_equal, True)
+assert_non_positive = _comparison("assert_non_positive", "at most 0", math.less_equal, True)
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
@@ -113,5 +147,6 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
 
 __all__ = [
     "Assert", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less",
-    "assert_less_equal", "assert_none_equal", "check_numerics",
+    "assert_less_equal", "assert_negative", "assert_non_negative", "assert_non_positive",
+    "assert_none_equal", "assert_positive", "check_numerics", "prefixed", "require_all",
 ]  # fmt: skip

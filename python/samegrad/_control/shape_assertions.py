@@ -1,4 +1,4 @@
-"""`tf.debugging.assert_*` about ranks, shapes, dtypes and signs."""
+"""`tf.debugging.assert_*` about ranks, shapes, dtypes and nearness."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ import numpy as np
 from samegrad import math
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
-from samegrad._control.assertions import check_numerics
-from samegrad._control.control_flow import is_traced, require
+from samegrad._control.assertions import check_numerics, prefixed, require_all
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
-
-
-def _prefixed(message: str | None) -> str:
-    return f"{message}; " if message else ""
 
 
 def _rank_of(x: Any) -> int:
@@ -28,7 +23,7 @@ def _check_rank(who: str, x: Any, holds: Callable[[int], bool], rule: str, messa
     found = _rank_of(x)
     if not holds(found):
         raise ValueError(
-            f"[{who}] {_prefixed(message)}the tensor must have {rule} axes: got {found}; use "
+            f"[{who}] {prefixed(message)}the tensor must have {rule} axes: got {found}; use "
             "reshape or expand_dims."
         )
 
@@ -89,7 +84,7 @@ def assert_type(tensor: Any, tf_type: DTypeLike, message: str | None = None,
     found = tensor if hasattr(tensor, "encoded") else convert_to_tensor(tensor)
     if found._dtype != wanted:
         raise TypeError(
-            f"[assert_type] {_prefixed(message)}the dtype must be {wanted}: got {found._dtype}; "
+            f"[assert_type] {prefixed(message)}the dtype must be {wanted}: got {found._dtype}; "
             "use cast."
         )
 
@@ -104,7 +99,7 @@ def assert_integer(x: TensorLike, message: str | None = None,
     found = convert_to_tensor(x)._dtype
     if not as_dtype(found).is_integer:
         raise TypeError(
-            f"[assert_integer] {_prefixed(message)}the tensor must hold whole numbers: got "
+            f"[assert_integer] {prefixed(message)}the tensor must hold whole numbers: got "
             f"{found}; use cast."
         )
 
@@ -184,7 +179,7 @@ def assert_shapes(shapes: Any, data: Any = None, summarize: int | None = None,
                 f"[assert_shapes] a shape is a tuple of sizes and letters: got {shown(wanted)}; "
                 "put it into a tuple."
             )
-        _agree(tensor, list(wanted), sizes, _prefixed(message))
+        _agree(tensor, list(wanted), sizes, prefixed(message))
 
 
 def _agree(value: Any, wanted: list[Any], sizes: dict[Any, int], message: str) -> None:
@@ -242,53 +237,8 @@ def assert_near(x: TensorLike, y: TensorLike, rtol: Any = None, atol: Any = None
         raise TypeError(f"[assert_near] floats are needed: got {a._dtype}; use assert_equal.")
     eps = 10 * float(np.finfo(a._dtype if a._dtype != "bfloat16" else "float16").eps)
     limit = (eps if atol is None else atol) + math.abs(b) * (eps if rtol is None else rtol)
-    require(
-        math.reduce_all(math.less_equal(math.abs(a - b), limit)),
-        lambda: (
-            f"[assert_near] {_prefixed(message)}the elements must be near each other: got "
-            f"{_seen(a)} and {_seen(b)}; look at both."
-        ),
-    )
-
-
-def _seen(value: Any) -> str:
-    return shown(value if is_traced(value) else value.numpy())
-
-
-def _sign(name: str, words: str, compare: Callable[[Any, Any], Tensor]) -> Any:
-    def check(x: TensorLike, message: str | None = None, summarize: int | None = None,
-              name: str | None = None) -> None:  # fmt: skip
-        a = convert_to_tensor(x)
-        zero = convert_to_tensor(0, a._dtype)
-        require(
-            math.reduce_all(compare(a, zero)),
-            lambda: (
-                f"[{check.__name__}] {_prefixed(message)}every element must be {words}: got "
-                f"{_seen(a)}; look at it."
-            ),
-        )
-
-    check.__name__ = check.__qualname__ = name
-    check.__doc__ = f"""Raises unless every element is {words}.
-
-    In a traced function the error comes after the step that did not meet it.
-
-    Args:
-        x: A tensor.
-        message: What the error begins with.
-        summarize: Ignored.
-        name: Ignored.
-
-    Raises:
-        InvalidArgumentError: It does not hold.
-    """
-    return check
-
-
-assert_positive = _sign("assert_positive", "above 0", math.greater)
-assert_negative = _sign("assert_negative", "below 0", math.less)
-assert_non_negative = _sign("assert_non_negative", "at least 0", math.greater_equal)
-assert_non_positive = _sign("assert_non_positive", "at most 0", math.less_equal)
+    near = math.less_equal(math.abs(a - b), limit)
+    require_all("assert_near", near, "the elements must be near each other", [a, b], message)
 
 
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
@@ -302,8 +252,7 @@ def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> T
 
 
 __all__ = [
-    "assert_all_finite", "assert_integer", "assert_near", "assert_negative", "assert_non_negative",
-    "assert_non_positive", "assert_positive", "assert_proper_iterable", "assert_rank",
+    "assert_all_finite", "assert_integer", "assert_near", "assert_proper_iterable", "assert_rank",
     "assert_rank_at_least", "assert_rank_in", "assert_same_float_dtype", "assert_scalar",
     "assert_shapes", "assert_type", "is_numeric_tensor",
 ]  # fmt: skip

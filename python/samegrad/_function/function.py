@@ -19,7 +19,7 @@ from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.lengths import LengthTraces, RelaxedShapes
 from samegrad._function.reads_data import CompiledRuns, ReadsData
 from samegrad._function.signature import InputSignature
-from samegrad._function.trace import TracedProgram
+from samegrad._function.trace import TracedProgram, check_not_ragged
 from samegrad._function.traces import Traces
 from samegrad.errors import OutOfRangeError
 
@@ -284,6 +284,7 @@ class Function:
     ) -> TracedProgram | ReadsData:
         if any(hasattr(leaf, "get_next_as_optional") for leaf in flatten((args, kwargs))):
             return ReadsData()  # a trace would use up what else the function iterates over
+        check_not_ragged((args, kwargs), "arguments")
         try:
             with _context.changed(tracing_function=True):
                 return TracedProgram(

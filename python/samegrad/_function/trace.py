@@ -29,6 +29,7 @@ from samegrad._tensor.per_replica import (
     check_parts,
     per_replica,
 )
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 OPTIONS = _core.PlanOptions()
@@ -108,6 +109,7 @@ class _Trace:
                 trace.let_evaluate(_core.Arguments(args, kwargs))
             with _context.changed(agreement=agreement if trace.uneven else None):
                 found = _context.recorded(fn, *traced_args, **traced_kwargs)
+                check_not_ragged(found, "results")
                 self.result = map_structure(_as_output, found)
             leaves = [leaf for leaf in flatten(self.result) if _is_output(leaf)]
             self.outputs = [_tensor_of(leaf) for leaf in leaves]
@@ -332,6 +334,20 @@ def _as_output(value: Any) -> Any:
         value.tensor_replicas, value.processes = trace.replicas, trace.processes
         return value
     return value._as_tensor() if hasattr(value, "_as_tensor") else value
+
+
+def check_not_ragged(values: Any, what: str) -> None:
+    """A program is for rows of any length: those of ragged tensors would be fixed in it.
+
+    Raises:
+        TypeError: There are ragged tensors among the values.
+    """
+    for leaf in flatten(values):
+        if isinstance(leaf, RaggedTensor):
+            raise TypeError(
+                f"[function] ragged tensors are no {what} of a traced function: got {leaf!r:.80}; "
+                "pass to_tensor() and row_lengths(), or leave tf.function out in Dataset.map."
+            )
 
 
 def _is_output(value: Any) -> bool:

@@ -10,10 +10,9 @@ from keras.src.backend.common.variables import Variable as _Variable
 from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
 
 import samegrad as tf
-from samegrad._base.dtypes import as_dtype, is_plain_number
+from samegrad._base.dtypes import is_plain_number
 from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.conversion import is_tensor as _is_tensor
-from samegrad._tensor.ragged import Ragged
 
 # Types that hold plain numbers of Python's types as they are, or rounded once.
 _PLAIN: dict[type, tuple[str, ...]] = {
@@ -50,8 +49,6 @@ def convert_to_tensor(
             f"[keras.ops.convert_to_tensor] there are no {kind} tensors: got {kind}=True."
         )
     wanted = None if dtype is None else standardize_dtype(dtype)
-    if isinstance(x, Ragged) and as_dtype(x._dtype).is_integer:
-        x = x.to_tensor(-1)  # of vocabularies' places, of which this is none
     if is_plain_number(x) and wanted in _PLAIN[type(x)]:
         return number(x, wanted)
     if _is_tensor(x):

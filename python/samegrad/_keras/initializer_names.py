@@ -26,7 +26,9 @@ class constant_initializer(initializers.Constant):  # type: ignore[misc,name-def
     def __call__(self, shape: Any, dtype: Any = None, **options: Any) -> Any:
         value = np.asarray(self.value)
         sizes = tuple(shape)
-        if value.size > 1 and value.shape != sizes:
+        if value.size == 1 and value.ndim < 2:
+            value = value.reshape(())  # for all
+        elif value.shape != sizes:
             if value.size != np.prod(sizes):
                 raise ValueError(
                     f"[constant_initializer] value must have one number for each of the weights of "

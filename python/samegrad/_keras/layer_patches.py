@@ -149,6 +149,29 @@ LAYERS: dict[str, list[Text | Span]] = {
     "keras.src.layers.attention.grouped_query_attention": _attention(
         "self._return_attention_scores"
     ),
+    # Rows of different lengths stay that, or lose nothing by what no place of a vocabulary is.
+    "keras.src.utils.numerical_utils": [
+        Text(
+            '    if output_mode == "int":\n        return backend_module.cast(',
+            "    from samegrad._tensor.ragged import RaggedTensor\n\n"
+            "    if isinstance(inputs, RaggedTensor):\n"
+            '        if output_mode in ("int", "one_hot"):\n'
+            "            return inputs.with_values(encode_categorical_inputs(\n"
+            "                inputs.flat_values, output_mode, depth, dtype, sparse, None, "
+            "backend_module\n"
+            "            ))\n"
+            "        inputs = inputs.to_tensor(-1)\n"
+            '    if output_mode == "int":\n        return backend_module.cast(',
+        ),
+    ],
+    "keras.src.layers.preprocessing.category_encoding": [
+        Text(
+            "        inputs = self.backend.core.convert_to_tensor(inputs)\n",
+            "        from samegrad._tensor.ragged import RaggedTensor\n\n"
+            "        if not isinstance(inputs, RaggedTensor):\n"
+            "            inputs = self.backend.core.convert_to_tensor(inputs)\n",
+        ),
+    ],
     # Sizes are known already.
     "keras.src.layers.preprocessing.text_vectorization": [
         Text("                outputs.set_shape(static_padded_shape)\n", ""),

@@ -302,6 +302,13 @@ _CHANGES: dict[str, list[Text | Span]] = {
             '        if self._backend == "tensorflow":\n',
         ),
         Text('if backend not in ("tensorflow",', 'if backend not in ("samegrad", "tensorflow",'),
+        # Rows of different lengths stay that.
+        Text(
+            '    if backend_module.backend() != "tensorflow" and not in_tf_graph():\n'
+            "        outputs",
+            "    from samegrad._tensor.ragged import RaggedTensor\n\n"
+            "    if not in_tf_graph() and not isinstance(outputs, RaggedTensor):\n        outputs",
+        ),
     ],
 }
 

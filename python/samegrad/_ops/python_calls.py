@@ -11,7 +11,7 @@ import numpy as np
 from samegrad._base.dtypes import DType, element_type, string
 from samegrad._base.shown import shown
 from samegrad._context.python_runs import leave_trace
-from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, text_of
 
@@ -120,7 +120,7 @@ def _given(func: Any, inp: Any, who: str) -> list[Any]:
 
 
 def _tensor(value: Any) -> Any:
-    if isinstance(value, Text | Ragged):
+    if isinstance(value, Text | RaggedTensor):
         return value
     return Text(value) if is_text(value) else convert_to_tensor(value)
 

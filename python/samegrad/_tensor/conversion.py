@@ -104,6 +104,65 @@ def _holds_float64(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.float64)
 
 
+def _holds_tensors(value: Any, depth: int = 64) -> bool:
+    """Whether it is a list with a tensor in it, however deep (NumPy has at most 64 axes)."""
+    if not isinstance(value, list | tuple):
+        return False
+    kinds = set(map(type, value))  # few, where there are many numbers
+    if any(issubclass(kind, Tensor) or hasattr(kind, "_as_tensor") for kind in kinds):
+        return True
+    if not depth or not any(issubclass(kind, list | tuple) for kind in kinds):
+        return False
+    return any(_holds_tensors(part, depth - 1) for part in value)
+
+
+def _first_dtype(value: Any) -> str | None:
+    """That of the first tensor in a list; sizes count as Python's numbers."""
+    if not isinstance(value, list | tuple):
+        counts = is_tensor(value) and not isinstance(value, Dim)
+        return convert_to_tensor(value)._dtype if counts else None
+    return next(filter(None, map(_first_dtype, value)), None)
+
+
+def _packed(value: Any, dtype: str, asked: bool) -> Tensor:
+    """A tensor of a list that holds tensors, through which derivatives go.
+
+    Args:
+        value: The list.
+        dtype: Of the result; Python's and NumPy's numbers take it if they fit.
+        asked: Whether the program named the dtype: tensors are cast to it, as in TensorFlow.
+    """
+    made = [_part(part, dtype, asked) for part in value]
+    kinds = sorted({part._dtype for part in made})
+    if len(kinds) > 1:
+        raise TypeError(
+            f"[convert_to_tensor] the parts of a list must have one dtype: got "
+            f"{' and '.join(kinds)} in {shown(value)}; use samegrad.cast."
+        )
+    try:
+        joined: Tensor = _ops.concat(*[_ops.expand_dims(part, axes=(0,)) for part in made], axis=0)
+    except ValueError as error:
+        raise ValueError(
+            f"[convert_to_tensor] the parts of a list must have one shape: got shapes "
+            f"{shown([tuple(part._shape) for part in made])}; pad the shorter ones."
+        ) from error
+    sizes = [dims_of(part) if isinstance(part, Tensor) else (part,) for part in value]
+    known = None not in sizes and joined._rank == 1
+    return with_dims(joined, [n for part in sizes for n in part or ()] if known else None)
+
+
+def _part(part: Any, dtype: str, asked: bool) -> Tensor:
+    if _holds_tensors(part):
+        return _packed(part, dtype, asked)
+    if is_tensor(part):
+        found = convert_to_tensor(part)
+        cast = found._dtype != dtype and (asked or isinstance(part, Dim))
+        return _ops.cast(found, dtype=dtype) if cast else found
+    with contextlib.nullcontext() if asked else contextlib.suppress(TypeError, ValueError):
+        return convert_to_tensor(part, dtype)
+    return convert_to_tensor(part)
+
+
 def convert_to_tensor(
     value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None,
     name: str | None = None,
@@ -115,7 +174,7 @@ def convert_to_tensor(
 
     Args:
         value: What becomes a tensor.
-        dtype: Of the elements, which must fit.
+        dtype: Of the elements, which must fit; tensors in a list are cast to it.
         dtype_hint: The dtype of a Python value that fits it; others keep theirs.
         name: Ignored.
 
@@ -141,15 +200,9 @@ def convert_to_tensor(
                 f"{as_dtype(dtype).name}; use samegrad.cast."
             )
         return value
-    if isinstance(value, list | tuple) and any(is_tensor(part) for part in value):
-        kinds = (getattr(part, "_dtype", None) for part in value if is_tensor(part))
-        hint = next(filter(None, kinds), None)  # of Python's numbers
-        made = [convert_to_tensor(part, dtype, hint) for part in value]
-        parts = [_ops.expand_dims(part, axes=(0,)) for part in made]
-        joined: Tensor = _ops.concat(*parts, axis=0)
-        sizes = [dims_of(part) if isinstance(part, Tensor) else (part,) for part in value]
-        known = None not in sizes and joined._rank == 1
-        return with_dims(joined, [n for part in sizes for n in part or ()] if known else None)
+    if _holds_tensors(value):
+        first = None if dtype is not None else _first_dtype(value)
+        return _packed(value, as_dtype(dtype or first or "int32").name, dtype is not None)
     if dtype is None and dtype_hint is not None and not isinstance(value, np.ndarray | np.generic):
         with contextlib.suppress(TypeError, ValueError):
             return convert_to_tensor(value, dtype_hint)
@@ -168,20 +221,27 @@ def constant(
         >>> constant(2.0, shape=(2,)).numpy()
         array([2., 2.], dtype=float32)
     """
-    array = _default_array(value, dtype) if not is_tensor(value) else value
-    if shape is not None and isinstance(array, np.ndarray):
-        sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        if any(isinstance(size, int) and size < 0 for size in sizes):
-            raise ValueError(
-                "[constant] shape must be a tuple of sizes, which are not negative: got "
-                f"{shown(shape)}; pass one, and use reshape for -1."
-            )
-        if array.size not in (1, math.prod(sizes)):
-            raise ValueError(
-                f"[constant] the value must have one element or as many as the shape: got "
-                f"{array.size} and {sizes}."
-            )
-        array = np.broadcast_to(array, sizes) if array.size == 1 else array.reshape(sizes)
+    tensor = is_tensor(value) or _holds_tensors(value)
+    found = convert_to_tensor(value, dtype) if tensor else _default_array(value, dtype)
+    if shape is None:
+        return convert_to_tensor(found, dtype)
+    sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    if any(isinstance(size, int) and size < 0 for size in sizes):
+        raise ValueError(
+            "[constant] shape must be a tuple of sizes, which are not negative: got "
+            f"{shown(shape)}; pass one, and use reshape for -1."
+        )
+    count = math.prod(found._shape if isinstance(found, Tensor) else found.shape)
+    if count not in (1, math.prod(sizes)):
+        raise ValueError(
+            f"[constant] the value must have one element or as many as the shape: got "
+            f"{count} and {sizes}."
+        )
+    if isinstance(found, Tensor):
+        wanted = [int(size) for size in sizes]
+        one: Tensor = _ops.reshape(found, shape=[] if count == 1 else wanted)
+        return _ops.broadcast_to(one, shape=wanted) if count == 1 else one
+    array = np.broadcast_to(found, sizes) if count == 1 else found.reshape(sizes)
     return convert_to_tensor(array, dtype)
 
 

@@ -40,7 +40,7 @@ def convert_to_tensor(
 
     Args:
         value: What becomes a tensor.
-        dtype: Of the elements, which must fit.
+        dtype: Of the elements, which must fit; tensors in a list are cast to it.
         dtype_hint: The dtype of a Python value that fits it; others keep theirs.
         name: Ignored.
 

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
-from samegrad._base.dtypes import DType, as_dtype
+from samegrad import _core
+from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.composite import Composite
+from samegrad._tensor.conversion import match
+from samegrad._tensor.ragged_places import (
+    filled_sizes,
+    in_rows,
+    index_parts,
+    lengths_of_sparse,
+    unpadded_lengths,
+    whole,
+    with_one_more,
+)
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sparse import SparseTensor
-from samegrad._tensor.text import Text, is_text, of_bytes
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.text import Text, array_of, is_text, leaf_of, text_of
+
+_ops = _core.ops
 
 
-class Ragged:
+class RaggedTensor(Composite):
     """Rows of different lengths: the values of all, and where each begins and ends.
 
     `tf.RaggedTensor`, with one axis of different sizes. It is for preparing data: what a step
@@ -28,12 +43,12 @@ class Ragged:
         lengths: Of the rows.
 
     Example:
-        >>> Ragged(Text(["a", "b", "c"]), [2, 0, 1]).to_list()
+        >>> RaggedTensor(Text(["a", "b", "c"]), [2, 0, 1]).to_list()
         [[b'a', b'b'], [], [b'c']]
     """
 
     __array_ufunc__ = None  # NumPy leaves + and == to this class
-    __hash__: ClassVar[None]  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
     ragged_rank = 1
 
     def __init__(self, flat_values: Any, lengths: Sequence[int]) -> None:
@@ -43,7 +58,7 @@ class Ragged:
     @classmethod
     def from_row_splits(
         cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True
-    ) -> Ragged:
+    ) -> RaggedTensor:
         """Row i has the values from row_splits[i] to row_splits[i + 1].
 
         Args:
@@ -56,55 +71,55 @@ class Ragged:
             InvalidArgumentError: They do not begin with 0, go down or do not end with the values.
 
         Example:
-            >>> Ragged.from_row_splits([3, 1, 4, 1, 5], [0, 2, 2, 5]).to_list()
+            >>> RaggedTensor.from_row_splits([3, 1, 4, 1, 5], [0, 2, 2, 5]).to_list()
             [[3, 1], [], [4, 1, 5]]
         """
-        return _split(values, _whole(row_splits, "row_splits"), "row_splits")
+        return _split(values, whole(row_splits, "row_splits"), "row_splits")
 
     @classmethod
     def from_row_lengths(
         cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True
-    ) -> Ragged:
+    ) -> RaggedTensor:
         """Rows of these lengths; else as `from_row_splits`.
 
         Example:
-            >>> Ragged.from_row_lengths([3, 1, 4], [2, 0, 1]).to_list()
+            >>> RaggedTensor.from_row_lengths([3, 1, 4], [2, 0, 1]).to_list()
             [[3, 1], [], [4]]
         """
-        lengths = _whole(row_lengths, "row_lengths")
+        lengths = whole(row_lengths, "row_lengths")
         return _split(values, np.cumsum([0, *lengths]), "row_lengths")
 
     @classmethod
     def from_row_starts(
         cls, values: Any, row_starts: Any, name: str | None = None, validate: bool = True
-    ) -> Ragged:
+    ) -> RaggedTensor:
         """Rows that begin there; else as `from_row_splits`.
 
         Example:
-            >>> Ragged.from_row_starts([3, 1, 4], [0, 2, 2]).to_list()
+            >>> RaggedTensor.from_row_starts([3, 1, 4], [0, 2, 2]).to_list()
             [[3, 1], [], [4]]
         """
-        starts, found = _whole(row_starts, "row_starts"), _values_of(values, "RaggedTensor")
+        starts, found = whole(row_starts, "row_starts"), _values_of(values, "RaggedTensor")
         return _split(found, np.array([*starts, found._shape[0]]), "row_starts")
 
     @classmethod
     def from_row_limits(
         cls, values: Any, row_limits: Any, name: str | None = None, validate: bool = True
-    ) -> Ragged:
+    ) -> RaggedTensor:
         """Rows that end there; else as `from_row_splits`.
 
         Example:
-            >>> Ragged.from_row_limits([3, 1, 4], [2, 2, 3]).to_list()
+            >>> RaggedTensor.from_row_limits([3, 1, 4], [2, 2, 3]).to_list()
             [[3, 1], [], [4]]
         """
-        limits = _whole(row_limits, "row_limits")
+        limits = whole(row_limits, "row_limits")
         return _split(values, np.array([0, *limits]), "row_limits")
 
     @classmethod
     def from_value_rowids(
         cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None,
         validate: bool = True,
-    ) -> Ragged:  # fmt: skip
+    ) -> RaggedTensor:  # fmt: skip
         """The row of each value, in their order.
 
         Args:
@@ -118,10 +133,10 @@ class Ragged:
             InvalidArgumentError: They go down, are not as many, or name more rows.
 
         Example:
-            >>> Ragged.from_value_rowids([3, 1, 4], [0, 0, 2]).to_list()
+            >>> RaggedTensor.from_value_rowids([3, 1, 4], [0, 0, 2]).to_list()
             [[3, 1], [], [4]]
         """
-        rows, found = _whole(value_rowids, "value_rowids"), _values_of(values, "RaggedTensor")
+        rows, found = whole(value_rowids, "value_rowids"), _values_of(values, "RaggedTensor")
         count = int(rows.max(initial=-1)) + 1 if nrows is None else operator.index(nrows)
         right = rows.shape == found._shape[:1] and not (np.diff(rows) < 0).any()
         if not right or rows.min(initial=0) < 0 or rows.max(initial=-1) >= count:
@@ -129,12 +144,12 @@ class Ragged:
                 "[RaggedTensor] value_rowids must name a row for each value, in their order: got "
                 f"{shown(rows.tolist())} for {found._shape[0]} values and {count} rows."
             )
-        return Ragged(found, np.bincount(rows, minlength=count).tolist())
+        return RaggedTensor(found, np.bincount(rows, minlength=count).tolist())
 
     @classmethod
     def from_tensor(
         cls, tensor: Any, lengths: Any = None, padding: Any = None, name: str | None = None
-    ) -> Ragged:
+    ) -> RaggedTensor:
         """The rows of a matrix without what fills them up.
 
         Args:
@@ -148,7 +163,7 @@ class Ragged:
             InvalidArgumentError: Lengths do not fit the rows.
 
         Example:
-            >>> Ragged.from_tensor([[1, 3, -1], [2, -1, -1]], padding=-1).to_list()
+            >>> RaggedTensor.from_tensor([[1, 3, -1], [2, -1, -1]], padding=-1).to_list()
             [[1, 3], [2]]
         """
         found = _values_of(tensor, "RaggedTensor.from_tensor")
@@ -157,35 +172,38 @@ class Ragged:
                 "[RaggedTensor.from_tensor] a matrix, and lengths or padding or neither, are "
                 f"needed: got shape {found._shape}, {lengths=} and {padding=}."
             )
-        array = found.encoded if isinstance(found, Text) else found._numpy()
-        count, width = array.shape[:2]
+        count, width, *inner = found._shape
         if padding is not None:
-            fill = Text(padding).numpy() if isinstance(found, Text) else np.asarray(padding)
-            if np.shape(fill) not in ((), array.shape[2:]):
-                raise ValueError(
-                    f"[RaggedTensor.from_tensor] padding must have shape {array.shape[2:]} or be "
-                    f"one element: got shape {np.shape(fill)}."
-                )
-            kept = (array != fill).reshape(count, width, -1).any(-1)
-            sizes = (
-                np.where(kept.any(1), width - kept[:, ::-1].argmax(1), 0) if width else [0] * count
-            )
+            sizes = unpadded_lengths(found, padding)
         else:
-            sizes = [width] * count if lengths is None else _whole(lengths, "lengths")
+            sizes = [width] * count if lengths is None else whole(lengths, "lengths")
         sizes = np.asarray(sizes, np.int64)
         if sizes.shape != (count,) or sizes.min(initial=0) < 0 or sizes.max(initial=0) > width:
             raise InvalidArgumentError(
                 f"[RaggedTensor.from_tensor] lengths must be {count} numbers from 0 to {width}: "
                 f"got {shown(sizes.tolist())}."
             )
-        flat = array[np.arange(width) < sizes[:, None]]
-        return Ragged(of_bytes(flat) if isinstance(found, Text) else Tensor(flat), sizes.tolist())
+        places = np.flatnonzero(np.arange(width) < sizes[:, None])
+        flat = [count * width, *inner]
+        rows = (
+            leaf_of(found.encoded.reshape(flat))
+            if isinstance(found, Text)
+            else _ops.reshape(found, shape=flat)
+        )
+        return RaggedTensor(in_rows(rows, places), sizes.tolist())
+
+    @classmethod
+    def from_sparse(cls, st_input: SparseTensor, name: str | None = None) -> RaggedTensor:
+        """The rows of a sparse matrix; InvalidArgumentError unless they are without gaps."""
+        lengths = lengths_of_sparse(st_input)
+        return RaggedTensor(st_input.values, lengths)
 
     def to_sparse(self, name: str | None = None) -> SparseTensor:
         """The values and their places.
 
         Example:
-            >>> Ragged.from_row_lengths([3, 1, 4], [2, 1]).to_sparse().indices.numpy().tolist()
+            >>> rows = RaggedTensor.from_row_lengths([3, 1, 4], [2, 1])
+            >>> rows.to_sparse().indices.numpy().tolist()
             [[0, 0], [0, 1], [1, 0]]
         """
         if self.flat_values._rank > 1:
@@ -198,27 +216,9 @@ class Ragged:
         return SparseTensor(places, self.flat_values, self.bounding_shape())
 
     @property
-    def dtype(self) -> DType:
-        """That of the values."""
-        kind = self.flat_values.dtype
-        return kind if isinstance(kind, DType) else as_dtype(kind)
-
-    @property
     def shape(self) -> TensorShape:
         """The number of rows, and None."""
         return tuple.__new__(TensorShape, (self.nrows(), None, *self.flat_values._shape[1:]))
-
-    @property
-    def _shape(self) -> tuple[Any, ...]:
-        return tuple(self.shape)
-
-    @property
-    def _rank(self) -> int:
-        return len(self.shape)
-
-    @property
-    def _dtype(self) -> str:
-        return self.dtype.name
 
     def nrows(self) -> int:
         """How many rows there are."""
@@ -250,10 +250,24 @@ class Ragged:
         """The row of each value (int64)."""
         return convert_to_tensor(np.repeat(np.arange(self.nrows()), np.diff(self._ends)))
 
-    def bounding_shape(self) -> Tensor:
-        """The rows and the length of the longest (int64)."""
+    def bounding_shape(
+        self, axis: Any = None, name: str | None = None, out_type: DTypeLike | None = None
+    ) -> Tensor:
+        """The rows, the length of the longest and the sizes of the values (int64).
+
+        Args:
+            axis: Of which axis, or axes; None: of all.
+            name: Ignored.
+            out_type: Of the numbers; None: int64.
+
+        Example:
+            >>> RaggedTensor.from_row_lengths([[3, 1], [4, 1]], [2, 0]).bounding_shape().numpy()
+            array([2, 2, 2])
+        """
         longest = max(np.diff(self._ends).tolist(), default=0)
-        return convert_to_tensor(np.array([self.nrows(), longest], np.int64))
+        sizes = np.array([self.nrows(), longest, *self.flat_values._shape[1:]], np.int64)
+        chosen = sizes if axis is None else sizes[np.asarray(axis)]
+        return convert_to_tensor(chosen.astype(as_dtype(out_type or "int64").as_numpy_dtype))
 
     def __len__(self) -> int:
         return self.nrows()
@@ -261,78 +275,97 @@ class Ragged:
     def __iter__(self) -> Iterator[Any]:
         return (self[row] for row in range(self.nrows()))
 
-    def __getitem__(self, row: Any) -> Any:
-        if isinstance(row, slice):
-            return self._chosen(range(self.nrows())[row], slice(None))
-        if isinstance(row, tuple) and len(row) == 2:
-            first, second = row
-            if isinstance(first, slice) and isinstance(second, slice):
-                return self._chosen(range(self.nrows())[first], second)
-            return self[first][second]
-        place = range(self.nrows())[operator.index(row)]
-        return self.flat_values[int(self._ends[place]) : int(self._ends[place + 1])]
+    def __getitem__(self, key: Any) -> Any:
+        first, *rest = index_parts(key, self._rank)
+        if isinstance(first, slice):
+            if rest and not isinstance(rest[0], slice):
+                raise ValueError(
+                    "[RaggedTensor] rows differ in length, so that one value of each cannot be "
+                    f"taken: got {shown(key)}; take a slice of each row, or to_tensor() first."
+                )
+            chosen = self._chosen(range(self.nrows())[first], rest[0] if rest else slice(None))
+            inner = (slice(None), *rest[1:])
+            return chosen._like(chosen.flat_values[inner]) if len(inner) > 1 else chosen
+        place = operator.index(first)
+        if not -self.nrows() <= place < self.nrows():
+            raise IndexError(
+                f"[RaggedTensor] the index of a row must lie in [{-self.nrows()}, {self.nrows()}): "
+                f"got {place}."
+            )
+        place %= self.nrows()
+        row = self.flat_values[int(self._ends[place]) : int(self._ends[place + 1])]
+        return row[tuple(rest)] if rest else row
 
-    def _chosen(self, rows: range, columns: slice) -> Ragged:
+    def _chosen(self, rows: range, columns: slice) -> RaggedTensor:
         """Some rows, of each some values."""
         ends = self._ends
         places = [np.arange(ends[row], ends[row + 1])[columns] for row in rows]
         flat = np.concatenate([np.zeros(0, np.int64), *places]).astype(np.int64)
-        texts = isinstance(self.flat_values, Text)
-        values = self.flat_values.encoded if texts else self.flat_values._numpy()
-        chosen = values[flat]
-        return Ragged(of_bytes(chosen) if texts else Tensor(chosen), [*map(len, places)])
+        return RaggedTensor(in_rows(self.flat_values, flat), [*map(len, places)])
 
-    def with_values(self, flat_values: Any) -> Ragged:
-        """The same rows of other values."""
-        return Ragged(flat_values, np.diff(self._ends).tolist())
+    def _like(self, values: Any) -> RaggedTensor:
+        return RaggedTensor(values, np.diff(self._ends).tolist())
 
-    def with_flat_values(self, new_values: Any) -> Ragged:
+    def with_flat_values(self, new_values: Any) -> RaggedTensor:
         """The same rows of other values.
 
         Raises:
-            InvalidArgumentError: There are more or fewer of them.
+            ValueError: There are more or fewer of them.
+
+        Example:
+            >>> RaggedTensor.from_row_lengths([3, 1, 4], [2, 1]).with_values([1, 2, 3]).to_list()
+            [[1, 2], [3]]
         """
-        values = _values_of(new_values, "RaggedTensor.with_flat_values")
+        values = _values_of(new_values, "RaggedTensor.with_values")
         if values._shape[0] != self._ends[-1]:
-            raise InvalidArgumentError(
-                f"[RaggedTensor.with_flat_values] new_values must be {self._ends[-1]}: got shape "
+            raise ValueError(
+                f"[RaggedTensor.with_values] new_values must be {self._ends[-1]}: got shape "
                 f"{tuple(values._shape)}."
             )
-        return self.with_values(values)
+        return self._like(values)
 
-    def to_tensor(self, default_value: Any = None, shape: Any = None) -> Any:
+    with_values = with_flat_values
+
+    def to_tensor(
+        self, default_value: Any = None, shape: Any = None, name: str | None = None
+    ) -> Any:
         """The rows as a matrix, the shorter ones filled up.
 
         Args:
-            default_value: What they are filled up with. None: zeros, or empty text.
-            shape: Its sizes; None in the last place: the longest row's.
+            default_value: What they are filled up with: one for all, or of the shape of a value.
+                None: zeros, or empty text.
+            shape: Its sizes; None for one of them, or for all: as large as the rows need. Rows and
+                values beyond them are left out.
+            name: Ignored.
 
         Returns:
             A tensor, or text.
 
+        Raises:
+            TypeError: The default is not of the values' dtype.
+            ValueError: It has another shape, or the shape is none of such a matrix.
+
         Example:
-            >>> Ragged(convert_to_tensor([1, 2, 3]), [1, 2]).to_tensor().numpy()
+            >>> RaggedTensor(convert_to_tensor([1, 2, 3]), [1, 2]).to_tensor().numpy()
             array([[1, 0],
                    [2, 3]], dtype=int32)
         """
         lengths = np.diff(self._ends)
-        width = None if shape is None else shape[-1]
-        width = int(max(lengths, default=0)) if width is None else int(width)
-        texts = isinstance(self.flat_values, Text)
-        values = self.flat_values.encoded if texts else np.asarray(self.flat_values)
-        if default_value is None:
-            default_value = b"" if texts else 0
-        elif texts:
-            default_value = Text(default_value).numpy()
-        matrix = np.full((self.nrows(), width, *values.shape[1:]), default_value, values.dtype)
-        for row, begin, length in zip(matrix, self._ends[:-1], lengths, strict=True):
-            count = min(length, width)
-            row[:count] = values[begin : begin + count]
-        return of_bytes(matrix) if texts else convert_to_tensor(matrix)
+        needed = [self.nrows(), int(lengths.max(initial=0)), *self.flat_values._shape[1:]]
+        count, width = filled_sizes(shape, needed)
+        filled = int(self._ends[-1])  # the place of what the rows are filled up with
+        columns = np.arange(width)
+        places = np.where(
+            columns < lengths[:count, None], self._ends[:-1][:count, None] + columns, filled
+        )
+        more = max(count - self.nrows(), 0)
+        places = np.pad(places, ((0, more), (0, 0)), constant_values=filled)
+        values = with_one_more(self.flat_values, default_value)
+        return in_rows(values, places)
 
     def numpy(self) -> Any:
         """An array if all rows have one length, else one of arrays, row by row."""
-        rows = [np.asarray(row) for row in self]
+        rows = self._arrays()
         if len({len(row) for row in rows}) == 1:
             return np.stack(rows)
         made = np.empty(len(rows), object)
@@ -341,7 +374,17 @@ class Ragged:
 
     def to_list(self) -> list[Any]:
         """The rows as lists."""
-        return [np.asarray(row).tolist() for row in self]
+        return [row.tolist() for row in self._arrays()]
+
+    def _arrays(self) -> list[Any]:
+        values = array_of(self.flat_values)
+        return [values[begin:end] for begin, end in pairwise(self._ends.tolist())]
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"[RaggedTensor] rows are neither true nor false: got {self!r:.80}; ask reduce_all or "
+            "reduce_any of flat_values, or len()."
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(
@@ -351,46 +394,51 @@ class Ragged:
         )
 
     def __repr__(self) -> str:
+        if getattr(self.flat_values, "_symbolic", False):
+            return f"<samegrad.RaggedTensor: shape={self.shape}, dtype={self._dtype}, traced>"
         return f"<samegrad.RaggedTensor {self.to_list()!r:.200}>"
 
     def _computed(self, other: Any, function: Callable[[Any, Any], Any]) -> Any:
-        """What the function gives of the values and of a number, one for each row, or rows."""
-        if isinstance(other, Ragged):
-            if not np.array_equal(self._ends, other._ends):
+        """What the function gives of the values and of what goes with them."""
+        if isinstance(other, RaggedTensor):
+            if not np.array_equal(self._ends, other._ends) or self._rank != other._rank:
                 raise InvalidArgumentError(
-                    "[RaggedTensor] rows must have the same lengths: got "
+                    "[RaggedTensor] rows must have the same lengths and axes: got shapes "
+                    f"{self.shape} and {other.shape} with the lengths "
                     f"{shown(np.diff(self._ends).tolist())} and "
                     f"{shown(np.diff(other._ends).tolist())}."
                 )
-            return self.with_values(function(self.flat_values, other.flat_values))
-        if is_text(other):
-            beside: Any = Text(other)
-        else:
-            hint = None if isinstance(other, np.ndarray) else self._dtype
-            beside = convert_to_tensor(other, dtype_hint=hint)
-        if beside._rank == 0:
-            return self.with_values(function(self.flat_values, beside))
-        if beside._rank == 2 and beside._shape == (self.nrows(), 1):
-            array = beside.encoded if isinstance(beside, Text) else beside._numpy()
-            each = np.repeat(array[:, 0], np.diff(self._ends))
-            made: Any = of_bytes(each) if isinstance(beside, Text) else Tensor(each)
-            return self.with_values(function(self.flat_values, made))
+            return self._like(function(self.flat_values, other.flat_values))
+        texts = isinstance(self.flat_values, Text)
+        beside = text_of(other, "RaggedTensor") if texts else match(other, self.flat_values)
+        sizes = tuple(beside._shape)
+        if beside._rank < self.flat_values._rank:  # for each value, or for its parts
+            return self._like(function(self.flat_values, beside))
+        if beside._rank <= self._rank and set(sizes) == {1}:
+            return self._like(function(self.flat_values, beside[(0,) * beside._rank]))
+        if beside._rank == self._rank and sizes[:2] == (self.nrows(), 1):
+            of_rows = in_rows(beside[:, 0], np.repeat(np.arange(self.nrows()), np.diff(self._ends)))
+            return self._like(function(self.flat_values, of_rows))
         raise InvalidArgumentError(
             f"[RaggedTensor] a number, one for each of {self.nrows()} rows, or rows of the same "
-            f"lengths are needed: got shape {tuple(beside._shape)}; see map_flat_values."
+            f"lengths are needed: got shape {sizes}; see map_flat_values."
         )
 
-
-def _whole(numbers: Any, what: str) -> Any:
-    found = convert_to_tensor(numbers)._numpy()
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
-        raise ValueError(
-            f"[RaggedTensor] {what} must be a list of whole numbers: got {shown(numbers)}."
+    def _equal(self, other: Any, equal: bool) -> Any:
+        """Nothing, and text beside numbers, differ from all."""
+        same = isinstance(other, RaggedTensor) or (
+            other is not None and is_text(other) == isinstance(self.flat_values, Text)
         )
-    return found.astype(np.int64)
+        return self._computed(other, operator.eq if equal else operator.ne) if same else not equal
+
+    def __eq__(self, other: object) -> Any:
+        return self._equal(other, True)
+
+    def __ne__(self, other: object) -> Any:
+        return self._equal(other, False)
 
 
-def _split(values: Any, splits: Any, what: str) -> Ragged:
+def _split(values: Any, splits: Any, what: str) -> RaggedTensor:
     found = _values_of(values, "RaggedTensor")
     count = found._shape[0]
     ends = bool(splits.size) and splits[0] == 0 and splits[-1] == count
@@ -399,17 +447,19 @@ def _split(values: Any, splits: Any, what: str) -> Ragged:
             f"[RaggedTensor] {what} must divide {count} values: got row_splits "
             f"{shown(splits.tolist())}, which go from 0 to {count} and never down."
         )
-    return Ragged(found, np.diff(splits).tolist())
+    return RaggedTensor(found, np.diff(splits).tolist())
 
 
 def _install() -> None:
     """Operators: those of the values."""
     names = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
-    for name in (*names, "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor"):
+    for name in (*names, "lt", "le", "gt", "ge", "and", "or", "xor"):
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
         _add_operator(f"__{name}__", function)
         if name in (*names, "and", "or", "xor"):
             _add_operator(f"__r{name}__", _swapped(function))
+    for name in ("neg", "abs", "invert"):
+        _add_operator_of_one(f"__{name}__", getattr(operator, name))
 
 
 def _swapped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -417,10 +467,17 @@ def _swapped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _add_operator(name: str, function: Callable[[Any, Any], Any]) -> None:
-    def method(self: Ragged, other: Any) -> Any:
+    def method(self: RaggedTensor, other: Any) -> Any:
         return self._computed(other, function)
 
-    setattr(Ragged, name, method)
+    setattr(RaggedTensor, name, method)
+
+
+def _add_operator_of_one(name: str, function: Callable[[Any], Any]) -> None:
+    def method(self: RaggedTensor) -> Any:
+        return self._like(function(self.flat_values))
+
+    setattr(RaggedTensor, name, method)
 
 
 _install()
@@ -428,7 +485,7 @@ _install()
 
 def _values_of(values: Any, who: str) -> Any:
     """Values of rows: a tensor or text with at least one axis."""
-    if isinstance(values, Ragged):
+    if isinstance(values, RaggedTensor):
         raise NotImplementedError(
             f"[{who}] one axis has different sizes: got rows of rows of different lengths; fill "
             "the inner ones up with to_tensor()."
@@ -437,45 +494,3 @@ def _values_of(values: Any, who: str) -> Any:
     if not found._rank:
         raise ValueError(f"[{who}] values must be a list: got one value {shown(values)}.")
     return found
-
-
-def stacked(column: Sequence[Any], who: str) -> Ragged:
-    """Tensors or texts as rows, which may differ in their first sizes.
-
-    Raises:
-        ValueError: They differ in other sizes.
-    """
-    shapes = {row._shape[1:] for row in column}
-    if len(shapes) > 1:
-        raise ValueError(
-            f"[{who}] rows may differ in their first sizes only: got shapes "
-            f"{sorted(row._shape for row in column)}; see padded_batch."
-        )
-    if isinstance(column[0], Text):
-        flat: Any = of_bytes(np.concatenate([row.encoded for row in column]))
-    else:
-        flat = Tensor(np.concatenate([row._numpy() for row in column]))
-    return Ragged(flat, [row._shape[0] for row in column])
-
-
-def rows_of(values: Any, parts: Callable[[bytes], Sequence[bytes]]) -> Any:
-    """The parts of each text: of one text a row, of several rows of different lengths."""
-    array = Text(values).encoded
-    if not array.ndim:
-        one: bytes = Text(values).numpy()
-        return Text(np.array(list(parts(one)), object))
-    if array.ndim > 1:
-        raise ValueError(
-            f"[tf.strings] texts are split one by one or row by row: got shape {array.shape}; "
-            "reshape them to one axis."
-        )
-    encoded: list[bytes] = array.tolist()
-    rows = [parts(value) for value in encoded]
-    return Ragged(Text(np.array([x for row in rows for x in row], object)), [*map(len, rows)])
-
-
-def ragged_constant(rows: Sequence[Any], dtype: Any = None) -> Ragged:
-    """Rows of different lengths, of text or of numbers."""
-    flat = [value for row in rows for value in row]
-    values = Text(flat) if is_text(flat) else convert_to_tensor(flat, dtype)
-    return Ragged(values, [len(row) for row in rows])

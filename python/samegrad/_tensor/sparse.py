@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from samegrad._base.dtypes import DType, as_dtype
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
+from samegrad._tensor.composite import Composite
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
 from samegrad._tensor.shape import TensorShape
-from samegrad._tensor.text import Text, is_text, of_bytes
+from samegrad._tensor.text import Text, array_of, is_text, leaf_of
 
 Array = np.ndarray[Any, Any]
 
 
-class SparseTensor:
+class SparseTensor(Composite):
     """Values and their places; elsewhere are zeros, or empty text.
 
     For the preparation of data. Steps compute with dense tensors: see `tf.sparse.to_dense`.
@@ -53,31 +53,9 @@ class SparseTensor:
         self.indices, self.dense_shape = convert_to_tensor(places), convert_to_tensor(sizes)
 
     @property
-    def dtype(self) -> DType:
-        """That of the values."""
-        kind = self.values.dtype
-        return kind if isinstance(kind, DType) else as_dtype(kind)
-
-    @property
     def shape(self) -> TensorShape:
         """The sizes of the axes."""
         return TensorShape(tuple(self.dense_shape._numpy().tolist()))
-
-    def get_shape(self) -> TensorShape:
-        """The sizes of the axes."""
-        return self.shape
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return tuple(self.shape)
-
-    @property
-    def _rank(self) -> int:
-        return len(self.shape)
-
-    @property
-    def _dtype(self) -> str:
-        return self.dtype.name
 
     def checked(self, who: str) -> tuple[Array, Array]:
         """The places and the values.
@@ -101,8 +79,7 @@ class SparseTensor:
                 f"[{who}] indices must ascend, each of them once: got {places[first].tolist()} "
                 f"before {places[first + 1].tolist()}; see tf.sparse.reorder."
             )
-        values = self.values
-        return places, values.encoded if isinstance(values, Text) else values._numpy()
+        return places, array_of(self.values)
 
     def numpy(self) -> Array:
         """A dense array."""
@@ -129,8 +106,7 @@ def stacked(column: tuple[SparseTensor, ...]) -> SparseTensor:
     rows = np.repeat(np.arange(len(column)), [each.indices._shape[0] for each in column])
     places = np.concatenate([each.indices._numpy() for each in column])
     parts = [each.checked("Dataset.batch")[1] for each in column]
-    made: Any = np.concatenate(parts)
-    values = of_bytes(made) if isinstance(column[0].values, Text) else Tensor(made)
+    values = leaf_of(np.concatenate(parts))
     return SparseTensor(np.column_stack([rows, places]), values, [len(column), *sizes])
 
 
@@ -157,12 +133,10 @@ def sparse_rows(members: Sequence[Any], sizes: Sequence[int], who: str) -> Spars
             )
     largest = np.max([row._shape for row in members], axis=0, initial=0)
     shape = [n if most < 0 else most for n, most in zip(largest, sizes, strict=True)]
-    texts = isinstance(members[0], Text)
-    arrays = [row.encoded if texts else row._numpy() for row in members]
+    arrays = [array_of(row) for row in members]
     places = [
         np.column_stack([np.full(a.size, n), *(axis.ravel() for axis in np.indices(a.shape))])
         for n, a in enumerate(arrays)
     ]
-    flat: Any = np.concatenate([a.ravel() for a in arrays])
-    values = of_bytes(flat) if texts else Tensor(flat)
+    values = leaf_of(np.concatenate([a.ravel() for a in arrays]))
     return SparseTensor(np.concatenate(places), values, [len(members), *shape])

@@ -229,6 +229,30 @@ def of_bytes(array: Any, origin: str | None = None) -> Text:
     return made
 
 
+def array_of(leaf: Any) -> Array:
+    """The numbers of a tensor, the bytes of text.
+
+    Example:
+        >>> array_of(Text(["a"])).tolist()
+        [b'a']
+    """
+    return leaf.encoded if isinstance(leaf, Text) else leaf._numpy()
+
+
+def leaf_of(array: Any, copy: bool = True) -> Any:
+    """A tensor of an array of numbers, text of one of bytes.
+
+    Args:
+        array: Of numbers, or of objects that are bytes.
+        copy: Whether a tensor gets memory of its own; text never does.
+
+    Example:
+        >>> leaf_of(np.array([b"a"], object)).shape, leaf_of(np.array([1, 2])).shape
+        ((1,), (2,))
+    """
+    return of_bytes(array) if array.dtype == object else Tensor(array, copy=copy)
+
+
 def joined(*parts: Any, separator: bytes = b"") -> Text:
     """Texts side by side, broadcast.
 

@@ -12,7 +12,7 @@ from samegrad._base.dtypes import DType, as_dtype, string
 from samegrad._base.shown import shown
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.spec import TensorSpec
-from samegrad._tensor.text import of_bytes, text_of
+from samegrad._tensor.text import leaf_of, text_of
 from samegrad.data._cursor import Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._files import content_of
@@ -21,7 +21,7 @@ from samegrad.data._nodes import BatchNode, Node, Run, UncountedNode
 from samegrad.data._ordering import at_least
 from samegrad.data._structure import Structure, as_examples, map_leaves
 from samegrad.io import gfile
-from samegrad.io._csv import BrokenError, Table, as_leaf, fields_of, records_of
+from samegrad.io._csv import BrokenError, Table, fields_of, records_of
 from samegrad.io._records import compression_of
 
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
@@ -57,7 +57,7 @@ class _RowsCursor(Cursor):
 
 
 def _first(column: Any) -> Any:
-    return of_bytes(column[0]) if column.dtype == object else as_leaf(column.reshape(()))
+    return leaf_of(column.reshape(()), copy=False)
 
 
 class CsvDataset(Dataset):
@@ -147,7 +147,9 @@ class _Batches:
         """The columns of some records."""
         texts = [record.numpy() for record in records]
         columns = self._table.columns(texts, lambda n: str(records[n].origin), [b""])
-        return map_leaves(as_examples, self._arranged([*map(as_leaf, columns)]))
+        return map_leaves(
+            as_examples, self._arranged([leaf_of(column, copy=False) for column in columns])
+        )
 
     def is_valid(self, record: Any) -> bool:
         """Whether a record can be read."""

@@ -12,6 +12,7 @@ import numpy as np
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast as cast_to
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, of_bytes, text_of
@@ -19,7 +20,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._keeping import Keeping
-from samegrad.data._ragged_rows import RaggedRowsNode, is_ragged
+from samegrad.data._ragged_rows import RaggedRowsNode
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
 Self = TypeVar("Self", bound="Dataset")
@@ -77,7 +78,12 @@ class Dataset(Keeping):
             >>> [(int(e["a"]), float(e["b"])) for e in dataset]
             [(1, 3.0), (2, 4.0)]
         """
-        borrowed = map_leaves(lambda value: _borrow(value, "from_tensor_slices"), tensors)
+        borrowed = map_leaves(
+            lambda value: (
+                value if isinstance(value, RaggedTensor) else _borrow(value, "from_tensor_slices")
+            ),
+            tensors,
+        )
         leaves = leaves_of(borrowed)
         sizes = {leaf._shape[0] if leaf._rank else -1 for leaf in leaves}
         if len(sizes) != 1 or -1 in sizes:
@@ -85,7 +91,7 @@ class Dataset(Keeping):
                 "[Dataset.from_tensor_slices] all tensors must have the same length along axis 0: "
                 f"got shapes {', '.join(str(leaf._shape) for leaf in leaves) or 'of no tensor'}."
             )
-        if any(map(is_ragged, leaves)):
+        if any(isinstance(leaf, RaggedTensor) for leaf in leaves):
             return Dataset(RaggedRowsNode(borrowed, sizes.pop()))
         return Dataset(nodes.SliceNode(borrowed, sizes.pop()))
 
@@ -386,9 +392,7 @@ class Options:
 
 
 def _borrow(value: Any, who: str) -> Any:
-    """A tensor of the value, sharing the memory of an array; text of text, ragged as it is."""
-    if is_ragged(value) and who == "from_tensor_slices":
-        return value
+    """A tensor of the value, sharing the memory of an array; text of text."""
     if isinstance(value, Text) or is_text(value):
         return text_of(value, f"Dataset.{who}")
     if isinstance(value, np.ndarray):

@@ -6,20 +6,36 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._ops.arrays import cast
-from samegrad._tensor.ragged import stacked as stacked_rows
+from samegrad._tensor.ragged_rows import stacked as stacked_rows
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.sparse import sparse_rows
+from samegrad._tensor.spec import TensorSpec
 from samegrad.data import _drawn_nodes as drawn
 from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._choosing import Choosing
 from samegrad.data._ordering import at_least
-from samegrad.data._structure import Structure, fill, leaves_of
+from samegrad.data._structure import Structure, fill, leaves_of, map_leaves
 
 Self = TypeVar("Self", bound="Drawing")
+
+
+class _SparseRow:
+    """An element that is as large as a row of a sparse batch."""
+
+    def __init__(self, elements: nodes.Node, sizes: list[int]) -> None:
+        self._elements = elements
+        self._shape = [None if size < 0 else size for size in sizes]
+
+    @property
+    def spec(self) -> Structure:
+        """The shape and the dtype of a row."""
+        return map_leaves(lambda leaf: TensorSpec(self._shape, leaf.dtype), self._elements.spec)
 
 
 class Drawing(Choosing):
@@ -138,8 +154,8 @@ class Drawing(Choosing):
 
         Args:
             batch_size: Examples in a batch.
-            row_shape: The sizes of a row, as many as an element has; None or -1 in it: the largest
-                of the batch.
+            row_shape: The sizes of a row, as many as an element has, or its one size; None or -1:
+                the largest of the batch.
             name: Ignored.
 
         Raises:
@@ -155,12 +171,14 @@ class Drawing(Choosing):
         """
         who = "Dataset.sparse_batch"
         size = at_least(operator.index(batch_size), 1, "sparse_batch", "batch_size")
-        sizes = [-1 if entry is None else operator.index(entry) for entry in row_shape]
+        entries = row_shape if np.iterable(row_shape) else [row_shape]
+        sizes = [-1 if entry is None else operator.index(entry) for entry in entries]
 
         def stacked(members: list[Structure]) -> Structure:
             return sparse_rows(members, sizes, who)
 
-        return self._then(nodes.BatchNode(self._node, size, False, stacked))
+        row = _SparseRow(self._node, sizes)
+        return self._then(nodes.BatchNode(self._node, size, False, stacked, row))
 
     def ragged_batch(
         self: Self, batch_size: int, drop_remainder: bool = False,

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.dtypes import string
+from samegrad._base.shown import shown
+from samegrad._core import InvalidArgumentError
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, text_of
@@ -87,7 +89,7 @@ class GeneratorNode(UncountedNode):
         first = next(iter(self._function()), None)
         if first is None:
             return map_leaves(lambda dtype: TensorSpec((), dtype), self._signature)
-        ranks = [np.ndim(part) for part in components_of(first, self._signature)]
+        ranks = [_rank_of(part) for part in components_of(first, self._signature)]
         pairs = zip(leaves, ranks, strict=True)
         return fill(self._signature, [TensorSpec([None] * n, dtype) for dtype, n in pairs])
 
@@ -106,7 +108,7 @@ def components_of(value: Any, signature: Structure) -> list[Any]:
         TypeError: The signature has more or fewer of them.
     """
     if isinstance(signature, TensorSpec) and signature.shape and isinstance(value, tuple):
-        return [np.asarray(value)]  # one tensor of several numbers
+        return [value]  # one tensor of several numbers
     nested = isinstance(signature, tuple | dict)
     leaves = leaves_of(tuple(value) if isinstance(value, list) and nested else value)
     wanted = len(leaves_of(signature))
@@ -116,6 +118,20 @@ def components_of(value: Any, signature: Structure) -> list[Any]:
             f"{signature}: got {len(leaves)} components instead of {wanted}."
         )
     return leaves
+
+
+def _rank_of(value: Any) -> int:
+    return value._rank if isinstance(value, Tensor | Text) else _array_of(value).ndim
+
+
+def _array_of(value: Any) -> Any:
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            "[Dataset.from_generator] the parts of an element's component must have one shape: got "
+            f"{shown(value)} ({error}); pad the shorter ones or yield one row each."
+        ) from None
 
 
 class _GeneratorCursor(Cursor):
@@ -135,7 +151,7 @@ class _GeneratorCursor(Cursor):
     def _to_tensor(self, leaf: Any, spec: TensorSpec) -> Any:
         if spec.dtype is string:
             return self._to_text(leaf, spec)
-        array = leaf._numpy() if isinstance(leaf, Tensor) else np.asarray(leaf)
+        array = leaf._numpy() if isinstance(leaf, Tensor) else _array_of(leaf)
         wanted = spec.dtype.as_numpy_dtype
         if array.dtype != wanted and not np.can_cast(array.dtype, wanted, "same_kind"):
             raise TypeError(

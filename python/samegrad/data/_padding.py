@@ -13,10 +13,10 @@ from samegrad._base.shown import shown
 from samegrad._base.tree import elements, is_element
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
-from samegrad._tensor.text import of_bytes, text_of
+from samegrad._tensor.text import leaf_of, text_of
 from samegrad.data._function_nodes import sizes_are_known
 from samegrad.data._nodes import Node
-from samegrad.data._structure import Structure, fill, leaves_of, view_of
+from samegrad.data._structure import Structure, as_examples, fill, leaves_of, view_of
 
 Sizes = list["int | None"]
 
@@ -168,7 +168,7 @@ class Padding:
         for row, view in enumerate(views):
             place: tuple[Any, ...] = (row, *map(slice, view.shape))
             batch[place] = view
-        return of_bytes(batch) if batch.dtype == object else _examples(batch)
+        return as_examples(leaf_of(batch, copy=False))
 
     def _too_small(self, sizes: Sizes, shape: tuple[int | None, ...]) -> str:
         return (
@@ -176,10 +176,6 @@ class Padding:
             f"{tuple(sizes)} and an element of shape {shape}; pad to more, or filter or cut longer "
             "ones."
         )
-
-
-def _examples(batch: np.ndarray[Any, Any]) -> Tensor:
-    return Tensor(batch, copy=False)._as_examples(0, 1)
 
 
 def _entries(shape: Any) -> Any:

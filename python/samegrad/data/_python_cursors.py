@@ -12,7 +12,7 @@ from samegrad import _core
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.sparse import stacked as stacked_sparse
 from samegrad._tensor.tensor import Tensor
-from samegrad._tensor.text import Text, of_bytes
+from samegrad._tensor.text import Text, leaf_of, of_bytes
 from samegrad.data._cursor import Cursor
 from samegrad.data._random import all_draws
 from samegrad.data._structure import Structure, fill, leaves_of, view_of
@@ -302,4 +302,4 @@ def _rows_of(element: Structure) -> Iterator[Structure]:
 
 
 def _row(view: Any, row: int) -> Any:
-    return of_bytes(view[row]) if view.dtype == object else Tensor(np.asarray(view[row]))
+    return leaf_of(np.asarray(view[row], view.dtype))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from samegrad._tensor.ragged import Ragged
 from samegrad._tensor.spec import TensorSpec
 from samegrad.data._cursor import Cursor
 from samegrad.data._nodes import PythonNode, Run
@@ -50,8 +47,3 @@ class _RowsCursor(Cursor):
         done = min(count, self._rows - self._next)
         self._next += done
         return done
-
-
-def is_ragged(leaf: Any) -> bool:
-    """Whether rows of the leaf may differ in their lengths."""
-    return isinstance(leaf, Ragged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,9 +74,14 @@ def _text(value: Any, what: str) -> str:
 def _rows(path: str, query: str, kinds: list[Any]) -> Iterator[tuple[Any, ...]]:
     number = 0
     try:
-        with closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True)) as base:
+        address = f"{Path(path).absolute().as_uri()}?mode=ro"
+        # One thread at a time reads: who passes over rows, and who prefetches the others.
+        with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as base:
             base.text_factory = bytes
-            for row in base.execute(query):
+            found = base.execute(query)
+            if found.description is None:
+                raise sqlite3.ProgrammingError("it finds no columns")
+            for row in found:
                 if len(row) != len(kinds):
                     raise InvalidArgumentError(
                         f"[{_WHO}] output_types must have a dtype for each of the query's "
@@ -93,18 +99,16 @@ def _rows(path: str, query: str, kinds: list[Any]) -> Iterator[tuple[Any, ...]]:
         ) from None
 
 
-def _quoted(path: str) -> str:
-    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-
-
 def _value(value: Any, kind: Any, place: str) -> Any:
     wanted: Any = None
     if kind is string:
         wanted = value if isinstance(value, bytes) else None
         wanted = str(value).encode() if isinstance(value, int | float) else wanted
     elif isinstance(value, int | float):
-        made = np.array(value).astype(kind.as_numpy_dtype)
-        wanted = made if not kind.is_integer or made == value else None
+        with np.errstate(over="ignore"):
+            made = np.array(value).astype(kind.as_numpy_dtype)
+        fits = made == value if kind.is_integer else abs(made) < np.inf or abs(value) == np.inf
+        wanted = made if fits else None
     if wanted is None:
         raise InvalidArgumentError(
             f"[{_WHO}] {kind.name} is needed: got {shown(value)} at {place}."

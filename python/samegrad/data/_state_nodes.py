@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.text import leaf_of
 from samegrad.data._cursor import Cursor
 from samegrad.data._function_nodes import decided, to_element
 from samegrad.data._nodes import (
@@ -25,7 +26,6 @@ from samegrad.data._structure import (
     fill,
     leaves_of,
     map_leaves,
-    of_view,
     spec_of,
     view_of,
 )
@@ -193,7 +193,7 @@ def _cut(held: list[list[Any]], count: int) -> list[Any]:
         else:
             held[0] = [view[count:] for view in held[0]]
         count -= min(size, count)
-    return [of_view(np.concatenate(columns)) for columns in zip(*parts, strict=True)]
+    return [leaf_of(np.concatenate(columns)) for columns in zip(*parts, strict=True)]
 
 
 class ChooseNode(PythonNode):

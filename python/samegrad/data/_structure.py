@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from samegrad._base.dtypes import element_type
 from samegrad._base.tree import elements, is_element
-from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
@@ -64,11 +64,6 @@ def view_of(leaf: Any) -> Any:
     return leaf.encoded if isinstance(leaf, Text) else leaf._view()
 
 
-def of_view(array: Any) -> Any:
-    """A tensor of numbers, text of bytes."""
-    return of_bytes(array) if array.dtype == object else Tensor(array)
-
-
 def as_examples(leaf: Any) -> Any:
     """A leaf of a batch: the rows of a tensor are its examples."""
     return leaf._as_examples(0, 1) if isinstance(leaf, Tensor) and leaf._rank else leaf
@@ -114,7 +109,7 @@ class DatasetSpec:
 
 def is_made(leaf: Any) -> bool:
     """Whether a leaf needs no conversion: text, ragged or sparse values, a dataset."""
-    return isinstance(leaf, Text | Ragged | SparseTensor) or hasattr(leaf, "_node")
+    return isinstance(leaf, Text | RaggedTensor | SparseTensor) or hasattr(leaf, "_node")
 
 
 def with_rows(spec: TensorSpec, rows: int | None) -> TensorSpec:

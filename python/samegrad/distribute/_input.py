@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from samegrad import _core
 from samegrad._tensor.per_replica import PerReplica
 from samegrad._tensor.spec import TensorSpec
+from samegrad._tensor.text import Text
 from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._iterator import (
@@ -27,6 +28,7 @@ from samegrad.data._structure import (
 )
 from samegrad.distribute._job import gathered
 from samegrad.distribute._own_rows import own_rows_of
+from samegrad.distribute._split import Split, check_numbers
 
 
 @dataclass(frozen=True)
@@ -75,47 +77,6 @@ class InputStrategy(Protocol):
     @property
     def processes(self) -> tuple[int, ...]:
         """The first replica of each process and the number of all; empty: there is one process."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """How elements are shared out.
-
-    Attributes:
-        replicas: Between how many.
-        balanced: Whether the shares are subtrees of the summation tree, rather than equal chunks.
-        own: Whether each replica gets an element of its own.
-        processes: Over which the replicas are spread.
-    """
-
-    replicas: int
-    balanced: bool = False
-    own: bool = False
-    processes: tuple[int, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The engine's name for it."""
-        if self.replicas == 1:
-            return "none"
-        return "own" if self.own else "balanced" if self.balanced else "chunks"
-
-    @property
-    def elements_per_step(self) -> int:
-        """How many elements of the dataset make one of ours."""
-        return self.own_count if self.own else 1
-
-    @property
-    def own_range(self) -> tuple[int, int]:
-        """This process's replicas; (0, 0): it has all."""
-        found: tuple[int, int] = _core.own_replicas(self.processes)
-        return found
-
-    @property
-    def own_count(self) -> int:
-        """How many replicas this process has."""
-        first, last = self.own_range
-        return last - first if self.processes else self.replicas
 
 
 class DistributedDataset:
@@ -296,10 +257,12 @@ class _SplitCursor(Cursor):
         element = self._child.next()
         self._taken = 1
         if split.replicas == 1:
-            return map_leaves(_mark, element)
+            return map_leaves(lambda leaf: leaf if isinstance(leaf, Text) else _mark(leaf), element)
         if split.own:
             return self._own_elements(element)
         leaves = leaves_of(element)
+        for leaf in leaves:
+            check_numbers(leaf)
         rows = _rows_of(leaves)
         bounds = _core.share_bounds(rows, split.replicas, split.balanced)
         own = split.own_range
@@ -398,6 +361,7 @@ class _OwnCursor(Cursor):
 
 def _mark(tensor: Any) -> Any:
     """The tensor, with its examples on axis 0."""
+    check_numbers(tensor)
     if tensor._rank == 0:
         return tensor
     return tensor if tensor._example_axis == (0, 1) else tensor._as_examples(0, 1)

@@ -39,7 +39,6 @@ from samegrad.image._decode import (
     encode_jpeg,
     encode_png,
 )
-from samegrad.image._luma import rgb_to_yiq, rgb_to_yuv, yiq_to_rgb, yuv_to_rgb
 from samegrad.image._places import (
     central_crop,
     crop_to_bounding_box,
@@ -70,6 +69,7 @@ from samegrad.image._stateless import (
     stateless_random_hue,
     stateless_random_saturation,
 )
+from samegrad.image._yuv import rgb_to_yiq, rgb_to_yuv, yiq_to_rgb, yuv_to_rgb
 
 __all__ = [
     "ResizeMethod", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",

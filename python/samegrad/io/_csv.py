@@ -13,8 +13,8 @@ import numpy as np
 from samegrad._base.dtypes import DType, element_type, string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._tensor.conversion import Tensor, convert_to_tensor
-from samegrad._tensor.text import Text, is_text, of_bytes, text_of
+from samegrad._tensor.conversion import convert_to_tensor
+from samegrad._tensor.text import Text, is_text, leaf_of, of_bytes, text_of
 from samegrad.io._records import lines_of
 from samegrad.strings._numbers import number_of
 
@@ -300,9 +300,4 @@ def decode_csv(
     shape, origin = texts._shape, texts.origin
     rows = texts.encoded.ravel().tolist()
     columns = table.columns(rows, lambda n: origin or f"record {n}")
-    return [as_leaf(column.reshape(shape)) for column in columns]
-
-
-def as_leaf(array: Array) -> Any:
-    """A tensor of numbers, text of bytes."""
-    return of_bytes(array) if array.dtype == object else Tensor(array, copy=False)
+    return [leaf_of(column.reshape(shape), copy=False) for column in columns]

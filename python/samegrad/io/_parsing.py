@@ -11,10 +11,9 @@ import numpy as np
 from samegrad._base.dtypes import DType, element_type, string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._tensor.conversion import Tensor
-from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
-from samegrad._tensor.text import Text, of_bytes, text_of
+from samegrad._tensor.text import Text, leaf_of, text_of
 from samegrad.io._example import Example, Feature
 
 _KINDS = {"string": "bytes_list", "float32": "float_list", "int64": "int64_list"}
@@ -216,12 +215,12 @@ def _sparse_row(
 def _single(example: Example, name: str, spec: Any, kind: DType, who: str) -> Any:
     """A feature of one record."""
     if isinstance(spec, RaggedFeature):
-        return _tensor(_all_values(example, spec.value_key or name, kind, who))
+        return leaf_of(_all_values(example, spec.value_key or name, kind, who))
     if isinstance(spec, VarLenFeature | SparseFeature):
         places, values = _sparse_row(example, name, spec, kind, who)
         size = len(values) if isinstance(spec, VarLenFeature) else int(spec.size)
-        return SparseTensor(places[:, None], _tensor(values), [size])
-    return _tensor(_values(example, name, spec, kind, who))
+        return SparseTensor(places[:, None], leaf_of(values), [size])
+    return leaf_of(_values(example, name, spec, kind, who))
 
 
 def _several(examples: list[Example], name: str, spec: Any, kind: DType, who: str) -> Any:
@@ -231,20 +230,16 @@ def _several(examples: list[Example], name: str, spec: Any, kind: DType, who: st
     none = _array([], kind)
     if isinstance(spec, RaggedFeature):
         rows = [_all_values(e, spec.value_key or name, kind, each) for e, each in pairs]
-        return Ragged(_tensor(np.concatenate([none, *rows])), [*map(len, rows)])
+        return RaggedTensor(leaf_of(np.concatenate([none, *rows])), [*map(len, rows)])
     if isinstance(spec, VarLenFeature | SparseFeature):
         found = [_sparse_row(e, name, spec, kind, each) for e, each in pairs]
         numbers = np.repeat(np.arange(len(found)), [len(values) for _, values in found])
         places = np.concatenate([np.zeros(0, np.int64), *(places for places, _ in found)])
         longest = max((len(values) for _, values in found), default=0)
         size = longest if isinstance(spec, VarLenFeature) else int(spec.size)
-        values = _tensor(np.concatenate([none, *(values for _, values in found)]))
+        values = leaf_of(np.concatenate([none, *(values for _, values in found)]))
         return SparseTensor(np.column_stack([numbers, places]), values, [len(found), size])
     return _joined([_values(e, name, spec, kind, each) for e, each in pairs], spec, kind)
-
-
-def _tensor(array: np.ndarray[Any, Any]) -> Any:
-    return of_bytes(array) if array.dtype == object else Tensor(np.array(array), copy=False)
 
 
 def _example(serialized: Any, who: str) -> Example:
@@ -343,4 +338,4 @@ def _joined(rows: Iterable[np.ndarray[Any, Any]], spec: Any, kind: DType) -> Any
             made[place, : len(part)] = part
         else:
             made[place] = part if part.ndim else part[()]
-    return _tensor(made)
+    return leaf_of(made)

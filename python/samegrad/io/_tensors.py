@@ -87,7 +87,7 @@ def parse_tensor(serialized: Any, out_type: DTypeLike, name: str | None = None) 
         kind, sizes, content = _message_of(found.numpy())
         if kind == wanted:
             return _tensor_of(kind, sizes, content)
-    except (ValueError, TypeError, struct.error, UnicodeDecodeError) as error:
+    except (ValueError, TypeError, OverflowError, struct.error, UnicodeDecodeError) as error:
         place = found.origin or "serialized"
         raise InvalidArgumentError(
             f"[{who}] the bytes of a tensor are needed: got {len(found.numpy())} bytes of {place} "
@@ -129,8 +129,9 @@ def _size_of(dim: bytes) -> int:
 def _tensor_of(kind: str, sizes: list[int], content: dict[int, list[Any]]) -> Any:
     count = math.prod(sizes)
     if kind == "string":
+        found = _filled(content.get(_TEXTS, []), count, b"")
         texts = np.empty(count, object)
-        texts[:] = _filled(content.get(_TEXTS, []), count, b"")
+        texts[:] = found
         return of_bytes(texts.reshape(sizes))
     stored = np.dtype(as_dtype(kind).as_numpy_dtype)
     if 4 in content:

@@ -11,11 +11,14 @@ import numpy as np
 from samegrad._base.dtypes import DTypeLike, as_dtype, element_type, string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._tensor.ragged import Ragged, stacked
+from samegrad._tensor.ragged import RaggedTensor
+from samegrad._tensor.ragged_places import known
+from samegrad._tensor.ragged_rows import stacked
 from samegrad._tensor.tensor import convert_to_tensor
 from samegrad._tensor.text import Text, is_text
 
 _LISTS = (list, tuple, np.ndarray)
+_KINDS = ("int32", "int64", "float32", "float64")  # each holds what those before do
 
 
 def constant(
@@ -62,11 +65,17 @@ def constant(
         )
     if len({is_text(value) for value in flat}) > 1:
         raise ValueError(f"[{who}] values are numbers or text: got both in {shown(pylist)}.")
-    shape = tuple(inner_shape or next(iter(shapes), ()))
-    if flat and shape != next(iter(shapes)):
-        raise ValueError(f"[{who}] values must be of inner_shape {shape}: got {shown(shapes)}.")
+    found = next(iter(shapes), ())
+    shape = found if inner_shape is None else tuple(inner_shape)
+    if flat and shape == () != found:
+        raise NotImplementedError(
+            f"[{who}] one axis has different sizes: got inner_shape=() for values of shape "
+            f"{found}, of which the others would have, too; leave it out."
+        )
+    if flat and shape != found:
+        raise ValueError(f"[{who}] values must be of inner_shape {shape}: got {shown(found)}.")
     wanted = None if dtype is None else element_type(dtype)
-    return Ragged(_flat(flat, wanted, shape, who), [len(row) for row in pylist])
+    return RaggedTensor(_flat(flat, wanted, shape, who), [len(row) for row in pylist])
 
 
 def _shape_of(value: Any, who: str) -> tuple[int, ...]:
@@ -150,8 +159,15 @@ def range(
     who = "tf.ragged.range"
     if limits is None:
         starts, limits = 0, starts
-    parts = [convert_to_tensor(part)._numpy() for part in (starts, limits, deltas)]
-    kind = as_dtype(dtype).as_numpy_dtype if dtype is not None else np.result_type(*parts)
+    tensors = [convert_to_tensor(part, dtype) for part in (starts, limits, deltas)]
+    kinds = [tensor._dtype for tensor in tensors]
+    if not set(kinds) <= set(_KINDS):
+        raise TypeError(
+            f"[{who}] numbers must be of {', '.join(_KINDS)}: got {', '.join(kinds)}; use "
+            "samegrad.cast."
+        )
+    kind = np.dtype(max(kinds, key=_KINDS.index))
+    parts = [known(tensor, "numbers").astype(kind) for tensor in tensors]
     try:
         rows = list(zip(*np.broadcast_arrays(*map(np.atleast_1d, parts)), strict=True))
     except ValueError:
@@ -163,9 +179,24 @@ def range(
         )
     if any(delta == 0 for _, _, delta in rows):
         raise InvalidArgumentError(f"[{who}] deltas must not be 0: got {shown(deltas)}.")
-    made = [np.arange(start, limit, delta).astype(kind) for start, limit, delta in rows]
+    made = [_range(*row) for row in rows]
     flat = np.concatenate([np.zeros(0, kind), *made])
-    return Ragged(convert_to_tensor(flat), [*builtins.map(len, made)])
+    return RaggedTensor(convert_to_tensor(flat), [*builtins.map(len, made)])
+
+
+def _range(start: Any, limit: Any, delta: Any) -> np.ndarray[Any, Any]:
+    """As TensorFlow counts and adds: each number is the one before and the difference."""
+    if start.dtype.kind == "i":
+        return np.arange(int(start), int(limit), int(delta)).astype(start.dtype)
+    count = np.ceil((limit - start) / delta)
+    if not np.isfinite(count):
+        raise InvalidArgumentError(
+            f"[tf.ragged.range] numbers must be finite: got a row from {start} to {limit} by "
+            f"{delta}."
+        )
+    numbers = np.full(max(int(count), 0), delta, start.dtype)
+    numbers[:1] = start
+    return np.add.accumulate(numbers, dtype=start.dtype)
 
 
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -186,7 +217,7 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> tf.ragged.map_flat_values(lambda x: x * 2, rows).to_list()
         [[2, 4], [6]]
     """
-    rows = [value for value in (*args, *kwargs.values()) if isinstance(value, Ragged)]
+    rows = [value for value in (*args, *kwargs.values()) if isinstance(value, RaggedTensor)]
     if not rows:
         return op(*args, **kwargs)
     lengths = [row.row_lengths()._numpy() for row in rows]
@@ -197,7 +228,7 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         )
 
     def flat(value: Any) -> Any:
-        return value.flat_values if isinstance(value, Ragged) else value
+        return value.flat_values if isinstance(value, RaggedTensor) else value
 
     found = op(*map(flat, args), **{key: flat(value) for key, value in kwargs.items()})
     return rows[0].with_flat_values(found)

@@ -45,7 +45,6 @@ def unicode_transcode(
         array([b'\x00\xe4'], dtype=object)
     """
     who = "tf.strings.unicode_transcode"
-    letters = _letters(input_encoding, errors, who)
     if output_encoding not in _OUTPUTS:
         raise ValueError(
             f"[{who}] output_encoding must be one of {_OUTPUTS}: got {shown(output_encoding)}."
@@ -53,10 +52,9 @@ def unicode_transcode(
     number = operator.index(replacement_char)
     if not 0 <= number < 0x110000 or 0xD800 <= number < 0xE000:
         raise ValueError(f"[{who}] replacement_char must be the number of a letter: got {number}.")
+    letters = _letters(input_encoding, errors, who, chr(number))
     instead = "" if errors == "ignore" else chr(number)
-    changed = {_BAD: chr(number)}
-    if replace_control_characters:
-        changed |= dict.fromkeys(range(0x20), instead)
+    changed = dict.fromkeys(range(0x20), instead) if replace_control_characters else {}
 
     def transcoded(value: bytes) -> bytes:
         text = letters(value)

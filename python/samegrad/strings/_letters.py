@@ -10,7 +10,7 @@ import numpy as np
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor
-from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.strings._patterns import compiled, replaced, rewriter
 
@@ -20,7 +20,7 @@ _UNITS = ("BYTE", "UTF8_CHAR")
 
 
 def _each(values: Any, who: str, function: Callable[[bytes], bytes]) -> Any:
-    if isinstance(values, Ragged):
+    if isinstance(values, RaggedTensor):
         return values.with_values(_each(values.flat_values, who, function))
     array = text_of(values, who, "input must be text").encoded
     made = np.empty(array.shape, object)
@@ -171,7 +171,7 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     """
     who = "tf.strings.length"
     letters = _unit(unit, who)
-    if isinstance(input, Ragged):
+    if isinstance(input, RaggedTensor):
         return input.with_values(length(input.flat_values, unit))
     array = text_of(input, who, "input must be text").encoded
     sizes = [len(decoded(value)) if letters else len(value) for value in array.ravel()]

@@ -13,7 +13,7 @@ from samegrad._context.python_runs import leave_trace
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.printing import shown_tensor
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
-from samegrad._tensor.ragged import Ragged
+from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.text import Text, of_bytes, shown_text, text_of
 
 _WHOLE = re.compile(rb"\s*[+-]?\d+\s*")
@@ -46,7 +46,7 @@ def to_number(input: Any, out_type: DTypeLike = float32, name: str | None = None
         raise TypeError(
             f"[tf.strings.to_number] out_type must be one of {', '.join(_KINDS)}: got {kind.name}."
         )
-    if isinstance(input, Ragged):
+    if isinstance(input, RaggedTensor):
         return input.with_values(to_number(input.flat_values, kind))
     texts = text_of(input, "tf.strings.to_number", "input must be text").encoded
     numbers = np.empty(texts.shape, kind.as_numpy_dtype)

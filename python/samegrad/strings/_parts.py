@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ from samegrad._core import InvalidArgumentError
 from samegrad._tensor import text as texts
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
-from samegrad._tensor.ragged import Ragged, rows_of
+from samegrad._tensor.ragged import RaggedTensor
+from samegrad._tensor.ragged_rows import rows_of
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.strings import _hashing as hashing
 
@@ -57,7 +60,17 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
     return rows_of(found, lambda x: [x[i : i + 1] for i in range(len(x))])
 
 
-def _letters(encoding: str, errors: str, who: str) -> Callable[[bytes], str]:
+@cache
+def _putting(instead: str) -> str:
+    """The name of a way to decode that puts a letter in the place of what is none."""
+    name = f"samegrad.replace.{ord(instead)}"
+    codecs.register_error(name, lambda error: (instead, error.end))  # type: ignore[attr-defined]
+    return name
+
+
+def _letters(
+    encoding: str, errors: str, who: str, instead: str = "\ufffd"
+) -> Callable[[bytes], str]:
     if encoding.upper().replace("_", "-") not in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
         raise ValueError(
             f"[{who}] input_encoding must be UTF-8, UTF-16-BE or UTF-32-BE: got {shown(encoding)}."
@@ -65,9 +78,11 @@ def _letters(encoding: str, errors: str, who: str) -> Callable[[bytes], str]:
     if errors not in _ERRORS:
         raise ValueError(f"[{who}] errors must be one of {_ERRORS}: got {shown(errors)}.")
 
+    way = _putting(instead) if errors == "replace" else errors
+
     def letters(value: bytes) -> str:
         try:
-            return value.decode(encoding, errors)
+            return value.decode(encoding, way)
         except UnicodeDecodeError as error:
             raise InvalidArgumentError(
                 f"[{who}] text must be {encoding}: got byte {value[error.start]:#04x} at place "
@@ -126,7 +141,7 @@ def unicode_decode(
     if not found._rank:
         return Tensor(np.array(rows[0], np.int32), copy=False)
     flat = np.array([number for row in rows for number in row], np.int32)
-    return Ragged(Tensor(flat, copy=False), [*map(len, rows)])
+    return RaggedTensor(Tensor(flat, copy=False), [*map(len, rows)])
 
 
 def unicode_encode(
@@ -139,7 +154,7 @@ def unicode_encode(
         >>> tf.strings.unicode_encode([119, 246], "UTF-8").numpy().decode()
         'wö'
     """
-    if isinstance(input, Ragged):
+    if isinstance(input, RaggedTensor):
         rows = [unicode_encode(row, output_encoding, errors).numpy() for row in input]
         return Text(np.array(rows, object))
     numbers = convert_to_tensor(input)._numpy()
@@ -194,7 +209,7 @@ def reduce_join(
     """
     who = "tf.strings.reduce_join"
     mark = text_of(separator, who).numpy()
-    if isinstance(inputs, Ragged):
+    if isinstance(inputs, RaggedTensor):
         joined = [mark.join(row.encoded) for row in inputs]
         return Text(np.array([[row] for row in joined] if keepdims else joined, object))
     found = text_of(inputs, who, "inputs must be text")
@@ -244,13 +259,13 @@ def ngrams(
             for i in range(len(words) - width + 1)
         ]
 
-    if not isinstance(data, Ragged):
+    if not isinstance(data, RaggedTensor):
         data = text_of(data, "tf.strings.ngrams", "data must be text")
         if data._rank < 2:
             return Text(np.array(runs(data.encoded), object))
     rows = [runs(row.encoded) for row in data]
-    if isinstance(data, Ragged):
-        return Ragged(Text([x for row in rows for x in row]), [*map(len, rows)])
+    if isinstance(data, RaggedTensor):
+        return RaggedTensor(Text([x for row in rows for x in row]), [*map(len, rows)])
     return Text(rows)
 
 

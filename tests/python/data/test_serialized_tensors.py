@@ -70,6 +70,16 @@ def test_wrong_calls_are_refused():
         tf.function(tf.io.serialize_tensor)(tf.constant(1.0))
 
 
+def test_numbers_beyond_their_kind_and_shapes_beyond_memory():
+    halves = b"\x08\x13\x12\x04\x12\x02\x08\x01\x6a\x03\x80\x80\x04"  # half_val: 65536
+    with pytest.raises(tf.errors.InvalidArgumentError, match="of serialized"):
+        tf.io.parse_tensor(halves, tf.float16)
+    size = b"\xff\xff\xff\xff\x7f"  # of text: 34 359 738 367 strings, none of which is there
+    shape = b"\x12" + bytes([len(size) + 1 + 2]) + b"\x12" + bytes([len(size) + 1]) + b"\x08" + size
+    with pytest.raises(tf.errors.InvalidArgumentError, match="0 values for a shape of 34359738367"):
+        tf.io.parse_tensor(b"\x08\x07" + shape, tf.string)
+
+
 def test_a_damaged_file_is_named(tmp_path):
     path = str(tmp_path / "a.tensor")
     tf.io.write_file(path, tf.io.serialize_tensor([1.0, 2.0]).numpy()[:-3])

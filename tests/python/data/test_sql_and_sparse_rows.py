@@ -50,11 +50,37 @@ def test_rows_have_their_types(base):
         ("SELECT nope FROM t", (tf.int32,), "no such column: nope"),
         ("DELETE FROM t", (tf.int32,), "readonly database"),
         ("nonsense", (tf.int32,), "syntax error"),
+        ("", (tf.int32,), "got '' for .*finds no columns"),
+        ("SELECT 1000000", (tf.float16,), "float16 is needed: got 1000000 at row 0"),
+        ("SELECT 1e300", (tf.float32,), r"float32 is needed: got 1e\+300 at row 0"),
     ],
 )
 def test_what_is_wrong_is_named(base, query, kinds, said):
     with pytest.raises(tf.errors.InvalidArgumentError, match=said):
         list(Sql("sqlite", base, query, kinds))
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        lambda data: data.prefetch(2),
+        lambda data: data.map(lambda n: n, num_parallel_calls=2).batch(1),
+        lambda data: data.skip(1).prefetch(2),
+    ],
+)
+def test_rows_are_read_on_other_threads_and_resumed(base, stage):
+    data = stage(Sql("sqlite", base, "SELECT n FROM t ORDER BY x", (tf.int64,)))
+    numbers = [np.ravel(np.asarray(row)).tolist() for row in data]
+    iterator = iter(data)
+    next(iterator)
+    place = dict(iterator._checkpoint_state())
+    again = iter(data)
+    again._restore_state(place)
+    assert [np.ravel(np.asarray(row)).tolist() for row in again] == numbers[1:]
+
+
+def test_a_path_may_begin_with_two_slashes(base):
+    assert len(list(Sql("sqlite", f"/{base}", "SELECT n FROM t", (tf.int64,)))) == 3
 
 
 def test_wrong_calls_are_refused(base, tmp_path):
@@ -75,6 +101,10 @@ def test_rows_of_different_sizes_become_sparse():
     assert first.indices.numpy().tolist() == [[1, 0]] and first.values.numpy().tolist() == [1]
     assert first.dense_shape.numpy().tolist() == [2, 4]
     np.testing.assert_array_equal(tf.sparse.to_dense(second), [[2, 2, 0, 0], [3, 3, 3, 0]])
+    assert data.element_spec == tf.TensorSpec([None, 4], tf.int64)
+    same = tf.data.Dataset.range(4).map(lambda n: tf.fill([n], n)).sparse_batch(2, 4)
+    assert same.element_spec == data.element_spec
+    np.testing.assert_array_equal(next(iter(same)).dense_shape, [2, 4])
     open_size = tf.data.Dataset.range(1, 4).map(tf.range).sparse_batch(3, [None])
     assert next(iter(open_size)).dense_shape.numpy().tolist() == [3, 3]
     none = next(iter(tf.data.Dataset.range(1).map(tf.range).sparse_batch(3, [-1])))
@@ -102,6 +132,14 @@ def test_a_tuple_of_numbers_may_be_one_tensor():
     wrong = tf.data.Dataset.from_generator(lambda: iter([(1, 2, 3)]), output_signature=spec)
     with pytest.raises(ValueError, match=r"says shape \(2,\): got \(3,\)"):
         list(wrong)
+
+
+def test_an_element_whose_parts_differ_in_length():
+    spec = tf.TensorSpec((2, None), tf.int32)
+    for element in (((1, 2), (3,)), [[1, 2], [3]]):
+        data = tf.data.Dataset.from_generator(lambda e=element: iter([e]), output_signature=spec)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"one shape: got .*\[?\(?1, 2"):
+            list(data)
 
 
 def test_functions_of_python_decorate():

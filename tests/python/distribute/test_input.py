@@ -226,3 +226,27 @@ def test_a_step_takes_shares_nobody_looked_at():
     dataset = Dataset.from_tensor_slices(np.arange(7.0)).batch(4)
     sums = [float(step(batch)) for batch in strategy.experimental_distribute_dataset(dataset)]
     assert sums == [6.0, 15.0]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("kind", ["sparse_batch", "ragged_batch"])
+def test_batches_that_are_not_dense_are_refused(replicas, kind):
+    data = Dataset.range(4).map(lambda n: tf.fill([n], n))
+    data = data.sparse_batch(2, [4]) if kind == "sparse_batch" else data.ragged_batch(2)
+    strategy = strategy_of(replicas)
+    for distributed in (
+        strategy.experimental_distribute_dataset(data),
+        strategy.distribute_datasets_from_function(lambda context: data),
+    ):
+        with pytest.raises(
+            TypeError, match=r"dense numbers: got (Sparse|Ragged)Tensor; .*to_dense"
+        ):
+            next(iter(distributed))
+
+
+def test_text_that_python_made_has_one_replica():
+    data = Dataset.from_tensor_slices((["a", "b"], [1, 2])).map(lambda x, n: (x, n)).batch(2)
+    ((words, numbers),) = strategy_of(1).experimental_distribute_dataset(data)
+    assert words.numpy().tolist() == [b"a", b"b"] and numbers.numpy().tolist() == [1, 2]
+    with pytest.raises(TypeError, match="dense numbers: got Text"):
+        next(iter(strategy_of(2).experimental_distribute_dataset(data)))

@@ -22,5 +22,24 @@ def test_numbers_take_the_shape_of_the_weights(tmp_path):
     assert isinstance(again.layers[0].kernel_initializer, tf.keras.initializers.Constant)
 
 
+@pytest.mark.parametrize(
+    ("value", "shape", "made"),
+    [
+        ([[[3.0]]], [1], [3.0]), ([[5.0]], [], 5.0), ([5.0], [], 5.0), ([5.0], [2], [5.0, 5.0]),
+        ([[[3.0]]], [1, 1], [[3.0]]), ([], [0], []), (5.0, [2, 1], [[5.0], [5.0]]),
+    ],
+)  # fmt: skip
+def test_one_number_in_brackets(value, shape, made):
+    """TensorFlow 2.21's answers."""
+    assert tf.constant_initializer(value)(shape).numpy().tolist() == made
+
+
+@pytest.mark.parametrize(("value", "shape"), [([[5.0]], [2]), ([[5.0]], [0]), ([], [2])])
+def test_other_counts_are_refused(value, shape):
+    """TensorFlow 2.21 refuses them, too."""
+    with pytest.raises(ValueError, match="one number for each of the weights of shape"):
+        tf.constant_initializer(value)(shape)
+
+
 def test_tensors_lie_on_the_cpu():
     assert tf.constant(1.0).device.endswith("CPU:0")

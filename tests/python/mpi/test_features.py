@@ -53,6 +53,26 @@ def test_each_process_makes_the_elements_of_its_own_replicas(mpi, ranks):
     assert len(calls) == ranks and max(calls) <= of_one / ranks + 8, (of_one, calls)
 
 
+def test_elements_that_one_process_cannot_make_end_the_job(mpi):
+    """A program that passed over them would pair batches of different numbers."""
+    assert said(run_alone("own_rows.py", "error")) == [
+        "['passed over: element 3 is broken', 44.0, 76.0]"
+    ]
+    ended = run(mpi, 2, "own_rows.py", "error", limit=90)
+    assert ended.code != 0 and "76.0" not in ended.out
+    assert "no batch comes after one of which a process could not make its own rows" in ended.err
+    assert "got ValueError: element 3 is broken" in ended.err
+
+
+def test_elements_whose_shapes_differ_between_processes(mpi):
+    ended = run(mpi, 4, "own_rows.py", "shapes", limit=90)
+    assert ended.code != 0
+    assert "elements of one batch must have one shape and dtype: got float32 (1,)" in ended.err
+    # Batches may differ from each other.
+    (alone,) = said(run_alone("own_rows.py", "uniform"))
+    assert said(run(mpi, 2, "own_rows.py", "uniform")) == [alone] * 2
+
+
 def test_large_sums_as_bfloat16_are_alike_on_all_processes(mpi):
     """Rounded, however they travel; where one process alone says so, all are told."""
     found = [said(run(mpi, 2, "compressed.py", SAMEGRAD_MPI_SHARED=shared)) for shared in (0, 1)]

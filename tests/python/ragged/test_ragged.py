@@ -7,9 +7,10 @@ import pathlib
 
 import numpy as np
 import pytest
-from ragged_programs import PROGRAMS, answer
+from ragged_programs import LAYERS, PROGRAMS, SLOPES, answer, encoded, slope
 
 import samegrad as tf
+from samegrad import keras
 
 RECORDED = json.loads(pathlib.Path(__file__).with_name("tensorflow_ragged.json").read_text())
 
@@ -20,15 +21,29 @@ def test_results_are_those_of_tensorflow(name):
 
 
 def test_every_recorded_program_is_there():
-    assert set(RECORDED["results"]) == set(PROGRAMS)
+    more = {f"slope of {name}" for name in SLOPES} | {" ".join(one) for one in LAYERS}
+    assert set(RECORDED["results"]) == {*PROGRAMS, *more}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("name", SLOPES)
+def test_derivatives_are_those_of_tensorflow(name, traced):
+    assert slope(tf, name, traced) == RECORDED["results"][f"slope of {name}"]
+
+
+@pytest.mark.parametrize(("layer", "mode"), LAYERS)
+def test_layers_of_keras_take_rows(layer, mode):
+    assert encoded(tf, layer, mode) == RECORDED["results"][f"{layer} {mode}"]
 
 
 def test_nothing_is_filled_up_unless_asked_for():
-    rows = tf.ragged.constant([[1.0, 2.0], [3.0]])
+    rows, whole = tf.ragged.constant([[1.0, 2.0], [3.0]]), tf.ragged.constant([[1, 2], [3]])
     for function in (
         lambda: tf.reduce_mean(rows, axis=1), lambda: tf.add(rows, 1.0), lambda: np.asarray(rows),
         lambda: tf.convert_to_tensor(rows), lambda: tf.concat([rows, rows], 0),
-        lambda: tf.keras.layers.Dense(2)(rows), lambda: tf.constant([rows, rows]),
+        lambda: keras.layers.Dense(2)(rows), lambda: tf.constant([rows, rows]),
+        lambda: keras.ops.sum(whole), lambda: keras.layers.Embedding(5, 2)(whole),
+        lambda: keras.ops.convert_to_tensor(whole), lambda: keras.layers.Dense(2)(whole),
     ):  # fmt: skip
         with pytest.raises((TypeError, ValueError), match="to_tensor"):
             function()
@@ -41,6 +56,22 @@ def test_nothing_is_filled_up_unless_asked_for():
         (lambda: tf.ragged.constant([[[1]], [[2, 3]]]), NotImplementedError, "fill inner lists"),
         (lambda: tf.ragged.constant([[1]], ragged_rank=2), NotImplementedError, "ragged_rank=2"),
         (lambda: tf.ragged.constant(5), ValueError, "must be a list of lists: got 5"),
+        (
+            lambda: tf.ragged.constant([[[1, 2]]], inner_shape=()),
+            NotImplementedError,
+            r"got inner_shape=\(\) for values of shape \(2,\)",
+        ),
+        (lambda: tf.ragged.constant([[1]])[None], NotImplementedError, "no new axes: got None"),
+        (lambda: tf.ragged.constant([[1]])[True], TypeError, "got bool True"),
+        (lambda: tf.ragged.constant([[1]])[0, 0, 0], IndexError, "each of 2 axes"),
+        (lambda: tf.ragged.constant([[1, 2]])[:, 0], ValueError, "rows differ in length"),
+        (lambda: tf.ragged.range(0.0, np.inf), ValueError, "numbers must be finite"),
+        (lambda: tf.ragged.range(np.int8([2])), TypeError, "got int32, int8, int32"),
+        (
+            lambda: tf.ragged.constant([[1]]).to_tensor([1, 2]),
+            ValueError,
+            r"shape of a value, \(\): got shape \(2,\)",
+        ),
         (lambda: tf.ragged.stack([]), ValueError, r"at least one: got \[\]"),
         (lambda: tf.ragged.stack([[1]], axis=1), NotImplementedError, "axis must be 0: got 1"),
         (lambda: tf.ragged.stack([[1], ["a"]]), ValueError, "one dtype: got"),
@@ -48,7 +79,7 @@ def test_nothing_is_filled_up_unless_asked_for():
         (lambda: tf.RaggedTensor.from_row_splits([1], [0.0, 1.0]), ValueError, "whole numbers"),
         (lambda: tf.RaggedTensor.from_row_splits(1, [0, 1]), ValueError, "values must be a list"),
         (lambda: tf.RaggedTensor.from_tensor([1]), ValueError, r"a matrix, .* got shape \(1,\)"),
-        (lambda: tf.ragged.constant([[1]])[5], IndexError, "out of range"),
+        (lambda: tf.ragged.constant([[1]])[5], IndexError, r"must lie in \[-1, 1\): got 5"),
         (
             lambda: tf.ragged.constant([[1]]) + np.array([1, 2]),
             ValueError,
@@ -102,3 +133,38 @@ def test_numbers_beside_a_tensor_take_its_dtype():
     made = tf.convert_to_tensor([tf.constant(1, tf.int64), 2])
     assert made.dtype == tf.int64 and made.numpy().tolist() == [1, 2]
     assert tf.convert_to_tensor([3, tf.constant(1.5, tf.float64)]).dtype == tf.float64
+
+
+def test_lengths_do_not_follow_from_what_is_traced():
+    @tf.function
+    def rows_of(x):
+        return tf.RaggedTensor.from_row_lengths([1, 2, 3], x).flat_values
+
+    with pytest.raises(TypeError, match="lengths of rows are not part of a traced function"):
+        rows_of(tf.constant([1, 2]))
+
+
+def test_rows_of_two_values_are_no_pairs():
+    """Values [2, 2] beside [2, 1]: a number for each row is none for each part of a value."""
+    pairs = tf.RaggedTensor.from_row_lengths([[0, 1], [2, 3]], [1, 1])
+    with pytest.raises(ValueError, match="rows of the same"):
+        pairs * [[10], [20]]
+    with pytest.raises(ValueError, match="same lengths and axes"):
+        pairs + tf.ragged.constant([[10], [20]])
+
+
+def test_functions_neither_take_nor_return_rows():
+    rows = tf.ragged.constant([[1.0], [2.0, 3.0]])
+    with pytest.raises(TypeError, match=r"no arguments of a traced function: .* to_tensor\(\)"):
+        tf.function(lambda x: x["rows"].flat_values)({"rows": rows})
+    for make in (
+        lambda x: rows, lambda x: (x, tf.RaggedTensor.from_row_lengths(x * 2, [1, 2])),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="no results of a traced function: got <samegrad.Ragg"):
+            tf.function(make)(tf.ones(3))
+
+    @tf.function
+    def inside(x):
+        return (tf.RaggedTensor.from_row_lengths(x, [1, 2]) * 2).to_tensor()
+
+    np.testing.assert_array_equal(inside(tf.ones(3)), [[2, 0], [2, 2]])

@@ -76,6 +76,16 @@ PROGRAMS = {
     "transcode": lambda s: s.unicode_transcode(["aé😀", b"a\xffb"], "UTF-8", "UTF-16-BE"),
     "transcode_back": lambda s: s.unicode_transcode(b"\0a\xd8\x3d\xde\0", "UTF-16-BE", "UTF-8"),
     "transcode_wide": lambda s: s.unicode_transcode([["é"]], "UTF-8", "UTF-32-BE"),
+    "transcode_genuine": lambda s: s.unicode_transcode(
+        ["a\ufffdb".encode() + b"\xe2\x82c\xff", b"\xff\x01"],
+        "UTF-8",
+        "UTF-8",
+        replacement_char=63,
+        replace_control_characters=True,
+    ),
+    "transcode_genuine_wide": lambda s: s.unicode_transcode(
+        [b"\xff\xfd\xd8\x3d\0a\0"], "UTF-16-BE", "UTF-8", replacement_char=63
+    ),
     "transcode_ignore": lambda s: s.unicode_transcode(
         b"a\xe2\x82b\x01", "UTF-8", "UTF-8", errors="ignore", replace_control_characters=True
     ),

@@ -22,7 +22,6 @@ from samegrad._keras.tensorflow.text import (
     Ragged,
     Text,
     is_text,
-    ragged_constant,
     strings,
 )
 from samegrad.strings._hashing import fingerprint, joined
@@ -245,10 +244,7 @@ def _cross_hashed(inputs: Any, num_buckets: int) -> Any:
 
 as_string = strings.as_string
 sparse = SimpleNamespace(cross_hashed=_cross_hashed, to_dense=identity, expand_dims=expand_dims)
-ragged = SimpleNamespace(
-    constant=ragged_constant,
-    map_flat_values=lambda op, values: values.with_values(op(values.flat_values)),
-)
+ragged = samegrad.ragged
 compat = SimpleNamespace(
     as_text=lambda x, encoding="utf-8": x.decode(encoding) if isinstance(x, bytes) else str(x),
     v1=SimpleNamespace(Dimension=type("Dimension", (), {})),

@@ -8,7 +8,7 @@ import numpy as np
 
 from samegrad import strings as _strings
 from samegrad._base.dtypes import string as STRING  # noqa: N812
-from samegrad._tensor.ragged import Ragged, ragged_constant
+from samegrad._tensor.ragged import RaggedTensor as Ragged
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, is_text
 
@@ -45,4 +45,4 @@ class strings:  # noqa: N801
         return template.format(*(np.asarray(x) for x in inputs))
 
 
-__all__ = ["STRING", "Ragged", "Text", "is_text", "ragged_constant", "strings"]
+__all__ = ["STRING", "Ragged", "Text", "is_text", "strings"]

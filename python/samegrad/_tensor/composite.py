@@ -1,0 +1,45 @@
+"""What tensors that are made of several have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad._base.dtypes import DType, as_dtype
+from samegrad._tensor.shape import TensorShape
+
+
+class Composite:
+    """A tensor that is kept as values and where they belong.
+
+    Attributes:
+        values: A tensor or text, in which the values are one after the other.
+    """
+
+    values: Any
+
+    @property
+    def dtype(self) -> DType:
+        """That of the values."""
+        kind = self.values.dtype
+        return kind if isinstance(kind, DType) else as_dtype(kind)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes of the axes."""
+        raise NotImplementedError
+
+    def get_shape(self) -> TensorShape:
+        """The sizes of the axes."""
+        return self.shape
+
+    @property
+    def _shape(self) -> tuple[Any, ...]:
+        return tuple(self.shape)
+
+    @property
+    def _rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def _dtype(self) -> str:
+        return self.dtype.name
