@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -82,12 +82,17 @@ class _Owners:
         if len(self._of_cells) >= self._limit:
             self._of_cells = {k: r for k, r in self._of_cells.items() if r() is not None}
             self._limit = 64 + 2 * len(self._of_cells)
+        self._of_cells.pop(id(variable._cell), None)  # of one that is gone: a new one is last
         self._of_cells[id(variable._cell)] = weakref.ref(variable)
 
     def of(self, cell: Any) -> Variable | None:
         known = self._of_cells.get(id(cell))
         variable = known() if known else None
         return variable if variable is not None and variable._cell is cell else None
+
+    def in_order(self, variables: Iterable[Variable]) -> list[Variable]:
+        places = {cell: place for place, cell in enumerate(self._of_cells)}
+        return sorted(variables, key=lambda variable: places[id(variable._cell)])
 
     def trainable(self) -> list[Variable]:
         known = [reference() for reference in list(self._of_cells.values())]
@@ -106,6 +111,17 @@ def variable_of(cell: Any) -> Variable | None:
         True
     """
     return _owners.of(cell)
+
+
+def in_order_of_creation(variables: Iterable[Variable]) -> list[Variable]:
+    """The variables, the oldest first.
+
+    Example:
+        >>> v, w = Variable(1.0), Variable(2.0)
+        >>> in_order_of_creation([w, v]) == [v, w]
+        True
+    """
+    return _owners.in_order(variables)
 
 
 def trainable_paths() -> list[str]:
@@ -217,6 +233,7 @@ class Variable:
             self._check_strategy(context.strategy)
         if self._cell.component_count > 1 and not _context.inside_run():
             return self._read_all()
+        _core.count_reads()  # GradientTape.watched_variables asks for them
         return _core.read_variable(self._cell)
 
     def _check_strategy(self, running: Any) -> None:

@@ -249,48 +249,6 @@ def a_loop_that_may_not_run_needs_a_value(tf: Any) -> Any:
 
 
 @manner
-def a_loop_whose_tensor_grows(tf: Any) -> Any:
-    @tf.function
-    def f(n: Any) -> Any:
-        x = tf.constant([0])
-        i = tf.constant(0)
-        while i < n:
-            tf.autograph.experimental.set_loop_options(
-                shape_invariants=[(x, tf.TensorShape([None]))]
-            )
-            x = tf.concat([x, [i]], 0)
-            i += 1
-        return x
-
-    return f(tf.constant(3))
-
-
-@manner
-def a_while_loop_whose_tensor_grows(tf: Any) -> Any:
-    _, x = tf.while_loop(
-        lambda i, x: i < 3,
-        lambda i, x: (i + 1, tf.concat([x, [i]], 0)),
-        (tf.constant(0), tf.constant([7])),
-        shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
-    )
-    return x
-
-
-@manner
-def a_while_loop_whose_tensor_grows_in_a_function(tf: Any) -> Any:
-    @tf.function
-    def f(n: Any) -> Any:
-        return tf.while_loop(
-            lambda i, x: i < n,
-            lambda i, x: (i + 1, tf.concat([x, [i]], 0)),
-            (tf.constant(0), tf.constant([7])),
-            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
-        )[1]
-
-    return f(tf.constant(3))
-
-
-@manner
 def a_loop_over_a_range_of_a_tensor(tf: Any) -> Any:
     @tf.function
     def f(n: Any) -> Any:
