@@ -14,6 +14,7 @@ from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.enums import Choice
 from samegrad._base.reference import Reference
 from samegrad._context import state as _context
+from samegrad._context.python_runs import leave_to_make_a_variable
 from samegrad._tensor.tensor import Tensor, TensorShape, convert_to_tensor, match
 
 _ops = _core.ops
@@ -48,6 +49,15 @@ def _check_shape(value: Tensor, shape: Any) -> None:
         raise ValueError(
             f"[Variable] the initial value must have the shape asked for: got "
             f"{tuple(value._shape)} and shape={tuple(sizes)}."
+        )
+
+
+def _check_value(name: str | None, value: Any) -> None:
+    if isinstance(value, Tensor) and value._symbolic:
+        leave_to_make_a_variable(
+            f"[{name or 'Variable'}] a variable is created before the step runs, and its initial "
+            "value is computed in it: give a function, Variable(lambda: ...), create it outside, "
+            "or keep it from the first call on."
         )
 
 
@@ -186,14 +196,10 @@ class Variable:
         self.aggregation = aggregation
         self.synchronization = synchronization
         self._strategy = _context.current().strategy
+        _check_value(name, initial_value)
         with _context.init_scope():
             value = initial_value() if callable(initial_value) else initial_value
-            if isinstance(value, Tensor) and value._symbolic:
-                raise ValueError(
-                    f"[{name or 'Variable'}] a variable is created before the step runs, and its "
-                    "initial value is computed in it: give a function, Variable(lambda: ...), or "
-                    "create it outside."
-                )
+            _check_value(name, value)
             value = convert_to_tensor(value, dtype)
             _check_shape(value, shape)
             if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:

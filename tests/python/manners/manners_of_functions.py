@@ -206,6 +206,43 @@ def variables_are_made_once(tf: Any) -> Any:
 
 
 @manner
+def variables_made_of_what_the_first_call_computes(tf: Any) -> Any:
+    class Line(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = None
+
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            if self.w is None:
+                self.w = tf.Variable(tf.reduce_sum(x, 0, keepdims=True))
+                self.b = tf.Variable(2.0 * self.w)
+            return x * self.w + self.b
+
+    one, two, x = Line(), Line(), tf.constant([[1.0, 2.0]])
+    return [
+        one(x),
+        one(x + 1.0),
+        one(tf.ones([3, 2])),
+        two(x + 1.0),
+        one.w,
+        two.w,
+        len(one.variables),
+    ]
+
+
+@manner
+def variables_made_anew_of_what_each_call_computes(tf: Any) -> Any:
+    f = tf.function(lambda x: tf.Variable(x * 2.0) * 1.0)
+
+    def twice() -> None:
+        f(tf.constant(1.0))
+        f(tf.constant(2.0))
+
+    return refused(twice, ValueError)
+
+
+@manner
 def a_function_under_a_tape(tf: Any) -> Any:
     v = tf.Variable(3.0)
     f = tf.function(lambda: v * v)
