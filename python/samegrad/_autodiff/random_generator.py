@@ -71,7 +71,10 @@ def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
     if isinstance(seed, int):
         words = [(seed >> bits) % 2**64 for bits in (0, 64, 128)]
     else:
-        given = np.asarray(seed)
+        try:
+            given = np.asarray(seed)
+        except ValueError:  # lists of several lengths
+            given = np.asarray(None)
         if given.dtype.kind not in "iu":
             raise TypeError(f"[Generator] a seed is whole numbers: got {shown(seed)}; pass an int.")
         words = [int(word) % 2**64 for word in given.reshape(-1)[:3]]

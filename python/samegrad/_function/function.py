@@ -290,8 +290,9 @@ class Function:
         look: bool = False,
         lengths: Sequence[int] = (),
     ) -> TracedProgram | ReadsData:
-        if any(hasattr(leaf, "get_next_as_optional") for leaf in flatten((args, kwargs))):
-            return ReadsData()  # a trace would use up what else the function iterates over
+        if any(hasattr(leaf, "element_spec") for leaf in flatten((args, kwargs))):
+            # A dataset or its iterator: a trace would use up what else the function iterates over.
+            return ReadsData()
         try:
             with _context.changed(tracing_function=True):
                 return TracedProgram(

@@ -273,6 +273,47 @@ def datasets_are_arguments(tf: Any) -> Any:
 
 
 @manner
+def a_function_of_datasets_is_traced_once(tf: Any) -> Any:
+    seen = []
+
+    @tf.function
+    def total(ds: Any) -> Any:
+        seen.append(1)
+        return ds.reduce(np.int64(0), lambda a, b: a + b)
+
+    @tf.function
+    def looped(ds: Any) -> Any:
+        seen.append(1)
+        sum_ = tf.constant(0, tf.int64)
+        for x in ds:
+            sum_ += x
+        return sum_
+
+    counts = []
+    for f in (total, looped):
+        seen.clear()
+        assert [int(f(tf.data.Dataset.range(n))) for n in (2, 3, 4, 5)] == [1, 3, 6, 10]
+        counts.append(len(seen))
+    return counts
+
+
+@manner
+def prints_of_python_reach_standard_output(tf: Any) -> Any:
+    import contextlib
+    import io
+
+    @tf.function
+    def f(x: Any) -> Any:
+        print("traced", x.shape)
+        return x
+
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        f(tf.constant(1.0))
+        f(tf.constant(2.0))
+    return out.getvalue()
+
+
+@manner
 def a_loop_that_may_not_run_needs_a_value(tf: Any) -> Any:
     @tf.function
     def f(n: Any) -> Any:

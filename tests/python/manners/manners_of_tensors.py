@@ -297,6 +297,20 @@ def tensors_are_drawn(tf: Any) -> Any:
 
 
 @manner
+def means_weigh_rows_and_losses_need_equal_shapes(tf: Any) -> Any:
+    mean = tf.keras.metrics.Mean()
+    mean.update_state(tf.ones([2, 3, 3]), sample_weight=[1.0, 0.0])
+    mean.update_state(tf.zeros([2, 1, 1]), sample_weight=[1.0, 1.0])
+    loss = tf.keras.losses.CategoricalCrossentropy()
+    thirds = tf.fill([3, 3], 1 / 3)
+    return [
+        float(mean.result()),
+        refused(lambda: loss([[1.0], [0.0], [1.0]], thirds), ValueError),
+        refused(lambda: loss([1.0, 0.0, 1.0], thirds), ValueError),
+    ]
+
+
+@manner
 def names_of_dtypes(tf: Any) -> Any:
     t = tf.constant([1.0])
     return [

@@ -291,6 +291,7 @@ def test_replicas_do_not_draw_from_one_generator():
         (lambda g: g.normal([2], dtype="int32"), "must be a float: got int32"),
         (lambda g: g.uniform_full_int([2], "uint8"), "got uint8"),
         (lambda g: tf.random.Generator.from_seed("a"), "whole numbers: got 'a'"),
+        (lambda g: tf.random.Generator.from_seed([1.0, [2]]), "whole numbers: got [1.0, [2]]"),
         (lambda g: tf.random.Generator.from_state([1, 2]), "three whole numbers"),
         (lambda g: tf.random.Generator.from_seed(1, alg="threefry"), "must be 'philox'"),
         (lambda g: tf.random.Generator(), "a state is needed"),
@@ -342,6 +343,17 @@ def test_tapes_know_the_variables_of_thousands():
     with tf.GradientTape() as tape:
         _ = tf.add_n(table[::-1]) + table[7]
     assert [float(v) for v in tape.watched_variables()] == [float(i) for i in range(3000)]
+
+
+def test_a_folder_of_tensorflows_checkpoints_is_left_alone(tmp_path):
+    state = tmp_path / "checkpoint"
+    state.write_text('model_checkpoint_path: "ckpt-1"\nall_model_checkpoint_paths: "ckpt-1"\n')
+    kept, v = state.read_bytes(), tf.Variable(1.0)
+    with pytest.raises(
+        tf.train.CorruptCheckpointError, match=r"is TensorFlow's, .* another folder"
+    ):
+        tf.train.Checkpoint(v=v).save(str(tmp_path / "ckpt"))
+    assert state.read_bytes() == kept
 
 
 def test_a_tape_that_is_reset_watches_anew():
