@@ -83,9 +83,11 @@ def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
 
 
 def _state_of(value: Any) -> Tensor:
-    state = convert_to_tensor(
-        [int(v) - 2**64 * (int(v) >= 2**63) for v in value] if isinstance(value, list) else value
-    )
+    if isinstance(value, list):
+        if not all(isinstance(word, int | np.integer) for word in value):
+            raise TypeError(f"[Generator] a state is three whole numbers: got {shown(value)}.")
+        value = [int(word) - 2**64 * (int(word) >= 2**63) for word in value]
+    state = convert_to_tensor(value)
     if tuple(state._shape) != (3,) or not as_dtype(state._dtype).is_integer:
         raise ValueError(
             f"[Generator] a state is three whole numbers: got {state._dtype} of shape "

@@ -17,6 +17,15 @@ from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.text import Text, is_text, of_bytes
 
 
+def _padding_of(padding: Any, of_text: bool) -> Any:
+    try:
+        return Text(padding).numpy() if of_text else np.asarray(padding)
+    except ValueError:
+        raise TypeError(
+            f"[RaggedTensor.from_tensor] padding must be one element: got {shown(padding)}."
+        ) from None
+
+
 class Ragged:
     """Rows of different lengths: the values of all, and where each begins and ends.
 
@@ -160,7 +169,7 @@ class Ragged:
         array = found.encoded if isinstance(found, Text) else found._numpy()
         count, width = array.shape[:2]
         if padding is not None:
-            fill = Text(padding).numpy() if isinstance(found, Text) else np.asarray(padding)
+            fill = _padding_of(padding, isinstance(found, Text))
             if np.shape(fill) not in ((), array.shape[2:]):
                 raise ValueError(
                     f"[RaggedTensor.from_tensor] padding must have shape {array.shape[2:]} or be "
@@ -269,7 +278,12 @@ class Ragged:
             if isinstance(first, slice) and isinstance(second, slice):
                 return self._chosen(range(self.nrows())[first], second)
             return self[first][second]
-        place = range(self.nrows())[operator.index(row)]
+        try:
+            place = range(self.nrows())[operator.index(row)]
+        except TypeError:
+            raise TypeError(
+                f"[RaggedTensor] a row is a whole number or a slice: got {shown(row)}; pass an int."
+            ) from None
         return self.flat_values[int(self._ends[place]) : int(self._ends[place + 1])]
 
     def _chosen(self, rows: range, columns: slice) -> Ragged:

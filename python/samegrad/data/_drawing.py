@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast
 from samegrad._tensor.ragged import stacked as stacked_rows
 from samegrad._tensor.sizes import whole
@@ -143,6 +144,7 @@ class Drawing(Choosing):
             name: Ignored.
 
         Raises:
+            TypeError: row_shape is no list of sizes.
             ValueError: batch_size is less than 1, or elements are several components; while
                 iterating, if an element has other axes or is larger than row_shape.
 
@@ -155,6 +157,10 @@ class Drawing(Choosing):
         """
         who = "Dataset.sparse_batch"
         size = at_least(operator.index(batch_size), 1, "sparse_batch", "batch_size")
+        if not hasattr(row_shape, "__iter__") or isinstance(row_shape, str | bytes):
+            raise TypeError(
+                f"[{who}] row_shape must be the sizes of a row: got {shown(row_shape)}; pass [3]."
+            )
         sizes = [-1 if entry is None else operator.index(entry) for entry in row_shape]
 
         def stacked(members: list[Structure]) -> Structure:

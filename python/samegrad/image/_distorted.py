@@ -88,6 +88,11 @@ def _sample(
     who: str, draw: Callable[[int], Tensor], image_size: Any, boxes: Any, covered: Any,
     aspects: Any, areas: Any, attempts: Any, whole: Any,
 ) -> Part:  # fmt: skip
+    if not isinstance(covered, int | float) or not isinstance(attempts, int | None):
+        raise TypeError(
+            f"[{who}] min_object_covered must be a number and max_attempts a whole one: got "
+            f"{shown(covered)} and {shown(attempts)}."
+        )
     aspects = _range(who, "aspect_ratio_range", (0.75, 1.33) if aspects is None else aspects, None)
     areas = _range(who, "area_range", (0.05, 1.0) if areas is None else areas, 1.0)
     if not 0.0 <= float(covered) <= 1.0:
@@ -119,7 +124,10 @@ def _sample(
 
 
 def _range(who: str, name: str, given: Any, largest: float | None) -> tuple[float, float]:
-    ends = [float(end) for end in given]
+    try:
+        ends = [float(end) for end in given]
+    except (TypeError, ValueError):
+        raise TypeError(f"[{who}] {name} must be two numbers: got {shown(given)}.") from None
     if len(ends) != 2 or not 0.0 < ends[0] <= ends[1] <= (largest or np.inf):
         limit = "" if largest is None else f" and at most {largest}"
         raise ValueError(
