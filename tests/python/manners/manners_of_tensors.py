@@ -122,6 +122,31 @@ def generators_of_random_numbers(tf: Any) -> Any:
 
 
 @manner
+def products_of_sparse_matrices(tf: Any) -> Any:
+    values, b = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    places = [[0, 0], [0, 2], [1, 1], [3, 0]]
+    product = tf.sparse.sparse_dense_matmul
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([values, b])
+        few = tf.sparse.SparseTensor(places, values, [4, 3])
+        y = product(few, b)
+        loss = tf.reduce_sum(y * y)
+    wrong = (ValueError, tf.errors.InvalidArgumentError)
+    return [
+        y,
+        product(few, tf.transpose(b), adjoint_b=True),
+        product(few, tf.ones([4, 2]), adjoint_a=True),
+        product(tf.ones([2, 4]), few),
+        product(tf.ones([3, 2]), few, adjoint_a=True, adjoint_b=True),
+        product(tf.sparse.SparseTensor(np.zeros((0, 2), "int64"), values[:0], [2, 3]), b),
+        tape.gradient(loss, values),
+        tape.gradient(loss, b),
+        refused(lambda: product(few, tf.ones([2, 2])), *wrong),
+        refused(lambda: product(few, tf.ones([3, 2], tf.int32)), TypeError, *wrong),
+    ]
+
+
+@manner
 def functions_over_rows(tf: Any) -> Any:
     x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     return [
