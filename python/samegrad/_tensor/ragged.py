@@ -330,15 +330,19 @@ class Ragged:
                    [2, 3]], dtype=int32)
         """
         lengths = np.diff(self._ends)
-        width = None if shape is None else shape[-1]
-        width = int(max(lengths, default=0)) if width is None else int(width)
+        width = int(max(lengths, default=0) if shape is None or shape[-1] is None else shape[-1])
         texts = isinstance(self.flat_values, Text)
         values = self.flat_values.encoded if texts else np.asarray(self.flat_values)
         if default_value is None:
             default_value = b"" if texts else 0
-        elif texts:
-            default_value = Text(default_value).numpy()
-        matrix = np.full((self.nrows(), width, *values.shape[1:]), default_value, values.dtype)
+        default_value = Text(default_value).numpy() if texts else default_value
+        try:
+            matrix = np.full((self.nrows(), width, *values.shape[1:]), default_value, values.dtype)
+        except ValueError:
+            raise InvalidArgumentError(
+                f"[RaggedTensor.to_tensor] default_value must be one element, of shape "
+                f"{values.shape[1:]}: got {shown(default_value)}."
+            ) from None
         for row, begin, length in zip(matrix, self._ends[:-1], lengths, strict=True):
             count = min(length, width)
             row[:count] = values[begin : begin + count]
