@@ -53,7 +53,7 @@ from samegrad._function.row_loops import foldl, foldr, map_fn, scan, vectorized_
 from samegrad._ops.arrays import cast, matmul, one_hot, stop_gradient  # fmt: skip
 from samegrad._ops.arrays import slice_ as slice
 from samegrad._ops.contractions import einsum, tensordot
-from samegrad._ops.creation import eye, linspace, meshgrid, ones, ones_like, zeros, zeros_like
+from samegrad._ops.creation import eye, linspace, meshgrid, ones, ones_like
 from samegrad._ops.creation import range_ as range
 from samegrad._ops.more_arrays import (
     dynamic_partition,
@@ -106,6 +106,8 @@ from samegrad._ops.text_arrays import (
     unique,
     unstack,
     where,
+    zeros,
+    zeros_like,
 )
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of

@@ -379,6 +379,9 @@ def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
 _LATER = dict.fromkeys(
     ("Algorithm", "Generator", "create_rng_state", "get_global_generator", "set_global_generator"),
     "samegrad._autodiff.random_generator",
+) | dict.fromkeys(
+    ("gamma", "poisson", "stateless_gamma", "stateless_poisson"),
+    "samegrad._autodiff.random_variates",
 )
 __all__ = [
     *_LATER, "categorical", "fold_in", "normal", "set_seed", "shuffle", "split",

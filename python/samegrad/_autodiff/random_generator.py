@@ -71,7 +71,10 @@ def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
     if isinstance(seed, int):
         words = [(seed >> bits) % 2**64 for bits in (0, 64, 128)]
     else:
-        given = np.asarray(seed)
+        try:
+            given = np.asarray(seed)
+        except ValueError:  # lists of several lengths
+            given = np.asarray(None)
         if given.dtype.kind not in "iu":
             raise TypeError(f"[Generator] a seed is whole numbers: got {shown(seed)}; pass an int.")
         words = [int(word) % 2**64 for word in given.reshape(-1)[:3]]
@@ -80,9 +83,11 @@ def create_rng_state(seed: Any, alg: Any = "philox") -> Tensor:
 
 
 def _state_of(value: Any) -> Tensor:
-    state = convert_to_tensor(
-        [int(v) - 2**64 * (int(v) >= 2**63) for v in value] if isinstance(value, list) else value
-    )
+    if isinstance(value, list):
+        if not all(isinstance(word, int | np.integer) for word in value):
+            raise TypeError(f"[Generator] a state is three whole numbers: got {shown(value)}.")
+        value = [int(word) - 2**64 * (int(word) >= 2**63) for word in value]
+    state = convert_to_tensor(value)
     if tuple(state._shape) != (3,) or not as_dtype(state._dtype).is_integer:
         raise ValueError(
             f"[Generator] a state is three whole numbers: got {state._dtype} of shape "

@@ -7,7 +7,7 @@ from typing import Any
 from samegrad import _core
 from samegrad._autodiff.jacobian import batch_jacobian, jacobian
 from samegrad._autodiff.trace_agreement import zeros
-from samegrad._autodiff.variable import Variable, unwrapped
+from samegrad._autodiff.variable import Variable, in_order_of_creation, unwrapped, variable_of
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.enums import Choice
 from samegrad._base.location import warn
@@ -22,6 +22,20 @@ class UnconnectedGradients(Choice):
 
     NONE = "none"
     ZERO = "zero"
+
+
+class _Enter:
+    """The engine's `__enter__`, whole: an interrupt cannot come between it and the block.
+
+    What is noted before is noted while Python looks the method up.
+    """
+
+    def __get__(self, tape: Any, owner: Any = None) -> Any:
+        if tape is None:
+            return self
+        if tape._first_read is None:
+            tape._first_read = _core.count_reads()
+        return _core.Tape.__enter__.__get__(tape)
 
 
 class GradientTape(_core.Tape):
@@ -43,13 +57,16 @@ class GradientTape(_core.Tape):
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         super().__init__(persistent, watch_accessed_variables)
         self._watch_variables = watch_accessed_variables
-        self._watched: set[int] = set()
+        self._watched: dict[int, Variable] = {}
+        self._first_read: int | None = None  # of the trace's, since the tape was entered
+
+    __enter__ = _Enter()
 
     def watch(self, tensor: Any) -> None:
         """Makes a tensor (or a structure of them) a source of gradients."""
         for part in map(unwrapped, flatten(tensor)):
             if isinstance(part, Variable):
-                self._watched.add(id(part))
+                self._watched[id(part)] = part
             else:
                 tensor = convert_to_tensor(part)
                 _warn_unless_floating(tensor, "watch", "tensor")
@@ -61,8 +78,43 @@ class GradientTape(_core.Tape):
 
     def reset(self) -> None:
         """Forgets everything recorded so far."""
-        self._watched = set()
+        self._watched = {}
         self._reset()
+        self._first_read = None if self._first_read is None else _core.count_reads()
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The variables that gradients reach: watched ones, and trainable ones that were read.
+
+        In a function, what is read between the end of the tape's block and this call counts, too.
+
+        Returns:
+            Each once, in the order in which they were made.
+
+        Raises:
+            RuntimeError: The tape recorded in a function that is over.
+
+        Example:
+            >>> v, w = Variable(2.0, name="v"), Variable(3.0, name="w")
+            >>> with GradientTape() as tape:
+            ...     y = w * w
+            >>> [x.name for x in tape.watched_variables()]
+            ['w:0']
+        """
+        found = dict(self._watched)
+        for cell in self._cells_read() if self._watch_variables else ():
+            variable = variable_of(cell)
+            if variable is not None and variable.trainable:
+                found[id(variable)] = variable
+        return tuple(in_order_of_creation(found.values()))
+
+    def _cells_read(self) -> list[Any]:
+        if self._first_read is None:
+            return []
+        try:
+            with _core.no_trace(), _core.recording(self):
+                return _core.reads_since(self._first_read)
+        except ValueError:  # it is recording now
+            return _core.reads_since(self._first_read)
 
     def gradient(
         self,

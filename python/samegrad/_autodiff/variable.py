@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from samegrad._base.dtypes import DType, DTypeLike, as_dtype
 from samegrad._base.enums import Choice
 from samegrad._base.reference import Reference
 from samegrad._context import state as _context
+from samegrad._context.python_runs import leave_to_make_a_variable
 from samegrad._tensor.tensor import Tensor, TensorShape, convert_to_tensor, match
 
 _ops = _core.ops
@@ -51,6 +52,15 @@ def _check_shape(value: Tensor, shape: Any) -> None:
         )
 
 
+def _check_value(name: str | None, value: Any) -> None:
+    if isinstance(value, Tensor) and value._symbolic:
+        leave_to_make_a_variable(
+            f"[{name or 'Variable'}] a variable is created before the step runs, and its initial "
+            "value is computed in it: give a function, Variable(lambda: ...), create it outside, "
+            "or keep it from the first call on."
+        )
+
+
 def step_of(*variables: Variable) -> _core.AllOrNothing:
     """Inside, eager code changes several variables: all of them, or after an exception none.
 
@@ -82,12 +92,17 @@ class _Owners:
         if len(self._of_cells) >= self._limit:
             self._of_cells = {k: r for k, r in self._of_cells.items() if r() is not None}
             self._limit = 64 + 2 * len(self._of_cells)
+        self._of_cells.pop(id(variable._cell), None)  # of one that is gone: a new one is last
         self._of_cells[id(variable._cell)] = weakref.ref(variable)
 
     def of(self, cell: Any) -> Variable | None:
         known = self._of_cells.get(id(cell))
         variable = known() if known else None
         return variable if variable is not None and variable._cell is cell else None
+
+    def in_order(self, variables: Iterable[Variable]) -> list[Variable]:
+        places = {cell: place for place, cell in enumerate(self._of_cells)}
+        return sorted(variables, key=lambda variable: places[id(variable._cell)])
 
     def trainable(self) -> list[Variable]:
         known = [reference() for reference in list(self._of_cells.values())]
@@ -106,6 +121,17 @@ def variable_of(cell: Any) -> Variable | None:
         True
     """
     return _owners.of(cell)
+
+
+def in_order_of_creation(variables: Iterable[Variable]) -> list[Variable]:
+    """The variables, the oldest first.
+
+    Example:
+        >>> v, w = Variable(1.0), Variable(2.0)
+        >>> in_order_of_creation([w, v]) == [v, w]
+        True
+    """
+    return _owners.in_order(variables)
 
 
 def trainable_paths() -> list[str]:
@@ -170,14 +196,10 @@ class Variable:
         self.aggregation = aggregation
         self.synchronization = synchronization
         self._strategy = _context.current().strategy
+        _check_value(name, initial_value)
         with _context.init_scope():
             value = initial_value() if callable(initial_value) else initial_value
-            if isinstance(value, Tensor) and value._symbolic:
-                raise ValueError(
-                    f"[{name or 'Variable'}] a variable is created before the step runs, and its "
-                    "initial value is computed in it: give a function, Variable(lambda: ...), or "
-                    "create it outside."
-                )
+            _check_value(name, value)
             value = convert_to_tensor(value, dtype)
             _check_shape(value, shape)
             if aggregation is VariableAggregation.MEAN and not as_dtype(value._dtype).is_floating:
@@ -217,6 +239,7 @@ class Variable:
             self._check_strategy(context.strategy)
         if self._cell.component_count > 1 and not _context.inside_run():
             return self._read_all()
+        _core.count_reads()  # GradientTape.watched_variables asks for them
         return _core.read_variable(self._cell)
 
     def _check_strategy(self, running: Any) -> None:

@@ -18,6 +18,7 @@ from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import Stacked, describe, holds, same_structure
 from samegrad._control.graph_flow import graph_branch, graph_loop
+from samegrad._control.growing import shapes_of_variables
 from samegrad._control.requirements import add_requirement
 from samegrad._tensor.per_replica import TracedPerReplica
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
@@ -99,7 +100,9 @@ def while_loop(
         body: Takes the loop variables; returns the new ones, of the same structure, dtypes and
             shapes.
         loop_vars: A list or tuple of tensors, or of structures of them.
-        shape_invariants: Shapes stay as they are: only for TensorFlow's programs.
+        shape_invariants: The shapes of the loop variables, in their structure, with None for an
+            axis that grows from round to round. A function with a loop whose tensors do grow is
+            run by Python, operation by operation; in a step of replicas it is refused.
         parallel_iterations: Ignored.
         back_prop: False stops gradients at the results.
         swap_memory: Ignored.
@@ -111,6 +114,7 @@ def while_loop(
 
     Raises:
         TypeError: `cond` or `body` cannot be called.
+        RuntimeError: A tensor grows inside `Strategy.run` of a traced step.
         ValueError: There are no loop variables, or a round changes their structure, dtype or shape.
 
     Example:
@@ -137,7 +141,7 @@ def while_loop(
         more = cond(*values)
         if is_traced(more):
             left = None if limit is None else limit - rounds
-            values = _graph_rounds(cond, body, values, left)
+            values = _graph_rounds(cond, body, values, left, shape_invariants)
             break
         if not more:
             break
@@ -159,11 +163,15 @@ def _as_loop_variable(value: Any) -> Any:
 
 
 def _graph_rounds(
-    cond: Callable[..., Any], body: Callable[..., Any], values: tuple[Any, ...], limit: int | None
-) -> tuple[Any, ...]:
+    cond: Callable[..., Any], body: Callable[..., Any], values: tuple[Any, ...], limit: int | None,
+    invariants: Any,
+) -> tuple[Any, ...]:  # fmt: skip
     names = [f"loop variable {i}" for i in range(len(values))]
+    if len(values) == 1 and not isinstance(invariants, list | None):
+        invariants = [invariants]
+    shapes = shapes_of_variables("while_loop", invariants, values)
     return graph_loop(
-        "while_loop", lambda v: cond(*v), lambda v: _round(body, v), names, values, limit
+        "while_loop", lambda v: cond(*v), lambda v: _round(body, v), names, values, limit, shapes
     )
 
 

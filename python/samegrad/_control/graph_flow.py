@@ -33,10 +33,10 @@ from samegrad._control.carried_values import (
     unwrap,
     zeros_of,
 )
+from samegrad._control.growing import Place, Shapes, check_start, leave_if_it_may
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 Values = tuple[Any, ...]
-Place = tuple[int, int]  # which value, which of its leaves
 
 
 class _AgainError(Exception):
@@ -183,6 +183,7 @@ def graph_loop(
     names: Sequence[str],
     initial: Values,
     maximum: int | None = None,
+    shapes: Shapes | None = None,
 ) -> Values:
     """The values after a loop that goes on while `test` says so, at most `maximum` times.
 
@@ -193,11 +194,13 @@ def graph_loop(
         names: What the messages call them.
         initial: What they are at first; UNBOUND for those that the body makes.
         maximum: The largest number of rounds; None for any number.
+        shapes: The shapes that values may take from round to round; the others keep theirs.
 
     Raises:
+        ReadsData: A value takes another shape that it may have; Python runs the function then.
         ValueError: A value changes its structure, dtype or shape in a round.
     """
-    state = _LoopState(who, names, initial)
+    state = _LoopState(who, names, initial, shapes or {})
     while True:
         try:
             results = _core.traced_while(
@@ -218,8 +221,8 @@ def graph_loop(
 class _LoopState:
     """The values that a loop carries from round to round."""
 
-    def __init__(self, who: str, names: Sequence[str], initial: Values) -> None:
-        self._who, self._names = who, names
+    def __init__(self, who: str, names: Sequence[str], initial: Values, shapes: Shapes) -> None:
+        self._who, self._names, self._shapes = who, names, shapes
         self._initial = [unwrap(value) for value in initial]
         self._dtypes: dict[Place, str] = {}
         self._variables: set[Place] = set()  # variables that give way to other values
@@ -239,6 +242,9 @@ class _LoopState:
             for k, leaf in enumerate(leaves(value))
             if self._changes((i, k), leaf)
         }
+        for place, shape in self._shapes.items():
+            if place in self._tensors:
+                check_start(self._who, self._names[place[0]], self._tensors[place]._shape, shape)
         return list(self._tensors.values())
 
     def _changes(self, place: Place, leaf: Any) -> bool:
@@ -331,9 +337,12 @@ class _LoopState:
         if tensor._dtype != before._dtype and is_untyped(x) and place not in self._dtypes:
             self._dtypes[place] = tensor._dtype
             raise _AgainError
-        if tensor._dtype != before._dtype or tuple(tensor._shape) != tuple(before._shape):
-            raise self._error(place[0], describe(before), describe(tensor))
-        return tensor
+        if tensor._dtype == before._dtype and tuple(tensor._shape) == tuple(before._shape):
+            return tensor
+        if tensor._dtype == before._dtype:
+            allowed, name = self._shapes.get(place), self._names[place[0]]
+            leave_if_it_may(self._who, name, before._shape, tensor._shape, allowed)
+        raise self._error(place[0], describe(before), describe(tensor))
 
     def _created(self, i: int, new: Any) -> None:
         """A variable that the body makes: after no round at all it holds zeros."""
@@ -361,7 +370,8 @@ class _LoopState:
         name = self._names[i]
         return ValueError(
             f"[{self._who}] {name} must keep its structure, dtype and shape in a loop: it was "
-            f"{before} and became {after}; start with a tensor of the final form."
+            f"{before} and became {after}; start with a tensor of the final form, or say which "
+            "shapes it takes with shape_invariants."
         )
 
 

@@ -34,7 +34,13 @@ class ConcreteFunction:
     def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._function = function
         self._bound = inspect.signature(function.python_function).bind(*args, **kwargs)
-        self._bound.arguments = map_structure(_spec_of, dict(self._bound.arguments))
+        try:
+            self._bound.arguments = map_structure(_spec_of, dict(self._bound.arguments))
+        except RecursionError:
+            raise ValueError(
+                "[get_concrete_function] an argument is nested too deep, or contains itself: got "
+                f"{shown(args)}; make it flat."
+            ) from None
         self._names = [
             name
             for name, value in self._bound.arguments.items()

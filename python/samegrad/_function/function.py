@@ -17,7 +17,7 @@ from samegrad._context import state as _context
 from samegrad._context.user_code import call_converted
 from samegrad._function.concrete import ConcreteFunction
 from samegrad._function.lengths import LengthTraces, RelaxedShapes
-from samegrad._function.reads_data import CompiledRuns, ReadsData
+from samegrad._function.reads_data import CompiledRuns, MakesVariable, ReadsData
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram, check_not_ragged
 from samegrad._function.traces import Traces
@@ -132,6 +132,7 @@ class Function:
         self._programs: dict[Any, TracedProgram | ReadsData] = {}
         self._bound: dict[Any, TracedProgram | ReadsData] = {}
         self._runs = CompiledRuns()
+        self._run_by_python: set[Any] = set()  # keys of arguments of such calls, the last ones
         self._tracing = threading.RLock()
         # Attributes of a callable object (a layer) are none of a function's.
         plain = inspect.isroutine(python_function)
@@ -207,12 +208,15 @@ class Function:
         arguments = _core.Arguments(args, kwargs, lengths)
         program = self._program(arguments, args, kwargs, lengths)
         if program is None:
-            return self._read_data(args, kwargs)
+            return self._read_data(args, kwargs, arguments.key)
         tick()
         return program.run(arguments)
 
-    def _read_data(self, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _read_data(self, args: Any, kwargs: dict[str, Any], key: Any) -> Any:
         """Runs a function that reads data: its loop is Python's, its steps are compiled."""
+        if len(self._run_by_python) >= _KEPT_BOUND:
+            self._run_by_python.clear()
+        self._run_by_python.add(key)
         with _context.changed(compiled_runs=self._runs, converting=self._autograph):
             try:
                 return self._python(*args, **kwargs)
@@ -250,6 +254,10 @@ class Function:
                     known = self._lengths.program(key[:-1], arguments)
                     if known is None:
                         known = self._trace_counted(args, kwargs, key, arguments, lengths)
+                    if isinstance(known, MakesVariable):
+                        if arguments.key in self._run_by_python:
+                            raise ValueError(known.refusal)
+                        return None
                     self._programs.setdefault(key, known)
                     if known.fixed:
                         self._bound[key, arguments.sizes] = known
@@ -282,8 +290,9 @@ class Function:
         look: bool = False,
         lengths: Sequence[int] = (),
     ) -> TracedProgram | ReadsData:
-        if any(hasattr(leaf, "get_next_as_optional") for leaf in flatten((args, kwargs))):
-            return ReadsData()  # a trace would use up what else the function iterates over
+        if any(hasattr(leaf, "element_spec") for leaf in flatten((args, kwargs))):
+            # A dataset or its iterator: a trace would use up what else the function iterates over.
+            return ReadsData()
         check_not_ragged((args, kwargs), "arguments")
         try:
             with _context.changed(tracing_function=True):
@@ -319,7 +328,8 @@ class Function:
         program = self._program(arguments, args, kwargs, lengths)
         if program is None:
             return (
-                "Python runs the function, as it reads data; see Strategy.explain for its steps\n"
+                "Python runs the function, as it reads data or text, or a tensor of a loop grows; "
+                "see Strategy.explain for its steps\n"
             )
         return program.explain(arguments, measure)
 

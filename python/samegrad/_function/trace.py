@@ -204,6 +204,7 @@ class TracedProgram:
 
     def run(self, arguments: _core.Arguments) -> Any:
         """One step with these arguments."""
+        _core.count_reads()  # GradientTape.watched_variables asks for them
         outputs = self._step.run(arguments, self._constants)
         if self._requirements:
             check_all(self._requirements)

@@ -25,6 +25,11 @@ class constant_initializer(initializers.Constant):  # type: ignore[misc,name-def
 
     def __call__(self, shape: Any, dtype: Any = None, **options: Any) -> Any:
         value = np.asarray(self.value)
+        if not hasattr(shape, "__iter__"):
+            raise TypeError(
+                f"[constant_initializer] shape must be a list of sizes: got {shown(shape)}; pass "
+                "[2, 3]."
+            )
         sizes = tuple(shape)
         if value.size == 1 and value.ndim < 2:
             value = value.reshape(())  # for all

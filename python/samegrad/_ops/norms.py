@@ -52,6 +52,8 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
         >>> float(norm([[1.0, 2.0], [3.0, 4.0]], ord=1, axis=(0, 1)))
         6.0
     """
+    if not isinstance(ord, str | int | float):
+        raise TypeError(f"[norm] ord is 'euclidean', 'fro' or a number: got {shown(ord)}.")
     x = convert_to_tensor(tensor)
     axes = axes_of(x, axis)
     pair_of_axes = isinstance(axis, list | tuple) and len(axes) == 2
@@ -60,8 +62,6 @@ def norm(tensor: TensorLike, ord: Any = "euclidean", axis: Any = None,
             "[norm] axis is None, one axis, or a pair of different ones, but for 'euclidean': got "
             f"{shown(axis)} and {shown(ord)}."
         )
-    if not isinstance(ord, str | int | float):
-        raise TypeError(f"[norm] ord is 'euclidean', 'fro' or a number: got {shown(ord)}.")
     if ord == "euclidean" or (ord == "fro" and pair_of_axes) or (ord == 2 and not pair_of_axes):
         return root_of_squares(_square_sum(x, axes, keepdims))
     if pair_of_axes:

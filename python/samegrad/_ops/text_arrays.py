@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from samegrad import _core
-from samegrad._base.dtypes import as_dtype
+from samegrad._base.dtypes import as_dtype, string
 from samegrad._base.shown import shown
 from samegrad._ops import arrays, creation, padding, sequences
 from samegrad._ops import gather as gathers
@@ -224,8 +224,27 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Any:
     return of_bytes(np.broadcast_to(text, [int(n) for n in sizes_of(dims)]).copy())
 
 
+@_in_place_of(creation.zeros)
+def zeros(shape: Any, dtype: Any = "float32", name: str | None = None) -> Any:
+    if dtype not in ("string", string):
+        return creation.zeros(shape, dtype, name)
+    return of_bytes(np.full([int(n) for n in sizes_of(shape)], b"", object))
+
+
+@_in_place_of(creation.zeros_like)
+def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Any:
+    of_text = type(input) is not Tensor and is_text(input)
+    if not of_text and dtype not in ("string", string):
+        return creation.zeros_like(input, dtype, name)
+    sizes = (
+        text_of(input, "zeros_like").encoded.shape if of_text else convert_to_tensor(input).shape
+    )
+    return zeros(sizes, string if dtype is None else dtype)
+
+
 __all__ = [
     "boolean_mask", "broadcast_to", "concat", "expand_dims", "fill", "gather", "gather_nd",
     "identity", "pad", "rank", "repeat", "reshape", "reverse", "shape", "size", "split", "squeeze",
-    "stack", "tile", "transpose", "unique", "unstack", "where",
+    "stack", "tile", "transpose", "unique", "unstack", "where", "zeros",
+    "zeros_like",
 ]  # fmt: skip

@@ -109,6 +109,9 @@ REASONS = {
     "linalg.sqrtm": "of symmetric matrices compute it with eigh",
     "linalg.logm": "of symmetric matrices compute it with eigh",
     "complex128": _NUMBERS,
+    "from_tensors.SparseTensor": _DENSE,
+    "from_tensor_slices.SparseTensor": _DENSE,
+    "Variable.SparseTensor": _DENSE,
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,
 }

@@ -154,10 +154,13 @@ class TensorShape(tuple):  # type: ignore[type-arg]
         )
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, tuple):
-            return tuple.__eq__(self, other) and not isinstance(other, _UnknownShape)
-        if isinstance(other, list):
-            return tuple.__eq__(self, tuple(other))
+        if isinstance(other, _UnknownShape):
+            return False
+        if isinstance(other, tuple | list):
+            try:
+                return tuple.__eq__(self, other if isinstance(other, tuple) else tuple(other))
+            except ValueError:  # arrays among the sizes
+                return False
         if isinstance(other, int) and not isinstance(other, bool):
             return tuple.__eq__(self, (other,))
         return NotImplemented

@@ -12,6 +12,7 @@ from samegrad import _core
 from samegrad._control.carried_values import UNBOUND, as_predicate
 from samegrad._control.control_flow import is_traced, require
 from samegrad._control.graph_flow import graph_branch, graph_loop
+from samegrad._control.growing import shapes_of_pairs
 from samegrad._tensor.tensor import convert_to_tensor
 from samegrad.autograph._convert import call
 from samegrad.autograph._sequences import Sequence as TracedSequence
@@ -112,6 +113,7 @@ def while_stmt(
     body: Block,
     state: State,
     maximum_iterations: int | None = None,
+    shape_invariants: Any = None,
     **ignored: Any,
 ) -> None:
     """`while test(): body`."""
@@ -120,7 +122,7 @@ def while_stmt(
         more = test()
         if is_traced(more):
             left = None if maximum_iterations is None else maximum_iterations - rounds
-            _graph_while(test, body, state, left)
+            _graph_while(test, body, state, left, shape_invariants)
             return
         if not more:
             return
@@ -128,7 +130,9 @@ def while_stmt(
         rounds += 1
 
 
-def _graph_while(test: Callable[[], Any], body: Block, state: State, maximum: int | None) -> None:
+def _graph_while(
+    test: Callable[[], Any], body: Block, state: State, maximum: int | None, grows: Any
+) -> None:
     def ask(values: tuple[Any, ...]) -> Any:
         state.restore(values)
         return test()
@@ -138,7 +142,9 @@ def _graph_while(test: Callable[[], Any], body: Block, state: State, maximum: in
         body()
         return state.live()
 
-    state.restore(graph_loop("while", ask, one_round, state.names, state.save(), maximum))
+    start = state.save()
+    shapes = shapes_of_pairs("while", grows, start)
+    state.restore(graph_loop("while", ask, one_round, state.names, start, maximum, shapes))
 
 
 def for_stmt(
@@ -147,12 +153,13 @@ def for_stmt(
     body: Callable[[Any], None],
     state: State,
     maximum_iterations: int | None = None,
+    shape_invariants: Any = None,
     **ignored: Any,
 ) -> None:
     """`for item in iterable: body(item)`, while `test` says so, if there is one."""
     sequence = sequence_of(iterable)
     if sequence is not None:
-        _graph_for(sequence, test, body, state, maximum_iterations)
+        _graph_for(sequence, test, body, state, maximum_iterations, shape_invariants)
         return
     for item in iterable:
         more = True if test is None else test()
@@ -170,6 +177,7 @@ def _graph_for(
     body: Callable[[Any], None],
     state: State,
     maximum: int | None,
+    grows: Any,
 ) -> None:
     length = sequence.length()
 
@@ -185,7 +193,8 @@ def _graph_for(
 
     names = ["the number of the round", *state.names]
     start = (convert_to_tensor(0), *state.save())
-    values = graph_loop("for", ask, one_round, names, start, maximum)
+    shapes = shapes_of_pairs("for", grows, start)
+    values = graph_loop("for", ask, one_round, names, start, maximum, shapes)
     state.restore(values[1:])
 
 

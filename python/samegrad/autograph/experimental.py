@@ -52,7 +52,8 @@ def set_loop_options(
         parallel_iterations: Ignored.
         swap_memory: Ignored.
         maximum_iterations: The largest number of rounds, where the loop is part of a step.
-        shape_invariants: Ignored: shapes stay as they are.
+        shape_invariants: Pairs of a variable of the loop and the shape that it takes in its rounds,
+            with None for an axis that grows; see `while_loop`.
 
     Example:
         >>> import samegrad as tf

@@ -53,6 +53,23 @@ def scan(pieces: Sequence[Piece]) -> list[Use]:
     return sorted(scanner.uses, key=lambda use: (order[id(use.piece)], use.line))
 
 
+# Functions, and what they refuse: objects of these classes.
+_REFUSED = {
+    "data.Dataset.from_tensors": "SparseTensor()",
+    "data.Dataset.from_tensor_slices": "SparseTensor()",
+    "Variable": "SparseTensor()",
+}
+
+
+def _elements(node: ast.expr) -> list[ast.expr]:
+    """The value, or those in its tuples, lists and dicts."""
+    if isinstance(node, ast.Dict):
+        return [part for value in node.values for part in _elements(value)]
+    if isinstance(node, ast.Tuple | ast.List):
+        return [part for value in node.elts for part in _elements(value)]
+    return [node]
+
+
 def _is_complex(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, complex)
 
@@ -183,6 +200,10 @@ class _Scanner(ast.NodeVisitor):
         for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
             if any(_is_complex(part) for part in ast.walk(value)):
                 self._use("complex128", value.lineno)
+            refused = _REFUSED.get(path)
+            made = [self._path(part) or "" for part in _elements(value)] if refused else []
+            if any(kind.removeprefix("sparse.") == refused for kind in made):
+                self._use(f"{path}.{str(refused)[:-2]}", value.lineno)
 
     def visit_Compare(self, node: ast.Compare) -> None:
         self.generic_visit(node)

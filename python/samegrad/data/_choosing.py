@@ -204,6 +204,7 @@ class Choosing(Batching):
             name: Ignored.
 
         Raises:
+            TypeError: A size is no whole number.
             ValueError: A size is less than 1.
 
         Example:
@@ -212,8 +213,13 @@ class Choosing(Batching):
             >>> [batch.numpy().tolist() for batch in batches]
             [[0, 1, 2], [3, 4, 5], [6]]
         """
-        given = np.asarray(batch_size).reshape(-1).tolist()
-        sizes = [at_least(operator.index(n), 1, "rebatch", "batch_size") for n in given]
+        given = np.asarray(batch_size)
+        if given.dtype.kind not in "iu" or given.ndim > 1 or not given.size:
+            raise TypeError(
+                "[Dataset.rebatch] batch_size must be a whole number, or a list of them: got "
+                f"{shown(batch_size)}; pass an int."
+            )
+        sizes = [at_least(n, 1, "rebatch", "batch_size") for n in given.reshape(-1).tolist()]
         return self._then(states.RebatchNode(self._node, sizes, bool(drop_remainder)))
 
     def get_single_element(self, name: str | None = None) -> Structure:

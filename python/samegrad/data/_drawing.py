@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast
 from samegrad._tensor.ragged_rows import stacked as stacked_rows
 from samegrad._tensor.sizes import whole
@@ -159,6 +160,7 @@ class Drawing(Choosing):
             name: Ignored.
 
         Raises:
+            TypeError: row_shape is no list of sizes.
             ValueError: batch_size is less than 1, or elements are several components; while
                 iterating, if an element has other axes or is larger than row_shape.
 
@@ -171,6 +173,10 @@ class Drawing(Choosing):
         """
         who = "Dataset.sparse_batch"
         size = at_least(operator.index(batch_size), 1, "sparse_batch", "batch_size")
+        if isinstance(row_shape, str | bytes):
+            raise TypeError(
+                f"[{who}] row_shape must be the sizes of a row: got {shown(row_shape)}; pass [3]."
+            )
         entries = row_shape if np.iterable(row_shape) else [row_shape]
         sizes = [-1 if entry is None else operator.index(entry) for entry in entries]
 

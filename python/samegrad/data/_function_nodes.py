@@ -28,10 +28,18 @@ from samegrad.data._nodes import (
     ShuffleNode,
     SliceNode,
     UncountedNode,
-    first_of,
 )
 from samegrad.data._random import data_function, take_ordinal
-from samegrad.data._structure import Structure, fill, is_made, leaves_of, map_leaves, spec_of
+from samegrad.data._stand_ins import spec_of_results
+from samegrad.data._structure import (
+    Structure,
+    common_spec,
+    fill,
+    is_made,
+    leaves_of,
+    map_leaves,
+    spec_of,
+)
 
 
 def to_element(value: Any, who: str) -> Structure:
@@ -190,7 +198,7 @@ class MapNode(PythonNode):
     @property
     def spec(self) -> Structure:
         if self._spec is None:
-            self._spec = _peek_spec(self)
+            self._spec = _spec_of_map(self)
         return self._spec
 
     def cardinality(self) -> int:
@@ -235,9 +243,13 @@ def sizes_are_known(node: Node) -> bool:
     return not any(isinstance(stage, MapNode) for stage in node.walk())
 
 
-def _peek_spec(node: MapNode) -> Structure:
+def _spec_of_map(node: MapNode) -> Structure:
     """The specs of the first element; the number of rows of a batch may differ."""
-    element = first_of(node)
+    specs, element = spec_of_results(
+        node, node.child, lambda part: _mapped(node.function, 0, 0, part)
+    )
+    if element is None:
+        return specs
     static = all(None not in spec.shape for spec in leaves_of(node.child.spec))
 
     def spec_in_any_batch(leaf: Any) -> Any:
@@ -330,7 +342,7 @@ class ConcatenateNode(PythonNode):
     def spec(self) -> Structure:
         first, second = (leaves_of(node.spec) for node in self.inputs)
         pairs = zip(first, second, strict=True)
-        return fill(self.inputs[0].spec, [_common_spec(a, b) for a, b in pairs])
+        return fill(self.inputs[0].spec, [common_spec(a, b) for a, b in pairs])
 
     def cardinality(self) -> int:
         sizes = [node.cardinality() for node in self.inputs]
@@ -340,11 +352,6 @@ class ConcatenateNode(PythonNode):
 
     def python_cursor(self, run: Run) -> Cursor:
         return _ConcatenateCursor([node.cursor(run) for node in self.inputs])
-
-
-def _common_spec(a: TensorSpec, b: TensorSpec) -> TensorSpec:
-    sizes = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
-    return TensorSpec(sizes, a.dtype)
 
 
 class _ConcatenateCursor(Cursor):

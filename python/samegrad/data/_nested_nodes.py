@@ -16,9 +16,9 @@ from samegrad.data._nodes import (
     PythonNode,
     Run,
     UncountedNode,
-    first_of,
 )
 from samegrad.data._random import data_function, mix, take_ordinal
+from samegrad.data._stand_ins import first_or_stand_in
 from samegrad.data._structure import DatasetSpec, Structure, fill, leaves_of, map_leaves
 
 
@@ -46,7 +46,7 @@ class InterleaveNode(PythonNode):
     @property
     def spec(self) -> Structure:
         if self._spec is None:
-            element = first_of(self.child)
+            element = first_or_stand_in(self.child)
             with data_function(0, 0):
                 self._spec = self._function(element).spec
         return self._spec

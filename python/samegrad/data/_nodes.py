@@ -169,21 +169,6 @@ class SelectionNode(UncountedNode):
         """Says of each element, given its number, whether it is chosen; StopIteration ends all."""
 
 
-def first_of(node: Node) -> Structure:
-    """The first element of a stage, from which one knows what a function returns.
-
-    Raises:
-        ValueError: There is none.
-    """
-    try:
-        return node.cursor(Run.of(node, 0, 0)).next()
-    except StopIteration:
-        raise ValueError(
-            "[Dataset.element_spec] what a function returns is known from its first element: got a "
-            "dataset without elements."
-        ) from None
-
-
 class SliceNode(Node):
     """Rows of tensors."""
 

@@ -135,7 +135,10 @@ class Padding:
             text = text_of(b"" if given is None else given, self._who, "text is padded with text")
             return text.numpy()
         wanted = dtype.as_numpy_dtype
-        value = np.asarray(0 if given is None else given)
+        try:
+            value = np.asarray(0 if given is None else given)
+        except ValueError:  # lists of several lengths, or without an end
+            value = np.asarray(None)
         if value.ndim or value.dtype.kind not in "biufc":
             raise ValueError(
                 f"[{self._who}] padding_values must be one number for each component: got "

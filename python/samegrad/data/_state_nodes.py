@@ -18,15 +18,14 @@ from samegrad.data._nodes import (
     PythonNode,
     Run,
     SelectionNode,
-    first_of,
 )
 from samegrad.data._random import all_draws, data_function, take_ordinal
+from samegrad.data._stand_ins import spec_of_results
 from samegrad.data._structure import (
     Structure,
     fill,
     leaves_of,
     map_leaves,
-    spec_of,
     view_of,
 )
 
@@ -81,7 +80,11 @@ class ScanNode(PythonNode):
     @property
     def spec(self) -> Structure:
         if self._spec is None:
-            self._spec = map_leaves(spec_of, first_of(self))
+            self._spec, _ = spec_of_results(
+                self,
+                self.child,
+                lambda part: to_element(self._function(self._state, part)[1], "Dataset.scan"),
+            )
         return self._spec
 
     def cardinality(self) -> int:

@@ -81,6 +81,14 @@ def spec_of(leaf: Any, sizes: Any = None) -> Any:
     return TensorSpec(leaf._shape if sizes is None else sizes, leaf._dtype)
 
 
+def common_spec(a: Any, b: Any) -> Any:
+    """What is known of a leaf that has one spec or the other."""
+    if a.shape == b.shape:
+        return a
+    sizes = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
+    return TensorSpec(sizes, a.dtype)
+
+
 class DatasetSpec:
     """What is known of a dataset that is an element of another one.
 

@@ -44,6 +44,12 @@ class ClusterSpec:
     """
 
     def __init__(self, tasks: dict[str, list[str]]) -> None:
+        jobs = tasks.values() if isinstance(tasks, dict) else [None]
+        if not all(isinstance(names, list | tuple) for names in jobs):
+            raise TypeError(
+                f"[ClusterSpec] tasks must be a list of names for each job: got {shown(tasks)}; "
+                "pass {'worker': ['a:0', 'b:0']}."
+            )
         self._tasks = {job: list(names) for job, names in tasks.items()}
 
     @property

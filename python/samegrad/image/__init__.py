@@ -39,6 +39,10 @@ from samegrad.image._decode import (
     encode_jpeg,
     encode_png,
 )
+from samegrad.image._distorted import (
+    sample_distorted_bounding_box,
+    stateless_sample_distorted_bounding_box,
+)
 from samegrad.image._places import (
     central_crop,
     crop_to_bounding_box,
@@ -81,10 +85,12 @@ __all__ = [
     "random_brightness", "random_contrast", "random_crop", "random_flip_left_right",
     "random_flip_up_down", "random_hue", "random_saturation", "resize", "resize_with_crop_or_pad",
     "resize_with_pad", "rgb_to_grayscale", "rgb_to_hsv", "rgb_to_yiq", "rgb_to_yuv", "rot90",
-    "sobel_edges", "ssim", "ssim_multiscale", "stateless_random_brightness",
+    "sample_distorted_bounding_box", "sobel_edges", "ssim", "ssim_multiscale",
+    "stateless_random_brightness",
     "stateless_random_contrast", "stateless_random_crop", "stateless_random_flip_left_right",
     "stateless_random_flip_up_down", "stateless_random_hue", "stateless_random_saturation",
-    "total_variation", "transpose", "yiq_to_rgb", "yuv_to_rgb",
+    "stateless_sample_distorted_bounding_box", "total_variation", "transpose", "yiq_to_rgb",
+    "yuv_to_rgb",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

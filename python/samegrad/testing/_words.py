@@ -152,7 +152,7 @@ def remedy(key: str, framework: str = "samegrad") -> str:
     """What to do, in the words of a framework.
 
     Raises:
-        ValueError: There are no words for the framework.
+        ValueError: There are no words for the framework, or no remedy of that key.
 
     Example:
         >>> remedy("factor")
@@ -161,6 +161,8 @@ def remedy(key: str, framework: str = "samegrad") -> str:
     if framework not in FRAMEWORKS:
         known = ", ".join(FRAMEWORKS)
         raise ValueError(f"[remedy] framework must be one of {known}: got {framework!r}.")
+    if key not in REMEDIES:
+        raise ValueError(f"[remedy] key must be one of {', '.join(REMEDIES)}: got {key!r:.80}.")
     return REMEDIES[key][FRAMEWORKS.index(framework)]
 
 

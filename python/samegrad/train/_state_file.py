@@ -128,6 +128,11 @@ def _read_state(folder: Path) -> tuple[list[str], list[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return [], []
     except (ValueError, KeyError, TypeError) as error:
+        if content.startswith(b"model_checkpoint_path:"):
+            raise CorruptCheckpointError(
+                f"[checkpoint] {path} is TensorFlow's, whose checkpoints cannot be read here: got "
+                f"{content[:60]!r}. Take another folder."
+            ) from None
         raise CorruptCheckpointError(
             f"[checkpoint] {path} must list names of checkpoints of its folder in JSON: got "
             f"{error!s:.120} ({type(error).__name__}). Remove it and restore a checkpoint by its "

@@ -314,6 +314,10 @@ def test_the_status_reaches_the_shell(tmp_path):
          ["4 tf.ConcreteFunction.graph.as_graph_def"]),
         ("@tf.function\ndef f(x): return x\nf.get_concrete_function(1).structured_nope",
          ["4 tf.ConcreteFunction.structured_nope"]),
+        ("s = tf.sparse.SparseTensor([[0]], [1], [3])\n"
+         "tf.data.Dataset.from_tensor_slices((s, [1]))\n"
+         "tf.data.Dataset.from_tensors([tf.sparse.to_dense(s)])",
+         ["3 tf.data.Dataset.from_tensor_slices.SparseTensor"]),
         ("tf.Variable([5 + 4j, 1])\nabs(3j)", ["2 tf.complex128"]),
         ("tf.optimizers.Adam(0.1).nope_()", ["2 tf.optimizers.Adam.nope_"]),
     ],

@@ -48,6 +48,10 @@ def receivers() -> dict[type, Callable[[], Any]]:
         ).experimental_distribute_dataset(data.batch(4)),
         tf.distribute.ReplicaContext: tf.distribute.get_replica_context,
         tf.distribute.StrategyExtended: lambda: tf.distribute.get_strategy().extended,
+        tf.random.Generator: lambda: tf.random.Generator.from_seed(1),
+        tf.RaggedTensor: lambda: tf.ragged.constant([[1.0], [2.0, 3.0]]),
+        tf.SparseTensor: lambda: tf.SparseTensor([[0, 1]], [2.0], [2, 3]),
+        tf.data.experimental.Optional: lambda: tf.data.experimental.Optional.from_value(1.0),
         tf.train.Checkpoint: lambda: tf.train.Checkpoint(v=tf.Variable(1.0)),
         tf.train.CheckpointManager: lambda: tf.train.CheckpointManager(
             tf.train.Checkpoint(v=tf.Variable(1.0)), "checkpoints", 2

@@ -206,6 +206,43 @@ def variables_are_made_once(tf: Any) -> Any:
 
 
 @manner
+def variables_made_of_what_the_first_call_computes(tf: Any) -> Any:
+    class Line(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = None
+
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            if self.w is None:
+                self.w = tf.Variable(tf.reduce_sum(x, 0, keepdims=True))
+                self.b = tf.Variable(2.0 * self.w)
+            return x * self.w + self.b
+
+    one, two, x = Line(), Line(), tf.constant([[1.0, 2.0]])
+    return [
+        one(x),
+        one(x + 1.0),
+        one(tf.ones([3, 2])),
+        two(x + 1.0),
+        one.w,
+        two.w,
+        len(one.variables),
+    ]
+
+
+@manner
+def variables_made_anew_of_what_each_call_computes(tf: Any) -> Any:
+    f = tf.function(lambda x: tf.Variable(x * 2.0) * 1.0)
+
+    def twice() -> None:
+        f(tf.constant(1.0))
+        f(tf.constant(2.0))
+
+    return refused(twice, ValueError)
+
+
+@manner
 def a_function_under_a_tape(tf: Any) -> Any:
     v = tf.Variable(3.0)
     f = tf.function(lambda: v * v)
@@ -236,6 +273,47 @@ def datasets_are_arguments(tf: Any) -> Any:
 
 
 @manner
+def a_function_of_datasets_is_traced_once(tf: Any) -> Any:
+    seen = []
+
+    @tf.function
+    def total(ds: Any) -> Any:
+        seen.append(1)
+        return ds.reduce(np.int64(0), lambda a, b: a + b)
+
+    @tf.function
+    def looped(ds: Any) -> Any:
+        seen.append(1)
+        sum_ = tf.constant(0, tf.int64)
+        for x in ds:
+            sum_ += x
+        return sum_
+
+    counts = []
+    for f in (total, looped):
+        seen.clear()
+        assert [int(f(tf.data.Dataset.range(n))) for n in (2, 3, 4, 5)] == [1, 3, 6, 10]
+        counts.append(len(seen))
+    return counts
+
+
+@manner
+def prints_of_python_reach_standard_output(tf: Any) -> Any:
+    import contextlib
+    import io
+
+    @tf.function
+    def f(x: Any) -> Any:
+        print("traced", x.shape)
+        return x
+
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        f(tf.constant(1.0))
+        f(tf.constant(2.0))
+    return out.getvalue()
+
+
+@manner
 def a_loop_that_may_not_run_needs_a_value(tf: Any) -> Any:
     @tf.function
     def f(n: Any) -> Any:
@@ -246,48 +324,6 @@ def a_loop_that_may_not_run_needs_a_value(tf: Any) -> Any:
         return new
 
     return refused(lambda: f(tf.constant(3)), ValueError, UnboundLocalError, TypeError)
-
-
-@manner
-def a_loop_whose_tensor_grows(tf: Any) -> Any:
-    @tf.function
-    def f(n: Any) -> Any:
-        x = tf.constant([0])
-        i = tf.constant(0)
-        while i < n:
-            tf.autograph.experimental.set_loop_options(
-                shape_invariants=[(x, tf.TensorShape([None]))]
-            )
-            x = tf.concat([x, [i]], 0)
-            i += 1
-        return x
-
-    return f(tf.constant(3))
-
-
-@manner
-def a_while_loop_whose_tensor_grows(tf: Any) -> Any:
-    _, x = tf.while_loop(
-        lambda i, x: i < 3,
-        lambda i, x: (i + 1, tf.concat([x, [i]], 0)),
-        (tf.constant(0), tf.constant([7])),
-        shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
-    )
-    return x
-
-
-@manner
-def a_while_loop_whose_tensor_grows_in_a_function(tf: Any) -> Any:
-    @tf.function
-    def f(n: Any) -> Any:
-        return tf.while_loop(
-            lambda i, x: i < n,
-            lambda i, x: (i + 1, tf.concat([x, [i]], 0)),
-            (tf.constant(0), tf.constant([7])),
-            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
-        )[1]
-
-    return f(tf.constant(3))
 
 
 @manner

@@ -67,6 +67,15 @@ def states_of_generators(tf: Any) -> Any:
 
 
 @manner
+def seeds_that_are_none(tf: Any) -> Any:
+    make = tf.random.Generator.from_seed
+    return [
+        refused(lambda: make([1.0, [2]]), TypeError, ValueError),
+        make([[1, 2], [3, 4]]).state,
+    ]
+
+
+@manner
 def a_counter_that_overflows(tf: Any) -> Any:
     g = tf.random.Generator.from_state([-3, 4, 5], alg="philox")
     return [g.uniform([20]), g.state]

@@ -219,6 +219,38 @@ def data_spec_of_an_empty_map(tf: Any) -> Any:
 
 
 @manner
+def data_specs_without_elements(tf: Any) -> Any:
+    none = tf.data.Dataset.from_tensor_slices((np.zeros((0, 2), "float32"), np.zeros(0, "int64")))
+
+    def known(ds: Any) -> Any:
+        return [
+            [spec.dtype.name, spec.shape.as_list()] for spec in tf.nest.flatten(ds.element_spec)
+        ]
+
+    return [
+        known(none.map(lambda x, n: {"a": x[None], "b": tf.cast(n, tf.float32)})),
+        known(none.batch(4).map(lambda x, n: (tf.reduce_sum(x), tf.concat([n, n], 0)))),
+        known(none.map(lambda x, n: x).map(lambda x: tf.strings.as_string(x))),
+        known(none.map(lambda x, n: n).scan(np.int64(0), lambda s, n: (s + n, (n, 1.0)))),
+        known(none.map(lambda x, n: n).flat_map(lambda n: tf.data.Dataset.range(n).batch(2))),
+        known(_range(tf, 3).filter(lambda x: x > 5).map(lambda x: x * 2)),
+        len(list(none.map(lambda x, n: x))),
+    ]
+
+
+@manner
+def sizes_of_new_batches_are_whole(tf: Any) -> Any:
+    ds = _range(tf, 6).batch(4)
+    return [
+        list(ds.rebatch([1, 2])),
+        list(ds.rebatch(tf.constant(3, tf.int64))),
+        refused(lambda: list(ds.rebatch(tf.constant(2.5))), TypeError, ValueError),
+        refused(lambda: list(ds.rebatch([1, 2.5])), TypeError, ValueError),
+        refused(lambda: list(ds.rebatch("2")), TypeError, ValueError),
+    ]
+
+
+@manner
 def data_cardinality(tf: Any) -> Any:
     ds = _range(tf, 5)
     return [

@@ -122,6 +122,31 @@ def generators_of_random_numbers(tf: Any) -> Any:
 
 
 @manner
+def products_of_sparse_matrices(tf: Any) -> Any:
+    values, b = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    places = [[0, 0], [0, 2], [1, 1], [3, 0]]
+    product = tf.sparse.sparse_dense_matmul
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([values, b])
+        few = tf.sparse.SparseTensor(places, values, [4, 3])
+        y = product(few, b)
+        loss = tf.reduce_sum(y * y)
+    wrong = (ValueError, tf.errors.InvalidArgumentError)
+    return [
+        y,
+        product(few, tf.transpose(b), adjoint_b=True),
+        product(few, tf.ones([4, 2]), adjoint_a=True),
+        product(tf.ones([2, 4]), few),
+        product(tf.ones([3, 2]), few, adjoint_a=True, adjoint_b=True),
+        product(tf.sparse.SparseTensor(np.zeros((0, 2), "int64"), values[:0], [2, 3]), b),
+        tape.gradient(loss, values),
+        tape.gradient(loss, b),
+        refused(lambda: product(few, tf.ones([2, 2])), *wrong),
+        refused(lambda: product(few, tf.ones([3, 2], tf.int32)), TypeError, *wrong),
+    ]
+
+
+@manner
 def functions_over_rows(tf: Any) -> Any:
     x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     return [
@@ -293,6 +318,20 @@ def tensors_are_drawn(tf: Any) -> Any:
         np.stack([t, t]),
         [float(x) for x in t],
         np.array(t).ndim,
+    ]
+
+
+@manner
+def means_weigh_rows_and_losses_need_equal_shapes(tf: Any) -> Any:
+    mean = tf.keras.metrics.Mean()
+    mean.update_state(tf.ones([2, 3, 3]), sample_weight=[1.0, 0.0])
+    mean.update_state(tf.zeros([2, 1, 1]), sample_weight=[1.0, 1.0])
+    loss = tf.keras.losses.CategoricalCrossentropy()
+    thirds = tf.fill([3, 3], 1 / 3)
+    return [
+        float(mean.result()),
+        refused(lambda: loss([[1.0], [0.0], [1.0]], thirds), ValueError),
+        refused(lambda: loss([1.0, 0.0, 1.0], thirds), ValueError),
     ]
 
 

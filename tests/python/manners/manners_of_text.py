@@ -74,6 +74,20 @@ def text_is_picked(tf: Any) -> Any:
 
 
 @manner
+def text_of_nothing_in_a_shape(tf: Any) -> Any:
+    t = tf.zeros([0, 1], tf.string)
+    return [
+        words(tf.zeros([2], dtype="string")),
+        t.shape.as_list(),
+        words(tf.concat([t, [["a"]]], 0)),
+        words(tf.zeros_like(tf.constant([["a", "b"]]))),
+        words(tf.zeros_like([1, 2], dtype=tf.string)),
+        tf.zeros_like([1, 2]),
+        tf.zeros([2], tf.int32),
+    ]
+
+
+@manner
 def text_is_compared(tf: Any) -> Any:
     t = tf.constant(["a", "b"])
     return [

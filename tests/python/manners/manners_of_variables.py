@@ -44,14 +44,6 @@ def a_function_with_its_own_gradient_uses_variables(tf: Any) -> Any:
 
 
 @manner
-def a_tape_knows_what_it_watches(tf: Any) -> Any:
-    v, w = tf.Variable(1.0, name="v"), tf.Variable(2.0, name="w")
-    with tf.GradientTape() as tape:
-        _ = w * v * v
-    return sorted(x.name for x in tape.watched_variables())
-
-
-@manner
 def a_function_that_is_computed_again(tf: Any) -> Any:
     f = tf.recompute_grad(lambda x: tf.exp(x) * x)
     x = tf.constant(1.0)

@@ -15,8 +15,10 @@ import decided
 import manners_of_functions  # noqa: F401
 import manners_of_generators  # noqa: F401
 import manners_of_lengths  # noqa: F401
+import manners_of_loops  # noqa: F401
 import manners_of_shapes  # noqa: F401
 import manners_of_strategies  # noqa: F401
+import manners_of_tapes  # noqa: F401
 import manners_of_tensors  # noqa: F401
 import manners_of_text  # noqa: F401
 import manners_of_variables  # noqa: F401
@@ -289,6 +291,7 @@ def test_replicas_do_not_draw_from_one_generator():
         (lambda g: g.normal([2], dtype="int32"), "must be a float: got int32"),
         (lambda g: g.uniform_full_int([2], "uint8"), "got uint8"),
         (lambda g: tf.random.Generator.from_seed("a"), "whole numbers: got 'a'"),
+        (lambda g: tf.random.Generator.from_seed([1.0, [2]]), "whole numbers: got [1.0, [2]]"),
         (lambda g: tf.random.Generator.from_state([1, 2]), "three whole numbers"),
         (lambda g: tf.random.Generator.from_seed(1, alg="threefry"), "must be 'philox'"),
         (lambda g: tf.random.Generator(), "a state is needed"),
@@ -323,3 +326,42 @@ def test_python_does_not_run_in_a_step_of_replicas():
     text = tf.function(lambda x: strategy.run(lambda v: [tf.strings.as_string(v)], (x,)))
     with pytest.raises(RuntimeError, match=r"^\[tf.strings.as_string\] a step of replicas has no"):
         text(tf.constant(1.0))
+
+
+def test_a_tape_around_replicas_watches_what_they_read():
+    strategy = tf.distribute.MirroredStrategy(replicas=2)
+    with strategy.scope():
+        v = tf.Variable(2.0, name="v")
+    for run in (strategy.run, tf.function(strategy.run)):
+        with tf.GradientTape() as tape:
+            run(lambda: v * 3.0)
+        assert [variable.name for variable in tape.watched_variables()] == ["v:0"]
+
+
+def test_tapes_know_the_variables_of_thousands():
+    table = [tf.Variable(float(i)) for i in range(3000)]
+    with tf.GradientTape() as tape:
+        _ = tf.add_n(table[::-1]) + table[7]
+    assert [float(v) for v in tape.watched_variables()] == [float(i) for i in range(3000)]
+
+
+def test_a_folder_of_tensorflows_checkpoints_is_left_alone(tmp_path):
+    state = tmp_path / "checkpoint"
+    state.write_text('model_checkpoint_path: "ckpt-1"\nall_model_checkpoint_paths: "ckpt-1"\n')
+    kept, v = state.read_bytes(), tf.Variable(1.0)
+    with pytest.raises(
+        tf.train.CorruptCheckpointError, match=r"is TensorFlow's, .* another folder"
+    ):
+        tf.train.Checkpoint(v=v).save(str(tmp_path / "ckpt"))
+    assert state.read_bytes() == kept
+
+
+def test_a_tape_that_is_reset_watches_anew():
+    v, w = tf.Variable(1.0, name="v"), tf.Variable(1.0, name="w")
+    with tf.GradientTape() as tape:
+        _ = v * 1.0
+        tape.reset()
+        _ = w * 1.0
+    assert [variable.name for variable in tape.watched_variables()] == ["w:0"]
+    tape.reset()
+    assert tape.watched_variables() == ()
