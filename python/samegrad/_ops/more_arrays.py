@@ -171,12 +171,20 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike],
         data: Rows for each of them.
         name: Ignored.
 
+    Raises:
+        ValueError: There are not as many indices as data.
+
     Example:
         >>> dynamic_stitch([[0, 2], [1]], [[1.0, 3.0], [2.0]]).numpy()
         array([1., 2., 3.], dtype=float32)
     """
     places = [np.asarray(convert_to_tensor(i).numpy()) for i in indices]
     parts = [convert_to_tensor(part) for part in data]
+    if not places or len(places) != len(parts):
+        raise _core.InvalidArgumentError(
+            "[dynamic_stitch] there must be as many indices as data, and at least one: got "
+            f"{len(places)} for {len(parts)}."
+        )
     count = max((int(p.max()) + 1 for p in places if p.size), default=0)
     rest = list(parts[0]._shape[places[0].ndim :])
     made = _ops.broadcast_to(cast(0, parts[0]._dtype), shape=[count, *rest])

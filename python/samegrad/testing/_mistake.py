@@ -51,6 +51,11 @@ class Mistake:
             raise TypeError(
                 f"[Mistake] point must be a point of the grammar or None: got {self.point!r}."
             )
+        for name in ("formula", "fix"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(
+                    f"[Mistake] {name} must be text: got {getattr(self, name)!r:.80}; leave it out."
+                )
         if not self.formula and self.point is not None:
             object.__setattr__(self, "formula", f"{self.point.formula}  instead of  w_i / W")
         if not self.fix:
