@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,3 +56,12 @@ def test_what_lists_of_tensors_must_be():
         tf.convert_to_tensor([[tf.constant(1.0)], [tf.constant(1)]])
     with pytest.raises(ValueError, match=r"one shape: got shapes \[\(2,\), \(1,\)\]"):
         tf.convert_to_tensor([[tf.constant(1.0), 2.0], [3.0]])
+
+
+@pytest.mark.parametrize("rest", [[], [1.0], [tf.constant(1.0)]], ids=["alone", "number", "tensor"])
+@pytest.mark.parametrize("make", [tf.constant, tf.convert_to_tensor, tf.strings.length])
+def test_a_list_that_holds_itself_is_refused(make: Any, rest: list[Any]) -> None:
+    endless: list[Any] = []
+    endless += [endless, endless, *rest]
+    with pytest.raises((TypeError, ValueError)):
+        make(endless)

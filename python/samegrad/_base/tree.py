@@ -17,6 +17,7 @@ from typing import Any
 from samegrad._base.shown import shown
 
 _KINDS = (list, tuple, Mapping)
+MAX_AXES = 64  # of NumPy's arrays
 _ROWS = (list, tuple)  # of these types, most structures need no look at the abstract classes
 
 
@@ -192,3 +193,17 @@ __all__ = [
     "Walk", "elements", "flatten", "is_element", "is_nested", "is_structure", "map_structure",
     "structures", "variables",
 ]  # fmt: skip
+
+
+def first_leaf(value: Any) -> Any:
+    """What a (nested) list begins with; a list that has more axes than an array can have ends it.
+
+    Example:
+        >>> first_leaf([[1, 2], [3]])
+        1
+    """
+    for _ in range(MAX_AXES + 1):
+        if not isinstance(value, list | tuple) or not value:
+            break
+        value = value[0]
+    return value

@@ -12,6 +12,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype, is_plain_number, kind_of
 from samegrad._base.shown import shown
+from samegrad._base.tree import MAX_AXES, first_leaf
 from samegrad._context.counted_numbers import counts_of
 from samegrad._surface import argument_rules
 from samegrad._tensor.dim import Dim, dims_of, with_dims
@@ -99,40 +100,57 @@ def _default_array(value: Any, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
 
 def _holds_float64(value: Any) -> bool:
     """Whether a (nested) list holds NumPy's float64 numbers rather than Python's."""
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
-    return isinstance(value, np.ndarray | np.float64)
+    return isinstance(first_leaf(value), np.ndarray | np.float64)
 
 
-def _holds_tensors(value: Any, depth: int = 64) -> bool:
-    """Whether it is a list with a tensor in it, however deep (NumPy has at most 64 axes)."""
+def _holds_tensors(value: Any, around: tuple[Any, ...] = ()) -> bool:
+    """Whether it is a list with a tensor in it, however deep.
+
+    Args:
+        value: Of any kind.
+        around: The lists that it lies in.
+
+    Raises:
+        ValueError: The list holds itself: NumPy would go through it without an end.
+    """
     if not isinstance(value, list | tuple):
         return False
     kinds = set(map(type, value))  # few, where there are many numbers
     if any(issubclass(kind, Tensor) or hasattr(kind, "_as_tensor") for kind in kinds):
         return True
-    if not depth or not any(issubclass(kind, list | tuple) for kind in kinds):
+    if not any(issubclass(kind, list | tuple) for kind in kinds):
         return False
-    return any(_holds_tensors(part, depth - 1) for part in value)
+    if any(value is outer for outer in around):
+        raise ValueError(f"[convert_to_tensor] a list must not hold itself: got {shown(value)}.")
+    return any(_holds_tensors(part, (*around, value)) for part in value)
 
 
-def _first_dtype(value: Any) -> str | None:
+def _first_dtype(value: Any, seen: set[int] | None = None) -> str | None:
     """That of the first tensor in a list; sizes count as Python's numbers."""
     if not isinstance(value, list | tuple):
         counts = is_tensor(value) and not isinstance(value, Dim)
         return convert_to_tensor(value)._dtype if counts else None
-    return next(filter(None, map(_first_dtype, value)), None)
+    seen = set() if seen is None else seen
+    if id(value) in seen:  # it holds itself, or has been looked at
+        return None
+    seen.add(id(value))
+    return next(filter(None, (_first_dtype(part, seen) for part in value)), None)
 
 
-def _packed(value: Any, dtype: str, asked: bool) -> Tensor:
+def _packed(value: Any, dtype: str, asked: bool, depth: int = 0) -> Tensor:
     """A tensor of a list that holds tensors, through which derivatives go.
 
     Args:
         value: The list.
         dtype: Of the result; Python's and NumPy's numbers take it if they fit.
         asked: Whether the program named the dtype: tensors are cast to it, as in TensorFlow.
+        depth: Of the list in other ones.
     """
-    made = [_part(part, dtype, asked) for part in value]
+    if depth > MAX_AXES:
+        raise ValueError(
+            f"[convert_to_tensor] lists may lie {MAX_AXES} deep in one another: got {shown(value)}."
+        )
+    made = [_part(part, dtype, asked, depth + 1) for part in value]
     kinds = sorted({part._dtype for part in made})
     if len(kinds) > 1:
         raise TypeError(
@@ -151,9 +169,9 @@ def _packed(value: Any, dtype: str, asked: bool) -> Tensor:
     return with_dims(joined, [n for part in sizes for n in part or ()] if known else None)
 
 
-def _part(part: Any, dtype: str, asked: bool) -> Tensor:
+def _part(part: Any, dtype: str, asked: bool, depth: int) -> Tensor:
     if _holds_tensors(part):
-        return _packed(part, dtype, asked)
+        return _packed(part, dtype, asked, depth)
     if is_tensor(part):
         found = convert_to_tensor(part)
         cast = found._dtype != dtype and (asked or isinstance(part, Dim))

@@ -9,6 +9,7 @@ import numpy as np
 
 from samegrad._base.dtypes import DType, string
 from samegrad._base.shown import shown
+from samegrad._base.tree import first_leaf
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sizes import whole
@@ -55,7 +56,6 @@ def _objects(values: Any) -> Array:
 def _without_index(value: Any) -> Any:
     """A column of pandas as an array; all else as it is."""
     return value.to_numpy() if type(value).__module__.partition(".")[0] == "pandas" else value
-
 
 class Text:
     """An array of text, or of other bytes such as the contents of files.
@@ -283,8 +283,7 @@ def is_text(value: Any) -> bool:
         >>> is_text("a"), is_text([[b"a"]]), is_text([1, "a"]), is_text([])
         (True, True, False, False)
     """
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
+    value = first_leaf(value)
     if isinstance(value, Text | str | bytes):
         return True
     value = _without_index(value)
