@@ -111,9 +111,13 @@ def load() -> ModuleType:
 
 
 def _check_free() -> None:
+    if "keras" not in sys.modules:  # of an import that failed, modules without patches are left
+        for name in [name for name in sys.modules if name.startswith("keras.")]:
+            del sys.modules[name]
+        return
     config = sys.modules.get("keras.src.backend.config")
-    if config is not None:
-        raise RuntimeError(
-            "[samegrad.keras] Keras runs on one backend per process: got it imported with "
-            f"{config.backend()!r} before; import samegrad.keras first."
-        )
+    backend = "another backend" if config is None else repr(config.backend())
+    raise RuntimeError(
+        f"[samegrad.keras] Keras runs on one backend per process: got it imported with {backend} "
+        "before; import samegrad.keras first."
+    )

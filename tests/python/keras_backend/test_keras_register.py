@@ -55,10 +55,24 @@ def test_keras_imported_before_on_another_backend_is_an_error(tmp_path: Path) ->
     imported = (
         "import sys, types; config = types.ModuleType('keras.src.backend.config');"
         "config.backend = lambda: 'numpy'; sys.modules['keras.src.backend.config'] = config; "
+        "sys.modules['keras'] = types.ModuleType('keras'); "
     )
     done = _run(imported + LOAD, tmp_path)
     assert "RuntimeError: [samegrad.keras] Keras runs on one backend per process" in done.stderr
     assert "'numpy'" in done.stderr
+
+
+def test_an_import_of_keras_that_failed_before_leaves_nothing(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    missing.mkdir()
+    (missing / "tensorflow.py").write_text("raise ImportError('there is none')")
+    failed = "try:\n    import keras\nexcept ImportError:\n    print('failed')\n"
+    used = (
+        "import samegrad as tf\nprint(tf.keras.layers.StringLookup(vocabulary=['a'])('a').numpy())"
+    )
+    path = os.pathsep.join([str(missing), os.environ.get("PYTHONPATH", "")])
+    done = _run(failed + used, tmp_path, PYTHONPATH=path, KERAS_BACKEND="tensorflow")
+    assert done.stdout.split() == ["failed", "1"], done.stderr
 
 
 def test_importing_samegrad_does_not_import_keras(tmp_path: Path) -> None:
