@@ -17,6 +17,16 @@ from samegrad._tensor.text import Text, array_of, is_text, leaf_of
 Array = np.ndarray[Any, Any]
 
 
+def _whole_numbers(value: Any, name: str) -> Array:
+    try:
+        return np.asarray(value, np.int64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"[SparseTensor] {name} must be whole numbers in rows of one length: got "
+            f"{shown(value)}."
+        ) from None
+
+
 class SparseTensor(Composite):
     """Values and their places; elsewhere are zeros, or empty text.
 
@@ -40,8 +50,8 @@ class SparseTensor(Composite):
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         self.values = Text(values) if is_text(values) else convert_to_tensor(values)
-        places = np.asarray(indices, np.int64)
-        sizes = np.asarray(dense_shape, np.int64)
+        places = _whole_numbers(indices, "indices")
+        sizes = _whole_numbers(dense_shape, "dense_shape")
         if not places.size and places.ndim < 2:
             places = places.reshape(0, sizes.size)
         if sizes.ndim != 1 or places.shape != (*self.values._shape, sizes.size) or any(sizes < 0):
