@@ -57,6 +57,7 @@ def _without_index(value: Any) -> Any:
     """A column of pandas as an array; all else as it is."""
     return value.to_numpy() if type(value).__module__.partition(".")[0] == "pandas" else value
 
+
 class Text:
     """An array of text, or of other bytes such as the contents of files.
 

@@ -119,7 +119,7 @@ def _may_be_checkpoint(path: Path) -> bool:
 
 def _read_state(folder: Path) -> tuple[list[str], list[str]]:
     """Names of the checkpoints to keep, and of those to delete."""
-    path = folder / _STATE_NAME
+    path, content = folder / _STATE_NAME, b""
     try:
         with explained_errors("read", path):
             content = _files.read_file(path, MOST_BYTES)

@@ -109,7 +109,6 @@ def test_no_text_at_all_is_no_text(shape):
         (lambda: tf.strings.split([["a"]]), ValueError, "row by row"),
         (lambda: tf.constant(["a", 1]), TypeError, "text is needed"),
         (lambda: tf.constant(["a", ["b"]]), ValueError, "must have one shape"),
-        (lambda: tf.zeros([2], tf.string), TypeError, "text"),
         (lambda: tf.cast(1, tf.string), TypeError, "text"),
         (lambda: tf.constant("a") + 1, TypeError, "as_string"),
         (lambda: tf.constant(["a"])[3], IndexError, "out of bounds"),
