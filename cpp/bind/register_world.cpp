@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "runtime/world.h"
-#include "runtime/world_sum.h"
+#include "runtime/world_sums.h"
 #include "train/same_on_ranks.h"
 
 namespace py = pybind11;

@@ -17,6 +17,11 @@ BufferUses buffer_uses(const Plan& plan, const PlanStep& step);
 // were, so nothing is stored into their memory before it.
 bool is_safe(const Plan& plan, const PlanStep& step);
 
+// What a step reads when it takes the sums of all processes.
+std::vector<Value> read_with_sums(const Plan& plan, const PlanStep& step);
+// Plan::sums_due, once stores are known.
+IndexedVector<StepId, StepId> find_sums_due(const Plan& plan);
+
 // How each write of the graph reaches its variable, once steps, storage and roots are known.
 std::vector<Store> decide_stores(const Plan& plan, bool in_place);
 

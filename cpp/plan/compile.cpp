@@ -171,6 +171,7 @@ Plan compile(Graph graph, const PlanOptions& options) {
   if (options.write_in_place) put_updates_last(plan);
   if (options.join_small_nodes) join_small_nodes(plan);
   plan.stores = decide_stores(plan, options.write_in_place);
+  plan.sums_due = find_sums_due(plan);
   plan.lives = find_lives(plan);
   return plan;
 }

@@ -34,6 +34,7 @@ class LifeFinder {
     for (StepId s : plan_.steps.ids()) {
       for (Value root : uses[s].reads) use(root, s);
       for (Value root : uses[s].writes) use(root, s);
+      for (Value root : read_with_sums(plan_, plan_.steps[s])) use(root, plan_.sums_due[s]);
     }
     // What is copied into variables when all steps are over.
     for (const StateWrite& write : plan_.graph.writes)

@@ -164,6 +164,9 @@ struct Plan {
   PerValue<Life> lives;
   std::int32_t prepared_slots = 0;
   std::vector<Store> stores;  // per write
+  // Where replicas are spread over processes, the sums of a step are on their way while later ones
+  // run: up to this one, which has to wait for them, or the end. Of other steps the end.
+  IndexedVector<StepId, StepId> sums_due;
   // Of the products in loops: the weights that one pass streams, before and after some left.
   std::int64_t loop_weights = 0, kept_weights = 0;
   // Of control nodes: the plans of the graphs among their attributes, in that order.

@@ -1,6 +1,7 @@
 // The top of the tree: partial results of the replicas are added in the order in which one device
 // would have joined its subtrees.
 #include <algorithm>
+#include <memory>
 
 #include "base/thresholds.h"
 #include "kernels/elementwise_fn.h"
@@ -9,7 +10,7 @@
 #include "runtime/executor.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
-#include "runtime/world_sum.h"
+#include "runtime/world_sums.h"
 
 namespace samegrad {
 namespace {
@@ -22,8 +23,7 @@ struct Slice {
 
 class AllReduce {
  public:
-  AllReduce(const Plan& plan, const Call& call, Context& context)
-      : plan_(plan), call_(call), context_(context) {}
+  AllReduce(const Plan& plan, Context& context) : plan_(plan), context_(context) {}
 
   void add(const Node& node) {
     const ValueType& type = plan_.graph.type(node.outputs[0]);
@@ -36,7 +36,6 @@ class AllReduce {
   }
 
   void run() const {
-    if (call_.communicator) return run_in_world();
     for_slices(0, slices_.size(), [&](std::size_t i, Scratch& memory) {
       const Slice& slice = slices_[i];
       sum(slice, {0, context_.replicas()}, result(slice), memory);
@@ -44,39 +43,53 @@ class AllReduce {
     });
   }
 
+  // The results are there when `world` has taken its sums.
+  static void start(const std::shared_ptr<AllReduce>& self, WorldSums& world) {
+    self->cut(world);
+    for (const Piece& piece : self->pieces_) {
+      world.start(
+          piece.of_world,
+          [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
+          [self, &piece](const std::byte* sums) { self->take(piece, sums); });
+    }
+  }
+
  private:
-  void run_in_world() const {
-    WorldSum world(*call_.communicator);
-    std::vector<WorldPiece> pieces;
-    std::vector<std::size_t> first;  // slice of each piece, and the number of all
-    std::vector<std::int64_t> at;    // of each slice in its piece
+  // What travels together: these slices.
+  struct Piece {
+    WorldPiece of_world;
+    std::size_t begin;
+    std::vector<std::int64_t> at;  // of each in it
+  };
+
+  void cut(const WorldSums& world) {
     for (std::size_t i = 0; i < slices_.size(); ++i) {
       const Slice& slice = slices_[i];
-      const std::int64_t bytes = (slice.end - slice.begin) * width(slice);
-      if (pieces.empty() || pieces.back().bytes + bytes > world.piece_bytes()) {
-        pieces.emplace_back();
-        first.push_back(i);
+      const std::int64_t bytes = bytes_of(slice);
+      if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.piece_bytes()) {
+        pieces_.push_back({{}, i, {}});
       }
       const std::int64_t whole = plan_.graph.type(slice.node->outputs[0]).shape.size();
-      at.push_back(pieces.back().add(dtype(slice), slice.end - slice.begin, whole * width(slice)));
+      Piece& piece = pieces_.back();
+      piece.at.push_back(
+          piece.of_world.add(dtype(slice), slice.end - slice.begin, whole * width(slice)));
     }
-    first.push_back(slices_.size());
-    world.run(
-        pieces,
-        [&](std::size_t piece, std::span<std::byte* const> states) {
-          for_slices(first[piece], first[piece + 1], [&](std::size_t i, Scratch& memory) {
-            for (std::size_t t = 0; t < states.size(); ++t) {
-              sum(slices_[i], world.subtrees()[t], states[t] + at[i], memory);
-            }
-          });
-        },
-        [&](std::size_t piece, const std::byte* sums) {
-          for_slices(first[piece], first[piece + 1], [&](std::size_t i, Scratch&) {
-            const Slice& slice = slices_[i];
-            std::copy_n(sums + at[i], (slice.end - slice.begin) * width(slice), result(slice));
-            finish(slice);
-          });
-        });
+  }
+
+  void fill(const Piece& piece, std::span<std::byte* const> states, const WorldSums& world) const {
+    for_slices(piece.begin, piece.begin + piece.at.size(), [&](std::size_t i, Scratch& memory) {
+      for (std::size_t t = 0; t < states.size(); ++t) {
+        sum(slices_[i], world.subtrees()[t], states[t] + piece.at[i - piece.begin], memory);
+      }
+    });
+  }
+
+  void take(const Piece& piece, const std::byte* sums) const {
+    for_slices(piece.begin, piece.begin + piece.at.size(), [&](std::size_t i, Scratch&) {
+      const Slice& slice = slices_[i];
+      std::copy_n(sums + piece.at[i - piece.begin], bytes_of(slice), result(slice));
+      finish(slice);
+    });
   }
 
   template <class F>
@@ -93,6 +106,9 @@ class AllReduce {
 
   DType dtype(const Slice& slice) const { return plan_.graph.type(slice.node->outputs[0]).dtype; }
   std::int64_t width(const Slice& slice) const { return std::int64_t(size_of(dtype(slice))); }
+  std::int64_t bytes_of(const Slice& slice) const {
+    return (slice.end - slice.begin) * width(slice);
+  }
   std::byte* result(const Slice& slice) const {
     return context_.base(0, slice.node->outputs[0]) + slice.begin * width(slice);
   }
@@ -116,17 +132,17 @@ class AllReduce {
   }
 
   const Plan& plan_;
-  const Call& call_;
   Context& context_;
   std::vector<Slice> slices_;
-  std::int64_t total_ = 0;  // bytes that are read
+  std::int64_t total_ = 0;     // bytes that are read
+  std::vector<Piece> pieces_;  // of sums over processes
 };
 
 }  // namespace
 
 void all_reduce(const Plan& plan, const std::vector<NodeId>& nodes, const Call& call,
                 Context& context) {
-  AllReduce sums(plan, call, context);
+  const auto sums = std::make_shared<AllReduce>(plan, context);
   bool any = false;
   for (NodeId index : nodes) {
     const Node& node = plan.graph.nodes[index];
@@ -134,10 +150,15 @@ void all_reduce(const Plan& plan, const std::vector<NodeId>& nodes, const Call& 
       exchange(plan, node, call, context);
       continue;
     }
-    sums.add(node);
+    sums->add(node);
     any = true;
   }
-  if (any) sums.run();
+  if (!any) return;
+  if (call.communicator) {
+    AllReduce::start(sums, context.world_sums());
+  } else {
+    sums->run();
+  }
 }
 
 }  // namespace samegrad

@@ -1,5 +1,5 @@
 // The processes that a program's replicas are spread over. Launching and carrying are theirs who
-// implement this; the order of addition is ours (world_sum.h).
+// implement this; the order of addition is ours (world_sums.h).
 #pragma once
 
 #include <cstddef>

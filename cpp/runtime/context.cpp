@@ -72,6 +72,10 @@ void Context::take_memory() {
   }
 }
 
+void Context::open_world_sums(Communicator& communicator) {
+  world_sums_ = std::make_unique<WorldSums>(communicator);
+}
+
 void Context::give_memory() noexcept {
   histories.clear();
   main_task_.scratch.release();

@@ -9,6 +9,7 @@
 #include "plan/row_program.h"
 #include "runtime/call.h"
 #include "runtime/layout.h"
+#include "runtime/world_sums.h"
 #include "tensor/buffer_pool.h"
 #include "tensor/kernel_args.h"
 
@@ -194,6 +195,11 @@ class Context {
     return sources_[std::size_t(slot)];
   }
 
+  // Of a run in several processes: what travels between them. Open from open_world_sums() on.
+  void open_world_sums(Communicator& communicator);
+  WorldSums& world_sums() { return *world_sums_; }
+  void close_world_sums() noexcept { world_sums_ = nullptr; }
+
   // The task of the thread that runs the plan.
   Task& main_task() { return main_task_; }
   // The task of a piece of a parallel loop; given back by the destructor.
@@ -261,6 +267,7 @@ class Context {
   // Addresses to set in every run: (where, base pointer).
   std::vector<std::pair<void**, std::byte* const*>> node_places_;
   std::vector<std::pair<std::byte**, std::byte* const*>> tree_places_;
+  std::unique_ptr<WorldSums> world_sums_;
   Task main_task_;
   struct Tasks {
     std::vector<std::unique_ptr<Task>> idle;

@@ -256,17 +256,21 @@ void Executable::run_step(const PlanStep& step, const Call& call, Context& conte
 }
 
 void Executable::run_steps(const Call& call, Context& context) {
-  if (!call.seconds) {
-    for (const PlanStep& step : plan_.steps) run_step(step, call, context);
-    return;
-  }
   using Clock = std::chrono::steady_clock;
-  call.seconds->resize(plan_.steps.size());
+  if (call.seconds) call.seconds->resize(plan_.steps.size());
+  StepId due = plan_.steps.next_id();  // before this one all sums of processes have to be there
   for (StepId s : plan_.steps.ids()) {
-    const Clock::time_point start = Clock::now();
+    const Clock::time_point start = call.seconds ? Clock::now() : Clock::time_point();
+    if (call.communicator && s == due) {
+      context.world_sums().finish();
+      due = plan_.steps.next_id();
+    }
     run_step(plan_.steps[s], call, context);
+    due = std::min(due, plan_.sums_due[s]);
+    if (!call.seconds) continue;
     (*call.seconds)[s.index()] += std::chrono::duration<double>(Clock::now() - start).count();
   }
+  if (call.communicator) context.world_sums().finish();
 }
 
 std::vector<std::vector<Array>> Executable::run(const Call& call, Context& context) {
@@ -284,7 +288,9 @@ std::vector<std::vector<Array>> Executable::run(const Call& call, Context& conte
   std::vector<Array> fresh = make_state(call, context);
   context.refresh();
   context.share(call.rounds);
+  if (call.communicator) context.open_world_sums(*call.communicator);
   run_steps(call, context);
+  context.close_world_sums();
   copy_outputs(outputs, context);
   if (!call.dry) commit_state(call, context, fresh);
   return outputs;

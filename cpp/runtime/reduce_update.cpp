@@ -4,6 +4,7 @@
 #include <bit>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "base/prefetch.h"
 #include "base/thresholds.h"
@@ -13,7 +14,7 @@
 #include "ops/tree_rows.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
-#include "runtime/world_sum.h"
+#include "runtime/world_sums.h"
 #include "tensor/tree.h"
 
 namespace samegrad {
@@ -56,74 +57,102 @@ class BlockwiseUpdate {
       : plan_(plan), step_(step), binding_(binding), call_(call), context_(context) {}
 
   void run() {
-    Scratch& scratch = context_.main_task().scratch;
-    const Scratch::Frame frame(scratch);
-    take_at_once(scratch, binding_.open_bytes + binding_.task_bytes);
-    for (std::size_t s = 0; s < step_.sums.size(); ++s) open(s);
-    if (call_.communicator) return run_in_world();
-    for_blocks([&](std::int64_t, const Block& block, Scratch& own) {
-      std::byte** results = pointers(own);
-      const PrefetchBlocks prefetch = prefetch_of(block);
-      const std::size_t last = step_.sums.size() - 1;
-      for (std::size_t s = 0; s <= last; ++s) {
-        results[s] =
-            reduce(s, block, {0, context_.replicas()}, own, s == last ? &prefetch : nullptr);
+    open_all([&] {
+      const Extent all = blocks();
+      for_blocks(all, 0, all.cuts(), [&](std::int64_t, const Block& block, Scratch& own) {
+        std::byte** results = pointers(own);
+        const PrefetchBlocks prefetch = prefetch_of(block);
+        const std::size_t last = step_.sums.size() - 1;
+        for (std::size_t s = 0; s <= last; ++s) {
+          results[s] =
+              reduce(s, block, {0, context_.replicas()}, own, s == last ? &prefetch : nullptr);
+        }
+        finish(block, results, own);
+      });
+    });
+  }
+
+  // The blocks of all sums go through `world` in pieces. They are cut alike in all processes,
+  // however many threads each has.
+  static void start(const std::shared_ptr<BlockwiseUpdate>& self, WorldSums& world) {
+    self->cut(world);
+    self->open_all([&] {
+      for (const Piece& piece : self->pieces_) {
+        world.start(
+            piece.of_world,
+            [&](std::span<std::byte* const> states) { self->fill(piece, states, world); },
+            [self, &piece](const std::byte* sum) { self->take(piece, sum); });
       }
-      finish(block, results, own);
     });
   }
 
  private:
-  // Some blocks of all sums travel at a time. They are cut alike in all processes, however many
-  // threads each has.
-  void run_in_world() {
-    WorldSum world(*call_.communicator);
-    const Extent all = blocks_in_world(world);
-    std::vector<WorldPiece> pieces;
-    std::vector<std::int64_t> first;  // block of each piece, and the number of all
-    std::vector<std::int64_t> at;     // of each block and sum in its piece
-    for (std::int64_t i = 0; i < all.cuts(); ++i) {
-      const std::int64_t size = all.cut(i).size();
+  // What travels together: these blocks of all sums.
+  struct Piece {
+    WorldPiece of_world;
+    std::int64_t begin;
+    std::vector<std::int64_t> at;  // of each block and sum in it
+  };
+
+  // Operands of the reductions are open until f() is over.
+  template <class F>
+  void open_all(const F& f) {
+    Scratch& scratch = context_.main_task().scratch;
+    const Scratch::Frame frame(scratch);
+    take_at_once(scratch, binding_.open_bytes + binding_.task_bytes);
+    for (std::size_t s = 0; s < step_.sums.size(); ++s) open(s);
+    f();
+  }
+
+  void cut(const WorldSums& world) {
+    all_ = blocks_in_world(world);
+    for (std::int64_t i = 0; i < all_->cuts(); ++i) {
+      const std::int64_t size = all_->cut(i).size();
       std::int64_t bytes = 0;
       for (const UpdateBinding::Sum& sum : binding_.sums) {
         bytes += aligned(size * std::int64_t(size_of(sum.reduction.dtype)));
       }
-      if (pieces.empty() || pieces.back().bytes + bytes > world.piece_bytes()) {
-        pieces.emplace_back();
-        first.push_back(i);
+      if (pieces_.empty() || pieces_.back().of_world.bytes + bytes > world.piece_bytes()) {
+        pieces_.push_back({{}, i, {}});
       }
+      Piece& piece = pieces_.back();
       for (const UpdateBinding::Sum& sum : binding_.sums) {
-        at.push_back(pieces.back().add(sum.reduction.dtype, size, sum.reduction.whole.bytes));
+        piece.at.push_back(
+            piece.of_world.add(sum.reduction.dtype, size, sum.reduction.whole.bytes));
       }
     }
-    first.push_back(all.cuts());
+  }
+
+  // Calls f(where the block is in each sum's part of the piece, block, scratch).
+  template <class F>
+  void for_blocks_of(const Piece& piece, const F& f) const {
     const std::size_t sums = step_.sums.size();
-    const auto place = [&](std::size_t s, std::int64_t block) {
-      return at[std::size_t(block) * sums + s];
-    };
-    world.run(
-        pieces,
-        [&](std::size_t piece, std::span<std::byte* const> states) {
-          for_blocks(all, first[piece], first[piece + 1],
-                     [&](std::int64_t i, const Block& block, Scratch& own) {
-                       for (std::size_t s = 0; s < sums; ++s) {
-                         for (std::size_t t = 0; t < states.size(); ++t) {
-                           const Scratch::Frame frame(own);
-                           reduce_to(states[t] + place(s, i), s, block, world.subtrees()[t], own);
-                         }
-                       }
-                     });
-        },
-        [&](std::size_t piece, const std::byte* of_all) {
-          for_blocks(all, first[piece], first[piece + 1],
-                     [&](std::int64_t i, const Block& block, Scratch& own) {
-                       std::byte** results = pointers(own);
-                       for (std::size_t s = 0; s < sums; ++s) {
-                         results[s] = own_sum(s, of_all + place(s, i), block, own);
-                       }
-                       finish(block, results, own);
-                     });
-        });
+    const auto count = std::int64_t(piece.at.size() / sums);
+    for_blocks(*all_, piece.begin, piece.begin + count,
+               [&](std::int64_t i, const Block& block, Scratch& own) {
+                 f(piece.at.data() + std::size_t(i - piece.begin) * sums, block, own);
+               });
+  }
+
+  void fill(const Piece& piece, std::span<std::byte* const> states, const WorldSums& world) const {
+    for_blocks_of(piece, [&](const std::int64_t* at, const Block& block, Scratch& own) {
+      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+        for (std::size_t t = 0; t < states.size(); ++t) {
+          const Scratch::Frame frame(own);
+          reduce_to(states[t] + at[s], s, block, world.subtrees()[t], own);
+        }
+      }
+    });
+  }
+
+  void take(const Piece& piece, const std::byte* sum) const {
+    for_blocks_of(piece, [&](const std::int64_t* at, const Block& block, Scratch& own) {
+      std::byte** results = pointers(own);
+      for (std::size_t s = 0; s < step_.sums.size(); ++s) {
+        results[s] = own_sum(s, sum + at[s], block, own);
+      }
+      finish(block, results, own);
+    });
   }
 
   // Ranks may share the memory of a sum: none of them writes into it.
@@ -141,7 +170,7 @@ class BlockwiseUpdate {
   }
 
   // Small enough for a piece, and enough of them for many threads.
-  Extent blocks_in_world(const WorldSum& world) const {
+  Extent blocks_in_world(const WorldSums& world) const {
     constexpr std::int64_t kBlocksOfPiece = 8;
     const TreeReduction& reduction = binding_.sums[0].reduction;
     const std::int64_t piece =
@@ -159,13 +188,7 @@ class BlockwiseUpdate {
                                                            : 1);
   }
 
-  // Calls f(number, block, scratch) for all blocks.
-  template <class F>
-  void for_blocks(const F& f) const {
-    const Extent all = blocks();
-    for_blocks(all, 0, all.cuts(), f);
-  }
-  // For those of [begin, end).
+  // Calls f(number, block, scratch) for the blocks of [begin, end).
   template <class F>
   void for_blocks(const Extent& all, std::int64_t begin, std::int64_t end, const F& f) const {
     const auto run = [&](std::int64_t i, Scratch& scratch) {
@@ -425,6 +448,9 @@ class BlockwiseUpdate {
   const Call& call_;
   Context& context_;
   std::int64_t work_ = 0;  // a rough count of operations
+  // Of sums over processes.
+  std::optional<Extent> all_;
+  std::vector<Piece> pieces_;
 };
 
 // Scratch for a block of one of the sums, besides the states of the replicas.
@@ -485,8 +511,13 @@ UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Cont
 }
 
 void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context) {
-  const ReduceUpdate& step = plan.updates[update];
-  BlockwiseUpdate(plan, step, context.update(update), call, context).run();
+  const auto step = std::make_shared<BlockwiseUpdate>(plan, plan.updates[update],
+                                                      context.update(update), call, context);
+  if (call.communicator) {
+    BlockwiseUpdate::start(step, context.world_sums());
+  } else {
+    step->run();
+  }
 }
 
 }  // namespace samegrad

@@ -58,7 +58,7 @@ class Leased {
   }
 
   std::byte* data() const { return buffer_->data(); }
-  std::size_t size() const { return buffer_->size(); }
+  std::size_t size() const { return buffer_ ? buffer_->size() : 0; }
 
  private:
   std::unique_ptr<Buffer> buffer_;

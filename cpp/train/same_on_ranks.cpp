@@ -7,7 +7,7 @@
 
 #include "base/hasher.h"
 #include "base/machine.h"
-#include "runtime/world_sum.h"
+#include "runtime/world_sums.h"
 
 namespace samegrad {
 namespace {

@@ -13,7 +13,7 @@
 #include "runtime/executor.h"
 #include "runtime/subtrees.h"
 #include "runtime/threads.h"
-#include "runtime/world_sum.h"
+#include "runtime/world_sums.h"
 #include "thread_communicator.h"
 
 namespace samegrad::testing {
@@ -268,20 +268,21 @@ TEST("of a large sum only owned subtrees travel, and each part is added up by on
     for (int rank = 0; rank < 2; ++rank) {
       threads.emplace_back([&, rank, firsts = firsts] {
         ThreadCommunicator communicator(wire, rank, firsts);
-        WorldSum sum(communicator);
+        WorldSums sums(communicator);
         WorldPiece piece;
         piece.add(DType::kFloat32, kNumbers, kNumbers * 4);
-        sum.run(
-            std::vector{piece},
-            [&](std::size_t, std::span<std::byte* const> states) {
+        sums.start(
+            piece,
+            [&](std::span<std::byte* const> states) {
               for (std::byte* state : states) {
                 std::fill_n(reinterpret_cast<float*>(state), kNumbers, float(rank + 1));
               }
             },
-            [&](std::size_t, const std::byte* given) {
+            [&](const std::byte* given) {
               const auto* result = reinterpret_cast<const float*>(given);
               CHECK(result[0] == result[kNumbers - 1]);
             });
+        sums.finish();
       });
     }
     for (std::thread& thread : threads) thread.join();

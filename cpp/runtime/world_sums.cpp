@@ -1,4 +1,4 @@
-#include "runtime/world_sum.h"
+#include "runtime/world_sums.h"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +43,7 @@ std::int64_t WorldPiece::add(DType dtype, std::int64_t elements, std::int64_t su
   return at;
 }
 
-WorldSum::WorldSum(Communicator& communicator) : communicator_(communicator) {
+WorldSums::WorldSums(Communicator& communicator) : communicator_(communicator) {
   for (int rank = 0; rank < communicator.size(); ++rank) {
     const auto found = maximal_subtrees(communicator.replicas(), communicator.replicas_of(rank));
     most_subtrees_ = std::max(most_subtrees_, std::ssize(found));
@@ -57,77 +57,59 @@ WorldSum::WorldSum(Communicator& communicator) : communicator_(communicator) {
 }
 
 // The states of all subtrees of a rank and a sum, as often as there are slots.
-std::int64_t WorldSum::shared_piece_bytes() const {
+std::int64_t WorldSums::shared_piece_bytes() const {
   const std::int64_t all = communicator_.shared()->bytes() / std::int64_t(kSlots);
   return all / (most_subtrees_ + 1) / kLine * kLine;
 }
 
-std::int64_t WorldSum::piece_bytes() const {
+std::int64_t WorldSums::piece_bytes() const {
   if (communicator_.shared()) return shared_piece_bytes();
   return std::clamp(kMessageBytes * communicator_.size(), kLeastPiece, kMostPiece);
 }
 
 // What a rank adds up for all.
-WorldSum::Part WorldSum::part_of(const WorldPiece& piece, int rank) const {
+WorldSums::Part WorldSums::part_of(const WorldPiece& piece, int rank) const {
   if (piece.bytes <= kOneRoundBytes) return {0, piece.bytes};
   const std::int64_t lines = piece.bytes / kLine, ranks = communicator_.size();
   return {lines * rank / ranks * kLine, lines * (rank + 1) / ranks * kLine};
 }
 
-// ---- each rank reads what the others have written ----
+// ---- how a sum travels ----
 
-class WorldSum::InSharedMemory {
+class WorldSums::Way {
  public:
-  InSharedMemory(WorldSum& world, std::span<const WorldPiece> pieces)
+  virtual ~Way() = default;
+  virtual void fill(Flight& flight, const Fill& fill) = 0;
+  // Once all have filled it: adds up the part that this rank has to.
+  virtual void add(Flight& flight) = 0;
+  // Once all have added up theirs.
+  virtual void take(Flight& flight) = 0;
+};
+
+// Each rank reads what the others have written.
+class WorldSums::InSharedMemory final : public Way {
+ public:
+  explicit InSharedMemory(WorldSums& world)
       : world_(world),
         shared_(*world.communicator_.shared()),
-        pieces_(pieces),
-        first_(shared_.pieces),
-        most_(world.shared_piece_bytes()) {
-    std::int64_t largest = 0;
-    for (const WorldPiece& piece : pieces) largest = std::max(largest, piece.bytes);
-    sum_ = Leased(std::size_t(std::max<std::int64_t>(largest, 1)));
-  }
+        most_(world.shared_piece_bytes()),
+        sum_(std::size_t(most_)) {}
 
-  void run(const Fill& fill, const Take& take) {
-    for (std::size_t t = 0; t < pieces_.size() + 2; ++t) {
-      if (t < pieces_.size()) this->fill(t, fill);
-      if (t >= 1 && t <= pieces_.size()) add(t - 1, take);
-      if (t >= 2) this->take(t - 2, take);
-    }
-    shared_.pieces += std::ssize(pieces_);
-  }
-
- private:
-  std::int64_t number(std::size_t piece) const { return first_ + std::int64_t(piece) + 1; }
-  std::byte* state(std::size_t piece, int rank, std::size_t i) const {
-    const auto slot = std::int64_t((std::size_t(first_) + piece) % kSlots);
-    return shared_.data(rank) + (slot * (world_.most_subtrees_ + 1) + std::int64_t(i)) * most_;
-  }
-  // Ranks have those of the slots by turns.
-  std::byte* sum(std::size_t piece) const {
-    const auto rank = int((std::size_t(first_) + piece) % kSlots % std::size_t(shared_.size()));
-    return state(piece, rank, std::size_t(world_.most_subtrees_));
-  }
-  // Two ranks read from each other as much if each adds up everything.
-  bool adds_alone(std::size_t piece) const {
-    return shared_.size() == 2 || pieces_[piece].bytes <= kOneRoundBytes;
-  }
-
-  void fill(std::size_t piece, const Fill& fill) {
-    wait(Stage::kTaken, number(piece) - std::int64_t(kSlots));
+  void fill(Flight& flight, const Fill& fill) override {
+    flight.number = ++shared_.pieces;
+    wait(Stage::kTaken, flight.number - std::int64_t(kSlots));
     states_.clear();
     for (std::size_t i = 0; i < world_.own_.size(); ++i) {
-      states_.push_back(state(piece, shared_.rank(), i));
+      states_.push_back(state(flight, shared_.rank(), i));
     }
-    fill(piece, states_);
-    shared_.publish(Stage::kFilled, number(piece));
+    fill(states_);
+    shared_.publish(Stage::kFilled, flight.number);
   }
 
-  void add(std::size_t piece, const Take& take) {
-    wait(Stage::kFilled, number(piece));
-    const bool alone = adds_alone(piece);
-    const WorldPiece& of = pieces_[piece];
+  void add(Flight& flight) override {
+    wait(Stage::kFilled, flight.number);
+    const bool alone = adds_alone(flight);
+    const WorldPiece& of = flight.piece;
     const Part part = alone ? Part{0, of.bytes} : world_.part_of(of, shared_.rank());
     states_.clear();
     int rank = -1;
@@ -135,82 +117,93 @@ class WorldSum::InSharedMemory {
     for (const Subtree& subtree : world_.all_) {
       i = subtree.rank == rank ? i + 1 : 0;
       rank = subtree.rank;
-      states_.push_back(state(piece, rank, i) + part.begin);
+      states_.push_back(state(flight, rank, i) + part.begin);
     }
-    world_.add(of, part, states_, alone ? sum_.data() : sum(piece));
-    shared_.publish(Stage::kSummed, number(piece));
-    if (alone) take(piece, sum_.data());
+    world_.add(of, part, states_, alone ? sum_.data() : sum(flight));
+    shared_.publish(Stage::kSummed, flight.number);
+    if (alone) flight.take(sum_.data());
   }
 
-  void take(std::size_t piece, const Take& take) {
-    if (!adds_alone(piece)) {
-      wait(Stage::kSummed, number(piece));
-      take(piece, sum(piece));
+  void take(Flight& flight) override {
+    if (!adds_alone(flight)) {
+      wait(Stage::kSummed, flight.number);
+      flight.take(sum(flight));
     }
-    shared_.publish(Stage::kTaken, number(piece));
+    shared_.publish(Stage::kTaken, flight.number);
+  }
+
+ private:
+  std::size_t slot(const Flight& flight) const { return std::size_t(flight.number) % kSlots; }
+  std::byte* state(const Flight& flight, int rank, std::size_t i) const {
+    const auto at = std::int64_t(slot(flight)) * (world_.most_subtrees_ + 1) + std::int64_t(i);
+    return shared_.data(rank) + at * most_;
+  }
+  // Ranks have those of the slots by turns.
+  std::byte* sum(const Flight& flight) const {
+    const auto rank = int(slot(flight) % std::size_t(shared_.size()));
+    return state(flight, rank, std::size_t(world_.most_subtrees_));
+  }
+  // Two ranks read from each other as much if each adds up everything.
+  bool adds_alone(const Flight& flight) const {
+    return shared_.size() == 2 || flight.piece.bytes <= kOneRoundBytes;
   }
 
   void wait(Stage stage, std::int64_t count) { world_.communicator_.wait_for(stage, count); }
 
-  WorldSum& world_;
+  WorldSums& world_;
   SharedMemory& shared_;
-  const std::span<const WorldPiece> pieces_;
-  const std::int64_t first_, most_;
+  const std::int64_t most_;
   Leased sum_;
   std::vector<std::byte*> states_;
 };
 
-// ---- each rank sends the others what they add up, and gets their sums ----
-
-struct WorldSum::Slot {
-  Leased memory;
-  std::vector<std::byte*> states;  // of the own subtrees: a whole piece each
-  std::vector<std::byte*> from;    // of all subtrees: what this rank adds up
-  std::byte* sum = nullptr;
-  std::unique_ptr<Communicator::Transfer> collected, distributed;
-};
-
-class WorldSum::InMessages {
+// Each rank sends the others what they add up, and gets their sums.
+class WorldSums::InMessages final : public Way {
  public:
-  InMessages(WorldSum& world, std::span<const WorldPiece> pieces)
-      : world_(world), pieces_(pieces) {}
+  explicit InMessages(WorldSums& world) : world_(world) {}
 
-  void run(const Fill& fill, const Take& take) {
-    for (std::size_t t = 0; t < pieces_.size() + 2; ++t) {
-      if (t < pieces_.size()) {
-        open(t);
-        fill(t, slot(t).states);
-        collect(t);
-      }
-      if (t >= 1 && t <= pieces_.size()) {
-        slot(t - 1).collected->wait();
-        world_.add(pieces_[t - 1], own_part(t - 1), slot(t - 1).from, slot(t - 1).sum);
-        distribute(t - 1);
-      }
-      if (t >= 2) {
-        slot(t - 2).distributed->wait();
-        take(t - 2, slot(t - 2).sum);
-      }
-    }
+  void fill(Flight& flight, const Fill& fill) override {
+    flight.number = next_++;
+    open(flight);
+    fill(slot(flight).states);
+    collect(flight);
+  }
+
+  void add(Flight& flight) override {
+    Slot& slot = this->slot(flight);
+    slot.collected->wait();
+    world_.add(flight.piece, own_part(flight), slot.from, slot.sum);
+    distribute(flight);
+  }
+
+  void take(Flight& flight) override {
+    slot(flight).distributed->wait();
+    flight.take(slot(flight).sum);
   }
 
  private:
+  struct Slot {
+    Leased memory;
+    std::vector<std::byte*> states;  // of the own subtrees: a whole piece each
+    std::vector<std::byte*> from;    // of all subtrees: what this rank adds up
+    std::byte* sum = nullptr;
+    std::unique_ptr<Communicator::Transfer> collected, distributed;
+  };
+
   Communicator& communicator() const { return world_.communicator_; }
-  Slot& slot(std::size_t piece) { return slots_[piece % slots_.size()]; }
-  Part own_part(std::size_t piece) const {
-    return world_.part_of(pieces_[piece], communicator().rank());
+  Slot& slot(const Flight& flight) { return slots_[std::size_t(flight.number) % kSlots]; }
+  Part own_part(const Flight& flight) const {
+    return world_.part_of(flight.piece, communicator().rank());
   }
 
   // Memory for a piece.
-  void open(std::size_t piece) {
-    Slot& slot = this->slot(piece);
-    const std::int64_t bytes = pieces_[piece].bytes;
-    const Part part = own_part(piece);
+  void open(const Flight& flight) {
+    Slot& slot = this->slot(flight);
+    const std::int64_t bytes = flight.piece.bytes;
+    const Part part = own_part(flight);
     const auto others = std::int64_t(world_.all_.size() - world_.own_.size());
     const std::int64_t all = bytes * (std::ssize(world_.own_) + 1) + others * part.bytes();
-    if (!slot.sum || slot.memory.size() < std::size_t(all)) {
-      slot.memory = Leased(std::size_t(std::max<std::int64_t>(all, 1)));
-    }
+    if (slot.memory.size() < std::size_t(all)) slot.memory = Leased(std::size_t(all));
     slot.sum = slot.memory.data();
     slot.states.clear();
     slot.from.clear();
@@ -228,13 +221,13 @@ class WorldSum::InMessages {
   }
 
   // Everybody's states of what this rank adds up.
-  void collect(std::size_t piece) {
-    Slot& slot = this->slot(piece);
-    const std::int64_t own = own_part(piece).bytes();
+  void collect(const Flight& flight) {
+    Slot& slot = this->slot(flight);
+    const std::int64_t own = own_part(flight).bytes();
     sends_.clear();
     receives_.clear();
     for (int rank = 0; rank < communicator().size(); ++rank) {
-      const Part theirs = world_.part_of(pieces_[piece], rank);
+      const Part theirs = world_.part_of(flight.piece, rank);
       if (rank == communicator().rank() || theirs.bytes() == 0) continue;
       for (std::byte* state : slot.states) {
         sends_.push_back({rank, state + theirs.begin, theirs.bytes()});
@@ -248,47 +241,63 @@ class WorldSum::InMessages {
   }
 
   // The sum's parts from those who added them up.
-  void distribute(std::size_t piece) {
-    Slot& slot = this->slot(piece);
-    const Part own = own_part(piece);
+  void distribute(const Flight& flight) {
+    Slot& slot = this->slot(flight);
+    const Part own = own_part(flight);
     sends_.clear();
     receives_.clear();
-    const bool travels = pieces_[piece].bytes > kOneRoundBytes;
+    const bool travels = flight.piece.bytes > kOneRoundBytes;
     for (int rank = 0; rank < communicator().size() && travels; ++rank) {
       if (rank == communicator().rank()) continue;
-      const Part part = world_.part_of(pieces_[piece], rank);
+      const Part part = world_.part_of(flight.piece, rank);
       if (own.bytes() > 0) sends_.push_back({rank, slot.sum + own.begin, own.bytes()});
       if (part.bytes() > 0) receives_.push_back({rank, slot.sum + part.begin, part.bytes()});
     }
     slot.distributed = communicator().start(sends_, receives_);
   }
 
-  WorldSum& world_;
-  const std::span<const WorldPiece> pieces_;
+  WorldSums& world_;
+  std::int64_t next_ = 0;
   std::array<Slot, kSlots> slots_;
   std::vector<Message> sends_, receives_;
 };
 
-void WorldSum::run(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take) {
+WorldSums::~WorldSums() = default;
+
+WorldSums::Way& WorldSums::way_of(const WorldPiece& piece) {
+  const bool fits = communicator_.shared() && piece.bytes <= shared_piece_bytes();
+  if (fits) {
+    if (!in_shared_memory_) in_shared_memory_ = std::make_unique<InSharedMemory>(*this);
+    return *in_shared_memory_;
+  }
+  if (!in_messages_) in_messages_ = std::make_unique<InMessages>(*this);
+  return *in_messages_;
+}
+
+void WorldSums::start(const WorldPiece& piece, const Fill& fill, Take take) {
   communicator_.settle();
-  const bool narrow = std::ranges::any_of(pieces, [](const WorldPiece& piece) {
-    return std::ranges::any_of(piece.numbers, &Packed::narrow);
-  });
-  if (narrow) return run_as_bfloat16(pieces, fill, take);
-  run_pieces(pieces, fill, take);
+  if (std::ranges::any_of(piece.numbers, &Packed::narrow)) {
+    start_as_bfloat16(piece, fill, std::move(take));
+  } else {
+    start_as_it_is(piece, fill, std::move(take));
+  }
+}
+
+void WorldSums::start_as_it_is(const WorldPiece& piece, const Fill& fill, Take take) {
+  Way& way = way_of(piece);
+  if (way_ != &way) finish();
+  way_ = &way;
+  Flight& flight = flights_.emplace_back(Flight{piece, std::move(take), 0});
+  way.fill(flight, fill);
+  if (flights_.size() > 1) add_next();
+  if (flights_.size() > 2) take_first();
 }
 
 // As the caller sees them large sums are float32, as they travel bfloat16.
-void WorldSum::run_as_bfloat16(std::span<const WorldPiece> pieces, const Fill& fill,
-                               const Take& take) {
-  std::vector<WorldPiece> narrow;
-  std::int64_t largest = 1;
-  for (const WorldPiece& piece : pieces) {
-    WorldPiece& made = narrow.emplace_back();
-    for (const Packed& packed : piece.numbers) {
-      made.add(packed.narrow ? DType::kBFloat16 : packed.dtype, packed.elements, 0);
-    }
-    largest = std::max(largest, piece.bytes);
+void WorldSums::start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Take take) {
+  WorldPiece narrow;
+  for (const Packed& packed : piece.numbers) {
+    narrow.add(packed.narrow ? DType::kBFloat16 : packed.dtype, packed.elements, 0);
   }
   const auto convert = [](const WorldPiece& from, const std::byte* x, const WorldPiece& to,
                           std::byte* y) {
@@ -301,40 +310,48 @@ void WorldSum::run_as_bfloat16(std::span<const WorldPiece> pieces, const Fill& f
       }
     }
   };
-  const Leased memory(std::size_t(largest) * std::max<std::size_t>(own_.size(), 1));
-  std::vector<std::byte*> wide;
-  for (std::size_t i = 0; i < own_.size(); ++i) {
-    wide.push_back(memory.data() + std::int64_t(i) * largest);
-  }
-  run_pieces(
+  const std::size_t bytes = std::size_t(piece.bytes) * std::max<std::size_t>(own_.size(), 1);
+  if (wide_.size() < bytes) wide_ = Leased(bytes);
+  start_as_it_is(
       narrow,
-      [&](std::size_t piece, std::span<std::byte* const> states) {
-        fill(piece, wide);
-        for (std::size_t i = 0; i < states.size(); ++i) {
-          convert(pieces[piece], wide[i], narrow[piece], states[i]);
+      [&](std::span<std::byte* const> states) {
+        std::vector<std::byte*> wide;
+        for (std::size_t i = 0; i < own_.size(); ++i) {
+          wide.push_back(wide_.data() + std::int64_t(i) * piece.bytes);
         }
+        fill(wide);
+        for (std::size_t i = 0; i < states.size(); ++i) convert(piece, wide[i], narrow, states[i]);
       },
-      [&](std::size_t piece, const std::byte* sum) {
-        convert(narrow[piece], sum, pieces[piece], memory.data());
-        take(piece, memory.data());
+      [this, convert, piece, narrow, take = std::move(take)](const std::byte* sum) {
+        if (wide_.size() < std::size_t(piece.bytes)) wide_ = Leased(std::size_t(piece.bytes));
+        convert(narrow, sum, piece, wide_.data());
+        take(wide_.data());
       });
 }
 
-void WorldSum::run_pieces(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take) {
-  const bool fits = communicator_.shared() && std::ranges::all_of(pieces, [&](const auto& piece) {
-                      return piece.bytes <= shared_piece_bytes();
-                    });
-  if (fits) {
-    InSharedMemory(*this, pieces).run(fill, take);
-  } else {
-    InMessages(*this, pieces).run(fill, take);
+// Of the one whose turn it is.
+void WorldSums::add_next() {
+  Flight& flight = *std::ranges::find(flights_, false, &Flight::is_summed);
+  way_->add(flight);
+  flight.is_summed = true;
+}
+
+void WorldSums::take_first() {
+  way_->take(flights_.front());
+  flights_.pop_front();
+}
+
+void WorldSums::finish() {
+  while (!flights_.empty()) {
+    if (!flights_.back().is_summed) add_next();
+    take_first();
   }
 }
 
 // ---- adding up ----
 
-void WorldSum::add(const WorldPiece& piece, Part part, std::span<std::byte* const> from,
-                   std::byte* sum) const {
+void WorldSums::add(const WorldPiece& piece, Part part, std::span<std::byte* const> from,
+                    std::byte* sum) const {
   std::vector<std::byte*> at;
   for (const Packed& packed : piece.numbers) {
     const std::int64_t end = packed.offset + packed.elements * std::int64_t(size_of(packed.dtype));
@@ -346,8 +363,8 @@ void WorldSum::add(const WorldPiece& piece, Part part, std::span<std::byte* cons
   }
 }
 
-void WorldSum::add_packed(DType dtype, std::int64_t bytes, std::span<std::byte* const> from,
-                          std::byte* sum) const {
+void WorldSums::add_packed(DType dtype, std::int64_t bytes, std::span<std::byte* const> from,
+                           std::byte* sum) const {
   const auto width = std::int64_t(size_of(dtype));
   const std::int64_t elements = bytes / width, block = thresholds().all_reduce_block;
   const bool parallel = bytes * std::int64_t(from.size()) > thresholds().parallel_all_reduce_bytes;
@@ -363,8 +380,8 @@ void WorldSum::add_packed(DType dtype, std::int64_t bytes, std::span<std::byte* 
 }
 
 // Added in float32: the sum is rounded once.
-void WorldSum::add_narrow_block(std::span<const std::byte* const> x, std::int64_t n,
-                                std::byte* out) const {
+void WorldSums::add_narrow_block(std::span<const std::byte* const> x, std::int64_t n,
+                                 std::byte* out) const {
   constexpr DType kWide = DType::kFloat32;
   const std::int64_t bytes = n * std::int64_t(size_of(kWide));
   const auto memory =
@@ -381,8 +398,8 @@ void WorldSum::add_narrow_block(std::span<const std::byte* const> x, std::int64_
   kernels().cast(kWide, DType::kBFloat16)(sum, out, n);
 }
 
-void WorldSum::add_block(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
-                         std::byte* out) const {
+void WorldSums::add_block(DType dtype, std::span<const std::byte* const> x, std::int64_t n,
+                          std::byte* out) const {
   const std::int64_t bytes = n * std::int64_t(size_of(dtype));
   const BinaryKernel kernel = kernels().binary(BinaryFn::k_add, dtype);
   const int levels = tree_levels(communicator_.replicas(), 1) - 1;  // but for the root's

@@ -5,7 +5,9 @@
 // ones are added up, and is used for the update while it is still in a cache.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <memory>
 
 #include "base/dtype.h"
 #include "runtime/communicator.h"
@@ -38,9 +40,15 @@ struct WorldPiece {
 void set_sums_as_bfloat16(bool yes);
 bool sums_as_bfloat16();
 
-class WorldSum {
+// The sums of a run, in the order in which they are started. None is waited for before the next one
+// is made: what a step of the plan has added up travels while later steps run. Every rank starts
+// the same sums.
+class WorldSums {
  public:
-  explicit WorldSum(Communicator& communicator);
+  explicit WorldSums(Communicator& communicator);
+  ~WorldSums();
+  WorldSums(const WorldSums&) = delete;
+  WorldSums& operator=(const WorldSums&) = delete;
 
   // Of this process; replicas are numbered from its first one.
   std::span<const ReplicaRange> subtrees() const { return own_; }
@@ -48,11 +56,13 @@ class WorldSum {
   std::int64_t piece_bytes() const;
 
   // Writes the sums over this process's subtrees, each where its state is expected.
-  using Fill = std::function<void(std::size_t piece, std::span<std::byte* const> states)>;
+  using Fill = std::function<void(std::span<std::byte* const> states)>;
   // Uses the sum over all replicas, which is gone afterwards.
-  using Take = std::function<void(std::size_t piece, const std::byte* sum)>;
-  // Piece after piece.
-  void run(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take);
+  using Take = std::function<void(const std::byte* sum)>;
+  // Calls `fill` at once; `take` comes after those of earlier sums, in a later start() or finish().
+  void start(const WorldPiece& piece, const Fill& fill, Take take);
+  // Afterwards all that were started are taken.
+  void finish();
 
  private:
   struct Part {
@@ -63,12 +73,22 @@ class WorldSum {
     int rank;
     ReplicaRange replicas;  // of the world
   };
-  struct Slot;
+  // A sum on its way.
+  struct Flight {
+    WorldPiece piece;
+    Take take;
+    std::int64_t number;  // among those that went the same way
+    bool is_summed = false;
+  };
+  class Way;
   class InMessages;
   class InSharedMemory;
 
-  void run_as_bfloat16(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take);
-  void run_pieces(std::span<const WorldPiece> pieces, const Fill& fill, const Take& take);
+  void start_as_it_is(const WorldPiece& piece, const Fill& fill, Take take);
+  void start_as_bfloat16(const WorldPiece& piece, const Fill& fill, Take take);
+  Way& way_of(const WorldPiece& piece);
+  void add_next();
+  void take_first();
   Part part_of(const WorldPiece& piece, int rank) const;
   std::int64_t shared_piece_bytes() const;
   // Adds up a part of a piece: from[i] is where subtree i has it, sum where the piece begins.
@@ -84,6 +104,10 @@ class WorldSum {
   std::vector<Subtree> all_;  // of all ranks, from left to right
   std::vector<ReplicaRange> own_;
   std::int64_t most_subtrees_ = 1;  // of a rank
+  std::unique_ptr<Way> in_messages_, in_shared_memory_;
+  Way* way_ = nullptr;  // of those that are on their way: all go the same
+  std::deque<Flight> flights_;
+  Leased wide_;  // what travels as bfloat16, as float32
 };
 
 }  // namespace samegrad

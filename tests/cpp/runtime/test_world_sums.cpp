@@ -1,0 +1,227 @@
+// Sums of processes are on their way while later steps run.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "check.h"
+#include "ir/builder.h"
+#include "ops/attributes.h"
+#include "ops/registry.h"
+#include "runtime/executor.h"
+#include "runtime/world_sums.h"
+#include "thread_communicator.h"
+
+namespace samegrad::testing {
+namespace {
+
+// Calls f(communicator) on threads that play two ranks of one replica each; the first error is
+// thrown.
+template <class F>
+void on_two_ranks(std::int64_t shared_bytes, const F& f) {
+  Wire wire;
+  std::optional<ThreadSegments> shared;
+  if (shared_bytes) shared.emplace(2, shared_bytes);
+  std::vector<std::exception_ptr> errors(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        ThreadCommunicator communicator(wire, rank, {0, 1, 2}, shared ? shared->of(rank) : nullptr);
+        f(communicator);
+      } catch (...) {
+        errors[std::size_t(rank)] = std::current_exception();
+        wire.abort("the other rank failed");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  CHECK(wire.is_empty());
+}
+
+// Starts a sum of so many numbers, all of them `value`, and writes down what happens when.
+void start(WorldSums& sums, std::int64_t count, int value, std::string& events) {
+  WorldPiece piece;
+  piece.add(DType::kFloat32, count, count * 4);
+  sums.start(
+      piece,
+      [&](std::span<std::byte* const> states) {
+        events += "f" + std::to_string(value);
+        for (std::byte* state : states) {
+          std::fill_n(reinterpret_cast<float*>(state), count, float(value));
+        }
+      },
+      [&events, value, count](const std::byte* sum) {
+        events += "t" + std::to_string(value);
+        const auto* numbers = reinterpret_cast<const float*>(sum);
+        CHECK_EQ(numbers[0], 2.f * float(value));
+        CHECK_EQ(numbers[count - 1], 2.f * float(value));
+      });
+}
+
+constexpr std::int64_t kIn = 96, kOut = 128;
+
+class Weight final : public StateCell {
+ public:
+  Weight(const Shape& shape, int seed) : components_{Array(DType::kFloat32, shape)} {
+    float* numbers = components_[0].data<float>();
+    for (std::int64_t i = 0; i < shape.size(); ++i)
+      numbers[i] = float((i + seed) * 37 % 101) / 64 - 0.7f;
+  }
+  std::vector<Array>& components() override { return components_; }
+
+ private:
+  std::vector<Array> components_;
+};
+
+// w_i -= rate * sum of gradients, for three weights; the rate is computed in the step, b doubles
+// the sum of a bias. `reads`: an output is made of the new w_0.
+Graph program(int replicas, bool reads) {
+  register_all_ops();
+  Graph graph;
+  graph.replicas = replicas;
+  graph.add_symbol({});
+  graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
+  Builder b(graph);
+  const Value x = graph.add_argument({DType::kFloat32, {kRows, kIn}, {0, 1, 0}}, Placement::kRows);
+  for (const char* name : {"w0", "w1", "w2", "b", "rate"}) graph.variables.push_back({name, 1});
+  const Value rate = graph.add_read(SlotId(4), {DType::kFloat32, {}, {}});
+  const Value bias = graph.add_read(SlotId(3), {DType::kFloat32, {kOut}, {}});
+  const Value squared = b("sqrt", {b("mul", {rate, rate})});
+  Value y = kNoValue;
+  for (int i = 0; i < 3; ++i) {
+    const Value w = graph.add_read(SlotId(i), {DType::kFloat32, {kIn, kOut}, {}});
+    y = b("add", {b("matmul", {x, w}), bias});
+    const Value gradient = b("matmul", {x, y}, MatmulAttrs{.transpose_a = true});
+    const Value step = b("mul", {b("all_reduce", {gradient}), squared});
+    const Value after = b("sub", {w, step});
+    graph.writes.push_back({SlotId(i), after});
+    if (reads && i == 0) {
+      graph.outputs.push_back(b("reduce_sum", {after}, ReduceAttrs{.axes = {0, 1}}));
+    }
+  }
+  const Value of_bias = b("all_reduce", {b("reduce_sum", {y}, ReduceAttrs{.axes = {0}})});
+  graph.writes.push_back({SlotId(3), b("sub", {bias, b("mul", {of_bias, squared})})});
+  graph.writes.push_back({SlotId(4), b("mul", {rate, squared})});
+  return graph;
+}
+
+std::vector<std::shared_ptr<StateCell>> weights() {
+  std::vector<std::shared_ptr<StateCell>> cells;
+  for (int i = 0; i < 3; ++i) cells.push_back(std::make_shared<Weight>(Shape{kIn, kOut}, i));
+  cells.push_back(std::make_shared<Weight>(Shape{kOut}, 3));
+  cells.push_back(std::make_shared<Weight>(Shape{}, 2));
+  cells.back()->components()[0].data<float>()[0] = 1e-3f;
+  return cells;
+}
+
+// Three steps of two replicas, all here or one of them; variables and the last output follow.
+std::vector<Array> train(const Plan& plan, Communicator* communicator) {
+  Executable executable(plan);
+  std::vector<std::vector<Array>> arguments(1);
+  Call call;
+  call.communicator = communicator;
+  call.alone = communicator != nullptr;
+  const auto cells = weights();
+  call.variables = cells;
+  const int begin = communicator ? communicator->own().begin : 0;
+  const int end = communicator ? communicator->own().end : 2;
+  for (int r = begin; r < end; ++r) {
+    Array rows(DType::kFloat32, {3 + r, kIn});
+    for (std::int64_t i = 0; i < rows.size(); ++i) {
+      rows.data<float>()[i] = float((r * 5000 + i) * 7919 % 1013) / 512 - 1;
+    }
+    arguments[0].push_back(rows);
+    call.counts.push_back({3 + r});
+    complete_counts(plan.graph.symbols, call.counts.back());
+  }
+  if (!communicator) complete_counts(plan.graph.symbols, call.counts);
+  call.arguments = arguments;
+  std::vector<std::vector<Array>> outputs;
+  for (call.step = 0; call.step < 3; ++call.step) outputs = executable.run(call);
+  std::vector<Array> found;
+  for (const auto& cell : cells) found.push_back(cell->components()[0]);
+  for (const std::vector<Array>& output : outputs) found.push_back(output[0]);
+  return found;
+}
+
+}  // namespace
+
+TEST("a sum is taken once later ones are on their way, in the order in which they were started") {
+  for (const std::int64_t shared_bytes : {std::int64_t(0), std::int64_t(1) << 20}) {
+    on_two_ranks(shared_bytes, [&](Communicator& communicator) {
+      WorldSums sums(communicator);
+      std::string events;
+      for (int i = 0; i < 5; ++i) start(sums, 10'000, i, events);
+      // Two ranks that share memory take what they have added up at once.
+      CHECK_EQ(events,
+               shared_bytes ? std::string("f0f1t0f2t1f3t2f4t3") : std::string("f0f1f2t0f3t1f4t2"));
+      sums.finish();
+      CHECK(events.ends_with("t4"), events);
+      sums.finish();  // nothing is left
+      start(sums, 1, 5, events);
+      sums.finish();
+      CHECK(events.ends_with("t4f5t5"), events);
+    });
+  }
+}
+
+TEST("sums too large for the memory that is shared keep their turn") {
+  on_two_ranks(64 << 10, [&](Communicator& communicator) {
+    WorldSums sums(communicator);
+    std::string events, takes;
+    for (int i = 0; i < 9; ++i) start(sums, i % 3 == 1 ? 100'000 : 10, i, events);
+    sums.finish();
+    for (std::size_t at = 0; at < events.size(); at += 2) {
+      if (events[at] == 't') takes += events[at + 1];
+    }
+    CHECK_EQ(takes, std::string("012345678"));
+  });
+}
+
+TEST("a step waits for the sums that it reads, and for no others") {
+  const StepId none(-1);
+  for (const bool reads : {false, true}) {
+    const Plan plan = compile(program(2, reads));
+    StepId reader = none, first_update = none;
+    int updates = 0;
+    for (StepId s : plan.steps.ids()) {
+      const PlanStep& step = plan.steps[s];
+      const bool is_reader = std::ranges::any_of(step.nodes, [&](NodeId n) {
+        return reads && std::ranges::count(plan.graph.nodes[n].outputs, plan.graph.outputs[0]);
+      });
+      if (is_reader) reader = s;
+      if (step.kind != PlanStep::Kind::kReduceUpdate) continue;
+      ++updates;
+      if (plan.sums_due[s] != plan.steps.next_id()) first_update = s;
+    }
+    CHECK_EQ(updates, 3);
+    CHECK_EQ(reads, reader.exists());
+    // Of the three weights only one is read.
+    CHECK_EQ(reads, first_update.exists());
+    if (reads) CHECK(plan.sums_due[first_update] == reader);
+  }
+}
+
+TEST("sums that are on their way leave the bits of one process") {
+  for (const bool reads : {false, true}) {
+    const Plan plan = compile(program(2, reads));
+    const std::vector<Array> one = train(plan, nullptr);
+    for (const std::int64_t shared_bytes : {0, 64 << 10, 1 << 20}) {
+      on_two_ranks(shared_bytes, [&](Communicator& communicator) {
+        const std::vector<Array> here = train(plan, &communicator);
+        CHECK_EQ(here.size(), one.size());
+        for (std::size_t i = 0; i < one.size(); ++i) {
+          CHECK(!std::memcmp(one[i].raw(), here[i].raw(), one[i].bytes()), i);
+        }
+      });
+    }
+  }
+}
+
+}  // namespace samegrad::testing
