@@ -7,7 +7,13 @@ in weights.
 
 from __future__ import annotations
 
-from samegrad._base.mistakes import MEAN_THEN_SUM, SHARE_THEN_MEAN, TIMES_REPLICAS, Words
+from samegrad._base.mistakes import (
+    MEAN_OF_MEANS,
+    MEAN_THEN_SUM,
+    SHARE_THEN_MEAN,
+    TIMES_REPLICAS,
+    Words,
+)
 from samegrad.testing._grammar import ALL, NORM, Point, Sum
 from samegrad.testing._mistake import Mistake
 
@@ -28,10 +34,7 @@ CATALOGUE: tuple[Mistake, ...] = (
     _known(MEAN_THEN_SUM, Point(_REPLICA), "count"),
     _known(SHARE_THEN_MEAN, Point(powers=WORLD), "sum",
            "it is divided by the replicas, as a Mean metric does that is fed with shares"),
-    Mistake("mean of the replicas' means",
-            "each replica averages its own examples (or local examples times replicas divide), and "
-            "every replica gets the same weight regardless of its number of examples",
-            "w_i / (R W_r)  instead of  w_i / W", point=Point(_REPLICA, powers=MEAN),
+    _known(MEAN_OF_MEANS, Point(_REPLICA, powers=MEAN), "count",
             report="every replica (or batch) gets the same weight regardless of its number of "
             "examples"),
     Mistake("mean per replica, then divided by the replicas twice",
