@@ -1,6 +1,6 @@
 """How long `samegrad.testing.diagnose` takes for a module of ten million parameters.
 
-    PEERS/bin/python tests/benchmarks/doctor_times.py [--runs 3] [--parameters 10000000] [--json FILE]
+    PEERS/bin/python tests/benchmarks/doctor_times.py [--runs 3] [--parameters N] [--json FILE]
 
 Needs PyTorch and NumPy; the engine is not used. Each run is a process of its own, whose time is
 that of `diagnose` with the first step (for DistributedDataParallel with the start of its two
