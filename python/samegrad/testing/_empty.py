@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samegrad.testing._batches import StepError
 from samegrad.testing._catalogue import EMPTY_SHARE
 from samegrad.testing._diagnosis import Diagnosis, Found
 from samegrad.testing._judge import summary
 from samegrad.testing._judge import verdict as told
-from samegrad.testing._layouts import Layout, layout, uneven_sizes
+from samegrad.testing._layouts import Layout, StepError, layout, uneven_sizes
 from samegrad.testing._sums import ranked
 from samegrad.testing._updates import ROUNDED, Recorded, rounding_of
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 _MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
 _JOIN = "replicas without examples count in the divisor too: join with the initial world size"
-_HIDDEN = "a replica without examples was not judged: noise hides what it changes"
+_NOISE_HIDES = "a replica without examples was not judged: noise hides what it changes"
 _UNTRIED = "a replica without examples was not judged: the step gives no number for it"
 
 
@@ -37,7 +36,7 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
     if not verdict.correct and (verdict.cause is None or verdict.cause.name != _MEANS):
         return verdict
     if verdict.correct and evidence.exact > evidence.tolerance:
-        return replace(verdict, notes=(*verdict.notes, _HIDDEN))  # by noise
+        return replace(verdict, notes=(*verdict.notes, _NOISE_HIDES))  # by noise
     count = len(evidence.weights)
     layouts = [
         layout([*uneven_sizes(count, r - 1)[:-1], 0, uneven_sizes(count, r - 1)[-1]])
@@ -48,7 +47,7 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
     ]
     if not layouts:  # one replica only
         return verdict
-    runs = [_run(evidence, item) for item in layouts]
+    runs = [_tried(evidence, item) for item in layouts]
     kept = [(run, item) for run, item in zip(runs, layouts, strict=True) if run is not None]
     if len(kept) < len(layouts):
         if asked and verdict.correct:
@@ -60,7 +59,7 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
         fits=[*evidence.fits, *(evidence.basis.fit(run) for run, _ in kept)],
     )
     if verdict.correct and (
-        max(evidence.gap(run) for run, _ in kept) <= _usual(evidence)
+        max(evidence.gap(run) for run, _ in kept) <= _usually_apart(evidence)
         or longer.error(longer.right) <= evidence.tolerance
     ):
         return verdict
@@ -73,14 +72,14 @@ def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosi
     return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
 
 
-def _usual(evidence: Evidence) -> float:
+def _usually_apart(evidence: Evidence) -> float:
     """How far right updates may be from that of one device, relative: by rounding and by noise."""
     rounded = ROUNDED * rounding_of(evidence.runs[0].samples)
     noise = min(evidence.device.noise.residual(evidence.basis, evidence.fits[0]), 0.1)
     return max(1e-3, 3 * evidence.gaps, rounded, noise)
 
 
-def _run(evidence: Evidence, item: Layout) -> Recorded | None:
+def _tried(evidence: Evidence, item: Layout) -> Recorded | None:
     """None if the step fails or gives no number."""
     try:
         with warnings.catch_warnings():

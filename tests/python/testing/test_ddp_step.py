@@ -16,7 +16,7 @@ import pytest
 
 import samegrad
 from samegrad.testing import StepError, diagnose, layout
-from samegrad.testing._batches import take
+from samegrad.testing._layouts import take
 from samegrad.testing.adapters import ddp_step, ddp_workers
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")

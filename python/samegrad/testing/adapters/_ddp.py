@@ -19,7 +19,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from samegrad.testing._batches import StepError, StepFailedError
+from samegrad.testing._layouts import StepError, StepFailedError
 from samegrad.testing._updates import Outcome, Step
 from samegrad.testing.adapters._ddp_worker import Job, Runner, run_ddp, work
 
