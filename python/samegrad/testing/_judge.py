@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from samegrad.testing._catalogue import (
     CLIPPED_SCALED,
     CONSTANT_FOR_WEIGHTS,
     COPIES_DIFFER,
+    EMPTY_SHARE,
     EQUAL_STATISTICS,
     HIDDEN,
     LOCAL_STATISTICS,
@@ -21,12 +23,97 @@ from samegrad.testing._catalogue import (
 )
 from samegrad.testing._diagnosis import Diagnosis, Found, ShareRow, factors_of_examples, share_rows
 from samegrad.testing._evidence import DRIFT, Evidence, Runs, is_limited_scaled
-from samegrad.testing._layouts import Layout, StepFailedError, layout, of_shares
-from samegrad.testing._probes import COUNTS
-from samegrad.testing._select import EQUAL, UNNAMED, Bench, Frame, factors_alike
-from samegrad.testing._sums import explain_sum
-from samegrad.testing._updates import Recorded, Vector
+from samegrad.testing._layouts import (
+    Layout,
+    StepError,
+    StepFailedError,
+    layout,
+    of_shares,
+    uneven_sizes,
+)
+from samegrad.testing._probes import counted_term
+from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._sums import explain_sum, ranked
+from samegrad.testing._updates import ROUNDED, Recorded, Vector, rounding_of
 from samegrad.testing._whole import explain_whole
+
+_MEANS = "mean of the replicas' means"  # is refined by who divides where a replica is empty
+_JOIN = "replicas without examples count in the divisor too: join with the initial world size"
+_NOISE_HIDES = "a replica without examples was not judged: noise hides what it changes"
+_UNTRIED = "a replica without examples was not judged: the step gives no number for it"
+
+
+def judge_empty(evidence: Evidence, verdict: Diagnosis, asked: bool) -> Diagnosis:
+    """The verdict with one more replica that has no examples.
+
+    Args:
+        evidence: The runs so far.
+        verdict: On shares that all have examples.
+        asked: Whether a step that fails without examples is wrong.
+    """
+    if not verdict.correct and (verdict.cause is None or verdict.cause.name != _MEANS):
+        return verdict
+    if verdict.correct and evidence.exact > evidence.tolerance:
+        return replace(verdict, notes=(*verdict.notes, _NOISE_HIDES))  # by noise
+    count = len(evidence.weights)
+    layouts = [
+        layout([*uneven_sizes(count, r - 1)[:-1], 0, uneven_sizes(count, r - 1)[-1]])
+        if r > 2
+        else layout([count, 0])
+        for r in evidence.settings.replicas[:2]
+        if r > 1
+    ]
+    if not layouts:  # one replica only
+        return verdict
+    runs = [_tried(evidence, item) for item in layouts]
+    kept = [(run, item) for run, item in zip(runs, layouts, strict=True) if run is not None]
+    if len(kept) < len(layouts):
+        if asked and verdict.correct:
+            return _fails(evidence, verdict, layouts[0])
+        return replace(verdict, notes=(*verdict.notes, _UNTRIED)) if verdict.correct else verdict
+    longer = replace(
+        evidence,
+        layouts=[*evidence.layouts, *(item for _, item in kept)],
+        fits=[*evidence.fits, *(evidence.basis.fit(run) for run, _ in kept)],
+    )
+    if verdict.correct and (
+        max(evidence.gap(run) for run, _ in kept) <= _usually_apart(evidence)
+        or longer.error(longer.right) <= evidence.tolerance
+    ):
+        return verdict
+    near = ranked(longer)
+    if near and not verdict.correct and not asked:
+        return replace(verdict, notes=(*verdict.notes, _JOIN)) if near[0].empty else verdict
+    if near:
+        what = "not the update of one device, where a replica is empty"
+        return verdict_on(longer, Found(what, tuple(near)))
+    return _fails(evidence, verdict, layouts[0]) if verdict.correct else verdict
+
+
+def _usually_apart(evidence: Evidence) -> float:
+    """How far right updates may be from that of one device, relative: by rounding and by noise."""
+    rounded = ROUNDED * rounding_of(evidence.runs[0].samples)
+    noise = min(evidence.device.noise.residual(evidence.basis, evidence.fits[0]), 0.1)
+    return max(1e-3, 3 * evidence.gaps, rounded, noise)
+
+
+def _tried(evidence: Evidence, item: Layout) -> Recorded | None:
+    """None if the step fails or gives no number."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing
+            run = evidence.run(item)
+    except StepError:  # whatever a step does about no examples
+        return None
+    return run if np.isfinite(run.sketch).all() else None
+
+
+def _fails(evidence: Evidence, verdict: Diagnosis, item: Layout) -> Diagnosis:
+    return Diagnosis(
+        False, EMPTY_SHARE, notes=verdict.notes, tolerance=evidence.tolerance,
+        cautions=verdict.cautions,
+        summary=summary(evidence, "an empty share is not ignored", item), layout=item,
+    )  # fmt: skip
 
 
 def explain_statistics(seen: Runs) -> Mistake | None:
@@ -122,21 +209,15 @@ def explain_loss(seen: Runs) -> Report | None:
 
 def _term(judge: Runs, found: Vector, each: Vector, limit: float) -> str | None:
     """A term of the loss that belongs to no example, as often as a count says."""
+    places = range(len(found))
     for row in (None, *judge.rows):
-        said = [
-            judge.right(p) if row is None else judge.predicted(row, p) for p in range(len(found))
-        ]
+        said = [judge.right(p) if row is None else judge.predicted(row, p) for p in places]
         rest = found - np.array([float(weights @ each) for weights in said])
-        for name, count in COUNTS.items():
-            left = np.array(
-                [count(item) - w.sum() for item, w in zip(judge.layouts, said, strict=True)]
-            )
-            if np.ptp(left[1:]) < EQUAL:
-                continue
-            size = float(left @ rest / (left @ left))
-            if np.abs(rest - size * left).max() <= limit:
-                data = "" if row is None else f"; and the data: {row.name}"
-                return f"regularisation counts {name}{data}"
+        held = np.array([weights.sum() for weights in said])
+        name = counted_term(judge.layouts, rest[:, None], held, limit, 1)
+        if name is not None:
+            data = "" if row is None else f"; and the data: {row.name}"
+            return f"regularisation counts {name}{data}"
     return None
 
 
@@ -194,7 +275,7 @@ def judge(seen: Runs) -> Diagnosis | None:
     if not np.isfinite(one.sketch).all() or one.norm == 0:
         return None
     found = _found(seen)
-    return None if found is None else verdict(seen, found)
+    return None if found is None else verdict_on(seen, found)
 
 
 def _found(seen: Runs) -> Found | None:
@@ -206,7 +287,7 @@ def _found(seen: Runs) -> Found | None:
     return found
 
 
-def verdict(seen: Runs, found: Found) -> Diagnosis:
+def verdict_on(seen: Runs, found: Found) -> Diagnosis:
     """The diagnosis with the layout that shows the mistake best; likely causes come first."""
     sums = seen if isinstance(seen, Evidence) else None
     notes = [*(_of_fixed_numbers(seen) if sums else [_JUDGED_WHOLE]), *found.notes]

@@ -152,6 +152,25 @@ def _as_strong(amplitudes: Vector, left: Vector) -> bool:
     return missed <= _MISSED * float(np.linalg.norm(said - said[0]))
 
 
+def counted_term(
+    layouts: Sequence[Layout], rest: Vector, held: Vector, limit: float, start: int = 0
+) -> str | None:
+    """How often one term counts that is all that is left over; None if it is no such term.
+
+    Args:
+        layouts: One row of `rest` belongs to each.
+        rest: What the examples do not explain.
+        held: How often the term came along with what they explain.
+        limit: How much of `rest` may stay, as a norm.
+        start: The first of the layouts among which the term must not be as strong everywhere.
+    """
+    for name, count in COUNTS.items():
+        left = np.array([count(item) for item in layouts]) - held
+        if np.ptp(left[start:]) > EQUAL and outside(rest, left[:, None])[0] <= limit:
+            return name
+    return None
+
+
 def with_term(count: str, row: Mistake | None) -> Mistake:
     """The mistake of a term that counts so, and of a row for the data."""
     if row is not None and count == "once":

@@ -39,8 +39,8 @@ from samegrad.testing._layouts import (
     take,
 )
 from samegrad.testing._one_device import NO_SUM
-from samegrad.testing._probes import COUNTS, PROBED, explain_shared_batch, outside
-from samegrad.testing._select import EQUAL, UNNAMED, Bench, Frame, factors_alike
+from samegrad.testing._probes import PROBED, counted_term, explain_shared_batch
+from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._updates import Recorder, Step, Vector
 
 _MAX_EXAMPLES = 24  # examples
@@ -199,12 +199,9 @@ def _with_a_term(seen: Wholes, groups: Groups) -> bool:
                 for w, gs in zip(each, map(groups, seen.layouts), strict=True)
             ]
             rest = updates - np.stack([w @ u for w, u in zip(said, own, strict=True)])
-            for count in COUNTS.values():
-                left = np.array(
-                    [[count(i) - w.sum()] for i, w in zip(seen.layouts, said, strict=True)]
-                )
-                if np.abs(left).max() > EQUAL and outside(rest, left)[0] <= limit:
-                    return True
+            held = np.array([w.sum() for w in said])
+            if counted_term(seen.layouts, rest, held, limit) is not None:
+                return True
     return False
 
 
