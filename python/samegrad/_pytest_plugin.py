@@ -34,7 +34,7 @@ def replica_split() -> Callable[..., list[Any]]:
 
     def split(batch: Any, sizes: int | Sequence[int]) -> list[Any]:
         from samegrad.testing import layout, uneven_sizes
-        from samegrad.testing._batches import rows_of, take
+        from samegrad.testing._layouts import rows_of, take
 
         rows = rows_of(batch)
         parts = uneven_sizes(rows, sizes) if isinstance(sizes, int) else list(sizes)

@@ -68,6 +68,10 @@ def found(program):
     return [name for text in texts for name in NAMES if text.startswith(f"{name}: ")]
 
 
+def replicas_of(p):
+    return p.strategy.num_replicas_in_sync
+
+
 def all_reduce(op, value):
     return tf.distribute.get_replica_context().all_reduce(op, value)
 
@@ -79,6 +83,7 @@ def decay(p):
 MEAN_THEN_SUM = "mean per replica, then sum"
 SHARE_THEN_MEAN = "share of the global batch, then mean"
 DECAY = "regularisation counts once on every replica"
+MEAN_OF_MEANS = "mean of the replicas' means"
 NONLINEAR = "a replica's share is used as if it were the whole"
 MISTAKES = {
     "reduce_mean": (MEAN_THEN_SUM, lambda p: tf.reduce_mean(p.losses)),
@@ -99,6 +104,57 @@ MISTAKES = {
     "batch size of one replica": (
         MEAN_THEN_SUM,
         lambda p: average(p.losses, global_batch_size=-(-8 // p.strategy.num_replicas_in_sync)),
+    ),
+    "local mean by replicas": (
+        MEAN_OF_MEANS,
+        lambda p: tf.reduce_mean(p.losses) / replicas_of(p),
+    ),
+    "local mean times a part of one": (
+        MEAN_OF_MEANS,
+        lambda p: tf.reduce_mean(p.losses) * (1 / replicas_of(p)),
+    ),
+    "losses by replicas": (
+        MEAN_OF_MEANS,
+        lambda p: tf.reduce_mean(p.losses / tf.constant(replicas_of(p), tf.float32)),
+    ),
+    "sum by local size and replicas": (
+        MEAN_OF_MEANS,
+        lambda p: tf.reduce_sum(p.losses)
+        / tf.cast(tf.shape(p.losses)[0] * replicas_of(p), tf.float32),
+    ),
+    "local size as the batch size": (
+        MEAN_OF_MEANS,
+        lambda p: average(
+            p.losses, global_batch_size=tf.shape(p.losses)[0] * replicas_of(p)
+        ),
+    ),
+    "local mean scaled as a regularization": (
+        MEAN_OF_MEANS,
+        lambda p: tf.nn.scale_regularization_loss(tf.reduce_mean(p.losses)),
+    ),
+    "local mean and decay by replicas": (
+        MEAN_OF_MEANS,
+        lambda p: (tf.reduce_mean(p.losses) + decay(p)) / replicas_of(p),
+    ),
+    "penalty by replicas": (
+        MEAN_OF_MEANS,
+        lambda p: average(p.losses) + tf.reduce_mean(p.penalties()) / replicas_of(p),
+    ),
+    "local mean of Keras's losses": (
+        MEAN_OF_MEANS,
+        lambda p: tf.keras.ops.mean(
+            tf.keras.losses.MeanSquaredError(reduction="none")(
+                tf.zeros_like(p.x), p.x * tf.reduce_sum(p.w)
+            )
+        )
+        / replicas_of(p),
+    ),
+    "Keras's mean by replicas": (  # which is that of all replicas already
+        SHARE_THEN_MEAN,
+        lambda p: tf.keras.losses.MeanSquaredError()(
+            tf.zeros_like(p.x), p.x * tf.reduce_sum(p.w)
+        )
+        / replicas_of(p),
     ),
     "mean over replicas": (SHARE_THEN_MEAN, lambda p: all_reduce("mean", average(p.losses))),
     "divided by replicas": (
@@ -143,7 +199,6 @@ CORRECT = {
     "literal": lambda p: tf.reduce_sum(p.losses) / 8.0,
     "literal of replicas": lambda p: tf.reduce_sum(p.losses)
     / (2 * p.strategy.num_replicas_in_sync),
-    "local mean by replicas": lambda p: tf.reduce_mean(p.losses) / p.strategy.num_replicas_in_sync,
     "local mean times a part": lambda p: tf.reduce_mean(p.losses) * (
         1.0 / p.strategy.num_replicas_in_sync
     ),
@@ -321,6 +376,16 @@ def test_an_update_by_hand_is_followed_as_well(rule):
 
     assert found(ByHand(CORRECT["scaled decay"])) == []
     assert found(ByHand(MISTAKES["reduce_mean"][1])) == [MEAN_THEN_SUM]
+    assert found(ByHand(MISTAKES["local mean by replicas"][1])) == [MEAN_OF_MEANS]
+
+
+def test_local_gradients_averaged_over_the_replicas_are_named():
+    class Averaged(Program):
+        def update(self, gradients):
+            self.w.assign_sub(0.1 * all_reduce("mean", gradients[0]))
+
+    assert found(Averaged(MISTAKES["reduce_mean"][1])) == [MEAN_OF_MEANS]
+    assert found(Averaged(CORRECT["average"])) == [SHARE_THEN_MEAN]
 
 
 def test_gradients_limited_before_they_are_summed_are_named():

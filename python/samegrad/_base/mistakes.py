@@ -32,6 +32,14 @@ MEAN_THEN_SUM = Words(
     "w_i / W_r  instead of  w_i / W",
     "divide by the examples of all replicas: nn.compute_average_loss(losses)",
 )
+MEAN_OF_MEANS = Words(
+    "mean of the replicas' means",
+    "each replica averages its own examples (or local examples times replicas divide), and every "
+    "replica gets the same weight regardless of its number of examples",
+    "w_i / (R W_r)  instead of  w_i / W",
+    "divide by the examples of all replicas, and leave out the division by the replicas: "
+    "nn.compute_average_loss(per_example, global_batch_size=...)",
+)
 SHARE_THEN_MEAN = Words(
     "share of the global batch, then mean",
     "losses are divided by the global batch already, and the replicas' gradients are averaged "
@@ -108,6 +116,7 @@ PROGRAM_MISTAKES: dict[str, Words] = {
     "regularization": counted_regularization("once on every replica"),
     "times_replicas": TIMES_REPLICAS,
     "penalty": part_with(MEAN_THEN_SUM),
+    "mean_of_means": MEAN_OF_MEANS,
     "nonlinear_share": Words(  # shows in no update by itself
         "a replica's share is used as if it were the whole",
         "a function that is not linear (a root, a square, a limit) is taken of one replica's share "

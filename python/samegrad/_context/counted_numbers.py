@@ -14,7 +14,7 @@ from typing import Any
 from samegrad import _core
 
 
-class _Counted:
+class Counted:
     """What the two classes below share: the powers of the counts."""
 
     _counts: tuple[int, int]
@@ -39,11 +39,11 @@ class _Counted:
         return _joined(other, self, super().__rfloordiv__(other), -1)  # type: ignore[misc]
 
 
-class CountedInt(_Counted, int):
+class CountedInt(Counted, int):
     """An int that is made of counts."""
 
 
-class CountedFloat(_Counted, float):
+class CountedFloat(Counted, float):
     """A float that is made of counts."""
 
 
@@ -75,9 +75,10 @@ def counts_of(number: Any) -> tuple[int, int] | None:
         >>> counts_of(7) is None
         True
     """
-    if not isinstance(number, _Counted):
+    if not isinstance(number, Counted):
         return None
     questions.open -= number._asked
+    questions.met |= number._counts[1] != 0
     return number._counts
 
 
@@ -86,11 +87,18 @@ class Questions(threading.local):
 
     One is open until a number that comes from the answer meets a tensor. A float operand on the
     left (0.01 / n) makes a plain float of it; then the program knows more than the check does.
+    `met`: whether a power of that number met a tensor, or a mean over the replicas was taken.
     """
 
     def __init__(self) -> None:
         self.open: set[int] = set()
+        self.met = False
         self._last = 0
+
+    def begin(self) -> None:
+        """A program is traced from here on."""
+        self.open.clear()
+        self.met = False
 
     def ask(self, number: int) -> int:
         """The number of replicas, for whoever called the function that calls this one."""
@@ -116,4 +124,4 @@ def _joined(a: Any, b: Any, result: Any, sign: int) -> Any:
     return counted(result, own[0] + sign * other[0], own[1] + sign * other[1], asked)
 
 
-__all__ = ["CountedFloat", "CountedInt", "counted", "counts_of", "questions"]
+__all__ = ["Counted", "CountedFloat", "CountedInt", "counted", "counts_of", "questions"]

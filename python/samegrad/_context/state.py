@@ -27,6 +27,8 @@ class Context(NamedTuple):
     requirements: dict[tuple[str, str], Requirement]
     # The arguments of that program that count examples.
     batches: list[_core.Tensor]
+    # What it gives optimizers and variables, times the number of replicas, each with its trace.
+    scaled_uses: list[tuple[_core.Trace, str, _core.Tensor]]
     # Of the traces of that program, where replicas have different numbers of examples.
     agreement: Agreement | None = None
     # Of that program, or of the branch or loop in it, from its first operation on.
@@ -75,7 +77,7 @@ class _Default:
 
 settings = _Settings()
 _default = _Default()
-_core.set_default_context(Context(requirements={}, batches=[]))
+_core.set_default_context(Context(requirements={}, batches=[], scaled_uses=[]))
 
 
 # The context of this thread.

@@ -82,6 +82,7 @@ class _Trace:
     ) -> None:
         trace = self.trace = _core.Trace(replicas, members)
         batches: list[Tensor] = []
+        shares: list[tuple[int, ...]] = []  # of those, the examples of each replica
         open_axes = itertools.chain(lengths, itertools.repeat(0))
 
         def enter(value: Any) -> Any:
@@ -95,13 +96,17 @@ class _Trace:
             value = _as_argument(value)
             if isinstance(value, PerReplica):
                 check_parts(value.all_parts)
-                return TracedPerReplica(trace.argument(value.all_parts, next(open_axes)))
+                whole = trace.argument(value.all_parts, next(open_axes))
+                if (place := whole._example_axis) is not None:
+                    shares.append(tuple(part._shape[place[0]] for part in value.all_parts))
+                return TracedPerReplica(whole)
             if isinstance(value, Tensor) and not value._symbolic:
                 return trace.argument([value], next(open_axes))
             return value
 
-        questions.open.clear()
-        with _core.tracing_into(trace, {"requirements": requirements, "batches": batches}):
+        questions.begin()
+        entered_with = {"requirements": requirements, "batches": batches, "scaled_uses": []}
+        with _core.tracing_into(trace, entered_with):
             traced_args, traced_kwargs = map_structure(enter, (args, kwargs))
             if trace.uneven:
                 agreement.begin_trace()
@@ -115,7 +120,8 @@ class _Trace:
             self.outputs = [_tensor_of(leaf) for leaf in leaves]
             # What replicas compute each in their own way has no other sum than that of the parts.
             totals = [] if trace.members else _add_totals(leaves)
-        for leaf, share in zip(leaves, check_trace(trace, self.outputs), strict=True):
+            of_mean = check_trace(trace, self.outputs, shares)
+        for leaf, share in zip(leaves, of_mean, strict=True):
             if isinstance(leaf, TracedValue):
                 leaf.share = share
         self.outputs += totals

@@ -13,7 +13,7 @@ from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype, is_plain_number, kind_of
 from samegrad._base.shown import shown
 from samegrad._base.tree import MAX_AXES, first_leaf
-from samegrad._context.counted_numbers import counts_of
+from samegrad._context.counted_numbers import Counted, counts_of
 from samegrad._surface import argument_rules
 from samegrad._tensor.dim import Dim, dims_of, with_dims
 
@@ -239,8 +239,8 @@ def constant(
         >>> constant(2.0, shape=(2,)).numpy()
         array([2., 2.], dtype=float32)
     """
-    tensor = is_tensor(value) or _holds_tensors(value)
-    found = convert_to_tensor(value, dtype) if tensor else _default_array(value, dtype)
+    known = is_tensor(value) or _holds_tensors(value) or isinstance(value, Counted)
+    found = convert_to_tensor(value, dtype) if known else _default_array(value, dtype)
     if shape is None:
         return convert_to_tensor(found, dtype)
     sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)

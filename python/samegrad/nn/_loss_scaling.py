@@ -212,7 +212,7 @@ def _share(loss: Any, replicas: int) -> Any:
         return loss / replicas
     loss = convert_to_tensor(loss)
     if loss._varying or not as_dtype(loss._dtype).is_floating:
-        return loss if _is_share(loss) else loss / replicas
+        return loss if _is_share(loss) else loss / counted(replicas, replicas=1)
     return _ops.replica_share(loss)
 
 

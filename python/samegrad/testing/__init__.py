@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad.testing._batches import StepError
-from samegrad.testing._catalogue import CATALOGUE
+from samegrad.testing._catalogue import CATALOGUE, Mistake
 from samegrad.testing._diagnose import assert_replica_equivalent, diagnose
 from samegrad.testing._diagnosis import Diagnosis, ShareRow
-from samegrad.testing._layouts import Layout, layout, uneven_sizes
-from samegrad.testing._mistake import Mistake
+from samegrad.testing._layouts import Layout, StepError, layout, uneven_sizes
 from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Outcome
 

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from samegrad.testing._batches import StepError
 from samegrad.testing._diagnosis import Diagnosis
-from samegrad.testing._empty import judge_empty
 from samegrad.testing._evidence import AloneError, gather
-from samegrad.testing._judge import judge
-from samegrad.testing._settings import Settings
+from samegrad.testing._judge import judge, judge_empty
+from samegrad.testing._layouts import Settings, StepError
 from samegrad.testing._updates import Step
 from samegrad.testing._whole import whole_batches
 from samegrad.testing._words import FRAMEWORKS

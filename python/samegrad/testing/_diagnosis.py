@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from samegrad.testing._catalogue import Mistake
 from samegrad.testing._layouts import Layout
-from samegrad.testing._mistake import Mistake
 from samegrad.testing._updates import Vector
 
 _SHOWN = 4  # rows of a table

@@ -3,10 +3,116 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from samegrad._base.tree import flatten, map_structure
+
+
+class StepError(ValueError):
+    """The step, or what was given to it, cannot be judged; the message says what to do."""
+
+
+class StepFailedError(StepError):
+    """The step itself raised."""
+
+
+def rows_of(batch: Any) -> int:
+    """How many examples the batch has.
+
+    Raises:
+        StepError: It has no arrays, or they have other numbers of rows.
+    """
+    counts = {len(leaf) if np.ndim(leaf) else -1 for leaf in flatten(batch)}
+    if len(counts) != 1 or -1 in counts:
+        shapes = [np.shape(leaf) for leaf in flatten(batch)]
+        raise StepError(
+            "[batch] arrays must have the same number of examples along axis 0: got shapes "
+            f"{shapes}."
+        )
+    return counts.pop()
+
+
+def take(batch: Any, indices: npt.ArrayLike) -> Any:
+    """The examples with these numbers, in the structure of the batch."""
+    chosen = np.asarray(indices, dtype=np.intp)
+    return map_structure(lambda leaf: np.asarray(leaf)[chosen], batch)
+
+
+def described(structure: Any) -> str:
+    """The structure with the type and shape of each array.
+
+    Example:
+        >>> described([(np.ones((2, 3)), np.ones(2))])
+        '[(float64[2, 3], float64[2])]'
+    """
+    named = map_structure(lambda leaf: f"{np.asarray(leaf).dtype}{list(np.shape(leaf))}", structure)
+    return repr(named).replace("'", "")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Arguments of `diagnose`."""
+
+    weights: Sequence[float] | None
+    replicas: Sequence[int]
+    micro_batches: Sequence[int]
+    examples: int
+    even: bool
+    seed: int
+
+    def check(self, rows: int) -> None:
+        """Whether all of this can be tried on so many examples.
+
+        Raises:
+            StepError: It cannot.
+        """
+        for name in ("replicas", "micro_batches"):
+            counts = tuple(getattr(self, name))
+            if not counts or any(n != int(n) or n < 1 for n in counts):
+                raise StepError(f"[diagnose] {name} must be counts of at least 1: got {counts}.")
+        if min(rows, self.examples) < 3:
+            raise StepError(
+                f"[diagnose] at least 3 examples are needed: got a batch of {rows}, and "
+                f"examples={self.examples}."
+            )
+        if self.weights is None:
+            return
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (rows,) or not (np.isfinite(weights) & (weights > 0)).all():
+            raise StepError(
+                f"[diagnose] weights must be one positive number for each of the {rows} examples: "
+                f"got shape {weights.shape}, from {np.min(weights, initial=np.inf):g}; leave out "
+                "examples without weight."
+            )
+
+    def usable(self, count: int) -> int:
+        """How many of so many examples the layouts can take.
+
+        Where uneven shares are taken, a little fewer, so that shares cannot be even: that hides
+        mistakes.
+        """
+        if self.even:
+            return self._even(count)
+        for fewer in range(count, max(ENOUGH, count - 4) - 1, -1):
+            if all(fewer % r for r in self.replicas if r > 1):
+                return fewer
+        return count
+
+    def _even(self, count: int) -> int:
+        whole = math.lcm(*(r * k for r in self.replicas for k in self.micro_batches))
+        if count < max(whole, 3):
+            raise StepError(
+                f"[diagnose] even shares for replicas={tuple(self.replicas)} and micro_batches="
+                f"{tuple(self.micro_batches)} take a multiple of {whole} independent examples: got "
+                f"{count}; use more examples, or fewer replicas."
+            )
+        return count // whole * whole
 
 
 @dataclass(frozen=True)
@@ -45,6 +151,7 @@ class Layout:
         return f"{self.replicas} replicas of {sizes}{more}"
 
 
+ENOUGH = 6  # independent examples tell shares of different sizes apart
 _MAX_REPLICAS = 1 << 16  # and micro-batches
 
 
@@ -118,3 +225,16 @@ def layouts_for(
         if item not in unique:
             unique.append(item)
     return unique
+
+
+Groups = Callable[[Layout], list[tuple[int, ...]]]
+
+
+def of_shares(item: Layout) -> list[tuple[int, ...]]:
+    """The examples of each replica."""
+    return [tuple(i for part in share for i in part) for share in item.parts]
+
+
+def of_parts(item: Layout) -> list[tuple[int, ...]]:
+    """The examples of each micro-batch of each replica."""
+    return [part for share in item.parts for part in share]

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from samegrad.testing._catalogue import CATALOGUE
+from samegrad.testing._catalogue import CATALOGUE, Mistake, unnamed
 from samegrad.testing._grammar import ALL, POWERS, Point, Powers, phrase, points
 from samegrad.testing._layouts import Layout
-from samegrad.testing._mistake import Mistake, unnamed
 from samegrad.testing._situation import Situation
 from samegrad.testing._updates import Vector
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samegrad._base.tree import flatten
-from samegrad.testing._batches import StepError, StepFailedError, described, take
-from samegrad.testing._layouts import Layout
+from samegrad.testing._layouts import Layout, StepError, StepFailedError, described, take
 
 Vector = npt.NDArray[np.float64]
 

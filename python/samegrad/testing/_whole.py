@@ -10,28 +10,37 @@ from typing import Any
 
 import numpy as np
 
-from samegrad.testing._batches import StepError, rows_of, take
 from samegrad.testing._catalogue import (
     CATALOGUE,
     CLIPPED_PARTS,
     CLIPPED_REPLICAS,
     CLIPPED_SHARDS,
     EQUAL_STATISTICS,
+    HIDDEN,
     LIMITED_OTHERWISE,
     LOCAL_STATISTICS,
     NO_GRADIENT_OF_EXCHANGE,
+    RIGHT,
     SAME_NOISE,
+    Mistake,
+    Predict,
 )
 from samegrad.testing._diagnosis import Found
-from samegrad.testing._layouts import Layout, layout, layouts_for
-from samegrad.testing._limits import HIDDEN, of_parts, of_shares
-from samegrad.testing._mistake import RIGHT, Mistake, Predict
+from samegrad.testing._evidence import Runs
+from samegrad.testing._layouts import (
+    Layout,
+    Settings,
+    StepError,
+    layout,
+    layouts_for,
+    of_parts,
+    of_shares,
+    rows_of,
+    take,
+)
 from samegrad.testing._one_device import NO_SUM
-from samegrad.testing._probes import PROBED, explain_shared_batch, outside
-from samegrad.testing._runs import Runs
-from samegrad.testing._select import EQUAL, UNNAMED, Bench, Frame, factors_alike
-from samegrad.testing._settings import Settings
-from samegrad.testing._terms import COUNTS
+from samegrad.testing._probes import PROBED, counted_term, explain_shared_batch
+from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._updates import Recorder, Step, Vector
 
 _MAX_EXAMPLES = 24  # examples
@@ -190,12 +199,9 @@ def _with_a_term(seen: Wholes, groups: Groups) -> bool:
                 for w, gs in zip(each, map(groups, seen.layouts), strict=True)
             ]
             rest = updates - np.stack([w @ u for w, u in zip(said, own, strict=True)])
-            for count in COUNTS.values():
-                left = np.array(
-                    [[count(i) - w.sum()] for i, w in zip(seen.layouts, said, strict=True)]
-                )
-                if np.abs(left).max() > EQUAL and outside(rest, left)[0] <= limit:
-                    return True
+            held = np.array([w.sum() for w in said])
+            if counted_term(seen.layouts, rest, held, limit) is not None:
+                return True
     return False
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from samegrad._surface.boundary import guard
-from samegrad.testing._batches import rows_of, take
-from samegrad.testing._layouts import layout
+from samegrad.testing._layouts import layout, rows_of, take
 
 
 def share_sizes(examples: int, replicas: int, least: int = 0) -> st.SearchStrategy[list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 
 import torch
 from ddp_models import Network, losses, summed
@@ -142,3 +143,11 @@ def transformers_mean():
         Given(model, options, train_dataset=[0]).train()
 
     return Pairs(), run
+
+
+def fails():
+    raise ValueError("this module cannot be built")
+
+
+def waits():
+    time.sleep(60)

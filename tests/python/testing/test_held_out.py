@@ -18,7 +18,7 @@ from held_out import Case, Deal, all_cases
 from held_out import toy as toy
 
 from samegrad.testing import CATALOGUE, Diagnosis, Layout, Outcome, Situation, StepError, diagnose
-from samegrad.testing._batches import take
+from samegrad.testing._layouts import take
 
 FOLDER = Path(__file__).parent / "held_out"
 MANIFEST = FOLDER / "manifest.json"

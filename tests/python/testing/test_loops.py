@@ -96,5 +96,21 @@ def test_a_loop_of_ones_own_is_right() -> None:
     [(models.no_update, "no optimizer of torch.optim"), (models.two_updates, "updated again")],
 )
 def test_a_loop_must_update_once(build, words) -> None:
-    with pytest.raises(StepError, match=f"must update once: .*{words}"):
+    with pytest.raises(StepError, match=rf"\[loop_step\] the loop must update once: .*{words}"):
         diagnose(loop_step(build), BATCH)
+
+
+@pytest.mark.parametrize("adapter", [accelerate_step, lightning_step, loop_step])
+def test_a_failure_names_the_adapter_that_was_called(adapter) -> None:
+    with pytest.raises(StepError) as caught:
+        diagnose(adapter(models.fails), BATCH)
+    assert str(caught.value).startswith(f"[{adapter.__name__}] rank ")
+    assert "[ddp_step]" not in str(caught.value)
+
+
+@pytest.mark.parametrize("adapter", [accelerate_step, loop_step])
+def test_ranks_that_wait_name_the_adapter_that_was_called(adapter) -> None:
+    with pytest.raises(
+        StepError, match=rf"^\[{adapter.__name__}\] ranks \[.*must answer within 5 s"
+    ):
+        diagnose(adapter(models.waits, timeout=5), BATCH)

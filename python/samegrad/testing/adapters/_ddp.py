@@ -19,7 +19,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from samegrad.testing._batches import StepError, StepFailedError
+from samegrad.testing._layouts import StepError, StepFailedError
 from samegrad.testing._updates import Outcome, Step
 from samegrad.testing.adapters._ddp_worker import Job, Runner, run_ddp, work
 
@@ -99,7 +99,7 @@ def step_of_ranks(
 
     def step(shares: list[Any]) -> Outcome:
         jobs = [
-            Job(rank, len(shares), None, 2 * timeout, pickled, runner, (module, file),
+            Job(who, rank, len(shares), None, 2 * timeout, pickled, runner, (module, file),
                 {**options, "micro_batches": isinstance(share, list)}, share)
             for rank, share in enumerate(shares)
         ]  # fmt: skip
@@ -146,9 +146,11 @@ class _Workers:
         self._lock = threading.RLock()
         self._processes: list[Any] = []
         self._pipes: list[Any] = []
+        self._ready = 0  # so many have imported PyTorch
         self._folder: Path | None = None
         self._group: tuple[int, float] | None = None  # ranks and time-out of the present group
         self._groups = 0
+        self._who = "ddp_step"  # the adapter of the present run
 
     def run(self, jobs: list[Job], timeout: float) -> list[Any]:
         """The answers of all ranks.
@@ -157,6 +159,7 @@ class _Workers:
             StepError: One of them has none.
         """
         with self._lock:
+            self._who = jobs[0].who
             try:
                 self._start(len(jobs))
                 for pipe, job in zip(self._pipes, self._with_group(jobs), strict=False):
@@ -178,7 +181,7 @@ class _Workers:
                 if process.is_alive():
                     process.kill()
                     process.join()
-            self._processes, self._pipes, self._group = [], [], None
+            self._processes, self._pipes, self._ready, self._group = [], [], 0, None
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
@@ -187,8 +190,8 @@ class _Workers:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="ddp_step-"))
         context = multiprocessing.get_context("spawn")
-        known = len(self._processes)
-        for place in range(known, count):
+        # The second one imports PyTorch beside the first: hardly a step has one replica only.
+        for place in range(len(self._processes), max(count, 2)):
             ours, theirs = context.Pipe()
             stack = str(self._folder / f"stack-{place}")
             process = context.Process(target=work, args=(theirs, stack), daemon=True)
@@ -196,8 +199,9 @@ class _Workers:
             self._processes.append(process)
             process.start()
             theirs.close()
-        if known < count:
-            self._answers(count, _START, first=known)
+        if self._ready < count:
+            self._answers(count, _START, first=self._ready)
+            self._ready = count
 
     def _with_group(self, jobs: list[Job]) -> list[Job]:
         """The jobs, with a file for a new group where the present one is another."""
@@ -219,11 +223,13 @@ class _Workers:
                 self._timed_out(sorted(waiting.values()), count, timeout)
             answers = {waiting[pipe]: _received(pipe) for pipe in ready}
             if any(kind != "done" and kind != "ready" for kind, _ in answers.values()):
-                self._failed(answers, waiting)
+                self._failed(answers, waiting, count)
             found.update({rank: value for rank, (_, value) in answers.items()})
         return [found[rank] for rank in range(first, count)]
 
-    def _failed(self, answers: dict[int, tuple[str, Any]], waiting: dict[Any, int]) -> None:
+    def _failed(
+        self, answers: dict[int, tuple[str, Any]], waiting: dict[Any, int], count: int
+    ) -> None:
         # A rank that dies makes the others raise: a moment shows which was the first cause.
         rest = [pipe for pipe, rank in waiting.items() if rank not in answers]
         for pipe in connection.wait(rest, 0.5) if rest else []:
@@ -236,13 +242,14 @@ class _Workers:
                     'A script needs the guard `if __name__ == "__main__":`.'
                 )
                 # Gloo ends a rank whose collective meets another one.
-                why = _disagreement({rank: stack}, len(self._pipes))
+                why = _disagreement({rank: stack}, count)
                 more = f" {why[0].upper()}{why[1:]}" if _COLLECTIVE.search(stack) else ""
                 raise StepError(
-                    f"[ddp_step] rank {rank} died with exit code {process.exitcode}.{more}\n{stack}"
+                    f"[{self._who}] rank {rank} died with exit code {process.exitcode}.{more}\n"
+                    f"{stack}"
                 )
         rank, (_, trace) = next((r, a) for r, a in sorted(answers.items()) if a[0] == "failed")
-        raise StepFailedError(f"[ddp_step] rank {rank} raised:\n{trace}")
+        raise StepFailedError(f"[{self._who}] rank {rank} raised:\n{trace}")
 
     def _timed_out(self, ranks: list[int], count: int, timeout: float) -> None:
         for rank in ranks:
@@ -251,7 +258,7 @@ class _Workers:
         time.sleep(0.5)
         stacks = {rank: self._stack(rank) for rank in ranks}
         raise StepError(
-            f"[ddp_step] ranks {ranks} must answer within {timeout:g} s: they did not; "
+            f"[{self._who}] ranks {ranks} must answer within {timeout:g} s: they did not; "
             f"{_disagreement(stacks, count)}\n"
             + "\n".join(f"rank {rank}:\n{stack}" for rank, stack in stacks.items())
         )

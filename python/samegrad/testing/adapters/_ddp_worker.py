@@ -33,6 +33,7 @@ class Job:
     """What one rank does for one run of the step.
 
     Args:
+        who: The adapter that the user called, for messages.
         rank: Its number.
         world: How many ranks there are.
         store: The file through which a new group finds itself; None keeps the group.
@@ -44,6 +45,7 @@ class Job:
         share: The replica's batch, or its list of micro-batches.
     """
 
+    who: str
     rank: int
     world: int
     store: str | None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.tree import map_structure
-from samegrad.testing._batches import StepError, rows_of
+from samegrad.testing._layouts import StepError, rows_of
 from samegrad.testing._updates import Outcome, Step
 
 

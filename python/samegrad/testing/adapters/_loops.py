@@ -115,9 +115,9 @@ def accelerate_step(
 def run_loop(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
     """A loop that wraps the module by itself."""
     model, run = built
-    with _applied() as seen:
+    with _applied("loop_step") as seen:
         value = run(model, parts)
-    return _gradients(model, seen), None if value is None else float(value)
+    return _gradients("loop_step", model, seen), None if value is None else float(value)
 
 
 def run_lightning(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
@@ -135,7 +135,7 @@ def run_lightning(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
             **options["options"],
         }
     )  # fmt: skip
-    with _applied() as seen, warnings.catch_warnings():
+    with _applied("lightning_step") as seen, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on workers of loaders, and short epochs
         trainer.fit(built, DataLoader(parts, batch_size=None))
     name, loss = options["report"], None
@@ -146,7 +146,7 @@ def run_lightning(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
                 f"module logs {sorted(trainer.callback_metrics)}."
             )
         loss = float(trainer.callback_metrics[name])
-    return _gradients(built, seen), loss
+    return _gradients("lightning_step", built, seen), loss
 
 
 def run_accelerate(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
@@ -160,13 +160,13 @@ def run_accelerate(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran
     accelerator = Accelerator(
         **{"cpu": True, "gradient_accumulation_steps": len(parts), **options["options"]}
     )
-    with _applied() as seen:
+    with _applied("accelerate_step") as seen:
         value = train(accelerator, *accelerator.prepare(model, optimizer), parts)
-    return _gradients(model, seen), None if value is None else float(value)
+    return _gradients("accelerate_step", model, seen), None if value is None else float(value)
 
 
 @contextlib.contextmanager
-def _applied() -> Iterator[dict[Any, Any]]:
+def _applied(who: str) -> Iterator[dict[Any, Any]]:
     """The gradient of each parameter that an optimizer steps with, after limits.
 
     It is taken after the step, for a step may compute it first (in a closure).
@@ -179,7 +179,7 @@ def _applied() -> Iterator[dict[Any, Any]]:
         for parameter in (p for group in optimizer.param_groups for p in group["params"]):
             if parameter in seen:
                 raise RuntimeError(
-                    "[loop] the loop must update once: a parameter is updated again; accumulate "
+                    f"[{who}] the loop must update once: a parameter is updated again; accumulate "
                     "the micro-batches that it is given, or judge one (micro_batches=(1,))."
                 )
             gradient = parameter.grad
@@ -192,9 +192,9 @@ def _applied() -> Iterator[dict[Any, Any]]:
         handle.remove()
 
 
-def _gradients(model: Any, seen: dict[Any, Any]) -> list[Any]:
+def _gradients(who: str, model: Any, seen: dict[Any, Any]) -> list[Any]:
     if not seen:
-        raise RuntimeError("[loop] the loop must update once: no optimizer of torch.optim steps.")
+        raise RuntimeError(f"[{who}] the loop must update once: no optimizer of torch.optim steps.")
     return [
         seen[p] if p in seen else array_of(p, None) for p in model.parameters() if p.requires_grad
     ]

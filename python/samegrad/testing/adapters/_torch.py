@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.tree import map_structure
-from samegrad.testing._batches import StepError
+from samegrad.testing._layouts import StepError
 from samegrad.testing._updates import Outcome, Step
 
 
@@ -33,7 +33,7 @@ def torch_step(model: Any, loss: Callable[[Any, Any], Any], reduce: str = "mean"
         import torch
 
         parameters = [p for p in model.parameters() if p.requires_grad]
-        total = [np.zeros(tuple(p.shape)) for p in parameters]
+        total: list[Any] = [None] * len(parameters)
         reported = 0.0
         for share in shares:
             batch = map_structure(lambda leaf: torch.as_tensor(np.asarray(leaf)), share)
@@ -41,10 +41,20 @@ def torch_step(model: Any, loss: Callable[[Any, Any], Any], reduce: str = "mean"
             gradients = torch.autograd.grad(value, parameters, allow_unused=True)
             reported += float(value.detach())
             for place, gradient in enumerate(gradients):
-                if gradient is not None:
-                    total[place] += gradient.detach().double().numpy()
+                if gradient is None:
+                    continue
+                own = gradient.detach()
+                own = own.numpy() if own.dtype == torch.float32 else own.double().numpy()
+                if total[place] is None:
+                    total[place] = own.astype(np.float64)
+                else:
+                    total[place] += own
         count = len(shares) if reduce == "mean" else 1
-        return Outcome([part / count for part in total], reported / count)
+        for place, parameter in enumerate(parameters):
+            if total[place] is None:
+                total[place] = np.zeros(tuple(parameter.shape))
+            total[place] /= count
+        return Outcome(total, reported / count)
 
     step.framework = "pytorch"  # type: ignore[attr-defined]
     return step
