@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
-#include <numeric>
 #include <optional>
 
 #include "base/prefetch.h"
@@ -11,7 +10,6 @@
 #include "kernels/elementwise_fn.h"
 #include "kernels/table.h"
 #include "ops/attributes.h"
-#include "ops/tree_rows.h"
 #include "runtime/threads.h"
 #include "runtime/tree.h"
 #include "runtime/world_sums.h"
@@ -19,36 +17,6 @@
 
 namespace samegrad {
 namespace {
-
-constexpr std::int64_t kGivenGrain = 64;  // elements
-
-// What is given to the replicas: nothing to fold, only blocks of the result.
-StateShape given_state(std::span<const View>, const Attrs&, const View& result) {
-  StateShape state = state_of_result(result);
-  state.column_grain = kGivenGrain;
-  state.block_bytes = thresholds().fused_piece * state.element_bytes();
-  return state;
-}
-
-const TreeKernel& given_values() {
-  static const TreeKernel kernel{.state = given_state};
-  return kernel;
-}
-
-std::vector<View> views_of_example(const Graph& graph, const Node& node) {
-  std::vector<View> views;
-  for (Value value : node.inputs) views.push_back(view_of_example(graph.type(value)));
-  return views;
-}
-
-TreeReduction reduction_of(const Graph& graph, const ReduceUpdate::Sum& sum) {
-  const View result = view_of_example(graph.type(sum.result));
-  if (!sum.tree.exists()) {
-    return {given_values(), graph.nodes[sum.all_reduce].attrs, {}, result};
-  }
-  const Node& node = graph.nodes[sum.tree];
-  return {node.op->tree, node.attrs, views_of_example(graph, node), result};
-}
 
 class BlockwiseUpdate {
  public:
@@ -453,71 +421,14 @@ class BlockwiseUpdate {
   std::vector<Piece> pieces_;
 };
 
-// Scratch for a block of one of the sums, besides the states of the replicas.
-std::size_t block_bytes(const Graph& graph, const Node& node, const TreeReduction& reduction,
-                        const Block& block, std::int64_t examples) {
-  if (node.op->tree.fold_bytes) {
-    const std::vector<View> in = views_of_example(graph, node);
-    const View result = view_of_example(graph.type(node.outputs[0]));
-    return node.op->tree.fold_bytes({in, node.attrs, result, block, examples});
-  }
-  const Extent extent(reduction.state, block);
-  return std::size_t(TreeAccumulator::partial_bytes(reduction, extent, examples) + extent.bytes);
-}
-
-// Operands may have to be turned, and packed.
-std::size_t open_bytes(const Node& node, const NodeBinding& of) {
-  std::size_t bytes = 0;
-  for (const std::vector<View>& views : of.views) {
-    bytes += Scratch::kBlockBytes / 64;
-    for (const View& view : std::span(views).first(node.inputs.size())) {
-      bytes += 2 * std::size_t(aligned(view.size() * std::int64_t(size_of(view.dtype))));
-    }
-  }
-  return bytes;
-}
-
 }  // namespace
 
-UpdateBinding bind_update(const Plan& plan, const ReduceUpdate& step, const Context& context) {
-  UpdateBinding binding;
-  std::size_t most = 0;
-  for (const ReduceUpdate::Sum& sum : step.sums) {
-    const NodeBinding* of = sum.tree.exists() ? &context.node(sum.tree) : nullptr;
-    const std::size_t replicas = of ? of->views.size() : std::size_t(context.replicas());
-    const DType dtype = plan.graph.type(sum.result).dtype;
-    binding.sums.push_back({reduction_of(plan.graph, sum),
-                            Array::number(dtype, double(context.replicas_of_world())),
-                            {}});
-    binding.sums.back().shares.reserve(replicas);
-    const TreeReduction& reduction = binding.sums.back().reduction;
-    if (of) binding.open_bytes += open_bytes(plan.graph.nodes[sum.tree], *of);
-    if (reduction.whole.cuts() == 0) continue;
-    const Block block = binding.sums[0].reduction.blocks(1).cut(0);
-    const std::int64_t state = Extent(reduction.state, block).bytes;
-    const auto levels = std::size_t(tree_levels(std::int64_t(replicas), 1) * state);
-    if (!of) {
-      binding.task_bytes += std::size_t(state);
-      most = std::max(most, levels);
-      continue;
-    }
-    binding.task_bytes += levels;
-    const std::int64_t examples = std::accumulate(of->examples.begin(), of->examples.end(), 0l);
-    const Node& node = plan.graph.nodes[sum.tree];
-    most = std::max(most, block_bytes(plan.graph, node, reduction, block, examples));
-  }
-  binding.task_bytes += most + Scratch::kBlockBytes;  // the update's kernel takes small pieces
-  return binding;
-}
-
 void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context) {
-  const auto step = std::make_shared<BlockwiseUpdate>(plan, plan.updates[update],
-                                                      context.update(update), call, context);
-  if (call.communicator) {
-    BlockwiseUpdate::start(step, context.world_sums());
-  } else {
-    step->run();
-  }
+  const ReduceUpdate& step = plan.updates[update];
+  UpdateBinding& binding = context.update(update);
+  if (!call.communicator) return BlockwiseUpdate(plan, step, binding, call, context).run();
+  BlockwiseUpdate::start(std::make_shared<BlockwiseUpdate>(plan, step, binding, call, context),
+                         context.world_sums());
 }
 
 }  // namespace samegrad
