@@ -186,7 +186,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         batches = EpochIterator(
             x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
             steps_per_epoch=steps_per_epoch, shuffle=shuffle, class_weight=class_weight,
-            steps_per_execution=self.steps_per_execution,
+            steps_per_execution=self.steps_per_execution, strategy=self.distribute_strategy,
         )  # fmt: skip
         validation = _Validation(self, validation_data, validation_batch_size or batch_size,
                                  validation_steps, validation_freq)  # fmt: skip
@@ -260,7 +260,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
             batches = EpochIterator(
                 x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
                 steps_per_epoch=steps, shuffle=False,
-                steps_per_execution=self.steps_per_execution,
+                steps_per_execution=self.steps_per_execution, strategy=self.distribute_strategy,
             )  # fmt: skip
         self._build_for(batches, "evaluate")
         calls = self._callbacks(callbacks, batches, verbose, 1)
@@ -398,7 +398,7 @@ class _Validation:
             self.batches = EpochIterator(
                 x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
                 steps_per_epoch=steps, shuffle=False,
-                steps_per_execution=model.steps_per_execution,
+                steps_per_execution=model.steps_per_execution, strategy=model.distribute_strategy,
             )  # fmt: skip
 
     def logs(self, epoch: int, callbacks: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -20,6 +19,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._keeping import Keeping
+from samegrad.data._options import Options
 from samegrad.data._ragged_rows import RaggedRowsNode
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
@@ -298,7 +298,7 @@ class Dataset(Keeping):
         return transformation_func(self)
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same elements: options speak of TensorFlow's machinery.
+        """The same elements; how processes share them, see `AutoShardPolicy`.
 
         Example:
             >>> import samegrad as tf
@@ -371,24 +371,6 @@ class Dataset(Keeping):
 
     def __repr__(self) -> str:
         return f"<Dataset of {self._node.cardinality()} elements>"
-
-
-class Options:
-    """TensorFlow's options of a dataset, accepted and not used.
-
-    Example:
-        >>> import samegrad as tf
-        >>> options = tf.data.Options()
-        >>> options.experimental_distribute.auto_shard_policy = 1
-        >>> options.deterministic = True
-    """
-
-    def __init__(self) -> None:
-        self.autotune = types.SimpleNamespace()
-        self.experimental_distribute = types.SimpleNamespace()
-        self.experimental_optimization = types.SimpleNamespace()
-        self.threading = types.SimpleNamespace()
-        self.deterministic: bool | None = None
 
 
 def _borrow(value: Any, who: str) -> Any:
