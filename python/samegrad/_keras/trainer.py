@@ -21,6 +21,7 @@ from samegrad._context import state as _context
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
 from samegrad._keras.losses import reduce_values, value_of_all
 from samegrad._keras.older.models import told_of_reading
+from samegrad._keras.over_processes import any_stops, check_backups, is_silent, silent
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.resuming import Backups
 from samegrad._keras.variable import global_values
@@ -210,6 +211,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         self.stop_training = False
         self.make_train_function()
         calls.on_train_begin()
+        check_backups(self.distribute_strategy, calls)
         initial_epoch, self._initial_epoch = self._initial_epoch or initial_epoch, None
         logs: dict[str, Any] = {}
         for epoch in range(backups.begin(initial_epoch), epochs):
@@ -227,6 +229,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
             logs.update(validation.logs(epoch, calls))
             calls.on_epoch_end(epoch, logs)
             backups.save_due(0, logs)
+            self.stop_training = any_stops(self.distribute_strategy, self.stop_training)
             if self.stop_training:
                 break
         if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
@@ -381,6 +384,8 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     ) -> Any:
         if isinstance(given, callbacks_module.CallbackList):
             return given
+        if is_silent(self.distribute_strategy):
+            given, verbose = silent(given), 0
         return callbacks_module.CallbackList(
             given, add_history=history, add_progbar=verbose != 0, verbose=verbose, epochs=epochs,
             steps=batches.num_batches, model=self,
