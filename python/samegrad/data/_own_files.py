@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from samegrad._tensor.text import Text
+from samegrad.data._csv import RowsNode
 from samegrad.data._drawn_nodes import CountedNode, IgnoreErrorsNode
 from samegrad.data._function_nodes import (
     CacheNode,
@@ -48,7 +49,9 @@ _ORDER = (ShuffleNode, RepeatNode, PrefetchNode, CacheNode, FileCacheNode)
 _CHOICE = (*_ORDER, TakeNode, SkipNode, ShardNode, SelectionNode, CountedNode)
 _SAME_ELEMENTS = (*_CHOICE, IgnoreErrorsNode)
 _BATCHES = (BatchNode, RebatchNode)
-_PASSING = (*_SAME_ELEMENTS, *_BATCHES, MapNode, InterleaveNode, UnbatchNode, GroupNode, ScanNode)
+_PASSING = (
+    *_SAME_ELEMENTS, *_BATCHES, MapNode, InterleaveNode, UnbatchNode, GroupNode, ScanNode, RowsNode,
+)  # fmt: skip
 _REMEDY = "choose AutoShardPolicy.DATA, with which processes read all and have the bits of one"
 
 

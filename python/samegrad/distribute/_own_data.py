@@ -107,10 +107,11 @@ class OwnData:
         short = _core.share_bounds(rows, end - begin, self._split.balanced)
         return [b - a for a, b in pairwise(short)]
 
-    def joined(self, leaves: list[Any], shapes: list[Any]) -> Structure | None:
+    def joined(self, like: Structure, leaves: list[Any], shapes: list[Any]) -> Structure | None:
         """A global batch of this process's rows.
 
         Args:
+            like: The structure of a batch, with the names of dtypes.
             leaves: The components of its batch; empty at the end of its data.
             shapes: The shapes of each process's components; None at the end of its data.
 
@@ -125,11 +126,11 @@ class OwnData:
         counts = [self.counts(index, count) for index, count in enumerate(rows)]
         of_replicas = [count for own in counts for count in own]
         bounds = [sum(counts[self._index][:n]) for n in range(len(counts[self._index]) + 1)]
-        spec, first = self.root.spec, self._split.own_range[0]
+        first = self._split.own_range[0]
         inner = [shape[1:] for shape in there[0]]
-        own = leaves or [_no_rows(*each) for each in zip(leaves_of(spec), inner, strict=True)]
+        own = leaves or [_no_rows(*each) for each in zip(leaves_of(like), inner, strict=True)]
         return fill(
-            spec,
+            like,
             [
                 PerReplica(
                     _core.spread_parts(
@@ -146,13 +147,21 @@ class _OwnDataCursor(Cursor):
     def __init__(self, child: Cursor, data: OwnData) -> None:
         self._child, self._data = child, data
         self._ended = self._all_ended = False
+        self._like: Structure = None  # the structure of a batch, with the names of dtypes
 
     def next(self) -> Structure:
         if self._all_ended:
             raise StopIteration
+        before = self._like
         leaves = self._own()
         shapes = [tuple(leaf._shape) for leaf in leaves] or None
-        batch = self._data.joined(leaves, gathered("a batch of own data", shapes))
+        # Who has no rows at all is told by others what they are.
+        found = gathered(
+            "a batch of own data", (shapes, None if before is not None else self._like)
+        )
+        told = (like for _, like in found if like is not None)
+        self._like = self._like if self._like is not None else next(told, None)
+        batch = self._data.joined(self._like, leaves, [shapes for shapes, _ in found])
         if batch is None:
             self._all_ended = True
             raise StopIteration
@@ -163,10 +172,11 @@ class _OwnDataCursor(Cursor):
         if self._ended:
             return []
         try:
-            leaves = leaves_of(self._child.next())
+            element = self._child.next()
         except StopIteration:
             self._ended = True
             return []
+        leaves = leaves_of(element)
         for leaf in leaves:
             check_numbers(leaf)
         if len({leaf._shape[:1] for leaf in leaves}) > 1 or not leaves[0]._rank:
@@ -175,6 +185,8 @@ class _OwnDataCursor(Cursor):
                 f"{_WHO} all components of a batch must have the same number of examples along "
                 f"axis 0: got shapes {shapes}."
             )
+        if self._like is None:
+            self._like = fill(element, [leaf.dtype.name for leaf in leaves])
         return leaves
 
     def skip(self, count: int) -> int:
@@ -182,8 +194,8 @@ class _OwnDataCursor(Cursor):
         return count
 
 
-def _no_rows(spec: Any, inner: tuple[int, ...]) -> Any:
-    return _core.ops.zeros(shape=[0, *inner], dtype=spec.dtype.name)
+def _no_rows(dtype: str, inner: tuple[int, ...]) -> Any:
+    return _core.ops.zeros(shape=[0, *inner], dtype=dtype)
 
 
 def _compare(names: list[Any]) -> None:

@@ -79,6 +79,20 @@ def test_composition_of_batches_by_hand(mpi, folder):
     assert dropped.epochs == [found.epochs[0][:3]] * 2
 
 
+@pytest.mark.parametrize("kind", ["csv", "joined", "rebatched"])
+def test_other_ways_to_read_files(mpi, folder, kind):
+    found = Said(run(mpi, 2, "own_files.py", kind, folder, 2), 2)
+    assert rows(found.epochs[0]) == rows(found.epochs[1]) == ALL
+    assert not set(found.opened[0]) & set(found.opened[1])
+    assert sorted(found.opened[0] + found.opened[1]) == [f"{n}.txt" for n in range(5)]
+
+
+def test_processes_without_a_row(mpi, folder):
+    found = Said(run(mpi, 2, "own_files.py", "empty", folder, 2), 2)
+    assert found.epochs == [[[0, 1, 2]]] * 2  # of rank 0
+    assert Said(run(mpi, 2, "own_files.py", "none", folder, 2), 2).epochs == [[], []]
+
+
 def test_names_beside_labels_and_functions_that_read(mpi, folder):
     found = Said(run(mpi, 2, "own_files.py", "map", folder, 2), 2)
     assert found.opened == {0: ["0.txt", "2.txt", "4.txt"], 1: ["1.txt", "3.txt"]}
@@ -96,8 +110,7 @@ def test_elements_are_kept_by_each_process(mpi, folder):
     found = Said(run(mpi, 2, "own_files.py", "cached", folder, 2), 2)
     assert rows(found.epochs[0]) == rows(found.epochs[1]) == ALL
     again = Said(run(mpi, 2, "own_files.py", "cached", folder, 2), 2)
-    for rank in range(2):  # a first line tells what elements are
-        assert again.opened[rank] == [f"{rank}.txt", f"kept.elements.{rank}of2"]
+    assert again.opened == {0: ["kept.elements.0of2"], 1: ["kept.elements.1of2"]}
     assert again.epochs == found.epochs
 
 
@@ -127,6 +140,7 @@ def test_other_policies_have_the_batches_of_one_process(mpi, folder, policy):
     ("kind", "ranks", "policy", "message"),
     [
         ("records", 6, "FILE", "a file for each process: got 5 files for 6 processes; write more"),
+        ("zipped", 2, "FILE", "needs a dataset that reads files: got one of range"),
         ("generator", 2, "FILE", "needs a dataset that reads files: got one of from_generator"),
         ("unbatched", 2, "FILE", "call .batch(global_batch_size) last"),
         ("other", 2, "FILE", "got lists that differ, 5 on rank 0, 4 on rank 1 names"),

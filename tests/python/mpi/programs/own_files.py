@@ -66,6 +66,16 @@ KINDS = {
     "generator": lambda: D.from_generator(lambda: iter([1]), output_types="int64").batch(6),
     "unbatched": lambda: tf.data.TextLineDataset(names).map(number),
     "other": lambda: tf.data.TextLineDataset(names[processes.rank() :]).map(number).batch(6),
+    "csv": lambda: tf.data.experimental.CsvDataset(names, [tf.int64]).map(lambda x: x).batch(6),
+    "zipped": lambda: D.zip((D.list_files(pattern), D.range(5).map(lambda n: n)))
+    .flat_map(lambda path, n: numbered(path)).batch(6),
+    "joined": lambda: tf.data.TextLineDataset(names[:2]).concatenate(
+        tf.data.TextLineDataset(names[2:])
+    ).map(number).apply(tf.data.experimental.assert_cardinality(25)).batch(6),
+    "rebatched": lambda: tf.data.TextLineDataset(names).map(number).batch(4).rebatch(6),
+    "empty": lambda: tf.data.TextLineDataset(names).filter(lambda text: number(text) < 3)
+    .map(number).batch(6),
+    "none": lambda: tf.data.TextLineDataset(names).map(number).filter(lambda n: n < 0).batch(6),
     "small": lambda: tf.data.TextLineDataset(names).map(number).batch(2),
     "broken": lambda: tf.data.TextLineDataset(names).map(
         lambda text: tf.range(number(text) % 5 + 1)
