@@ -114,6 +114,12 @@ def test_pytest_says_what_one_rank_could_not_collect(mpi):
     assert "rank 1 lacks a file" in ended.text
 
 
+def test_a_rank_that_dies_ends_the_tests(mpi):
+    ended = pytested(mpi, KILLED=1)
+    assert ended.code != 0, ended.text
+    assert "passed" not in ended.out
+
+
 def test_pytest_leaves_other_programs_alone(mpi, tmp_path):
     """Without samegrad each process reports for itself, as if the plug-in were not there."""
     (tmp_path / "test_other.py").write_text("def test_a():\n    assert True\n")

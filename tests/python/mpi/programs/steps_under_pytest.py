@@ -1,6 +1,7 @@
 """Tests that `mpirun -n 2 python -m pytest` runs: some fail, on all ranks or on one."""
 
 import os
+import signal
 
 import doctored
 import pytest
@@ -15,6 +16,8 @@ if os.environ.get("UNCOLLECTED") and not FIRST:
 
 
 def test_right():
+    if os.environ.get("KILLED") and not FIRST:
+        os.kill(os.getpid(), signal.SIGKILL)
     assert_replica_equivalent(doctored.right, doctored.batch)
 
 
