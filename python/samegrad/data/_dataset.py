@@ -211,7 +211,9 @@ class Dataset(Keeping):
                 f"and datasets={shown(datasets)}; pass Dataset.zip((a, b))."
             )
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
-        return Dataset(nodes.ZipNode(map_leaves(_node_of, structure)))
+        made = Dataset(nodes.ZipNode(map_leaves(_node_of, structure)))
+        made._options = next((d._options for d in leaves_of(structure) if d._options), None)
+        return made
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """These elements, then those of another dataset.

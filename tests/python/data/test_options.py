@@ -26,3 +26,10 @@ def test_the_policy_of_sharing_files_is_one_of_five():
         Dataset.range(4).batch(4).with_options(options)
     )
     assert [part.numpy().tolist() for part in next(iter(shared)).values] == [[0, 1], [2, 3]]
+
+
+def test_options_of_parts_are_those_of_pairs():
+    options = tf.data.Options()
+    own = Dataset.range(3).with_options(options)
+    assert Dataset.zip((Dataset.range(3), own)).options() is options
+    assert own.map(lambda n: n).batch(2).options() is options
