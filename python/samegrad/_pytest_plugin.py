@@ -1,22 +1,41 @@
 """What pytest gets from samegrad: a mark for numbers of replicas, and a fixture that splits.
 
-Loaded into every run of pytest, so it imports nothing but pytest until it is used.
+Under `mpirun` the processes of a job run the tests together, and rank 0 reports: a test that fails
+on one fails on all. Loaded into every run of pytest, so it imports nothing but pytest until it is
+used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import importlib
+import io
+import os
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
+# How many processes a launcher says that it has started, and which one this is.
+_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+_ADDRESS = re.compile(r"0x[0-9a-f]+")  # of an object: another one on each process
+_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
+
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the mark known."""
+    """Makes the mark known; under a launcher, lets one process speak."""
     config.addinivalue_line(
         "markers",
         "replicas(*counts): run the test with the fixture replica_count for each of the counts",
     )
+    alone = all(os.environ.get(name, "1") in ("", "1") for name in _COUNTS)
+    # Workers of pytest-xdist are no ranks.
+    if not alone and getattr(config.option, "dist", "no") == "no":
+        config.pluginmanager.register(_Processes(config), "samegrad-processes")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -45,3 +64,134 @@ def replica_split() -> Callable[..., list[Any]]:
         return [take(batch, share[0]) for share in layout(parts).parts]
 
     return split
+
+
+class _Processes:
+    """The processes of a job that run the same tests.
+
+    They begin to work together when the tests have been collected, and only where these use
+    samegrad: other programs' tests under mpirun are left as they are.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._engine: Any = None  # samegrad.distribute._job, once the job is joined
+        self._broken: list[str] = []  # what could not be collected
+        found = [os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()]
+        self._first = not found or int(found[0]) == 0
+        self._writer: Any = None
+        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        if not self._first and reporter is not None:
+            self._writer = reporter._tw
+            self._terminal, self._writer._file = self._writer._file, io.StringIO()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Notes what went wrong."""
+        if report.failed:
+            self._broken.append(report.longreprtext)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Joins the job, and compares the tests."""
+        used = self._uses_samegrad(session)
+        engine: Any = importlib.import_module("samegrad.distribute._job") if used else None
+        if engine is None or engine.join().size == 1:
+            self._speak()
+            self._config.pluginmanager.unregister(self)
+            return
+        self._engine = engine
+        if not self._first:
+            self._write_no_files()
+        own = [item.nodeid for item in session.items], self._broken
+        found = engine.met("the tests that were collected", own)
+        if any(other != found[0] for other in found):
+            told = [
+                f"rank {rank}: {len(items)} tests" + "".join(f"\n{text}" for text in broken)
+                for rank, (items, broken) in enumerate(found)
+            ]
+            pytest.exit(
+                "[samegrad] all processes must collect the same tests: got\n" + "\n".join(told),
+                returncode=pytest.ExitCode.USAGE_ERROR,
+            )
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[None]:
+        """What becomes of a test on one process becomes of it on all."""
+        outcome: Any = yield
+        if self._engine is None:
+            return
+        report = outcome.get_result()
+        text = None if report.passed else _text_of(report)
+        try:
+            name = f"{report.when} of {report.nodeid}"
+            found = self._engine.met(name, (report.outcome, text))
+        except Exception as error:  # a process is gone
+            item.session.shouldstop = f"[samegrad] {error}"
+            _fail(report, f"{type(error).__name__}: {error}")
+            return
+        _join(report, found, self._engine.current().rank)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """A launcher kills the others as soon as one has ended with another status than 0."""
+        sys.stdout.flush()
+        if self._engine is not None:
+            with contextlib.suppress(Exception):
+                self._engine.met("the end of the tests", None)
+
+    def _uses_samegrad(self, session: pytest.Session) -> bool:
+        """Whether tests do: this plug-in loads the package, but not the engine."""
+        modules = {
+            id(item.module): item.module for item in session.items if hasattr(item, "module")
+        }
+        values = [value for module in modules.values() for value in vars(module).values()]
+        names = [getattr(value, "__module__", "") or "" for value in values] + [
+            value.__name__ for value in values if isinstance(value, types.ModuleType)
+        ]
+        return (
+            "samegrad._core" in sys.modules
+            or any(str(name).partition(".")[0] == "samegrad" for name in names)
+            or any("samegrad" in text for text in self._broken)
+        )
+
+    def _speak(self) -> None:
+        """What was held back is said after all."""
+        if self._writer is not None:
+            self._terminal.write(self._writer._file.getvalue())
+            self._writer._file = self._terminal
+
+    def _write_no_files(self) -> None:
+        """Rank 0 writes the reports that are files."""
+        manager = self._config.pluginmanager
+        for _, plugin in manager.list_name_plugin():
+            if type(plugin).__name__ == "LogXML":
+                manager.unregister(plugin)
+
+
+def _text_of(report: Any) -> str:
+    return str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else report.longreprtext
+
+
+def _fail(report: Any, text: str) -> None:
+    before = _text_of(report) if report.failed else ""
+    report.outcome, report.longrepr = "failed", f"{before}\n{text}".lstrip()
+
+
+def _join(report: Any, found: list[tuple[str, str | None]], rank: int) -> None:
+    """Makes a report one of all processes."""
+    failed = [(n, text) for n, (outcome, text) in enumerate(found) if outcome == "failed"]
+    others = [(n, text) for n, text in failed if n != rank]
+    if report.failed:
+        own = _ADDRESS.sub("", str(found[rank][1]))
+        report.sections += [
+            (f"rank {n}", text) for n, text in others if _ADDRESS.sub("", str(text)) != own
+        ]
+        if len(failed) < len(found):
+            report.sections.append(
+                ("samegrad", f"failed on rank {', '.join(str(n) for n, _ in failed)}")
+            )
+    elif others:
+        _fail(report, "\n\n".join(f"failed on rank {n}:\n{text}" for n, text in others))
+    elif report.passed and any(outcome == "skipped" for outcome, _ in found):
+        n, why = next((n, text) for n, (outcome, text) in enumerate(found) if outcome == "skipped")
+        report.outcome, report.longrepr = "skipped", (report.nodeid, 0, f"rank {n}: {why}")

@@ -199,8 +199,13 @@ def described(adapter: Any) -> Json:
     }
     if isinstance(adapter, ArrayDataAdapter):
         found["arrays"] = [_sampled(leaf) for leaf in tree.flatten(adapter._inputs)]
-    node = getattr(getattr(adapter, "_dataset", None), "_node", None)
-    return found if node is None else found | {"elements": str(node.spec)}
+    dataset: Any = getattr(adapter, "_dataset", None)
+    node = getattr(dataset, "_node", None)
+    if node is None:
+        return found
+    # Of files of its own each process has batches of its own size, and one backup is for all.
+    own = getattr(dataset, "_data", None) is not None
+    return found | {"elements": str(dataset.element_spec if own else node.spec)}
 
 
 def _sampled(leaf: Any) -> str:

@@ -23,6 +23,7 @@ from samegrad._keras.losses import in_replica_of_several, value_of_all
 from samegrad._keras.random_states import StateTable
 from samegrad._tensor.per_replica import PerReplica, TracedPerReplica
 from samegrad._tensor.tensor import Tensor
+from samegrad.distribute._own_data import has_own_data
 
 _LEAVES = (np.ndarray, Tensor, PerReplica, type(None))
 _PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
@@ -35,10 +36,15 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
     _epoch_iterator: Any
     _current_iterator: Any  # a Pass, or None
 
-    def __init__(self, x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> None:
+    def __init__(
+        self, x: Any, y: Any = None, sample_weight: Any = None, strategy: Any = None, **options: Any
+    ) -> None:
         if is_tf_dataset(x):
             options["shuffle"] = False
         super().__init__(x, y, sample_weight, **options)
+        if strategy is not None and strategy.processes:
+            _share_files(self.data_adapter, strategy)
+            self._num_batches = self.data_adapter.num_batches
         self._hooks = Hooks(self.data_adapter)
         self._earlier: list[int] = []  # batches of the passes before
         self._first_step = 0
@@ -181,6 +187,15 @@ class EpochIterator(epoch_iterator.EpochIterator):  # type: ignore[misc]
                 f"[{self.needed_by}] data must have at least one batch: got none of {kind}; give "
                 "some, and begin a generator anew that has come to its end."
             )
+
+
+def _share_files(adapter: Any, strategy: Any) -> None:
+    """Gives each process its part of a dataset whose options say that it reads no more."""
+    dataset = getattr(adapter, "_dataset", None)
+    if isinstance(dataset, tf.data.Dataset) and has_own_data(dataset):
+        shared = strategy.experimental_distribute_dataset(dataset)
+        shared._epochs = dataset._epochs
+        adapter._dataset = shared
 
 
 def shares(batch: Any, strategy: Any) -> Any:

@@ -17,6 +17,7 @@ from samegrad._keras.data_pass import described
 from samegrad._keras.random_states import StateTable
 
 Json = dict[str, Any]
+_BAR = "ProgbarLogger"
 # What of Keras's callbacks changes while a fit runs.
 _FIELDS = (
     "wait", "stopped_epoch", "best", "best_epoch", "best_weights", "cooldown_counter",
@@ -142,9 +143,12 @@ class Backups:
         return found
 
     def _set_rest(self, stored: Any) -> None:
-        place, own = stored.place, self._calls.callbacks
-        if [state["kind"] for state in place["callbacks"]] == [type(c).__name__ for c in own]:
-            for callback, state in zip(own, place["callbacks"], strict=True):
+        # A progress bar says what is there; whether it is shown (on which rank) is no matter.
+        place = stored.place
+        own = [c for c in self._calls.callbacks if type(c).__name__ != _BAR]
+        states = [state for state in place["callbacks"] if state["kind"] != _BAR]
+        if [state["kind"] for state in states] == [type(c).__name__ for c in own]:
+            for callback, state in zip(own, states, strict=True):
                 if not hasattr(callback, "_samegrad_backup"):
                     vars(callback).update(_values_of(state["values"], stored.kept))
         random_states.set_words(stored.states[place["now"]])

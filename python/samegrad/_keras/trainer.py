@@ -21,6 +21,7 @@ from samegrad._context import state as _context
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
 from samegrad._keras.losses import reduce_values, value_of_all
 from samegrad._keras.older.models import told_of_reading
+from samegrad._keras.over_processes import any_stops, check_backups, is_silent, silent
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.resuming import Backups
 from samegrad._keras.variable import global_values
@@ -186,7 +187,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         batches = EpochIterator(
             x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
             steps_per_epoch=steps_per_epoch, shuffle=shuffle, class_weight=class_weight,
-            steps_per_execution=self.steps_per_execution,
+            steps_per_execution=self.steps_per_execution, strategy=self.distribute_strategy,
         )  # fmt: skip
         validation = _Validation(self, validation_data, validation_batch_size or batch_size,
                                  validation_steps, validation_freq)  # fmt: skip
@@ -210,6 +211,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
         self.stop_training = False
         self.make_train_function()
         calls.on_train_begin()
+        check_backups(self.distribute_strategy, calls)
         initial_epoch, self._initial_epoch = self._initial_epoch or initial_epoch, None
         logs: dict[str, Any] = {}
         for epoch in range(backups.begin(initial_epoch), epochs):
@@ -227,6 +229,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
             logs.update(validation.logs(epoch, calls))
             calls.on_epoch_end(epoch, logs)
             backups.save_due(0, logs)
+            self.stop_training = any_stops(self.distribute_strategy, self.stop_training)
             if self.stop_training:
                 break
         if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
@@ -260,7 +263,7 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
             batches = EpochIterator(
                 x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
                 steps_per_epoch=steps, shuffle=False,
-                steps_per_execution=self.steps_per_execution,
+                steps_per_execution=self.steps_per_execution, strategy=self.distribute_strategy,
             )  # fmt: skip
         self._build_for(batches, "evaluate")
         calls = self._callbacks(callbacks, batches, verbose, 1)
@@ -381,6 +384,8 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
     ) -> Any:
         if isinstance(given, callbacks_module.CallbackList):
             return given
+        if is_silent(self.distribute_strategy):
+            given, verbose = silent(given), 0
         return callbacks_module.CallbackList(
             given, add_history=history, add_progbar=verbose != 0, verbose=verbose, epochs=epochs,
             steps=batches.num_batches, model=self,
@@ -398,7 +403,7 @@ class _Validation:
             self.batches = EpochIterator(
                 x=x, y=y, sample_weight=sample_weight, batch_size=batch_size,
                 steps_per_epoch=steps, shuffle=False,
-                steps_per_execution=model.steps_per_execution,
+                steps_per_execution=model.steps_per_execution, strategy=model.distribute_strategy,
             )  # fmt: skip
 
     def logs(self, epoch: int, callbacks: Any) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from samegrad.cli._errors import CommandError
-from samegrad.testing import StepError, diagnose
+from samegrad.testing import Diagnosis, StepError, diagnose
+from samegrad.testing._over_processes import Processes, join
 
 EXIT_CORRECT, EXIT_WRONG, EXIT_UNJUDGED = 0, 1, 2
 ABOUT = (
@@ -102,28 +103,62 @@ def run(
         seed: Of the projection of the updates.
         framework: In whose words the remedy is told.
 
+    In an MPI job all processes judge the step together, and the first one speaks.
+
     Returns:
-        0 the step is right, 1 it is not.
+        0 the step is right, 1 it is not; in a job of several processes 2 it cannot be judged.
 
     Raises:
         CommandError: The file, or something in it, cannot be used.
     """
+    try:
+        join()
+    except (ImportError, RuntimeError) as error:
+        raise CommandError(str(error)) from error
+    processes, code = Processes(), EXIT_UNJUDGED
+    try:
+        found = _judged(
+            processes, step, batch, weights, replicas=replicas, micro_batches=micro_batches,
+            examples=examples, empty_share=empty_share, even=even, seed=seed, framework=framework,
+        )  # fmt: skip
+        if processes.rank == 0:
+            print(found.to_json() if json else found, flush=True)
+        code = EXIT_CORRECT if found.correct and not found.reported else EXIT_WRONG
+    except CommandError as error:
+        if processes.size == 1:
+            raise
+        if processes.rank == 0:
+            print(f"samegrad: error: {error}", file=sys.stderr, flush=True)
+    # A launcher kills the others as soon as one has ended with another status than 0.
+    processes.met(_SPOKEN, None)
+    return code
+
+
+_SPOKEN = "the doctor's verdict"
+
+
+def _judged(
+    processes: Processes, step: str, batch: str, weights: str | None, **options: Any
+) -> Diagnosis:
+    """The diagnosis.
+
+    Raises:
+        CommandError: There is none.
+    """
     path, _, name = step.partition("::")
     if not name:
         raise CommandError(f"[doctor] the step must be FILE.py::NAME: got {step!r}.")
-    module = _load(Path(path))
-    function, data = _named(module, name), _named(module, batch)
-    own_weights = None if weights is None else _value(_named(module, weights))
+
+    def read() -> tuple[Any, Any, Any]:
+        module = _load(Path(path))
+        own = None if weights is None else _value(_named(module, weights))
+        return _named(module, name), _value(_named(module, batch)), own
+
     try:
-        found = diagnose(
-            function, _value(data), weights=own_weights, replicas=replicas,
-            micro_batches=micro_batches, examples=examples, empty_share=empty_share, even=even,
-            seed=seed, framework=framework,
-        )  # fmt: skip
+        function, data, own_weights = processes.all_of("reading the step's file", read)
+        return diagnose(function, data, weights=own_weights, **options)
     except StepError as error:
         raise CommandError(str(error)) from error
-    print(found.to_json() if json else found)
-    return EXIT_CORRECT if found.correct and not found.reported else EXIT_WRONG
 
 
 def _load(path: Path) -> ModuleType:

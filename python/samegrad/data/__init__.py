@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad.data import experimental
-from samegrad.data._dataset import (
-    Dataset,
-    Options,
-)
+from samegrad.data._dataset import Dataset
 from samegrad.data._files import TextLineDataset, TFRecordDataset
 from samegrad.data._iterator import DatasetIterator as Iterator
+from samegrad.data._options import Options
 from samegrad.data.experimental import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
 __all__ = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -20,6 +19,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._keeping import Keeping
+from samegrad.data._options import Options
 from samegrad.data._ragged_rows import RaggedRowsNode
 from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
 
@@ -211,7 +211,9 @@ class Dataset(Keeping):
                 f"and datasets={shown(datasets)}; pass Dataset.zip((a, b))."
             )
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
-        return Dataset(nodes.ZipNode(map_leaves(_node_of, structure)))
+        made = Dataset(nodes.ZipNode(map_leaves(_node_of, structure)))
+        made._options = next((d._options for d in leaves_of(structure) if d._options), None)
+        return made
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """These elements, then those of another dataset.
@@ -298,7 +300,7 @@ class Dataset(Keeping):
         return transformation_func(self)
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same elements: options speak of TensorFlow's machinery.
+        """The same elements; how processes share them, see `AutoShardPolicy`.
 
         Example:
             >>> import samegrad as tf
@@ -371,24 +373,6 @@ class Dataset(Keeping):
 
     def __repr__(self) -> str:
         return f"<Dataset of {self._node.cardinality()} elements>"
-
-
-class Options:
-    """TensorFlow's options of a dataset, accepted and not used.
-
-    Example:
-        >>> import samegrad as tf
-        >>> options = tf.data.Options()
-        >>> options.experimental_distribute.auto_shard_policy = 1
-        >>> options.deterministic = True
-    """
-
-    def __init__(self) -> None:
-        self.autotune = types.SimpleNamespace()
-        self.experimental_distribute = types.SimpleNamespace()
-        self.experimental_optimization = types.SimpleNamespace()
-        self.threading = types.SimpleNamespace()
-        self.deterministic: bool | None = None
 
 
 def _borrow(value: Any, who: str) -> Any:

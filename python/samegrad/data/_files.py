@@ -41,7 +41,9 @@ def content_of(
         names = text_of(filenames, who, "filenames must be text, or a dataset of it").encoded
         paths = Dataset.from_tensor_slices(text_of(names.reshape(-1), who))
     turns = 1 if reads is None else at_least(operator.index(reads), 1, who, "num_parallel_reads")
-    return InterleaveNode(paths._node, lambda path: node_of(existing(path, who)), turns, 1, spec)
+    return InterleaveNode(
+        paths._node, lambda path: node_of(existing(path, who)), turns, 1, spec, of_files=True
+    )
 
 
 def _texts_of(

@@ -31,17 +31,18 @@ class InterleaveNode(PythonNode):
         cycle_length: How many datasets are open.
         block_length: How many elements each gives in turn.
         spec: The TensorSpecs of the elements. None: those of the first dataset.
+        of_files: Whether the elements are names of files, which the datasets read.
     """
 
     def __init__(
         self, child: Node, function: Callable[[Structure], Node], cycle_length: int,
-        block_length: int, spec: Structure = None,
+        block_length: int, spec: Structure = None, of_files: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(child, batched=None)
         self.child, self._function = child, function
         self._cycle, self._block = cycle_length, block_length
         self.ordinal = take_ordinal()
-        self._spec = spec
+        self._spec, self.of_files = spec, of_files
 
     @property
     def spec(self) -> Structure:

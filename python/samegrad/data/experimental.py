@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from samegrad._base.enums import IntChoice
 from samegrad._base.shown import shown
 from samegrad._surface.boundary import guard
 from samegrad._tensor.sizes import whole
@@ -15,6 +14,7 @@ from samegrad.data._drawn_nodes import CountedNode
 from samegrad.data._function_nodes import to_element
 from samegrad.data._iterator import Optional
 from samegrad.data._nodes import INFINITE, UNKNOWN
+from samegrad.data._options import AutoShardPolicy, DistributeOptions
 from samegrad.data._python_cursors import stack_elements
 from samegrad.data._sql import SqlDataset
 from samegrad.data._structure import Structure
@@ -22,21 +22,6 @@ from samegrad.data._structure import Structure
 AUTOTUNE = -1
 INFINITE_CARDINALITY = INFINITE
 UNKNOWN_CARDINALITY = UNKNOWN
-
-
-class AutoShardPolicy(IntChoice):
-    """How TensorFlow deals out files between workers; accepted and not used.
-
-    Example:
-        >>> AutoShardPolicy.DATA.name
-        'DATA'
-    """
-
-    OFF = -1
-    AUTO = 0
-    FILE = 1
-    DATA = 2
-    HINT = 3
 
 
 def bucket_by_sequence_length(
@@ -338,7 +323,7 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
 
 __all__ = [
     "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "AutoShardPolicy", "Counter",
-    "CsvDataset", "Optional", "RandomDataset", "assert_cardinality",
+    "CsvDataset", "DistributeOptions", "Optional", "RandomDataset", "assert_cardinality",
     "bucket_by_sequence_length", "cardinality", "choose_from_datasets", "dense_to_ragged_batch",
     "from_list", "get_single_element", "group_by_window", "ignore_errors", "load",
     "make_csv_dataset", "map_and_batch", "parallel_interleave", "prefetch_to_device",

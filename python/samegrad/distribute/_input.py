@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from samegrad.data._iterator import (
     get_next,
 )
 from samegrad.data._nodes import Node, Run
+from samegrad.data._options import AutoShardPolicy
 from samegrad.data._structure import (
     Structure,
     fill,
@@ -27,6 +28,7 @@ from samegrad.data._structure import (
     map_leaves,
 )
 from samegrad.distribute._job import gathered
+from samegrad.distribute._own_data import OwnData, has_own_data, policy_of
 from samegrad.distribute._own_rows import own_rows_of
 from samegrad.distribute._split import Split, check_numbers
 
@@ -121,14 +123,27 @@ class DistributedDataset:
             strategy.num_replicas_in_sync, strategy.split == "balanced", own, strategy.processes
         )
         self._epochs = EpochCounter()
+        self._data: OwnData | None = None
+        self._sharing = 0  # processes with data of their own
+        if not own and has_own_data(dataset):
+            self._sharing = max(1, len(strategy.processes) - 1)
+        if self._sharing > 1:
+            self._data = OwnData(dataset, self._split)
+            self._node = self._data.root
+        elif strategy.processes and policy_of(dataset) is AutoShardPolicy.HINT:
+            raise ValueError(
+                "[experimental_distribute_dataset] AutoShardPolicy.HINT has no place to look for: "
+                f"got it for {len(strategy.processes) - 1} processes; call Dataset.shard with "
+                "processes.size() and rank(), and choose AutoShardPolicy.OFF."
+            )
         if not own:  # a replica may have a single example of its own
             check_splittable(self._node)
 
     def __iter__(self) -> DistributedIterator:
-        return DistributedIterator(self._node, self._epochs, self._split)
+        return DistributedIterator(self._node, self._epochs, self._split, self._data, self._sharing)
 
     def __len__(self) -> int:
-        size = self._node.cardinality()
+        size = self._data.cardinality() if self._data else self._node.cardinality()
         if size < 0:
             raise TypeError("[DistributedDataset] len() needs a known number of elements.")
         return -(-size // self._split.elements_per_step)
@@ -158,14 +173,34 @@ class DistributedIterator(ResumableIterator):
         [[0], [1]]
     """
 
-    def __init__(self, root: Node, epochs: EpochCounter, split: Split) -> None:
-        super().__init__(root, epochs, lambda run: _open(root, run, split))
-        self._split = split
+    def __init__(
+        self, root: Node, epochs: EpochCounter, split: Split, data: OwnData | None = None,
+        sharing: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(root, epochs, data.open if data else lambda run: _open(root, run, split))
+        self._split, self._sharing = split, sharing
 
     @property
     def element_spec(self) -> Structure:
         """The TensorSpecs of one replica's share."""
         return _share_spec(self._root, self._split)
+
+    def _checkpoint_state(self) -> Mapping[str, Any]:
+        found = super()._checkpoint_state()
+        return {**found, "processes": self._sharing} if self._sharing else found
+
+    def _restore_state(self, values: Mapping[str, Any]) -> None:
+        of_place = dict(values)
+        sharing = of_place.pop("processes", 0)
+        if values.get("position") and sharing != self._sharing:
+            raise ValueError(
+                "[experimental_distribute_dataset] with AutoShardPolicy.FILE or OFF what was read "
+                "before depends on the number of processes, so that a checkpoint within an epoch "
+                f"goes on with as many: got one of {sharing or 'the policy DATA'} for "
+                f"{self._sharing or 'the policy DATA'}; start as many, save between two epochs, or "
+                "choose AutoShardPolicy.DATA."
+            )
+        super()._restore_state(of_place)
 
     def get_next(self) -> Structure:
         """The next global batch.

@@ -98,10 +98,36 @@ def join(timeout: float | None = None) -> Job:
     return _state.job
 
 
+def called(call: str) -> None:
+    """Compares with the other ranks which call this is: where they differ, all raise ValueError."""
+    _core.world_agree([("call", call)])
+
+
 def gathered(call: str, value: Any) -> list[Any]:
     """What every rank has brought to this call, in the order of the ranks."""
-    _core.world_agree([("call", call)])
+    called(call)
     return [pickle.loads(one) for one in _core.world_gather(pickle.dumps(value))]
+
+
+_MEETINGS = 1000  # collectives that a rank may still be in, one after the other
+
+
+def met(call: str, value: Any) -> list[Any]:
+    """What every rank has brought to the end of something that some may have left early.
+
+    A rank that comes here while another one is still in a collective ends that one, on both, with
+    an error that names the two calls; the other one then comes here, too.
+
+    Raises:
+        ValueError: It never does.
+        RuntimeError: A rank is gone.
+    """
+    for _ in range(_MEETINGS):
+        try:
+            return gathered(call, value)
+        except ValueError as error:
+            last = error
+    raise last
 
 
 def on_first_rank(call: str, write: Callable[[], None]) -> None:

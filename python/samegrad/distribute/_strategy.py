@@ -366,7 +366,11 @@ class Strategy(abc.ABC):
         return value.values if isinstance(value, PerReplica) else (value,)
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
-        """The dataset with every batch split between the replicas."""
+        """The dataset with every batch split between the replicas.
+
+        Over several processes the dataset's options say which elements each of them reads, see
+        `tf.data.experimental.AutoShardPolicy`: by default, those of one process.
+        """
         from samegrad.distribute._input import DistributedDataset  # loads samegrad.data
 
         return DistributedDataset(dataset, self)

@@ -163,6 +163,8 @@ def allreduce(value: Any, op: str = "average", name: str | None = None) -> Tenso
     """
     if str(op).lower() not in _SUMS:
         raise ValueError(f"[allreduce] op is 'average' or 'sum': got {shown(op)}.")
+    if size() > 1:
+        _job.called("allreduce")
     strategy = MultiWorkerMirroredStrategy()
     reduced: Tensor = strategy.reduce(_SUMS[op.lower()], _of_each(strategy, value), axis=None)
     return reduced

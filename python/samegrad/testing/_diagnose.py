@@ -10,6 +10,7 @@ from samegrad.testing._diagnosis import Diagnosis
 from samegrad.testing._evidence import AloneError, gather
 from samegrad.testing._judge import judge, judge_empty
 from samegrad.testing._layouts import Settings, StepError
+from samegrad.testing._over_processes import Processes, check_batch, of_all, spread
 from samegrad.testing._updates import Step
 from samegrad.testing._whole import whole_batches
 from samegrad.testing._words import FRAMEWORKS
@@ -49,6 +50,12 @@ def diagnose(
     device as well, and no matter of replicas. Dropout must draw the same numbers in each call;
     numbers that are independent on each replica hide the scaling, and are an error here.
 
+    In an MPI job (`mpirun -n 2 samegrad doctor ...`, or a program whose processes have a
+    `MultiWorkerMirroredStrategy` or `samegrad_step`) all processes call it alike, with one batch,
+    and get one verdict. The step is called by all with the shares of all replicas; each process
+    runs those of its own. What processes return is compared; layouts with fewer replicas than
+    processes are left out, which a note says.
+
     Args:
         step: Takes a list with a batch per replica (a list of micro-batches for each, where there
             are several) and returns the update, or an `Outcome`.
@@ -85,13 +92,19 @@ def diagnose(
         >>> diagnose(lambda shares: sum(s.sum(axis=0) for s in shares) / 10, x).correct
         True
     """
-    settings = Settings(weights, replicas, micro_batches, examples, even, seed)
+    processes, note = Processes(), ""
     words = framework or getattr(step, "framework", "samegrad")
     if words not in FRAMEWORKS:
         raise StepError(
             f"[diagnose] framework must be one of {', '.join(FRAMEWORKS)}: got {words!r}."
         )
-    return replace(_judged(step, batch, settings, empty_share), framework=words)
+    if processes.size > 1:
+        check_batch(batch, processes)
+        replicas, note = spread(replicas, processes.size)
+        step = of_all(step, processes)
+    settings = Settings(weights, replicas, micro_batches, examples, even, seed)
+    found = _judged(step, batch, settings, empty_share)
+    return replace(found, framework=words, notes=(*found.notes, note) if note else found.notes)
 
 
 def _judged(step: Step, batch: Any, settings: Settings, empty_share: bool | None) -> Diagnosis:

@@ -466,12 +466,6 @@ def test_wrong_arguments_are_errors_at_once(make, words):
         make(Dataset.range(3))
 
 
-def test_options_are_accepted():
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    assert len(Dataset.range(3).with_options(options)) == 3
-
-
 def test_optional_and_out_of_range():
     iterator = iter(Dataset.range(1))
     optional = iterator.get_next_as_optional()

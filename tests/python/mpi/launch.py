@@ -81,7 +81,8 @@ class Running:
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
             **{name: str(value) for name, value in variables.items()},
         }
-        command = [mpi.launcher, *options, "-n", ranks, mpi.python, PROGRAMS / program, *args]
+        file = program if program == "-m" else PROGRAMS / program
+        command = [mpi.launcher, *options, "-n", ranks, mpi.python, file, *args]
         self.process = subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, env=environment, start_new_session=True,

@@ -15,6 +15,7 @@ from keras.src.callbacks.callback import Callback
 from samegrad._context import state as _context
 from samegrad._keras.random_states import StateTable
 from samegrad._keras.resuming import Backups, differences
+from samegrad.distribute._job import on_first_rank
 from samegrad.train import (
     Checkpoint,
     CheckpointManager,
@@ -183,7 +184,11 @@ class BackupAndRestore(Callback):  # type: ignore[misc]
 
     def on_train_end(self, logs: Any = None) -> None:
         """Deletes the backups."""
-        if self.delete_checkpoint and os.path.exists(self.backup_dir):
+        if self.delete_checkpoint:
+            on_first_rank("the end of the backups", self._delete)
+
+    def _delete(self) -> None:
+        if os.path.exists(self.backup_dir):
             _state_file.forget_all(self.backup_dir)  # no half of a backup is found, if killed here
             shutil.rmtree(self.backup_dir)
 
@@ -273,6 +278,7 @@ class _Stored:
 
     def __init__(self, backup: Any, path: str, place: Any, arrays: dict[str, Any]) -> None:
         self.place, self._path, self._backup = place, path, backup
+        self.name = os.path.basename(path)
         self.states = arrays["states"]
         count = sum(name.startswith("kept/") for name in arrays)
         self.kept = [arrays[f"kept/{number}"] for number in range(count)]

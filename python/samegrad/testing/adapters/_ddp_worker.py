@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.tree import map_structure
+from samegrad.testing._updates import digest
 
 Ran = tuple[list[Any], "float | None"]  # gradients, and the loss that the rank reports
 Runner = Callable[[Any, list[Any], dict[str, Any]], Ran]
@@ -110,7 +111,7 @@ def _run(job: Job) -> tuple[list[Any] | None, Any, float | None]:
     torch.manual_seed(options.pop("seed"))
     share = map_structure(lambda leaf: torch.as_tensor(np.asarray(leaf)), job.share)
     gradients, loss = job.runner(_built(job), share if micro else [share], options)
-    return gradients if job.rank == 0 else None, _digest(gradients), loss
+    return gradients if job.rank == 0 else None, digest(gradients), loss
 
 
 def run_ddp(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
@@ -126,29 +127,6 @@ def run_ddp(built: Any, parts: list[Any], options: dict[str, Any]) -> Ran:
     else:
         loss = _accumulate(parallel, function, parts)
     return [array_of(p, p.grad) for p in model.parameters() if p.requires_grad], loss
-
-
-_DIGEST = 1 << 12  # numbers
-
-
-def _digest(gradients: list[Any]) -> Any:
-    """A projection, equal where the gradients are: they may be too large to send from each rank.
-
-    Elements are added in rows of one length with random signs, so that a difference in any of them
-    shows, and shows how large it is.
-    """
-    signs = 2.0 * np.random.default_rng(0).integers(0, 2, _DIGEST) - 1.0
-    total = np.zeros(_DIGEST)
-    for place, gradient in enumerate(gradients):
-        row = np.asarray(gradient).reshape(-1)
-        own = np.roll(signs, 97 * place)
-        full = row.size // _DIGEST * _DIGEST
-        for begin in range(0, full, 64 * _DIGEST):
-            block = row[begin : min(full, begin + 64 * _DIGEST)].reshape(-1, _DIGEST)
-            turned = np.where(np.arange(len(block)) % 2, -1.0, 1.0) @ block
-            total += own * turned
-        total[: row.size - full] += own[: row.size - full] * row[full:]
-    return total
 
 
 def _accumulate(parallel: Any, function: Any, parts: list[Any]) -> float:

@@ -1,4 +1,4 @@
-"""Steps of samegrad's own strategies."""
+"""Steps of samegrad's own strategies, over the processes of a job too."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from samegrad._base.tree import flatten, map_structure
+from samegrad.testing._over_processes import Processes, join
 from samegrad.testing._updates import Outcome, Step
 
 
 def samegrad_step(
     build: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], seed: int = 0
 ) -> Step:
-    """A step of `samegrad.distribute.MirroredStrategy`.
+    """A step of `samegrad.distribute.MirroredStrategy`; in an MPI job, of all processes.
 
     Args:
         build: Called in the strategy's scope for each run, so that it begins anew; returns the
@@ -40,26 +43,17 @@ def samegrad_step(
         >>> diagnose(samegrad_step(build), (x,)).cause.name
         'mean per replica, then sum'
     """
+    join()
 
     def step(shares: list[Any]) -> Outcome:
         import samegrad as tf
-        from samegrad._tensor.per_replica import PerReplica
 
         tf.random.set_seed(seed)
-        strategy = tf.distribute.MirroredStrategy(replicas=len(shares))
+        strategy = _strategy_of(len(shares))
         with strategy.scope():
             replica_step, variables = build()
         before = [v.numpy() for v in variables]
-        marked = [
-            map_structure(lambda leaf: tf.constant(leaf)._as_examples(0, 1), s) for s in shares
-        ]
-        columns = [flatten(share) for share in marked]
-        parts = iter(
-            column[0] if len(shares) == 1 else PerReplica(column)
-            for column in zip(*columns, strict=True)
-        )
-        arguments = map_structure(lambda _: next(parts), marked[0])
-        arguments = arguments if isinstance(arguments, tuple) else (arguments,)
+        arguments = _arguments(strategy, shares)
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", tf.errors.LossNormalizationWarning
@@ -70,6 +64,38 @@ def samegrad_step(
         return Outcome([b - a for a, b in zip(before, after, strict=True)], reported)
 
     return step
+
+
+def _strategy_of(replicas: int) -> Any:
+    """Of all processes of a job; where there are fewer replicas, of each by itself."""
+    import samegrad as tf
+
+    if Processes().size > 1 and replicas >= Processes().size:
+        return tf.distribute.MultiWorkerMirroredStrategy(total_replicas=replicas)
+    return tf.distribute.MirroredStrategy(replicas=replicas)
+
+
+def _arguments(strategy: Any, shares: list[Any]) -> tuple[Any, ...]:
+    """The shares as arguments of a replica's function, of which this process has its own."""
+    import samegrad as tf
+    from samegrad import _core
+    from samegrad._tensor.per_replica import PerReplica
+
+    own = strategy.own_replicas
+    marked = [
+        map_structure(lambda leaf: tf.constant(leaf)._as_examples(0, 1), shares[i]) for i in own
+    ]
+    columns = list(zip(*map(flatten, marked), strict=True))
+    if strategy.processes:
+        leaves = zip(*map(flatten, shares), strict=True)
+        shapes = [[list(np.shape(leaf)) for leaf in column] for column in leaves]
+        columns = [
+            _core.spread_parts(list(column), own[0], sizes)
+            for column, sizes in zip(columns, shapes, strict=True)
+        ]
+    parts = iter(column[0] if len(shares) == 1 else PerReplica(column) for column in columns)
+    arguments = map_structure(lambda _: next(parts), marked[0])
+    return arguments if isinstance(arguments, tuple) else (arguments,)
 
 
 __all__ = ["samegrad_step"]

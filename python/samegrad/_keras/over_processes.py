@@ -1,0 +1,80 @@
+"""A fit by the processes of a job: rank 0 writes and speaks, all decide alike.
+
+Metrics are equal on all ranks, so that callbacks which decide by them (EarlyStopping,
+ReduceLROnPlateau) decide alike wherever they run. Callbacks that write files or lines run on rank
+0; on the others stand-ins of their names take their places, so that a backup finds as many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src import callbacks as callbacks_module
+from keras.src import tree
+
+from samegrad.distribute import _job
+
+_WRITERS: tuple[type[Any], ...] = (
+    callbacks_module.CSVLogger, callbacks_module.ModelCheckpoint, callbacks_module.ProgbarLogger,
+    callbacks_module.RemoteMonitor, callbacks_module.TensorBoard,
+    *(getattr(callbacks_module, name) for name in ("OrbaxCheckpoint",)
+      if hasattr(callbacks_module, name)),
+)  # fmt: skip
+
+
+def is_silent(strategy: Any) -> bool:
+    """Whether another process than this one writes and speaks for the strategy."""
+    job = _job.current()
+    return bool(strategy.processes) and job is not None and job.rank > 0
+
+
+def silent(given: Any) -> list[Any]:
+    """Callbacks for a process that writes and says nothing.
+
+    Args:
+        given: A callback, a structure of them, or None.
+    """
+    return [_silent(callback) for callback in tree.flatten(given) if callback is not None]
+
+
+def _silent(callback: Any) -> Any:
+    if isinstance(callback, _WRITERS):
+        return type(type(callback).__name__, (callbacks_module.Callback,), {})()
+    if type(callback).__module__.startswith("keras.src.") and hasattr(callback, "verbose"):
+        callback.verbose = 0
+    return callback
+
+
+def any_stops(strategy: Any, stops: bool) -> bool:
+    """Whether training stops on one process at least: then it does on all.
+
+    All come here at the end of an epoch, when what rank 0 writes has been written.
+    """
+    if not strategy.processes:
+        return stops
+    return any(_job.gathered("the end of an epoch of fit", bool(stops)))
+
+
+def check_backups(strategy: Any, calls: Any) -> None:
+    """Whether all processes have found the same backup, if they look for one.
+
+    Raises:
+        ValueError: They have not, on all of them.
+    """
+    backups = [each for each in calls.callbacks if hasattr(each, "_samegrad_backup")]
+    if not strategy.processes or not backups:
+        return
+    own = [each._found and each._found.name for each in backups]
+    found = _job.gathered("the backups of a fit", own)
+    if any(other != found[0] for other in found):
+        told = ", ".join(
+            f"{' and '.join(name or 'none' for name in names)} on rank {rank}"
+            for rank, names in enumerate(found)
+        )
+        raise ValueError(
+            f"[BackupAndRestore] all processes must find the same backup: got {told}; let "
+            "backup_dir be a folder that all of them see, or delete it on all to begin anew."
+        )
+
+
+__all__ = ["any_stops", "check_backups", "is_silent", "silent"]

@@ -1,0 +1,80 @@
+"""`tf.data.Options`: how a dataset is shared out to processes; the rest has no effect."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from samegrad._base.enums import IntChoice
+
+
+class AutoShardPolicy(IntChoice):
+    """How processes of an MPI job share the elements of a dataset; one process has them all.
+
+    Attributes:
+        AUTO: As DATA.
+        DATA: Each process takes its rows of every global batch: the bits of one process. It reads
+            what is needed to know which rows those are: of files, all of them.
+        FILE: Each process reads every n-th file only, and makes its rows of a global batch from
+            them. Batches hold other examples than those of one process, so bits differ.
+        OFF: Each process takes its rows from the dataset as it is: the program has chosen them,
+            with `Dataset.shard`, say. Bits differ likewise.
+        HINT: Refused where there are several processes: call `shard`, and say OFF.
+
+    Example:
+        >>> AutoShardPolicy.DATA.name
+        'DATA'
+    """
+
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
+
+
+class DistributeOptions(types.SimpleNamespace):
+    """What `Options.experimental_distribute` holds.
+
+    Attributes:
+        auto_shard_policy: An `AutoShardPolicy`, or its number.
+        num_devices: Ignored.
+
+    Raises:
+        ValueError: There is no such policy.
+
+    Example:
+        >>> DistributeOptions().auto_shard_policy.name
+        'AUTO'
+    """
+
+    def __init__(self) -> None:
+        super().__init__(auto_shard_policy=AutoShardPolicy.AUTO, num_devices=None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, AutoShardPolicy(value) if name == "auto_shard_policy" else value)
+
+
+class Options:
+    """Options of a dataset, as TensorFlow has them.
+
+    `experimental_distribute.auto_shard_policy` says what each process of an MPI job reads, see
+    `AutoShardPolicy`; the others are accepted and not used.
+
+    Example:
+        >>> import samegrad as tf
+        >>> options = tf.data.Options()
+        >>> options.experimental_distribute.auto_shard_policy = (
+        ...     tf.data.experimental.AutoShardPolicy.FILE)
+        >>> options.deterministic = True
+    """
+
+    def __init__(self) -> None:
+        self.autotune = types.SimpleNamespace()
+        self.experimental_distribute = DistributeOptions()
+        self.experimental_optimization = types.SimpleNamespace()
+        self.threading = types.SimpleNamespace()
+        self.deterministic: bool | None = None
+
+
+__all__ = ["AutoShardPolicy", "DistributeOptions", "Options"]

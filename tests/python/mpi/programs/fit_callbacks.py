@@ -1,0 +1,86 @@
+"""`fit` with all callbacks that write or decide: `fit_callbacks.py FOLDER [stop|kill|apart]`."""
+
+import hashlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import samegrad as tf
+from samegrad.distribute import processes
+
+folder, what = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
+keras = tf.keras
+keras.utils.set_random_seed(5)
+strategy = tf.distribute.MultiWorkerMirroredStrategy(total_replicas=4, timeout=60)
+rank = processes.rank()
+written = set()
+
+
+def watch(event, details):
+    if event != "open" or not isinstance(details[0], str) or not isinstance(details[1], str):
+        return
+    if details[1][:1] in "wax" and str(folder) in os.path.abspath(details[0]):
+        written.add(os.path.relpath(details[0], folder).split(os.sep)[0].split(".")[0])
+
+
+sys.addaudithook(watch)
+rng = np.random.default_rng(0)
+x = rng.normal(size=(90, 12)).astype(np.float32)
+y = rng.integers(0, 3, size=90)
+with strategy.scope():
+    model = keras.Sequential(
+        [keras.layers.Input((12,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(3)]
+    )
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+
+
+class Leaves(keras.callbacks.Callback):
+    """One rank alone wants to stop, or is killed."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        if what == "stop" and rank == processes.size() - 1 and epoch == 2:
+            self.model.stop_training = True
+
+    def on_train_batch_end(self, batch, logs=None):
+        if what == "kill" and rank == processes.size() - 1 and self.model.optimizer.iterations == 8:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+own = folder if what != "apart" else folder / str(rank)  # what others do not see
+callbacks = [
+    keras.callbacks.CSVLogger(str(folder / "log.csv")),
+    keras.callbacks.ModelCheckpoint(str(folder / "best.weights.h5"), save_best_only=True,
+                                    save_weights_only=True, verbose=1),
+    keras.callbacks.ModelCheckpoint(str(folder / "model.keras")),
+    keras.callbacks.ReduceLROnPlateau(monitor="val_loss", patience=1, min_delta=0.05, verbose=1),
+    keras.callbacks.EarlyStopping(monitor="val_loss", patience=3, min_delta=0.05,
+                                  restore_best_weights=True, verbose=1),
+    keras.callbacks.BackupAndRestore(str(own / "backup"), save_freq=2,
+                                     delete_checkpoint=what != "apart"),
+    Leaves(),
+]  # fmt: skip
+try:
+    import tensorboardX  # noqa: F401
+
+    callbacks.insert(0, keras.callbacks.TensorBoard(str(folder / "board")))
+except ImportError:
+    pass
+history = model.fit(
+    x, y, batch_size=32, epochs=12, validation_split=0.2, callbacks=callbacks, verbose=2
+)
+everything = hashlib.sha256()
+for name in sorted(history.history):
+    everything.update(np.asarray(history.history[name], np.float64).tobytes())
+weights = hashlib.sha256()
+for weight in model.get_weights():
+    weights.update(weight.tobytes())
+learning = float(model.optimizer.learning_rate)
+sys.stdout.write(
+    f"END epochs {len(history.epoch)} until {history.epoch[-1]} weights {weights.hexdigest()[:12]} "
+    f"rate {learning:.3g} stopped {int(model.stop_training)}\n"
+)
+sys.stdout.write(f"HISTORY {everything.hexdigest()[:12]}\n")
+sys.stdout.write(f"WRITTEN {rank}: {sorted(written)}\n")
