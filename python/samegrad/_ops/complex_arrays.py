@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from samegrad._tensor.complex_calls import (
     all_complex,
     also_complex,
     bilinear,
+    in_place_of,
     linear,
     linear_of_list,
     linear_to_list,
@@ -58,7 +58,8 @@ def _of_real(function: _Function) -> _Function:
     return also_complex(function, rule)
 
 
-shape, size, rank = map(_of_real, (text_arrays.shape, text_arrays.size, text_arrays.rank))
+shape, size = _of_real(text_arrays.shape), _of_real(text_arrays.size)
+rank = _of_real(text_arrays.rank)
 
 
 def conjugate(value: ComplexTensor) -> ComplexTensor:
@@ -80,14 +81,15 @@ def _matmul(
 ) -> ComplexTensor:  # fmt: skip
     x, y = complex_pair(a, b, "matmul")
     x, y = (conjugate(z) if adjoint else z for z, adjoint in ((x, adjoint_a), (y, adjoint_b)))
-    turned = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
-    return product_of(lambda p, q: arrays.matmul(p, q, **turned), x, y)  # type: ignore[no-any-return]
+    a_turned, b_turned = transpose_a or adjoint_a, transpose_b or adjoint_b
+    made: ComplexTensor = product_of(lambda p, q: arrays.matmul(p, q, a_turned, b_turned), x, y)
+    return made
 
 
 matmul = also_complex(arrays.matmul, _matmul, 2)
 
 
-@functools.wraps(contractions.einsum)
+@in_place_of(contractions.einsum)
 def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Any:
     if not any(type(x) is not Tensor and is_complex(x) for x in inputs):
         return contractions.einsum(equation, *inputs, **kwargs)
@@ -114,7 +116,7 @@ def _pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: An
 pad = also_complex(text_arrays.pad, _pad)
 
 
-@functools.wraps(text_arrays.where)
+@in_place_of(text_arrays.where)
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
     if not (is_complex(x) or is_complex(y)) or x is None or y is None:
         return text_arrays.where(condition, x, y, name)
@@ -173,7 +175,7 @@ def _filled(function: _Function) -> _Function:
     """Zeros and ones: a complex dtype is one of two tensors."""
     signature = inspect.signature(function)
 
-    @functools.wraps(function)
+    @in_place_of(function)
     def either(*args: Any, **options: Any) -> Any:
         # Nearly all programs leave the dtype out, or have it as the second argument.
         dtype = complex_type(options.get("dtype", args[1] if len(args) > 1 else None))
@@ -183,14 +185,14 @@ def _filled(function: _Function) -> _Function:
         real = function(**{**bound, "dtype": dtype.real_dtype})
         return ComplexTensor(real, creation.zeros_like(real))
 
-    return either  # type: ignore[return-value]
+    return either
 
 
 def _like(function: _Function) -> _Function:
     """zeros_like and ones_like."""
     who = function.__name__
 
-    @functools.wraps(function)
+    @in_place_of(function)
     def either(input: Any, dtype: Any = None, name: str | None = None) -> Any:
         wanted = None if dtype is None else complex_type(dtype)
         if wanted is None and not _is_complex(input):
@@ -201,14 +203,14 @@ def _like(function: _Function) -> _Function:
         real = function(of, None if wanted is None else wanted.real_dtype)
         return ComplexTensor(real, creation.zeros_like(real))
 
-    return either  # type: ignore[return-value]
+    return either
 
 
 zeros, ones = _filled(text_arrays.zeros), _filled(creation.ones)
 zeros_like, ones_like = _like(text_arrays.zeros_like), _like(creation.ones_like)
 
 
-@functools.wraps(creation.eye)
+@in_place_of(creation.eye)
 def eye(*args: Any, **options: Any) -> Any:
     dtype = complex_type(options.get("dtype"))
     if dtype is None:
@@ -217,7 +219,7 @@ def eye(*args: Any, **options: Any) -> Any:
     return ComplexTensor(real, creation.zeros_like(real))
 
 
-@functools.wraps(text_arrays.fill)
+@in_place_of(text_arrays.fill)
 def fill(dims: Any, value: Any, name: str | None = None) -> Any:
     if not _is_complex(value):
         return text_arrays.fill(dims, value, name)
@@ -231,7 +233,7 @@ def _wanted(value: Any, dtype: Any) -> DType | None:
     return to_complex(value, "convert_to_tensor").dtype if _is_complex(value) else None
 
 
-@functools.wraps(_given.convert_to_tensor)
+@in_place_of(_given.convert_to_tensor)
 def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Any:
@@ -241,7 +243,7 @@ def convert_to_tensor(
     return to_complex(value, "convert_to_tensor", wanted)
 
 
-@functools.wraps(_given.constant)
+@in_place_of(_given.constant)
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     wanted = _wanted(value, dtype)
     if wanted is None:
@@ -261,8 +263,3 @@ def is_tensor(value: object) -> bool:
         (True, True, False)
     """
     return isinstance(value, ComplexTensor) or _given.is_tensor(value)
-
-
-for _made in (zeros, ones, zeros_like, ones_like, eye, fill, where, einsum, constant,
-              convert_to_tensor):  # fmt: skip
-    vars(_made).pop("__samegrad_outside__", None)

@@ -33,7 +33,7 @@ def also_complex(function: Function, rule: Rule, operands: int = 1) -> Function:
     signature = inspect.signature(function)
     names = list(signature.parameters)[:operands]
 
-    @functools.wraps(function)
+    @in_place_of(function)
     def either(*args: Any, **options: Any) -> Any:
         for place, name in enumerate(names):
             given = args[place] if place < len(args) else options.get(name)
@@ -45,8 +45,18 @@ def also_complex(function: Function, rule: Rule, operands: int = 1) -> Function:
         bound.pop("name", None)
         return rule(*[bound.pop(name) for name in names if name in bound], **bound)
 
-    vars(either).pop("__samegrad_outside__", None)  # this one has another outside
-    return either  # type: ignore[return-value]
+    return either
+
+
+def in_place_of(function: Function) -> Callable[[Callable[..., Any]], Function]:
+    """The name, signature and words of another function."""
+
+    def named(made: Callable[..., Any]) -> Function:
+        functools.update_wrapper(made, function)
+        vars(made).pop("__samegrad_outside__", None)  # that of the other one
+        return made  # type: ignore[return-value]
+
+    return named
 
 
 def linear(function: Function) -> Function:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor, pair
 _ops = _core.ops
 _OF_PARTS = {"float32": complex64, "float64": complex128}
 _LARGEST_POWER = 64  # that is multiplied rather than computed by logarithms
-Tuple: TypeAlias = tuple  # type: ignore[type-arg]  # its operators are replaced
 
 
-class ComplexTensor(Tuple):
+class ComplexTensor(tuple[Any, Any]):
     """A tensor of complex numbers: its real and its imaginary part, of one shape.
 
     Made by `tf.complex`, and by `tf.constant` and `tf.cast` where they are asked for complex
@@ -43,7 +42,7 @@ class ComplexTensor(Tuple):
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy leaves + and == to this class
+    __array_priority__ = 100  # NumPy leaves + and == to this class
     _fields = ("real", "imag")  # what rebuilds structures asks for them
     _is_one_value = True
 
@@ -210,7 +209,13 @@ def of_parts(real: Any, imag: Any, who: str) -> ComplexTensor:
         )
     if tuple(a._shape) != tuple(b._shape):
         true = convert_to_tensor(True)
-        a, b = _ops.select(true, a, b), _ops.select(true, b, a)
+        try:
+            a, b = _ops.select(true, a, b), _ops.select(true, b, a)
+        except ValueError:
+            raise InvalidArgumentError(
+                f"[{who}] both parts must have one shape, or broadcast to one: got {a._shape} and "
+                f"{b._shape}."
+            ) from None
     return ComplexTensor(a, b)
 
 
@@ -371,9 +376,9 @@ def _refused(symbol: str) -> Callable[[Any, Any], Any]:
 def _install() -> None:
     """Python's operators, instead of those of tuples."""
     cls: Any = ComplexTensor
-    for name, rule in BINARY.items():
-        setattr(cls, f"__{name}__", functools.partialmethod(_operator, rule, False))
-        setattr(cls, f"__r{name}__", functools.partialmethod(_operator, rule, True))
+    for name in BINARY:
+        setattr(cls, f"__{name}__", functools.partialmethod(_operator, name, False))
+        setattr(cls, f"__r{name}__", functools.partialmethod(_operator, name, True))
     for symbol in ("lt", "le", "gt", "ge", "floordiv", "mod", "rfloordiv", "rmod"):
         setattr(cls, f"__{symbol}__", _refused(symbol))
     cls.__pow__ = lambda self, other: power(self, other, "pow")
@@ -387,11 +392,11 @@ def _install() -> None:
     cls.__getitem__, cls.__iter__, cls.__len__, cls.__contains__ = _item, _rows, _length, _in
 
 
-def _operator(self: Any, rule: Callable[..., rules.Pair], swapped: bool, other: Any) -> Any:
+def _operator(self: Any, name: str, swapped: bool, other: Any) -> Any:
     if getattr(other, "_is_per_replica", False):
         return NotImplemented
     a, b = (other, self) if swapped else (self, other)
-    return computed(rule, *complex_pair(a, b, "ComplexTensor"))
+    return computed(BINARY[name], *complex_pair(a, b, name))
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from samegrad._base.dtypes import string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
+from samegrad._tensor.complex_tensor import is_complex, to_complex
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, text_of
@@ -51,6 +52,8 @@ def to_element(value: Any, who: str) -> Structure:
         try:
             if is_text(leaf):
                 return text_of(leaf, who)
+            if is_complex(leaf):
+                return to_complex(leaf, who)
             return convert_to_tensor(leaf)
         except (TypeError, ValueError) as error:
             raise TypeError(

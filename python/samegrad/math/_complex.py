@@ -50,7 +50,7 @@ pow = also_complex(_binary.pow, lambda x, y: power(x, y, "pow"), 2)
 
 
 def _reciprocal(x: Any) -> Any:
-    return 1.0 / to_complex(x, "reciprocal")
+    return divide(1.0, to_complex(x, "reciprocal"))
 
 
 reciprocal = also_complex(_unary.reciprocal, _reciprocal)
@@ -65,6 +65,7 @@ squared_difference = elementwise_of_two(_binary.squared_difference, _squared_dif
 
 
 def _add_n(inputs: Any) -> Any:
+    total: Any
     total, *rest = all_complex(inputs, "add_n")
     for value in rest:
         total = total + value
@@ -82,8 +83,10 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
         >>> tf.math.real([1 + 2j, 3.0]).numpy()
         array([1., 3.])
     """
-    found: Tensor = to_complex(input, "real").real if is_complex(input) else None
-    return convert_to_tensor(input) if found is None else found
+    if is_complex(input):
+        found: Tensor = to_complex(input, "real").real
+        return found
+    return convert_to_tensor(input)
 
 
 def imag(input: TensorLike, name: str | None = None) -> Tensor:

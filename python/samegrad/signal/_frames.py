@@ -10,7 +10,6 @@ from samegrad import _core
 from samegrad._ops import arrays, padding
 from samegrad._ops import gather as gathers
 from samegrad._tensor.complex_calls import linear
-from samegrad._tensor.complex_tensor import is_complex
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._segments import unsorted_segment_sum
@@ -59,7 +58,8 @@ def added_up(frames: Tensor, step: int) -> Tensor:
     return arrays.transpose(sums, [*range(1, last + 1), 0])
 
 
-def _frame(
+@linear
+def frame(
     signal: TensorLike, frame_length: Any, frame_step: Any, pad_end: bool = False,
     pad_value: Any = 0, axis: int = -1, name: str | None = None,
 ) -> Tensor:  # fmt: skip
@@ -90,21 +90,16 @@ def _frame(
     if not -x._rank <= place < x._rank:
         raise ValueError(f"[frame] axis must be one of {x._rank}: got {place}.")
     place %= x._rank
-    if pad_end:
-        count = -(-int(x.shape[place]) // step)
-        more = max(0, (count - 1) * step + length - int(x.shape[place]))
+    samples = int(x.shape[place])
+    if pad_end and samples:
+        more = max(0, (-(-samples // step) - 1) * step + length - samples)
         around = [[0, 0]] * place + [[0, more]] + [[0, 0]] * (x._rank - 1 - place)
-        filled = padding.pad(x, around, constant_values=pad_value)
-        x = filled[(slice(None),) * place + (slice(max((count - 1) * step + length, 0)),)]
-        x = x if count else x[(slice(None),) * place + (slice(0),)]
+        x = padding.pad(x, around, constant_values=pad_value)
     return framed(x, length, step, place)
 
 
-frame = linear(_frame)
-frame.__name__ = frame.__qualname__ = "frame"
-
-
-def _overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
+@linear
+def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
     """Frames at their places, added up where they overlap: what makes a signal of them again.
 
     Args:
@@ -130,9 +125,3 @@ def _overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = Non
             f"{frames._shape}."
         )
     return added_up(frames, at_least(frame_step, 1, "overlap_and_add", "frame_step"))
-
-
-overlap_and_add = linear(_overlap_and_add)
-overlap_and_add.__name__ = overlap_and_add.__qualname__ = "overlap_and_add"
-
-__all__ = ["added_up", "at_least", "frame", "framed", "is_complex", "overlap_and_add"]
