@@ -99,7 +99,7 @@ REASONS = {
     "from_tensors.SparseTensor": _DENSE,
     "from_tensor_slices.SparseTensor": _DENSE,
     "Variable.SparseTensor": _DENSE,
-    "Variable.complex128": "a variable holds real numbers: keep two, and complex(real, imag) of them",
+    "Variable.complex128": "variables hold real numbers: keep two, and complex(real, imag)",
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,
 }

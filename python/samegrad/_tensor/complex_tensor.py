@@ -161,7 +161,7 @@ def _on_own_lines(values: str) -> str:
 
 def _is_of_tensors(value: ComplexTensor) -> bool:
     """Whether it holds tensors, rather than what stands for them in a structure."""
-    return isinstance(value.real, Tensor)
+    return type(value.real) is Tensor
 
 
 def is_complex(value: Any) -> bool:
@@ -174,7 +174,7 @@ def is_complex(value: Any) -> bool:
     if isinstance(value, ComplexTensor | complex | np.complexfloating):
         return True
     if isinstance(value, np.ndarray):
-        return value.dtype.kind == "c"
+        return bool(value.dtype.kind == "c")
     return isinstance(value, list | tuple) and _holds_complex(value, set())
 
 

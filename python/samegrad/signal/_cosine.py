@@ -14,7 +14,13 @@ from samegrad._base.shown import shown
 from samegrad._tensor.conversion import number
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
-from samegrad.signal._fourier import DIRECT, inverse_real_transform, of_length, real_transform
+from samegrad.signal._fourier import (
+    DIRECT,
+    inverse_real_transform,
+    of_length,
+    on_circle,
+    real_transform,
+)
 from samegrad.signal._transforms import real_numbers
 
 _ops = _core.ops
@@ -117,7 +123,7 @@ def _matrix(size: int, kind: int, norm: str | None, dtype: str) -> NDArray[Any]:
         3: (n * (2 * k + 1), 4 * size),
         4: ((2 * n + 1) * (2 * k + 1), 8 * size),
     }[kind]
-    matrix = 2 * np.cos(2 * np.pi * (products % period) / period)
+    matrix = 2 * on_circle(products, period).real
     if kind in (1, 3):
         matrix[0] /= 2
     if kind == 1:

@@ -27,12 +27,23 @@ _DIRECT_PRIME = 512
 _KEPT = 32
 
 
+def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
+    """exp(2πi * place / size) of whole numbers; quarters of a turn are exact.
+
+    Example:
+        >>> on_circle(np.arange(4), 4)
+        array([ 1.+0.j,  0.+1.j, -1.+0.j,  0.-1.j])
+    """
+    places = places % size
+    quarters, rest = np.divmod(4 * places, size)
+    exact = np.array([1, 1j, -1, -1j])[quarters]
+    return np.where(rest == 0, exact, np.exp(2j * np.pi * places / size))
+
+
 @functools.lru_cache(_KEPT)
 def turns(rows: int, columns: int, size: int, sign: int) -> NDArray[Any]:
     """exp(sign * 2πi * row * column / size) of whole numbers, whose product is reduced exactly."""
-    places = (np.arange(rows)[:, None] * np.arange(columns)) % size
-    made: NDArray[Any] = np.exp(sign * 2j * np.pi * places / size)
-    return made
+    return on_circle(sign * np.arange(rows)[:, None] * np.arange(columns), size)
 
 
 def _constant(values: NDArray[Any], like: Tensor) -> Tensor:
@@ -89,8 +100,7 @@ def transform(real: Tensor, imag: Tensor | None, sign: int) -> Pair:
 @functools.lru_cache(_KEPT)
 def _chirp(size: int, length: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """exp(sign * πi * n² / size), and the transform of its conjugate around zero."""
-    squares = (np.arange(size, dtype=np.int64) ** 2) % (2 * size)
-    chirp = np.exp(sign * 1j * np.pi * squares / size)
+    chirp = on_circle(sign * np.arange(size, dtype=np.int64) ** 2, 2 * size)
     around = np.zeros(length, complex)
     around[:size] = chirp.conj()
     around[length - size + 1 :] = chirp[1:][::-1].conj()

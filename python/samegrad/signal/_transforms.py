@@ -133,8 +133,7 @@ def _to_real(value: Any, who: str, axes: int, fft_length: Any) -> Tensor:
     if not lengths[-1]:
         return pair[0]
     found = inverse_real_transform(*pair, lengths[-1])
-    divided: Tensor = _ops.div(found, number(float(lengths[-1]), found._dtype))
-    return divided
+    return found / float(lengths[-1])
 
 
 def fft(input: TensorLike, name: str | None = None) -> Any:
