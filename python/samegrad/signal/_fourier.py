@@ -31,8 +31,8 @@ def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
     """exp(2πi * place / size) of whole numbers; quarters of a turn are exact.
 
     Example:
-        >>> on_circle(np.arange(4), 4)
-        array([ 1.+0.j,  0.+1.j, -1.+0.j,  0.-1.j])
+        >>> on_circle(np.arange(3), 4).tolist()
+        [(1+0j), 1j, (-1+0j)]
     """
     places = places % size
     quarters, rest = np.divmod(4 * places, size)

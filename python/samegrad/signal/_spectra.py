@@ -130,7 +130,7 @@ def inverse_stft_window_fn(
     Example:
         >>> import samegrad as tf
         >>> tf.signal.inverse_stft_window_fn(2)(4, dtype=tf.float32).numpy()
-        array([0. , 1. , 1. , 1. ], dtype=float32)
+        array([0., 1., 1., 1.], dtype=float32)
     """
     step = at_least(frame_step, 1, "inverse_stft_window_fn", "frame_step")
 

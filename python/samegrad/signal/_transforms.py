@@ -132,8 +132,7 @@ def _to_real(value: Any, who: str, axes: int, fft_length: Any) -> Tensor:
         pair = _along(pair, axis, _backward)
     if not lengths[-1]:
         return pair[0]
-    found = inverse_real_transform(*pair, lengths[-1])
-    return found / float(lengths[-1])
+    return inverse_real_transform(*pair, lengths[-1]) / float(lengths[-1])  # type: ignore[no-any-return]
 
 
 def fft(input: TensorLike, name: str | None = None) -> Any:
