@@ -12,6 +12,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DType, complex64, complex128, complex_type
 from samegrad._base.shown import shown
+from samegrad._base.tree import values
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor import complex_rules as rules
 from samegrad._tensor.shape import TensorShape
@@ -147,8 +148,8 @@ class ComplexTensor(tuple[Any, Any]):
     def __str__(self) -> str:
         if not _is_of_tensors(self) or self.real._symbolic:
             return repr(self)
-        values = _on_own_lines(str(self.numpy()))
-        return f"samegrad.Tensor({values}, shape={tuple(self._shape)}, dtype={self._dtype})"
+        text = _on_own_lines(str(self.numpy()))
+        return f"samegrad.Tensor({text}, shape={tuple(self._shape)}, dtype={self._dtype})"
 
     def __format__(self, spec: str) -> str:
         traced = not _is_of_tensors(self) or self.real._symbolic
@@ -303,6 +304,24 @@ def _stacked(members: list[ComplexTensor], who: str) -> ComplexTensor:
         _ops.concat(*[_ops.expand_dims(part, axes=(0,)) for part in column], axis=0)
         for column in columns
     ))  # fmt: skip
+
+
+def without_complex_arrays(structure: Any, who: str) -> Any:
+    """The structure with complex tensors for NumPy's complex arrays; None if it has none.
+
+    Args:
+        structure: Arguments of a function.
+        who: Which function.
+    """
+
+    def is_array(leaf: Any) -> bool:
+        return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind == "c"
+
+    if not any(map(is_array, values.flatten(structure))):
+        return None
+    return values.map_structure(
+        lambda leaf: to_complex(leaf, who) if is_array(leaf) else leaf, structure
+    )
 
 
 def complex_pair(a: Any, b: Any, who: str) -> tuple[ComplexTensor, ComplexTensor]:

@@ -127,12 +127,13 @@ def _to_real(value: Any, who: str, axes: int, fft_length: Any) -> Tensor:
     real, imag = z.parts
     for axis, length in zip(range(-axes, 0), kept, strict=True):
         real, imag = of_length(real, length, axis), of_length(imag, length, axis)
-    pair = real, imag
+    pair: Pair = real, imag
     for axis in range(-2, -axes - 1, -1):
         pair = _along(pair, axis, _backward)
     if not lengths[-1]:
         return pair[0]
-    return inverse_real_transform(*pair, lengths[-1]) / float(lengths[-1])  # type: ignore[no-any-return]
+    found: Tensor = inverse_real_transform(*pair, lengths[-1]) / float(lengths[-1])
+    return found
 
 
 def fft(input: TensorLike, name: str | None = None) -> Any:
