@@ -81,6 +81,8 @@ REASONS = {
     "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
     "RaggedTensorSpec": _RAGGED,
+    "ragged.cross": "combine features with keras.layers.HashedCrossing",
+    "ragged.cross_hashed": "combine features with keras.layers.HashedCrossing",
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
     "lookup": _TEXT,

@@ -196,6 +196,32 @@ def test_no_number_overflows_on_the_way():
     assert np.allclose(roots, np.sqrt(w), rtol=1e-13)
 
 
+def test_layers_of_keras_pass_it_on():
+    class Spectrum(tf.keras.layers.Layer):
+        def call(self, x):
+            return tf.signal.rfft(x)
+
+    class Size(tf.keras.layers.Layer):
+        def call(self, z):
+            return tf.abs(z)
+
+    x = wave(6, 16, kind="float32")
+    inputs = tf.keras.Input((16,))
+    spectrum = Spectrum()(inputs)
+    assert spectrum.dtype == "complex64" and spectrum.shape == (None, 9)
+    model = tf.keras.Model(inputs, Size()(spectrum))
+    assert np.allclose(model.predict(x, verbose=0), np.abs(np.fft.rfft(x)), atol=1e-5)
+    found = tf.keras.Sequential([Spectrum()]).predict(x, batch_size=4, verbose=0)
+    assert found.dtype == np.complex64 and np.allclose(found, np.fft.rfft(x), atol=1e-5)
+    trained = tf.keras.Sequential([Spectrum(), Size(), tf.keras.layers.Dense(1)])
+    trained.compile("sgd", "mse")
+    losses = trained.fit(x, x[:, :1], epochs=2, verbose=0).history["loss"]
+    assert losses[1] < losses[0]
+    z = tf.constant([1 + 2j])
+    parts = [getattr(tf.keras.ops, name)(z).numpy()[0] for name in ("real", "imag", "conj")]
+    assert parts == [1.0, 2.0, 1 - 2j]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
