@@ -214,7 +214,7 @@ def test_layers_of_keras_pass_it_on():
     found = tf.keras.Sequential([Spectrum()]).predict(x, batch_size=4, verbose=0)
     assert found.dtype == np.complex64 and np.allclose(found, np.fft.rfft(x), atol=1e-5)
     trained = tf.keras.Sequential([Spectrum(), Size(), tf.keras.layers.Dense(1)])
-    trained.compile("sgd", "mse")
+    trained.compile(tf.keras.optimizers.SGD(1e-3), "mse")
     losses = trained.fit(x, x[:, :1], epochs=2, verbose=0).history["loss"]
     assert losses[1] < losses[0]
     z = tf.constant([1 + 2j])
