@@ -111,6 +111,17 @@ def test_elements_of_datasets(z):
     assert not list(tf.data.Dataset.from_tensor_slices(Z[:0]).batch(2))
 
 
+def test_files_of_elements_hold_it(tmp_path):
+    data = tf.data.Dataset.from_tensor_slices({"a": Z, "b": [1, 2, 3]})
+    kept = data.cache(str(tmp_path / "kept"))
+    for _ in range(2):
+        assert [complex(e["a"]) for e in kept] == Z.tolist()
+    data.save(str(tmp_path / "saved"))
+    loaded = tf.data.Dataset.load(str(tmp_path / "saved"))
+    assert [complex(e["a"]) for e in loaded] == Z.tolist()
+    assert loaded.element_spec["a"].dtype == tf.complex64
+
+
 def test_replicas_give_the_sum_of_one_device(z):
     data = tf.data.Dataset.from_tensor_slices(wave(12, 30, kind="float32")).batch(12)
 
@@ -241,6 +252,9 @@ def test_layers_of_keras_pass_it_on():
         (lambda z: tf.constant(1j, tf.float32), TypeError, r"\[constant\] real numbers"),
         (lambda z: tf.constant([[1j], [1, 2]]), ValueError, r"\[constant\] .* one shape"),
         (lambda z: tf.random.normal([1], dtype=tf.complex64), TypeError, r"\[normal\] real"),
+        (lambda z: tf.train.Checkpoint(z=z), TypeError, r"\[checkpoint\] a part must be an array"),
+        (lambda z: tf.function(lambda p: tf.cond(p, lambda: z, lambda: 1.0))(tf.constant(True)),
+         tf.errors.InvalidArgumentError, r"got complex numbers of parts float32 \(3,\) and"),
         (lambda z: tf.GradientTape().jacobian(z, z), TypeError, r"jacobian\] real numbers"),
     ],
 )  # fmt: skip
