@@ -34,6 +34,7 @@ from samegrad.data._random import data_function, take_ordinal
 from samegrad.data._stand_ins import spec_of_results
 from samegrad.data._structure import (
     Structure,
+    as_complex_where,
     common_spec,
     fill,
     is_made,
@@ -155,7 +156,10 @@ class _GeneratorCursor(Cursor):
         if self._iterator is None:
             self._iterator = iter(())  # a generator that fails is not called again
             self._iterator = iter(self._function())
-        leaves = components_of(next(self._iterator), self._signature)
+        leaves = components_of(
+            as_complex_where(self._signature, next(self._iterator), "Dataset.from_generator"),
+            self._signature,
+        )
         pairs = zip(leaves, self._specs, strict=True)
         return fill(self._signature, [self._to_tensor(leaf, spec) for leaf, spec in pairs])
 

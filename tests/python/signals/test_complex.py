@@ -69,6 +69,39 @@ def test_arguments_and_results_of_functions(z):
     assert np.array_equal(step(Z, {"by": 2.0})[1].numpy(), Z.real)  # of NumPy
 
 
+def test_specs_of_complex_numbers_are_two(z):
+    spec = tf.TensorSpec([None], tf.complex64)
+    assert repr(spec) == "TensorSpec(shape=(None,), dtype=samegrad.complex64)"
+    assert spec.shape == (None,) and spec.dtype == tf.complex64
+    assert pickle.loads(pickle.dumps(spec)) == spec == tf.TensorSpec(spec.shape, "complex64")
+    assert spec != tf.TensorSpec([None], tf.complex128)
+    for made in (tf.TensorSpec([2], tf.int32), tf.TensorSpec.from_tensor(z)):
+        assert pickle.loads(pickle.dumps(made)) == made == copy.deepcopy(made)
+
+    size = tf.function(lambda a: tf.reduce_sum(tf.abs(a)), input_signature=[spec])
+    assert [float(size(Z[:n])) for n in (3, 2, 0)] == [
+        float(np.abs(Z[:n]).sum()) for n in (3, 2, 0)
+    ]
+    assert size.experimental_get_tracing_count() == 1 and float(size([3j, 4])) == 7.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="complex numbers are needed"):
+        size(tf.ones([3]))
+    with pytest.raises(TypeError, match=r"signature TensorSpec.* got shape \(1, 3\)"):
+        size(z[None])
+
+    data = tf.data.Dataset.from_generator(
+        lambda: iter([(1j, 1), (2.0, 2)]),
+        output_signature=(tf.TensorSpec([], tf.complex64), tf.TensorSpec([], tf.int32)),
+    )
+    assert [complex(a) for a, _ in data] == [1j, 2.0]
+    assert data.element_spec[0] == tf.TensorSpec([], tf.complex64)
+    rows = tf.ones([2, 4])
+    for options in (
+        {"dtype": tf.complex64},
+        {"fn_output_signature": tf.TensorSpec([3], "complex64")},
+    ):
+        assert tf.map_fn(tf.signal.rfft, rows, **options).shape == (2, 3)
+
+
 def test_loops_and_branches(z):
     @tf.function
     def grown(a):
