@@ -113,7 +113,7 @@ def _weights(size: int, kind: int) -> NDArray[Any]:
     return weights
 
 
-@functools.lru_cache(32)
+@functools.lru_cache(12)
 def _matrix(size: int, kind: int, norm: str | None, dtype: str) -> NDArray[Any]:
     """What rows are multiplied by; angles are whole multiples, which are reduced exactly."""
     n, k = np.arange(size)[:, None], np.arange(size)

@@ -24,7 +24,7 @@ _ops = _core.ops
 DIRECT = 128
 # Up to this length, if it is prime, a matrix costs less than three transforms.
 _DIRECT_PRIME = 512
-_KEPT = 32
+_KEPT = 12
 
 
 def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
@@ -62,7 +62,7 @@ def _matrix(rows: int, columns: int, size: int, sign: int, both: bool, dtype: st
 
 def _direct(real: Tensor, imag: Tensor | None, columns: int, size: int, sign: int) -> Pair:
     """The first columns of the transform, as one product."""
-    rows = int(real._shape[-1])
+    rows = int(real.shape[-1])
     both = real if imag is None else _ops.concat(real, imag, axis=real._rank - 1)
     matrix = convert_to_tensor(_matrix(rows, columns, size, sign, imag is not None, real._dtype))
     flat = _ops.expand_dims(both, axes=(0,)) if both._rank == 1 else both

@@ -201,6 +201,21 @@ def test_traced_functions_give_the_same_bits_for_any_number_of_rows():
             assert one.numpy().tobytes() == other.numpy().tobytes()
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_signatures_leave_the_length_open(rank):
+    programs = (
+        lambda x: tf.signal.irfft(tf.signal.rfft(x), [tf.shape(x)[-1]]),
+        lambda x: tf.abs(tf.signal.fft(tf.cast(x, tf.complex64))),
+        lambda x: tf.abs(tf.signal.stft(x, 16, 8, pad_end=True)),
+        lambda x: tf.signal.dct(tf.signal.fftshift(x)),
+    )
+    for program in programs:
+        traced = tf.function(program, input_signature=[tf.TensorSpec([None] * rank, tf.float32)])
+        for size in (100, 64, 300):
+            x = wave(*[3, size][-rank:], kind="float32")
+            assert traced(x).numpy().tobytes() == program(tf.constant(x)).numpy().tobytes()
+
+
 def test_the_audio_tutorial_runs_in_a_dataset(tmp_path):
     rate, files = 16_000, []
     for number in range(3):
