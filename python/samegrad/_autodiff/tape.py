@@ -169,7 +169,7 @@ class GradientTape(_core.Tape):
             found = agreement.gradients(found, flat)
         gradients = iter(found)
         made = map_structure(lambda _: next(gradients), sources)
-        return _with_both_parts(made, sources) if any(g is None for g in found) else made
+        return _with_both_parts(made) if any(g is None for g in found) else made
 
     def jacobian(
         self,
@@ -201,7 +201,8 @@ class GradientTape(_core.Tape):
             array([[2., 0.],
                    [0., 4.]], dtype=float32)
         """
-        return jacobian(self, self._target(target), sources, unconnected_gradients)
+        found = jacobian(self, self._target(target), sources, unconnected_gradients)
+        return _with_both_parts(found)
 
     def batch_jacobian(
         self,
@@ -266,18 +267,19 @@ def _real_parts(target: Any) -> Any:
     )
 
 
-def _with_both_parts(gradients: Any, sources: Any) -> Any:
+def _with_both_parts(gradients: Any) -> Any:
     """The gradients, of complex sources None if neither part is connected, else both parts."""
 
-    def complete(gradient: Any, source: Any) -> Any:
+    def complete(gradient: Any) -> Any:
         if not isinstance(gradient, ComplexTensor):
             return gradient
-        if gradient.real is gradient.imag is None:
+        known = next((part for part in gradient.parts if part is not None), None)
+        if known is None:
             return None
-        pairs = zip(gradient.parts, source.parts, strict=True)
-        return ComplexTensor(*(zeros(part) if g is None else g for g, part in pairs))
+        zero = _core.ops.full_like(known, value=0.0)
+        return ComplexTensor(*(zero if part is None else part for part in gradient.parts))
 
-    return values.map_structure(complete, gradients, sources)
+    return values.map_structure(complete, gradients)
 
 
 def _unconnected(given: Any) -> UnconnectedGradients:

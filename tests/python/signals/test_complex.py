@@ -208,6 +208,15 @@ def test_what_is_not_connected_has_no_gradient_or_zeros(z):
     assert np.array_equal(zeros.numpy(), np.zeros(3, np.complex64))
 
 
+def test_jacobians_by_complex_sources(z):
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(z)
+        power, real = tf.abs(z) ** 2, tf.math.real(z)
+    assert np.allclose(tape.jacobian(power, z).numpy(), np.diag(2 * Z))
+    assert np.array_equal(tape.jacobian(real, z).numpy(), np.eye(3, dtype=np.complex64))
+    assert tape.jacobian(tf.ones([2]), z) is None
+
+
 def test_second_derivatives_go_through_it():
     x = tf.constant(wave(4))
     with tf.GradientTape() as outer:
