@@ -113,6 +113,21 @@ def cosine(x: Pair) -> Pair:
     return _ops.cos(a) * _ops.cosh(b), _ops.neg(_ops.sin(a) * _ops.sinh(b))
 
 
+def sign(x: Pair) -> Pair:
+    """X / |x|, and zero of zero."""
+    size = absolute(x)
+    size = _ops.select(_ops.equal(size, _zero(size)), _one(size), size)
+    return _ops.div(x[0], size), _ops.div(x[1], size)
+
+
+def hyperbolic_tangent(x: Pair) -> Pair:
+    """The hyperbolic tangent, of bounded numbers only: 1 - tanh² instead of 1 / cosh²."""
+    size, cos = _ops.tanh(x[0]), _ops.cos(x[1])
+    rest = _one(size) - size * size
+    divisor = size * size + cos * cos * rest
+    return _ops.div(size, divisor), _ops.div(_ops.sin(x[1]) * cos * rest, divisor)
+
+
 def power(x: Pair, y: Pair) -> Pair:
     """X to the power of y; of zero, zero, and 1 where y is zero."""
     nothing = _ops.logical_and(_ops.equal(x[0], _zero(x[0])), _ops.equal(x[1], _zero(x[1])))

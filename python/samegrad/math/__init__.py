@@ -48,11 +48,13 @@ from samegrad.math._complex import (
     reciprocal,
     reduce_mean,
     reduce_sum,
+    sign,
     sin,
     sqrt,
     square,
     squared_difference,
     subtract,
+    tanh,
     truediv,
 )
 from samegrad.math._counting import bincount, confusion_matrix
@@ -140,11 +142,9 @@ from samegrad.math._unary import (
     round,
     rsqrt,
     sigmoid,
-    sign,
     sinh,
     softplus,
     tan,
-    tanh,
 )
 
 __all__ = [

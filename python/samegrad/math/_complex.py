@@ -34,6 +34,8 @@ abs = elementwise_to_real(_unary.abs, rules.absolute)
 exp, log = elementwise(_unary.exp, rules.exponential), elementwise(_unary.log, rules.logarithm)
 square, sqrt = elementwise(_unary.square, rules.square), elementwise(_unary.sqrt, rules.square_root)
 sin, cos = elementwise(_unary.sin, rules.sine), elementwise(_unary.cos, rules.cosine)
+sign = elementwise(_unary.sign, rules.sign)
+tanh = elementwise(_unary.tanh, rules.hyperbolic_tangent)
 negative = elementwise(_unary.negative, lambda x: (_ops.neg(x[0]), _ops.neg(x[1])))
 reduce_sum, reduce_mean = linear(_reductions.reduce_sum), linear(_reductions.reduce_mean)
 cumsum = linear(_scans.cumsum)
@@ -140,8 +142,8 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 __all__ = [
-    "abs", "add", "add_n", "angle", "conj", "cos", "cumsum", "divide", "equal",
-    "exp", "imag", "log", "multiply", "negative", "not_equal", "pow", "real", "reciprocal",
-    "reduce_mean", "reduce_sum", "sin", "sqrt", "square", "squared_difference", "subtract",
+    "abs", "add", "add_n", "angle", "conj", "cos", "cumsum", "divide", "equal", "exp", "imag",
+    "log", "multiply", "negative", "not_equal", "pow", "real", "reciprocal", "reduce_mean",
+    "reduce_sum", "sign", "sin", "sqrt", "square", "squared_difference", "subtract", "tanh",
     "truediv",
 ]  # fmt: skip
