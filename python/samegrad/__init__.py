@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from samegrad import nn as nn
     from samegrad import ragged as ragged
     from samegrad import random as random
+    from samegrad import signal as signal
     from samegrad import sparse as sparse
     from samegrad import strings as strings
     from samegrad import summary as summary
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 _PACKAGES = frozenset({
     "audio", "autodiff", "autograph", "bitwise", "cli", "config", "data", "debugging",
     "distribute", "dtypes", "errors", "experimental", "image", "io", "keras", "linalg", "math",
-    "nest", "nn", "ragged", "random", "sparse", "strings", "summary", "testing", "train", "version",
+    "nest", "nn", "ragged", "random", "signal", "sparse", "strings", "summary", "testing", "train",
+    "version",
 })  # fmt: skip
 
 

@@ -13,8 +13,9 @@ from samegrad._autodiff.variable_parts import IndexedSlices
 from samegrad._autodiff.variable_parts import install as _install_parts
 from samegrad._base.dtypes import (
     DType,
-    as_dtype,
     bfloat16,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -29,6 +30,7 @@ from samegrad._base.dtypes import (
     uint32,
     uint64,
 )
+from samegrad._base.dtypes import any_dtype as as_dtype
 from samegrad._base.dtypes import bool_ as bool
 from samegrad._base.dtypes import float64 as double
 from samegrad._context.scopes import (
@@ -50,15 +52,54 @@ from samegrad._control.shape_assertions import assert_rank
 from samegrad._control.tensor_array import TensorArray
 from samegrad._function.function import function
 from samegrad._function.row_loops import foldl, foldr, map_fn, scan, vectorized_map
-from samegrad._ops.arrays import cast, matmul, one_hot, stop_gradient  # fmt: skip
-from samegrad._ops.arrays import slice_ as slice
-from samegrad._ops.contractions import einsum, tensordot
-from samegrad._ops.creation import eye, linspace, meshgrid, ones, ones_like
+from samegrad._ops.arrays import one_hot
+from samegrad._ops.complex_arrays import (
+    boolean_mask,
+    broadcast_to,
+    cast,
+    concat,
+    constant,
+    convert_to_tensor,
+    einsum,
+    ensure_shape,
+    expand_dims,
+    eye,
+    fill,
+    gather,
+    gather_nd,
+    identity,
+    is_tensor,
+    matmul,
+    ones,
+    ones_like,
+    pad,
+    rank,
+    repeat,
+    reshape,
+    reverse,
+    roll,
+    shape,
+    size,
+    split,
+    squeeze,
+    stack,
+    stop_gradient,
+    strided_slice,
+    tensordot,
+    tile,
+    transpose,
+    unstack,
+    where,
+    zeros,
+    zeros_like,
+)
+from samegrad._ops.complex_arrays import complex_ as complex
+from samegrad._ops.complex_arrays import slice_ as slice
+from samegrad._ops.creation import linspace, meshgrid
 from samegrad._ops.creation import range_ as range
 from samegrad._ops.more_arrays import (
     dynamic_partition,
     dynamic_stitch,
-    ensure_shape,
     get_static_value,
     group,
     identity_n,
@@ -67,7 +108,6 @@ from samegrad._ops.more_arrays import (
     saturate_cast,
     scalar_mul,
     shape_n,
-    strided_slice,
     unravel_index,
 )
 from samegrad._ops.norms import clip_by_global_norm, clip_by_norm, clip_by_value, norm
@@ -81,37 +121,10 @@ from samegrad._ops.scatter import (
     tensor_scatter_nd_sub,
     tensor_scatter_nd_update,
 )
-from samegrad._ops.sequences import reverse_sequence, roll, sequence_mask, unique_with_counts
-from samegrad._ops.text_arrays import (
-    boolean_mask,
-    broadcast_to,
-    concat,
-    expand_dims,
-    fill,
-    gather,
-    gather_nd,
-    identity,
-    pad,
-    rank,
-    repeat,
-    reshape,
-    reverse,
-    shape,
-    size,
-    split,
-    squeeze,
-    stack,
-    tile,
-    transpose,
-    unique,
-    unstack,
-    where,
-    zeros,
-    zeros_like,
-)
+from samegrad._ops.sequences import reverse_sequence, sequence_mask, unique_with_counts
+from samegrad._ops.text_arrays import unique
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
-from samegrad._tensor.given import constant, convert_to_tensor, is_tensor
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
@@ -193,39 +206,39 @@ _LATER = {
 }  # fmt: skip
 
 __all__ = [  # packages are loaded by samegrad itself
-    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "RaggedTensor", "SparseTensor",
-    "Tensor",
-    "TensorArray", "TensorShape", "TensorSpec", "UnconnectedGradients", "Variable",
-    "VariableAggregation", "VariableSynchronization", "abs", "acos", "acosh", "add", "add_n",
-    "argmax", "argmin", "argsort", "as_dtype", "as_string", "asin", "asinh", "assert_equal",
-    "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh", "audio", "autodiff",
-    "autograph", "bfloat16", "bitwise", "bool", "boolean_mask", "broadcast_to", "case", "cast",
-    "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat", "cond", "config",
+    "Assert", "DType", "GradientTape", "IndexedSlices", "Module", "RaggedTensor",
+    "SparseTensor", "Tensor", "TensorArray", "TensorShape", "TensorSpec",
+    "UnconnectedGradients", "Variable", "VariableAggregation", "VariableSynchronization", "abs",
+    "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "as_dtype", "as_string",
+    "asin", "asinh", "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan",
+    "atan2", "atanh", "audio", "autodiff", "autograph", "bfloat16", "bitwise", "bool",
+    "boolean_mask", "broadcast_to", "case", "cast", "clip_by_global_norm", "clip_by_norm",
+    "clip_by_value", "complex", "complex128", "complex64", "concat", "cond", "config",
     "constant", "constant_initializer", "control_dependencies", "convert_to_tensor", "cos",
     "cosh", "cumsum", "custom_gradient", "data", "debugging", "device", "distribute", "divide",
-    "double", "dtypes", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape", "equal",
-    "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill", "float16",
-    "float32", "float64", "floor", "foldl", "foldr", "function", "gather", "gather_nd",
-    "get_static_value", "greater", "greater_equal", "group", "half", "histogram_fixed_width",
-    "histogram_fixed_width_bins", "identity", "identity_n", "image", "init_scope", "initializers",
-    "inside_function", "int16", "int32", "int64", "int8", "is_tensor", "keras", "less",
-    "less_equal", "linalg", "linspace", "logical_and", "logical_not", "logical_or", "losses",
-    "map_fn", "math", "matmul", "maximum", "meshgrid", "metrics", "minimum", "multiply",
-    "name_scope", "negative", "nest", "newaxis", "nn", "no_op", "norm", "not_equal",
-    "numpy_function", "one_hot", "ones", "ones_initializer", "ones_like", "optimizers", "pad",
-    "parallel_stack", "pow", "print", "py_function", "ragged", "random",
-    "random_normal_initializer", "random_uniform_initializer", "range", "rank", "realdiv",
-    "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence",
-    "roll", "round",
-    "saturate_cast", "scalar_mul", "scan", "scatter_nd", "searchsorted", "sequence_mask", "shape",
-    "shape_n", "sigmoid", "sign", "sin", "sinh", "size", "slice", "sort", "sparse", "split",
-    "sqrt", "square", "squeeze", "stack", "stop_gradient", "strided_slice", "string", "subtract",
-    "switch_case", "sysconfig", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
-    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot",
-    "testing", "tile", "timestamp", "train", "transpose", "truediv", "uint16", "uint32", "uint64",
-    "uint8", "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map",
-    "version", "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
+    "double", "dtypes", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape",
+    "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill",
+    "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather",
+    "gather_nd", "get_static_value", "greater", "greater_equal", "group", "half",
+    "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "image",
+    "init_scope", "initializers", "inside_function", "int16", "int32", "int64", "int8",
+    "is_tensor", "keras", "less", "less_equal", "linalg", "linspace", "logical_and",
+    "logical_not", "logical_or", "losses", "map_fn", "math", "matmul", "maximum", "meshgrid",
+    "metrics", "minimum", "multiply", "name_scope", "negative", "nest", "newaxis", "nn",
+    "no_op", "norm", "not_equal", "numpy_function", "one_hot", "ones", "ones_initializer",
+    "ones_like", "optimizers", "pad", "parallel_stack", "pow", "print", "py_function", "ragged",
+    "random", "random_normal_initializer", "random_uniform_initializer", "range", "rank",
+    "realdiv", "recompute_grad", "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max",
+    "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
+    "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scan", "scatter_nd",
+    "searchsorted", "sequence_mask", "shape", "shape_n", "sigmoid", "sign", "signal", "sin",
+    "sinh", "size", "slice", "sort", "sparse", "split", "sqrt", "square", "squeeze", "stack",
+    "stop_gradient", "strided_slice", "string", "subtract", "switch_case", "sysconfig", "tan",
+    "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "testing", "tile",
+    "timestamp", "train", "transpose", "truediv", "uint16", "uint32", "uint64", "uint8",
+    "unique", "unique_with_counts", "unravel_index", "unstack", "vectorized_map", "version",
+    "where", "while_loop", "zeros", "zeros_initializer", "zeros_like",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -12,8 +12,9 @@ from samegrad._base.dtypes import as_dtype
 from samegrad._base.enums import Choice
 from samegrad._base.location import warn
 from samegrad._base.shown import shown
-from samegrad._base.tree import flatten, map_structure
+from samegrad._base.tree import flatten, map_structure, values
 from samegrad._context import state as _context
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.tensor import Tensor, convert_to_tensor, match
 
 
@@ -125,6 +126,9 @@ class GradientTape(_core.Tape):
     ) -> Any:
         """The gradient of the sum of the targets, in the structure of `sources`.
 
+        With respect to a complex x + iy it is dL/dx + i dL/dy, L being the real part of a complex
+        target, as in TensorFlow.
+
         Args:
             target: A tensor or a structure of tensors.
             sources: Variables and tensors, in any structure.
@@ -147,6 +151,7 @@ class GradientTape(_core.Tape):
     ) -> Any:  # fmt: skip
         """The gradients; `again`: as one more part of the last use of the tape."""
         unconnected = _unconnected(unconnected_gradients)
+        target = target if output_gradients is not None else _real_parts(target)
         targets = [self._target(t) for t in flatten(target)]
         for tensor in targets:
             _warn_unless_floating(tensor, "gradient", "target")
@@ -163,7 +168,8 @@ class GradientTape(_core.Tape):
         if agreement is not None:
             found = agreement.gradients(found, flat)
         gradients = iter(found)
-        return map_structure(lambda _: next(gradients), sources)
+        made = map_structure(lambda _: next(gradients), sources)
+        return _with_both_parts(made) if any(g is None for g in found) else made
 
     def jacobian(
         self,
@@ -195,7 +201,8 @@ class GradientTape(_core.Tape):
             array([[2., 0.],
                    [0., 4.]], dtype=float32)
         """
-        return jacobian(self, self._target(target), sources, unconnected_gradients)
+        found = jacobian(self, self._target(target), sources, unconnected_gradients)
+        return _with_both_parts(found)
 
     def batch_jacobian(
         self,
@@ -251,6 +258,28 @@ def _warn_unless_floating(tensor: Tensor, method: str, what: str) -> None:
             f"[GradientTape.{method}] only floats have gradients: got a {what} of {tensor._dtype}; "
             "use samegrad.cast before."
         )
+
+
+def _real_parts(target: Any) -> Any:
+    """The targets, of complex ones their real parts: the others have no weight of their own."""
+    return values.map_structure(
+        lambda leaf: leaf.real if isinstance(leaf, ComplexTensor) else leaf, target
+    )
+
+
+def _with_both_parts(gradients: Any) -> Any:
+    """The gradients, of complex sources None if neither part is connected, else both parts."""
+
+    def complete(gradient: Any) -> Any:
+        if not isinstance(gradient, ComplexTensor):
+            return gradient
+        known = next((part for part in gradient.parts if part is not None), None)
+        if known is None:
+            return None
+        zero = _core.ops.full_like(known, value=0.0)
+        return ComplexTensor(*(zero if part is None else part for part in gradient.parts))
+
+    return values.map_structure(complete, gradients)
 
 
 def _unconnected(given: Any) -> UnconnectedGradients:

@@ -46,6 +46,12 @@ def is_plain_number(value: Any) -> bool:
 
 
 def _unknown(value: object) -> TypeError:
+    if _complex_name(value):
+        return TypeError(
+            f"[dtype] real numbers are needed: got {_complex_name(value)}; complex values are made "
+            "by tf.complex(real, imag), tf.constant or tf.cast, and tf.math.real, tf.math.imag and "
+            "tf.abs take them apart."
+        )
     return TypeError(
         f"[dtype] samegrad has {', '.join(_NAMES)}: got {shown(value)}; convert the data first, "
         "e.g. array.astype('float32')."
@@ -103,6 +109,16 @@ class DType:
     def is_bool(self) -> bool:
         """Whether it is bool."""
         return self.name == "bool"
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether it is complex64 or complex128."""
+        return self.name.startswith("complex")
+
+    @property
+    def real_dtype(self) -> DType:
+        """The type of the real and the imaginary part of a complex type; else the type itself."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     @property
     def min(self) -> Any:
@@ -176,6 +192,22 @@ class _StringDType(DType):
         return "string"
 
 
+class _ComplexDType(DType):
+    """The type of complex values, which are two tensors each: `as_dtype` refuses it."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def _limits(self) -> Any:
+        raise TypeError("[dtype] complex numbers have no least and no greatest one.")
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
 DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
 
 float32 = DType("float32")
@@ -192,6 +224,8 @@ uint32 = DType("uint32")
 uint64 = DType("uint64")
 bool_ = DType("bool")
 string = _StringDType()
+complex64 = _ComplexDType("complex64")
+complex128 = _ComplexDType("complex128")
 
 _BY_NAME = {
     t.name: t
@@ -221,6 +255,8 @@ def as_dtype(value: DTypeLike) -> DType:
                 "[dtype] numbers are needed: got text (tf.string); turn it into numbers with "
                 "tf.strings.to_number or a lookup layer."
             )
+        if value.is_complex:
+            raise _unknown(value)
         return value
     if type(value) is str and value in _BY_NAME:
         return _BY_NAME[value]
@@ -236,6 +272,42 @@ def as_dtype(value: DTypeLike) -> DType:
     if name not in _BY_NAME:
         raise _unknown(value)
     return _BY_NAME[name]
+
+
+def _complex_name(value: Any) -> str | None:
+    """The name of a complex type: of a `DType`, a name, a type of NumPy's or Python's."""
+    if isinstance(value, DType):
+        return value.name if value.is_complex else None
+    if isinstance(value, str) or value is None:
+        return value if value in ("complex64", "complex128") else None
+    try:
+        name = np.dtype(value).name
+    except (TypeError, ValueError):
+        return None
+    return name if name in ("complex64", "complex128") else None
+
+
+def complex_type(value: Any) -> DType | None:
+    """The complex type of a name, a NumPy dtype or a Python type; None: it is none.
+
+    Example:
+        >>> complex_type("complex64"), complex_type(complex), complex_type(float)
+        (samegrad.complex64, samegrad.complex128, None)
+    """
+    return {"complex64": complex64, "complex128": complex128}.get(_complex_name(value) or "")
+
+
+def any_dtype(type_value: Any) -> DType:
+    """The `DType` of a name, a NumPy dtype or a Python type: of real numbers or complex ones.
+
+    Raises:
+        TypeError: samegrad has no such type.
+
+    Example:
+        >>> any_dtype("complex64"), any_dtype(float)
+        (samegrad.complex64, samegrad.float32)
+    """
+    return complex_type(type_value) or as_dtype(type_value)
 
 
 def element_type(value: DTypeLike) -> DType:

@@ -58,6 +58,8 @@ class Walk:
             return []
         if isinstance(structure, Mapping):
             return [structure[key] for key in self.keys(structure)]
+        if isinstance(structure, tuple):  # whatever its class makes of iteration
+            return [*tuple.__iter__(structure)]
         fields = getattr(type(structure), "__attrs_attrs__", None)
         if fields is not None:
             return [getattr(structure, field.name) for field in fields]
@@ -156,6 +158,11 @@ def is_nested(value: Any) -> bool:
     return isinstance(value, _KINDS)
 
 
+def is_one_value(value: Any) -> bool:
+    """Whether a tuple is one value to the program: a complex tensor, which is two real ones."""
+    return getattr(type(value), "_is_one_value", False)
+
+
 def is_structure(value: Any) -> bool:
     """Whether tf.nest goes into the value: into any sequence but strings, and attrs' classes too.
 
@@ -163,6 +170,8 @@ def is_structure(value: Any) -> bool:
         >>> is_structure(range(2)), is_structure({"a": 1}.values()), is_structure({1, 2})
         (True, True, False)
     """
+    if is_one_value(value):
+        return False
     if isinstance(value, (*_KINDS, MappingView)) or hasattr(type(value), "__attrs_attrs__"):
         return True
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
@@ -188,10 +197,12 @@ flatten, map_structure = _values.flatten, _values.map_structure
 variables = Walk(is_nested, any_keys=True)
 elements = Walk(is_element, any_keys=True)
 structures = Walk(is_structure)
+# As `variables`, but what is one value to the program is a leaf.
+values = Walk(lambda value: is_nested(value) and not is_one_value(value), any_keys=True)
 
 __all__ = [
-    "Walk", "elements", "flatten", "is_element", "is_nested", "is_structure", "map_structure",
-    "structures", "variables",
+    "Walk", "elements", "flatten", "is_element", "is_nested", "is_one_value", "is_structure",
+    "map_structure", "structures", "values", "variables",
 ]  # fmt: skip
 
 
@@ -203,7 +214,7 @@ def first_leaf(value: Any) -> Any:
         1
     """
     for _ in range(MAX_AXES + 1):
-        if not isinstance(value, list | tuple) or not value:
+        if not isinstance(value, list | tuple) or is_one_value(value) or not value:
             break
         value = value[0]
     return value

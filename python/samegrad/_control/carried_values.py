@@ -10,7 +10,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
-from samegrad._base.tree import is_nested, variables
+from samegrad._base.tree import is_nested, is_one_value, variables
 from samegrad._context import state as _context
 from samegrad._tensor.per_replica import TracedPerReplica
 from samegrad._tensor.sizes import codes_of, full, sizes_but_counts
@@ -189,6 +189,8 @@ def describe(value: Any) -> str:
         sizes = ["?" if size is None else str(size) for size in tensor._shape]
         shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
         return f"{as_dtype(tensor._dtype).name} {shape}"
+    if is_one_value(value):
+        return f"complex numbers of parts {describe(value.real)}"
     if is_nested(value):
         parts = [
             describe(part) for part in (value.values() if isinstance(value, Mapping) else value)

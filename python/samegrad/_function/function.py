@@ -21,6 +21,7 @@ from samegrad._function.reads_data import CompiledRuns, MakesVariable, ReadsData
 from samegrad._function.signature import InputSignature
 from samegrad._function.trace import TracedProgram, check_not_ragged
 from samegrad._function.traces import Traces
+from samegrad._tensor.complex_tensor import without_complex_arrays
 from samegrad.errors import OutOfRangeError
 
 
@@ -205,7 +206,14 @@ class Function:
         if _context.settings.functions_run_eagerly:
             with _context.changed(converting=self._autograph), _core.one_call():
                 return self._python(*args, **kwargs)
-        arguments = _core.Arguments(args, kwargs, lengths)
+        try:
+            arguments = _core.Arguments(args, kwargs, lengths)
+        except TypeError:
+            found = without_complex_arrays((args, kwargs), self.__name__)  # type: ignore[attr-defined]
+            if found is None:
+                raise
+            args, kwargs = found
+            return self._called(args, kwargs, lengths)
         program = self._program(arguments, args, kwargs, lengths)
         if program is None:
             return self._read_data(args, kwargs, arguments.key)

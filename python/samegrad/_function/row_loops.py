@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samegrad import _core
-from samegrad._base.dtypes import as_dtype
+from samegrad._base.dtypes import any_dtype
 from samegrad._base.shown import shown
 from samegrad._base.tree import flatten, is_nested, map_structure
 from samegrad._context import state as _context
@@ -378,7 +378,9 @@ def _finished(result: Any, back_prop: bool) -> Any:
 def _check_signature(made: Any, signature: Any) -> None:
     wanted = flatten(signature) if is_nested(signature) else [signature]
     found = flatten(made)
-    names = [as_dtype(getattr(one, "dtype", one)).name for one in wanted]
+    kinds = [any_dtype(getattr(one, "dtype", one)) for one in wanted]
+    # Complex results are two tensors.
+    names = [kind.real_dtype.name for kind in kinds for _ in range(1 + kind.is_complex)]
     if len(names) != len(found) or any(n != x._dtype for n, x in zip(names, found, strict=True)):
         raise TypeError(
             f"[map_fn] the results of fn must be of the dtypes {names} asked for: got "

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from samegrad._base.shown import shown
-from samegrad._base.tree import flatten, is_nested, map_structure
+from samegrad._base.tree import flatten, map_structure, values
+from samegrad._tensor.complex_tensor import ComplexTensor, to_complex
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, constant, convert_to_tensor
 
@@ -104,15 +105,21 @@ class InputSignature:
         return (*own, *(self._bound(spec, value) for spec, value in pairs))
 
     def _bound(self, spec: Any, value: Any) -> Any:
-        if not is_nested(spec):
-            return conform(value, spec, self._who)
+        if not values.is_nested(spec):
+            return self._conform(spec, value)
         try:
-            return map_structure(lambda s, v: conform(v, s, self._who), spec, value)
+            return values.map_structure(self._conform, spec, value)
         except (KeyError, ValueError) as error:
             raise TypeError(
                 f"[{self._who}] an argument must have the structure of its signature {spec}: got "
                 f"{shown(value)}; pass the same lists, tuples and keys."
             ) from error
+
+    def _conform(self, spec: Any, value: Any) -> Any:
+        if not isinstance(spec, ComplexTensor):
+            return conform(value, spec, self._who)
+        pairs = zip(to_complex(value, self._who, spec.dtype).parts, spec.parts, strict=True)
+        return ComplexTensor(*(conform(part, own, self._who) for part, own in pairs))
 
 
 def open_axes(spec: TensorSpec) -> int:

@@ -11,6 +11,7 @@ from keras.src.backend.common.variables import is_int_dtype, standardize_dtype
 
 import samegrad as tf
 from samegrad._base.dtypes import is_plain_number
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.conversion import Tensor, number
 from samegrad._tensor.conversion import is_tensor as _is_tensor
 
@@ -75,8 +76,8 @@ def convert_to_numpy(x: Any) -> np.ndarray[Any, Any]:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether the value is a tensor of samegrad."""
-    return isinstance(x, Tensor)
+    """Whether the value is a tensor of samegrad, of complex numbers too."""
+    return isinstance(x, Tensor | ComplexTensor)
 
 
 def shape(x: Any) -> tuple[Any, ...]:

@@ -32,6 +32,7 @@ from samegrad._keras.control import (
 )
 from samegrad._keras.conversion import cast, convert_to_numpy, convert_to_tensor, is_tensor, shape
 from samegrad._keras.scopes import keeping_scopes
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.dim import Dim
 
@@ -70,7 +71,7 @@ def compute_output_spec(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> An
 
 def _as_spec(x: Any) -> Any:
     """Tensors of a function that is traced now are known by their shapes alone."""
-    if not isinstance(x, Tensor) or not x._symbolic:
+    if not isinstance(x, Tensor | ComplexTensor) or not tf.math.real(x)._symbolic:
         return x
     return KerasTensor([None if isinstance(size, Dim) else size for size in x.shape], x._dtype)
 
@@ -78,7 +79,7 @@ def _as_spec(x: Any) -> Any:
 class _Spec:
     """Sizes and dtype of a result."""
 
-    def __init__(self, x: Tensor) -> None:
+    def __init__(self, x: Tensor | ComplexTensor) -> None:
         self.shape = [None if isinstance(size, Dim) else size for size in x.shape]
         self.dtype = x._dtype
 
@@ -91,8 +92,13 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
             return x
         sizes = [probe if size is None else size for size in x.shape]
         counted = bool(x.shape) and x.shape[0] is None
-        zeros = np.zeros(sizes, tf.as_dtype(x.dtype).as_numpy_dtype)
-        return trace.argument([Tensor(zeros, example_axis=0 if counted else None)])
+        kind = tf.as_dtype(x.dtype)
+        zeros = np.zeros(sizes, kind.real_dtype.as_numpy_dtype)
+        parts = [
+            trace.argument([Tensor(zeros, example_axis=0 if counted else None)])
+            for _ in range(2 if kind.is_complex else 1)
+        ]
+        return ComplexTensor(*parts) if kind.is_complex else parts[0]
 
     changes: dict[str, Any] = {
         "requirements": {},
@@ -103,7 +109,9 @@ def _spec(fn: Callable[..., Any], args: Any, kwargs: Any, probe: int) -> Any:
     with StatelessScope(), SymbolicScope(), _core.tracing_into(trace, changes):
         entered_args, entered_kwargs = tree.map_structure(enter, (args, kwargs))
         result = fn(*entered_args, **entered_kwargs)
-        return tree.map_structure(lambda x: _Spec(x) if isinstance(x, Tensor) else x, result)
+        return tree.map_structure(
+            lambda x: _Spec(x) if isinstance(x, Tensor | ComplexTensor) else x, result
+        )
 
 
 def _keras_tensor(x: Any) -> Any:

@@ -172,6 +172,33 @@ LAYERS: dict[str, list[Text | Span]] = {
             "            inputs = self.backend.core.convert_to_tensor(inputs)\n",
         ),
     ],
+    "keras.src.layers.preprocessing.hashing": [
+        Text(
+            "                indices = self._hash_values_to_bins(inputs)\n",
+            "                from samegrad._tensor.ragged import RaggedTensor\n\n"
+            "                ragged = isinstance(inputs, RaggedTensor)\n"
+            "                indices = self._hash_values_to_bins(\n"
+            "                    inputs.flat_values if ragged else inputs\n                )\n"
+            "                indices = inputs.with_values(indices) if ragged else indices\n",
+        ),
+    ],
+    "keras.src.layers.preprocessing.discretization": [
+        Text(
+            "        indices = self.backend.numpy.digitize(inputs, self.bin_boundaries)\n",
+            "        from samegrad._tensor.ragged import RaggedTensor\n\n"
+            "        ragged = isinstance(inputs, RaggedTensor)\n"
+            "        values = inputs.flat_values if ragged else inputs\n"
+            "        values = self.dtype_policy.convert_input("
+            "values, self.autocast, self.input_dtype)\n"
+            "        indices = self.backend.numpy.digitize(values, self.bin_boundaries)\n"
+            "        indices = inputs.with_values(indices) if ragged else indices\n",
+        ),
+        Text(
+            "        super().__init__(name=name, dtype=dtype)\n",
+            "        super().__init__(name=name, dtype=dtype)\n"
+            "        self._convert_input_args = False\n",
+        ),
+    ],
     # Sizes are known already.
     "keras.src.layers.preprocessing.text_vectorization": [
         Text("                outputs.set_shape(static_padded_shape)\n", ""),

@@ -65,8 +65,20 @@ def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False,
-           name: str | None = None) -> Tensor:  # fmt: skip
+           adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
+           b_is_sparse: bool = False, name: str | None = None) -> Tensor:  # fmt: skip
     """The product of matrices (…, m, k) and (…, k, n); leading axes broadcast.
+
+    Args:
+        a: Numbers.
+        b: Numbers of the same dtype.
+        transpose_a: Whether the last two axes of a change places first.
+        transpose_b: The same of b.
+        adjoint_a: Whether a is transposed, and complex numbers conjugated.
+        adjoint_b: The same of b.
+        a_is_sparse: Ignored.
+        b_is_sparse: Ignored.
+        name: Ignored.
 
     Raises:
         ValueError: The inner sizes differ.
@@ -75,7 +87,9 @@ def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b:
         >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
         array([[11.]], dtype=float32)
     """
-    return _ops.matmul(*pair(a, b), transpose_a=transpose_a, transpose_b=transpose_b)
+    return _ops.matmul(
+        *pair(a, b), transpose_a=transpose_a or adjoint_a, transpose_b=transpose_b or adjoint_b
+    )
 
 
 def shape(input: TensorLike, out_type: DTypeLike = "int32", name: str | None = None) -> Tensor:

@@ -21,7 +21,7 @@ NAMESPACES = (
     "keras", "keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.models",
     "keras.initializers", "keras.regularizers", "keras.activations", "keras.utils", "autograph",
     "autograph.experimental", "keras.mixed_precision", "linalg", "image", "bitwise", "autodiff",
-    "strings", "io", "io.gfile", "audio", "sparse", "ragged", "data.experimental",
+    "strings", "io", "io.gfile", "audio", "signal", "sparse", "ragged", "data.experimental",
 )  # fmt: skip
 
 _NO_GRAPHS = "there are no graphs to feed: call a samegrad.function"
@@ -29,12 +29,7 @@ _EAGER = "functions always run at once unless samegrad.function traces them: lea
 _ONE_MACHINE = "replicas run on the CPUs of this machine: distribute.MirroredStrategy(replicas=8)"
 _NO_GPU = "there is no GPU, and nothing to place: leave it out"
 _NO_PYTHON = "it is samegrad.py_function or samegrad.numpy_function, in Dataset.map"
-_NUMBERS = "numbers are floats, whole numbers or bool: see DType"
-_PAIRS = (
-    "there are no complex numbers: keras.ops.fft, rfft, stft and their inverses take and give "
-    "pairs (real, imaginary)"
-)
-_EIGENVALUES = "there are no complex numbers: linalg.eigh takes symmetric matrices"
+_EIGENVALUES = "eigenvalues are those of symmetric matrices: see linalg.eigh"
 _DENSE = "steps compute with dense tensors: see samegrad.sparse.to_dense"
 _RAGGED = "pad sequences and give their true counts to nn.compute_weighted_mean_loss"
 _RECORDS = "read files with NumPy and make a data.Dataset of the arrays or of a generator"
@@ -86,6 +81,8 @@ REASONS = {
     "python": _PRIVATE,
     "raw_ops": "operations have one name each: see samegrad.math and samegrad.nn",
     "RaggedTensorSpec": _RAGGED,
+    "ragged.cross": "combine features with keras.layers.HashedCrossing",
+    "ragged.cross_hashed": "combine features with keras.layers.HashedCrossing",
     "SparseTensorSpec": _DENSE,
     "sparse_dense_matmul": _DENSE,
     "lookup": _TEXT,
@@ -97,21 +94,14 @@ REASONS = {
     "CentralStorageStrategy": _ONE_MACHINE,
     "experimental_connect_to_cluster": _ONE_MACHINE,
     "is_gpu_available": _NO_GPU,
-    "complex64": _NUMBERS,
-    "complex": _PAIRS,
-    "signal": _PAIRS,
-    "math.real": _PAIRS,
-    "math.imag": _PAIRS,
-    "math.conj": _PAIRS,
-    "math.angle": _PAIRS,
     "linalg.eig": _EIGENVALUES,
     "linalg.eigvals": _EIGENVALUES,
     "linalg.sqrtm": "of symmetric matrices compute it with eigh",
     "linalg.logm": "of symmetric matrices compute it with eigh",
-    "complex128": _NUMBERS,
     "from_tensors.SparseTensor": _DENSE,
     "from_tensor_slices.SparseTensor": _DENSE,
     "Variable.SparseTensor": _DENSE,
+    "Variable.complex128": "variables hold real numbers: keep two, and complex(real, imag)",
     "profiler": "see explain() of a function or strategy",
     "py_func": _NO_PYTHON,
 }

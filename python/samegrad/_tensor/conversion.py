@@ -12,7 +12,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype, is_plain_number, kind_of
 from samegrad._base.shown import shown
-from samegrad._base.tree import MAX_AXES, first_leaf
+from samegrad._base.tree import MAX_AXES, first_leaf, is_one_value
 from samegrad._context.counted_numbers import Counted, counts_of
 from samegrad._surface import argument_rules
 from samegrad._tensor.dim import Dim, dims_of, with_dims
@@ -43,12 +43,22 @@ def _numbers(value: Any) -> np.ndarray[Any, Any]:
             f"[convert_to_tensor] the parts of a list must have one shape: got {shown(value)} "
             f"({error}); pad the shorter ones."
         ) from error
+    if array.dtype.kind == "c":
+        raise _complex(array.dtype.name, array.shape)
     if kind_of(array.dtype) not in "fiub":
         raise TypeError(
             f"[convert_to_tensor] a number, an array or a tensor is needed: got "
             f"{type(value).__name__} {value!r:.80}."
         )
     return array
+
+
+def _complex(dtype: str, sizes: Any) -> TypeError:
+    return TypeError(
+        f"[convert_to_tensor] real numbers are needed: got {dtype} of shape {tuple(sizes)}; take "
+        "samegrad.math.real, samegrad.math.imag or samegrad.abs of it. Beside a complex tensor a "
+        f"real one needs samegrad.cast(x, samegrad.{dtype})."
+    )
 
 
 def _cast_exactly(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -115,6 +125,8 @@ def _holds_tensors(value: Any, around: tuple[Any, ...] = ()) -> bool:
     """
     if not isinstance(value, list | tuple):
         return False
+    if is_one_value(value):
+        raise _complex(value._dtype, value._shape)  # type: ignore[union-attr]
     kinds = set(map(type, value))  # few, where there are many numbers
     if any(issubclass(kind, Tensor) or hasattr(kind, "_as_tensor") for kind in kinds):
         return True

@@ -13,8 +13,8 @@ from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._tensor.composite import Composite
 from samegrad._tensor.conversion import match
+from samegrad._tensor.ragged_nested import OfDivisions
 from samegrad._tensor.ragged_places import (
     filled_sizes,
     in_rows,
@@ -32,7 +32,7 @@ from samegrad._tensor.text import Text, array_of, is_text, leaf_of, text_of
 _ops = _core.ops
 
 
-class RaggedTensor(Composite):
+class RaggedTensor(OfDivisions):
     """Rows of different lengths: the values of all, and where each begins and ends.
 
     `tf.RaggedTensor`, with one axis of different sizes. It is for preparing data: what a step
@@ -217,8 +217,10 @@ class RaggedTensor(Composite):
 
     @property
     def shape(self) -> TensorShape:
-        """The number of rows, and None."""
-        return tuple.__new__(TensorShape, (self.nrows(), None, *self.flat_values._shape[1:]))
+        """The number of rows, and None, or the length of all of them."""
+        return tuple.__new__(
+            TensorShape, (self.nrows(), self._uniform, *self.flat_values._shape[1:])
+        )
 
     def nrows(self) -> int:
         """How many rows there are."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from samegrad._base.dtypes import DType, DTypeLike, element_type, float32
+from samegrad._base.dtypes import DType, DTypeLike, complex_type, element_type, float32
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.shape import TensorShape
 from samegrad._tensor.sizes import whole
@@ -16,7 +17,8 @@ class TensorSpec:
     Args:
         shape: Sizes of the axes; None where they differ between tensors. None for all of them:
             any tensor of the dtype.
-        dtype: The type of the elements, or `tf.string`.
+        dtype: The type of the elements, or `tf.string`. Of complex elements it makes two specs,
+            those of the real and the imaginary part.
         name: Anything.
 
     Raises:
@@ -29,6 +31,12 @@ class TensorSpec:
     """
 
     __slots__ = ("_dtype", "_name", "_shape")
+
+    def __new__(cls, shape: Any = None, dtype: Any = float32, name: str | None = None) -> Any:
+        kind = complex_type(dtype)
+        if kind is None:
+            return object.__new__(cls)
+        return ComplexTensor(*(cls(shape, kind.real_dtype, name) for _ in range(2)))
 
     def __init__(self, shape: Any, dtype: DTypeLike = float32, name: str | None = None) -> None:
         given = shape if shape is None else TensorShape(shape)

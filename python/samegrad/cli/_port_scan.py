@@ -198,8 +198,8 @@ class _Scanner(ast.NodeVisitor):
             if keyword.arg is not None:
                 self._use(path, keyword.lineno, keyword.arg)
         for value in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            if any(_is_complex(part) for part in ast.walk(value)):
-                self._use("complex128", value.lineno)
+            if path == "Variable" and any(_is_complex(part) for part in ast.walk(value)):
+                self._use("Variable.complex128", value.lineno)
             refused = _REFUSED.get(path)
             made = [self._path(part) or "" for part in _elements(value)] if refused else []
             if any(kind.removeprefix("sparse.") == refused for kind in made):

@@ -21,7 +21,14 @@ from samegrad.data._iterator import DatasetIterator
 from samegrad.data._keeping import Keeping
 from samegrad.data._options import Options
 from samegrad.data._ragged_rows import RaggedRowsNode
-from samegrad.data._structure import Structure, leaves_of, map_leaves, signature_of
+from samegrad.data._structure import (
+    Structure,
+    leaves_of,
+    map_leaves,
+    map_values,
+    signature_of,
+    with_complex_parts,
+)
 
 Self = TypeVar("Self", bound="Dataset")
 
@@ -82,7 +89,7 @@ class Dataset(Keeping):
             lambda value: (
                 value if isinstance(value, RaggedTensor) else _borrow(value, "from_tensor_slices")
             ),
-            tensors,
+            with_complex_parts(tensors, "Dataset.from_tensor_slices"),
         )
         leaves = leaves_of(borrowed)
         sizes = {leaf._shape[0] if leaf._rank else -1 for leaf in leaves}
@@ -111,7 +118,7 @@ class Dataset(Keeping):
                 return of_bytes(borrowed.encoded[None])
             return Tensor(borrowed._view()[None], copy=False)
 
-        rows = map_leaves(as_row, tensors)
+        rows = map_leaves(as_row, with_complex_parts(tensors, "Dataset.from_tensors"))
         if not leaves_of(rows):
             raise ValueError(
                 f"[Dataset.from_tensors] an element must hold a tensor: got {shown(tensors)}."
@@ -369,7 +376,7 @@ class Dataset(Keeping):
             >>> next(tf.data.Dataset.range(5).batch(3).as_numpy_iterator())
             array([0, 1, 2])
         """
-        return (map_leaves(lambda leaf: leaf.numpy(), element) for element in self)
+        return (map_values(lambda leaf: leaf.numpy(), element) for element in self)
 
     def __repr__(self) -> str:
         return f"<Dataset of {self._node.cardinality()} elements>"

@@ -12,6 +12,7 @@ import numpy as np
 from samegrad._base.dtypes import string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
+from samegrad._tensor.complex_tensor import is_complex, to_complex
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 from samegrad._tensor.text import Text, is_text, text_of
@@ -33,6 +34,7 @@ from samegrad.data._random import data_function, take_ordinal
 from samegrad.data._stand_ins import spec_of_results
 from samegrad.data._structure import (
     Structure,
+    as_complex_where,
     common_spec,
     fill,
     is_made,
@@ -51,6 +53,8 @@ def to_element(value: Any, who: str) -> Structure:
         try:
             if is_text(leaf):
                 return text_of(leaf, who)
+            if is_complex(leaf):
+                return to_complex(leaf, who)
             return convert_to_tensor(leaf)
         except (TypeError, ValueError) as error:
             raise TypeError(
@@ -152,7 +156,10 @@ class _GeneratorCursor(Cursor):
         if self._iterator is None:
             self._iterator = iter(())  # a generator that fails is not called again
             self._iterator = iter(self._function())
-        leaves = components_of(next(self._iterator), self._signature)
+        leaves = components_of(
+            as_complex_where(self._signature, next(self._iterator), "Dataset.from_generator"),
+            self._signature,
+        )
         pairs = zip(leaves, self._specs, strict=True)
         return fill(self._signature, [self._to_tensor(leaf, spec) for leaf, spec in pairs])
 

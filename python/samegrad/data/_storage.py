@@ -24,6 +24,7 @@ import numpy as np
 
 from samegrad._base.dtypes import as_dtype
 from samegrad._base.file_errors import explained_errors
+from samegrad._tensor.complex_tensor import ComplexTensor
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, of_bytes
@@ -267,6 +268,8 @@ def described(structure: Structure) -> Any:
     """What JSON holds of a structure: tuples, dicts with text as keys, None, and leaves."""
     if structure is None:
         return None
+    if isinstance(structure, ComplexTensor):
+        return "complex"
     if isinstance(structure, Mapping):
         if not all(isinstance(key, str) for key in structure):
             raise TypeError(
@@ -282,6 +285,8 @@ def described(structure: Structure) -> Any:
 def _structure(found: Any) -> Structure:
     if found is None or found == "leaf":
         return found
+    if found == "complex":
+        return ComplexTensor("leaf", "leaf")
     if "dict" in found:
         return {key: _structure(part) for key, part in found["dict"].items()}
     return tuple(_structure(part) for part in found["tuple"])

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from samegrad._base.dtypes import element_type
-from samegrad._base.tree import elements, is_element
+from samegrad._base.tree import Walk, elements, is_element, is_one_value
+from samegrad._tensor.complex_tensor import ComplexTensor, is_complex, to_complex
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.spec import TensorSpec
@@ -20,6 +21,28 @@ Packer: TypeAlias = "Callable[[Iterable[Any]], Structure] | None"
 
 # Lists are leaves: they stand for tensors.
 leaves_of, map_leaves, fill = elements.flatten, elements.map_structure, elements.fill
+# The same of what users see: a complex tensor is one leaf, not its two parts.
+_whole = Walk(lambda value: is_element(value) and not is_one_value(value), any_keys=True)
+map_values, _whole_leaves = _whole.map_structure, _whole.flatten
+
+
+def with_complex_parts(tensors: Structure, who: str) -> Structure:
+    """The structure with a complex tensor for each array, number or list of complex numbers."""
+    return map_values(lambda value: to_complex(value, who) if is_complex(value) else value, tensors)
+
+
+def as_complex_where(signature: Structure, value: Any, who: str) -> Any:
+    """The value with complex tensors where the signature has complex specs."""
+    if not any(isinstance(leaf, ComplexTensor) for leaf in _whole_leaves(signature)):
+        return value
+
+    def leaf(spec: Any, given: Any) -> Any:
+        return to_complex(given, who) if isinstance(spec, ComplexTensor) else given
+
+    try:
+        return map_values(leaf, signature, value)
+    except (KeyError, IndexError, ValueError):
+        return value  # of another structure, which is said where components are counted
 
 
 def packer_of(template: Structure) -> Packer:

@@ -6,9 +6,7 @@ on the others, on their place, or on the number of threads.
 
 from typing import TYPE_CHECKING
 
-from samegrad._ops.arrays import matmul
-from samegrad._ops.contractions import einsum, tensordot
-from samegrad._ops.creation import eye
+from samegrad._ops.complex_arrays import einsum, eye, matmul, tensordot
 from samegrad._ops.norms import global_norm, norm
 from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of

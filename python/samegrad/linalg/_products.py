@@ -7,7 +7,9 @@ from typing import Any
 
 from samegrad import _core
 from samegrad._base.shown import shown
+from samegrad._ops.complex_arrays import conjugate as conjugated
 from samegrad._ops.norms import norm
+from samegrad._tensor.complex_tensor import is_complex, of_each_part, to_complex
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 from samegrad.linalg._diagonals import diag, diag_part
 from samegrad.linalg._matrices import turned
@@ -30,17 +32,20 @@ def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = F
         array([[1],
                [2]], dtype=int32)
     """
-    return turned(_with_axes("matrix_transpose", a, 2))
+    if not is_complex(a):
+        return turned(_with_axes("matrix_transpose", a, 2))
+    z = of_each_part(matrix_transpose, to_complex(a, "matrix_transpose"))
+    return conjugated(z) if conjugate else z  # type: ignore[return-value]
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """Matrices with rows for columns, as there are real numbers only.
+    """Matrices with rows for columns, complex numbers conjugated.
 
     Example:
         >>> adjoint([[1.0, 2.0]]).shape
         (2, 1)
     """
-    return turned(_with_axes("adjoint", matrix, 2))
+    return matrix_transpose(matrix, conjugate=True)
 
 
 def matvec(a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: bool = False,

@@ -27,6 +27,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from samegrad._base.tree import is_one_value
+
 Leaf: TypeAlias = "npt.NDArray[Any] | bool | int | float | str | None"
 Keyed: TypeAlias = "dict[str, Leaf]"
 
@@ -460,7 +462,7 @@ def _state_of(item: object, key: str) -> Mapping[str, Any]:
     """The named parts of a trackable object or of a container of such objects."""
     if isinstance(item, Trackable):
         return item._checkpoint_state()
-    if isinstance(item, (list, tuple)):
+    if isinstance(item, (list, tuple)) and not is_one_value(item):
         parts = {str(index): part for index, part in enumerate(item)}
     elif isinstance(item, Mapping):
         parts = {str(name): part for name, part in item.items()}

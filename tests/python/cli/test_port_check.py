@@ -318,7 +318,7 @@ def test_the_status_reaches_the_shell(tmp_path):
          "tf.data.Dataset.from_tensor_slices((s, [1]))\n"
          "tf.data.Dataset.from_tensors([tf.sparse.to_dense(s)])",
          ["3 tf.data.Dataset.from_tensor_slices.SparseTensor"]),
-        ("tf.Variable([5 + 4j, 1])\nabs(3j)", ["2 tf.complex128"]),
+        ("tf.Variable([5 + 4j, 1])\nabs(3j)\ntf.constant(1j)", ["2 tf.Variable.complex128"]),
         ("tf.optimizers.Adam(0.1).nope_()", ["2 tf.optimizers.Adam.nope_"]),
     ],
 )  # fmt: skip

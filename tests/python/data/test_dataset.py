@@ -89,7 +89,7 @@ def test_bad_slices_are_named(tensors, words):
 
 
 @pytest.mark.parametrize(
-    "tensors", [np.zeros(3, "c8"), np.array([b"a", 1], object), ["a", 1], [None]]
+    "tensors", [np.zeros(3, "M8[s]"), np.array([b"a", 1], object), ["a", 1], [None]]
 )
 def test_other_dtypes_are_errors(tensors):
     with pytest.raises((TypeError, ValueError)):

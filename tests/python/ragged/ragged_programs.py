@@ -21,6 +21,19 @@ PROGRAMS: dict[str, Any] = {
     "row_limits": lambda tf: tf.RaggedTensor.from_row_limits(VALUES, [4, 4, 6, 7]),
     "rowids": lambda tf: tf.RaggedTensor.from_value_rowids(VALUES, [0, 0, 0, 0, 2, 2, 3]),
     "rowids nrows": lambda tf: tf.RaggedTensor.from_value_rowids([1], [1], nrows=4),
+    "uniform": lambda tf: tf.RaggedTensor.from_uniform_row_length([3, 1, 4, 1], 2),
+    "uniform text": lambda tf: tf.RaggedTensor.from_uniform_row_length(["a", "b"], 1),
+    "uniform empty": lambda tf: tf.RaggedTensor.from_uniform_row_length(NONE, 0, nrows=3),
+    "uniform none": lambda tf: tf.RaggedTensor.from_uniform_row_length(NONE, 0),
+    "error uniform": lambda tf: tf.RaggedTensor.from_uniform_row_length([1, 2, 3], 2),
+    "error uniform rows": lambda tf: tf.RaggedTensor.from_uniform_row_length([1, 2], 2, 5),
+    "error uniform negative": lambda tf: tf.RaggedTensor.from_uniform_row_length([1, 2], -1),
+    "nested splits": lambda tf: tf.RaggedTensor.from_nested_row_splits(VALUES, [[0, 4, 7]]),
+    "nested lengths": lambda tf: tf.RaggedTensor.from_nested_row_lengths(VALUES, [[4, 0, 3]]),
+    "nested rowids": lambda tf: tf.RaggedTensor.from_nested_value_rowids([1, 2], [[0, 2]], [4]),
+    "error nested rowids": lambda tf: tf.RaggedTensor.from_nested_value_rowids(
+        [1, 2], [[0, 2]], [4, 5]
+    ),
     "no rows": lambda tf: tf.RaggedTensor.from_row_splits(np.zeros(0, np.int32), [0]),
     "from matrix": lambda tf: tf.RaggedTensor.from_tensor([[1, 2], [3, 4]]).row_splits,
     "from padded": lambda tf: tf.RaggedTensor.from_tensor(
@@ -155,6 +168,10 @@ LAYERS = [
     if mode in ("multi_hot", "count")
     or layer.endswith("Lookup")
     or (layer, mode) == ("TextVectorization", "int")
+] + [
+    (layer, mode)
+    for layer in ("Hashing", "Discretization")
+    for mode in ("int", "one_hot", "multi_hot", "count")
 ]
 
 
@@ -175,11 +192,16 @@ def encoded(tf: Any, name: str, mode: str) -> Any:
     layers, texts = tf.keras.layers, ["a b c", "d", "e a a"]
     if name == "CategoryEncoding":
         made = layers.CategoryEncoding(4, output_mode=mode)
+    elif name == "Hashing":
+        made = layers.Hashing(5, mask_value="a", output_mode=mode)
+    elif name == "Discretization":
+        made = layers.Discretization(bin_boundaries=[1.5, 2.5], output_mode=mode)
     else:
         known = _VOCABULARY["Integer" if name == "IntegerLookup" else "String"]
         made = getattr(layers, name)(vocabulary=known, output_mode=mode)
     numbers = tf.ragged.constant([[1, 2, 3], [], [2]])
-    given = {"TextVectorization": tf.constant(texts), "StringLookup": tf.strings.split(texts)}
+    words = tf.strings.split(texts)
+    given = {"TextVectorization": tf.constant(texts), "StringLookup": words, "Hashing": words}
     found = made(given.get(name, numbers))
     return found.to_list() if hasattr(found, "to_list") else np.asarray(found).tolist()
 

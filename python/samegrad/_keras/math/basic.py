@@ -10,9 +10,9 @@ import samegrad as tf
 from samegrad import math
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.linalg.decompositions import cholesky
-from samegrad._keras.math.frames import framed
 from samegrad._tensor.tensor import Tensor
 from samegrad.linalg import diag_part
+from samegrad.signal._frames import framed
 
 
 def _segments(name: str, data: Any, segment_ids: Any, count: Any, sorted: bool) -> Tensor:

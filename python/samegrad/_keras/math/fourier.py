@@ -1,4 +1,4 @@
-"""keras.backend.math: Fourier transforms of pairs (real, imaginary), as products of matrices."""
+"""keras.backend.math: Fourier transforms of pairs (real, imaginary)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 import samegrad as tf
 from samegrad._base.dtypes import as_dtype
 from samegrad._keras.conversion import convert_to_tensor
-from samegrad._keras.math.frames import added_up, framed
 from samegrad._tensor.tensor import Tensor
-
-# Up to this length one matrix; longer transforms are made of shorter ones.
-_DIRECT = 128
+from samegrad.signal._fourier import (
+    inverse_real_transform,
+    of_length,
+    real_transform,
+    swapped,
+    transform,
+)
+from samegrad.signal._frames import added_up, framed
 
 
 def _get_complex_tensor_from_tuple(x: Any) -> tuple[Tensor, Tensor]:
@@ -40,65 +44,13 @@ def _wide(x: Tensor) -> Tensor:
     return x if x._dtype in ("float32", "float64") else tf.cast(x, "float32")
 
 
-def _turns(rows: NDArray[Any], columns: NDArray[Any], size: int, sign: int) -> NDArray[Any]:
-    """exp(sign * 2πi * row * column / size) of whole numbers, whose product is reduced exactly."""
-    turns = (rows[:, None].astype(np.int64) * columns) % size
-    made: NDArray[Any] = np.exp(sign * 2j * np.pi * turns / size)
-    return made
-
-
-def _product(real: Tensor, imag: Tensor | None, matrix: NDArray[Any]) -> tuple[Tensor, Tensor]:
-    """The last axis times a complex matrix."""
-    upper = np.concatenate([matrix.real, matrix.imag], 1)
-    if imag is not None:
-        upper = np.concatenate([upper, np.concatenate([-matrix.imag, matrix.real], 1)])
-        real = tf.concat([real, imag], -1)
-    rows = tf.expand_dims(real, 0) if real._rank == 1 else real
-    both = tf.matmul(rows, convert_to_tensor(upper, real._dtype))
-    both = tf.squeeze(both, 0) if real._rank == 1 else both
-    size = matrix.shape[1]
-    return both[..., :size], both[..., size:]
-
-
-def _transform(real: Tensor, imag: Tensor | None, sign: int) -> tuple[Tensor, Tensor]:
-    """Sums over n of x[n] * exp(sign * 2πi * k * n / size), for each k, along the last axis."""
-    size = int(real.shape[-1])
-    divisors = [d for d in range(2, int(size**0.5) + 1) if size % d == 0]
-    if size <= _DIRECT or not divisors:
-        every = np.arange(size)
-        return _product(real, imag, _turns(every, every, size, sign))
-    # Cooley and Tukey, 1965: n = inner * n1 + n2, k = k1 + outer * k2.
-    outer = divisors[-1]
-    inner = size // outer
-    parts = [None if x is None else _swapped(_split(x, outer, inner)) for x in (real, imag)]
-    assert parts[0] is not None
-    a, b = _transform(parts[0], parts[1], sign)
-    twist = _turns(np.arange(inner), np.arange(outer), size, sign)
-    cos, sin = (convert_to_tensor(part, a._dtype) for part in (twist.real, twist.imag))
-    a, b = _transform(_swapped(a * cos - b * sin), _swapped(a * sin + b * cos), sign)
-    return _joined(_swapped(a)), _joined(_swapped(b))
-
-
-def _split(x: Tensor, outer: int, inner: int) -> Tensor:
-    return tf.reshape(x, (*x.shape[:-1], outer, inner))
-
-
-def _joined(x: Tensor) -> Tensor:
-    return tf.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
-
-
-def _swapped(x: Tensor) -> Tensor:
-    rank = x._rank
-    return tf.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
-
-
 def fft(x: Any) -> tuple[Tensor, Tensor]:
     """The discrete Fourier transform along the last axis of (real, imaginary).
 
     Raises:
         ValueError: x is no pair of floats of one shape.
     """
-    return _transform(*_get_complex_tensor_from_tuple(x), -1)
+    return transform(*_get_complex_tensor_from_tuple(x), -1)
 
 
 def fft2(x: Any) -> tuple[Tensor, Tensor]:
@@ -107,9 +59,9 @@ def fft2(x: Any) -> tuple[Tensor, Tensor]:
 
 
 def _twice(x: Any, sign: int) -> tuple[Tensor, Tensor]:
-    real, imag = _transform(*_get_complex_tensor_from_tuple(x), sign)
-    real, imag = _transform(_swapped(real), _swapped(imag), sign)
-    return _swapped(real), _swapped(imag)
+    real, imag = transform(*_get_complex_tensor_from_tuple(x), sign)
+    real, imag = transform(swapped(real), swapped(imag), sign)
+    return swapped(real), swapped(imag)
 
 
 def ifft2(x: Any) -> tuple[Tensor, Tensor]:
@@ -117,14 +69,6 @@ def ifft2(x: Any) -> tuple[Tensor, Tensor]:
     real, imag = _twice(x, 1)
     count = float(int(real.shape[-2]) * int(real.shape[-1]))
     return real / count, imag / count
-
-
-def _of_length(x: Tensor, length: int) -> Tensor:
-    """The last axis cut to a length, or filled up with zeros."""
-    size = int(x.shape[-1])
-    if size >= length:
-        return x[..., :length]
-    return tf.pad(x, [*[[0, 0]] * (x._rank - 1), [0, length - size]])
 
 
 def rfft(x: Any, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
@@ -140,11 +84,7 @@ def rfft(x: Any, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
     given = convert_to_tensor(x)
     real = _wide(given)
     size = int(real.shape[-1]) if fft_length is None else int(fft_length)
-    real, half = _of_length(real, size), size // 2 + 1
-    if size <= 2 * _DIRECT:
-        return _product(real, None, _turns(np.arange(size), np.arange(half), size, -1))
-    a, b = _transform(real, None, -1)
-    return a[..., :half], b[..., :half]
+    return real_transform(of_length(real, size))
 
 
 def irfft(x: Any, fft_length: int | None = None) -> Tensor:
@@ -157,13 +97,8 @@ def irfft(x: Any, fft_length: int | None = None) -> Tensor:
     real, imag = _get_complex_tensor_from_tuple(x)
     size = 2 * (int(real.shape[-1]) - 1) if fft_length is None else int(fft_length)
     half = size // 2 + 1
-    real, imag = _of_length(real, half), _of_length(imag, half)
-    places = np.arange(size)
-    mirrored = np.where(places < half, places, size - places)
-    signs = np.where(places < half, 1.0, -1.0)
-    real = tf.gather(real, mirrored, axis=-1)
-    imag = tf.gather(imag, mirrored, axis=-1) * convert_to_tensor(signs, imag._dtype)
-    return _transform(real, imag, 1)[0] / float(size)
+    real, imag = of_length(real, half), of_length(imag, half)
+    return inverse_real_transform(real, imag, size) / float(size)
 
 
 def _window(window: Any, length: int, fft_length: int) -> NDArray[Any] | Tensor | None:
@@ -269,6 +204,6 @@ def _inverse_window(window: Tensor, step: int) -> Tensor:
     """The window by the sum of the squares of all windows that lie at a place."""
     size = int(window.shape[0])
     count = -(-size // step)
-    squares = tf.reshape(_of_length(tf.square(window), count * step), (count, step))
+    squares = tf.reshape(of_length(tf.square(window), count * step), (count, step))
     sums = tf.tile(tf.reduce_sum(squares, axis=0), (count,))[:size]
     return window / sums

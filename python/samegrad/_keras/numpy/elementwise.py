@@ -12,6 +12,7 @@ from keras.src.backend.common.variables import standardize_dtype
 import samegrad as tf
 from samegrad._keras.conversion import convert_to_tensor
 from samegrad._keras.numpy.common import constant, float_of, is_float, known, made, not_bool
+from samegrad._tensor.complex_tensor import is_complex
 from samegrad._tensor.tensor import Tensor
 
 
@@ -190,29 +191,28 @@ def rad2deg(x: Any) -> Tensor:
 
 
 def angle(x: Any) -> Tensor:
-    """The angle of a number in the complex plane: 0, and π of negative ones."""
-    x = float_of(x)
-    return tf.atan2(tf.zeros_like(x), x)
+    """The angle of a number in the complex plane: of real ones 0, and π of negative ones."""
+    return tf.math.angle(x if is_complex(x) else float_of(x))
 
 
 def real(x: Any) -> Tensor:
-    """The real part: the number itself."""
-    return convert_to_tensor(x)
+    """The real part: a real number itself."""
+    return tf.math.real(x if is_complex(x) else convert_to_tensor(x))
 
 
 def imag(x: Any) -> Tensor:
-    """The imaginary part: 0, as there are no complex numbers."""
-    return tf.zeros_like(convert_to_tensor(x))
+    """The imaginary part: 0 of real numbers."""
+    return tf.math.imag(x) if is_complex(x) else tf.zeros_like(convert_to_tensor(x))
 
 
 def conjugate(x: Any) -> Tensor:
-    """The complex conjugate: the number itself."""
-    return convert_to_tensor(x)
+    """The complex conjugate: a real number itself."""
+    return tf.math.conj(x if is_complex(x) else convert_to_tensor(x))  # type: ignore[no-any-return]
 
 
 def conj(x: Any) -> Tensor:
-    """The complex conjugate: the number itself."""
-    return convert_to_tensor(x)
+    """The complex conjugate: a real number itself."""
+    return conjugate(x)
 
 
 def copy(x: Any) -> Tensor:

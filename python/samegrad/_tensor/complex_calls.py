@@ -1,0 +1,137 @@
+"""Functions of real tensors that take complex ones, too."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from samegrad._tensor.complex_tensor import (
+    ComplexTensor,
+    complex_pair,
+    computed,
+    is_complex,
+    of_each_part,
+    product_of,
+    to_complex,
+)
+from samegrad._tensor.tensor import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Rule = Callable[..., Any]
+
+
+def also_complex(function: Function, rule: Rule, operands: int = 1) -> Function:
+    """The function, and of complex operands the rule.
+
+    Args:
+        function: Of real tensors.
+        rule: Gets the operands as they are given, and the other arguments by name but for `name`.
+        operands: How many of the first arguments may be complex.
+    """
+    signature = inspect.signature(function)
+    names = list(signature.parameters)[:operands]
+
+    @in_place_of(function)
+    def either(*args: Any, **options: Any) -> Any:
+        for place, name in enumerate(names):
+            given = args[place] if place < len(args) else options.get(name)
+            if type(given) is not Tensor and is_complex(given):
+                break
+        else:
+            return function(*args, **options)
+        bound = signature.bind(*args, **options).arguments
+        bound.pop("name", None)
+        return rule(*[bound.pop(name) for name in names if name in bound], **bound)
+
+    return either
+
+
+def in_place_of(function: Function) -> Callable[[Callable[..., Any]], Function]:
+    """The name, signature and words of another function."""
+
+    def named(made: Callable[..., Any]) -> Function:
+        functools.update_wrapper(made, function)
+        vars(made).pop("__samegrad_outside__", None)  # that of the other one
+        return made  # type: ignore[return-value]
+
+    return named
+
+
+def linear(function: Function) -> Function:
+    """A function that moves, picks or adds elements, which it does to each part."""
+    who = _name(function)
+
+    def rule(value: Any, **options: Any) -> Any:
+        return of_each_part(lambda part: function(part, **options), to_complex(value, who))
+
+    return also_complex(function, rule)
+
+
+def linear_to_list(function: Function) -> Function:
+    """The same of a function that gives several tensors."""
+    who = _name(function)
+
+    def rule(value: Any, **options: Any) -> list[ComplexTensor]:
+        parts = (function(part, **options) for part in to_complex(value, who).parts)
+        return [ComplexTensor(*each) for each in zip(*parts, strict=True)]
+
+    return also_complex(function, rule)
+
+
+def linear_of_list(function: Function) -> Function:
+    """The same of a function that joins several tensors."""
+    who = _name(function)
+
+    def rule(values: Any, **options: Any) -> Any:
+        if isinstance(values, ComplexTensor):  # its rows
+            values = list(values)
+        return of_each_part(
+            lambda part: function(part, **options), _parts_of_list(all_complex(values, who))
+        )
+
+    return also_complex(function, rule)
+
+
+def _parts_of_list(values: Sequence[ComplexTensor]) -> ComplexTensor:
+    return ComplexTensor([value.real for value in values], [value.imag for value in values])
+
+
+def all_complex(values: Sequence[Any], who: str) -> list[ComplexTensor]:
+    """Several operands of one type; numbers take that of the first complex tensor."""
+    tensors = [value for value in values if isinstance(value, ComplexTensor)]
+    kind = tensors[0].dtype if tensors else None
+    return [to_complex(value, who, kind) for value in values]
+
+
+def bilinear(function: Function) -> Function:
+    """A product of two operands."""
+    who = _name(function)
+
+    def rule(a: Any, b: Any, **options: Any) -> Any:
+        return product_of(lambda x, y: function(x, y, **options), *complex_pair(a, b, who))
+
+    return also_complex(function, rule, 2)
+
+
+def elementwise(function: Function, rule: Rule) -> Function:
+    """A function of one operand; the rule makes a pair of a pair."""
+    who = _name(function)
+    return also_complex(function, lambda x: computed(rule, to_complex(x, who)))
+
+
+def elementwise_to_real(function: Function, rule: Rule) -> Function:
+    """A function of one operand; the rule makes a real tensor of a pair."""
+    who = _name(function)
+    return also_complex(function, lambda x: rule(to_complex(x, who).parts))
+
+
+def elementwise_of_two(function: Function, rule: Rule) -> Function:
+    """A function of two operands; the rule makes a pair of two pairs."""
+    who = _name(function)
+    return also_complex(function, lambda x, y: computed(rule, *complex_pair(x, y, who)), 2)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return function.__name__.rstrip("_")

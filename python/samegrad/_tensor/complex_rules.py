@@ -1,0 +1,152 @@
+"""What complex numbers are computed by: pairs (real, imaginary) of real tensors of one shape.
+
+Quotients and absolute values are computed of parts that are scaled to at most 1, so that neither
+large nor small numbers overflow or vanish on the way; the scale is a constant to gradients, which
+it does not change.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from samegrad import _core
+from samegrad._tensor.conversion import Tensor, number
+
+Pair: TypeAlias = tuple[Tensor, Tensor]
+_ops = _core.ops
+
+
+def _one(like: Tensor) -> Tensor:
+    return number(1.0, like._dtype)
+
+
+def _zero(like: Tensor) -> Tensor:
+    return number(0.0, like._dtype)
+
+
+def _scale(real: Tensor, imag: Tensor) -> Tensor:
+    """The larger part without its sign; 1 where both are zero or one is infinite or NaN."""
+    larger = _ops.stop_gradient(_ops.maximum(_ops.abs(real), _ops.abs(imag)))
+    plain = _ops.logical_and(_ops.is_finite(larger), _ops.greater(larger, _zero(larger)))
+    return _ops.select(plain, larger, _one(larger))
+
+
+def multiply(x: Pair, y: Pair) -> Pair:
+    """X * y."""
+    (a, b), (c, d) = x, y
+    return a * c - b * d, a * d + b * c
+
+
+def divide(x: Pair, y: Pair) -> Pair:
+    """X / y, as Smith (1962) has it: with the divisor's parts scaled."""
+    (a, b), (c, d) = x, y
+    scale = _scale(c, d)
+    c, d = _ops.div(c, scale), _ops.div(d, scale)
+    size = c * c + d * d
+    real, imag = _ops.div(a * c + b * d, size), _ops.div(b * c - a * d, size)
+    return _ops.div(real, scale), _ops.div(imag, scale)
+
+
+def absolute(x: Pair) -> Tensor:
+    """|x|; its gradient at zero is zero, as TensorFlow's."""
+    scale = _scale(*x)
+    a, b = (_ops.div(part, scale) for part in x)
+    squares = a * a + b * b
+    nothing = _ops.equal(squares, _zero(squares))
+    root = _ops.sqrt(_ops.select(nothing, _one(squares), squares))
+    found: Tensor = _ops.select(nothing, _zero(squares), root * scale)
+    return found
+
+
+def angle(x: Pair) -> Tensor:
+    """The angle in radians, in (-π, π]."""
+    found: Tensor = _ops.atan2(x[1], x[0])
+    return found
+
+
+def exponential(x: Pair) -> Pair:
+    """E to the power of x."""
+    size = _ops.exp(x[0])
+    return size * _ops.cos(x[1]), size * _ops.sin(x[1])
+
+
+def logarithm(x: Pair) -> Pair:
+    """The natural logarithm whose imaginary part is the angle."""
+    scale = _scale(*x)
+    a, b = (_ops.div(part, scale) for part in x)
+    half = number(0.5, scale._dtype)
+    return _ops.log(a * a + b * b) * half + _ops.log(scale), angle(x)
+
+
+def square(x: Pair) -> Pair:
+    """X * x."""
+    a, b = x
+    twice = a * b
+    return (a - b) * (a + b), twice + twice
+
+
+def square_root(x: Pair) -> Pair:
+    """The root whose real part is not negative, without the cancellation of |x| - real."""
+    a, b = x
+    half = number(0.5, a._dtype)
+    nothing = _ops.logical_and(_ops.equal(a, _zero(a)), _ops.equal(b, _zero(b)))
+    size = _ops.select(nothing, _one(a), (absolute(x) + _ops.abs(a)) * half)
+    large = _ops.sqrt(size)
+    small = _ops.div(b * half, large)
+    right = _ops.greater_equal(a, _zero(a))
+    below = _ops.less(b, _zero(b))
+    signed = _ops.select(below, _ops.neg(large), large)
+    real = _ops.select(right, large, _ops.abs(small))
+    imag = _ops.select(right, small, signed)
+    return _ops.select(nothing, _zero(a), real), _ops.select(nothing, _zero(a), imag)
+
+
+def sine(x: Pair) -> Pair:
+    """The sine."""
+    a, b = x
+    return _ops.sin(a) * _ops.cosh(b), _ops.cos(a) * _ops.sinh(b)
+
+
+def cosine(x: Pair) -> Pair:
+    """The cosine."""
+    a, b = x
+    return _ops.cos(a) * _ops.cosh(b), _ops.neg(_ops.sin(a) * _ops.sinh(b))
+
+
+def sign(x: Pair) -> Pair:
+    """X / |x|, and zero of zero."""
+    size = absolute(x)
+    size = _ops.select(_ops.equal(size, _zero(size)), _one(size), size)
+    return _ops.div(x[0], size), _ops.div(x[1], size)
+
+
+def hyperbolic_tangent(x: Pair) -> Pair:
+    """The hyperbolic tangent, of bounded numbers only: 1 - tanh² instead of 1 / cosh²."""
+    size, cos = _ops.tanh(x[0]), _ops.cos(x[1])
+    rest = _one(size) - size * size
+    divisor = size * size + cos * cos * rest
+    return _ops.div(size, divisor), _ops.div(_ops.sin(x[1]) * cos * rest, divisor)
+
+
+def power(x: Pair, y: Pair) -> Pair:
+    """X to the power of y; of zero, zero, and 1 where y is zero."""
+    nothing = _ops.logical_and(_ops.equal(x[0], _zero(x[0])), _ops.equal(x[1], _zero(x[1])))
+    flat = _ops.logical_and(_ops.equal(y[0], _zero(y[0])), _ops.equal(y[1], _zero(y[1])))
+    some = _ops.select(nothing, _one(x[0]), x[0]), x[1]
+    real, imag = exponential(multiply(y, logarithm(some)))
+    of_zero = _ops.select(flat, _one(real), _zero(real))
+    return _ops.select(nothing, of_zero, real), _ops.select(nothing, _zero(imag), imag)
+
+
+def whole_power(x: Pair, exponent: int) -> Pair:
+    """X to the power of a whole number of 1 or more, by squaring."""
+    found: Pair | None = None
+    while True:
+        if exponent & 1:
+            found = x if found is None else multiply(found, x)
+        exponent >>= 1
+        if not exponent:
+            break
+        x = square(x)
+    assert found is not None
+    return found

@@ -1,0 +1,149 @@
+"""Mathematics of complex tensors: their parts, and functions that take both kinds of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samegrad import _core
+from samegrad._base.dtypes import as_dtype
+from samegrad._ops.complex_arrays import conjugate
+from samegrad._tensor import complex_rules as rules
+from samegrad._tensor.complex_calls import (
+    all_complex,
+    also_complex,
+    elementwise,
+    elementwise_of_two,
+    elementwise_to_real,
+    linear,
+)
+from samegrad._tensor.complex_tensor import (
+    BINARY,
+    is_complex,
+    power,
+    to_complex,
+)
+from samegrad._tensor.complex_tensor import (
+    equal as _equal,
+)
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math import _binary, _reductions, _scans, _unary
+
+_ops = _core.ops
+
+abs = elementwise_to_real(_unary.abs, rules.absolute)
+exp, log = elementwise(_unary.exp, rules.exponential), elementwise(_unary.log, rules.logarithm)
+square, sqrt = elementwise(_unary.square, rules.square), elementwise(_unary.sqrt, rules.square_root)
+sin, cos = elementwise(_unary.sin, rules.sine), elementwise(_unary.cos, rules.cosine)
+sign = elementwise(_unary.sign, rules.sign)
+tanh = elementwise(_unary.tanh, rules.hyperbolic_tangent)
+negative = elementwise(_unary.negative, lambda x: (_ops.neg(x[0]), _ops.neg(x[1])))
+reduce_sum, reduce_mean = linear(_reductions.reduce_sum), linear(_reductions.reduce_mean)
+cumsum = linear(_scans.cumsum)
+add = elementwise_of_two(_binary.add, BINARY["add"])
+subtract = elementwise_of_two(_binary.subtract, BINARY["sub"])
+multiply = elementwise_of_two(_binary.multiply, BINARY["mul"])
+divide = elementwise_of_two(_binary.divide, BINARY["truediv"])
+truediv = elementwise_of_two(_binary.truediv, BINARY["truediv"])
+equal = also_complex(_binary.equal, lambda x, y: _equal(x, y, "equal"), 2)
+not_equal = also_complex(
+    _binary.not_equal, lambda x, y: _ops.logical_not(_equal(x, y, "not_equal")), 2
+)
+pow = also_complex(_binary.pow, lambda x, y: power(x, y, "pow"), 2)
+
+
+def _reciprocal(x: Any) -> Any:
+    return divide(1.0, to_complex(x, "reciprocal"))
+
+
+reciprocal = also_complex(_unary.reciprocal, _reciprocal)
+
+
+def _squared_difference(x: rules.Pair, y: rules.Pair) -> rules.Pair:
+    real = _ops.square(x[0] - y[0]) + _ops.square(x[1] - y[1])
+    return real, _ops.full_like(real, value=0.0)
+
+
+squared_difference = elementwise_of_two(_binary.squared_difference, _squared_difference)
+
+
+def _add_n(inputs: Any) -> Any:
+    total: Any
+    total, *rest = all_complex(inputs, "add_n")
+    for value in rest:
+        total = total + value
+    return total
+
+
+add_n = also_complex(_binary.add_n, _add_n)
+
+
+def real(input: TensorLike, name: str | None = None) -> Tensor:
+    """The real part; a real tensor itself.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.math.real([1 + 2j, 3.0]).numpy()
+        array([1., 3.])
+    """
+    if is_complex(input):
+        found: Tensor = to_complex(input, "real").real
+        return found
+    return convert_to_tensor(input)
+
+
+def imag(input: TensorLike, name: str | None = None) -> Tensor:
+    """The imaginary part; zeros of a real tensor.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.math.imag([1 + 2j, 3.0]).numpy()
+        array([2., 0.])
+    """
+    if is_complex(input):
+        found: Tensor = to_complex(input, "imag").imag
+        return found
+    return _zeros(convert_to_tensor(input))
+
+
+def _zeros(x: Tensor) -> Tensor:
+    zeros: Tensor = _ops.cast(_ops.full_like(_ops.cast(x, dtype="float32"), value=0.0),
+                              dtype=x._dtype)  # fmt: skip
+    return zeros
+
+
+def conj(x: TensorLike, name: str | None = None) -> Any:
+    """The same real part, and the imaginary part with the other sign; a real tensor itself.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.math.conj([1 + 2j]).numpy()
+        array([1.-2.j])
+    """
+    return conjugate(to_complex(x, "conj")) if is_complex(x) else convert_to_tensor(x)
+
+
+def angle(input: TensorLike, name: str | None = None) -> Tensor:
+    """The angle in radians, in (-π, π]; of real numbers 0, or π of those below zero.
+
+    Raises:
+        TypeError: The numbers are not floats.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.math.angle([1j, -1.0]).numpy()
+        array([1.57079633, 3.14159265])
+    """
+    if is_complex(input):
+        return rules.angle(to_complex(input, "angle").parts)
+    x = convert_to_tensor(input)
+    if not as_dtype(x._dtype).is_floating:
+        raise TypeError(f"[angle] floats are needed: got {x._dtype}; use samegrad.cast.")
+    return rules.angle((x, _zeros(x)))
+
+
+__all__ = [
+    "abs", "add", "add_n", "angle", "conj", "cos", "cumsum", "divide", "equal", "exp", "imag",
+    "log", "multiply", "negative", "not_equal", "pow", "real", "reciprocal", "reduce_mean",
+    "reduce_sum", "sign", "sin", "sqrt", "square", "squared_difference", "subtract", "tanh",
+    "truediv",
+]  # fmt: skip

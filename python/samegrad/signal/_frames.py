@@ -1,0 +1,127 @@
+"""Parts of an axis, and what adds them up again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from samegrad import _core
+from samegrad._ops import arrays, padding
+from samegrad._ops import gather as gathers
+from samegrad._tensor.complex_calls import linear
+from samegrad._tensor.sizes import whole
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math._segments import unsorted_segment_sum
+
+_ops = _core.ops
+
+
+def at_least(value: Any, least: int, who: str, name: str) -> int:
+    """A whole number that is not below another one.
+
+    Raises:
+        TypeError: It is none.
+        ValueError: It is below.
+    """
+    number = whole(value, f"{name} is a whole number")
+    if number < least:
+        raise ValueError(f"[{who}] {name} must be {least} or more: got {number}.")
+    return number
+
+
+def framed(x: Tensor, length: int, step: int, axis: int = -1) -> Tensor:
+    """Parts of an axis, `step` apart: [..., parts, length, ...].
+
+    Example:
+        >>> framed(convert_to_tensor([1, 2, 3, 4]), 2, 1).numpy().tolist()
+        [[1, 2], [2, 3], [3, 4]]
+    """
+    count = max((int(x.shape[axis]) - length) // step + 1, 0)
+    return gathers.gather(x, np.arange(count)[:, None] * step + np.arange(length), axis=axis)
+
+
+def added_up(frames: Tensor, step: int) -> Tensor:
+    """Frames [..., parts, length] where they lie, the sum where they overlap.
+
+    Example:
+        >>> added_up(convert_to_tensor([[1.0, 2.0], [10.0, 20.0]]), 1).numpy()
+        array([ 1., 12., 20.], dtype=float32)
+    """
+    *rest, count, length = frames.shape
+    places = np.arange(int(count))[:, None] * step + np.arange(int(length))
+    flat = arrays.reshape(frames, (*rest, places.size))
+    last = flat._rank - 1
+    rows = arrays.transpose(flat, [last, *range(last)])
+    size = (int(count) - 1) * step + int(length) if count else 0
+    sums = unsorted_segment_sum(rows, places.reshape(-1), size)
+    return arrays.transpose(sums, [*range(1, last + 1), 0])
+
+
+@linear
+def frame(
+    signal: TensorLike, frame_length: Any, frame_step: Any, pad_end: bool = False,
+    pad_value: Any = 0, axis: int = -1, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Parts of an axis: [..., samples, ...] becomes [..., frames, frame_length, ...].
+
+    Args:
+        signal: Numbers, complex ones too, with at least one axis.
+        frame_length: Samples in a frame.
+        frame_step: Samples from the beginning of a frame to that of the next one.
+        pad_end: Whether there is a frame for each beginning in the signal, filled up; else frames
+            are whole.
+        pad_value: What they are filled up with.
+        axis: Which axis has the samples.
+        name: Ignored.
+
+    Raises:
+        ValueError: A length is below 1, or there is no such axis.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.signal.frame([1, 2, 3, 4, 5], 3, 2).numpy().tolist()
+        [[1, 2, 3], [3, 4, 5]]
+    """
+    x = convert_to_tensor(signal)
+    length = at_least(frame_length, 1, "frame", "frame_length")
+    step = at_least(frame_step, 1, "frame", "frame_step")
+    place = whole(axis, "axis is a whole number")
+    if not -x._rank <= place < x._rank:
+        raise ValueError(f"[frame] axis must be one of {x._rank}: got {place}.")
+    place %= x._rank
+    samples = int(x.shape[place])
+    if pad_end and samples:
+        more = max(0, (-(-samples // step) - 1) * step + length - samples)
+        around = [[0, 0]] * place + [[0, more]] + [[0, 0]] * (x._rank - 1 - place)
+        x = padding.pad(x, around, constant_values=pad_value)
+    return framed(x, length, step, place)
+
+
+@linear
+def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
+    """Frames at their places, added up where they overlap: what makes a signal of them again.
+
+    Args:
+        signal: [..., frames, frame_length], complex or not.
+        frame_step: From the beginning of a frame to that of the next one.
+        name: Ignored.
+
+    Returns:
+        [..., (frames - 1) * frame_step + frame_length].
+
+    Raises:
+        ValueError: The signal has fewer axes, or the step is below 1.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.signal.overlap_and_add([[1.0, 2.0], [10.0, 20.0]], 1).numpy()
+        array([ 1., 12., 20.], dtype=float32)
+    """
+    frames = convert_to_tensor(signal)
+    if frames._rank < 2:
+        raise ValueError(
+            f"[overlap_and_add] signal must be [..., frames, frame_length]: got shape "
+            f"{frames._shape}."
+        )
+    return added_up(frames, at_least(frame_step, 1, "overlap_and_add", "frame_step"))

@@ -1,0 +1,137 @@
+"""Windows that frames of signals are multiplied by, computed in float64 and rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from samegrad._base.dtypes import DTypeLike, as_dtype
+from samegrad._ops.arrays import cast
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad.math._special import bessel_i0e
+from samegrad.signal._frames import at_least
+
+
+def _made(values: Any, dtype: DTypeLike, who: str) -> Tensor:
+    kind = as_dtype(dtype)
+    if not kind.is_floating:
+        raise ValueError(f"[{who}] dtype must be a type of floats: got {kind.name}.")
+    return cast(convert_to_tensor(values), kind)
+
+
+def _raised_cosine(length: Any, periodic: Any, mean: float, who: str) -> NDArray[Any]:
+    size = at_least(length, 0, who, "window_length")
+    if size == 1:
+        return np.ones(1)
+    period = size if bool(periodic) and size % 2 == 0 else size - 1
+    made: NDArray[Any] = mean - (1 - mean) * np.cos(2 * np.pi * np.arange(size) / period)
+    return made
+
+
+def hann_window(
+    window_length: Any, periodic: bool = True, dtype: DTypeLike = "float32", name: str | None = None
+) -> Tensor:
+    """The window of von Hann: 0.5 - 0.5 cos(2πn / period).
+
+    Args:
+        window_length: How many numbers.
+        periodic: Whether the period of an even length is the length, for frames; else it is one
+            less, for filters. That of an odd length is always one less, as in TensorFlow.
+        dtype: Of the window.
+        name: Ignored.
+
+    Raises:
+        ValueError: The length is negative, or the dtype is none of floats.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.signal.hann_window(4).numpy()
+        array([0. , 0.5, 1. , 0.5], dtype=float32)
+    """
+    return _made(_raised_cosine(window_length, periodic, 0.5, "hann_window"), dtype, "hann_window")
+
+
+def hamming_window(
+    window_length: Any, periodic: bool = True, dtype: DTypeLike = "float32", name: str | None = None
+) -> Tensor:
+    """The window of Hamming: 0.54 - 0.46 cos(2πn / period), else as `hann_window`.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.signal.hamming_window(4).numpy().round(2)
+        array([0.08, 0.54, 1.  , 0.54], dtype=float32)
+    """
+    made = _raised_cosine(window_length, periodic, 0.54, "hamming_window")
+    return _made(made, dtype, "hamming_window")
+
+
+def _kaiser(size: int, beta: Any) -> NDArray[Any]:
+    if size == 1:
+        return np.ones(1)
+    half = (size - 1) / 2
+    beta = float(beta)
+    inside = np.maximum(1 - ((np.arange(size) - half) / half) ** 2, 0)
+    argument = beta * np.sqrt(inside)
+    of_argument, of_beta = (bessel_i0e(np.asarray(x, np.float64)).numpy() for x in (argument, beta))
+    made: NDArray[Any] = np.exp(argument - beta) * of_argument / of_beta
+    return made
+
+
+def kaiser_window(
+    window_length: Any, beta: Any = 12.0, dtype: DTypeLike = "float32", name: str | None = None
+) -> Tensor:
+    """The window of Kaiser: I₀(β sqrt(1 - (2n / (length - 1) - 1)²)) / I₀(β).
+
+    Args:
+        window_length: How many numbers.
+        beta: The larger, the lower are the side lobes and the wider is the main one.
+        dtype: Of the window.
+        name: Ignored.
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.signal.kaiser_window(3, beta=2.0).numpy().round(3)
+        array([0.439, 1.   , 0.439], dtype=float32)
+    """
+    size = at_least(window_length, 0, "kaiser_window", "window_length")
+    return _made(_kaiser(size, beta), dtype, "kaiser_window")
+
+
+def kaiser_bessel_derived_window(
+    window_length: Any, beta: Any = 12.0, dtype: DTypeLike = "float32", name: str | None = None
+) -> Tensor:
+    """The window whose squares, half its length apart, add up to 1: of sums of `kaiser_window`.
+
+    Args:
+        window_length: How many numbers; an odd length gives one less.
+        beta: Of the Kaiser window.
+        dtype: Of the window.
+        name: Ignored.
+
+    Example:
+        >>> import samegrad as tf
+        >>> window = tf.signal.kaiser_bessel_derived_window(4).numpy()
+        >>> bool(abs(window[0] ** 2 + window[2] ** 2 - 1) < 1e-6)
+        True
+    """
+    who = "kaiser_bessel_derived_window"
+    sums = np.cumsum(_kaiser(at_least(window_length, 0, who, "window_length") // 2 + 1, beta))
+    half = np.sqrt(sums[:-1] / sums[-1])
+    return _made(np.concatenate([half, half[::-1]]), dtype, who)
+
+
+def vorbis_window(
+    window_length: Any, dtype: DTypeLike = "float32", name: str | None = None
+) -> Tensor:
+    """The window of Vorbis: sin(π/2 sin²(π (n + 0.5) / length)).
+
+    Example:
+        >>> import samegrad as tf
+        >>> tf.signal.vorbis_window(4).numpy().round(3)
+        array([0.228, 0.974, 0.974, 0.228], dtype=float32)
+    """
+    size = at_least(window_length, 0, "vorbis_window", "window_length")
+    inner = np.sin(np.pi / max(size, 1) * (np.arange(size) + 0.5))
+    return _made(np.sin(np.pi / 2 * inner**2), dtype, "vorbis_window")
