@@ -17,6 +17,9 @@ BufferUses buffer_uses(const Plan& plan, const PlanStep& step);
 // were, so nothing is stored into their memory before it.
 bool is_safe(const Plan& plan, const PlanStep& step);
 
+// Whether the step has sums over replicas, which may come from other processes while later steps
+// run.
+bool has_sums(const Plan& plan, const PlanStep& step);
 // What a step reads when it takes the sums of all processes.
 std::vector<Value> read_with_sums(const Plan& plan, const PlanStep& step);
 // Plan::sums_due, once stores are known.

@@ -107,7 +107,9 @@ class UpdateFuser {
     });
     if (same != plan_.updates.end()) {
       // One block serves all: they are cut alike.
-      if (op_of(same->sums[0].tree) == op_of(sum.tree)) {
+      const ReduceUpdate::Sum& first = same->sums[0];
+      if (op_of(first.tree) == op_of(sum.tree) &&
+          op_of(first.all_reduce) == op_of(sum.all_reduce)) {
         same->sums.push_back(sum);
         return;
       }

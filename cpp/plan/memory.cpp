@@ -34,7 +34,9 @@ class LifeFinder {
     for (StepId s : plan_.steps.ids()) {
       for (Value root : uses[s].reads) use(root, s);
       for (Value root : uses[s].writes) use(root, s);
+      if (!has_sums(plan_, plan_.steps[s])) continue;
       for (Value root : read_with_sums(plan_, plan_.steps[s])) use(root, plan_.sums_due[s]);
+      for (Value root : uses[s].writes) use(root, plan_.sums_due[s]);  // though nobody may read it
     }
     // What is copied into variables when all steps are over.
     for (const StateWrite& write : plan_.graph.writes)

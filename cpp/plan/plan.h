@@ -63,11 +63,14 @@ struct Prepared {
 struct ReduceUpdate {
   struct Sum {
     NodeId tree;        // the reduction over the examples; none: it is given
-    NodeId all_reduce;  // none: there is one replica
+    NodeId all_reduce;  // none: there is one replica, or all have the same examples
     Value result;
   };
   std::vector<Sum> sums;  // what the update reads; one, stored as it is, if there is none
   NodeId update;          // an elementwise node
+
+  // Of all sums or of none.
+  bool has_replicas() const { return sums[0].all_reduce.exists(); }
 };
 
 // Gradients that are zeros but for the rows that the examples name, and all that works on them row

@@ -10,13 +10,6 @@ bool is_exchange(const Plan& plan, NodeId node) {
   return plan.graph.nodes[node].op->exchange != nullptr;
 }
 
-// Whether the step has sums, which may come while later steps run.
-bool has_sums(const Plan& plan, const PlanStep& step) {
-  if (step.kind == PlanStep::Kind::kReduceUpdate) return true;
-  return step.kind == PlanStep::Kind::kAllReduce &&
-         !std::ranges::all_of(step.nodes, [&](NodeId n) { return is_exchange(plan, n); });
-}
-
 // Whether the step has messages that are no sums of this plan.
 bool has_messages(const Plan& plan, const PlanStep& step) {
   switch (step.kind) {
@@ -85,6 +78,12 @@ class DueFinder {
 };
 
 }  // namespace
+
+bool has_sums(const Plan& plan, const PlanStep& step) {
+  if (step.kind == PlanStep::Kind::kReduceUpdate) return plan.updates[step.update()].has_replicas();
+  return step.kind == PlanStep::Kind::kAllReduce &&
+         !std::ranges::all_of(step.nodes, [&](NodeId n) { return is_exchange(plan, n); });
+}
 
 std::vector<Value> read_with_sums(const Plan& plan, const PlanStep& step) {
   std::vector<Value> roots;

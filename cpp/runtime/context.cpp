@@ -88,9 +88,10 @@ void Context::reserve_scratch() {
   kernels();  // are loaded when they are first asked for
   std::size_t open = Scratch::kBlockBytes, task = 0;
   for (const UpdateBinding& update : updates_) {
-    open = std::max(open, update.open_bytes + update.task_bytes);
+    open = std::max(open, update.open_bytes);
     task = std::max(task, update.task_bytes);
   }
+  open += task;  // of one update while the operands of another are open
   for (const RowBinding& rows : row_updates_) {
     open = std::max(open, rows.update.task_bytes);
     task = std::max(task, rows.update.task_bytes);

@@ -267,10 +267,10 @@ void Executable::run_steps(const Call& call, Context& context) {
     }
     run_step(plan_.steps[s], call, context);
     due = std::min(due, plan_.sums_due[s]);
+    if (call.communicator && s + 1 == plan_.steps.next_id()) context.world_sums().finish();
     if (!call.seconds) continue;
     (*call.seconds)[s.index()] += std::chrono::duration<double>(Clock::now() - start).count();
   }
-  if (call.communicator) context.world_sums().finish();
 }
 
 std::vector<std::vector<Array>> Executable::run(const Call& call, Context& context) {

@@ -426,7 +426,8 @@ class BlockwiseUpdate {
 void run_reduce_update(const Plan& plan, UpdateId update, const Call& call, Context& context) {
   const ReduceUpdate& step = plan.updates[update];
   UpdateBinding& binding = context.update(update);
-  if (!call.communicator) return BlockwiseUpdate(plan, step, binding, call, context).run();
+  const bool here = !call.communicator || !step.has_replicas();
+  if (here) return BlockwiseUpdate(plan, step, binding, call, context).run();
   BlockwiseUpdate::start(std::make_shared<BlockwiseUpdate>(plan, step, binding, call, context),
                          context.world_sums());
 }

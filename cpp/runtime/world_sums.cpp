@@ -56,10 +56,14 @@ WorldSums::WorldSums(Communicator& communicator) : communicator_(communicator) {
   }
 }
 
-// The states of all subtrees of a rank and a sum, as often as there are slots.
+// Of all strategies alike: the next one's sums may begin while others still take the last ones.
+std::int64_t WorldSums::shared_slot_bytes() const {
+  return communicator_.shared()->bytes() / std::int64_t(kSlots) / kLine * kLine;
+}
+
+// A slot has the states of all subtrees of a rank, and a sum.
 std::int64_t WorldSums::shared_piece_bytes() const {
-  const std::int64_t all = communicator_.shared()->bytes() / std::int64_t(kSlots);
-  return all / (most_subtrees_ + 1) / kLine * kLine;
+  return shared_slot_bytes() / (most_subtrees_ + 1) / kLine * kLine;
 }
 
 std::int64_t WorldSums::piece_bytes() const {
@@ -93,7 +97,8 @@ class WorldSums::InSharedMemory final : public Way {
       : world_(world),
         shared_(*world.communicator_.shared()),
         most_(world.shared_piece_bytes()),
-        sum_(std::size_t(most_)) {}
+        slot_bytes_(world.shared_slot_bytes()),
+        sums_(std::size_t(all_alone() ? most_ : std::int64_t(kSlots) * kOneRoundBytes)) {}
 
   void fill(Flight& flight, const Fill& fill) override {
     flight.number = ++shared_.pieces;
@@ -119,41 +124,45 @@ class WorldSums::InSharedMemory final : public Way {
       rank = subtree.rank;
       states_.push_back(state(flight, rank, i) + part.begin);
     }
-    world_.add(of, part, states_, alone ? sum_.data() : sum(flight));
+    world_.add(of, part, states_, alone ? own_sum(flight) : sum(flight));
     shared_.publish(Stage::kSummed, flight.number);
-    if (alone) flight.take(sum_.data());
+    if (all_alone()) flight.take(own_sum(flight));  // while it is in a cache
   }
 
   void take(Flight& flight) override {
-    if (!adds_alone(flight)) {
-      wait(Stage::kSummed, flight.number);
-      flight.take(sum(flight));
-    }
+    const bool alone = adds_alone(flight);
+    if (!alone) wait(Stage::kSummed, flight.number);
+    if (!all_alone()) flight.take(alone ? own_sum(flight) : sum(flight));
     shared_.publish(Stage::kTaken, flight.number);
   }
 
  private:
   std::size_t slot(const Flight& flight) const { return std::size_t(flight.number) % kSlots; }
   std::byte* state(const Flight& flight, int rank, std::size_t i) const {
-    const auto at = std::int64_t(slot(flight)) * (world_.most_subtrees_ + 1) + std::int64_t(i);
-    return shared_.data(rank) + at * most_;
+    return shared_.data(rank) + std::int64_t(slot(flight)) * slot_bytes_ + std::int64_t(i) * most_;
   }
   // Ranks have those of the slots by turns.
   std::byte* sum(const Flight& flight) const {
     const auto rank = int(slot(flight) % std::size_t(shared_.size()));
     return state(flight, rank, std::size_t(world_.most_subtrees_));
   }
+  // What this rank has added up alone.
+  std::byte* own_sum(const Flight& flight) const {
+    // There is one at a time where all are taken at once.
+    return sums_.data() + (all_alone() ? 0 : std::int64_t(slot(flight)) * kOneRoundBytes);
+  }
   // Two ranks read from each other as much if each adds up everything.
+  bool all_alone() const { return shared_.size() <= 2; }
   bool adds_alone(const Flight& flight) const {
-    return shared_.size() == 2 || flight.piece.bytes <= kOneRoundBytes;
+    return all_alone() || flight.piece.bytes <= kOneRoundBytes;
   }
 
   void wait(Stage stage, std::int64_t count) { world_.communicator_.wait_for(stage, count); }
 
   WorldSums& world_;
   SharedMemory& shared_;
-  const std::int64_t most_;
-  Leased sum_;
+  const std::int64_t most_, slot_bytes_;
+  Leased sums_;
   std::vector<std::byte*> states_;
 };
 

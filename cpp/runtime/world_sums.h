@@ -91,6 +91,7 @@ class WorldSums {
   void take_first();
   Part part_of(const WorldPiece& piece, int rank) const;
   std::int64_t shared_piece_bytes() const;
+  std::int64_t shared_slot_bytes() const;
   // Adds up a part of a piece: from[i] is where subtree i has it, sum where the piece begins.
   void add(const WorldPiece& piece, Part part, std::span<std::byte* const> from,
            std::byte* sum) const;

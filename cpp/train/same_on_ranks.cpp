@@ -92,6 +92,7 @@ std::vector<Fact> facts_of(const Step& step, const Call& call, std::uint64_t fin
                              {"number of the random step", std::to_string(call.step)},
                              {"examples per replica", examples(counts)},
                              {"sizes", hexadecimal(hash_of_all(counts))},
+                             {"looks for NaN", call.check_finite ? "yes" : "no"},
                              {"sums travel as", sums_as_bfloat16() ? "bfloat16" : "they are"}};
   bool first = false;
   for (std::size_t v = 0; v < call.variables.size(); ++v) {

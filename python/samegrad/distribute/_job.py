@@ -39,7 +39,7 @@ DEFAULT_TIMEOUT = 600.0
 # On one machine gradients go through memory that all ranks see: so much of it that it stays in a
 # cache which they share. 0 in the variable: they are sent.
 _SHARED_VARIABLE = "SAMEGRAD_MPI_SHARED"
-_SHARED_BYTES, _LEAST_SEGMENT, _MOST_SEGMENT = 16 << 20, 1 << 20, 4 << 20
+_SHARED_BYTES, _LEAST_SEGMENT, _MOST_SEGMENT = 32 << 20, 1 << 20, 4 << 20
 _PAGE, _LINE = 4096, 64
 
 

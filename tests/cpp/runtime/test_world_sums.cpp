@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,19 +18,20 @@
 namespace samegrad::testing {
 namespace {
 
-// Calls f(communicator) on threads that play two ranks of one replica each; the first error is
-// thrown.
+// Calls f(communicator) on threads that play ranks of one replica each; the first error is thrown.
 template <class F>
-void on_two_ranks(std::int64_t shared_bytes, const F& f) {
+void on_ranks(int ranks, std::int64_t shared_bytes, const F& f) {
   Wire wire;
   std::optional<ThreadSegments> shared;
-  if (shared_bytes) shared.emplace(2, shared_bytes);
-  std::vector<std::exception_ptr> errors(2);
+  if (shared_bytes) shared.emplace(ranks, shared_bytes);
+  std::vector<int> firsts(std::size_t(ranks) + 1);
+  std::iota(firsts.begin(), firsts.end(), 0);
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
+  for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        ThreadCommunicator communicator(wire, rank, {0, 1, 2}, shared ? shared->of(rank) : nullptr);
+        ThreadCommunicator communicator(wire, rank, firsts, shared ? shared->of(rank) : nullptr);
         f(communicator);
       } catch (...) {
         errors[std::size_t(rank)] = std::current_exception();
@@ -45,7 +47,7 @@ void on_two_ranks(std::int64_t shared_bytes, const F& f) {
 }
 
 // Starts a sum of so many numbers, all of them `value`, and writes down what happens when.
-void start(WorldSums& sums, std::int64_t count, int value, std::string& events) {
+void start(WorldSums& sums, std::int64_t count, int value, std::string& events, int ranks = 2) {
   WorldPiece piece;
   piece.add(DType::kFloat32, count, count * 4);
   sums.start(
@@ -56,11 +58,11 @@ void start(WorldSums& sums, std::int64_t count, int value, std::string& events) 
           std::fill_n(reinterpret_cast<float*>(state), count, float(value));
         }
       },
-      [&events, value, count](const std::byte* sum) {
+      [&events, value, count, ranks](const std::byte* sum) {
         events += "t" + std::to_string(value);
         const auto* numbers = reinterpret_cast<const float*>(sum);
-        CHECK_EQ(numbers[0], 2.f * float(value));
-        CHECK_EQ(numbers[count - 1], 2.f * float(value));
+        CHECK_EQ(numbers[0], float(ranks * value));
+        CHECK_EQ(numbers[count - 1], float(ranks * value));
       });
 }
 
@@ -111,6 +113,36 @@ Graph program(int replicas, bool reads) {
   return graph;
 }
 
+// w0 -= a sum over rows that all replicas have gathered: there is nothing to add up over them.
+Graph program_of_gathered_rows(int replicas) {
+  register_all_ops();
+  Graph graph;
+  graph.replicas = replicas;
+  graph.add_symbol({});
+  graph.symbols[0].traced_counts.assign(std::size_t(replicas), 2);
+  Builder b(graph);
+  const Value x = graph.add_argument({DType::kFloat32, {kRows, kIn}, {0, 1, 0}}, Placement::kRows);
+  for (const char* name : {"w0", "w1", "w2", "b", "rate"}) graph.variables.push_back({name, 1});
+  const Value w = graph.add_read(SlotId(0), {DType::kFloat32, {kIn, kOut}, {}});
+  const Value all = b("all_gather", {x}, AllGatherAttrs{.axis = 0, .replicas = replicas});
+  const Value gradient =
+      b("matmul", {all, b("matmul", {all, w})}, MatmulAttrs{.transpose_a = true});
+  graph.writes.push_back({SlotId(0), b("sub", {w, gradient})});
+  return graph;
+}
+
+// The all-reduce's result has no reader: its memory is not given away before it is written.
+Graph program_with_unread_sum(int replicas) {
+  Graph graph = program(replicas, false);
+  Builder b(graph);
+  for (Value v : graph.values.ids()) {
+    if (graph.values[v].source != Source::kArgument) continue;
+    b("all_reduce", {b("reduce_sum", {v}, ReduceAttrs{.axes = {0}})});
+    break;
+  }
+  return graph;
+}
+
 std::vector<std::shared_ptr<StateCell>> weights() {
   std::vector<std::shared_ptr<StateCell>> cells;
   for (int i = 0; i < 3; ++i) cells.push_back(std::make_shared<Weight>(Shape{kIn, kOut}, i));
@@ -154,7 +186,7 @@ std::vector<Array> train(const Plan& plan, Communicator* communicator) {
 
 TEST("a sum is taken once later ones are on their way, in the order in which they were started") {
   for (const std::int64_t shared_bytes : {std::int64_t(0), std::int64_t(1) << 20}) {
-    on_two_ranks(shared_bytes, [&](Communicator& communicator) {
+    on_ranks(2, shared_bytes, [&](Communicator& communicator) {
       WorldSums sums(communicator);
       std::string events;
       for (int i = 0; i < 5; ++i) start(sums, 10'000, i, events);
@@ -171,17 +203,23 @@ TEST("a sum is taken once later ones are on their way, in the order in which the
   }
 }
 
-TEST("sums too large for the memory that is shared keep their turn") {
-  on_two_ranks(64 << 10, [&](Communicator& communicator) {
-    WorldSums sums(communicator);
-    std::string events, takes;
-    for (int i = 0; i < 9; ++i) start(sums, i % 3 == 1 ? 100'000 : 10, i, events);
-    sums.finish();
-    for (std::size_t at = 0; at < events.size(); at += 2) {
-      if (events[at] == 't') takes += events[at + 1];
+TEST("sums of all sizes keep their turn, on any number of ranks") {
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const std::int64_t shared_bytes : {0, 64 << 10, 1 << 20}) {
+      on_ranks(ranks, shared_bytes, [&](Communicator& communicator) {
+        WorldSums sums(communicator);
+        std::string events, takes;
+        // Some are too large for the memory that is shared, some small enough for one round.
+        const std::int64_t sizes[] = {10, 100'000, 6000, 10, 6000, 10, 10, 100'000, 10};
+        for (int i = 0; i < 9; ++i) start(sums, sizes[i], i, events, ranks);
+        sums.finish();
+        for (std::size_t at = 0; at < events.size(); at += 2) {
+          if (events[at] == 't') takes += events[at + 1];
+        }
+        CHECK_EQ(takes, std::string("012345678"));
+      });
     }
-    CHECK_EQ(takes, std::string("012345678"));
-  });
+  }
 }
 
 TEST("a step waits for the sums that it reads, and for no others") {
@@ -208,12 +246,38 @@ TEST("a step waits for the sums that it reads, and for no others") {
   }
 }
 
+TEST("a sum that nobody reads keeps its memory until it is there") {
+  PlanOptions keeps_all;
+  keeps_all.passes.eliminate_dead = false;
+  const Plan plan = compile(program_with_unread_sum(2), keeps_all);
+  int unread = 0;
+  for (StepId s : plan.steps.ids()) {
+    if (plan.steps[s].kind != PlanStep::Kind::kAllReduce) continue;
+    for (NodeId n : plan.steps[s].nodes) {
+      const Value result = plan.graph.nodes[n].outputs[0];
+      if (plan.graph.type(result).shape != Shape{kIn}) continue;
+      ++unread;
+      CHECK(plan.lives[result].last >= plan.sums_due[s]);
+    }
+  }
+  CHECK_EQ(unread, 1);
+}
+
+TEST("rows that all replicas have are added up once, in each process") {
+  const Plan plan = compile(program_of_gathered_rows(2));
+  CHECK_EQ(plan.updates.size(), 1u);
+  for (const ReduceUpdate& update : plan.updates) CHECK(!update.has_replicas());
+}
+
 TEST("sums that are on their way leave the bits of one process") {
-  for (const bool reads : {false, true}) {
-    const Plan plan = compile(program(2, reads));
+  PlanOptions keeps_all;
+  keeps_all.passes.eliminate_dead = false;
+  for (const Plan& plan :
+       {compile(program(2, false)), compile(program(2, true)), compile(program_of_gathered_rows(2)),
+        compile(program_with_unread_sum(2), keeps_all)}) {
     const std::vector<Array> one = train(plan, nullptr);
     for (const std::int64_t shared_bytes : {0, 64 << 10, 1 << 20}) {
-      on_two_ranks(shared_bytes, [&](Communicator& communicator) {
+      on_ranks(2, shared_bytes, [&](Communicator& communicator) {
         const std::vector<Array> here = train(plan, &communicator);
         CHECK_EQ(here.size(), one.size());
         for (std::size_t i = 0; i < one.size(); ++i) {
