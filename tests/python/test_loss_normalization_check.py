@@ -379,13 +379,14 @@ def test_an_update_by_hand_is_followed_as_well(rule):
     assert found(ByHand(MISTAKES["local mean by replicas"][1])) == [MEAN_OF_MEANS]
 
 
-def test_local_gradients_averaged_over_the_replicas_are_named():
+def test_shares_averaged_over_the_replicas_are_named():
     class Averaged(Program):
         def update(self, gradients):
             self.w.assign_sub(0.1 * all_reduce("mean", gradients[0]))
 
-    assert found(Averaged(MISTAKES["reduce_mean"][1])) == [MEAN_OF_MEANS]
     assert found(Averaged(CORRECT["average"])) == [SHARE_THEN_MEAN]
+    # It may be a statistic of equal shares, as batch normalization's by hand.
+    assert found(Averaged(MISTAKES["reduce_mean"][1])) == []
 
 
 def test_gradients_limited_before_they_are_summed_are_named():

@@ -304,7 +304,8 @@ def any_dtype(type_value: Any) -> DType:
         TypeError: samegrad has no such type.
 
     Example:
-        >>> any_dtype("complex64"), any_dtype(float)
+        >>> import samegrad as tf
+        >>> tf.as_dtype("complex64"), tf.as_dtype(float)
         (samegrad.complex64, samegrad.float32)
     """
     return complex_type(type_value) or as_dtype(type_value)

@@ -87,7 +87,7 @@ class Questions(threading.local):
 
     One is open until a number that comes from the answer meets a tensor. A float operand on the
     left (0.01 / n) makes a plain float of it; then the program knows more than the check does.
-    `met`: whether a power of that number met a tensor, or a mean over the replicas was taken.
+    `met`: whether a power of that number met a tensor.
     """
 
     def __init__(self) -> None:

@@ -165,7 +165,8 @@ def complex_(real: TensorLike, imag: TensorLike, name: str | None = None) -> Any
         TypeError: They are not both float32 or float64.
 
     Example:
-        >>> complex_([1.0, 2.0], [0.0, 0.5]).numpy()
+        >>> import samegrad as tf
+        >>> tf.complex([1.0, 2.0], [0.0, 0.5]).numpy()
         array([1.+0.j , 2.+0.5j], dtype=complex64)
     """
     return of_parts(real, imag, "complex")

@@ -51,7 +51,6 @@ class ReplicaContext:
         op = reduce_name(reduce_op)
         if self.num_replicas_in_sync == 1:
             return map_structure(convert_to_tensor, value)
-        questions.met |= op == "mean"
         return map_structure(lambda v: _core.ops.all_reduce(convert_to_tensor(v), op=op), value)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
