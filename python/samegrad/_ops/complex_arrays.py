@@ -26,6 +26,7 @@ from samegrad._tensor.complex_tensor import (
     is_complex,
     of_each_part,
     of_parts,
+    own,
     product_of,
     to_complex,
 )
@@ -64,7 +65,7 @@ rank = _of_real(text_arrays.rank)
 
 def conjugate(value: ComplexTensor) -> ComplexTensor:
     """The imaginary part with the other sign."""
-    return ComplexTensor(value.real, _ops.neg(value.imag))
+    return ComplexTensor(own(value.real), _ops.neg(value.imag))
 
 
 def _transpose(a: Any, perm: Any = None, conjugate: bool = False) -> ComplexTensor:
@@ -138,13 +139,13 @@ def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
     """
     wanted = complex_type(dtype)
     if wanted is None:
-        given = to_complex(x, "cast").real if _is_complex(x) else x
+        given = own(to_complex(x, "cast").real) if _is_complex(x) else x
         return arrays.cast(given, dtype)
     kind = wanted.real_dtype
     if _is_complex(x):
         made: Any = of_each_part(lambda part: arrays.cast(part, kind), to_complex(x, "cast"))
     else:
-        real = arrays.cast(x, kind)
+        real = own(arrays.cast(x, kind))
         made = ComplexTensor(real, creation.zeros_like(real))
     return made  # type: ignore[no-any-return]
 

@@ -217,7 +217,13 @@ def of_parts(real: Any, imag: Any, who: str) -> ComplexTensor:
                 f"[{who}] both parts must have one shape, or broadcast to one: got {a._shape} and "
                 f"{b._shape}."
             ) from None
-    return ComplexTensor(a, b)
+    return ComplexTensor(own(a), own(b))
+
+
+def own(part: Tensor) -> Tensor:
+    """The same numbers as a tensor of its own, so that gradients by both stay apart."""
+    found: Tensor = _ops.identity(part)
+    return found
 
 
 def _of_array(array: np.ndarray[Any, Any], kind: DType) -> ComplexTensor:
@@ -461,5 +467,5 @@ _install()
 
 __all__ = [
     "BINARY", "ComplexTensor", "complex_pair", "complex_type", "computed", "equal", "is_complex",
-    "of_each_part", "of_parts", "power", "product_of", "to_complex",
+    "of_each_part", "of_parts", "own", "power", "product_of", "to_complex",
 ]  # fmt: skip

@@ -1,0 +1,56 @@
+"""Complex tensors where NumPy's numbers, or the definition of a gradient, say what is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import samegrad as tf
+
+
+def gradients(program, *sources):
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        loss, wanted = program(*sources)
+    return [complex(each) for each in tape.gradient(loss, wanted)]
+
+
+def test_what_a_tensor_is_made_of_has_gradients_of_its_own():
+    x, y = tf.constant(3.0), tf.constant(4.0)
+
+    def of_complex(x, y):
+        z = tf.complex(x, y)
+        return tf.abs(z) + 100.0 * x, [z, x, y]
+
+    assert np.allclose(gradients(of_complex, x, y), [0.6 + 0.8j, 100.6, 0.8])
+
+    def of_cast(x):
+        z = tf.cast(x, tf.complex64)
+        return tf.abs(z) + 100.0 * x, [z, x]
+
+    assert np.allclose(gradients(of_cast, x), [1.0, 101.0])
+
+
+@pytest.mark.parametrize(
+    ("part", "of_part", "of_whole"),
+    [
+        (tf.math.real, 2.0, 7.0 + 5.0j),
+        (tf.math.imag, 2.0, 5.0 + 7.0j),
+        (lambda z: tf.cast(z, tf.float32), 2.0, 7.0 + 5.0j),
+        (lambda z: tf.math.real(tf.math.conj(z)), 2.0, 7.0 + 5.0j),
+    ],
+)
+def test_the_gradient_by_a_part_is_not_that_of_the_whole(part, of_part, of_whole):
+    def program(z):
+        one = part(z)
+        return 2.0 * one + 5.0 * (tf.math.real(z) + tf.math.imag(z)), [one, z]
+
+    assert gradients(program, tf.constant(1 + 1j, tf.complex64)) == [of_part, of_whole]
+
+
+def test_the_gradient_by_a_conjugate_is_not_that_of_the_number():
+    def program(z):
+        other = tf.math.conj(z)
+        return tf.math.real(other * 2.0) + 5.0 * tf.math.real(z), [other, z]
+
+    assert gradients(program, tf.constant(1 + 1j)) == [2.0, 7.0]
