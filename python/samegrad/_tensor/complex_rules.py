@@ -96,7 +96,8 @@ def square_root(x: Pair) -> Pair:
     right = _ops.greater_equal(a, _zero(a))
     below = _ops.less(b, _zero(b))
     signed = _ops.select(below, _ops.neg(large), large)
-    real = _ops.select(right, large, _ops.abs(small))
+    # Not abs, which has no slope at zero.
+    real = _ops.select(right, large, _ops.select(below, _ops.neg(small), small))
     imag = _ops.select(right, small, signed)
     return _ops.select(nothing, _zero(a), real), _ops.select(nothing, _zero(a), imag)
 

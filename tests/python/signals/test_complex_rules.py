@@ -54,3 +54,16 @@ def test_the_gradient_by_a_conjugate_is_not_that_of_the_number():
         return tf.math.real(other * 2.0) + 5.0 * tf.math.real(z), [other, z]
 
     assert gradients(program, tf.constant(1 + 1j)) == [2.0, 7.0]
+
+
+@pytest.mark.parametrize("number", [-4 + 0j, -4 + 3j, -4 - 3j, 4 + 0j, 4 - 3j])
+def test_the_gradients_of_roots_are_their_derivatives(number):
+    def of(part):
+        def program(z):
+            return part(tf.sqrt(z)), [z]
+
+        return gradients(program, tf.constant(number))[0]
+
+    slope = 0.5 / np.sqrt(number)
+    assert np.allclose(of(tf.math.real), np.conj(slope))
+    assert np.allclose(of(tf.math.imag), np.conj(slope) * 1j)
