@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+
 import numpy as np
 import pytest
 
@@ -67,3 +70,36 @@ def test_the_gradients_of_roots_are_their_derivatives(number):
     slope = 0.5 / np.sqrt(number)
     assert np.allclose(of(tf.math.real), np.conj(slope))
     assert np.allclose(of(tf.math.imag), np.conj(slope) * 1j)
+
+
+def frames_of(call):
+    """The names of Python's functions that a call enters."""
+    entered = []
+
+    def profile(frame, event, _):
+        if event == "call":
+            entered.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return entered
+
+
+def test_real_operands_pay_little_for_complex_ones():
+    x, v = tf.constant(2.0), tf.Variable(2.0)
+    calls = (lambda: tf.add(x, x), lambda: tf.abs(x), lambda: tf.abs(v), lambda: tf.pow(v, x))
+    for call in calls:
+        call()
+        assert "is_complex" not in frames_of(call)
+    for function in (tf.add, tf.abs, tf.math.squared_difference, tf.math.reciprocal):
+        either = inspect.unwrap(function, stop=lambda f: f.__code__.co_name == "either")
+        assert either.__code__.co_name == "either"
+        assert not either.__code__.co_flags & inspect.CO_VARARGS, function
+    assert float(tf.add(y=1.0, x=x, name="sum")) == 3.0 and float(tf.abs(x=-x, name="a")) == 2.0
+    assert complex(tf.add(y=1j, x=2.0)) == 2 + 1j and float(tf.abs(x=3j)) == 3.0
+    with pytest.raises(TypeError, match=r"\[add\] missing a required argument: 'y'"):
+        tf.add(x)
