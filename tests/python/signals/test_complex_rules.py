@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import samegrad as tf
+from samegrad._base.dtypes import complex_type
 
 
 def gradients(program, *sources):
@@ -103,3 +104,14 @@ def test_real_operands_pay_little_for_complex_ones():
     assert complex(tf.add(y=1j, x=2.0)) == 2 + 1j and float(tf.abs(x=3j)) == 3.0
     with pytest.raises(TypeError, match=r"\[add\] missing a required argument: 'y'"):
         tf.add(x)
+
+
+def test_whether_a_dtype_is_complex_costs_no_name_of_numpys():
+    for kind in (np.float32, float, np.dtype("int64"), "float32", tf.float32, None, object()):
+        found = []
+        entered = frames_of(lambda kind=kind, found=found: found.append(complex_type(kind)))
+        assert found == [None] and not {"_name_get", "_complex_name"} & set(entered)
+    for kind in (np.complex64, np.dtype(">c8"), "complex64", tf.complex64):
+        assert complex_type(kind) is tf.complex64
+    for kind in (complex, np.dtype("c16"), np.complex128, "complex128"):
+        assert complex_type(kind) is tf.complex128
