@@ -234,10 +234,23 @@ def _wanted(value: Any, dtype: Any) -> DType | None:
     return to_complex(value, "convert_to_tensor").dtype if _is_complex(value) else None
 
 
+def _of_list(as_real: Callable[[], Any], as_complex: Callable[[], Any], value: Any) -> Any:
+    """What a list becomes: most hold no complex numbers, and converting them shows it."""
+    try:
+        return as_real()
+    except (TypeError, ValueError):
+        if not is_complex(value):
+            raise
+    return as_complex()
+
+
 @in_place_of(_given.convert_to_tensor)
 def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Any:
+    if dtype is None and type(value) in (list, tuple):
+        return _of_list(lambda: _given.convert_to_tensor(value, None, dtype_hint),
+                        lambda: to_complex(value, "convert_to_tensor"), value)  # fmt: skip
     wanted = _wanted(value, dtype)
     if wanted is None:
         return _given.convert_to_tensor(value, dtype, dtype_hint)
@@ -246,9 +259,16 @@ def convert_to_tensor(
 
 @in_place_of(_given.constant)
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+    if dtype is None and type(value) in (list, tuple):
+        return _of_list(lambda: _given.constant(value, None, shape),
+                        lambda: _constant(value, None, shape), value)  # fmt: skip
     wanted = _wanted(value, dtype)
     if wanted is None:
         return _given.constant(value, dtype, shape)
+    return _constant(value, wanted, shape)
+
+
+def _constant(value: Any, wanted: DType | None, shape: Any) -> ComplexTensor:
     made = to_complex(value, "constant", wanted)
     if shape is None:
         return made

@@ -115,3 +115,16 @@ def test_whether_a_dtype_is_complex_costs_no_name_of_numpys():
         assert complex_type(kind) is tf.complex64
     for kind in (complex, np.dtype("c16"), np.complex128, "complex128"):
         assert complex_type(kind) is tf.complex128
+
+
+def test_lists_of_real_numbers_are_not_looked_through_for_complex_ones():
+    real, z = [[1.0, 2.0], [3.0, 4.0]], tf.constant([1j])
+    for make in (tf.constant, tf.convert_to_tensor):
+        assert "_holds_complex" not in frames_of(lambda make=make: make(real))
+        assert make([[1.0, 2j]]).numpy().tolist() == [[1.0, 2j]]
+        assert make((z[0], 2.0, z[0])).numpy().tolist() == [1j, 2.0, 1j]
+        assert make([np.array([1j]), np.ones(1)]).shape == (2, 1)
+        for wrong in ([[1.0], [1.0, 2.0]], [object()], ["a", 1j], [[1j], [1.0, 2.0]]):
+            with pytest.raises((TypeError, ValueError), match=r"^\[\w+\] "):
+                make(wrong)
+    assert tf.constant([1j], shape=[2, 1]).shape == (2, 1)
