@@ -7,6 +7,7 @@ it does not change.
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 from samegrad import _core
@@ -89,7 +90,7 @@ def square_root(x: Pair) -> Pair:
     """The root whose real part is not negative, without the cancellation of |x| - real."""
     a, b = x
     half = number(0.5, a._dtype)
-    nothing = _ops.logical_and(_ops.equal(a, _zero(a)), _ops.equal(b, _zero(b)))
+    nothing = _is_nothing(x)
     size = _ops.select(nothing, _one(a), (absolute(x) + _ops.abs(a)) * half)
     large = _ops.sqrt(size)
     small = _ops.div(b * half, large)
@@ -129,18 +130,42 @@ def hyperbolic_tangent(x: Pair) -> Pair:
     return _ops.div(size, divisor), _ops.div(_ops.sin(x[1]) * cos * rest, divisor)
 
 
+def _is_nothing(x: Pair) -> Tensor:
+    found: Tensor = _ops.logical_and(_ops.equal(x[0], _zero(x[0])), _ops.equal(x[1], _zero(x[1])))
+    return found
+
+
 def power(x: Pair, y: Pair) -> Pair:
-    """X to the power of y; of zero, zero, and 1 where y is zero."""
-    nothing = _ops.logical_and(_ops.equal(x[0], _zero(x[0])), _ops.equal(x[1], _zero(x[1])))
-    flat = _ops.logical_and(_ops.equal(y[0], _zero(y[0])), _ops.equal(y[1], _zero(y[1])))
+    """X to the power of y; 1 where y is zero.
+
+    Of zero it is zero where y's real part is above zero, infinite + NaN i where y is a real number
+    below zero, as TensorFlow has it, and else NaN.
+    """
+    nothing, real = _is_nothing(x), _ops.equal(y[1], _zero(y[1]))
+    flat, above = _is_nothing(y), _ops.greater(y[0], _zero(y[0]))
+    below = _ops.logical_and(real, _ops.less(y[0], _zero(y[0])))
     some = _ops.select(nothing, _one(x[0]), x[0]), x[1]
-    real, imag = exponential(multiply(y, logarithm(some)))
-    of_zero = _ops.select(flat, _one(real), _zero(real))
-    return _ops.select(nothing, of_zero, real), _ops.select(nothing, _zero(imag), imag)
+    a, b = exponential(multiply(y, logarithm(some)))
+    zero, none = _zero(a), number(math.nan, a._dtype)
+    of_zero = _ops.select(below, number(math.inf, a._dtype), none)
+    of_zero = _ops.select(flat, _one(a), _ops.select(above, zero, of_zero))
+    rest = _ops.select(_ops.logical_or(flat, above), zero, none)
+    return _ops.select(nothing, of_zero, a), _ops.select(nothing, rest, b)
 
 
 def whole_power(x: Pair, exponent: int) -> Pair:
-    """X to the power of a whole number of 1 or more, by squaring."""
+    """X to the power of a whole number that is not zero, by squaring."""
+    if exponent > 0:
+        return _by_squaring(x, exponent)
+    # The reciprocal first: what is large on the way is then large in the end.
+    nothing, one = _is_nothing(x), _one(x[0])
+    some = _ops.select(nothing, one, x[0]), x[1]
+    a, b = _by_squaring(divide((one, _zero(one)), some), -exponent)
+    infinite, none = number(math.inf, one._dtype), number(math.nan, one._dtype)
+    return _ops.select(nothing, infinite, a), _ops.select(nothing, none, b)
+
+
+def _by_squaring(x: Pair, exponent: int) -> Pair:
     found: Pair | None = None
     while True:
         if exponent & 1:

@@ -20,7 +20,7 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor, pair
 
 _ops = _core.ops
 _OF_PARTS = {"float32": complex64, "float64": complex128}
-_LARGEST_POWER = 64  # that is multiplied rather than computed by logarithms
+_LARGEST_POWER = 2**31  # that is multiplied rather than computed by logarithms
 
 
 class ComplexTensor(tuple[Any, Any]):
@@ -351,9 +351,9 @@ def computed(rule: Callable[..., rules.Pair], *operands: ComplexTensor) -> Compl
 
 def power(x: Any, y: Any, who: str) -> ComplexTensor:
     """X to the power of y; whole numbers by multiplication."""
-    whole = type(y) in (int, float) and 1 <= y <= _LARGEST_POWER and y == int(y)
-    if whole and isinstance(x, ComplexTensor):
-        return ComplexTensor(*rules.whole_power(x.parts, int(y)))
+    whole = type(y) in (int, float) or isinstance(y, np.integer | np.floating)
+    if whole and 1 <= abs(y) <= _LARGEST_POWER and y == int(y):
+        return ComplexTensor(*rules.whole_power(to_complex(x, who).parts, int(y)))
     return computed(rules.power, *complex_pair(x, y, who))
 
 

@@ -128,3 +128,46 @@ def test_lists_of_real_numbers_are_not_looked_through_for_complex_ones():
             with pytest.raises((TypeError, ValueError), match=r"^\[\w+\] "):
                 make(wrong)
     assert tf.constant([1j], shape=[2, 1]).shape == (2, 1)
+
+
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+@pytest.mark.parametrize(
+    "exponent", [-1, -2, -3, -2.0, -64, 7, 64, 101, np.int64(2), np.int8(-3), np.float32(2), 1000]
+)
+def test_whole_powers_are_products(exponent, kind):
+    z = np.array([1 + 0.01j, 2 - 1j, -0.5j, 3, -1], kind)
+    z = z if abs(exponent) < 50 else (z / np.abs(z)).astype(kind)
+    found = tf.constant(z) ** exponent
+    assert np.array_equal(tf.pow(tf.constant(z), exponent).numpy(), found.numpy())
+    assert found.dtype == kind
+    assert "logarithm" not in frames_of(lambda: tf.constant(z) ** exponent)
+    expected = z.astype(complex) ** float(exponent)
+    bound = (3e-7 if kind == "complex64" else 4e-16) * abs(exponent) * 2
+    assert np.all(np.abs(found.numpy() - expected) <= bound * np.abs(expected))
+
+
+def test_powers_of_large_and_small_numbers():
+    z = tf.constant([1e30 + 0j, 1e-30 + 0j, 1e10j], tf.complex64)
+    assert (z**-2).numpy()[[0, 2]].tolist() == pytest.approx([0, -1e-20])
+    assert (z**-2).numpy()[1].real == np.inf
+    odd = (tf.constant(2j) ** float("inf"), tf.constant(2j) ** float("nan"))
+    assert all(np.isnan(each.numpy()) for each in odd)
+
+
+def test_zero_to_a_power_is_what_tensorflow_makes_of_it():
+    nothing, nan, inf = tf.constant([0j, 1j]), np.nan, np.inf
+    for exponent, real, imag in (
+        (-1, inf, nan), (-2, inf, nan), (-1.5, inf, nan), (-1 + 0j, inf, nan), (2, 0, 0),
+        (0.5, 0, 0), (1 + 1j, 0, 0), (1j, nan, nan), (0, 1, 0),
+    ):  # fmt: skip
+        found = tf.pow(nothing, exponent).numpy()
+        assert np.array_equal([found[0].real, found[0].imag], [real, imag], equal_nan=True)
+        assert np.allclose(found[1], 1j**exponent)
+
+
+@pytest.mark.parametrize("exponent", [-3, -1, 2, 5, np.int32(70)])
+def test_powers_have_the_gradients_of_their_derivatives(exponent):
+    number = 0.9 - 0.6j
+    slope = gradients(lambda z: (tf.math.real(z**exponent), [z]), tf.constant(number))[0]
+    n = int(exponent)
+    assert np.allclose(slope, np.conj(n * number ** (n - 1)))
