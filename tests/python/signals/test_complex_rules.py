@@ -171,3 +171,15 @@ def test_powers_have_the_gradients_of_their_derivatives(exponent):
     slope = gradients(lambda z: (tf.math.real(z**exponent), [z]), tf.constant(number))[0]
     n = int(exponent)
     assert np.allclose(slope, np.conj(n * number ** (n - 1)))
+
+
+@pytest.mark.parametrize("fill", [1.0, 1j, 2 - 3j, np.float64(1), np.complex64(1j), 0])
+def test_frames_of_complex_signals_are_filled_up_with_the_number(fill):
+    signal = np.array([1j, 2, 3 + 1j], np.complex64)
+    found = tf.signal.frame(signal, 2, 2, pad_end=True, pad_value=fill)
+    assert found.dtype == tf.complex64
+    assert found.numpy().tolist() == [[1j, 2], [3 + 1j, complex(fill)]]
+    by_tensor = tf.signal.frame(signal, 2, 2, True, tf.constant(fill))
+    assert np.array_equal(by_tensor.numpy(), found.numpy())
+    traced = tf.function(lambda x: tf.signal.frame(x, 2, 2, pad_end=True, pad_value=fill))
+    assert np.array_equal(traced(tf.constant(signal)).numpy(), found.numpy())
