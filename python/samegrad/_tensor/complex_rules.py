@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
+import numpy as np
+
 from samegrad import _core
 from samegrad._tensor.conversion import Tensor, number
 
@@ -55,7 +57,9 @@ def absolute(x: Pair) -> Tensor:
     squares = a * a + b * b
     nothing = _ops.equal(squares, _zero(squares))
     root = _ops.sqrt(_ops.select(nothing, _one(squares), squares))
-    found: Tensor = _ops.select(nothing, _zero(squares), root * scale)
+    size = _ops.select(nothing, _zero(squares), root * scale)
+    endless = _ops.logical_or(*map(_ops.is_inf, x))  # even beside NaN
+    found: Tensor = _ops.select(endless, number(math.inf, size._dtype), size)
     return found
 
 
@@ -67,8 +71,15 @@ def angle(x: Pair) -> Tensor:
 
 def exponential(x: Pair) -> Pair:
     """E to the power of x."""
-    size = _ops.exp(x[0])
-    return size * _ops.cos(x[1]), size * _ops.sin(x[1])
+    # Where e to the real part alone is too large, a part of it comes last.
+    part = 32.0 if x[0]._dtype == "float32" else 256.0
+    large = _ops.greater(x[0], number(2 * part, x[0]._dtype))
+    less = _ops.select(large, number(part, x[0]._dtype), _zero(x[0]))
+    rest = _ops.select(large, number(math.exp(part), x[0]._dtype), _one(x[0]))
+    size = _ops.exp(x[0] - less)
+    most = _ops.minimum(size, number(float(np.finfo(size._dtype).max), size._dtype))
+    beside_zero = _ops.select(_ops.equal(x[1], _zero(size)), most, size)  # not infinity * 0
+    return size * _ops.cos(x[1]) * rest, beside_zero * _ops.sin(x[1]) * rest
 
 
 def logarithm(x: Pair) -> Pair:
@@ -123,9 +134,12 @@ def sign(x: Pair) -> Pair:
 
 
 def hyperbolic_tangent(x: Pair) -> Pair:
-    """The hyperbolic tangent, of bounded numbers only: 1 - tanh² instead of 1 / cosh²."""
+    """The hyperbolic tangent, of bounded numbers only: 1 / cosh² is zero beyond them."""
     size, cos = _ops.tanh(x[0]), _ops.cos(x[1])
-    rest = _one(size) - size * size
+    most = 80.0 if size._dtype == "float32" else 700.0
+    least = _ops.maximum(x[0], number(-most, size._dtype))
+    root = _ops.div(_one(size), _ops.cosh(_ops.minimum(least, number(most, size._dtype))))
+    rest = root * root
     divisor = size * size + cos * cos * rest
     return _ops.div(size, divisor), _ops.div(_ops.sin(x[1]) * cos * rest, divisor)
 

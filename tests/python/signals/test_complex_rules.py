@@ -183,3 +183,44 @@ def test_frames_of_complex_signals_are_filled_up_with_the_number(fill):
     assert np.array_equal(by_tensor.numpy(), found.numpy())
     traced = tf.function(lambda x: tf.signal.frame(x, 2, 2, pad_end=True, pad_value=fill))
     assert np.array_equal(traced(tf.constant(signal)).numpy(), found.numpy())
+
+
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_tangents_and_exponentials_are_exact_in_both_parts(kind):
+    places = np.array([0, 0.3, 1, 5, 12, 30, -5, -0.01, 75, 88, 300, 900, -900])
+    z = (places[:, None] + 1j * np.array([0, 1.0, 1.6, -2])).astype(kind)
+    bound = 2e-6 if kind == "complex64" else 4e-14
+    smallest = np.finfo(kind).tiny / bound  # below it numbers lose their places
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        for ours, theirs in ((tf.tanh, np.tanh), (tf.exp, np.exp)):
+            found, expected = ours(tf.constant(z)).numpy(), theirs(z)
+            for part in (np.real, np.imag):
+                a, b = part(found), part(expected)
+                ends = ~np.isfinite(b)
+                assert np.array_equal(a[ends], b[ends])
+                fits = np.isfinite(b)
+                assert np.all(np.abs(a - b)[fits] <= bound * np.abs(b[fits]) + smallest * bound)
+
+
+def test_numbers_at_the_edge():
+    z = tf.constant([89 + 1.6j, 100 + 1.6j], tf.complex64)
+    assert tf.exp(z).numpy()[0].real == pytest.approx(-1.3109466e37, rel=1e-5)
+    assert tf.exp(tf.constant(711 + 1.6j)).numpy().real == pytest.approx(
+        np.exp(700.0) * (np.exp(11.0) * np.cos(1.6)), rel=1e-12
+    )
+    inf, nan = np.inf, np.nan
+    odd = [complex(inf, nan), complex(nan, -inf), complex(nan, 1), complex(inf, inf), complex(1, 0)]
+    assert np.array_equal(tf.abs(tf.constant(odd)).numpy(), np.abs(odd), equal_nan=True)
+
+
+@pytest.mark.parametrize("function", [tf.tanh, tf.exp])
+@pytest.mark.parametrize("number", [0.5 + 0.2j, 20 - 1j, -30 + 2j, 100 + 1j])
+def test_their_gradients_are_their_derivatives(function, number):
+    slope = gradients(lambda z: (tf.math.real(function(z)), [z]), tf.constant(number))[0]
+    expected = np.exp(number) if function is tf.exp else 1 / np.cosh(number) ** 2
+    assert abs(slope - np.conj(expected)) <= 1e-9 * abs(expected) + 1e-16
+    with tf.GradientTape() as tape:
+        far = tf.constant([1e4 + 1j, -1e4 + 1j], tf.complex64)
+        tape.watch(far)
+        loss = tf.reduce_sum(tf.math.real(tf.tanh(far)))
+    assert np.array_equal(tape.gradient(loss, far).numpy(), [0, 0])
