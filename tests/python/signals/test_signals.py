@@ -10,6 +10,7 @@ import pytest
 from signal_programs import complex_wave, plain, programs, wave
 
 import samegrad as tf
+from samegrad.signal import _fourier
 
 RECORDED = json.loads(pathlib.Path(__file__).with_name("tensorflow_signals.json").read_text())
 PROGRAMS = programs(tf)
@@ -272,3 +273,14 @@ def test_windows_that_leave_places_out_have_inverses_without_nan():
     assert np.array_equal(back[:, ~places], np.zeros((2, 6), np.float32))
     window = tf.signal.inverse_stft_window_fn(4)(4, dtype=tf.float32).numpy()
     assert window[0] == 0.0 and np.isfinite(window).all()
+
+
+def test_matrices_are_kept_within_their_bytes():
+    kept = _fourier.turns.kept
+    kept.clear()
+    few = [_fourier.turns(64, 64, 64 * n, 1) for n in range(1, 30)]
+    assert len(kept) == 29 and _fourier.turns(64, 64, 64, 1) is few[0]
+    for n in range(1, 8):
+        _fourier.turns(1024, 1024, 1 << 20, n)  # 16 MiB each
+    assert sum(each.nbytes for each in kept.values()) <= _fourier._KEPT_BYTES
+    assert _fourier.turns(1024, 1024, 1 << 20, 7) is _fourier.turns(1024, 1024, 1 << 20, 7)
