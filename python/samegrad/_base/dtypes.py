@@ -46,9 +46,10 @@ def is_plain_number(value: Any) -> bool:
 
 
 def _unknown(value: object) -> TypeError:
-    if _complex_name(value):
+    kind = complex_type(value)
+    if kind is not None:
         return TypeError(
-            f"[dtype] real numbers are needed: got {_complex_name(value)}; complex values are made "
+            f"[dtype] real numbers are needed: got {kind.name}; complex values are made "
             "by tf.complex(real, imag), tf.constant or tf.cast, and tf.math.real, tf.math.imag and "
             "tf.abs take them apart."
         )
@@ -237,6 +238,8 @@ _BY_NAME = {
 # All but bfloat16, whose package is loaded where it is needed.
 _BY_NUMPY = {np.dtype(name): t for name, t in _BY_NAME.items() if name != "bfloat16"}
 _BY_PYTHON = {float: float32, int: int32, bool: bool_}
+_COMPLEX_BY_NAME = {t.name: t for t in (complex64, complex128)}
+_COMPLEX_BY_CHAR = {np.dtype(name).char: t for name, t in _COMPLEX_BY_NAME.items()}
 
 
 def as_dtype(value: DTypeLike) -> DType:
@@ -274,19 +277,6 @@ def as_dtype(value: DTypeLike) -> DType:
     return _BY_NAME[name]
 
 
-def _complex_name(value: Any) -> str | None:
-    """The name of a complex type: of a `DType`, a name, a type of NumPy's or Python's."""
-    if isinstance(value, DType):
-        return value.name if value.is_complex else None
-    if isinstance(value, str) or value is None:
-        return value if value in ("complex64", "complex128") else None
-    try:
-        name = np.dtype(value).name
-    except (TypeError, ValueError):
-        return None
-    return name if name in ("complex64", "complex128") else None
-
-
 def complex_type(value: Any) -> DType | None:
     """The complex type of a name, a NumPy dtype or a Python type; None: it is none.
 
@@ -294,7 +284,14 @@ def complex_type(value: Any) -> DType | None:
         >>> complex_type("complex64"), complex_type(complex), complex_type(float)
         (samegrad.complex64, samegrad.complex128, None)
     """
-    return {"complex64": complex64, "complex128": complex128}.get(_complex_name(value) or "")
+    if isinstance(value, DType):
+        return value if value.is_complex else None
+    if isinstance(value, str) or value is None:
+        return _COMPLEX_BY_NAME.get(value or "")
+    try:
+        return _COMPLEX_BY_CHAR.get(np.dtype(value).char)  # whose name takes NumPy longer to make
+    except (TypeError, ValueError):
+        return None
 
 
 def any_dtype(type_value: Any) -> DType:

@@ -26,6 +26,7 @@ from samegrad._tensor.complex_tensor import (
     is_complex,
     of_each_part,
     of_parts,
+    own,
     product_of,
     to_complex,
 )
@@ -64,7 +65,7 @@ rank = _of_real(text_arrays.rank)
 
 def conjugate(value: ComplexTensor) -> ComplexTensor:
     """The imaginary part with the other sign."""
-    return ComplexTensor(value.real, _ops.neg(value.imag))
+    return ComplexTensor(own(value.real), _ops.neg(value.imag))
 
 
 def _transpose(a: Any, perm: Any = None, conjugate: bool = False) -> ComplexTensor:
@@ -138,13 +139,13 @@ def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
     """
     wanted = complex_type(dtype)
     if wanted is None:
-        given = to_complex(x, "cast").real if _is_complex(x) else x
+        given = own(to_complex(x, "cast").real) if _is_complex(x) else x
         return arrays.cast(given, dtype)
     kind = wanted.real_dtype
     if _is_complex(x):
         made: Any = of_each_part(lambda part: arrays.cast(part, kind), to_complex(x, "cast"))
     else:
-        real = arrays.cast(x, kind)
+        real = own(arrays.cast(x, kind))
         made = ComplexTensor(real, creation.zeros_like(real))
     return made  # type: ignore[no-any-return]
 
@@ -234,10 +235,23 @@ def _wanted(value: Any, dtype: Any) -> DType | None:
     return to_complex(value, "convert_to_tensor").dtype if _is_complex(value) else None
 
 
+def _of_list(as_real: Callable[[], Any], as_complex: Callable[[], Any], value: Any) -> Any:
+    """What a list becomes: most hold no complex numbers, and converting them shows it."""
+    try:
+        return as_real()
+    except (TypeError, ValueError):
+        if not is_complex(value):
+            raise
+    return as_complex()
+
+
 @in_place_of(_given.convert_to_tensor)
 def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Any:
+    if dtype is None and type(value) in (list, tuple):
+        return _of_list(lambda: _given.convert_to_tensor(value, None, dtype_hint),
+                        lambda: to_complex(value, "convert_to_tensor"), value)  # fmt: skip
     wanted = _wanted(value, dtype)
     if wanted is None:
         return _given.convert_to_tensor(value, dtype, dtype_hint)
@@ -246,9 +260,16 @@ def convert_to_tensor(
 
 @in_place_of(_given.constant)
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+    if dtype is None and type(value) in (list, tuple):
+        return _of_list(lambda: _given.constant(value, None, shape),
+                        lambda: _constant(value, None, shape), value)  # fmt: skip
     wanted = _wanted(value, dtype)
     if wanted is None:
         return _given.constant(value, dtype, shape)
+    return _constant(value, wanted, shape)
+
+
+def _constant(value: Any, wanted: DType | None, shape: Any) -> ComplexTensor:
     made = to_complex(value, "constant", wanted)
     if shape is None:
         return made

@@ -30,14 +30,49 @@ def also_complex(function: Function, rule: Rule, operands: int = 1) -> Function:
         rule: Gets the operands as they are given, and the other arguments by name but for `name`.
         operands: How many of the first arguments may be complex.
     """
+    names = list(inspect.signature(function).parameters)
+    if names == ["x", "name"] and operands == 1:
+        return in_place_of(function)(_of_one(function, rule))
+    if names == ["x", "y", "name"] and operands == 2:
+        return in_place_of(function)(_of_two(function, rule))
+    return in_place_of(function)(_of_any(function, rule, operands))
+
+
+def _may_be_complex(value: Any) -> bool:
+    """Whether it is complex; tensors and variables answer fast."""
+    kind = type(value)
+    return kind is not Tensor and not hasattr(kind, "_as_tensor") and is_complex(value)
+
+
+# Functions of one and two operands are called so often that a loop over names would be felt.
+
+
+def _of_one(function: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
+    def either(x: Any, name: Any = None) -> Any:
+        if type(x) is Tensor or not _may_be_complex(x):
+            return function(x)
+        return rule(x)
+
+    return either
+
+
+def _of_two(function: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
+    def either(x: Any, y: Any, name: Any = None) -> Any:
+        if type(x) is Tensor and type(y) is Tensor:
+            return function(x, y)
+        return rule(x, y) if _may_be_complex(x) or _may_be_complex(y) else function(x, y)
+
+    return either
+
+
+def _of_any(function: Callable[..., Any], rule: Rule, operands: int) -> Callable[..., Any]:
     signature = inspect.signature(function)
     names = list(signature.parameters)[:operands]
 
-    @in_place_of(function)
     def either(*args: Any, **options: Any) -> Any:
         for place, name in enumerate(names):
             given = args[place] if place < len(args) else options.get(name)
-            if type(given) is not Tensor and is_complex(given):
+            if _may_be_complex(given):
                 break
         else:
             return function(*args, **options)

@@ -7,7 +7,10 @@ it does not change.
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
+
+import numpy as np
 
 from samegrad import _core
 from samegrad._tensor.conversion import Tensor, number
@@ -54,7 +57,9 @@ def absolute(x: Pair) -> Tensor:
     squares = a * a + b * b
     nothing = _ops.equal(squares, _zero(squares))
     root = _ops.sqrt(_ops.select(nothing, _one(squares), squares))
-    found: Tensor = _ops.select(nothing, _zero(squares), root * scale)
+    size = _ops.select(nothing, _zero(squares), root * scale)
+    endless = _ops.logical_or(*map(_ops.is_inf, x))  # even beside NaN
+    found: Tensor = _ops.select(endless, number(math.inf, size._dtype), size)
     return found
 
 
@@ -66,8 +71,15 @@ def angle(x: Pair) -> Tensor:
 
 def exponential(x: Pair) -> Pair:
     """E to the power of x."""
-    size = _ops.exp(x[0])
-    return size * _ops.cos(x[1]), size * _ops.sin(x[1])
+    # Where e to the real part alone is too large, a part of it comes last.
+    part = 32.0 if x[0]._dtype == "float32" else 256.0
+    large = _ops.greater(x[0], number(2 * part, x[0]._dtype))
+    less = _ops.select(large, number(part, x[0]._dtype), _zero(x[0]))
+    rest = _ops.select(large, number(math.exp(part), x[0]._dtype), _one(x[0]))
+    size = _ops.exp(x[0] - less)
+    most = _ops.minimum(size, number(float(np.finfo(size._dtype).max), size._dtype))
+    beside_zero = _ops.select(_ops.equal(x[1], _zero(size)), most, size)  # not infinity * 0
+    return size * _ops.cos(x[1]) * rest, beside_zero * _ops.sin(x[1]) * rest
 
 
 def logarithm(x: Pair) -> Pair:
@@ -89,14 +101,15 @@ def square_root(x: Pair) -> Pair:
     """The root whose real part is not negative, without the cancellation of |x| - real."""
     a, b = x
     half = number(0.5, a._dtype)
-    nothing = _ops.logical_and(_ops.equal(a, _zero(a)), _ops.equal(b, _zero(b)))
+    nothing = _is_nothing(x)
     size = _ops.select(nothing, _one(a), (absolute(x) + _ops.abs(a)) * half)
     large = _ops.sqrt(size)
     small = _ops.div(b * half, large)
     right = _ops.greater_equal(a, _zero(a))
     below = _ops.less(b, _zero(b))
     signed = _ops.select(below, _ops.neg(large), large)
-    real = _ops.select(right, large, _ops.abs(small))
+    # Not abs, which has no slope at zero.
+    real = _ops.select(right, large, _ops.select(below, _ops.neg(small), small))
     imag = _ops.select(right, small, signed)
     return _ops.select(nothing, _zero(a), real), _ops.select(nothing, _zero(a), imag)
 
@@ -121,25 +134,52 @@ def sign(x: Pair) -> Pair:
 
 
 def hyperbolic_tangent(x: Pair) -> Pair:
-    """The hyperbolic tangent, of bounded numbers only: 1 - tanh² instead of 1 / cosh²."""
+    """The hyperbolic tangent, of bounded numbers only: 1 / cosh² is zero beyond them."""
     size, cos = _ops.tanh(x[0]), _ops.cos(x[1])
-    rest = _one(size) - size * size
+    most = 80.0 if size._dtype == "float32" else 700.0
+    least = _ops.maximum(x[0], number(-most, size._dtype))
+    root = _ops.div(_one(size), _ops.cosh(_ops.minimum(least, number(most, size._dtype))))
+    rest = root * root
     divisor = size * size + cos * cos * rest
     return _ops.div(size, divisor), _ops.div(_ops.sin(x[1]) * cos * rest, divisor)
 
 
+def _is_nothing(x: Pair) -> Tensor:
+    found: Tensor = _ops.logical_and(_ops.equal(x[0], _zero(x[0])), _ops.equal(x[1], _zero(x[1])))
+    return found
+
+
 def power(x: Pair, y: Pair) -> Pair:
-    """X to the power of y; of zero, zero, and 1 where y is zero."""
-    nothing = _ops.logical_and(_ops.equal(x[0], _zero(x[0])), _ops.equal(x[1], _zero(x[1])))
-    flat = _ops.logical_and(_ops.equal(y[0], _zero(y[0])), _ops.equal(y[1], _zero(y[1])))
+    """X to the power of y; 1 where y is zero.
+
+    Of zero it is zero where y's real part is above zero, infinite + NaN i where y is a real number
+    below zero, as TensorFlow has it, and else NaN.
+    """
+    nothing, real = _is_nothing(x), _ops.equal(y[1], _zero(y[1]))
+    flat, above = _is_nothing(y), _ops.greater(y[0], _zero(y[0]))
+    below = _ops.logical_and(real, _ops.less(y[0], _zero(y[0])))
     some = _ops.select(nothing, _one(x[0]), x[0]), x[1]
-    real, imag = exponential(multiply(y, logarithm(some)))
-    of_zero = _ops.select(flat, _one(real), _zero(real))
-    return _ops.select(nothing, of_zero, real), _ops.select(nothing, _zero(imag), imag)
+    a, b = exponential(multiply(y, logarithm(some)))
+    zero, none = _zero(a), number(math.nan, a._dtype)
+    of_zero = _ops.select(below, number(math.inf, a._dtype), none)
+    of_zero = _ops.select(flat, _one(a), _ops.select(above, zero, of_zero))
+    rest = _ops.select(_ops.logical_or(flat, above), zero, none)
+    return _ops.select(nothing, of_zero, a), _ops.select(nothing, rest, b)
 
 
 def whole_power(x: Pair, exponent: int) -> Pair:
-    """X to the power of a whole number of 1 or more, by squaring."""
+    """X to the power of a whole number that is not zero, by squaring."""
+    if exponent > 0:
+        return _by_squaring(x, exponent)
+    # The reciprocal first: what is large on the way is then large in the end.
+    nothing, one = _is_nothing(x), _one(x[0])
+    some = _ops.select(nothing, one, x[0]), x[1]
+    a, b = _by_squaring(divide((one, _zero(one)), some), -exponent)
+    infinite, none = number(math.inf, one._dtype), number(math.nan, one._dtype)
+    return _ops.select(nothing, infinite, a), _ops.select(nothing, none, b)
+
+
+def _by_squaring(x: Pair, exponent: int) -> Pair:
     found: Pair | None = None
     while True:
         if exponent & 1:

@@ -20,7 +20,7 @@ from samegrad._tensor.tensor import Tensor, convert_to_tensor, is_tensor, pair
 
 _ops = _core.ops
 _OF_PARTS = {"float32": complex64, "float64": complex128}
-_LARGEST_POWER = 64  # that is multiplied rather than computed by logarithms
+_LARGEST_POWER = 2**31  # that is multiplied rather than computed by logarithms
 
 
 class ComplexTensor(tuple[Any, Any]):
@@ -217,7 +217,13 @@ def of_parts(real: Any, imag: Any, who: str) -> ComplexTensor:
                 f"[{who}] both parts must have one shape, or broadcast to one: got {a._shape} and "
                 f"{b._shape}."
             ) from None
-    return ComplexTensor(a, b)
+    return ComplexTensor(own(a), own(b))
+
+
+def own(part: Tensor) -> Tensor:
+    """The same numbers as a tensor of its own, so that gradients by both stay apart."""
+    found: Tensor = _ops.identity(part)
+    return found
 
 
 def _of_array(array: np.ndarray[Any, Any], kind: DType) -> ComplexTensor:
@@ -345,9 +351,9 @@ def computed(rule: Callable[..., rules.Pair], *operands: ComplexTensor) -> Compl
 
 def power(x: Any, y: Any, who: str) -> ComplexTensor:
     """X to the power of y; whole numbers by multiplication."""
-    whole = type(y) in (int, float) and 1 <= y <= _LARGEST_POWER and y == int(y)
-    if whole and isinstance(x, ComplexTensor):
-        return ComplexTensor(*rules.whole_power(x.parts, int(y)))
+    whole = type(y) in (int, float) or isinstance(y, np.integer | np.floating)
+    if whole and 1 <= abs(y) <= _LARGEST_POWER and y == int(y):
+        return ComplexTensor(*rules.whole_power(to_complex(x, who).parts, int(y)))
     return computed(rules.power, *complex_pair(x, y, who))
 
 
@@ -461,5 +467,5 @@ _install()
 
 __all__ = [
     "BINARY", "ComplexTensor", "complex_pair", "complex_type", "computed", "equal", "is_complex",
-    "of_each_part", "of_parts", "power", "product_of", "to_complex",
+    "of_each_part", "of_parts", "own", "power", "product_of", "to_complex",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from samegrad._tensor.complex_calls import (
 from samegrad._tensor.complex_tensor import (
     BINARY,
     is_complex,
+    own,
     power,
     to_complex,
 )
@@ -86,8 +87,7 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
         array([1., 3.])
     """
     if is_complex(input):
-        found: Tensor = to_complex(input, "real").real
-        return found
+        return own(to_complex(input, "real").real)
     return convert_to_tensor(input)
 
 
@@ -100,8 +100,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
         array([2., 0.])
     """
     if is_complex(input):
-        found: Tensor = to_complex(input, "imag").imag
-        return found
+        return own(to_complex(input, "imag").imag)
     return _zeros(convert_to_tensor(input))
 
 

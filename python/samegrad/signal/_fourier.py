@@ -7,13 +7,13 @@ Short transforms are products with a matrix. Longer ones are made of shorter one
 
 from __future__ import annotations
 
-import functools
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from samegrad import _core
+from samegrad._base.kept import kept_within
 from samegrad._ops import arrays, padding
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
@@ -24,7 +24,7 @@ _ops = _core.ops
 DIRECT = 128
 # Up to this length, if it is prime, a matrix costs less than three transforms.
 _DIRECT_PRIME = 512
-_KEPT = 12
+_KEPT_BYTES = 64 << 20  # by each of four functions; a matrix of length 2**22 has as many
 
 
 def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
@@ -40,7 +40,7 @@ def on_circle(places: NDArray[Any], size: int) -> NDArray[Any]:
     return np.where(rest == 0, exact, np.exp(2j * np.pi * places / size))
 
 
-@functools.lru_cache(_KEPT)
+@kept_within(_KEPT_BYTES)
 def turns(rows: int, columns: int, size: int, sign: int) -> NDArray[Any]:
     """exp(sign * 2πi * row * column / size) of whole numbers, whose product is reduced exactly."""
     return on_circle(sign * np.arange(rows)[:, None] * np.arange(columns), size)
@@ -50,7 +50,7 @@ def _constant(values: NDArray[Any], like: Tensor) -> Tensor:
     return convert_to_tensor(values, like._dtype)
 
 
-@functools.lru_cache(_KEPT)
+@kept_within(_KEPT_BYTES)
 def _matrix(rows: int, columns: int, size: int, sign: int, both: bool, dtype: str) -> NDArray[Any]:
     """What [real, imaginary], or the real part alone, is multiplied by."""
     matrix = turns(rows, columns, size, sign)
@@ -97,7 +97,7 @@ def transform(real: Tensor, imag: Tensor | None, sign: int) -> Pair:
     return _joined(swapped(a)), _joined(swapped(b))
 
 
-@functools.lru_cache(_KEPT)
+@kept_within(_KEPT_BYTES)
 def _chirp(size: int, length: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """exp(sign * πi * n² / size), and the transform of its conjugate around zero."""
     chirp = on_circle(sign * np.arange(size, dtype=np.int64) ** 2, 2 * size)
@@ -187,7 +187,7 @@ def inverse_real_transform(real: Tensor, imag: Tensor, size: int) -> Tensor:
     return transform(whole, _ops.concat(imag, _ops.neg(mirrored[1]), axis=last), 1)[0]
 
 
-@functools.lru_cache(_KEPT)
+@kept_within(_KEPT_BYTES)
 def _inverse_matrix(size: int, dtype: str) -> NDArray[Any]:
     half = size // 2 + 1
     matrix = turns(half, size, size, 1)

@@ -9,7 +9,8 @@ import numpy as np
 from samegrad import _core
 from samegrad._ops import arrays, padding
 from samegrad._ops import gather as gathers
-from samegrad._tensor.complex_calls import linear
+from samegrad._tensor.complex_calls import Function, also_complex, linear
+from samegrad._tensor.complex_tensor import ComplexTensor, to_complex
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._segments import unsorted_segment_sum
@@ -58,7 +59,19 @@ def added_up(frames: Tensor, step: int) -> Tensor:
     return arrays.transpose(sums, [*range(1, last + 1), 0])
 
 
-@linear
+def _with_complex_filling(function: Function) -> Function:
+    """Frames of each part, filled up with that part of the value."""
+
+    def rule(signal: Any, pad_value: Any = 0, **options: Any) -> ComplexTensor:
+        z = to_complex(signal, "frame")
+        fill = complex(pad_value)
+        pairs = zip(z.parts, (fill.real, fill.imag), strict=True)
+        return ComplexTensor(*(function(x, pad_value=n, **options) for x, n in pairs))
+
+    return also_complex(function, rule)
+
+
+@_with_complex_filling
 def frame(
     signal: TensorLike, frame_length: Any, frame_step: Any, pad_end: bool = False,
     pad_value: Any = 0, axis: int = -1, name: str | None = None,
@@ -71,7 +84,7 @@ def frame(
         frame_step: Samples from the beginning of a frame to that of the next one.
         pad_end: Whether there is a frame for each beginning in the signal, filled up; else frames
             are whole.
-        pad_value: What they are filled up with.
+        pad_value: What they are filled up with; a complex number where the signal is complex.
         axis: Which axis has the samples.
         name: Ignored.
 

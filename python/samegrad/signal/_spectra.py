@@ -139,17 +139,28 @@ def inverse_stft_window_fn(
         kind = as_dtype(dtype).name
         window = _window(forward_window_fn, length, kind, "inverse_stft_window_fn")
         assert window is not None
-        count = -(-length // step)
-        squares = of_length(window * window, count * step)
-        sums = _ops.reduce_sum(_ops.reshape(squares, shape=[count, step]), axes=[0], keepdims=False)
-        sums = _ops.tile(sums, multiples=[count])[:length]
-        zero = number(0.0, kind)
-        nothing = _ops.equal(sums, zero)
-        divided = _ops.div(window, _ops.select(nothing, number(1.0, kind), sums))
-        made: Tensor = _ops.select(nothing, zero, divided)
-        return made
+        return by_squares(window, step)
 
     return inverse_window
+
+
+def by_squares(window: Tensor, step: int) -> Tensor:
+    """A window by the sum of the squares of all windows that lie at a place; zero where it is zero.
+
+    Example:
+        >>> by_squares(convert_to_tensor([0.0, 2.0, 2.0]), 2).numpy()
+        array([0. , 0.5, 0.5], dtype=float32)
+    """
+    length = int(window.shape[0])
+    count = -(-length // step)
+    squares = of_length(window * window, count * step)
+    sums = _ops.reduce_sum(_ops.reshape(squares, shape=[count, step]), axes=[0], keepdims=False)
+    sums = _ops.tile(sums, multiples=[count])[:length]
+    zero, one = number(0.0, window._dtype), number(1.0, window._dtype)
+    nothing = _ops.equal(sums, zero)
+    divided = _ops.div(window, _ops.select(nothing, one, sums))
+    made: Tensor = _ops.select(nothing, zero, divided)
+    return made
 
 
 def mdct(

@@ -10,6 +10,7 @@ import pytest
 from signal_programs import complex_wave, plain, programs, wave
 
 import samegrad as tf
+from samegrad.signal import _fourier
 
 RECORDED = json.loads(pathlib.Path(__file__).with_name("tensorflow_signals.json").read_text())
 PROGRAMS = programs(tf)
@@ -261,3 +262,25 @@ def test_what_does_not_fit_is_refused():
         tf.signal.dct([[1.0]], axis=0)
     with pytest.raises(AttributeError, match="did you mean 'hann_window'"):
         tf.signal.han_window(3)
+
+
+def test_windows_that_leave_places_out_have_inverses_without_nan():
+    x = tf.constant(wave(2, 24, kind="float32"))
+    pair = tf.keras.ops.stft(x, 4, 4, 4, center=False)
+    back = tf.keras.ops.istft(pair, 4, 4, 4, center=False).numpy()
+    places = np.arange(24) % 4 > 0  # the window is zero at the first
+    assert np.allclose(back[:, places], x.numpy()[:, places], atol=1e-6)
+    assert np.array_equal(back[:, ~places], np.zeros((2, 6), np.float32))
+    window = tf.signal.inverse_stft_window_fn(4)(4, dtype=tf.float32).numpy()
+    assert window[0] == 0.0 and np.isfinite(window).all()
+
+
+def test_matrices_are_kept_within_their_bytes():
+    kept = _fourier.turns.kept
+    kept.clear()
+    few = [_fourier.turns(64, 64, 64 * n, 1) for n in range(1, 30)]
+    assert len(kept) == 29 and _fourier.turns(64, 64, 64, 1) is few[0]
+    for n in range(1, 8):
+        _fourier.turns(1024, 1024, 1 << 20, n)  # 16 MiB each
+    assert sum(each.nbytes for each in kept.values()) <= _fourier._KEPT_BYTES
+    assert _fourier.turns(1024, 1024, 1 << 20, 7) is _fourier.turns(1024, 1024, 1 << 20, 7)

@@ -19,6 +19,7 @@ from samegrad.signal._fourier import (
     transform,
 )
 from samegrad.signal._frames import added_up, framed
+from samegrad.signal._spectra import by_squares
 
 
 def _get_complex_tensor_from_tuple(x: Any) -> tuple[Tensor, Tensor]:
@@ -193,17 +194,8 @@ def istft(
     weights = _window(window, sequence_length, fft_length)
     if weights is not None:
         given = convert_to_tensor(weights, frames._dtype)
-        frames = frames * _inverse_window(given, sequence_stride)
+        frames = frames * by_squares(given, sequence_stride)
     signal = added_up(frames, sequence_stride)
     start = fft_length // 2 if center else 0
     end = int(signal.shape[-1]) - start if length is None else start + int(length)
     return signal[..., start:end]
-
-
-def _inverse_window(window: Tensor, step: int) -> Tensor:
-    """The window by the sum of the squares of all windows that lie at a place."""
-    size = int(window.shape[0])
-    count = -(-size // step)
-    squares = tf.reshape(of_length(tf.square(window), count * step), (count, step))
-    sums = tf.tile(tf.reduce_sum(squares, axis=0), (count,))[:size]
-    return window / sums
