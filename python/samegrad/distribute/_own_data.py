@@ -54,22 +54,22 @@ class OwnData:
         self._split, self._policy = split, policy_of(dataset)
         self._index = split.processes.index(split.own_range[0])
         self._count = len(split.processes) - 1
-        self._whole = dataset._node
-        self.root = self._of_process(self._index, compare=True)
+        self._rows = RowsOfProcess(self._shares, self._index)
+        self.root = self._own_root(dataset._node)
+        # With OFF the others' data are not what these stages would be there.
+        self._sizes = gathered("batches of own data", self.root.cardinality())
 
     @property
     def processes(self) -> int:
         """How many share the data."""
         return self._count
 
-    def _of_process(self, index: int, compare: bool = False) -> Node:
-        self._rows = RowsOfProcess(self._shares, index)
-        node = self._rows.of(self._whole)
+    def _own_root(self, whole: Node) -> Node:
+        node = self._rows.of(whole)
         if self._policy is AutoShardPolicy.FILE:
-            files = FilesOfProcess(self._count, index)
+            files = FilesOfProcess(self._count, self._index)
             node = files.of(node)
-            if compare:
-                _compare([text.encoded for text in files.names])
+            _compare([text.encoded for text in files.names])
         return node
 
     def _bounds(self, rows: int) -> list[int]:
@@ -83,7 +83,7 @@ class OwnData:
 
     def cardinality(self) -> int:
         """How many global batches there are; INFINITE or UNKNOWN."""
-        sizes = [self._of_process(index).cardinality() for index in range(self._count)]
+        sizes = self._sizes
         if UNKNOWN in sizes:
             return UNKNOWN
         if INFINITE in sizes and not self._rows.drops:

@@ -173,3 +173,15 @@ def test_fit_reads_own_files_too(mpi, folder):
     whole = run(mpi, 2, "fit_files.py", folder, "DATA")
     assert whole.code == 0, whole.text
     assert "opened 1: ['0.txt', '1.txt', '2.txt', '3.txt', '4.txt']" in whole.out
+
+
+@pytest.mark.parametrize(("drops", "batches"), [((), 5), (("drops",), 4)])
+def test_fit_over_uneven_data_of_the_program(mpi, folder, drops, batches):
+    """17 rows: 9 on rank 0, 8 on rank 1, of two each a batch; all make as many steps."""
+    ended = run(mpi, 2, "fit_files.py", folder, "OFF", *drops, limit=90)
+    assert ended.code == 0, ended.text
+    lines = ended.out.splitlines()
+    assert lines.count(f"batches {batches} {batches}") == 2
+    steps = [line for line in lines if line.startswith("steps")]
+    assert len(steps) == 2 and len(set(steps)) == 1
+    assert steps[0].startswith(f"steps {3 * batches} ")
