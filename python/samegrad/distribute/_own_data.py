@@ -12,7 +12,7 @@ from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._nodes import INFINITE, UNKNOWN, Node, Run
 from samegrad.data._options import AutoShardPolicy
-from samegrad.data._own_files import FilesOfProcess, RowsOfProcess, own_draws
+from samegrad.data._own_files import FilesOfProcess, RowsOfProcess, own_run
 from samegrad.data._structure import Structure, fill, leaves_of
 from samegrad.distribute._job import gathered
 from samegrad.distribute._split import Split, check_numbers
@@ -93,7 +93,7 @@ class OwnData:
 
     def open(self, run: Run) -> Cursor:
         """The global batches of a run."""
-        own = own_draws(run, self.root, self._index)
+        own = own_run(run, self.root, self._count, self._index)
         child = BackgroundCursor(lambda: self.root.cursor(own), PREFETCHED)
         return _OwnDataCursor(child, self)
 

@@ -114,6 +114,18 @@ def test_elements_are_kept_by_each_process(mpi, folder):
     assert again.epochs == found.epochs
 
 
+@pytest.mark.parametrize(
+    ("kind", "policy", "name"), [("names kept", "FILE", "names"), ("own kept", "OFF", "own")]
+)
+def test_no_process_reads_what_another_one_has_kept(mpi, folder, kind, policy, name):
+    everything = ALL if policy == "FILE" else list(range(100))
+    for _ in range(2):  # a later job reads what the first has written
+        found = Said(run(mpi, 2, "own_files.py", kind, folder, 2, policy), 2)
+        assert rows(found.epochs[0]) == rows(found.epochs[1]) == everything
+    kept = sorted(path.name for path in folder.glob(f"{name}.*"))
+    assert kept == [f"{name}.elements.0of2", f"{name}.elements.1of2"]
+
+
 def test_processes_draw_other_numbers(mpi, folder):
     found = Said(run(mpi, 2, "own_files.py", "draws", folder, 2), 2)
     drawn = rows(found.epochs[0])

@@ -55,6 +55,10 @@ KINDS = {
     "taken": lambda: D.from_tensor_slices(names).take(2).flat_map(numbered).batch(6),
     "cached": lambda: tf.data.TextLineDataset(names).map(number).cache(str(folder / "kept"))
     .batch(6),
+    "names kept": lambda: D.from_tensor_slices(names).cache(str(folder / "names"))
+    .interleave(numbered, 2).batch(6),
+    "own kept": lambda: D.range(100).shard(processes.size(), processes.rank())
+    .cache(str(folder / "own")).batch(6),
     "shuffled": lambda: D.list_files(pattern).flat_map(numbered).shuffle(100).batch(6),
     "draws": lambda: tf.data.TextLineDataset(names).map(
         lambda text: tf.random.uniform([])
