@@ -33,8 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "replicas(*counts): run the test with the fixture replica_count for each of the counts",
     )
     alone = all(os.environ.get(name, "1") in ("", "1") for name in _COUNTS)
-    # Workers of pytest-xdist are no ranks.
-    if not alone and getattr(config.option, "dist", "no") == "no":
+    # Workers of pytest-xdist are no ranks; they do not know that their tests are dealt out.
+    shared_out = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
+    if not alone and not shared_out:
         config.pluginmanager.register(_Processes(config), "samegrad-processes")
 
 
