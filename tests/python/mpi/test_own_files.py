@@ -156,6 +156,7 @@ def test_other_policies_have_the_batches_of_one_process(mpi, folder, policy):
         ("generator", 2, "FILE", "needs a dataset that reads files: got one of from_generator"),
         ("unbatched", 2, "FILE", "call .batch(global_batch_size) last"),
         ("other", 2, "FILE", "got lists that differ, 5 on rank 0, 4 on rank 1 names"),
+        ("fewer", 2, "FILE", "got lists that differ, 5 on rank 0, 1 on rank 1 names; give all"),
         ("broken", 2, "FILE", "one shape on all processes: got [(3,)] on rank 0 and [(4,)]"),
         ("records", 2, "HINT", "call Dataset.shard with processes.size() and rank()"),
     ],
@@ -165,6 +166,19 @@ def test_refusals_are_said_on_all_ranks(mpi, folder, kind, ranks, policy, messag
     assert ended.code != 0
     assert message in ended.err
     assert ended.err.count("ValueError: [experimental_distribute_dataset]") >= ranks, ended.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "others"),
+    [
+        ("damaged", "'a word'", "read its rows of a batch: rank 1 got "),
+        ("ends", "need rows of a global batch", "each process must make its dataset: rank 0 got "),
+    ],
+)
+def test_what_fails_on_one_process_is_said_on_all(mpi, folder, kind, own, others):
+    ended = run(mpi, 2, "own_files.py", kind, folder, 2, limit=90)
+    assert ended.code != 0
+    assert own in ended.err and others in ended.err, ended.err
 
 
 def test_a_batch_without_rows_for_a_process_is_refused(mpi, folder):

@@ -70,6 +70,12 @@ KINDS = {
     "generator": lambda: D.from_generator(lambda: iter([1]), output_types="int64").batch(6),
     "unbatched": lambda: tf.data.TextLineDataset(names).map(number),
     "other": lambda: tf.data.TextLineDataset(names[processes.rank() :]).map(number).batch(6),
+    "fewer": lambda: tf.data.TextLineDataset(names[: 5 - 4 * processes.rank()]).map(number)
+    .batch(6),
+    "ends": lambda: tf.data.TextLineDataset(names).map(number).batch(6 if processes.rank() else 1),
+    "damaged": lambda: tf.data.TextLineDataset(names).map(
+        lambda text: number(text if int(number(text)) != 12 else "a word")
+    ).batch(2),
     "csv": lambda: tf.data.experimental.CsvDataset(names, [tf.int64]).map(lambda x: x).batch(6),
     "zipped": lambda: D.zip((D.list_files(pattern), D.range(5).map(lambda n: n)))
     .flat_map(lambda path, n: numbered(path)).batch(6),
