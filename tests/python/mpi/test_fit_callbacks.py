@@ -34,6 +34,19 @@ def test_files_and_lines_are_those_of_one_process(mpi, tmp_path):
     assert other == "WRITTEN 1: []"
 
 
+def test_classes_derived_from_callbacks_run_on_all_ranks(mpi, tmp_path):
+    alone, spread = tmp_path / "alone", tmp_path / "spread"
+    alone.mkdir(), spread.mkdir()
+    one = run_alone(PROGRAM, alone, "derived")
+    two = run(mpi, 2, PROGRAM, spread, "derived")
+    for word in ("END", "BEST"):
+        assert lines(two, word) == lines(one, word) * 2
+    assert "WRITTEN 1: []" in lines(two, "WRITTEN")
+    assert two.out.count("saving model to") == one.out.count("saving model to")
+    assert (spread / "derived.csv").read_bytes() == (alone / "derived.csv").read_bytes()
+    assert (spread / "derived.weights.h5").exists()
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_a_killed_fit_goes_on_with_the_same_bits(mpi, tmp_path, ranks):
     alone, lost = tmp_path / "alone", tmp_path / "lost"

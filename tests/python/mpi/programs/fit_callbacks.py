@@ -1,4 +1,4 @@
-"""`fit` with all callbacks that write or decide: `fit_callbacks.py FOLDER [stop|kill|apart]`."""
+"""`fit` with callbacks that write or decide: `fit_callbacks.py FOLDER [stop|kill|apart|derived]`."""
 
 import hashlib
 import os
@@ -49,6 +49,18 @@ class Leaves(keras.callbacks.Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Evaluates(keras.callbacks.ModelCheckpoint):
+    """Does at each end of an epoch what all ranks must do."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.evaluate(x, y, batch_size=32, verbose=0)
+        super().on_epoch_end(epoch, logs)
+
+
+class Logger(keras.callbacks.CSVLogger):
+    """A class of the program."""
+
+
 own = folder if what != "apart" else folder / str(rank)  # what others do not see
 callbacks = [
     keras.callbacks.CSVLogger(str(folder / "log.csv")),
@@ -62,6 +74,11 @@ callbacks = [
                                      delete_checkpoint=what != "apart"),
     Leaves(),
 ]  # fmt: skip
+checkpoints = [each for each in callbacks if isinstance(each, keras.callbacks.ModelCheckpoint)]
+if what == "derived":
+    checkpoints.append(Evaluates(str(folder / "derived.weights.h5"), save_best_only=True,
+                                 save_weights_only=True, verbose=1))  # fmt: skip
+    callbacks += [checkpoints[-1], Logger(str(folder / "derived.csv"))]
 try:
     import tensorboardX  # noqa: F401
 
@@ -82,5 +99,7 @@ sys.stdout.write(
     f"END epochs {len(history.epoch)} until {history.epoch[-1]} weights {weights.hexdigest()[:12]} "
     f"rate {learning:.3g} stopped {int(model.stop_training)}\n"
 )
+best = [float(each.best or 0.0).hex() for each in checkpoints]
+sys.stdout.write(f"BEST {best}\n")
 sys.stdout.write(f"HISTORY {everything.hexdigest()[:12]}\n")
 sys.stdout.write(f"WRITTEN {rank}: {sorted(written)}\n")
