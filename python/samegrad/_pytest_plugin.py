@@ -96,7 +96,7 @@ class _Processes:
         """Joins the job, and compares the tests."""
         used = self._uses_samegrad(session)
         engine: Any = importlib.import_module("samegrad.distribute._job") if used else None
-        if engine is None or engine.join().size == 1:
+        if engine is None or self._joined(engine).size == 1:
             self._speak()
             self._config.pluginmanager.unregister(self)
             return
@@ -139,6 +139,14 @@ class _Processes:
         if self._engine is not None:
             with contextlib.suppress(Exception):
                 self._engine.met("the end of the tests", None)
+
+    def _joined(self, engine: Any) -> Any:
+        """The job; where there is none to join, the run ends with the reason on each process."""
+        try:
+            return engine.join()
+        except (ImportError, RuntimeError, ValueError) as error:
+            self._speak()
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _uses_samegrad(self, session: pytest.Session) -> bool:
         """Whether tests do: this plug-in loads the package, but not the engine."""

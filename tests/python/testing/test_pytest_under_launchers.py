@@ -30,3 +30,13 @@ def test_workers_of_xdist_are_no_ranks(tmp_path):
     pytest.importorskip("xdist")
     ended = run_pytest(tmp_path, "-n", "1")
     assert ended.returncode == 0 and "1 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_job_that_cannot_be_joined_is_said(tmp_path, rank):
+    """Whether there is no MPI, or one that knows of no other process."""
+    ended = run_pytest(tmp_path, rank=rank)
+    text = ended.stdout + ended.stderr
+    assert ended.returncode == pytest.ExitCode.USAGE_ERROR, text
+    assert "[MultiWorkerMirroredStrategy] Open MPI's mpirun has started 2 processes" in text
+    assert "INTERNALERROR" not in text

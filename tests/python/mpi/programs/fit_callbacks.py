@@ -1,4 +1,4 @@
-"""`fit` with callbacks that write or decide: `fit_callbacks.py FOLDER [stop|kill|apart|derived]`."""
+"""`fit` with callbacks that write or decide: FOLDER and stop, kill, apart, derived or leave."""
 
 import hashlib
 import os
