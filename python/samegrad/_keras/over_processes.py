@@ -75,6 +75,31 @@ def any_stops(strategy: Any, stops: bool) -> bool:
     return any(_job.gathered("the end of an epoch of fit", bool(stops)))
 
 
+def check_all_stop(strategy: Any) -> None:
+    """Whether all processes stop after this batch; they come here only if they do.
+
+    To ask all of them after each batch would cost a message each.
+
+    Raises:
+        ValueError: Others go on with the next batch. They raise it, too, and name this call.
+    """
+    if not strategy.processes:
+        return
+    try:
+        _job.called("stop_training within an epoch of fit")
+    except ValueError as error:
+        raise ValueError(
+            "[fit] within an epoch stop_training must be set after the same batch on all "
+            f"processes: got it on rank {_rank()}, while others went on; set it in on_epoch_end, "
+            "where one that stops stops all, or by what all know, as logs are."
+        ) from error
+
+
+def _rank() -> int:
+    job = _job.current()
+    return job.rank if job else 0
+
+
 def check_backups(strategy: Any, calls: Any) -> None:
     """Whether all processes have found the same backup, if they look for one.
 
@@ -97,4 +122,4 @@ def check_backups(strategy: Any, calls: Any) -> None:
         )
 
 
-__all__ = ["any_stops", "check_backups", "is_silent", "silent"]
+__all__ = ["any_stops", "check_all_stop", "check_backups", "is_silent", "silent"]

@@ -68,6 +68,21 @@ def test_who_stops_stops_all(mpi, tmp_path):
     assert found[0].startswith("END epochs 3 until 2 ") and found[0].endswith("stopped 1")
 
 
+def test_who_stops_within_an_epoch_does_so_on_all(mpi, tmp_path):
+    alone, spread = tmp_path / "alone", tmp_path / "spread"
+    alone.mkdir(), spread.mkdir()
+    one = lines(run_alone(PROGRAM, alone, "leave"), "END")
+    assert lines(run(mpi, 2, PROGRAM, spread, "leave"), "END") == one * 2
+    assert one[0].startswith("END epochs 3 until 2 ")  # of three batches each
+    last = lines(run(mpi, 2, PROGRAM, tmp_path, "leave last"), "END")  # the epoch ends there
+    assert len(set(last)) == 1 and last[0].startswith("END epochs 1 until 0 ")
+    ended = run(mpi, 2, PROGRAM, tmp_path, "leave alone", limit=90)
+    assert ended.code != 0
+    assert "[fit] within an epoch stop_training must be set after the same batch" in ended.err
+    assert "got it on rank 1, while others went on; set it in on_epoch_end" in ended.err
+    assert "stop_training within an epoch of fit on rank 1" in ended.err  # as rank 0 is told
+
+
 def test_backups_that_not_all_see(mpi, tmp_path):
     first = run(mpi, 2, PROGRAM, tmp_path, "apart")
     assert first.code == 0, first.text

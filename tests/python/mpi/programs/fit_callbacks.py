@@ -45,6 +45,10 @@ class Leaves(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch, logs=None):
+        leaves = what == "leave" or (what == "leave alone" and rank == processes.size() - 1)
+        last = what == "leave last" and rank == processes.size() - 1 and batch == 2
+        if last or (leaves and self.model.optimizer.iterations == 8):
+            self.model.stop_training = True
         if what == "kill" and rank == processes.size() - 1 and self.model.optimizer.iterations == 8:
             os.kill(os.getpid(), signal.SIGKILL)
 
