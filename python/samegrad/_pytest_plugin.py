@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import os
 import re
 import sys
 import types
@@ -19,10 +18,9 @@ from typing import Any
 
 import pytest
 
-# How many processes a launcher says that it has started, and which one this is.
-_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+from samegrad._base.launchers import launched
+
 _ADDRESS = re.compile(r"0x[0-9a-f]+")  # of an object: another one on each process
-_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
 @pytest.hookimpl(trylast=True)
@@ -32,10 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "replicas(*counts): run the test with the fixture replica_count for each of the counts",
     )
-    alone = all(os.environ.get(name, "1") in ("", "1") for name in _COUNTS)
     # Workers of pytest-xdist are no ranks; they do not know that their tests are dealt out.
     shared_out = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
-    if not alone and not shared_out:
+    if launched().size > 1 and not shared_out:
         config.pluginmanager.register(_Processes(config), "samegrad-processes")
 
 
@@ -78,8 +75,7 @@ class _Processes:
         self._config = config
         self._engine: Any = None  # samegrad.distribute._job, once the job is joined
         self._broken: list[str] = []  # what could not be collected
-        found = [os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()]
-        self._first = not found or int(found[0]) == 0
+        self._first = launched().rank == 0
         self._writer: Any = None
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
         if not self._first and reporter is not None:
