@@ -25,6 +25,7 @@ MODULES = {
     "samegrad.cli.doctor": f"{PACKAGE}.cli",
 }
 SINGLE = {
+    "_base/launchers.py": "_base/launchers.py",
     "_base/tree.py": "_base/tree.py",
     "_base/shown.py": "_base/shown.py",
     "_base/mistakes.py": "_base/mistakes.py",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import os
 import re
 import sys
 import types
@@ -19,10 +18,9 @@ from typing import Any
 
 import pytest
 
-# How many processes a launcher says that it has started, and which one this is.
-_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+from samegrad._base.launchers import launched
+
 _ADDRESS = re.compile(r"0x[0-9a-f]+")  # of an object: another one on each process
-_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
 @pytest.hookimpl(trylast=True)
@@ -32,9 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "replicas(*counts): run the test with the fixture replica_count for each of the counts",
     )
-    alone = all(os.environ.get(name, "1") in ("", "1") for name in _COUNTS)
-    # Workers of pytest-xdist are no ranks.
-    if not alone and getattr(config.option, "dist", "no") == "no":
+    # Workers of pytest-xdist are no ranks; they do not know that their tests are dealt out.
+    shared_out = getattr(config.option, "dist", "no") != "no" or hasattr(config, "workerinput")
+    if launched().size > 1 and not shared_out:
         config.pluginmanager.register(_Processes(config), "samegrad-processes")
 
 
@@ -77,8 +75,7 @@ class _Processes:
         self._config = config
         self._engine: Any = None  # samegrad.distribute._job, once the job is joined
         self._broken: list[str] = []  # what could not be collected
-        found = [os.environ[name] for name in _RANKS if os.environ.get(name, "").isdigit()]
-        self._first = not found or int(found[0]) == 0
+        self._first = launched().rank == 0
         self._writer: Any = None
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
         if not self._first and reporter is not None:
@@ -95,7 +92,7 @@ class _Processes:
         """Joins the job, and compares the tests."""
         used = self._uses_samegrad(session)
         engine: Any = importlib.import_module("samegrad.distribute._job") if used else None
-        if engine is None or engine.join().size == 1:
+        if engine is None or self._joined(engine).size == 1:
             self._speak()
             self._config.pluginmanager.unregister(self)
             return
@@ -138,6 +135,14 @@ class _Processes:
         if self._engine is not None:
             with contextlib.suppress(Exception):
                 self._engine.met("the end of the tests", None)
+
+    def _joined(self, engine: Any) -> Any:
+        """The job; where there is none to join, the run ends with the reason on each process."""
+        try:
+            return engine.join()
+        except (ImportError, RuntimeError, ValueError) as error:
+            self._speak()
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _uses_samegrad(self, session: pytest.Session) -> bool:
         """Whether tests do: this plug-in loads the package, but not the engine."""

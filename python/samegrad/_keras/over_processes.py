@@ -1,12 +1,15 @@
 """A fit by the processes of a job: rank 0 writes and speaks, all decide alike.
 
 Metrics are equal on all ranks, so that callbacks which decide by them (EarlyStopping,
-ReduceLROnPlateau) decide alike wherever they run. Callbacks that write files or lines run on rank
-0; on the others stand-ins of their names take their places, so that a backup finds as many.
+ReduceLROnPlateau) decide alike wherever they run. Keras's callbacks that write files or lines run
+on rank 0; on the others stand-ins of their names take their places, so that a backup finds as many.
+A class that a program derives from them runs on all ranks, for it may do what all must do together;
+those of ModelCheckpoint and CSVLogger write nothing there, others see to it by themselves.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from keras.src import callbacks as callbacks_module
@@ -15,8 +18,8 @@ from keras.src import tree
 from samegrad.distribute import _job
 
 _WRITERS: tuple[type[Any], ...] = (
-    callbacks_module.CSVLogger, callbacks_module.ModelCheckpoint, callbacks_module.ProgbarLogger,
-    callbacks_module.RemoteMonitor, callbacks_module.TensorBoard,
+    callbacks_module.CSVLogger, callbacks_module.ProgbarLogger, callbacks_module.RemoteMonitor,
+    callbacks_module.TensorBoard,
     *(getattr(callbacks_module, name) for name in ("OrbaxCheckpoint",)
       if hasattr(callbacks_module, name)),
 )  # fmt: skip
@@ -38,11 +41,28 @@ def silent(given: Any) -> list[Any]:
 
 
 def _silent(callback: Any) -> Any:
-    if isinstance(callback, _WRITERS):
+    if type(callback) in _WRITERS:
         return type(type(callback).__name__, (callbacks_module.Callback,), {})()
-    if type(callback).__module__.startswith("keras.src.") and hasattr(callback, "verbose"):
+    own = (callbacks_module.CSVLogger, callbacks_module.ModelCheckpoint)
+    keras_own = type(callback).__module__.startswith("keras.src.")
+    if (keras_own or isinstance(callback, own)) and hasattr(callback, "verbose"):
         callback.verbose = 0
+    if isinstance(callback, callbacks_module.CSVLogger):
+        callback.filename = os.devnull
+    if isinstance(callback, callbacks_module.ModelCheckpoint):
+        _only_monitor(callback)
     return callback
+
+
+def _only_monitor(callback: Any) -> None:
+    """Lets a ModelCheckpoint note the best value, and save nothing."""
+    decide = type(callback)._should_save_model
+
+    def should_save(*args: Any, **options: Any) -> bool:
+        decide(callback, *args, **options)
+        return False
+
+    callback._should_save_model = should_save
 
 
 def any_stops(strategy: Any, stops: bool) -> bool:
@@ -53,6 +73,31 @@ def any_stops(strategy: Any, stops: bool) -> bool:
     if not strategy.processes:
         return stops
     return any(_job.gathered("the end of an epoch of fit", bool(stops)))
+
+
+def check_all_stop(strategy: Any) -> None:
+    """Whether all processes stop after this batch; they come here only if they do.
+
+    To ask all of them after each batch would cost a message each.
+
+    Raises:
+        ValueError: Others go on with the next batch. They raise it, too, and name this call.
+    """
+    if not strategy.processes:
+        return
+    try:
+        _job.called("stop_training within an epoch of fit")
+    except ValueError as error:
+        raise ValueError(
+            "[fit] within an epoch stop_training must be set after the same batch on all "
+            f"processes: got it on rank {_rank()}, while others went on; set it in on_epoch_end, "
+            "where one that stops stops all, or by what all know, as logs are."
+        ) from error
+
+
+def _rank() -> int:
+    job = _job.current()
+    return job.rank if job else 0
 
 
 def check_backups(strategy: Any, calls: Any) -> None:
@@ -77,4 +122,4 @@ def check_backups(strategy: Any, calls: Any) -> None:
         )
 
 
-__all__ = ["any_stops", "check_backups", "is_silent", "silent"]
+__all__ = ["any_stops", "check_all_stop", "check_backups", "is_silent", "silent"]

@@ -21,7 +21,13 @@ from samegrad._context import state as _context
 from samegrad._keras.epochs import EpochIterator, of_all, of_first, shares, symbolic
 from samegrad._keras.losses import reduce_values, value_of_all
 from samegrad._keras.older.models import told_of_reading
-from samegrad._keras.over_processes import any_stops, check_backups, is_silent, silent
+from samegrad._keras.over_processes import (
+    any_stops,
+    check_all_stop,
+    check_backups,
+    is_silent,
+    silent,
+)
 from samegrad._keras.penalties import share_of_held
 from samegrad._keras.resuming import Backups
 from samegrad._keras.variable import global_values
@@ -224,6 +230,8 @@ class Trainer(base_trainer.Trainer):  # type: ignore[misc]
                 calls.on_train_batch_end(end, step_logs)
                 backups.save_due(end + 1, step_logs)
                 if self.stop_training:
+                    if end + 1 != batches.num_batches:  # else all come to the epoch's end
+                        check_all_stop(self.distribute_strategy)
                     break
             logs = dict(self._get_metrics_result_or_logs(step_logs))
             logs.update(validation.logs(epoch, calls))

@@ -16,6 +16,7 @@ from samegrad.data import _nodes as nodes
 from samegrad.data import _state_nodes as states
 from samegrad.data._batching import Batching
 from samegrad.data._function_nodes import call, to_element
+from samegrad.data._options import merged
 from samegrad.data._ordering import at_least
 from samegrad.data._structure import Structure
 from samegrad.io import gfile
@@ -266,7 +267,8 @@ class Choosing(Batching):
         """
         who = "choose_from_datasets"
         inputs, choices = _nodes_of(datasets, who), _node_of(choice_dataset, who)
-        return cls._made(states.ChooseNode(inputs, choices, [], None, bool(stop_on_empty_dataset)))
+        made = states.ChooseNode(inputs, choices, [], None, bool(stop_on_empty_dataset))
+        return _with_options(cls._made(made), [*datasets, choice_dataset])
 
     @classmethod
     def sample_from_datasets(
@@ -304,7 +306,8 @@ class Choosing(Batching):
                 f"{shown(given)} for {len(inputs)} datasets."
             )
         fixed = None if seed is None else operator.index(seed)
-        return cls._made(states.ChooseNode(inputs, None, given, fixed, bool(stop_on_empty_dataset)))
+        made = states.ChooseNode(inputs, None, given, fixed, bool(stop_on_empty_dataset))
+        return _with_options(cls._made(made), datasets)
 
     @classmethod
     def list_files(
@@ -338,6 +341,12 @@ class Choosing(Batching):
             )
         listed = cls._made(nodes.SliceNode(Text(paths), len(paths)))
         return listed if shuffle is False else listed.shuffle(len(paths), seed)
+
+
+def _with_options(made: Self, parts: Sequence[Any]) -> Self:
+    """The dataset with the options of its parts."""
+    made._options = merged(*(part._options for part in parts))
+    return made
 
 
 def _node_of(dataset: Any, who: str, rule: str = "a Dataset is needed") -> nodes.Node:

@@ -19,7 +19,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._iterator import DatasetIterator
 from samegrad.data._keeping import Keeping
-from samegrad.data._options import Options
+from samegrad.data._options import Options, merged
 from samegrad.data._ragged_rows import RaggedRowsNode
 from samegrad.data._structure import (
     Structure,
@@ -219,7 +219,7 @@ class Dataset(Keeping):
             )
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
         made = Dataset(nodes.ZipNode(map_leaves(_node_of, structure)))
-        made._options = next((d._options for d in leaves_of(structure) if d._options), None)
+        made._options = merged(*(dataset._options for dataset in leaves_of(structure)))
         return made
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
@@ -231,7 +231,9 @@ class Dataset(Keeping):
             >>> [int(n) for n in both]
             [0, 1, 7, 8]
         """
-        return self._then(functions.ConcatenateNode(self._node, _node_of(dataset)))
+        made = self._then(functions.ConcatenateNode(self._node, _node_of(dataset)))
+        made._options = merged(self._options, dataset._options)
+        return made
 
     def map(
         self,
@@ -309,25 +311,39 @@ class Dataset(Keeping):
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
         """The same elements; how processes share them, see `AutoShardPolicy`.
 
+        Args:
+            options: Copied. What they say prevails; what they leave at its default stays as it
+                was. Datasets of several have the options of all, of which the last prevail.
+            name: Ignored.
+
+        Raises:
+            TypeError: They are something else.
+
         Example:
             >>> import samegrad as tf
             >>> len(tf.data.Dataset.range(2).with_options(tf.data.Options()))
             2
         """
+        if not isinstance(options, Options):
+            raise TypeError(
+                f"[Dataset.with_options] tf.data.Options are needed: got {shown(options)}; make "
+                "them with tf.data.Options()."
+            )
         made: Dataset = self._made(self._node)
-        made._epochs, made._options = self._epochs, options
+        made._epochs, made._options = self._epochs, merged(self._options, options)
         return made
 
     def options(self) -> Options:
-        """The options that `with_options` was given last; new ones if there are none.
+        """A copy of the options that `with_options` has given.
 
         Example:
             >>> import samegrad as tf
             >>> options = tf.data.Options()
-            >>> tf.data.Dataset.range(2).with_options(options).options() is options
+            >>> options.deterministic = True
+            >>> tf.data.Dataset.range(2).with_options(options).batch(2).options().deterministic
             True
         """
-        return self._options or Options()
+        return merged(self._options) or Options()
 
     def cardinality(self) -> Tensor:
         """How many elements there are (int64, no axes).

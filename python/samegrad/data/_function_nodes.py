@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -418,7 +419,7 @@ class CacheNode(Node):
             return ListCursor(self._elements)
         if self.child.cardinality() == INFINITE:
             return self.child.cursor(run)
-        first = Run(0, run.seed, run.numbers)  # whichever run comes first
+        first = replace(run, epoch=0)  # whichever run comes first
         return _RecordingCursor(self.child.cursor(first), self._keep)
 
     def _keep(self, elements: list[Structure]) -> None:

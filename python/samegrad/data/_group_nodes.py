@@ -89,7 +89,7 @@ class GroupByWindowNode(GroupNode):
         def reduced(number: int, key: int, members: list[Structure]) -> Cursor:
             with data_function(window_seed, number):
                 node = self._reduced(key, members)
-            return node.cursor(Run.of(node, 0, mix(window_seed, number)))
+            return node.cursor(run.of_inner(node, mix(window_seed, number)))
 
         return GroupCursor(self.child.cursor(run), key_of, seed, size_of, reduced)
 

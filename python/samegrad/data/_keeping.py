@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,14 +103,15 @@ class FileCacheNode(PythonNode):
         return self.child.cardinality()
 
     def python_cursor(self, run: Run) -> Cursor:
-        if os.path.exists(self._path):
+        path = self._path + run.suffix
+        if os.path.exists(path):
             certain = functions.sizes_are_known(self.child)
             spec = self.spec if certain else None
-            return _StoredCursor(self._path, "Dataset.cache", spec, bool(self.batched))
+            return _StoredCursor(path, "Dataset.cache", spec, bool(self.batched))
         if self.child.cardinality() == INFINITE:
             return self.child.cursor(run)
-        first = Run(0, run.seed, run.numbers)  # whichever run comes first
-        return _WritingCursor(self.child.cursor(first), self._path)
+        first = replace(run, epoch=0)  # whichever run comes first
+        return _WritingCursor(self.child.cursor(first), path)
 
 
 class _WritingCursor(Cursor):
@@ -157,7 +159,8 @@ class Keeping(Drawing):
         A file appears under its name once the first run has ended, and is never half there: a run
         that is killed leaves none, and one that is resumed from a checkpoint writes all of it. It
         is read wherever it is found, also by other processes: remove it when the stages before
-        change.
+        change. With `AutoShardPolicy.FILE` or `OFF` each process of several has a file of its own,
+        whose name ends in its rank and their number, ".elements.0of2".
 
         Args:
             filename: The beginning of the file's name, which ends in ".elements". Empty: memory.

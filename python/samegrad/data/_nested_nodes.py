@@ -62,7 +62,7 @@ class InterleaveNode(PythonNode):
         def opened(number: int, element: Structure) -> Cursor:
             with data_function(seed, number):
                 node = self._function(element)
-            return node.cursor(Run.of(node, run.epoch, mix(seed, number)))
+            return node.cursor(run.of_inner(node, mix(seed, number), run.epoch))
 
         return _InterleaveCursor(self.child.cursor(run), opened, self._cycle, self._block)
 

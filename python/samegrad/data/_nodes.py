@@ -62,17 +62,23 @@ class Run:
         epoch: How many runs there were before.
         seed: What stages without a seed of their own derive theirs from.
         numbers: The number of each stage that draws, by its id: other draws for each.
+        suffix: Of files that keep elements, where processes have elements of their own.
     """
 
     epoch: int
     seed: int
     numbers: dict[int, int] = field(default_factory=dict)
+    suffix: str = ""
 
     @classmethod
     def of(cls, root: Node, epoch: int, seed: int) -> Run:
         """A run whose last stage is `root`."""
         drawing = [node for node in root.walk() if node.ordinal is not None]
         return cls(epoch, seed, {id(node): number for number, node in enumerate(drawing)})
+
+    def of_inner(self, root: Node, seed: int, epoch: int = 0) -> Run:
+        """The run of a dataset that a stage of this run has made."""
+        return replace(Run.of(root, epoch, seed), suffix=self.suffix)
 
     def seed_of(self, node: Node) -> int:
         """The seed of a stage that draws."""

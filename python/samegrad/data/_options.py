@@ -77,4 +77,29 @@ class Options:
         self.deterministic: bool | None = None
 
 
-__all__ = ["AutoShardPolicy", "DistributeOptions", "Options"]
+def merged(*options: Options | None) -> Options | None:
+    """What several options say together, where later ones prevail; None if all are None.
+
+    As in TensorFlow, an option that has its default value says nothing.
+    """
+    given = [each for each in options if each is not None]
+    if not given:
+        return None
+    made = Options()
+    for each in given:
+        for name, value in vars(each).items():
+            into = getattr(made, name, None)
+            if isinstance(value, types.SimpleNamespace) and isinstance(into, types.SimpleNamespace):
+                _take(into, value, type(value)())
+            elif value is not None:
+                setattr(made, name, value)
+    return made
+
+
+def _take(into: Any, given: Any, defaults: Any) -> None:
+    for name, value in vars(given).items():
+        if value != getattr(defaults, name, None):
+            setattr(into, name, value)
+
+
+__all__ = ["AutoShardPolicy", "DistributeOptions", "Options", "merged"]

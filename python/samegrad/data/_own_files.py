@@ -97,10 +97,7 @@ class FilesOfProcess:
                 "TextLineDataset, or from_tensor_slices of names of files that are there, or "
                 f"{_REMEDY}."
             )
-        made = with_child(node, self.of(node.child))
-        if isinstance(made, FileCacheNode):  # each process keeps elements of its own
-            made._path = f"{made._path}.{self.index}of{self.count}"
-        return made
+        return with_child(node, self.of(node.child))
 
     def _dealt(self, node: Node) -> Node:
         """Every n-th file; what shuffles and repeats them comes after."""
@@ -236,10 +233,11 @@ def _with_parts(node: Node, of: Callable[[Node], Node]) -> Node:
     return ConcatenateNode(*map(of, node.inputs))
 
 
-def own_draws(run: Run, root: Node, index: int) -> Run:
+def own_run(run: Run, root: Node, count: int, index: int) -> Run:
     """The run with other draws on each process, but for what chooses what it gets.
 
-    Before `shard` all processes have to draw alike, so that their parts are disjoint.
+    Before `shard` all processes have to draw alike, so that their parts are disjoint. Files that
+    keep elements have other names on each, wherever the parts were chosen.
     """
     shared = {
         id(each) for node in root.walk() if isinstance(node, ShardNode) for each in node.walk()
@@ -248,7 +246,7 @@ def own_draws(run: Run, root: Node, index: int) -> Run:
         key: number if key in shared else number + (index << 32)
         for key, number in run.numbers.items()
     }
-    return replace(run, numbers=numbers)
+    return replace(run, numbers=numbers, suffix=f".{index}of{count}")
 
 
-__all__ = ["FilesOfProcess", "RowsOfProcess", "names_of_files", "own_draws", "with_child"]
+__all__ = ["FilesOfProcess", "RowsOfProcess", "names_of_files", "own_run", "with_child"]

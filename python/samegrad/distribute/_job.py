@@ -17,19 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from samegrad import _core
+from samegrad._base.launchers import launched, may_be_launched
 from samegrad._tensor.per_replica import PerReplica
 
 _FUNCTIONS = (
     "MPI_Isend", "MPI_Irecv", "MPI_Testall", "MPI_Cancel", "MPI_Iallgather", "MPI_Iprobe",
     "MPI_Recv", "MPI_Abort",
 )  # fmt: skip
-# How many processes a launcher says that it has started, and whose it is.
-_LAUNCHERS = {
-    "OMPI_COMM_WORLD_SIZE": "Open MPI's mpirun",
-    "PMI_SIZE": "mpirun",
-    "SLURM_STEP_NUM_TASKS": "srun",
-}
-_HINTS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 _WHO = "MultiWorkerMirroredStrategy"
 # A rank says where it is by this signal, which nobody else uses.
 _STACK_SIGNAL = int(signal.SIGRTMIN) + 9 if hasattr(signal, "SIGRTMIN") else 0
@@ -175,18 +169,11 @@ def _default_timeout() -> float:
     )
 
 
-def _launched() -> tuple[int, str]:
-    """How many processes were started, and by whom."""
-    for name, launcher in _LAUNCHERS.items():
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name]), launcher
-    return 1, ""
-
-
 def _joined() -> Job:
-    started, launcher = _launched()
+    launch = launched()
+    started, launcher = launch.size, launch.launcher
     expected = started > 1 or "mpi4py.MPI" in sys.modules
-    if not expected and not any(name in os.environ for name in _HINTS):
+    if not expected and not may_be_launched():
         return Job(0, 1, (os.uname().nodename,), "")
     mpi = _import_mpi(started, launcher)
     world = mpi.COMM_WORLD

@@ -12,7 +12,7 @@ from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor
 from samegrad.data._dataset import Dataset
 from samegrad.data._nodes import INFINITE, UNKNOWN, Node, Run
 from samegrad.data._options import AutoShardPolicy
-from samegrad.data._own_files import FilesOfProcess, RowsOfProcess, own_draws
+from samegrad.data._own_files import FilesOfProcess, RowsOfProcess, own_run
 from samegrad.data._structure import Structure, fill, leaves_of
 from samegrad.distribute._job import gathered
 from samegrad.distribute._split import Split, check_numbers
@@ -48,29 +48,42 @@ class OwnData:
 
     Raises:
         ValueError: As `FilesOfProcess` and `RowsOfProcess`; processes list other files.
+        RuntimeError: Another process could not.
     """
 
     def __init__(self, dataset: Dataset, split: Split) -> None:
         self._split, self._policy = split, policy_of(dataset)
         self._index = split.processes.index(split.own_range[0])
         self._count = len(split.processes) - 1
-        self._whole = dataset._node
-        self.root = self._of_process(self._index, compare=True)
+        self._rows = RowsOfProcess(self._shares, self._index)
+        self._files = FilesOfProcess(self._count, self._index)
+        root: Node | None = None
+        size = UNKNOWN
+        error: Exception | None = None
+        try:
+            root = self._own_root(dataset._node)
+            size = root.cardinality()
+        except Exception as found:
+            error = found
+        names: tuple[int, str] | None = _digest([text.encoded for text in self._files.names])
+        if error is not None and not self._files.names:
+            names = None  # it has not come so far
+        told = gathered("own data of a dataset", (names, size, _text(error)))
+        _check_names([names for names, _, _ in told])  # which may be why one could not
+        _raise_on_all("make its dataset", [text for _, _, text in told], error)
+        assert root is not None
+        self.root = root
+        # With OFF the others' data are not what these stages would be there.
+        self._sizes = [size for _, size, _ in told]
 
     @property
     def processes(self) -> int:
         """How many share the data."""
         return self._count
 
-    def _of_process(self, index: int, compare: bool = False) -> Node:
-        self._rows = RowsOfProcess(self._shares, index)
-        node = self._rows.of(self._whole)
-        if self._policy is AutoShardPolicy.FILE:
-            files = FilesOfProcess(self._count, index)
-            node = files.of(node)
-            if compare:
-                _compare([text.encoded for text in files.names])
-        return node
+    def _own_root(self, whole: Node) -> Node:
+        node = self._rows.of(whole)
+        return self._files.of(node) if self._policy is AutoShardPolicy.FILE else node
 
     def _bounds(self, rows: int) -> list[int]:
         found: list[int] = _core.share_bounds(rows, self._split.replicas, self._split.balanced)
@@ -83,7 +96,7 @@ class OwnData:
 
     def cardinality(self) -> int:
         """How many global batches there are; INFINITE or UNKNOWN."""
-        sizes = [self._of_process(index).cardinality() for index in range(self._count)]
+        sizes = self._sizes
         if UNKNOWN in sizes:
             return UNKNOWN
         if INFINITE in sizes and not self._rows.drops:
@@ -93,7 +106,7 @@ class OwnData:
 
     def open(self, run: Run) -> Cursor:
         """The global batches of a run."""
-        own = own_draws(run, self.root, self._index)
+        own = own_run(run, self.root, self._count, self._index)
         child = BackgroundCursor(lambda: self.root.cursor(own), PREFETCHED)
         return _OwnDataCursor(child, self)
 
@@ -153,15 +166,20 @@ class _OwnDataCursor(Cursor):
         if self._all_ended:
             raise StopIteration
         before = self._like
-        leaves = self._own()
+        leaves: list[Any] = []
+        error: Exception | None = None
+        try:
+            leaves = self._own()
+        except Exception as raised:
+            error = raised
         shapes = [tuple(leaf._shape) for leaf in leaves] or None
         # Who has no rows at all is told by others what they are.
-        found = gathered(
-            "a batch of own data", (shapes, None if before is not None else self._like)
-        )
-        told = (like for _, like in found if like is not None)
+        like = None if before is not None else self._like
+        found = gathered("a batch of own data", (shapes, like, _text(error)))
+        _raise_on_all("read its rows of a batch", [text for _, _, text in found], error)
+        told = (like for _, like, _ in found if like is not None)
         self._like = self._like if self._like is not None else next(told, None)
-        batch = self._data.joined(self._like, leaves, [shapes for shapes, _ in found])
+        batch = self._data.joined(self._like, leaves, [shapes for shapes, _, _ in found])
         if batch is None:
             self._all_ended = True
             raise StopIteration
@@ -198,16 +216,33 @@ def _no_rows(dtype: str, inner: tuple[int, ...]) -> Any:
     return _core.ops.zeros(shape=[0, *inner], dtype=dtype)
 
 
-def _compare(names: list[Any]) -> None:
-    """ValueError on all processes where they have other lists of files."""
+def _text(error: Exception | None) -> str | None:
+    return None if error is None else f"{type(error).__name__}: {error}"
+
+
+def _raise_on_all(what: str, told: list[str | None], own: Exception | None) -> None:
+    """This process's error, or RuntimeError where others have one."""
+    if own is not None:
+        raise own
+    others = [f"rank {rank} got {text}" for rank, text in enumerate(told) if text is not None]
+    if others:
+        raise RuntimeError(f"{_WHO} each process must {what}: {'; '.join(others)}")
+
+
+def _digest(names: list[Any]) -> tuple[int, str]:
+    """How many names of files there are, and a hash of them."""
     everything = hashlib.sha256()
     for values in names:
         for value in values.reshape(-1).tolist():
             everything.update(len(value).to_bytes(8, "little") + value)
-    own = (sum(values.size for values in names), everything.hexdigest())
-    found = gathered("files of a dataset", own)
-    if len(set(found)) > 1:
-        told = ", ".join(f"{count} on rank {rank}" for rank, (count, _) in enumerate(found))
+    return sum(values.size for values in names), everything.hexdigest()
+
+
+def _check_names(found: list[tuple[int, str] | None]) -> None:
+    """ValueError on all processes where they have other lists of files."""
+    lists = {rank: names for rank, names in enumerate(found) if names is not None}
+    if len(set(lists.values())) > 1:
+        told = ", ".join(f"{count} on rank {rank}" for rank, (count, _) in lists.items())
         raise ValueError(
             f"{_WHO} AutoShardPolicy.FILE deals out one list of files, which all processes must "
             f"have: got lists that differ, {told} names; give all the same folder, or let each "

@@ -8,21 +8,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from samegrad._base.launchers import launched
 from samegrad._base.tree import flatten
 from samegrad.testing._layouts import StepError, StepFailedError
 from samegrad.testing._updates import Outcome, Step, digest
 
 T = TypeVar("T")
 _ENGINE = "samegrad.distribute._job"
-# How many processes a launcher says that it has started.
-_COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def join() -> None:
@@ -32,7 +30,7 @@ def join() -> None:
         ImportError: There is no MPI for it.
         RuntimeError: The loaded MPI is not the launcher's.
     """
-    if not any(os.environ.get(name, "1") not in ("", "1") for name in _COUNTS):
+    if launched().size < 2:
         return
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module(_ENGINE).join()

@@ -114,6 +114,18 @@ def test_elements_are_kept_by_each_process(mpi, folder):
     assert again.epochs == found.epochs
 
 
+@pytest.mark.parametrize(
+    ("kind", "policy", "name"), [("names kept", "FILE", "names"), ("own kept", "OFF", "own")]
+)
+def test_no_process_reads_what_another_one_has_kept(mpi, folder, kind, policy, name):
+    everything = ALL if policy == "FILE" else list(range(100))
+    for _ in range(2):  # a later job reads what the first has written
+        found = Said(run(mpi, 2, "own_files.py", kind, folder, 2, policy), 2)
+        assert rows(found.epochs[0]) == rows(found.epochs[1]) == everything
+    kept = sorted(path.name for path in folder.glob(f"{name}.*"))
+    assert kept == [f"{name}.elements.0of2", f"{name}.elements.1of2"]
+
+
 def test_processes_draw_other_numbers(mpi, folder):
     found = Said(run(mpi, 2, "own_files.py", "draws", folder, 2), 2)
     drawn = rows(found.epochs[0])
@@ -144,6 +156,7 @@ def test_other_policies_have_the_batches_of_one_process(mpi, folder, policy):
         ("generator", 2, "FILE", "needs a dataset that reads files: got one of from_generator"),
         ("unbatched", 2, "FILE", "call .batch(global_batch_size) last"),
         ("other", 2, "FILE", "got lists that differ, 5 on rank 0, 4 on rank 1 names"),
+        ("fewer", 2, "FILE", "got lists that differ, 5 on rank 0, 1 on rank 1 names; give all"),
         ("broken", 2, "FILE", "one shape on all processes: got [(3,)] on rank 0 and [(4,)]"),
         ("records", 2, "HINT", "call Dataset.shard with processes.size() and rank()"),
     ],
@@ -153,6 +166,19 @@ def test_refusals_are_said_on_all_ranks(mpi, folder, kind, ranks, policy, messag
     assert ended.code != 0
     assert message in ended.err
     assert ended.err.count("ValueError: [experimental_distribute_dataset]") >= ranks, ended.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "others"),
+    [
+        ("damaged", "'a word'", "read its rows of a batch: rank 1 got "),
+        ("ends", "need rows of a global batch", "each process must make its dataset: rank 0 got "),
+    ],
+)
+def test_what_fails_on_one_process_is_said_on_all(mpi, folder, kind, own, others):
+    ended = run(mpi, 2, "own_files.py", kind, folder, 2, limit=90)
+    assert ended.code != 0
+    assert own in ended.err and others in ended.err, ended.err
 
 
 def test_a_batch_without_rows_for_a_process_is_refused(mpi, folder):
@@ -173,3 +199,15 @@ def test_fit_reads_own_files_too(mpi, folder):
     whole = run(mpi, 2, "fit_files.py", folder, "DATA")
     assert whole.code == 0, whole.text
     assert "opened 1: ['0.txt', '1.txt', '2.txt', '3.txt', '4.txt']" in whole.out
+
+
+@pytest.mark.parametrize(("drops", "batches"), [((), 5), (("drops",), 4)])
+def test_fit_over_uneven_data_of_the_program(mpi, folder, drops, batches):
+    """17 rows: 9 on rank 0, 8 on rank 1, of two each a batch; all make as many steps."""
+    ended = run(mpi, 2, "fit_files.py", folder, "OFF", *drops, limit=90)
+    assert ended.code == 0, ended.text
+    lines = ended.out.splitlines()
+    assert lines.count(f"batches {batches} {batches}") == 2
+    steps = [line for line in lines if line.startswith("steps")]
+    assert len(steps) == 2 and len(set(steps)) == 1
+    assert steps[0].startswith(f"steps {3 * batches} ")

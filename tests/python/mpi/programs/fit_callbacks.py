@@ -1,4 +1,4 @@
-"""`fit` with all callbacks that write or decide: `fit_callbacks.py FOLDER [stop|kill|apart]`."""
+"""`fit` with callbacks that write or decide: FOLDER and stop, kill, apart, derived or leave."""
 
 import hashlib
 import os
@@ -45,8 +45,24 @@ class Leaves(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_train_batch_end(self, batch, logs=None):
+        leaves = what == "leave" or (what == "leave alone" and rank == processes.size() - 1)
+        last = what == "leave last" and rank == processes.size() - 1 and batch == 2
+        if last or (leaves and self.model.optimizer.iterations == 8):
+            self.model.stop_training = True
         if what == "kill" and rank == processes.size() - 1 and self.model.optimizer.iterations == 8:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Evaluates(keras.callbacks.ModelCheckpoint):
+    """Does at each end of an epoch what all ranks must do."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.evaluate(x, y, batch_size=32, verbose=0)
+        super().on_epoch_end(epoch, logs)
+
+
+class Logger(keras.callbacks.CSVLogger):
+    """A class of the program."""
 
 
 own = folder if what != "apart" else folder / str(rank)  # what others do not see
@@ -62,6 +78,11 @@ callbacks = [
                                      delete_checkpoint=what != "apart"),
     Leaves(),
 ]  # fmt: skip
+checkpoints = [each for each in callbacks if isinstance(each, keras.callbacks.ModelCheckpoint)]
+if what == "derived":
+    checkpoints.append(Evaluates(str(folder / "derived.weights.h5"), save_best_only=True,
+                                 save_weights_only=True, verbose=1))  # fmt: skip
+    callbacks += [checkpoints[-1], Logger(str(folder / "derived.csv"))]
 try:
     import tensorboardX  # noqa: F401
 
@@ -82,5 +103,7 @@ sys.stdout.write(
     f"END epochs {len(history.epoch)} until {history.epoch[-1]} weights {weights.hexdigest()[:12]} "
     f"rate {learning:.3g} stopped {int(model.stop_training)}\n"
 )
+best = [float(each.best or 0.0).hex() for each in checkpoints]
+sys.stdout.write(f"BEST {best}\n")
 sys.stdout.write(f"HISTORY {everything.hexdigest()[:12]}\n")
 sys.stdout.write(f"WRITTEN {rank}: {sorted(written)}\n")

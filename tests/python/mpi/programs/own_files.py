@@ -55,6 +55,10 @@ KINDS = {
     "taken": lambda: D.from_tensor_slices(names).take(2).flat_map(numbered).batch(6),
     "cached": lambda: tf.data.TextLineDataset(names).map(number).cache(str(folder / "kept"))
     .batch(6),
+    "names kept": lambda: D.from_tensor_slices(names).cache(str(folder / "names"))
+    .interleave(numbered, 2).batch(6),
+    "own kept": lambda: D.range(100).shard(processes.size(), processes.rank())
+    .cache(str(folder / "own")).batch(6),
     "shuffled": lambda: D.list_files(pattern).flat_map(numbered).shuffle(100).batch(6),
     "draws": lambda: tf.data.TextLineDataset(names).map(
         lambda text: tf.random.uniform([])
@@ -66,6 +70,12 @@ KINDS = {
     "generator": lambda: D.from_generator(lambda: iter([1]), output_types="int64").batch(6),
     "unbatched": lambda: tf.data.TextLineDataset(names).map(number),
     "other": lambda: tf.data.TextLineDataset(names[processes.rank() :]).map(number).batch(6),
+    "fewer": lambda: tf.data.TextLineDataset(names[: 5 - 4 * processes.rank()]).map(number)
+    .batch(6),
+    "ends": lambda: tf.data.TextLineDataset(names).map(number).batch(6 if processes.rank() else 1),
+    "damaged": lambda: tf.data.TextLineDataset(names).map(
+        lambda text: number(text if int(number(text)) != 12 else "a word")
+    ).batch(2),
     "csv": lambda: tf.data.experimental.CsvDataset(names, [tf.int64]).map(lambda x: x).batch(6),
     "zipped": lambda: D.zip((D.list_files(pattern), D.range(5).map(lambda n: n)))
     .flat_map(lambda path, n: numbered(path)).batch(6),
