@@ -73,16 +73,9 @@ def test_what_cannot_be_judged(mpi):
 
 
 def pytested(mpi, *options, program="steps_under_pytest.py", ranks=2, **variables):
-    words = [
-        "pytest",
-        "-q",
-        "--color=no",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "samegrad._pytest_plugin",
-        *options,
-    ]
+    words = ["pytest", "-q", "--color=no", "-p", "no:cacheprovider"]
+    # By its module, and not once more by its entry point where samegrad is installed.
+    words += ["-p", "no:samegrad", "-p", "samegrad._pytest_plugin", *options]
     return run(mpi, ranks, "-m", *words, PROGRAMS / program, limit=LIMIT, **variables)
 
 

@@ -17,7 +17,9 @@ def test_adds():
 
 def run_pytest(folder, *options, rank=0):
     (folder / "test_program.py").write_text(TEST)
-    words = ["-q", "-p", "no:cacheprovider", "-p", "samegrad._pytest_plugin", *options]
+    # By its module, and not once more by its entry point where samegrad is installed.
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:samegrad", "-p", "samegrad._pytest_plugin"]
+    words += options
     variables = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": str(rank)}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *words, str(folder)],
