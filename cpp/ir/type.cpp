@@ -292,6 +292,23 @@ bool decide(Symbols& symbols, const Size& asked, bool (*holds)(std::int64_t)) {
       symbols, size, [&](std::int64_t a, std::int64_t b) { return holds(a) == holds(b); }));
 }
 
+bool same_type(Symbols& symbols, const ValueType& a, const ValueType& b) {
+  if (a == b) return true;
+  if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank() || a.batch.axis != b.batch.axis) {
+    return false;
+  }
+  const auto same = [&](std::int64_t x, std::int64_t y) {
+    const bool asks = follows_lengths(symbols, x) || follows_lengths(symbols, y);
+    const Size difference = size_of(symbols, x) - size_of(symbols, y);
+    return x == y || (asks && decide(symbols, difference, is_zero));
+  };
+  bool all = same(a.batch.rows_per_example, b.batch.rows_per_example);
+  for (int axis = 0; axis < a.shape.rank(); ++axis) {
+    all = all && same(a.shape[axis], b.shape[axis]);
+  }
+  return all;
+}
+
 std::int64_t bound_size(Symbols& symbols, const Size& asked) {
   const Size size = with_equals(symbols, asked);
   if (const auto number = size.number()) return *number;

@@ -120,6 +120,9 @@ std::size_t leader(const Symbols& symbols);
 // decide, and the program is bound to them; replicas on which it is otherwise than on the leader
 // are left out of it.
 bool decide(Symbols& symbols, const Size& size, bool (*holds)(std::int64_t));
+// Whether values of these types can stand for each other. Sizes that follow from lengths are asked
+// about, and then the trace keeps the answer; counts of examples must be the same symbols.
+bool same_type(Symbols& symbols, const ValueType& a, const ValueType& b);
 // The size as a number, which binds the program to the counts of the trace; replicas on which it is
 // another one are left out of it.
 std::int64_t bound_size(Symbols& symbols, const Size& size);

@@ -20,8 +20,9 @@ void check_same_types(const InferArgs& args, const char* what, const std::vector
   check_value(a.size() == b.size(), args.op.name, what, " must be as many: got ", a.size(), " and ",
               b.size(), ".");
   for (std::size_t i = 0; i < a.size(); ++i) {
-    check_value(a[i] == b[i], args.op.name, what, " must have equal types: number ", i, " is ",
-                to_string(a[i]), " and ", to_string(b[i]), ".");
+    check_value(same_type(args.symbols, a[i], b[i]), args.op.name, what,
+                " must have equal types: number ", i, " is ", to_string(a[i]), " and ",
+                to_string(b[i]), ".");
   }
 }
 

@@ -26,9 +26,12 @@ Inferred ravel_index_rule(const InferArgs& args) {
   const ValueType &indices = args.in[0], &like = args.in[1];
   const std::int64_t first = args.attrs.as<RavelAttrs>().batch_dims;
   const int last = indices.shape.rank() - 1;
-  const bool counted = indices.batch.axis == last || is_symbolic(indices.shape[last]);
-  check_value(!counted && first >= 0 && first + indices.shape[last] <= like.shape.rank(),
-              args.op.name, "the last axis of 'indices' has one index for each of the first axes",
+  const std::int64_t size = indices.shape[last];
+  const bool asked = follows_lengths(args.symbols, size);
+  const bool counted = indices.batch.axis == last || (is_symbolic(size) && !asked);
+  const std::int64_t depth = counted ? 0 : fixed_size(args, size_along(args, indices, last));
+  check_value(!counted && first >= 0 && first + depth <= like.shape.rank(), args.op.name,
+              "the last axis of 'indices' has one index for each of the first axes",
               first ? " behind the batch's" : "", ", of which 'like' has ",
               std::max<std::int64_t>(like.shape.rank() - first, 0), ": got ",
               shapes_of_operands(args), ".");

@@ -20,8 +20,9 @@ class LengthSetter {
   }
   // A region, in the program so far.
   LengthSetter(const Graph& from, const LengthSetter& outer)
-      : from_(from), lengths_(outer.lengths_), sizes_(outer.sizes_) {
+      : from_(from), lengths_(outer.lengths_) {
     sizes_.resize(from.symbols.size());
+    share(outer.from_, outer.sizes_, from_, sizes_);
     to_.symbols = outer.to_.symbols;
   }
 
@@ -99,7 +100,15 @@ class LengthSetter {
       if (s == to_.symbols.size()) to_.symbols.push_back(region.symbols[s]);
       if (region.symbols[s].fixed) to_.symbols[s].fixed = true;
     }
-    std::ranges::copy(inside.sizes_, sizes_.begin());
+    share(inside.from_, inside.sizes_, from_, sizes_);
+  }
+
+  // What is known of the symbols that both graphs have. A region may have some of its own behind
+  // those that it found.
+  static void share(const Graph& known, const Sizes& sizes, const Graph& asks, Sizes& found) {
+    for (std::size_t s = 0; s < std::min(sizes.size(), found.size()); ++s) {
+      if (sizes[s] && known.symbols[s].same_rule(asks.symbols[s])) found[s] = sizes[s];
+    }
   }
 
   // What a symbol of the trace is in the program.

@@ -113,7 +113,7 @@ class TracedLoop {
     return body;
   }
 
-  void check_traced() const {
+  void check_traced() {
     check_value(condition_.outputs.size() == 1, "while_loop",
                 "the condition must be one bool: got ", condition_.outputs.size(), " results.");
     check_value(body_.outputs.size() == given_, "while_loop", "the body must return the ", given_,
@@ -123,8 +123,9 @@ class TracedLoop {
     for (std::size_t i = 0; i < given_; ++i) {
       const ValueType& before = outer_->type(initial_[i]);
       const ValueType& after = body_.trace->type(body_.outputs[i]);
-      check_value(before == after, "while_loop", "loop variable ", i, " must keep its dtype and ",
-                  "shape: it was ", to_string(before), " and became ", to_string(after), ".");
+      check_value(outer_->same_type(before, after), "while_loop", "loop variable ", i,
+                  " must keep its dtype and ", "shape: it was ", to_string(before), " and became ",
+                  to_string(after), ".");
     }
   }
 

@@ -92,10 +92,11 @@ class TracedScan {
     return again;
   }
 
-  void check_type_of(std::size_t i) const {
+  void check_type_of(std::size_t i) {
     const ValueType &before = outer_->type(initial_[i]), &after = body_->type(outputs_[i]);
-    check_value(before == after, "scan", "variable ", i, " must keep its dtype and shape: it was ",
-                to_string(before), " and became ", to_string(after), ".");
+    check_value(outer_->same_type(before, after), "scan", "variable ", i,
+                " must keep its dtype and shape: it was ", to_string(before), " and became ",
+                to_string(after), ".");
   }
 
   // Histories of rows first, then the variables, then what the body reads.

@@ -82,6 +82,10 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
 
   // Sizes that a body made of those outside are known outside too, and what it is bound to.
   void adopt_symbols(const Trace& body);
+  // samegrad::same_type, by the sizes that this trace knows.
+  bool same_type(const ValueType& a, const ValueType& b) {
+    return samegrad::same_type(graph_.symbols, a, b);
+  }
   // Eager: what a run of a compiled step reads, as values of this trace; they keep what they are
   // though variables change. `constants`: the arrays that the traced function found outside.
   struct RunOperands {

@@ -45,6 +45,8 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
         return ""  # what comes out of a branch of the step is each replica's own
     if {x, y} & {"v3", "v4"} and x != y and not switches["variants"]:
         return ""
+    if not program.examples and m.open_sizes != k.open_sizes:
+        return ""  # the first axis of an open signature counts examples
     if not program.examples and m.distributes() != k.distributes():
         return ""  # a plain array is one value, and what is distributed has examples: two programs
     if m.kind != k.kind and "eager" in (m.kind, k.kind) and not _as_eagerly(program):

@@ -61,6 +61,8 @@ def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:
         wanted[name] = [
             Mode("run", shares, cover=True, threads=threads, hides=hides) for hides in (False, True)
         ]
+    if plain and rng.random() < 0.5:
+        wanted["usual"].append(Mode("function", whole, open_sizes=True, cover=True))
     if rng.random() < 0.3:
         wanted["v3"] = [Mode("run", shares)]
     return wanted
@@ -88,11 +90,11 @@ def check(
         elif not any(part in outcome.error for part in _refusals(name)):
             found.append(Difference("error", f"{mode} ({name})", outcome.error[:2000]))
     known: Known = {}
-    judged: set[tuple[str, tuple[int, ...], bool]] = set()
+    judged: set[tuple[str, tuple[int, ...], bool, bool]] = set()
     for (name, mode), outcome in done.items():
         if mode.hides:  # its bits are compared
             continue
-        ways = (mode.kind, mode.shares, mode.per_count)
+        ways = (mode.kind, mode.shares, mode.per_count, mode.open_sizes)
         if ways not in judged or name != "usual":
             judged.add(ways)
             found += against_interpreter(program, mode, outcome, name, known)

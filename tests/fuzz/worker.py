@@ -31,6 +31,8 @@ class Mode:
             each: replicas with other numbers have a trace of their own.
         hides: Whether the step keeps its gradients to itself, so that updates may be joined with
             the sums, and touch only rows that have a gradient.
+        open_sizes: Whether the function's signature leaves every size of every argument open: it
+            is traced with symbols in their place.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class Mode:
     cover: bool = False
     per_count: bool = False
     hides: bool = False
+    open_sizes: bool = False
 
     def distributes(self) -> bool:
         """Whether arguments are what a strategy distributed, whose axis 0 counts examples.
@@ -54,6 +57,7 @@ class Mode:
         said = f"{self.kind} {self.shares}, {self.threads} threads"
         said += ", a trace per count" if self.per_count else ""
         said += ", gradients hidden" if self.hides else ""
+        said += ", all sizes open" if self.open_sizes else ""
         return said + (f", without {self.off}" if self.off else "")
 
 
@@ -160,7 +164,7 @@ class Runner:
         else:
             exec(setup, space)
         exec(compile(step_text(program), "<program>", "exec"), space)
-        call = self._callable(space["step"], mode, strategy)
+        call = self._callable(space["step"], program, mode, strategy)
         for number in range(program.steps):
             arguments = [
                 self._argument(x, program, mode, strategy) for x in input_data(program, number)
@@ -181,7 +185,14 @@ class Runner:
             x = self.tf.identity(x)
         return x
 
-    def _callable(self, step: Any, mode: Mode, strategy: Any) -> Any:
+    def _open(self, program: Program) -> list[Any]:
+        kinds = {"f": getattr(self.tf, program.dtype)}
+        return [
+            self.tf.TensorSpec([None] * x.ndim, kinds.get(x.dtype.kind, x.dtype))
+            for x in input_data(program, 0)
+        ]
+
+    def _callable(self, step: Any, program: Program, mode: Mode, strategy: Any) -> Any:
         if mode.per_count:
             plain = step
             step = lambda *args: plain(*map(self._by_count, args))  # noqa: E731
@@ -190,6 +201,8 @@ class Runner:
             step = lambda *args: (open_(*args)[0], [], [])  # noqa: E731
         if mode.kind == "eager":
             return step
+        if mode.open_sizes:
+            return self.tf.function(step, input_signature=self._open(program))
         if mode.kind == "function":
             return self.tf.function(step)
         if mode.kind == "run":

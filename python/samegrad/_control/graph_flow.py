@@ -34,6 +34,7 @@ from samegrad._control.carried_values import (
     zeros_of,
 )
 from samegrad._control.growing import Place, Shapes, check_start, leave_if_it_may
+from samegrad._tensor.sizes import may_be_as_large
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 Values = tuple[Any, ...]
@@ -143,7 +144,7 @@ class _Join:
         if first._dtype != second._dtype and is_untyped(x) and place not in self._dtypes:
             self._dtypes[place] = second._dtype
             raise _AgainError
-        if first._dtype != second._dtype or tuple(first._shape) != tuple(second._shape):
+        if first._dtype != second._dtype or not may_be_as_large(first, second):
             raise self._error(place[0], "dtype and shape", describe(first), describe(second))
         return second
 
@@ -337,7 +338,7 @@ class _LoopState:
         if tensor._dtype != before._dtype and is_untyped(x) and place not in self._dtypes:
             self._dtypes[place] = tensor._dtype
             raise _AgainError
-        if tensor._dtype == before._dtype and tuple(tensor._shape) == tuple(before._shape):
+        if tensor._dtype == before._dtype and may_be_as_large(tensor, before):
             return tensor
         if tensor._dtype == before._dtype:
             allowed, name = self._shapes.get(place), self._names[place[0]]

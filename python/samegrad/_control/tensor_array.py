@@ -18,6 +18,7 @@ from samegrad._ops.arrays import concat, split, stack, unstack
 from samegrad._ops.gather import gather
 from samegrad._ops.scatter import tensor_scatter_nd_update
 from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.axes import counts_examples
 from samegrad._tensor.tensor import Tensor, TensorLike, TensorShape, convert_to_tensor, dim_of
 from samegrad.errors import InvalidArgumentError, OutOfRangeError
 
@@ -362,7 +363,7 @@ class TensorArray(Stacked):
         rows = self._element(value)
         if not rows._rank:
             raise ValueError(f"[{_WHO}] unstack: the value must have rows: got shape ().")
-        if rows._example_axis is not None and rows._example_axis[0] == 0:
+        if counts_examples(rows, 0):
             rows = _ops.as_rows(rows)
         count = rows._shape[0]
         self._check_count("unstack", count)
@@ -402,7 +403,7 @@ class TensorArray(Stacked):
             array([6., 0., 5.], dtype=float32)
         """
         rows, at = self._element(value), convert_to_tensor(indices)
-        if at._rank != 1 or not rows._rank or rows._shape[0] != at._shape[0]:
+        if at._rank != 1 or not rows._rank or rows.shape[0] != at.shape[0]:
             raise ValueError(
                 f"[{_WHO}] scatter: indices must be a vector with an index per row: got shapes "
                 f"{at._shape} and {rows._shape}."
@@ -436,7 +437,7 @@ class TensorArray(Stacked):
         """
         rows = self._element(value)
         sizes = [int(n) for n in _sizes.sizes_of(lengths)]
-        if not rows._rank or sum(sizes) != rows._shape[0] or min(sizes, default=0) < 0:
+        if not rows._rank or sum(sizes) != rows.shape[0] or min(sizes, default=0) < 0:
             raise InvalidArgumentError(
                 f"[{_WHO}] split: lengths must add up to the rows of the value: got {sizes} for "
                 f"shape {rows._shape}."

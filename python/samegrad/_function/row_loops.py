@@ -18,7 +18,8 @@ from samegrad._context import state as _context
 from samegrad._context.user_code import converted
 from samegrad._control.carried_values import same_structure
 from samegrad._function.function import function
-from samegrad._tensor.sizes import is_length
+from samegrad._tensor.axes import counts_examples
+from samegrad._tensor.sizes import is_length, may_be_as_large
 from samegrad._tensor.tensor import Tensor, convert_to_tensor
 
 _ops = _core.ops
@@ -237,8 +238,8 @@ class _Loop:
                 f"[{who}] elems must be tensors with rows: got {shown(elems)}; use expand_dims."
             )
         # Rows are no examples while the loop takes them one by one.
-        self.examples = all(_counts_rows(x) for x in self.arrays)
-        self.arrays = [_ops.as_rows(x) if _counts_rows(x) else x for x in self.arrays]
+        self.examples = all(counts_examples(x, 0) for x in self.arrays)
+        self.arrays = [_ops.as_rows(x) if counts_examples(x, 0) else x for x in self.arrays]
         sizes = {x._shape[0] for x in self.arrays}
         if len(sizes) != 1:
             raise ValueError(
@@ -277,7 +278,7 @@ class _Loop:
     def _same_form(self, old: Tensor, new: Any) -> Tensor:
         number = isinstance(new, int | float) and not isinstance(new, bool)
         tensor = convert_to_tensor(new, old._dtype if number else None)
-        if tensor._dtype != old._dtype or tuple(tensor._shape) != tuple(old._shape):
+        if tensor._dtype != old._dtype or not may_be_as_large(tensor, old):
             raise ValueError(
                 f"[{self.who}] the accumulator must keep its dtype and shape: it was {old._dtype} "
                 f"{tuple(old._shape)} and became {tensor._dtype} {tuple(tensor._shape)}."
@@ -347,10 +348,6 @@ class _Loop:
 
     def _examples(self, stacked: Tensor) -> Tensor:
         return _ops.as_examples(stacked, axis=0) if self.examples else stacked
-
-
-def _counts_rows(x: Tensor) -> bool:
-    return x._example_axis is not None and x._example_axis[0] == 0
 
 
 def _fold(loop: _Loop, initializer: Any, back_prop: bool) -> Any:

@@ -181,8 +181,15 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
         array([1., 2.], dtype=float32)
     """
     x = convert_to_tensor(input)
-    ones = [i for i, size in enumerate(x._shape) if size == 1]
-    return _with_dims_of(x, _ops.squeeze(x, axes=ones if axis is None else axes_of(x, axis)))
+    axes = _ones_of(x) if axis is None else axes_of(x, axis)
+    return _with_dims_of(x, _ops.squeeze(x, axes=axes))
+
+
+def _ones_of(x: Tensor) -> list[int]:
+    """The axes of size 1; lengths are asked, and numbers of examples are not."""
+    sizes = x.shape if x._symbolic else x._shape
+    asked = [i for i, n in enumerate(sizes) if not isinstance(n, Dim) or _sizes.is_length(n)]
+    return [i for i in asked if sizes[i] == 1]
 
 
 def _with_dims_of(sizes: Tensor, moved: Tensor) -> Tensor:

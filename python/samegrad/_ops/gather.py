@@ -10,7 +10,7 @@ import numpy as np
 from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._tensor import sizes as _sizes
-from samegrad._tensor.axes import axis_of
+from samegrad._tensor.axes import axis_of, counts_examples
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
@@ -40,8 +40,9 @@ class Places:
 
     def __init__(self, who: str, like: Tensor, indices: TensorLike, batch_dims: int = 0) -> None:
         index = convert_to_tensor(indices)
-        depth = index._shape[-1] if index._rank else None
-        if not isinstance(depth, int) or depth > like._rank - batch_dims or batch_dims < 0:
+        last = index._rank - 1
+        depth = int(index.shape[-1]) if index._rank and not counts_examples(index, last) else None
+        if depth is None or depth > like._rank - batch_dims or batch_dims < 0:
             raise ValueError(
                 f"[{who}] the last axis of indices has one index for each of the first axes of a "
                 f"tensor that has {like._rank - batch_dims} to index: got indices of shape "

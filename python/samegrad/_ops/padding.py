@@ -11,6 +11,7 @@ from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast, concat
 from samegrad._tensor import sizes as _sizes
+from samegrad._tensor.axes import counts_examples
 from samegrad._tensor.tensor import Dim, Tensor, TensorLike, convert_to_tensor
 
 _ops = _core.ops
@@ -85,12 +86,13 @@ def _mirrored(x: Tensor, paddings: Any, mode: str) -> Tensor:
     for axis, (before, after) in enumerate(spans):
         if not before and not after:
             continue
-        size, left_out = x._shape[axis], _MIRRORS[mode]
-        if size is None:
+        left_out = _MIRRORS[mode]
+        if counts_examples(x, axis):
             raise ValueError(
                 f"[pad] an axis that counts examples cannot be mirrored: got axis {axis}; use "
                 "mode CONSTANT."
             )
+        size = int(x.shape[axis])
         if not 0 <= min(before, after) <= max(before, after) <= size - left_out:
             raise _core.InvalidArgumentError(
                 f"[pad] mode {mode} adds 0 to {size - left_out} elements at each end of an axis of "

@@ -48,3 +48,14 @@ def axis_of(x: Tensor, axis: Any) -> int:
             f"{x._rank} axes."
         )
     return number % x._rank
+
+
+def counts_examples(x: Tensor, axis: int) -> bool:
+    """Whether the axis, counted from the first, is that of the examples.
+
+    Example:
+        >>> from samegrad._tensor.conversion import convert_to_tensor
+        >>> counts_examples(convert_to_tensor([[1.0]]), 0)
+        False
+    """
+    return x._example_axis is not None and x._example_axis[0] == axis

@@ -88,6 +88,19 @@ def is_length(size: Any) -> bool:
     return isinstance(size, Dim) and not size.likes
 
 
+def may_be_as_large(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors have one shape, as far as it is known: the engine decides the rest.
+
+    Example:
+        >>> import samegrad as tf
+        >>> may_be_as_large(tf.zeros([2]), tf.zeros([1]))
+        False
+    """
+    return a._rank == b._rank and all(
+        x == y or x is None or y is None for x, y in zip(a._shape, b._shape, strict=True)
+    )
+
+
 def sizes_but_counts(tensor: Tensor) -> Sizes:
     """The sizes of a tensor: numbers and lengths; None for those that follow from examples.
 

@@ -55,7 +55,7 @@ def extract_patches(
     frame = [[0, 0]]
     for axis in (0, 1):
         size, stride, rate = (span[axis] for span in spans)
-        old, reach = int(x._shape[axis + 1]), (size - 1) * rate + 1
+        old, reach = int(x.shape[axis + 1]), (size - 1) * rate + 1
         if padding == "VALID" and reach > old + stride - 1:
             raise InvalidArgumentError(
                 f"[extract_patches] patches must fit into the images: got {reach} pixels for "
@@ -116,7 +116,7 @@ def crop_and_resize(
     who = "crop_and_resize"
     x = cast(image_of(image, who, (4,)), "float32")
     corners, owners = convert_to_tensor(boxes), convert_to_tensor(box_indices)
-    if corners._rank != 2 or corners._shape[-1] != 4 or owners._rank != 1:
+    if corners._rank != 2 or corners.shape[-1] != 4 or owners._rank != 1:
         raise ValueError(
             f"[{who}] boxes must be [boxes, 4] and box_indices [boxes]: got shapes "
             f"{tuple(corners._shape)} and {tuple(owners._shape)}."
@@ -124,15 +124,15 @@ def crop_and_resize(
     if method not in ("bilinear", "nearest"):
         raise ValueError(f"[{who}] method must be 'bilinear' or 'nearest': got {method!r}.")
     sizes = [whole(n) for n in sizes_of(crop_size)]
-    rows = _places(corners[:, 0], corners[:, 2], sizes[0], int(x._shape[1]))
-    columns = _places(corners[:, 1], corners[:, 3], sizes[1], int(x._shape[2]))
+    rows = _places(corners[:, 0], corners[:, 2], sizes[0], int(x.shape[1]))
+    columns = _places(corners[:, 1], corners[:, 3], sizes[1], int(x.shape[2]))
     owner = reshape(cast(owners, "int32"), [-1, 1, 1])
     if method == "nearest":
         found = _picked(x, owner, math.floor(rows + 0.5), math.floor(columns + 0.5))
     else:
         found = _between(x, owner, rows, columns)
     inside = (
-        _within(rows, int(x._shape[1]))[:, :, None] & _within(columns, int(x._shape[2]))[:, None]
+        _within(rows, int(x.shape[1]))[:, :, None] & _within(columns, int(x.shape[2]))[:, None]
     )
     return where(inside[..., None], found, float(extrapolation_value))
 
@@ -153,8 +153,8 @@ def _picked(x: Tensor, owner: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     def limited(places: Tensor, size: int) -> Tensor:
         return cast(math.maximum(math.minimum(places, float(size - 1)), 0.0), "int32")
 
-    i = limited(rows, int(x._shape[1]))[:, :, None]
-    j = limited(columns, int(x._shape[2]))[:, None]
+    i = limited(rows, int(x.shape[1]))[:, :, None]
+    j = limited(columns, int(x.shape[2]))[:, None]
     zero = (i + j) * 0
     return gather_nd(x, stack([owner + zero, i + zero, j + zero], -1))
 

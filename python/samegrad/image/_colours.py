@@ -56,7 +56,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
         array([[[7, 7, 7]]], dtype=int32)
     """
     x = convert_to_tensor(images)
-    if not x._rank or x._shape[-1] != 1:
+    if not x._rank or x.shape[-1] != 1:
         raise ValueError(f"[grayscale_to_rgb] images must have 1 channel: got shape {x._shape}.")
     return concat([x, x, x], axis=-1)
 
@@ -296,7 +296,7 @@ def per_image_standardization(image: Any) -> Tensor:
     x = image_of(image, "per_image_standardization")
     x = x if "float" in x._dtype else cast(x, "float32")
     axes = [-1, -2, -3]
-    count = float(np.prod(x._shape[-3:]))
+    count = float(np.prod(x.shape[-3:]))
     spread = math.reduce_std(x, axis=axes, keepdims=True)
     least = cast(convert_to_tensor(1.0 / np.sqrt(max(count, 1.0))), x._dtype)
     return (x - math.reduce_mean(x, axis=axes, keepdims=True)) / math.maximum(spread, least)

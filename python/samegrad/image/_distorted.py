@@ -139,12 +139,12 @@ def _range(who: str, name: str, given: Any, largest: float | None) -> tuple[floa
 def _objects(who: str, boxes: Any, whole: Any) -> Tensor:
     """The boxes as rows of four."""
     given = cast(convert_to_tensor(boxes), "float32")
-    if given._rank != 3 or given._shape[-1] != 4:
+    if given._rank != 3 or given.shape[-1] != 4:
         raise InvalidArgumentError(
             f"[{who}] bounding_boxes must have the shape (1, n, 4): got {tuple(given._shape)}."
         )
     objects: Tensor = reshape(given, [-1, 4])
-    if objects._shape[0] == 0:
+    if objects.shape[0] == 0:
         if not whole:
             raise InvalidArgumentError(
                 f"[{who}] bounding_boxes must hold a box: got {tuple(given._shape)}; "

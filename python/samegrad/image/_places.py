@@ -149,10 +149,10 @@ def crop_to_bounding_box(
     )
     rows = size_of(target_height, who, "target_height", 1)
     columns = size_of(target_width, who, "target_width", 1)
-    if top + rows > x._shape[-3] or left + columns > x._shape[-2]:
+    if top + rows > x.shape[-3] or left + columns > x.shape[-2]:
         raise ValueError(
             f"[{who}] the part must lie in the image: got rows {top} to {top + rows} and columns "
-            f"{left} to {left + columns} of {x._shape[-3]} x {x._shape[-2]}."
+            f"{left} to {left + columns} of {x.shape[-3]} x {x.shape[-2]}."
         )
     return x[..., top : top + rows, left : left + columns, :]
 
@@ -182,11 +182,11 @@ def pad_to_bounding_box(
         size_of(offset_height, who, "offset_height"),
         size_of(offset_width, who, "offset_width"),
     )
-    below = size_of(target_height, who, "target_height") - top - x._shape[-3]
-    right = size_of(target_width, who, "target_width") - left - x._shape[-2]
+    below = size_of(target_height, who, "target_height") - top - x.shape[-3]
+    right = size_of(target_width, who, "target_width") - left - x.shape[-2]
     if below < 0 or right < 0:
         raise ValueError(
-            f"[{who}] the image must fit in: got {x._shape[-3]} x {x._shape[-2]} at "
+            f"[{who}] the image must fit in: got {x.shape[-3]} x {x.shape[-2]} at "
             f"({top}, {left}) in {target_height} x {target_width}."
         )
     return pad(x, [(0, 0)] * (x._rank - 3) + [(top, below), (left, right), (0, 0)])
@@ -210,7 +210,7 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
     x = image_of(image, who)
     if not 0 < share <= 1:
         raise ValueError(f"[{who}] central_fraction must lie in (0, 1]: got {central_fraction}.")
-    rows, columns = int(x._shape[-3]), int(x._shape[-2])
+    rows, columns = int(x.shape[-3]), int(x.shape[-2])
     top, left = int((rows - rows * share) / 2), int((columns - columns * share) / 2)
     return x[..., top : rows - top, left : columns - left, :]
 
@@ -231,7 +231,7 @@ def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -
     x = image_of(image, who)
     rows = size_of(target_height, who, "target_height", 1)
     columns = size_of(target_width, who, "target_width", 1)
-    old = int(x._shape[-3]), int(x._shape[-2])
+    old = int(x.shape[-3]), int(x.shape[-2])
     if 0 in old:
         raise ValueError(f"[{who}] images must have pixels: got {old[0]} x {old[1]}.")
     top, left = max((old[0] - rows) // 2, 0), max((old[1] - columns) // 2, 0)
@@ -268,7 +268,7 @@ def resize_with_pad(
         ],
         np.float32,
     )
-    old = np.array([x._shape[-3], x._shape[-2]], np.float32)
+    old = np.array([x.shape[-3], x.shape[-2]], np.float32)
     if not old.all():
         raise ValueError(f"[{who}] images must have pixels: got shape {x._shape}.")
     wanted = old / (old / target).max()  # in float32, as in TensorFlow
@@ -305,6 +305,6 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
     draws = random.uniform([x._rank], seed=seed) * (room + 1.0)
     begins = cast(minimum(draws, convert_to_tensor(room)), "int32")
     for axis, count in enumerate(sizes):
-        if count != x._shape[axis]:
+        if count != x.shape[axis]:
             x = gather(x, begins[axis] + np.arange(count, dtype=np.int32), axis=axis)
     return x

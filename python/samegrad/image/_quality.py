@@ -22,9 +22,9 @@ def _two(img1: Any, img2: Any, who: str, max_val: Any) -> tuple[Tensor, Tensor, 
     """Both as floats, and the largest value as one of theirs."""
     a, b = convert_to_tensor(img1), convert_to_tensor(img2)
     same = a._rank == b._rank >= 3 and all(
-        x == y or 1 in (x, y) for x, y in zip(a._shape[:-3], b._shape[:-3], strict=True)
+        x == y or 1 in (x, y) for x, y in zip(a.shape[:-3], b.shape[:-3], strict=True)
     )
-    if not same or a._shape[-3:] != b._shape[-3:]:
+    if not same or a.shape[-3:] != b.shape[-3:]:
         raise ValueError(
             f"[{who}] the images must have one shape [..., rows, columns, channels]: got "
             f"{tuple(a._shape)} and {tuple(b._shape)}."
@@ -47,7 +47,7 @@ def _weights(size: int, sigma: float) -> list[float]:
 
 def _filtered(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
     """The weighted sums of neighbours along the rows (-3) or columns (-2) of images."""
-    count = int(x._shape[axis]) - len(weights) + 1
+    count = int(x.shape[axis]) - len(weights) + 1
     behind = (slice(None),) * (-1 - axis)
     keys: list[tuple[Any, ...]] = [(..., slice(i, i + count), *behind) for i in range(len(weights))]
     parts = [x[key] * w for key, w in zip(keys, weights, strict=True) if w]
@@ -80,9 +80,9 @@ def _ssim_parts(
 
 
 def _check_window(who: str, x: Tensor, size: int) -> None:
-    if int(x._shape[-3]) < size or int(x._shape[-2]) < size:
+    if int(x.shape[-3]) < size or int(x.shape[-2]) < size:
         raise ValueError(
-            f"[{who}] images must be as large as the filter: got {x._shape[-3]} x {x._shape[-2]} "
+            f"[{who}] images must be as large as the filter: got {x.shape[-3]} x {x.shape[-2]} "
             f"for filter_size={size}; pass a smaller one."
         )
 
@@ -131,7 +131,7 @@ def ssim(
 
 def _halved(z: Tensor) -> Tensor:
     """Means of 2 x 2 pixels; an odd row or column is repeated first."""
-    odd = [int(n) % 2 for n in z._shape[-3:-1]]
+    odd = [int(n) % 2 for n in z.shape[-3:-1]]
     if any(odd):
         frame = [[0, 0]] * (z._rank - 3) + [[0, odd[0]], [0, odd[1]], [0, 0]]
         z = pad(z, frame, mode="SYMMETRIC")

@@ -94,7 +94,7 @@ def resize(
     if not isinstance(antialias, bool | int):
         raise ValueError(f"[{who}] antialias must be True or False: got {shown(antialias)}.")
     rows = x._rank - 3  # the axis of the rows
-    old = int(x._shape[rows]), int(x._shape[rows + 1])
+    old = int(x.shape[rows]), int(x.shape[rows + 1])
     new = _new_size(who, size, old, preserve_aspect_ratio)
     if kind == "nearest":
         for side in (0, 1):

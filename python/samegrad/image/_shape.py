@@ -46,7 +46,7 @@ def coloured(value: Any, who: str) -> Tensor:
         ValueError: They have not.
     """
     x = convert_to_tensor(value)
-    if not x._rank or x._shape[-1] != 3:
+    if not x._rank or x.shape[-1] != 3:
         raise ValueError(
             f"[{who}] images must have 3 channels (red, green, blue): got shape {x._shape}."
         )

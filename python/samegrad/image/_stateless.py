@@ -125,7 +125,7 @@ def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = N
     draws = random.stateless_uniform([x._rank], seed) * (room + 1.0)
     begins = cast(minimum(draws, convert_to_tensor(room)), "int32")
     for axis, count in enumerate(sizes):
-        if count != x._shape[axis]:
+        if count != x.shape[axis]:
             x = gather(x, begins[axis] + np.arange(count, dtype=np.int32), axis=axis)
     return x
 

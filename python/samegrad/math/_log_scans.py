@@ -6,7 +6,7 @@ import numpy as np
 
 from samegrad import _core
 from samegrad._base.dtypes import as_dtype
-from samegrad._tensor.axes import axis_of
+from samegrad._tensor.axes import axis_of, counts_examples
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.math._reductions import zeros_as
 
@@ -44,8 +44,7 @@ def cumulative_logsumexp(
     if not as_dtype(value._dtype).is_floating:
         raise TypeError(f"[{who}] x must hold floats: got {value._dtype}; use samegrad.cast.")
     place = axis_of(value, axis)
-    count = value._shape[place]
-    if count is None or (value._example_axis and value._example_axis[0] == place):
+    if counts_examples(value, place):
         raise ValueError(
             f"[{who}] axis {axis} counts examples, of which each replica has its own: take another "
             "axis."
@@ -54,8 +53,8 @@ def cumulative_logsumexp(
         value = _ops.reverse(value, axes=[place])
     if exclusive:
         value = _shifted(value, place, 1)
-    step = 1
-    while step < int(count):
+    step, count = 1, int(value.shape[place])
+    while step < count:
         value = _joined(value, _shifted(value, place, step))
         step *= 2
     return _ops.reverse(value, axes=[place]) if reverse else value

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.enums import TextChoice
-from samegrad._tensor.axes import axis_of
+from samegrad._tensor.axes import axis_of, counts_examples
 from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor, pair
 from samegrad.math._unary import is_finite
@@ -146,12 +146,12 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int,
         array([ True, False])
     """
     classes, scores = convert_to_tensor(targets), convert_to_tensor(predictions)
-    if classes._rank != 1 or scores._rank != 2 or not isinstance(scores._shape[1], int):
+    if classes._rank != 1 or scores._rank != 2 or counts_examples(scores, 1):
         raise ValueError(
             "[in_top_k] targets has shape [rows] and predictions [rows, classes]: got "
             f"{classes._shape} and {scores._shape}; use reshape."
         )
-    count = scores._shape[1]
+    count = int(scores.shape[1])
     limit = convert_to_tensor(whole(k, "k is a whole number"), "int64")
     if count == 0:
         return _ops.cast(_ops.full_like(classes, value=0), dtype="bool")

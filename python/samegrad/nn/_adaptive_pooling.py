@@ -122,7 +122,7 @@ def _places(old: int, new: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _means(x: Tensor, axis: int, places: np.ndarray, inside: np.ndarray) -> Tensor:
-    if np.array_equal(places, np.arange(x._shape[axis])[:, None]):
+    if np.array_equal(places, np.arange(x.shape[axis])[:, None]):
         return x
     shape = [1] * (x._rank + 1)
     shape[axis] = len(places)
@@ -138,7 +138,7 @@ def _means(x: Tensor, axis: int, places: np.ndarray, inside: np.ndarray) -> Tens
 
 
 def _largest(x: Tensor, axis: int, places: np.ndarray) -> Tensor:
-    if np.array_equal(places, np.arange(x._shape[axis])[:, None]):
+    if np.array_equal(places, np.arange(x.shape[axis])[:, None]):
         return x
     steps, left = [], places.shape[1]
     while left > _MAX_WINDOW:  # a maximum of maxima

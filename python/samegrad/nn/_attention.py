@@ -91,7 +91,7 @@ def dot_product_attention(
                 f"[{_WHO}] {name} must be [n, length, heads, width]: got shape {x._shape}."
             )
     if scale is None:
-        width = int(q._shape[3])
+        width = int(q.shape[3])
         scale = 1.0 / math.sqrt(width) if width else 1.0
     k, v = of_each_head(q, k, v)
     check_rate(dropout_rate)
@@ -154,8 +154,8 @@ def _pairs(name: str, given: TensorLike, x: Tensor) -> Tensor:
 
 def of_each_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """Keys and values of as many heads as the query has."""
-    heads, given = int(q._shape[2]), int(k._shape[2])
-    if heads == given or v._shape[2] != given:  # if they differ, the engine says so
+    heads, given = int(q.shape[2]), int(k.shape[2])
+    if heads == given or v.shape[2] != given:  # if they differ, the engine says so
         return k, v
     if given == 0 or heads % given:
         raise ValueError(

@@ -242,9 +242,9 @@ def separable_conv2d(
     who = "separable_conv2d"
     y = _depthwise(who, input, depthwise_filter, strides, padding, data_format, dilations)
     point = match(pointwise_filter, y)
-    if point._rank != 4 or tuple(point._shape[:3]) != (1, 1, y._shape[3]):
+    if point._rank != 4 or tuple(point.shape[:3]) != (1, 1, y.shape[3]):
         raise ValueError(
-            f"[{who}] pointwise_filter must be [1, 1, {y._shape[3]}, results], as the depthwise "
+            f"[{who}] pointwise_filter must be [1, 1, {y.shape[3]}, results], as the depthwise "
             f"filter has so many results: got shape {point._shape}."
         )
     return _ops.conv2d(y, point)
@@ -268,7 +268,7 @@ def bias_add(
     check_channels_last("bias_add", data_format)
     x = convert_to_tensor(value)
     b = match(bias, x)
-    if b._rank != 1 or not x._rank or x._shape[-1] != b._shape[0]:
+    if b._rank != 1 or not x._rank or x.shape[-1] != b.shape[0]:
         raise ValueError(
             f"[bias_add] the bias must be as long as the last axis: got shapes {x._shape} and "
             f"{b._shape}."
@@ -306,7 +306,7 @@ def _convolve(
     kernel = match(filters, x)
     check_filters(who, kernel, dimensions, "channels, results")
     _check_groups(who, x, kernel)
-    window = tuple(int(size) for size in kernel._shape[:-2])
+    window = tuple(int(size) for size in kernel.shape[:-2])
     attrs = window_attrs(who, space_of(x), window, strides, padding, dilations)
     if dimensions == 3:
         return _ops.conv3d(x, kernel, **attrs)
@@ -331,7 +331,7 @@ def one_row(attrs: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
 
 
 def _check_groups(who: str, x: Tensor, kernel: Tensor) -> None:
-    channels, each, results = int(x._shape[-1]), int(kernel._shape[-2]), int(kernel._shape[-1])
+    channels, each, results = int(x.shape[-1]), int(kernel.shape[-2]), int(kernel.shape[-1])
     if channels == each:
         return
     if each == 0 or channels % each:
@@ -361,10 +361,10 @@ def _depthwise(
     kernel = match(filter, x)
     check_filters(who, kernel, 2, "channels, results of a channel")
     height, width, channels, each = (int(size) for size in kernel._shape)
-    if channels != x._shape[3]:
+    if channels != x.shape[3]:
         raise ValueError(
             f"[{who}] the filter must have the channels of the images: got {channels} and "
-            f"{x._shape[3]} (shapes {kernel._shape} and {x._shape})."
+            f"{x.shape[3]} (shapes {kernel._shape} and {x._shape})."
         )
     groups = _ops.reshape(kernel, shape=[height, width, 1, channels * each])
     return _convolve(who, 2, x, groups, strides, padding, data_format, dilations)

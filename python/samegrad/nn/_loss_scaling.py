@@ -151,7 +151,7 @@ def expand_weights(who: str, weights: TensorLike, losses: Tensor) -> Tensor:
     w = as_examples(weights)
     if w._dtype != losses._dtype:
         w = _ops.cast(w, dtype=losses._dtype)
-    if w._rank == losses._rank + 1 and w._shape[-1] == 1:
+    if w._rank == losses._rank + 1 and w.shape[-1] == 1:
         w = _ops.squeeze(w, axes=(-1,))
     if 0 < w._rank < losses._rank:
         w = _ops.expand_dims(w, axes=tuple(range(w._rank, losses._rank)))

@@ -127,7 +127,7 @@ def local_response_normalization(
         )
     if radius < 0:
         raise ValueError(f"[{who}] depth_radius must not be negative: got {shown(depth_radius)}.")
-    channels = int(x._shape[3])
+    channels = int(x.shape[3])
     radius = min(radius, max(channels - 1, 0))
     squares = pad(_ops.square(x), [[0, 0], [0, 0], [0, 0], [radius, radius]])
     near = squares[..., :channels]

@@ -61,7 +61,7 @@ def padded_cross_entropy_loss(
     """
     who = "padded_cross_entropy_loss"
     scores, tokens = _to_one_length(who, logits, labels)
-    if scores._shape[2] != vocab_size:
+    if scores.shape[2] != vocab_size:
         raise ValueError(
             f"[{who}] vocab_size must be the last axis of the logits: got {shown(vocab_size)} and "
             f"shape {tuple(scores._shape)}."

@@ -248,13 +248,13 @@ def _transposed(
     x = images_of(who, input, dimensions)
     kernel = match(filters, x)
     check_filters(who, kernel, dimensions, "results, channels")
-    if kernel._shape[-1] != x._shape[-1]:
+    if kernel.shape[-1] != x.shape[-1]:
         raise ValueError(
             f"[{who}] the last axis of the filters must be as long as that of the input: got "
-            f"{kernel._shape[-1]} and {x._shape[-1]} (shapes {kernel._shape} and {x._shape})."
+            f"{kernel.shape[-1]} and {x.shape[-1]} (shapes {kernel._shape} and {x._shape})."
         )
     size, groups = _size_of(who, output_shape, x, kernel)
-    window = tuple(int(side) for side in kernel._shape[:-2])
+    window = tuple(int(side) for side in kernel.shape[:-2])
     attrs = window_attrs(who, size, window, strides, padding, dilations)
     _check_size(who, size, window, x, attrs)
     if dimensions == 3:
@@ -274,7 +274,7 @@ def _transposed(
 def _size_of(who: str, output_shape: Any, x: Tensor, kernel: Tensor) -> tuple[tuple[int, ...], int]:
     """The result's sizes in space and groups; its first axis must be that of the input."""
     shape = sizes_of(output_shape)
-    each, channels = int(kernel._shape[-2]), int(kernel._shape[-1])
+    each, channels = int(kernel.shape[-2]), int(kernel.shape[-1])
     groups = 1
     if len(shape) == x._rank and not isinstance(shape[-1], Dim) and each and shape[-1] > each:
         groups = shape[-1] // each
@@ -309,7 +309,7 @@ def _check_size(
     for i, (side, taps) in enumerate(zip(size, window, strict=True)):
         room = side + pads[2 * i] + pads[2 * i + 1] - (taps - 1) * attrs["dilations"][i] - 1
         expected.append(room // attrs["strides"][i] + 1 if room >= 0 else 0)
-    if tuple(expected) != tuple(x._shape[1:-1]):
+    if tuple(expected) != tuple(x.shape[1:-1]):
         raise ValueError(
             f"[{who}] a convolution of the result must have the sizes of the input: got "
             f"{tuple(expected)} for {tuple(size)} in output_shape, and an input of shape "
