@@ -157,6 +157,11 @@ class Runs(Frame):
         """How much of an update a combination of updates may leave over, relative."""
         return max(_NEAR, _DEVIATIONS * self.noise, self.rounded)
 
+    @property
+    def left(self) -> float:
+        """How much of an update a hypothesis with unknown updates may leave over, relative."""
+        return self.same
+
     @cached_property
     def some_alone(self) -> list[Recorded]:
         """The updates of some examples by themselves, as far as the step takes them."""
@@ -267,6 +272,14 @@ class Evidence(Runs):
     def lengths(self) -> list[Vector]:
         """Of updates of one device."""
         return [run.lengths for run in (*self.singles, self.runs[0])]
+
+    @cached_property
+    def left(self) -> float:
+        """How much of an update a hypothesis with unknown updates may leave over, relative."""
+        if not self.device.is_sum:
+            return _NEAR
+        usual = self.device.noise.usual(self.basis, self.fits[0])
+        return min(_SAME + LOOSE * max(self.fits[0].unexplained, usual), NO_SUM)
 
     @property
     def tolerance(self) -> float:

@@ -31,7 +31,7 @@ from samegrad.testing._layouts import (
     of_shares,
     uneven_sizes,
 )
-from samegrad.testing._probes import counted_term
+from samegrad.testing._models import simplest, terms
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._sums import explain_sum, ranked
 from samegrad.testing._updates import ROUNDED, Recorded, Vector, rounding_of
@@ -200,24 +200,21 @@ def explain_loss(seen: Runs) -> Report | None:
         return _named(what, rows[0])
     term = _term(judge, found, each, tolerance * scale)
     if term is not None:
-        return Report(f"{what}: {term}")
+        return Report(f"{what}: {term.name}")
     bench.tolerance = _EXACT  # one number for each layout is little to tell many points apart by
     if rows := bench.explained():
         return _named(what, rows[0])
     return _factor_named(what, found / right, judge, tolerance) if right else Report(what)
 
 
-def _term(judge: Runs, found: Vector, each: Vector, limit: float) -> str | None:
+def _term(judge: Runs, found: Vector, each: Vector, limit: float) -> Mistake | None:
     """A term of the loss that belongs to no example, as often as a count says."""
-    places = range(len(found))
-    for row in (None, *judge.rows):
-        said = [judge.right(p) if row is None else judge.predicted(row, p) for p in places]
-        rest = found - np.array([float(weights @ each) for weights in said])
-        held = np.array([weights.sum() for weights in said])
-        name = counted_term(judge.layouts, rest[:, None], held, limit, 1)
-        if name is not None:
-            data = "" if row is None else f"; and the data: {row.name}"
-            return f"regularisation counts {name}{data}"
+    for row, said in judge.said:
+        # Among several replicas it must differ: one number for all of them fits anything.
+        one = terms(judge.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
+        near = simplest(found[:, None], one, limit)
+        if near and (made := near[0].made()) is not None:
+            return made
     return None
 
 
@@ -342,12 +339,8 @@ def _cautions(seen: Runs) -> tuple[Mistake, ...]:
 
 def _alike(seen: Runs) -> str | None:
     """Rows that give the right weights on all layouts tried, and how wrong they can be."""
-    places = range(len(seen.layouts))
-    rows = [
-        row
-        for row in seen.rows
-        if all(np.allclose(seen.predicted(row, p), seen.right(p)) for p in places)
-    ]
+    right = seen.said[0][1]
+    rows = [row for row, said in seen.said if row is not None and np.allclose(said, right)]
     if not rows:
         return None
     names = ", ".join(row.name for row in rows)
@@ -355,7 +348,7 @@ def _alike(seen: Runs) -> str | None:
     size = max(item.sizes)
     short = layout([size] * (item.replicas - 1) + [1], 1)
     frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
-    worst = max(float(np.abs(frame.predicted(row, 0) / frame.right(0)).max()) for row in rows)
+    worst = max(float(np.abs(frame.table(row.predict)[0] / frame.right(0)).max()) for row in rows)
     told = "right while all shares are equal; " if seen.settings.even else ""
     wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
     return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"

@@ -145,6 +145,10 @@ class Layout:
         """The numbers of all examples, replica by replica."""
         return tuple(i for share in self.parts for part in share for i in part)
 
+    def renumbered(self, order: Sequence[int]) -> Layout:
+        """The same shares of the examples in another order."""
+        return Layout(tuple(tuple(tuple(order[i] for i in p) for p in s) for s in self.parts))
+
     def __str__(self) -> str:
         sizes = "+".join(map(str, self.sizes))
         more = f" in {self.micro_batches} micro-batches" if self.micro_batches > 1 else ""

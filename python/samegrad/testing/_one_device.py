@@ -185,10 +185,14 @@ class Noise:
     factor: float
     spare: int
 
+    def usual(self, basis: Basis, fit: Fit) -> float:
+        """How much of an update noise leaves unexplained, relative to the update."""
+        found = self.level * np.sqrt(max(self.spare, 1)) * _amount(basis, fit)
+        return float(found) / max(fit.scale, 1e-300)
+
     def residual(self, basis: Basis, fit: Fit) -> float:
-        """How much of an update may be left unexplained, relative to the update."""
-        usual = self.level * np.sqrt(max(self.spare, 1)) * _amount(basis, fit)
-        return float(max(10.0, self.factor) * usual) / max(fit.scale, 1e-300)
+        """How much of it may be left unexplained at most."""
+        return max(10.0, self.factor) * self.usual(basis, fit)
 
     def tolerance(self, basis: Basis, fits: list[Fit]) -> float:
         """How far weights may be off, relative to the largest weight of their run."""

@@ -10,8 +10,8 @@ from samegrad.testing._catalogue import CLIPPED_PARTS, CLIPPED_REPLICAS, Mistake
 from samegrad.testing._diagnosis import Found
 from samegrad.testing._evidence import Evidence
 from samegrad.testing._layouts import Groups, StepError, of_parts, of_shares
+from samegrad.testing._models import explain_own_numbers, explain_parts, explain_term
 from samegrad.testing._one_device import NO_SUM
-from samegrad.testing._probes import explain_own_numbers, explain_parts, explain_residuals
 from samegrad.testing._select import EQUAL, LOOSE, UNNAMED, factors_alike
 from samegrad.testing._updates import Vector
 
@@ -32,14 +32,12 @@ class Updates:
         self.gap = self.far(self.seen)
         self.singles = np.stack([single.sketch for single in evidence.singles])
         self.norms = np.array([single.norm for single in evidence.singles])
-        places = range(len(evidence.runs))
-        said = [
-            (row, [evidence.predicted(row, p) - evidence.right(p) for p in places])
-            for row in evidence.rows
-        ]
+        (_, right), *said = evidence.said
         # Others are right on these layouts, of which a note tells.
         self.rows = [
-            item for item in said if max(float(np.abs(own).max()) for own in item[1]) > EQUAL
+            (row, own - right)
+            for row, own in said
+            if row is not None and np.abs(own - right).max() > EQUAL
         ]
 
     def far(self, apart: list[Vector]) -> float:
@@ -95,7 +93,7 @@ class Updates:
         own = one - self.evidence.right(0) @ self.singles
         return bool(np.linalg.norm(own) <= self._usual * np.linalg.norm(one))
 
-    def _is_refuted(self, moved: list[Vector]) -> bool:
+    def _is_refuted(self, moved: Vector) -> bool:
         """Whether a difference that a mistake says is not seen, on one layout at least."""
         return any(
             _is_refuted(own @ self.singles, d, self.gap * float(np.linalg.norm(own * self.norms)))
@@ -146,7 +144,7 @@ def explain_sum(evidence: Evidence) -> Found | None:
     agree = explained and _agree(evidence)
     if (explained and right <= evidence.tolerance) or (agree and not evidence.given):
         return _RIGHT
-    if not explained and (found := explain_residuals(evidence)) is not None:
+    if not explained and (found := explain_term(evidence)) is not None:
         what = "another term is scaled with the replicas"
         return Found(what, tuple(found)) if found else _RIGHT
     return _unequal(evidence, explained) if is_sum else None
