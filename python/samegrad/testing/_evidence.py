@@ -157,6 +157,11 @@ class Runs(Frame):
         """How much of an update a combination of updates may leave over, relative."""
         return max(_NEAR, _DEVIATIONS * self.noise, self.rounded)
 
+    @property
+    def left(self) -> float:
+        """How much of an update a hypothesis with unknown updates may leave over, relative."""
+        return self.same
+
     @cached_property
     def some_alone(self) -> list[Recorded]:
         """The updates of some examples by themselves, as far as the step takes them."""
@@ -268,6 +273,14 @@ class Evidence(Runs):
         """Of updates of one device."""
         return [run.lengths for run in (*self.singles, self.runs[0])]
 
+    @cached_property
+    def left(self) -> float:
+        """How much of an update a hypothesis with unknown updates may leave over, relative."""
+        if not self.device.is_sum:
+            return _NEAR
+        usual = self.device.noise.usual(self.basis, self.fits[0])
+        return min(_SAME + LOOSE * max(self.fits[0].unexplained, usual), NO_SUM)
+
     @property
     def tolerance(self) -> float:
         """Of weights: what the noise leaves, within limits."""
@@ -325,7 +338,8 @@ def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
     """
     rows = rows_of(batch)
     settings.check(rows)
-    chosen = np.linspace(0, rows - 1, settings.usable(min(rows, settings.examples))).astype(np.intp)
+    chosen = np.linspace(0, rows - 1, min(rows, settings.examples)).astype(np.intp)
+    chosen = chosen[: settings.usable(chosen)]
     width = max(256, 8 * len(chosen))
     recorder = Recorder(step, take(batch, chosen), width=width, seed=settings.seed)
     singles = _alone(recorder, len(chosen))
@@ -334,7 +348,7 @@ def gather(step: Step, batch: Any, settings: Settings) -> Evidence:
 
     def keep(free: list[int]) -> None:
         nonlocal chosen, singles
-        free = free[: settings.usable(len(free))]
+        free = free[: settings.usable(chosen[free])]
         chosen, singles = chosen[free], [singles[i] for i in free]
         recorder.use(take(batch, chosen))
 

@@ -31,7 +31,7 @@ from samegrad.testing._layouts import (
     of_shares,
     uneven_sizes,
 )
-from samegrad.testing._probes import counted_term
+from samegrad.testing._models import simplest, terms
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._sums import explain_sum, ranked
 from samegrad.testing._updates import ROUNDED, Recorded, Vector, rounding_of
@@ -176,63 +176,47 @@ def explain_loss(seen: Runs) -> Report | None:
     Right is what one device reports for the whole batch, on which the layouts must agree; whether
     it is a mean or a sum is seen from the losses of single examples, not from the update.
     """
-    losses = [run.loss for run in seen.runs]
-    if any(loss is None for loss in losses):
+    if any(run.loss is None for run in seen.runs):
         return None
-    own = [single.loss for single in seen.some_alone] if seen.by_weights else [None]
-    if any(loss is None for loss in own):
-        return _explain_loss_of_batches(seen)
-    each = np.array(own, dtype=np.float64)
-    found = np.array(losses, dtype=np.float64)
+    found = np.array([run.loss for run in seen.runs], dtype=np.float64)
+    if (what := _difference(found, float(found[0]), seen.layouts, _EXACT)) is None:
+        return None
+    losses = [single.loss for single in seen.some_alone] if seen.by_weights else [None]
+    if any(loss is None for loss in losses):  # one device's loss against the others
+        return _by_factor(what, found, Frame(seen.layouts, np.ones(seen.examples), False), _EXACT)
+    each = np.array(losses, dtype=np.float64)
     tolerance = max(min(seen.tolerance, 1e-2), _EXACT)
-    if _difference(found, float(found[0]), seen.layouts, _EXACT) is None:
-        return None
-    scale = max(float(np.abs(found[0]).max()), 1e-300)
-    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= tolerance * scale))
+    limit = tolerance * max(abs(float(found[0])), 1e-300)
+    judge = replace(seen, fixed=bool(abs(found[0] - each.sum()) <= limit))
     right = float(judge.right(0) @ each)
-    if abs(right - found[0]) > tolerance * scale:
+    if abs(right - found[0]) > limit:
         right = float(found[0])  # another function of the losses: agreement is all that is asked
-    what = _difference(found, right, seen.layouts, tolerance)
-    if what is None:
+    if (what := _difference(found, right, seen.layouts, tolerance)) is None:
         return None
     bench = Bench(judge, [np.array([x]) for x in found], [each[None, :]] * len(found), tolerance)
-    if rows := bench.named():
-        return _named(what, rows[0])
-    term = _term(judge, found, each, tolerance * scale)
-    if term is not None:
-        return Report(f"{what}: {term}")
-    bench.tolerance = _EXACT  # one number for each layout is little to tell many points apart by
-    if rows := bench.explained():
-        return _named(what, rows[0])
-    return _factor_named(what, found / right, judge, tolerance) if right else Report(what)
+    rows = bench.named() or _of_a_term(judge, found, each, limit)
+    if not rows:
+        bench.tolerance = _EXACT  # one number for each layout is little to tell many points by
+        rows = bench.explained()
+    return _named(what, rows[0]) if rows else _by_factor(what, found, judge, tolerance)
 
 
-def _term(judge: Runs, found: Vector, each: Vector, limit: float) -> str | None:
+def _of_a_term(judge: Runs, found: Vector, each: Vector, limit: float) -> list[Mistake]:
     """A term of the loss that belongs to no example, as often as a count says."""
-    places = range(len(found))
-    for row in (None, *judge.rows):
-        said = [judge.right(p) if row is None else judge.predicted(row, p) for p in places]
-        rest = found - np.array([float(weights @ each) for weights in said])
-        held = np.array([weights.sum() for weights in said])
-        name = counted_term(judge.layouts, rest[:, None], held, limit, 1)
-        if name is not None:
-            data = "" if row is None else f"; and the data: {row.name}"
-            return f"regularisation counts {name}{data}"
-    return None
+    for row, said in judge.said:
+        # Among several replicas it must differ: one number for all of them fits anything.
+        one = terms(judge.layouts, row, (said @ each)[:, None], said.sum(axis=1), start=1)
+        made = [near.made() for near in simplest(found[:, None], one, limit)]
+        if rows := [mistake for mistake in made if mistake is not None]:
+            return rows
+    return []
 
 
-def _explain_loss_of_batches(seen: Runs) -> Report | None:
-    """The same without losses of single examples: one device's loss against the others."""
-    found = np.array([run.loss for run in seen.runs], dtype=np.float64)
-    what = _difference(found, float(found[0]), seen.layouts, _EXACT)
-    if what is None or not found[0]:
-        return None if what is None else Report(what)
-    frame = Frame(seen.layouts, np.ones(seen.examples), False)
-    return _factor_named(what, found / found[0], frame, _EXACT)
-
-
-def _factor_named(what: str, ratios: Vector, frame: Frame, tolerance: float) -> Report:
-    row = factors_alike(frame, ratios, tolerance)[0]
+def _by_factor(what: str, found: Vector, frame: Frame, tolerance: float) -> Report:
+    """One factor on all of it."""
+    if not found[0]:
+        return Report(what)
+    row = factors_alike(frame, found / found[0], tolerance)[0]
     return Report(what) if row.name == UNNAMED else _named(what, row)
 
 
@@ -342,12 +326,8 @@ def _cautions(seen: Runs) -> tuple[Mistake, ...]:
 
 def _alike(seen: Runs) -> str | None:
     """Rows that give the right weights on all layouts tried, and how wrong they can be."""
-    places = range(len(seen.layouts))
-    rows = [
-        row
-        for row in seen.rows
-        if all(np.allclose(seen.predicted(row, p), seen.right(p)) for p in places)
-    ]
+    right = seen.said[0][1]
+    rows = [row for row, said in seen.said if row is not None and np.allclose(said, right)]
     if not rows:
         return None
     names = ", ".join(row.name for row in rows)
@@ -355,7 +335,7 @@ def _alike(seen: Runs) -> str | None:
     size = max(item.sizes)
     short = layout([size] * (item.replicas - 1) + [1], 1)
     frame = Frame([short], np.ones(len(short.examples)), seen.fixed)
-    worst = max(float(np.abs(frame.predicted(row, 0) / frame.right(0)).max()) for row in rows)
+    worst = max(float(np.abs(frame.table(row.predict)[0] / frame.right(0)).max()) for row in rows)
     told = "right while all shares are equal; " if seen.settings.even else ""
     wrong_by = f"; if it is one, an example counts up to {worst:.3g} times in {short}"
     return f"{told}these splits cannot tell it from: {names}{wrong_by if worst > 1 else ''}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from samegrad.testing._layouts import ENOUGH, Layout, StepError, layout
-from samegrad.testing._updates import Recorded, Recorder, Vector
+from samegrad.testing._updates import ROUNDED, Recorded, Recorder, Vector, rounding_of
 
 
 @dataclass(frozen=True)
@@ -185,10 +185,14 @@ class Noise:
     factor: float
     spare: int
 
+    def usual(self, basis: Basis, fit: Fit) -> float:
+        """How much of an update noise leaves unexplained, relative to the update."""
+        found = self.level * np.sqrt(max(self.spare, 1)) * _amount(basis, fit)
+        return float(found) / max(fit.scale, 1e-300)
+
     def residual(self, basis: Basis, fit: Fit) -> float:
-        """How much of an update may be left unexplained, relative to the update."""
-        usual = self.level * np.sqrt(max(self.spare, 1)) * _amount(basis, fit)
-        return float(max(10.0, self.factor) * usual) / max(fit.scale, 1e-300)
+        """How much of it may be left unexplained at most."""
+        return max(10.0, self.factor) * self.usual(basis, fit)
 
     def tolerance(self, basis: Basis, fits: list[Fit]) -> float:
         """How far weights may be off, relative to the largest weight of their run."""
@@ -221,22 +225,6 @@ def noise_of(basis: Basis, fits: list[Fit], absent: list[list[int]]) -> Noise:
     return Noise(level, _deviations(spare * len(fits) + 2), spare)
 
 
-def noise_beside_a_term(basis: Basis, fits: list[Fit]) -> Noise:
-    """The same where examples leave over a term, which is one direction in all runs.
-
-    The term is in the weights of all examples as well, so that residuals alone tell the noise.
-
-    Args:
-        basis: In which the runs are expressed.
-        fits: Of runs of one device, at least 2.
-    """
-    residuals = np.stack([fit.residual / _amount(basis, fit) for fit in fits])
-    main = np.linalg.svd(residuals, full_matrices=False)[2][0]
-    left = float(np.linalg.norm(residuals - np.outer(residuals @ main, main)))
-    numbers = max(basis.spare - 1, 1) * (len(fits) - 1)
-    return Noise(left / np.sqrt(numbers), _deviations(numbers), max(basis.spare, 0))
-
-
 def _amount(basis: Basis, fit: Fit) -> float:
     """The norm of all updates that a run is compared with, as independent noise adds up."""
     return max(float(np.hypot(fit.scale, np.linalg.norm(fit.weights * basis.norms))), 1e-300)
@@ -264,6 +252,8 @@ KEEPS_STATE = (
     "[step] the same input gave another update: it keeps state between calls, or draws random "
     "numbers; begin with the same parameters, slots and seed in each call."
 )
+_ROUGH = 2.0**-7  # of an update: so much a rounding to bfloat16 leaves, which does not show later
+_BENT = 20  # times what noise moves an update: then it is another function of the examples
 _READABLE = 0.1  # error of weights, relative, that tells the rows of the catalogue apart
 
 
@@ -342,11 +332,25 @@ def one_device(recorder: Recorder, singles: list[Recorded]) -> OneDevice:
         whole = term.removed(whole)
     basis = Basis(singles, recorder.parameters)
     fits = [basis.fit(run) for run in (whole, *halves)]
-    is_sum = fits[0].unexplained <= NO_SUM
     absent = [[i for i in range(count) if i not in part] for part in parts]
-    noise = noise_of(basis, fits[1:], absent) if is_sum else noise_beside_a_term(basis, fits)
+    noise = noise_of(basis, fits[1:], absent)
+    is_sum = fits[0].unexplained <= NO_SUM and not _is_bent(
+        recorder, whole, noise.usual(basis, fits[0])
+    )
     of_parts = list(zip(parts, fits[1:], strict=True))
     return OneDevice(singles, whole, basis, noise, is_sum, term, recorder, of_parts)
+
+
+def _is_bent(recorder: Recorder, whole: Recorded, unexplained: float) -> bool:
+    """Whether what examples leave unexplained is no noise: it stays in the opposite order."""
+    if unexplained <= _ROUGH:
+        return False
+    order = tuple(range(recorder.examples))[::-1]
+    turned = recorder.run(Layout(((order,),)))
+    size = float(np.linalg.norm(whole.sketch))
+    moved = float(np.linalg.norm(turned.sketch - recorder.run(Layout(((order[::-1],),))).sketch))
+    rounded = ROUNDED * rounding_of(turned.samples)
+    return _BENT * max(moved / size, rounded) < unexplained
 
 
 def finite_run(recorder: Recorder, item: Layout) -> Recorded:

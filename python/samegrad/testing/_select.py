@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -29,6 +30,9 @@ _ALONE: dict[Powers, str] = {
     (0, 1): "multiplied by the micro-batches",
 }
 _ROWS = {row.name: row for row in CATALOGUE}
+
+
+Said = list[tuple[Mistake | None, Vector]]
 
 
 @dataclass
@@ -53,12 +57,17 @@ class Frame:
             self._known[key] = Situation(self.layouts[place], self.weights, single)
         return self._known[key]
 
-    def said(self, predict: Callable[[Situation], Vector], place: int) -> Vector:
-        """Weights in terms of the updates of single examples, which the mistake made as well."""
-        found = predict(self.situation(place))
+    def table(self, predict: Callable[[Situation], Vector]) -> Vector:
+        """Weights in terms of the updates of single examples, which the mistake made as well.
+
+        Returns:
+            A row per layout.
+        """
+        places = [self.situation(p) for p in range(len(self.layouts))]
+        found = np.stack([predict(place) for place in places])
         if self.fixed:
-            return np.asarray(found / self.situation(place).right)
-        alone = predict(self.situation(place, single=True))
+            return np.asarray(found / places[0].right)
+        alone = predict(self.situation(0, single=True))
         return np.asarray(found / np.where(alone == 0, 1.0, alone), dtype=np.float64)
 
     def right(self, place: int) -> Vector:
@@ -66,9 +75,12 @@ class Frame:
         ones = np.ones_like(self.weights)
         return ones if self.fixed else self.situation(place).right
 
-    def predicted(self, mistake: Mistake, place: int) -> Vector:
-        """The weights that a mistake gives, in terms of the single updates it gives as well."""
-        return self.said(mistake.predict, place)
+    @cached_property
+    def said(self) -> Said:
+        """What is right, and what each row says of all layouts: tables of weights."""
+        right = np.stack([self.right(place) for place in range(len(self.layouts))])
+        with np.errstate(all="ignore"):
+            return [(None, right), *((row, self.table(row.predict)) for row in self.rows)]
 
     @property
     def several(self) -> bool:
@@ -117,58 +129,56 @@ class Bench:
             for p, image in enumerate(self.images)
         ]
 
-    def error(self, predict: Callable[[Situation], Vector]) -> float:
-        """How far what is seen is from what is said, relative."""
+    def error(self, table: Vector) -> float:
+        """How far what is seen is from what a table of weights says, relative."""
         errors = []
-        with np.errstate(all="ignore"):
-            for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
-                said = image @ self.frame.said(predict, p)
-                scale = max(self._scales[p], float(np.abs(said).max()))
-                errors.append(float(np.abs(seen - said).max()) / scale)
+        for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
+            said = image @ table[p]
+            scale = max(self._scales[p], float(np.abs(said).max()))
+            errors.append(float(np.abs(seen - said).max()) / scale)
         found = max(errors)
         return found if np.isfinite(found) else np.inf
 
     def named(self) -> list[Mistake]:
         """The rows that explain what is seen, of equal ones the simpler first."""
-        errors = [(self.error(row.predict), i) for i, row in enumerate(self.frame.rows)]
-        near = [(error, i) for error, i in errors if error <= self.tolerance]
-        best = min(near, default=(0.0, 0))[0]
-        return [
-            self.frame.rows[i] for error, i in near if error <= best + TIE * self.tolerance
-        ]  # fmt: skip
+        errors = [(self.error(table), row) for row, table in self.frame.said]
+        near = [(error, row) for error, row in errors if row and error <= self.tolerance]
+        best = min((error for error, _ in near), default=0.0)
+        return [row for error, row in near if error <= best + TIE * self.tolerance]
 
     def explained(self) -> list[Mistake]:
         """Rows, or else points of the grammar, the simplest first; those behind it are ties."""
         return self.named() or self._points()
 
-    def _fitted(self, found: Sequence[Point]) -> tuple[Vector, list[Vector], Vector]:
-        """For each point, one factor per layout that fits it best, and the errors left."""
-        factors, errors, values = [], [], []
+    def _fitted(self, found: Sequence[Point]) -> tuple[Vector, Vector]:
+        """For each point, one factor per layout that fits it best, and the error left."""
+        factors, errors = [], []
+        tables = np.stack([self.frame.table(point) for point in found])
         for p, (seen, image) in enumerate(zip(self.seen, self.images, strict=True)):
-            said = np.stack([self.frame.said(point, p) for point in found]) @ image.T
+            said = tables[:, p] @ image.T
             squares = np.einsum("bq,bq->b", said, said)
             factor = said @ seen / np.where(squares > 0, squares, 1.0)
             left = np.abs(seen - factor[:, None] * said).max(axis=1)
             scale = np.maximum(self._scales[p], np.abs(factor[:, None] * said).max(axis=1))
             factors.append(factor)
             errors.append(left / scale)
-            values.append(said)
-        return np.stack(factors), values, np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
+        return np.stack(factors), np.nan_to_num(np.max(errors, axis=0), nan=np.inf)
 
     def _points(self) -> list[Mistake]:
         """Points of the grammar with powers of R and K, or with a constant."""
         frame = self.frame
         nodes = max(item.replicas for item in frame.layouts) > 2
         grid = points(frame.several, frame.uneven, nodes, frame.fixed)
+        said = np.array([[factor(one, item) for item in frame.layouts] for one in POWERS])
+        accepted: list[tuple[float, float, Mistake]] = []
         with np.errstate(all="ignore"):
-            factors, _, errors = self._fitted(grid)
-            kept = np.flatnonzero(errors <= self.tolerance)
-            accepted: list[tuple[float, float, Mistake]] = []
-            for b in kept:
-                powers, error = self._powers(factors[:, b])
-                if powers is not None:
-                    point = with_powers(grid[b], powers)
-                    accepted.append((point.cost, max(error, errors[b]), called(point)))
+            factors, errors = self._fitted(grid)
+            for b in np.flatnonzero(errors <= self.tolerance):
+                off = np.abs(factors[:, b] / said - 1).max(axis=1)
+                first = int(np.argmax(off <= self.tolerance))  # the simplest powers
+                if off[first] <= self.tolerance:
+                    point = with_powers(grid[b], POWERS[first])
+                    accepted.append((point.cost, max(off[first], errors[b]), called(point)))
                 elif (constant := self._constant(factors[:, b])) is not None:
                     row = _times(called(grid[b]), constant)
                     accepted.append((grid[b].cost + 4.0, errors[b], row))
@@ -178,14 +188,6 @@ class Bench:
         least = near[0][0] if near else 0.0
         rows = {row.name: row for cost, _, row in near if cost <= least + 1.0}
         return list(rows.values())[:_MAX_ALIKE]
-
-    def _powers(self, factors: Vector) -> tuple[Powers | None, float]:
-        for powers in POWERS:
-            said = np.array([factor(powers, item) for item in self.frame.layouts])
-            error = float(np.abs(factors / said - 1).max())
-            if error <= self.tolerance:
-                return powers, error
-        return None, np.inf
 
     def _constant(self, factors: Vector) -> float | None:
         """A factor that all layouts of several replicas have, and one device has not."""
@@ -276,21 +278,12 @@ def factors_alike(frame: Frame, factors: Vector, tolerance: float) -> list[Mista
     count = len(frame.weights)
     image = np.full((1, count), 1.0 / count if frame.fixed else 1.0)
     bench = Bench(frame, [np.array([f]) for f in factors], [image] * len(factors), tolerance)
-    flat = [
-        row
-        for row in bench.explained()
-        if all(_is_flat(frame, row, p) for p in range(len(factors)))
-    ]
-    if flat:
+    ratios = [(row, frame.table(row.predict) / frame.said[0][1]) for row in bench.explained()]
+    if flat := [row for row, own in ratios if (np.ptp(own, 1) <= EQUAL * abs(own).max(1)).all()]:
         return flat
     listed = list(zip(factors, frame.layouts, strict=True))[:4]
     names = ", ".join(f"{value:.4g} for {item}" for value, item in listed)
     return [whole(UNNAMED, f"all examples are scaled alike: {names}")]
-
-
-def _is_flat(frame: Frame, row: Mistake, place: int) -> bool:
-    ratios = frame.predicted(row, place) / frame.right(place)
-    return bool(np.ptp(ratios) <= EQUAL * np.abs(ratios).max())
 
 
 __all__ = [

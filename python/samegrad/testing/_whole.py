@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from samegrad.testing._catalogue import (
-    CATALOGUE,
     CLIPPED_PARTS,
     CLIPPED_REPLICAS,
     CLIPPED_SHARDS,
@@ -20,10 +19,8 @@ from samegrad.testing._catalogue import (
     LIMITED_OTHERWISE,
     LOCAL_STATISTICS,
     NO_GRADIENT_OF_EXCHANGE,
-    RIGHT,
     SAME_NOISE,
     Mistake,
-    Predict,
 )
 from samegrad.testing._diagnosis import Found
 from samegrad.testing._evidence import Runs
@@ -38,8 +35,14 @@ from samegrad.testing._layouts import (
     rows_of,
     take,
 )
+from samegrad.testing._models import (
+    PROBED,
+    explain_shared_batch,
+    explain_shares_and_examples,
+    simplest,
+    terms,
+)
 from samegrad.testing._one_device import NO_SUM
-from samegrad.testing._probes import PROBED, counted_term, explain_shared_batch
 from samegrad.testing._select import UNNAMED, Bench, Frame, factors_alike
 from samegrad.testing._updates import Recorder, Step, Vector
 
@@ -82,7 +85,7 @@ def explain_whole(seen: Runs) -> Found:
     """
     assert isinstance(seen, Wholes)
     if seen.gaps <= seen.same:
-        row = _row_of_batch(seen)
+        row = _of_few(seen)
         return Found("correct", right=True) if row is None else Found(_WRONG, (row,))
     return _of_factors(seen) or _of_groups(seen) or _of_the_exchange(seen)
 
@@ -126,31 +129,30 @@ def _of_factors(seen: Wholes) -> Found | None:
         limit = (LIMITED_OTHERWISE,) if seen.limited else ()
         return Found(_WRONG, (*found, *limit), (), (HIDDEN,) if limit else ())
     # Factors of 1 are noise that is a little larger than it seemed.
-    if (row := _row_of_batch(seen)) is not None:
+    if (row := _of_few(seen)) is not None:
         return Found(_WRONG, (row,))
     if np.abs(factors - 1).max() <= seen.near:
         return Found("correct", right=True)
     return Found(_WRONG, tuple(found))
 
 
-def _row_of_batch(seen: Wholes) -> Mistake | None:
-    """A row, from splits of a few examples that cannot be even."""
-    settings = seen.settings
-    if settings.even or seen.examples < PROBED:
+def _of_few(
+    seen: Wholes, explain: Callable[[Runs], Mistake | None] = explain_shared_batch
+) -> Mistake | None:
+    """What explains splits of a few examples, which cannot be even."""
+    if seen.settings.even or seen.examples < PROBED:
         return None
     try:
-        return explain_shared_batch(
-            seen.run, seen.weights, settings.replicas, settings.micro_batches, seen.same
-        )
+        return explain(seen)
     except StepError:  # a step may refuse small shares, which must not hide what is known
         return None
 
 
 def _of_the_exchange(seen: Wholes) -> Found:
     """Replicas exchange what depends on the batch: a row, or the exchange itself is wrong."""
-    found = _row_of_batch(seen)
-    if found is not None:
-        return Found(_WRONG, (found,))
+    for explain in (explain_shared_batch, explain_shares_and_examples):
+        if (found := _of_few(seen, explain)) is not None:
+            return Found(_WRONG, (found,))
     even = [
         seen.gap(run) <= seen.same
         for run, item in zip(seen.runs[1:], seen.layouts[1:], strict=True)
@@ -186,21 +188,18 @@ def _combination(seen: Wholes, groups: Groups) -> list[Vector] | None:
 
 def _with_a_term(seen: Wholes, groups: Groups) -> bool:
     """Whether a row for the shares leaves one term over in all layouts, as a count says."""
-    ones = np.ones(seen.examples)
     own = [np.stack([seen.alone(group).sketch for group in groups(item)]) for item in seen.layouts]
     updates = np.stack([run.sketch for run in seen.runs])
     limit = seen.near * float(np.linalg.norm(updates))
-    predicts: list[Predict] = [RIGHT, *(r.predict for r in CATALOGUE if not r.weighted)]
-    for predict in predicts:
-        each = [Frame([item], ones, False).said(predict, 0) for item in seen.layouts]
-        for fixed in (False, True):
+    for row, each in seen.frame.said:
+        for fixed in (False, True) if row is None or not row.weighted else ():
             said = [
                 np.array([w[list(g)].mean() * (seen.examples if fixed else len(g)) for g in gs])
                 for w, gs in zip(each, map(groups, seen.layouts), strict=True)
             ]
-            rest = updates - np.stack([w @ u for w, u in zip(said, own, strict=True)])
+            known = np.stack([w @ u for w, u in zip(said, own, strict=True)])
             held = np.array([w.sum() for w in said])
-            if counted_term(seen.layouts, rest, held, limit) is not None:
+            if simplest(updates, terms(seen.layouts, row, known, held), limit):
                 return True
     return False
 
@@ -216,7 +215,7 @@ def _how_weighted(seen: Wholes, weights: list[Vector], groups: Groups) -> tuple[
             row[list(group)] = 1.0
         images.append(image)
     bench = Bench(seen.frame, weights, images, NO_SUM)
-    if bench.error(RIGHT) <= bench.tolerance:
+    if bench.error(bench.frame.said[0][1]) <= bench.tolerance:
         return ()
     if rows := bench.explained():
         return (f"besides, the shares are weighted as in: {rows[0].name}",)

@@ -1,0 +1,421 @@
+"""Hypotheses with unknowns: what no row explains by itself, a row and a term or two rows may.
+
+An update is a sum of updates that were seen (of single examples, of shares), as often as a row
+says, and of unknown vectors (a term, each example's part of another loss), as often as a row or a
+count says. With more layouts than unknowns that can be refuted: whatever is in no combination of
+the unknown vectors must be noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from samegrad._base.mistakes import counted_regularization
+from samegrad._base.mistakes import part_with as part_words
+from samegrad.testing._catalogue import LOCAL_STATISTICS, OWN_NUMBERS, Mistake
+from samegrad.testing._evidence import Evidence, Runs
+from samegrad.testing._layouts import Layout, layout, of_parts, of_shares, uneven_sizes
+from samegrad.testing._select import EQUAL, LOOSE, TIE, Frame, Said
+from samegrad.testing._updates import Recorded, Vector
+
+# How often a term may count in a layout; once is right.
+COUNTS: dict[str, Callable[[Layout], float]] = {
+    "once": lambda item: 1.0,
+    "once on every replica": lambda item: float(item.replicas),
+    "divided by the replicas": lambda item: 1.0 / item.replicas,
+    "once in every micro-batch": lambda item: float(item.micro_batches),
+    "once in every micro-batch of every replica": lambda item: float(
+        item.replicas * item.micro_batches
+    ),
+    "divided by the micro-batches": lambda item: 1.0 / item.micro_batches,
+}
+SPARE = 6  # layouts beyond the examples, so that a wrong row is refuted
+PROBED = 7  # examples; no multiple of 2 or 3, as even shares hide mistakes
+_REFUTABLE = 4  # layouts beyond the unknowns
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """What updates are, for each layout.
+
+    Args:
+        made: Makes the mistake that says so; None if it is none.
+        known: What is made of updates that were seen.
+        free: How often each unknown vector counts: a row per layout.
+    """
+
+    made: Callable[[], Mistake | None]
+    known: Vector | float
+    free: Vector
+
+
+def outside(values: Vector, columns: Vector) -> tuple[float, int]:
+    """The norm of what no combination of the columns makes (a row per layout), and their rank."""
+    left, strengths, _ = np.linalg.svd(columns, full_matrices=False)
+    rank = int((strengths > EQUAL * max(strengths[0], 1e-300)).sum()) if strengths.size else 0
+    kept = left[:, :rank]
+    return float(np.linalg.norm(values - kept @ (kept.T @ values))), rank
+
+
+def simplest(updates: Vector, alike: Iterable[Hypothesis], limit: float) -> list[Hypothesis]:
+    """Those that leave no more than noise: of them the fewest unknowns, then the least left."""
+    found = []
+    for one in alike:
+        error, rank = outside(updates - one.known, one.free)
+        if 0 < rank <= len(updates) - min(_REFUTABLE, len(updates) - 1) and error <= limit:
+            found.append((rank, error, one))
+    least = min((item[:2] for item in found), default=(0, 0.0))
+    return [
+        one for rank, error, one in found if rank == least[0] and error <= least[1] + TIE * limit
+    ]
+
+
+def with_term(count: str, row: Mistake | None) -> Mistake | None:
+    """The mistake of a term that counts so, and of a row for the data; None if both are right."""
+    if row is None and count == "once":
+        return None
+    if row is not None and count == "once":
+        more = "a regularisation or auxiliary term counts once, as it should"
+        return replace(row, sentence=f"{row.sentence} ({more})")
+    data = "" if row is None else f"; and the data: {row.name}"
+    words = counted_regularization(count, data, "" if row is None else row.fix)
+    return Mistake(*words, remedy="term")
+
+
+def terms(
+    layouts: Sequence[Layout], row: Mistake | None, known: Vector, held: Vector, start: int = 0
+) -> Iterator[Hypothesis]:
+    """One unknown term, as often as each count says.
+
+    Args:
+        layouts: Of the updates.
+        row: What is wrong with the data; None if nothing is.
+        known: What the data make.
+        held: How often the term comes along with that.
+        start: The first of the layouts among which the term must not be as strong everywhere.
+    """
+    tried: list[Vector] = []
+    for name, count in COUNTS.items():
+        left = np.array([count(item) for item in layouts]) - held
+        if np.ptp(left[start:]) > EQUAL and not any(np.array_equal(left, own) for own in tried):
+            tried.append(left)
+            yield Hypothesis(partial(with_term, name, row), known, left[:, None])
+
+
+class Probe:
+    """Splits of some examples, and what the step makes of them.
+
+    Args:
+        seen: Runs of the step.
+        layouts: Of the first examples; some may be of fewer.
+    """
+
+    def __init__(self, seen: Runs, layouts: list[Layout]) -> None:
+        self.layouts = layouts
+        self.updates = np.stack([seen.run(item).sketch for item in layouts])
+        self.limit = seen.left * float(np.linalg.norm(self.updates))
+        self.count = max(len(item.examples) for item in layouts)
+        self._weights, self._fixed = seen.weights[: self.count], seen.fixed
+
+    def said(self, weights: Vector | None = None) -> Said:
+        """What is right (None) and what each row says of all layouts; 0 for absent examples."""
+        own = self._weights if weights is None else weights
+        rows = (None, *Frame(self.layouts, own, self._fixed).rows)
+        found = {row and row.name: np.zeros((len(self.layouts), self.count)) for row in rows}
+        for count in {len(item.examples) for item in self.layouts}:
+            places = [p for p, item in enumerate(self.layouts) if len(item.examples) == count]
+            frame = Frame([self.layouts[p] for p in places], own[:count], self._fixed)
+            for row, table in frame.said:
+                found[row and row.name][places, :count] = table
+        return [(row, found[row and row.name]) for row in rows]
+
+    def is_right(self, limit: float) -> bool:
+        """Whether examples with their right weights explain the updates, whatever they do."""
+        return outside(self.updates, self.said()[0][1])[0] <= limit
+
+    def first(self, *classes: Iterable[Hypothesis]) -> Mistake | None:
+        """The mistake of the simplest hypothesis of the first class that has any."""
+        for alike in classes:
+            if found := simplest(self.updates, alike, self.limit):
+                return found[0].made()
+        return None
+
+
+def small(seen: Runs, counts: Sequence[int] = (PROBED,)) -> list[Layout]:
+    """One device, and uneven splits of a few examples in turning orders."""
+    settings, found = seen.settings, []
+    for count in counts:
+        own = min(count, seen.examples)
+        found.append(Layout(((tuple(range(own)),),)))
+        found += probe_layouts(own, settings.replicas, settings.micro_batches, own + SPARE)
+    return found
+
+
+def probe_layouts(
+    examples: int, replicas: Sequence[int], micro_batches: Sequence[int], count: int
+) -> list[Layout]:
+    """Uneven splits of the examples in turning orders."""
+    rng = np.random.default_rng(0)
+    more = {k + 1 for k in micro_batches if k > 1} - set(micro_batches)
+    pairs = [
+        (r, k)
+        for r in replicas
+        for k in (*micro_batches, *more)  # another K tells a factor K from 1 / K
+        if (r > 1 or k > 1) and r * k <= examples
+    ]
+    found = []
+    for place in range(count if pairs else 0):
+        r, k = pairs[place % len(pairs)]
+        sizes = uneven_sizes(examples, r, turn=place)
+        if min(sizes) < k:
+            sizes = [examples - k * (r - 1)] + [k] * (r - 1)
+        order = rng.permutation(examples).tolist()
+        found.append(layout(sizes, k).renumbered(order))
+    return found
+
+
+def explain_term(evidence: Evidence) -> list[Mistake] | None:
+    """A term that no examples explain, as often as a count says.
+
+    The update of a single example holds the term once, so that weights c bring it along Σc times
+    (once where it is known and taken away). Layouts of a part of the batch are among those tried:
+    a sum over all examples would be one vector too, as long as the batch is the same.
+
+    Returns:
+        Mistakes that cannot be told apart, none if nothing is wrong; None if it is no term.
+    """
+    probe = Probe(evidence, [*evidence.layouts, *_of_a_part(evidence)])
+    singles = np.stack([single.sketch for single in evidence.singles])
+    said = probe.said()
+    found = simplest(
+        probe.updates,
+        itertools.chain.from_iterable(
+            terms(probe.layouts, row, own @ singles, np.array([*map(evidence.held, own)]))
+            for row, own in said
+        ),
+        probe.limit,
+    )
+    if not found:
+        return None
+    made = [one.made() for one in found]
+    if any(row is None for row in made) or (
+        not evidence.given and any(_is_of_one_device(one, evidence) for one in found)
+    ):
+        return []
+    return list({row.name: row for row in made if row is not None}.values())
+
+
+def _is_of_one_device(one: Hypothesis, evidence: Evidence) -> bool:
+    """Whether it says the same of all layouts of the batch: right where it says what weighs."""
+    count, known = len(evidence.layouts), np.asarray(one.known)
+    scale = float(np.abs(known).max())
+    return not np.ptp(one.free[:count]) > EQUAL and bool(
+        np.ptp(known[:count], axis=0).max() <= EQUAL * scale
+    )
+
+
+def _of_a_part(evidence: Evidence) -> list[Layout]:
+    """Layouts of the first examples, as those of all are."""
+    kinds = {(item.replicas, item.micro_batches) for item in evidence.layouts}
+    count, even = max(evidence.examples // 2, max(r * k for r, k in kinds)), evidence.settings.even
+    if even:
+        equal = math.lcm(*(r * k for r, k in kinds))
+        count = max(1, count // equal) * equal
+    splits = {pair: [count // pair[0]] * pair[0] if even else uneven_sizes(count, pair[0])
+              for pair in sorted(kinds)}  # fmt: skip
+    return [
+        layout(sizes, k)
+        for (_, k), sizes in splits.items()
+        if min(sizes) >= k and count < evidence.examples
+    ]
+
+
+def explain_parts(evidence: Evidence) -> Mistake | None:
+    """Two rows, one for each part of the loss or of the parameters.
+
+    Single examples give g_i + p_i, the sum of both parts. If row A holds for one and row B for the
+    other, an update is Σ A_i (g_i + p_i) + Σ (B_i - A_i) p_i with unknown p_i.
+    """
+    layouts = small(evidence)
+    if len(layouts) < 2 or evidence.settings.even:
+        return None
+    probe = Probe(evidence, layouts)
+    singles = evidence.singles[: probe.count]
+    sketches = np.stack([single.sketch for single in singles])
+    said = probe.said()
+
+    def made(a: Mistake | None, b: Mistake | None, first: Vector, second: Vector) -> Any:
+        runs = [evidence.run(item) for item in layouts]
+        return _part_with(a, b, _splits_parameters(runs, singles, first, second, evidence.left))
+
+    return probe.first(
+        *(
+            [
+                Hypothesis(
+                    partial(made, a, b, first, second),
+                    first @ sketches, second - first,
+                )
+                for b, second in said if b is not a
+            ]
+            for a, first in said
+        )
+    )  # fmt: skip
+
+
+def _splits_parameters(
+    runs: Sequence[Recorded],
+    singles: Sequence[Recorded],
+    first: Vector,
+    second: Vector,
+    limit: float,
+) -> bool:
+    """Whether each element of the update follows one of the two rows."""
+    updates = np.stack([run.samples for run in runs])
+    alone = np.stack([single.samples for single in singles])
+    scale = np.max([np.abs(row) @ np.abs(alone) for row in (first, second)], axis=(0, 1)) + 1e-300
+    errors = [np.abs(updates - row @ alone).max(axis=0) / scale for row in (first, second)]
+    return bool((np.minimum(*errors) <= max(1e-3, 10 * limit)).all())
+
+
+def _part_with(
+    first: Mistake | None, second: Mistake | None, parameters: bool = False
+) -> Mistake | None:
+    """The mistake of a part that has a row of its own.
+
+    Args:
+        first: Of the rest; None if that is right.
+        second: Of the part.
+        parameters: Whether it is a part of the parameters, not of the loss.
+    """
+    row = second if second is not None else first
+    if row is None:
+        return None
+    other = None if first is None or second is None else first
+    words = part_words(row.words, None if other is None else other.name, parameters)
+    return replace(row, **words._asdict())
+
+
+def explain_shared_batch(seen: Runs) -> Mistake | None:
+    """A row for a step whose examples depend on the whole batch, which the replicas share.
+
+    Each example's update is unknown. A term that belongs to no example is one more unknown vector;
+    two counts in one loss are two unknown vectors for each example.
+    """
+    probe = Probe(seen, small(seen))
+    if probe.is_right(probe.limit):
+        return None
+    if seen.uneven and (two := _two_counts(seen)) is not None:
+        return two
+    said = probe.said()
+    ways = [("once", np.zeros((len(probe.layouts), 0)))]
+    for name, count in COUNTS.items():
+        ways.append((name, np.array([[count(item)] for item in probe.layouts])))
+    classes: list[list[Hypothesis]] = []
+    for name, more in ways:
+        each = [
+            Hypothesis(partial(with_term, name, row), 0.0, np.hstack([own, more]))
+            for row, own in said
+        ]
+        classes += [each[1:], each[:1] if name != "once" else []]
+    return probe.first(*classes)
+
+
+def _two_counts(seen: Runs) -> Mistake | None:
+    """Two parts of a loss, of which one counts weights and the other examples.
+
+    Layouts of a part of the batch are among them: what is the same in all layouts of a batch could
+    be in each of its examples, too.
+    """
+    probe = Probe(seen, small(seen, (PROBED, PROBED - 2)))
+    classes: list[list[Hypothesis]] = [[], [], []]
+    for a, first in probe.said():
+        for b, second in probe.said(np.ones(probe.count)):
+            classes[(a is not None) + (b is not None)].append(
+                Hypothesis(partial(_part_with, a, b), 0.0, np.hstack([first, second]))
+            )
+    return probe.first(*classes)
+
+
+def explain_shares_and_examples(seen: Runs) -> Mistake | None:
+    """A part of the loss that depends on the share (or micro-batch) as a whole, beside a sum.
+
+    The shares' own updates hold both parts; with row A for them and row B for the sum, an update is
+    Σ A_g u(g) + Σ (B_i - A_i) p_i with unknown p_i.
+    """
+    probe = Probe(seen, small(seen))
+    said = probe.said()
+    for groups in (of_shares, of_parts):
+        own = [groups(item) for item in probe.layouts]
+        alone = [np.stack([seen.alone(group).sketch for group in gs]) for gs in own]
+        classes: list[list[Hypothesis]] = [[], []]
+        for _, first in said:
+            if any(
+                np.ptp(w[list(g)]) > EQUAL for w, gs in zip(first, own, strict=True) for g in gs
+            ):
+                continue
+            held = [
+                np.array([w[list(g)].sum() for g in gs]) for w, gs in zip(first, own, strict=True)
+            ]
+            known = np.stack([w @ u for w, u in zip(held, alone, strict=True)])
+            for b, second in said:
+                classes[b is not None].append(
+                    Hypothesis(partial(_by_share, b), known, second - first)
+                )
+        if found := probe.first(*classes):
+            return found
+    return None
+
+
+def _by_share(rest: Mistake | None) -> Mistake:
+    others = "the rest is right" if rest is None else f"and for the rest: {rest.name}"
+    return replace(
+        LOCAL_STATISTICS,
+        name=f"in a part of the loss, {LOCAL_STATISTICS.name}",
+        sentence=f"in a part of the loss, {LOCAL_STATISTICS.sentence}; {others}",
+    )
+
+
+def explain_own_numbers(evidence: Evidence) -> Mistake | None:
+    """A number that a replica has for itself, and all its examples share: a random factor, say.
+
+    The weights of the examples may be right then, but what an example does depends on which replica
+    has it: with x_i = 1 where the first of two replicas has example i, an update is
+    Σ w_i (x_i g_i + (1 - x_i) h_i) with unknown g_i and h_i.
+    """
+    settings = evidence.settings
+    several = [count for count in settings.replicas if count > 1]
+    count = min(PROBED, evidence.examples)
+    if not several or 1 not in settings.micro_batches or count <= min(several):
+        return None
+    replicas = min(several)
+    probe = Probe(evidence, _turning(count, replicas, settings.even))
+    if probe.is_right(LOOSE * probe.limit):
+        return None
+    right = probe.said()[0][1]
+    own = np.hstack([right * _had_by(r, probe.layouts) for r in range(replicas)])
+    return probe.first([Hypothesis(lambda: OWN_NUMBERS, 0.0, own)])
+
+
+def _turning(count: int, replicas: int, even: bool) -> list[Layout]:
+    """Splits in turning orders, more of them than there are unknowns."""
+    number = replicas * count + SPARE
+    if not even:
+        return probe_layouts(count, (replicas,), (1,), number)
+    size, rng = count // replicas, np.random.default_rng(0)
+    item = layout([size] * replicas)
+    return [item.renumbered(rng.permutation(size * replicas).tolist()) for _ in range(number)]
+
+
+def _had_by(replica: int, layouts: list[Layout]) -> Vector:
+    """1 where the replica has the example, 0 elsewhere: a row per layout."""
+    had = np.zeros((len(layouts), len(layouts[0].examples)))
+    for row, item in zip(had, layouts, strict=True):
+        row[list(of_shares(item)[replica])] = 1.0
+    return had
