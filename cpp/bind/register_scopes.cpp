@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "bind/bind.h"
+#include "runtime/deadline.h"
 #include "train/folder_lock.h"
 #include "train/trace.h"
 
@@ -235,6 +236,14 @@ void register_scopes(py::module_& m) {
             [folder, shared, timeout] { return locked_folder(folder, shared, timeout); });
       },
       py::arg("folder"), py::arg("shared"), py::arg("timeout"));
+  m.def(
+      "deadline",
+      [](double seconds, const std::string& why) {
+        const std::chrono::milliseconds patience(std::int64_t(seconds * 1000));
+        return guard_of([patience, why] { return std::make_shared<Deadline>(patience, why); });
+      },
+      py::arg("seconds"), py::arg("why"),
+      "While it is entered the process lives for so many seconds: then it says why and exits.");
   m.def(
       "recording",
       [](const py::object& tape) {

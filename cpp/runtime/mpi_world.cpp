@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 
 #include "base/error.h"
 #include "base/hasher.h"
 #include "base/process.h"
+#include "runtime/facts.h"
 #include "runtime/interrupt.h"
 
 namespace samegrad {
@@ -21,71 +21,6 @@ constexpr auto kAnswer = std::chrono::milliseconds(1500);  // for them to say wh
 constexpr int kYields = 200;                               // before a wait sleeps
 constexpr auto kShortest = std::chrono::microseconds(20);
 constexpr auto kLongest = std::chrono::microseconds(500);
-constexpr std::size_t kShownRanks = 8;
-
-// "0, 2-5 and 9 others"
-std::string listed(const std::vector<int>& ranks) {
-  std::string out;
-  std::size_t shown = 0;
-  for (std::size_t i = 0; i < ranks.size(); ++shown) {
-    std::size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (shown == kShownRanks) return out + text(" and ", ranks.size() - i, " others");
-    out += text(i ? ", " : "", ranks[i]);
-    if (end - i > 1) out += text("-", ranks[end - 1]);
-    i = end;
-  }
-  return out;
-}
-
-std::string joined(const std::vector<Fact>& facts) {
-  std::string all;
-  for (const Fact& fact : facts) all += fact.name + '\x1f' + fact.value + '\x1e';
-  return all;
-}
-
-std::vector<Fact> separated(std::string_view all) {
-  std::vector<Fact> facts;
-  while (!all.empty()) {
-    const std::size_t middle = all.find('\x1f'), end = all.find('\x1e');
-    facts.push_back({std::string(all.substr(0, middle)),
-                     std::string(all.substr(middle + 1, end - middle - 1))});
-    all.remove_prefix(end + 1);
-  }
-  return facts;
-}
-
-// "seed: 1 on rank 0, 2 on rank 1"
-std::string difference(const std::vector<std::vector<Fact>>& of_ranks) {
-  std::map<std::string, std::map<std::string, std::vector<int>>> found;
-  std::vector<std::string> names;
-  for (const auto& facts : of_ranks) {
-    for (const Fact& fact : facts) {
-      if (found.try_emplace(fact.name).second) names.push_back(fact.name);
-    }
-  }
-  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    for (const std::string& name : names) {
-      const auto fact = std::ranges::find(of_ranks[rank], name, &Fact::name);
-      const bool there = fact != of_ranks[rank].end();
-      found[name][there ? fact->value : "none"].push_back(int(rank));
-    }
-  }
-  std::string out;
-  std::size_t shown = 0;
-  for (const std::string& name : names) {
-    if (found[name].size() < 2) continue;
-    if (shown++ == kShownRanks) return out + "; and more";
-    out += (out.empty() ? "" : "; ") + name + ": ";
-    std::string values;
-    for (const auto& [value, ranks] : found[name]) {
-      values += text(values.empty() ? "" : ", ", value,
-                     ranks.size() > 1 ? " on ranks " : " on rank ", listed(ranks));
-    }
-    out += values;
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -213,12 +148,11 @@ void MpiWorld::disagree() {
     facts.push_back(separated(
         std::string_view(all).substr(r * std::size_t(longest), std::size_t(records_[r].bytes))));
   }
+  const std::string found = difference(facts);
   throw Disagreement(
       ErrorKind::kValue,
       text("[MultiWorkerMirroredStrategy] all ranks must run one program on one state: in call ",
-           calls_.load(), " they differ in ", difference(facts),
-           "; give all ranks the same program, seed, data and settings, or broadcast_variables "
-           "first."));
+           calls_.load(), " they differ in ", found, "; ", remedy(found)));
 }
 
 std::vector<std::string> MpiWorld::gather(std::string_view own) {
@@ -362,6 +296,7 @@ void MpiWorld::leave() noexcept {
     }
     for (bool all = false; !all; std::this_thread::sleep_for(kLongest)) {
       const std::lock_guard lock(mutex_);
+      if (others_changed_.exchange(false)) tell_of_later_failures();
       all = std::ranges::all_of(others_, &Other::ended) &&
             std::ranges::all_of(sent_, [](Sent& sent) { return sent.pending->done(); });
     }
@@ -374,6 +309,21 @@ void MpiWorld::leave() noexcept {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "samegrad: rank %d could not leave the job: %s\n", rank_, error.what());
     abort(1);
+  }
+}
+
+// With mutex_ locked: the others may have gone on to calls that this rank does not make.
+void MpiWorld::tell_of_later_failures() const {
+  for (std::size_t r = 0; r < others_.size(); ++r) {
+    const Other& other = others_[r];
+    if (int(r) == rank_ || other.failure.empty() || other.calls <= calls_) continue;
+    std::fprintf(stderr,
+                 "samegrad: rank %d has ended its program after call %lld, and rank %d failed in "
+                 "call %lld: all ranks must make the same number of steps: give them the same "
+                 "data.\n",
+                 rank_, static_cast<long long>(calls_.load()), int(r),
+                 static_cast<long long>(other.calls));
+    return;
   }
 }
 
@@ -443,7 +393,7 @@ void MpiWorld::take(int rank, const Notice& given) {
 std::string MpiWorld::missing() const {
   std::string out;
   std::size_t shown = 0;
-  for (std::size_t r = 0; r < others_.size() && shown < kShownRanks; ++r) {
+  for (std::size_t r = 0; r < others_.size() && shown < kMostShown; ++r) {
     const Other& other = others_[r];
     if (int(r) == rank_ || (other.answered && other.waits && other.calls >= calls_)) continue;
     ++shown;

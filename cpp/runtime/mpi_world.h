@@ -72,6 +72,7 @@ class MpiWorld {
   void wait(Mpi::Pending& pending);
   void look_around();
   void check_others() const;
+  void tell_of_later_failures() const;
   [[noreturn]] void disagree();
   void watch();
   void read_notices();

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+from samegrad._base import launchers as _launchers
 
 if TYPE_CHECKING:
     from samegrad import audio as audio
@@ -54,6 +57,17 @@ if not TYPE_CHECKING:  # a type checker knows the names
         value = getattr(importlib.import_module("samegrad._api"), name)
         globals()[name] = value
         return value
+
+
+if _launchers.launched().size > 1:
+    # A rank that fails before its first strategy would leave the others waiting for it in MPI.
+    _previous_hook = sys.excepthook
+
+    def _end_all(kind: Any, error: BaseException, trace: Any) -> None:
+        job = importlib.import_module("samegrad.distribute._job")
+        job.show_failure(_previous_hook, kind, error, trace)
+
+    sys.excepthook = _end_all
 
 
 def __dir__() -> list[str]:

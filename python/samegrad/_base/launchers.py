@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Those of how many processes there are and which one this is, and whose they are. A launcher's own
 # come before those of Slurm, under which it may run.
@@ -15,8 +15,7 @@ _VARIABLES = (
 _HINTS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """How this process was started.
 
     Attributes:

@@ -72,7 +72,10 @@ def _run(command: str, options: dict[str, Any], given: Sequence[str]) -> int:
         code: int = module.run(**options)
         return code
     except (CommandError, OSError, *getattr(module, "BAD_INPUT", ())) as error:
-        print(f"samegrad: error: {_in_one_line(error)}", file=sys.stderr)
+        message = _in_one_line(error)
+        print(f"samegrad: error: {message}", file=sys.stderr, flush=True)
+        if command in _OPTIONS:  # the others of an MPI job would wait for this process
+            importlib.import_module("samegrad.distribute._job").end_all(message, _EXIT_BAD_INPUT)
         return _EXIT_BAD_INPUT
 
 

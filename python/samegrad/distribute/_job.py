@@ -30,6 +30,9 @@ _STACK_SIGNAL = int(signal.SIGRTMIN) + 9 if hasattr(signal, "SIGRTMIN") else 0
 # MPI counts in int: larger messages go in pieces.
 PIECE_BYTES = 1 << 30
 DEFAULT_TIMEOUT = 600.0
+# How long a rank that fails before it has joined waits for the others, to tell them.
+_LAST_WORDS = 30.0
+_LONGEST_TIMEOUT = 1e9  # for clocks that count nanoseconds
 # On one machine gradients go through memory that all ranks see: so much of it that it stays in a
 # cache which they share. 0 in the variable: they are sent.
 _SHARED_VARIABLE = "SAMEGRAD_MPI_SHARED"
@@ -81,15 +84,31 @@ def join(timeout: float | None = None) -> Job:
         RuntimeError: The launcher belongs to another MPI than the one that was loaded.
         ValueError: The time is no positive number.
     """
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"[{_WHO}] timeout is a positive number of seconds: got {timeout}.")
     if _state.job is None:
-        _state.job = _joined()
         timeout = _default_timeout() if timeout is None else timeout
-    if timeout is not None:
-        if not timeout > 0:
-            raise ValueError(f"[{_WHO}] timeout is a positive number of seconds: got {timeout}.")
-        if _state.job.size > 1:
-            _core.set_patience(float(timeout))
+        with _in_time(timeout):
+            _state.job = _joined()
+    if timeout is not None and _state.job.size > 1:
+        _core.set_patience(float(timeout))
     return _state.job
+
+
+def _in_time(timeout: float) -> contextlib.AbstractContextManager[Any]:
+    """Ends a process whose others do not come to join: MPI itself would wait for ever."""
+    launch = launched()
+    if launch.size == 1:
+        return contextlib.nullcontext()
+    why = (
+        f"samegrad: rank {launch.rank} of {launch.size} has waited for {timeout:g} s for the "
+        "others to join the job, and ends it: one of them may have ended before it made a "
+        "strategy, which its own messages tell; SAMEGRAD_MPI_TIMEOUT is the time."
+    )
+    guard: contextlib.AbstractContextManager[Any] = _core.deadline(
+        min(timeout, _LONGEST_TIMEOUT), why
+    )
+    return guard
 
 
 def called(call: str) -> None:
@@ -200,6 +219,12 @@ def _import_mpi(started: int, launcher: str) -> Any:
         # Open MPI's windows would complain, on every rank, that there is no such network.
         os.environ.setdefault("OMPI_MCA_osc", "^ucx")
     try:
+        import mpi4py
+
+        ours = "mpi4py.MPI" not in sys.modules
+        if ours:
+            # At the end of any process, it would end MPI: also in a forked child, for its parent.
+            mpi4py.rc.finalize = False
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise ImportError(
@@ -207,7 +232,15 @@ def _import_mpi(started: int, launcher: str) -> Any:
             f"need mpi4py and an MPI: got {type(error).__name__}: {error}; pip install "
             "'samegrad[mpi]', on a cluster mpi4py and the site's MPI."
         ) from None
+    if ours:
+        atexit.register(_finalize, MPI, os.getpid())
     return MPI
+
+
+def _finalize(mpi: Any, process: int) -> None:
+    """The end of MPI, in the process that began it."""
+    if os.getpid() == process and not mpi.Is_finalized():
+        mpi.Finalize()
 
 
 def _connect(mpi: Any) -> None:
@@ -235,7 +268,8 @@ def _connect(mpi: Any) -> None:
     _core.join_world(table, segments, segment_bytes, DEFAULT_TIMEOUT, _STACK_SIGNAL, facts)
     _state.keep = (library, messages, notices, window)
     PerReplica.spread = True
-    sys.excepthook = _ends_job(sys.excepthook)
+    if getattr(sys.excepthook, "__module__", "") != "samegrad":  # which does it from the start
+        sys.excepthook = _ends_job(sys.excepthook)
     atexit.register(_core.leave_world)
 
 
@@ -274,23 +308,55 @@ def _has_room(size: int, folder: str = "/dev/shm") -> bool:
     return found.f_bavail * found.f_frsize >= size
 
 
+def end_all(why: str, code: int) -> None:
+    """This rank goes no further: the others are told why, and all of them end.
+
+    Returns where there are no others, or where they do not come to hear it.
+
+    Args:
+        why: Of what the rank could not go on.
+        code: The exit status.
+    """
+    if _state.job is None:
+        if launched().size == 1:
+            return
+        with contextlib.suppress(Exception):  # it has failed already, for the reason that counts
+            join(_LAST_WORDS)
+    if _state.job is None or _state.job.size == 1:
+        return
+    told = bool(_core.world_failure())
+    _core.world_fail(why)
+    # Who failed first ends the job when its own words are out.
+    time.sleep(5.0 if told else 0.5)
+    _core.abort_world(code)
+
+
 def _ends_job(previous: Any) -> Any:
     """An exception hook: what nobody catches ends all ranks."""
 
     def hook(kind: Any, error: BaseException, trace: Any) -> None:
-        job = _state.job
-        where = f"rank {job.rank} of {job.size}" if job else "a rank"
-        told = _core.world_failure()
-        lines = [f"samegrad: {where} failed after call {_core.world_calls()}:\n"]
-        if previous is sys.__excepthook__:
-            lines += traceback.format_exception(kind, error, trace)
-        sys.stderr.write("".join(lines))
-        if previous is not sys.__excepthook__:
-            previous(kind, error, trace)
-        sys.stderr.flush()
-        _core.world_fail(f"{kind.__name__}: {error}")
-        # Who failed first ends the job when its own traceback is out.
-        time.sleep(5.0 if told else 0.5)
-        _core.abort_world(130 if issubclass(kind, KeyboardInterrupt) else 1)
+        show_failure(previous, kind, error, trace)
 
     return hook
+
+
+def show_failure(previous: Any, kind: Any, error: BaseException, trace: Any) -> None:
+    """Shows an exception that nobody has caught, and ends all ranks.
+
+    Args:
+        previous: The hook that shows exceptions where there are no ranks.
+        kind: As hooks are given it; and so are the next two.
+        error: The exception.
+        trace: Where it was raised.
+    """
+    launch, job = launched(), _state.job
+    where = f"rank {job.rank} of {job.size}" if job else f"rank {launch.rank} of {launch.size}"
+    when = f"after call {_core.world_calls()}" if job else "before it had joined the job"
+    lines = [f"samegrad: {where} failed {when}:\n"]
+    if previous is sys.__excepthook__:
+        lines += traceback.format_exception(kind, error, trace)
+    sys.stderr.write("".join(lines))
+    if previous is not sys.__excepthook__:
+        previous(kind, error, trace)
+    sys.stderr.flush()
+    end_all(f"{kind.__name__}: {error}", 130 if issubclass(kind, KeyboardInterrupt) else 1)

@@ -28,6 +28,7 @@ PROCESSES = (2, 3, 4, 5)
 STEPS = 40
 IN_TIME = 60  # seconds from a kill to the end of the job; a hang would take far longer
 KILLS_OF_A_RUN = 4  # then it may go on to its end
+EARLY = 0.25  # of the kills come while the job starts, the others while it steps and saves
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Told:
 
     Attributes:
         kills: Jobs that lost a rank.
-        early: Of these, those that were killed before all ranks had begun a step.
+        early: Of these, those that had not saved anything yet.
         ends: Runs that came to their end, all with the weights of an undisturbed one.
         slowest_s: From a kill to the end of its job, at most.
         sizes: How many jobs had so many processes.
@@ -60,14 +61,26 @@ class Soak:
         with tempfile.TemporaryDirectory() as folder:
             self.weights = run_alone("resume.py", folder, TOTAL).out
         assert self.weights.startswith("weights")
-        self.seconds = self._undisturbed()
+        self.starting, self.stepping = self._undisturbed()
 
-    def _undisturbed(self) -> float:
-        """How long a job takes whose ranks nobody kills."""
-        begin = time.monotonic()
+    def _undisturbed(self) -> tuple[float, float]:
+        """Seconds up to the first checkpoint and from there on, of a job that nobody disturbs."""
         with tempfile.TemporaryDirectory() as folder:
-            self._check_end(self._start(Path(folder), 4).end(), 4)
-        return time.monotonic() - begin
+            begin = time.monotonic()
+            job = self._start(Path(folder), 4)
+            self._wait_for_save(Path(folder), job)
+            saved = time.monotonic()
+            self._check_end(job.end(), 4)
+        return saved - begin, time.monotonic() - saved
+
+    @staticmethod
+    def _wait_for_save(folder: Path, job: Running) -> None:
+        """Until the job saves, or ends."""
+        before = _last_save(folder)
+        limit = time.monotonic() + IN_TIME
+        while _last_save(folder) == before and job.process.poll() is None:
+            assert time.monotonic() < limit, "the job saves nothing"
+            time.sleep(0.01)
 
     def run(self, kills: int) -> Told:
         """Kills so many ranks."""
@@ -103,20 +116,24 @@ class Soak:
     def _lose_one(self, folder: Path, size: int) -> bool:
         """Whether the job lost a rank; else it had come to its end."""
         job = self._start(folder, size)
-        time.sleep(self.random.uniform(0.1, 1.0) * self.seconds)
+        if self.random.random() < EARLY:
+            time.sleep(self.random.random() * self.starting)
+        else:
+            self._wait_for_save(folder, job)
+            time.sleep(self.random.random() * self.stepping)
         pids = self._pids(folder, size)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.random.choice(pids), signal.SIGKILL)
         begin = time.monotonic()
         ended = job.end(IN_TIME)
         if ended.code == 0:
-            self.seconds *= 0.9  # the machine is less busy now
+            self.stepping *= 0.9  # few steps were left, or the machine is less busy now
             self._check_end(ended, size)
             self.told.ends += 1
             return False
         self.told.slowest_s = max(self.told.slowest_s, time.monotonic() - begin)
         self.told.kills += 1
-        self.told.early += not (folder / "checkpoints").exists()
+        self.told.early += not _last_save(folder)
         self._check_gone(pids)
         return True
 
@@ -140,6 +157,13 @@ class Soak:
         code, out = getattr(ended, "code", 1), getattr(ended, "out", "")
         assert code == 0, f"{size} ranks: {getattr(ended, 'text', '')}"
         assert out == self.weights * size, f"{size} ranks: {out}; one process: {self.weights}"
+
+
+def _last_save(folder: Path) -> int:
+    """When the folder of checkpoints was changed last; 0: there is none."""
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / "checkpoints").stat().st_mtime_ns
+    return 0
 
 
 def _is_alive(pid: int) -> bool:

@@ -64,10 +64,12 @@ def test_a_stopped_gan_goes_on_with_other_processes(mpi, tmp_path):
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
 
 
-def test_one_rank_without_the_data_ends_the_job(mpi, tmp_path):
-    ended = run(mpi, 2, "command.py", "fail", *GAN, "--checkpoint-dir", tmp_path / "a", limit=90)
+def test_one_rank_without_the_data_is_said_on_all(mpi, tmp_path):
+    ended = run(mpi, 3, "command.py", "fail", *GAN, "--checkpoint-dir", tmp_path / "a", limit=90)
     assert ended.code != 0
-    assert "train-images-idx3-ubyte.gz" in ended.text
+    why = "[samegrad] cannot use train-images-idx3-ubyte.gz: No such file or directory."
+    assert f"samegrad: error: {why}" in ended.err  # rank 1
+    assert ended.err.count(f"rank 1 failed in call 0: {why} Give another path.") >= 2
 
 
 def test_more_processes_than_replicas_are_refused(mpi, tmp_path):

@@ -16,7 +16,12 @@ if kind == "no mpi4py":
 rank = int(os.environ.get("PMI_RANK", os.environ.get("PMIX_RANK", "0")))
 if kind == "version" and rank == 1:
     _core.__version__ = "0.0.1"
-strategy = tf.distribute.MultiWorkerMirroredStrategy(timeout=20)
+if kind == "raises early" and rank == 1:
+    raise FileNotFoundError(2, "No such file or directory", "train.npz")
+if kind == "ends early" and rank == 1:
+    sys.exit(3)
+timeout = 4 if kind == "ends early" else 20
+strategy = tf.distribute.MultiWorkerMirroredStrategy(timeout=timeout)
 data = tf.data.Dataset.from_tensor_slices(np.ones([24, 2], np.float32)).batch(6)
 with strategy.scope():
     weights = tf.Variable(np.ones([2, 60_000], np.float32))

@@ -1,0 +1,28 @@
+// The end of a process that waits where nobody can wake it, as in a call of MPI.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace samegrad {
+
+// A process in which one lives for longer than it may writes `why` to its standard error and exits
+// with status 1.
+class Deadline {
+ public:
+  Deadline(std::chrono::milliseconds patience, std::string why);
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace samegrad

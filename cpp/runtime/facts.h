@@ -1,0 +1,23 @@
+// What ranks have to have alike, as text that travels, and how it is said where they do not.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/communicator.h"
+
+namespace samegrad {
+
+// Of ranks and facts, in a message.
+inline constexpr std::size_t kMostShown = 8;
+
+std::string joined(const std::vector<Fact>& facts);
+std::vector<Fact> separated(std::string_view all);
+// "seed: 1 on rank 0, 2 on rank 1"
+std::string difference(const std::vector<std::vector<Fact>>& of_ranks);
+// For such a difference.
+std::string remedy(const std::string& difference);
+
+}  // namespace samegrad
