@@ -382,6 +382,8 @@ _LATER = dict.fromkeys(
 ) | dict.fromkeys(
     ("gamma", "poisson", "stateless_gamma", "stateless_poisson"),
     "samegrad._autodiff.random_variates",
+) | dict.fromkeys(
+    ("log_uniform_candidate_sampler", "uniform_candidate_sampler"), "samegrad.nn._candidates"
 )
 __all__ = [
     *_LATER, "categorical", "fold_in", "normal", "set_seed", "shuffle", "split",
