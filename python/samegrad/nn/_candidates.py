@@ -111,14 +111,16 @@ def _draw(classes: Tensor, number: int, unique: bool, count: int, seed: int | No
         tries = _tries(math.cumsum(probability(sampled, count)), seed)
 
         def expected(of: Tensor) -> Tensor:
-            return -math.expm1(tries * math.log1p(-probability(of, count)))
+            made: Tensor = -math.expm1(tries * math.log1p(-probability(of, count)))
+            return made
     else:
         ends = math.cumsum(probability(every, count))
         at = random.uniform([number], seed=seed)
         sampled = math.minimum(searchsorted(ends, at, "right", "int64"), count - 1)
 
         def expected(of: Tensor) -> Tensor:
-            return probability(of, count) * float(number)
+            made: Tensor = probability(of, count) * float(number)
+            return made
 
     return Candidates(sampled, expected(classes), expected(sampled))
 

@@ -49,7 +49,8 @@ class CheckpointReader:
                 f"[checkpoint] the key must be one of {self._path}: got {shown(tensor_str)}; "
                 + (f"did you mean {near[0]!r}?" if near else "see train.list_variables.")
             )
-        return self._arrays[tensor_str.removesuffix(_OF_TENSORFLOW)].copy()
+        array: Array = self._arrays[tensor_str.removesuffix(_OF_TENSORFLOW)].copy()
+        return array
 
 
 def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
