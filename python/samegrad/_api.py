@@ -33,6 +33,7 @@ from samegrad._base.dtypes import (
 from samegrad._base.dtypes import any_dtype as as_dtype
 from samegrad._base.dtypes import bool_ as bool
 from samegrad._base.dtypes import float64 as double
+from samegrad._base.logger import get_logger
 from samegrad._context.scopes import (
     control_dependencies,
     device,
@@ -219,7 +220,7 @@ __all__ = [  # packages are loaded by samegrad itself
     "double", "dtypes", "dynamic_partition", "dynamic_stitch", "einsum", "ensure_shape",
     "equal", "errors", "executing_eagerly", "exp", "expand_dims", "experimental", "eye", "fill",
     "float16", "float32", "float64", "floor", "foldl", "foldr", "function", "gather",
-    "gather_nd", "get_static_value", "greater", "greater_equal", "group", "half",
+    "gather_nd", "get_logger", "get_static_value", "greater", "greater_equal", "group", "half",
     "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "image",
     "init_scope", "initializers", "inside_function", "int16", "int32", "int64", "int8",
     "is_tensor", "keras", "less", "less_equal", "linalg", "linspace", "logical_and",

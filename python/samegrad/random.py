@@ -376,12 +376,24 @@ def _range_of(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
 
 
 # A generator's state is a variable, which knows of gradients.
-_LATER = dict.fromkeys(
-    ("Algorithm", "Generator", "create_rng_state", "get_global_generator", "set_global_generator"),
-    "samegrad._autodiff.random_generator",
-) | dict.fromkeys(
-    ("gamma", "poisson", "stateless_gamma", "stateless_poisson"),
-    "samegrad._autodiff.random_variates",
+_LATER = (
+    dict.fromkeys(
+        (
+            "Algorithm",
+            "Generator",
+            "create_rng_state",
+            "get_global_generator",
+            "set_global_generator",
+        ),
+        "samegrad._autodiff.random_generator",
+    )
+    | dict.fromkeys(
+        ("gamma", "poisson", "stateless_gamma", "stateless_poisson"),
+        "samegrad._autodiff.random_variates",
+    )
+    | dict.fromkeys(
+        ("log_uniform_candidate_sampler", "uniform_candidate_sampler"), "samegrad.nn._candidates"
+    )
 )
 __all__ = [
     *_LATER, "categorical", "fold_in", "normal", "set_seed", "shuffle", "split",

@@ -117,3 +117,13 @@ def test_kernels_of_another_build_are_refused(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "it belongs to another build of the engine; reinstall the package" in result.stderr
     assert str(other) in result.stderr
+
+
+def test_the_logger_is_pythons():
+    import logging
+
+    import samegrad as tf
+
+    tf.get_logger().setLevel("ERROR")
+    assert tf.get_logger() is logging.getLogger("samegrad")
+    assert tf.get_logger().level == logging.ERROR

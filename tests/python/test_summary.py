@@ -289,3 +289,14 @@ def test_embeddings_are_named_and_stored_and_profiles_refused(tmp_path: Path) ->
         model.fit(np.ones((4, 3)), np.ones((4, 3, 1)), verbose=0, callbacks=[other])
     with pytest.raises(ValueError, match="Profiling is not yet available with the samegrad"):
         keras.callbacks.TensorBoard(tmp_path, profile_batch=2)
+
+
+def test_traces_warn_that_nothing_is_recorded(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"trace_on must be called before it"):
+        tf.summary.trace_export("step", step=0)
+    with pytest.warns(UserWarning, match=r"^\[tf.summary.trace_on\] graphs and profiles are not"):
+        tf.summary.trace_on(graph=True, profiler=True)
+    with pytest.raises(ValueError, match=r"a summary is of a step: got none"):
+        tf.summary.trace_export("step")
+    tf.summary.trace_export("step", step=0, profiler_outdir=str(tmp_path))
+    assert not list(tmp_path.iterdir())

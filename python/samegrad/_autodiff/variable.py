@@ -15,7 +15,7 @@ from samegrad._base.enums import Choice
 from samegrad._base.reference import Reference
 from samegrad._context import state as _context
 from samegrad._context.python_runs import leave_to_make_a_variable
-from samegrad._tensor.tensor import Tensor, TensorShape, convert_to_tensor, match
+from samegrad._tensor.tensor import Tensor, TensorShape, array_text, convert_to_tensor, match
 
 _ops = _core.ops
 
@@ -393,7 +393,7 @@ class Variable:
 
     def _shown(self) -> str:
         if not _core.tracing():
-            return repr(np.asarray(self.numpy()))
+            return "numpy=" + array_text(np.asarray(self.numpy()))
         tensor = self._as_tensor() if _context.settings.functions_run_eagerly else None
         return "traced" if tensor is None or not tensor._looks else repr(tensor)
 

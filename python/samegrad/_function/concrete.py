@@ -161,7 +161,7 @@ class ConcreteFunction:
 
 
 def _spec_of(value: Any) -> Any:
-    if not is_tensor(value):
+    if not is_tensor(value) or hasattr(value, "assign_add"):  # a variable stays itself
         return value
     tensor: Tensor = value if isinstance(value, Tensor) else value._as_tensor()
     return TensorSpec.from_tensor(tensor)

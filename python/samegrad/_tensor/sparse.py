@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from samegrad import _core
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.composite import Composite
@@ -97,6 +98,33 @@ class SparseTensor(Composite):
         made = np.full(self._shape, b"" if values.dtype == object else 0, values.dtype)
         made[tuple(places.T)] = values
         return made
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        return self._with(other, "mul")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        return self._with(other, "div")
+
+    __array_priority__ = 100  # NumPy's arrays leave products to it
+
+    def _with(self, other: Any, op: str) -> SparseTensor:
+        """The values with a number, or with what a dense tensor has at their places."""
+        if isinstance(self.values, Text) or isinstance(other, SparseTensor | Text):
+            raise TypeError(
+                f"[SparseTensor.{op}] numbers and a number or a dense tensor are needed: got "
+                f"{shown(self)} and {shown(other)}; see tf.sparse.to_dense."
+            )
+        plain = not isinstance(other, Tensor) and not hasattr(type(other), "_as_tensor")
+        factor = convert_to_tensor(other, self.values._dtype if plain else None)
+        if factor._rank:
+            places, _ = self.checked(f"SparseTensor.{op}")
+            rows = np.ravel_multi_index(tuple(places.T), self._shape)
+            every = _core.ops.broadcast_to(factor, shape=list(self._shape))
+            factor = _core.ops.gather(_core.ops.reshape(every, shape=[-1]), convert_to_tensor(rows))
+        values = getattr(_core.ops, op)(self.values, factor)
+        return SparseTensor(self.indices, values, self.dense_shape)
 
     def __repr__(self) -> str:
         return (

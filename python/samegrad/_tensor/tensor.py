@@ -128,8 +128,18 @@ def _repr(self: Tensor) -> str:
     if self._symbolic:
         return f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, traced>"
     return (
-        f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy={_text(repr(self._view()))}>"
+        f"<samegrad.Tensor: shape={shape}, dtype={self._dtype}, numpy={array_text(self._view())}>"
     )
+
+
+def array_text(array: np.ndarray[Any, Any]) -> str:
+    """An array as `repr` of tensors has it: one number without more.
+
+    Example:
+        >>> array_text(np.array(1.5)), array_text(np.array([1.5]))
+        ('1.5', 'array([1.5])')
+    """
+    return _text(repr(array)) if array.ndim else str(array)
 
 
 def _text(values: str) -> str:
@@ -321,6 +331,6 @@ def _install() -> None:
 _install()
 
 __all__ = [
-    "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "constant", "convert_to_tensor",
-    "code_of", "dim_of", "dims_of", "is_tensor", "match", "pair", "with_dims",
+    "DType", "Dim", "Tensor", "TensorLike", "TensorShape", "array_text", "constant",
+    "convert_to_tensor", "code_of", "dim_of", "dims_of", "is_tensor", "match", "pair", "with_dims",
 ]  # fmt: skip

@@ -38,6 +38,10 @@ _ops = _core.ops
 class Strategy(abc.ABC):
     """What all strategies share."""
 
+    def __repr__(self) -> str:
+        name = f"samegrad.distribute.{type(self).__name__}"
+        return f"<{name} replicas={int(self.num_replicas_in_sync)} split={self.split!r}>"
+
     @property
     @abc.abstractmethod
     def num_replicas_in_sync(self) -> int:

@@ -67,6 +67,7 @@ from samegrad.nn._pooling import (
     pool,
 )
 from samegrad.nn._regularization import dropout, l2_loss
+from samegrad.nn._sampled_losses import nce_loss, sampled_softmax_loss
 from samegrad.nn._transposed_convolution import (
     conv1d_transpose,
     conv2d_transpose,
@@ -115,11 +116,13 @@ __all__ = [
     "max_pool3d",
     "mean_over_tokens",
     "moments",
+    "nce_loss",
     "padded_accuracy",
     "padded_cross_entropy_loss",
     "pool",
     "relu",
     "relu6",
+    "sampled_softmax_loss",
     "scale_regularization_loss",
     "selu",
     "separable_conv2d",

@@ -27,8 +27,8 @@ def unicode_transcode(
 
     Args:
         input: Text of any shape.
-        input_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
-        output_encoding: One of the same.
+        input_encoding: "UTF-8" or another one that Python knows.
+        output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
         errors: What becomes of bytes that are no letter: "replace" (by replacement_char),
             "ignore", or "strict" (an error).
         replacement_char: The number of a letter.

@@ -71,10 +71,13 @@ def _putting(instead: str) -> str:
 def _letters(
     encoding: str, errors: str, who: str, instead: str = "\ufffd"
 ) -> Callable[[bytes], str]:
-    if encoding.upper().replace("_", "-") not in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
+    try:
+        b"a".decode(encoding, "ignore")  # refuses codecs that make no text, too
+    except (LookupError, TypeError, ValueError):
         raise ValueError(
-            f"[{who}] input_encoding must be UTF-8, UTF-16-BE or UTF-32-BE: got {shown(encoding)}."
-        )
+            f"[{who}] input_encoding must be one of text, such as UTF-8, UTF-16-BE or latin-1: "
+            f"got {shown(encoding)}."
+        ) from None
     if errors not in _ERRORS:
         raise ValueError(f"[{who}] errors must be one of {_ERRORS}: got {shown(errors)}.")
 
@@ -99,7 +102,7 @@ def unicode_split(
 
     Args:
         input: One text, or texts along one axis.
-        input_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
+        input_encoding: "UTF-8" or another one that Python knows.
         errors: What becomes of bytes that are no letter: "replace" (by U+FFFD), "ignore", or
             "strict" (an error).
         name: Ignored.

@@ -10,6 +10,7 @@ from samegrad._surface.boundary import guard
 from samegrad._surface.missing_names import getattr_of
 from samegrad.summary import experimental as experimental
 from samegrad.summary._kinds import histogram, image, scalar, text, write
+from samegrad.summary._traces import trace_export, trace_off, trace_on
 from samegrad.summary._writer import (
     SummaryWriter,
     create_file_writer,
@@ -31,6 +32,9 @@ __all__ = [
     "scalar",
     "should_record_summaries",
     "text",
+    "trace_export",
+    "trace_off",
+    "trace_on",
     "write",
 ]
 

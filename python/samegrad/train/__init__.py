@@ -13,14 +13,21 @@ from samegrad.io._example import (
     Int64List,
 )
 from samegrad.train import _process_state as _process_state
+from samegrad.train._reader import (
+    CheckpointReader,
+    list_variables,
+    load_checkpoint,
+    load_variable,
+)
 from samegrad.train._state_file import latest_checkpoint
 from samegrad.train._storage import CorruptCheckpointError
 from samegrad.train.checkpoint import Checkpoint
 from samegrad.train.checkpoint_manager import CheckpointManager
 
 __all__ = [
-    "BytesList", "Checkpoint", "CheckpointManager", "CorruptCheckpointError", "Example", "Feature",
-    "Features", "FloatList", "Int64List", "latest_checkpoint",
+    "BytesList", "Checkpoint", "CheckpointManager", "CheckpointReader", "CorruptCheckpointError",
+    "Example", "Feature", "Features", "FloatList", "Int64List", "latest_checkpoint",
+    "list_variables", "load_checkpoint", "load_variable",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

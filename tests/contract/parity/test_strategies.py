@@ -114,3 +114,9 @@ def test_what_libraries_use() -> None:
     assert float(strategy.extended.reduce_to("SUM", values, v)) == 4.0
     (twice,) = strategy.extended.batch_reduce_to("MEAN", [(values, v)])
     assert float(twice) == 2.0
+
+
+def test_a_strategy_is_shown_with_its_replicas():
+    shown = repr(tf.distribute.MirroredStrategy(replicas=3, split="balanced"))
+    assert shown == "<samegrad.distribute.MirroredStrategy replicas=3 split='balanced'>"
+    assert repr(tf.distribute.get_strategy()).endswith("Strategy replicas=1 split='chunks'>")

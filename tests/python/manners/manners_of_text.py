@@ -150,3 +150,10 @@ def gradients_through_a_function_of_python(tf: Any) -> Any:
         tape.watch(x)
         y = tf.py_function(lambda v: v * v, [x], tf.float32) * 2.0
     return tape.gradient(y, x)
+
+
+@manner
+def letters_by_other_names_of_encodings(tf: Any) -> Any:
+    pairs = ("café", "UTF8"), (b"\xe9", "latin-1")
+    found = [tf.strings.unicode_decode(text, encoding) for text, encoding in pairs]
+    return [value.numpy().tolist() for value in found]

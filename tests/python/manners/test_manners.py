@@ -17,6 +17,7 @@ import manners_of_generators  # noqa: F401
 import manners_of_lengths  # noqa: F401
 import manners_of_loops  # noqa: F401
 import manners_of_shapes  # noqa: F401
+import manners_of_sparse  # noqa: F401
 import manners_of_strategies  # noqa: F401
 import manners_of_tapes  # noqa: F401
 import manners_of_tensors  # noqa: F401
@@ -365,3 +366,15 @@ def test_a_tape_that_is_reset_watches_anew():
     assert [variable.name for variable in tape.watched_variables()] == ["w:0"]
     tape.reset()
     assert tape.watched_variables() == ()
+
+
+def test_a_concrete_function_of_a_variable_changes_it():
+    counter = tf.Variable(0)
+
+    @tf.function
+    def increment(counter: Any, by: int = 1) -> Any:
+        return counter.assign_add(by)
+
+    concrete = increment.get_concrete_function(counter)
+    assert [int(concrete()), int(concrete(counter)), int(counter)] == [1, 2, 2]
+    assert counter.name in repr(concrete) and not concrete.inputs

@@ -1,0 +1,179 @@
+"""Classes that are drawn to stand for all others (Jean et al., 2015)."""
+
+from __future__ import annotations
+
+import math as _math
+from typing import Any, NamedTuple
+
+from samegrad import math, random
+from samegrad._ops.arrays import cast
+from samegrad._ops.creation import range_, zeros_like
+from samegrad._ops.gather import gather
+from samegrad._tensor.sizes import whole
+from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
+from samegrad.math._order import searchsorted
+
+_MOST = 1 << 24  # float32 tells that many classes apart
+
+
+class Candidates(NamedTuple):
+    """Classes, and how often they and the true ones are expected among so many."""
+
+    sampled_candidates: Tensor
+    true_expected_count: Tensor
+    sampled_expected_count: Tensor
+
+
+def uniform_candidate_sampler(
+    true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int,
+    seed: int | None = None, name: str | None = None,
+) -> Candidates:  # fmt: skip
+    """Draws classes that are all equally likely.
+
+    Args:
+        true_classes: int64 [batch, num_true].
+        num_true: How many each example has.
+        num_sampled: How many classes are drawn.
+        unique: Whether each class is drawn once at most.
+        range_max: How many classes there are.
+        seed: Of the operation.
+        name: Ignored.
+
+    Returns:
+        The classes, int64 [num_sampled], how often each true class is expected among them, float32
+        [batch, num_true], and how often each of them is, float32 [num_sampled].
+
+    Raises:
+        TypeError: The true classes are no whole numbers.
+        ValueError: The shapes do not fit, or more classes are asked for than there are.
+
+    Example:
+        >>> drawn = uniform_candidate_sampler([[0], [3]], 1, 4, True, 4)
+        >>> sorted(drawn.sampled_candidates.numpy().tolist()), drawn.true_expected_count.shape
+        ([0, 1, 2, 3], (2, 1))
+    """
+    classes = _checked("uniform_candidate_sampler", true_classes, num_true, num_sampled, unique,
+                       range_max)  # fmt: skip
+    return _draw(classes, num_sampled, unique, range_max, seed, _uniform)
+
+
+def log_uniform_candidate_sampler(
+    true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int,
+    seed: int | None = None, name: str | None = None,
+) -> Candidates:  # fmt: skip
+    """Draws classes of which k has probability log((k + 2) / (k + 1)) / log(range_max + 1).
+
+    It suits classes that are sorted by how frequent they are, words above all.
+
+    Args:
+        true_classes: int64 [batch, num_true].
+        num_true: How many each example has.
+        num_sampled: How many classes are drawn.
+        unique: Whether each class is drawn once at most.
+        range_max: How many classes there are.
+        seed: Of the operation.
+        name: Ignored.
+
+    Returns:
+        As `uniform_candidate_sampler`.
+
+    Raises:
+        TypeError: The true classes are no whole numbers.
+        ValueError: The shapes do not fit, or more classes are asked for than there are.
+
+    Example:
+        >>> drawn = log_uniform_candidate_sampler([[0]], 1, 2, False, 1)
+        >>> drawn.sampled_candidates.numpy(), drawn.true_expected_count.numpy()
+        (array([0, 0]), array([[2.]], dtype=float32))
+    """
+    classes = _checked("log_uniform_candidate_sampler", true_classes, num_true, num_sampled,
+                       unique, range_max)  # fmt: skip
+    return _draw(classes, num_sampled, unique, range_max, seed, _log_uniform)
+
+
+def _uniform(classes: Tensor, count: int) -> Tensor:
+    return cast(zeros_like(classes), "float32") + 1.0 / count
+
+
+def _log_uniform(classes: Tensor, count: int) -> Tensor:
+    x = cast(classes, "float32")
+    return math.log1p(1.0 / (x + 1.0)) / _math.log(count + 1.0)
+
+
+def _draw(classes: Tensor, number: int, unique: bool, count: int, seed: int | None,
+          probability: Any) -> Candidates:  # fmt: skip
+    every = range_(count, dtype="int64")
+    if unique:
+        # With Gumbel noise the largest are what drawing without putting back gives.
+        noise = -math.log(-math.log(random.uniform([count], 1e-38, 1.0, seed=seed)))
+        sampled = math.top_k(math.log(probability(every, count)) + noise, number).indices
+        sampled = cast(sampled, "int64")
+        tries = _tries(math.cumsum(probability(sampled, count)), seed)
+
+        def expected(of: Tensor) -> Tensor:
+            made: Tensor = -math.expm1(tries * math.log1p(-probability(of, count)))
+            return made
+    else:
+        ends = math.cumsum(probability(every, count))
+        at = random.uniform([number], seed=seed)
+        sampled = math.minimum(searchsorted(ends, at, "right", "int64"), count - 1)
+
+        def expected(of: Tensor) -> Tensor:
+            made: Tensor = probability(of, count) * float(number)
+            return made
+
+    return Candidates(sampled, expected(classes), expected(sampled))
+
+
+def _tries(drawn: Tensor, seed: int | None) -> Tensor:
+    """How often one draws and puts back until so many classes have been seen.
+
+    The first draw is one; behind it each new class is waited for: a geometric number, of which
+    `drawn` is the probability of what has been seen already.
+    """
+    seen = math.minimum(drawn[:-1], 1.0 - 1e-7)
+    uniform = random.uniform(seen.shape, 1e-38, 1.0, seed=seed)
+    waits = math.maximum(math.ceil(math.log(uniform) / math.log(seen)), 1.0)
+    return 1.0 + math.reduce_sum(waits)
+
+
+def _checked(who: str, true_classes: TensorLike, num_true: Any, num_sampled: Any, unique: Any,
+             range_max: Any) -> Tensor:  # fmt: skip
+    classes = convert_to_tensor(true_classes)
+    if classes._dtype not in ("int64", "int32"):
+        raise TypeError(
+            f"[{who}] true_classes must be whole numbers: got {classes._dtype}; use samegrad.cast."
+        )
+    for what, value in (("num_true", num_true), ("num_sampled", num_sampled),
+                        ("range_max", range_max)):  # fmt: skip
+        if whole(value, f"[{who}] {what} must be a whole number", "pass an int") < 1:
+            raise ValueError(f"[{who}] {what} must be 1 or more: got {value}.")
+    if classes._rank != 2 or classes._shape[1] != num_true:
+        raise ValueError(
+            f"[{who}] true_classes must have shape (batch, num_true): got "
+            f"{tuple(classes._shape)} with num_true={num_true}; use samegrad.reshape."
+        )
+    if range_max > _MOST:
+        raise ValueError(f"[{who}] range_max must be at most {_MOST}: got {range_max}.")
+    if unique and num_sampled > range_max:
+        raise ValueError(
+            f"[{who}] there must be as many classes as different ones are drawn: got "
+            f"num_sampled={num_sampled} and range_max={range_max}; pass unique=False."
+        )
+    return classes
+
+
+def row_hits(labels: Tensor, sampled: Tensor) -> Tensor:
+    """Whether a drawn class is one of an example's true ones: [batch, num_sampled]."""
+    same = math.equal(gather(labels, [0], axis=1), sampled)
+    for at in range(1, labels._shape[1]):
+        same = math.logical_or(same, math.equal(gather(labels, [at], axis=1), sampled))
+    return same
+
+
+__all__ = [
+    "Candidates",
+    "log_uniform_candidate_sampler",
+    "row_hits",
+    "uniform_candidate_sampler",
+]

@@ -1,0 +1,67 @@
+"""Graphs and profiles for TensorBoard: there are none, which is said; the program goes on."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from samegrad.summary._writer import number_of
+
+_on = False
+
+
+def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
+    """Warns that graphs and profiles are not recorded.
+
+    Args:
+        graph: Not used.
+        profiler: Not used.
+        profiler_outdir: Not used.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     trace_on(graph=True)
+        >>> trace_off()
+    """
+    global _on
+    _on = True
+    warnings.warn(
+        "[tf.summary.trace_on] graphs and profiles are not recorded: the explain() of a function "
+        "or strategy shows its plan, with measure=10 what its steps take.",
+        stacklevel=3,
+    )
+
+
+def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
+    """Ends what `trace_on` began, and writes nothing.
+
+    Args:
+        name: Not used.
+        step: A whole number; that of the context by default.
+        profiler_outdir: Not used.
+
+    Raises:
+        ValueError: `trace_on` was not called; there is no step.
+
+    Example:
+        See `trace_on`.
+    """
+    if not _on:
+        raise ValueError("[tf.summary.trace_export] tf.summary.trace_on must be called before it.")
+    number_of(step)
+    trace_off()
+
+
+def trace_off() -> None:
+    """Ends what `trace_on` began.
+
+    Example:
+        See `trace_on`.
+    """
+    global _on
+    _on = False
+
+
+__all__ = ["trace_export", "trace_off", "trace_on"]

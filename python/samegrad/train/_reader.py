@@ -1,0 +1,112 @@
+"""What a checkpoint holds, without the objects that it was made of."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from samegrad import dtypes
+from samegrad._base.shown import shown
+from samegrad.train import _storage
+from samegrad.train._state_file import latest_checkpoint
+
+Array = np.ndarray[Any, Any]
+_OF_TENSORFLOW = "/.ATTRIBUTES/VARIABLE_VALUE"  # behind its keys; ours have nothing there
+
+
+class CheckpointReader:
+    """The arrays of one checkpoint by their keys, as `load_checkpoint` gives them."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._arrays = _storage.load(path)[0]
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        """The shape of each array by its key."""
+        return {key: list(array.shape) for key, array in self._arrays.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, Any]:
+        """The dtype of each array by its key."""
+        return {key: dtypes.as_dtype(array.dtype) for key, array in self._arrays.items()}
+
+    def has_tensor(self, tensor_str: str) -> bool:
+        """Whether there is an array of this key."""
+        return tensor_str.removesuffix(_OF_TENSORFLOW) in self._arrays
+
+    def get_tensor(self, tensor_str: str) -> Array:
+        """A copy of the array of this key.
+
+        Raises:
+            ValueError: There is none.
+        """
+        if not self.has_tensor(tensor_str):
+            near = difflib.get_close_matches(tensor_str, self._arrays, n=1)
+            raise ValueError(
+                f"[checkpoint] the key must be one of {self._path}: got {shown(tensor_str)}; "
+                + (f"did you mean {near[0]!r}?" if near else "see train.list_variables.")
+            )
+        array: Array = self._arrays[tensor_str.removesuffix(_OF_TENSORFLOW)].copy()
+        return array
+
+
+def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
+    """A reader of the arrays of a checkpoint.
+
+    Args:
+        ckpt_dir_or_file: A checkpoint, or a folder of some, whose latest is read.
+
+    Raises:
+        ValueError: There is no checkpoint.
+        CorruptCheckpointError: A file is missing, truncated or altered.
+
+    Example:
+        >>> import samegrad as tf, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = tf.train.Checkpoint(weight=tf.Variable([1.0, 2.0])).save(folder + "/ckpt")
+        ...     reader = tf.train.load_checkpoint(folder)
+        >>> reader.get_variable_to_shape_map(), reader.get_tensor("weight")
+        ({'weight': [2]}, array([1., 2.], dtype=float32))
+    """
+    path = os.fspath(ckpt_dir_or_file)
+    if not _storage.is_checkpoint(Path(path)):
+        latest = latest_checkpoint(path) if os.path.isdir(path) else None
+        if latest is None:
+            raise ValueError(
+                f"[load_checkpoint] there must be a checkpoint: got {shown(path)}, which is none "
+                "and has none inside; Checkpoint.save returns the path."
+            )
+        path = latest
+    return CheckpointReader(path)
+
+
+def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
+    """The keys of a checkpoint's arrays and their shapes, in the order of the keys.
+
+    Example:
+        >>> import samegrad as tf, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = tf.train.Checkpoint(b=tf.Variable(1.0), a=tf.Variable([2.0])).write(folder)
+        ...     tf.train.list_variables(path)
+        [('a', [1]), ('b', [])]
+    """
+    return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
+
+
+def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Array:
+    """The array of one key of a checkpoint.
+
+    Example:
+        >>> import samegrad as tf, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = tf.train.Checkpoint(step=tf.Variable(3)).save(folder + "/ckpt")
+        ...     tf.train.load_variable(path, "step")
+        array(3, dtype=int32)
+    """
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
+
+
+__all__ = ["CheckpointReader", "list_variables", "load_checkpoint", "load_variable"]
