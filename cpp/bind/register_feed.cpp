@@ -10,6 +10,7 @@
 #include "bind/convert.h"
 #include "bind/row_parts.h"
 #include "data/feed.h"
+#include "data/plain_image.h"
 #include "data/resize.h"
 #include "train/random_state.h"
 #include "train/trace.h"
@@ -166,6 +167,34 @@ py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t c
   return to_python(result, images.type.batch);
 }
 
+std::span<const std::uint8_t> bytes_of(const py::bytes& bytes) {
+  char* begin = nullptr;
+  py::ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(bytes.ptr(), &begin, &size) != 0) throw py::error_already_set();
+  return {reinterpret_cast<const std::uint8_t*>(begin), std::size_t(size)};
+}
+
+// What a JPEG or PNG file is, with the compressed pixels of the latter; None: Pillow has to look.
+py::object plain_header_of(const py::bytes& file) {
+  const std::optional<PlainHeader> header = plain_header(bytes_of(file));
+  if (!header) return py::none();
+  std::string pixels;
+  for (const auto& part : header->pixels) pixels.append(part.begin(), part.end());
+  return py::make_tuple(header->jpeg, header->rows, header->columns, header->channels,
+                        py::bytes(pixels));
+}
+
+py::object unfiltered_pixels(const py::bytes& raw, std::int64_t rows, std::int64_t columns,
+                             std::int64_t channels) {
+  const std::span<const std::uint8_t> rows_as_stored = bytes_of(raw);
+  std::optional<Array> pixels;
+  {
+    const py::gil_scoped_release release;
+    pixels = unfiltered(rows_as_stored, rows, columns, channels);
+  }
+  return pixels ? to_python(*pixels, {}) : py::none();
+}
+
 void register_row_parts(py::module_& m) {
   py::class_<RowParts>(m, "RowParts")
       .def("__len__", &RowParts::size)
@@ -276,6 +305,9 @@ void register_feed(py::module_& m) {
       py::arg("own"), py::arg("first"), py::arg("shapes"));
   m.def("stack_rows", &stack_rows, py::arg("tensors"));
   m.def("resize_images", &resize_images, py::arg("images"), py::arg("rows"), py::arg("columns"));
+  m.def("plain_header", &plain_header_of, py::arg("file"));
+  m.def("unfiltered_pixels", &unfiltered_pixels, py::arg("raw"), py::arg("rows"),
+        py::arg("columns"), py::arg("channels"));
   // Threads must not work on while the process takes itself apart.
   py::module_::import("atexit").attr("register")(py::cpp_function(&Feed::stop_all));
 }

@@ -12,6 +12,7 @@ from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast
 from samegrad._ops.gather import gather
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.sizes import sizes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.image._kernels import Taps, taps_of
@@ -41,6 +42,7 @@ class ResizeMethod:
 _METHODS = tuple(value for name, value in vars(ResizeMethod).items() if name.isupper())
 
 
+@on_host
 def resize(
     images: TensorLike,
     size: Any,

@@ -13,10 +13,12 @@ from samegrad._base.file_errors import explained_errors
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.io.gfile import existing, glob, path_of
 
 
+@on_host
 def read_file(filename: Any, name: str | None = None) -> Text:
     """The bytes of a file, as text without axes.
 
@@ -73,6 +75,7 @@ def matching_files(pattern: Any, name: str | None = None) -> Text:
     return Text(glob(pattern))
 
 
+@on_host
 def decode_raw(
     input_bytes: Any, out_type: DTypeLike, little_endian: bool = True,
     fixed_length: int | None = None, name: str | None = None,
