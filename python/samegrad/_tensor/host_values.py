@@ -18,6 +18,7 @@ from samegrad._tensor.conversion import Tensor
 from samegrad._tensor.text import Text
 
 F = TypeVar("F", bound=Callable[..., Any])
+Prepare = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Callable[[Any], Any]]
 
 
 class NotRecordedError(Exception):
@@ -40,10 +41,15 @@ class HostCall(NamedTuple):
     def made(self, values: list[Any]) -> Any:
         """The result for these values of the slots."""
         args = [values[arg.number] if type(arg) is Slot else arg for arg in self.args]
-        if not self.kwargs:
-            return self.function(*args)
         named = {k: values[v.number] if type(v) is Slot else v for k, v in self.kwargs.items()}
         return self.function(*args, **named)
+
+    def prepared(self, prepare: Prepare | None) -> tuple[Callable[[Any], Any], int] | None:
+        """A function of one slot, and which; None: there are more arguments that differ."""
+        others = (*self.args[1:], *self.kwargs.values())
+        if prepare is None or not self.args or any(type(arg) is Slot for arg in others):
+            return None
+        return prepare(self.function, self.args[1:], self.kwargs), self.args[0].number
 
 
 class HostCalls:
@@ -52,6 +58,7 @@ class HostCalls:
     Attributes:
         values: By slot, of the element that it is traced with.
         calls: What made those that are not of the element.
+        quick: Of each call, its quick form.
         entered: The slots that the program reads, in the order of its arguments.
     """
 
@@ -59,6 +66,7 @@ class HostCalls:
         self._trace = trace
         self.values: list[Any] = []
         self.calls: list[HostCall] = []
+        self.quick: list[tuple[Callable[[Any], Any], int] | None] = []
         self.entered: list[int] = []
         self._tensors: dict[int, Tensor] = {}
 
@@ -81,14 +89,18 @@ class HostCalls:
             return leaf._slot
         return next((n for n, tensor in self._tensors.items() if tensor is leaf), None)
 
-    def call(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        """The result of a function of the host."""
+    def call(
+        self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any],
+        prepare: Prepare | None = None,
+    ) -> Any:  # fmt: skip
+        """The result of a function of the host; `prepare` as for `on_host`."""
         noted = HostCall(
             function, tuple(map(_noted, args)), {k: _noted(v) for k, v in kwargs.items()}
         )
         with _core.no_trace():
             made = noted.made(self.values)
         self.calls.append(noted)
+        self.quick.append(noted.prepared(prepare))
         return self._seen(self._add(made))
 
     def _seen(self, number: int) -> Any:
@@ -174,17 +186,25 @@ for _name in (
     setattr(HostTensor, f"__{_name}__", _of_tensor(f"__{_name}__"))
 
 
-def on_host(function: F) -> F:
-    """A function of text, or of what it became, that no program computes."""
+def on_host(prepare: Prepare | None = None) -> Callable[[F], F]:
+    """Marks a function of text, or of what it became, that no program computes.
 
-    @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            if type(value) is HostText or type(value) is HostTensor:
-                return value._calls.call(function, args, kwargs)
-        for value in kwargs.values():
-            if type(value) is HostText or type(value) is HostTensor:
-                return value._calls.call(function, args, kwargs)
-        return function(*args, **kwargs)
+    Args:
+        prepare: Gets the function and the arguments behind the first one, as they were noted;
+            returns a function of the first one alone that gives the same in less time, or None.
+    """
 
-    return called  # type: ignore[return-value]
+    def marked(function: F) -> F:
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            for value in args:
+                if type(value) is HostText or type(value) is HostTensor:
+                    return value._calls.call(function, args, kwargs, prepare)
+            for value in kwargs.values():
+                if type(value) is HostText or type(value) is HostTensor:
+                    return value._calls.call(function, args, kwargs, prepare)
+            return function(*args, **kwargs)
+
+        return called  # type: ignore[return-value]
+
+    return marked

@@ -74,6 +74,10 @@ def by_python(
         return to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
 
 
+# Where a component of the result comes from.
+_PROGRAM, _HOST, _CONSTANT = "program", "host", "constant"
+
+
 class MappedFunction:
     """A function of `Dataset.map`.
 
@@ -117,16 +121,15 @@ class MappedFunction:
         return by_python(self.python, seed, position, element)
 
     def _kind_of(self, element: Structure) -> _Kind:
-        flat = type(element) is tuple and all(type(x) in (Tensor, Text) for x in element)
-        if flat or type(element) in (Tensor, Text):
-            parts = element if flat else (element,)
-            key: Any = (flat, *[_signature(part) for part in parts])
-        else:
-            shape = map_leaves(lambda _: 0, element)
-            key = repr(shape), *[_signature(part) for part in leaves_of(element)]
-        known = self._kinds.get(key)
+        flat = type(element) is tuple
+        parts = element if flat else (element,)
+        key: Any = tuple([_signature(part) for part in parts])
+        if None in key:  # nested
+            flat, shape = False, map_leaves(lambda _: 0, element)
+            key = repr(shape), *[_signature(part) or type(part) for part in leaves_of(element)]
+        known = self._kinds.get((flat, key))
         if known is None:
-            known = self._kinds.setdefault(key, _Kind())
+            known = self._kinds.setdefault((flat, key), _Kind(flat))
             known.by_python = len(self._kinds) > _MOST_PROGRAMS
         return known
 
@@ -197,6 +200,7 @@ class _Kind:
     """Elements of one structure, shapes and dtypes.
 
     Attributes:
+        flat: Whether they are tuples of tensors and text.
         seen: How many there were before there was a program.
         ready: Whether there are programs.
         by_python: Whether Python makes them all; `why` says the reason.
@@ -204,17 +208,20 @@ class _Kind:
         programs: By shapes and dtypes of what the host gives them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, flat: bool) -> None:
+        self.flat = flat
         self.seen = 0
         self.ready = self.by_python = False
         self.why = ""
         self.calls: list[HostCall] = []
         self.programs: dict[Any, _Program] = {}
+        self._quick: list[Any] = []
         self._entered: list[int] = []
         self._missed: dict[Any, int] = {}
 
     def begin(self, recording: _Recording) -> None:
-        self.calls, self._entered = recording.calls, recording.entered
+        self.calls, self._quick = recording.calls, recording.quick
+        self._entered = recording.entered
         self.programs = {self._key(recording.values): recording.program}
         self.ready = True
 
@@ -271,19 +278,20 @@ class _Recording:
         self._template = made
         self._places = [self._place(host, leaf) for leaf in leaves_of(made)]
         self._draws = trace.data_draws
-        self.calls, self.entered, self.values = host.calls, host.entered, host.values
+        self.calls, self.quick = host.calls, host.quick
+        self.entered, self.values = host.entered, host.values
         return self._outputs
 
     def _place(self, host: HostCalls, leaf: Any) -> tuple[str, Any]:
         slot = host.slot_of(leaf)
         if slot is not None:
-            return "host", slot
+            return _HOST, slot
         if isinstance(leaf, Text) or (type(leaf) is Tensor and not leaf._symbolic):
-            return "constant", leaf
+            return _CONSTANT, leaf
         if type(leaf) is not Tensor or leaf._example_axis is not None:
             raise NotRecordedError(f"{type(leaf).__name__} is no plain tensor")
         self._outputs.append(leaf)
-        return "program", len(self._outputs) - 1
+        return _PROGRAM, len(self._outputs) - 1
 
 
 class _Program:
@@ -315,16 +323,18 @@ class _Program:
         if self._requirements:
             check_all(self._requirements)
         leaves = [
-            outputs[what] if where == "program" else values[what] if where == "host" else what
+            outputs[what] if where is _PROGRAM else values[what] if where is _HOST else what
             for where, what in self._places
         ]
         return tuple(leaves) if self._template is None else fill(self._template, leaves)
 
 
 def _signature(leaf: Any) -> Any:
-    if type(leaf) is Tensor:
+    """Shape and dtype of a tensor, the shape of text; None for all else."""
+    kind = type(leaf)
+    if kind is Tensor:
         return leaf._shape, leaf._dtype
-    return (leaf._shape, "string") if type(leaf) is Text else type(leaf)
+    return leaf._bytes.shape if kind is Text else None
 
 
 def _is_flat(element: Structure) -> bool:

@@ -39,8 +39,8 @@ _CHANGES = frozenset((
 ))  # fmt: skip
 _BUILTINS = frozenset(map(id, (
     abs, all, any, bool, bytes, complex, dict, divmod, enumerate, float, frozenset, int,
-    isinstance, len, list, max, min, pow, range, reversed, round, set, slice, sorted, sum, tuple, zip,
-    ValueError, TypeError, AssertionError,
+    isinstance, len, list, max, min, pow, range, reversed, round, set, slice, sorted, sum, tuple,
+    zip, ValueError, TypeError, AssertionError,
 )))  # fmt: skip
 # Packages whose functions compute, but for these of them.
 _PACKAGES = ("samegrad._ops.", "samegrad.image.", "samegrad.math.", "samegrad.random.",

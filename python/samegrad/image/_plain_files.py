@@ -42,20 +42,40 @@ def plain_image(pillow: Any, data: bytes) -> Any:
     interlaced, without palette and transparent colour; and for what cannot be decoded. A JPEG file
     of few pixels is decoded in two thirds of the time, a PNG file in a third.
     """
+    found = _decoded(pillow, data)
+    return PlainPng(pillow, found) if isinstance(found, Tensor) else found
+
+
+def plain_pixels(pillow: Any, data: bytes, channels: int) -> Tensor | None:
+    """uint8 [rows, columns, channels] of a file's bytes, or None where `plain_image` has to look.
+
+    Args:
+        pillow: The library.
+        data: Of the file.
+        channels: How many there must be in the file; 0: any number.
+    """
+    found = _decoded(pillow, data, channels)
+    if found is None or isinstance(found, Tensor):
+        return found
+    columns, rows = found.size
+    return _core.pixels_of(found.tobytes(), rows, columns, len(found.mode))
+
+
+def _decoded(pillow: Any, data: bytes, channels: int = 0) -> Any:
+    """Pillow's image of a JPEG file, the pixels of a PNG file, or None."""
     header = _core.plain_header(data)
-    if header is None:
+    if header is None or (channels and header[3] != channels):
         return None
-    is_jpeg, rows, columns, channels, compressed = header
+    is_jpeg, rows, columns, count, compressed = header
     if not 0 < rows * columns <= (pillow.Image.MAX_IMAGE_PIXELS or 0):
         return None  # so many that Pillow warns or refuses
     try:
         if is_jpeg:
-            mode = _MODES[channels]
+            mode = _MODES[count]
             return pillow.Image.frombytes(mode, (columns, rows), data, "jpeg", mode, "")
-        pixels = _png_pixels(compressed, rows, columns, channels)
+        return _png_pixels(compressed, rows, columns, count)
     except (OSError, ValueError, SyntaxError, MemoryError, zlib.error):
         return None  # opened once more, for what is said of it
-    return None if pixels is None else PlainPng(pillow, pixels)
 
 
 def _png_pixels(compressed: bytes, rows: int, columns: int, channels: int) -> Tensor | None:

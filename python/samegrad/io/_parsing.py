@@ -251,7 +251,7 @@ def _example(serialized: Any, who: str) -> Example:
         raise InvalidArgumentError(f"[{who}]{text}") from None
 
 
-@on_host
+@on_host()
 def parse_single_example(
     serialized: Any, features: Mapping[str, Any], name: str | None = None
 ) -> dict[str, Any]:

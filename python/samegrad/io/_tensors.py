@@ -60,7 +60,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Text:
     return of_bytes(b"\x08" + _varint(_NUMBERS[kind]) + shape + content)
 
 
-@on_host
+@on_host()
 def parse_tensor(serialized: Any, out_type: DTypeLike, name: str | None = None) -> Any:
     """The tensor of the bytes that `serialize_tensor` has made.
 

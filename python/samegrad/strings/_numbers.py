@@ -25,7 +25,7 @@ _FLOAT = re.compile(
 _KINDS = ("float32", "float64", "int32", "int64")
 
 
-@on_host
+@on_host()
 def to_number(input: Any, out_type: DTypeLike = float32, name: str | None = None) -> Any:
     """The numbers that texts are.
 

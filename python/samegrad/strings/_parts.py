@@ -24,7 +24,7 @@ from samegrad.strings import _hashing as hashing
 _ERRORS = ("strict", "replace", "ignore")
 
 
-@on_host
+@on_host()
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
     """The parts of each text between separators.
 
