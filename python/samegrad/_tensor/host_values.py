@@ -140,9 +140,9 @@ class HostText(Text):
     def _unknown(self) -> Any:
         raise NotRecordedError("the text of an element is looked at")
 
-    _bytes = property(_unknown)  # type: ignore[assignment]
-    _decoded = property(_unknown)  # type: ignore[assignment]
-    _origin = property(_unknown)  # type: ignore[assignment]
+    _bytes = property(_unknown)
+    _decoded = property(_unknown)
+    _origin = property(_unknown)
 
     def __getitem__(self, key: Any) -> Any:
         return self._calls.call(Text.__getitem__, (self, key), {})

@@ -227,11 +227,13 @@ class _Kind:
 
     def host_values(self, element: Structure) -> list[Any]:
         """The element's leaves, and what the host's functions make of them."""
-        values = (
-            list(element) if type(element) is tuple and _is_flat(element) else (leaves_of(element))
-        )
-        for host_call in self.calls:
-            values.append(host_call.made(values))
+        values = list(element) if self.flat else leaves_of(element)
+        for host_call, quick in zip(self.calls, self._quick, strict=True):
+            if quick is None:
+                values.append(host_call.made(values))
+            else:
+                function, slot = quick
+                values.append(function(values[slot]))
         return values
 
     def program_for(self, values: list[Any]) -> _Program | None:
@@ -373,4 +375,5 @@ def _same_leaf(made: Any, expected: Any) -> bool:
         return False
     if isinstance(made, Text):
         return bool((made.encoded == expected.encoded).all())
-    return made._dtype == expected._dtype and made._view().tobytes() == expected._view().tobytes()
+    same: bool = made._view().tobytes() == expected._view().tobytes()
+    return made._dtype == expected._dtype and same

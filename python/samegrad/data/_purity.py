@@ -239,7 +239,8 @@ def _is_record(value: Any) -> bool:
     kind = value if isinstance(value, type) else type(value)
     if kind.__module__.partition(".")[0] in ("samegrad", "numpy", "builtins", "functools", "types"):
         return False
-    plain = type(kind) is type and kind.__getattribute__ is object.__getattribute__
+    looks_up: Any = kind.__getattribute__
+    plain = type(kind) is type and looks_up is object.__getattribute__
     if not plain or hasattr(kind, "__getattr__") or not hasattr(value, "__dict__"):
         return False
     return isinstance(value, type) or not callable(value)
@@ -294,7 +295,7 @@ def _is_mathematics(value: Any) -> bool:
 def _equal(now: Any, copy: Any) -> bool:
     if type(now) is np.ndarray:
         same = now.shape == copy.shape and now.dtype == copy.dtype
-        return same and now.tobytes() == copy.tobytes()
+        return bool(same and now.tobytes() == copy.tobytes())
     if len(now) != len(copy):
         return False
     if type(now) is dict:

@@ -110,7 +110,7 @@ def _quick_decode(decode: Callable[..., Any], args: Any, kwargs: Any) -> Callabl
 
     def decoded(contents: Any) -> Any:
         if in_bytes and type(contents) is Text and not contents._rank:
-            pixels = plain_pixels(pillow, contents._bytes[()], channels)
+            pixels = plain_pixels(pillow, contents.numpy(), channels)
             if pixels is not None:
                 return pixels
         return decode(contents, *args, **kwargs)

@@ -58,7 +58,8 @@ def plain_pixels(pillow: Any, data: bytes, channels: int) -> Tensor | None:
     if found is None or isinstance(found, Tensor):
         return found
     columns, rows = found.size
-    return _core.pixels_of(found.tobytes(), rows, columns, len(found.mode))
+    pixels: Tensor = _core.pixels_of(found.tobytes(), rows, columns, len(found.mode))
+    return pixels
 
 
 def _decoded(pillow: Any, data: bytes, channels: int = 0) -> Any:

@@ -24,7 +24,7 @@ def _quick_read(read: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[A
     def contents_of(path: Any) -> Any:
         if type(path) is not Text or path._rank:
             return read(path)
-        name = path._bytes[()]
+        name: Any = path._bytes[()]
         found = None if b"://" in name else _core.file_contents(name)
         # Where something is wrong, `read` says what.
         return read(path) if found is None else of_bytes(found, os.fsdecode(name))
