@@ -10,7 +10,9 @@
 #include "bind/convert.h"
 #include "bind/row_parts.h"
 #include "data/feed.h"
+#include "data/plain_image.h"
 #include "data/resize.h"
+#include "data/whole_file.h"
 #include "train/random_state.h"
 #include "train/trace.h"
 
@@ -166,6 +168,56 @@ py::object resize_images(const Tensor& images, std::int64_t rows, std::int64_t c
   return to_python(result, images.type.batch);
 }
 
+std::span<const std::uint8_t> bytes_of(const py::bytes& bytes) {
+  char* begin = nullptr;
+  py::ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(bytes.ptr(), &begin, &size) != 0) throw py::error_already_set();
+  return {reinterpret_cast<const std::uint8_t*>(begin), std::size_t(size)};
+}
+
+// What a JPEG or PNG file is, with the compressed pixels of the latter; None: Pillow has to look.
+py::object plain_header_of(const py::bytes& file) {
+  const std::optional<PlainHeader> header = plain_header(bytes_of(file));
+  if (!header) return py::none();
+  std::string pixels;
+  for (const auto& part : header->pixels) pixels.append(part.begin(), part.end());
+  return py::make_tuple(header->jpeg, header->rows, header->columns, header->channels,
+                        py::bytes(pixels));
+}
+
+py::object unfiltered_pixels(const py::bytes& raw, std::int64_t rows, std::int64_t columns,
+                             std::int64_t channels) {
+  const std::span<const std::uint8_t> rows_as_stored = bytes_of(raw);
+  std::optional<Array> pixels;
+  {
+    const py::gil_scoped_release release;
+    pixels = unfiltered(rows_as_stored, rows, columns, channels);
+  }
+  return pixels ? to_python(*pixels, {}) : py::none();
+}
+
+// uint8 [rows, columns, channels] of as many bytes.
+py::object pixels_of(const py::bytes& bytes, std::int64_t rows, std::int64_t columns,
+                     std::int64_t channels) {
+  const std::span<const std::uint8_t> from = bytes_of(bytes);
+  Array pixels(DType::kUInt8, {rows, columns, channels});
+  check_value(pixels.bytes() == from.size(), "decode_image", "there are ", from.size(),
+              " bytes for ", pixels.bytes(), " numbers.");
+  if (!from.empty()) std::memcpy(pixels.raw(), from.data(), from.size());
+  return to_python(pixels, {});
+}
+
+// The bytes of a file, read without the GIL; None where something is wrong, which the caller says.
+py::object file_contents(const py::bytes& path) {
+  const std::span<const std::uint8_t> name = bytes_of(path);
+  std::optional<std::string> contents;
+  {
+    const py::gil_scoped_release release;
+    contents = whole_file(std::string(name.begin(), name.end()));
+  }
+  return contents ? py::object(py::bytes(*contents)) : py::none();
+}
+
 void register_row_parts(py::module_& m) {
   py::class_<RowParts>(m, "RowParts")
       .def("__len__", &RowParts::size)
@@ -276,6 +328,12 @@ void register_feed(py::module_& m) {
       py::arg("own"), py::arg("first"), py::arg("shapes"));
   m.def("stack_rows", &stack_rows, py::arg("tensors"));
   m.def("resize_images", &resize_images, py::arg("images"), py::arg("rows"), py::arg("columns"));
+  m.def("file_contents", &file_contents, py::arg("path"));
+  m.def("pixels_of", &pixels_of, py::arg("bytes"), py::arg("rows"), py::arg("columns"),
+        py::arg("channels"));
+  m.def("plain_header", &plain_header_of, py::arg("file"));
+  m.def("unfiltered_pixels", &unfiltered_pixels, py::arg("raw"), py::arg("rows"),
+        py::arg("columns"), py::arg("channels"));
   // Threads must not work on while the process takes itself apart.
   py::module_::import("atexit").attr("register")(py::cpp_function(&Feed::stop_all));
 }

@@ -9,6 +9,7 @@
 #include "bind/convert.h"
 #include "bind/state.h"
 #include "bind/user_line.h"
+#include "ops/draws.h"
 #include "train/check_numerics.h"
 #include "train/lengths.h"
 #include "train/random_state.h"
@@ -263,6 +264,10 @@ void register_trace(py::module_& m) {
           "let_evaluate",
           [](Trace& t, const Arguments& arguments) { t.let_evaluate(arguments.arrays); },
           py::arg("arguments"))
+      // From now on it draws as outside of steps: the numbers of a function that prepares data.
+      .def("draw_as_data", [](Trace& t) { t.set_ordinal(kOfDataFunction); })
+      .def_property_readonly("data_draws",
+                             [](const Trace& t) { return t.ordinal() - kOfDataFunction; })
       .def("__str__", [](const Trace& t) { return to_string(t.program()); })
       .def("check_loss_normalization", &check_loss_normalization, py::arg("outputs"))
       .def("loss_normalization", &loss_normalization, py::arg("scalar"))
@@ -284,9 +289,12 @@ void register_trace(py::module_& m) {
   });
   m.def("current_trace", [] { return current_trace(); });
   m.def("next_ordinal", [] {
-    if (const auto trace = current_trace()) return trace->next_ordinal();
+    const auto trace = current_trace();
     // Draws outside any step have ordinals of their own.
-    return std::int64_t((std::uint64_t(1) << 62) + random_state().ordinal++);
+    if (!trace) return kOutsideSteps + std::int64_t(random_state().ordinal++);
+    check_value(!trace->is_body() || trace->ordinal() < kOfDataFunction, "map",
+                "what a branch or loop of a traced data function draws has no number.");
+    return trace->next_ordinal();
   });
 }
 
@@ -400,6 +408,7 @@ void register_train(py::module_& m) {
     run();
   };
   register_random_state(m);
+  m.def("checks_numerics", [] { return check_numerics.load(); });
   m.def(
       "set_check_numerics", [](bool wanted) { check_numerics = wanted; }, py::arg("wanted"));
   m.def("random_state", &random_state, py::return_value_policy::reference);

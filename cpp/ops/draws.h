@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 
 #include "ir/op_def.h"
@@ -14,6 +15,11 @@ namespace samegrad {
 inline bool has_key(std::size_t operands) {
   return operands > 1;
 }
+
+// Ordinals of draws outside of steps, each of which takes a number of a step for itself.
+inline constexpr std::int64_t kOutsideSteps = std::int64_t(1) << 62;
+// Of a traced function that prepares data: draw k has the numbers that it draws outside of steps.
+inline constexpr std::int64_t kOfDataFunction = std::int64_t(1) << 61;
 
 // Whether the row draws by the number of the step, which must then be counted.
 inline bool draws_by_step(const OpDef& op) {

@@ -27,9 +27,14 @@ std::uint64_t mix(std::uint64_t x) {
 
 RandomKey key_of_step(const KernelArgs& args) {
   const auto& attrs = args.attrs.as<DrawAttrs>();
-  const auto seed = std::uint64_t(attrs.seed), ordinal = std::uint64_t(attrs.ordinal);
-  return {mix(args.replica_context.seed) ^ mix(mix(seed)),
-          mix(mix(ordinal) ^ args.replica_context.step)};
+  const auto seed = std::uint64_t(attrs.seed);
+  auto ordinal = std::uint64_t(attrs.ordinal);
+  std::uint64_t step = args.replica_context.step;
+  if (attrs.ordinal >= kOfDataFunction && attrs.ordinal < kOutsideSteps) {
+    step += ordinal - std::uint64_t(kOfDataFunction);
+    ordinal += std::uint64_t(kOutsideSteps - kOfDataFunction);
+  }
+  return {mix(args.replica_context.seed) ^ mix(mix(seed)), mix(mix(ordinal) ^ step)};
 }
 
 RandomKey key_of_draw(const KernelArgs& args) {

@@ -129,6 +129,7 @@ class Trace final : public Builder, public std::enable_shared_from_this<Trace> {
   // Counts the random ops of the trace.
   std::int64_t next_ordinal() { return outer_ ? outer_->next_ordinal() : ordinal_++; }
   std::int64_t ordinal() const { return outer_ ? outer_->ordinal() : ordinal_; }
+  bool is_body() const { return outer_ != nullptr; }
   void set_ordinal(std::int64_t ordinal);
   std::uint64_t step() const { return step_; }
   // What decides what is drawn next, so that it can be drawn again.

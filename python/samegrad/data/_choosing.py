@@ -15,7 +15,7 @@ from samegrad.data import _nested_nodes as nested
 from samegrad.data import _nodes as nodes
 from samegrad.data import _state_nodes as states
 from samegrad.data._batching import Batching
-from samegrad.data._function_nodes import call, to_element
+from samegrad.data._mapped import call, to_element
 from samegrad.data._options import merged
 from samegrad.data._ordering import at_least
 from samegrad.data._structure import Structure

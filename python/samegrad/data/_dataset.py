@@ -38,7 +38,7 @@ class Dataset(Keeping):
 
     A dataset only describes what to do; an iterator does it. Slicing, shuffling, repeating and
     batching are done by the engine: it gathers the next batches on a thread of its own while a
-    step runs. Functions (`map`, `filter`, `from_generator`) run in Python.
+    step runs. Functions (`map`, `filter`, `from_generator`) run in Python; see `map`.
 
     Every iterator is an epoch of its own: the first one shuffles as epoch 0, the next one as epoch
     1. What comes at which place of which epoch depends on the seeds only, so an iterator restored
@@ -242,7 +242,11 @@ class Dataset(Keeping):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """map_func(element) for every element, in Python.
+        """map_func(element) for every element.
+
+        Python runs it. A function that does nothing but compute is traced after some elements, and
+        the engine runs it for the others, with the same bits: much faster for images of files. What
+        looks at values, writes anything outside or reads what changes stays with Python.
 
         A tuple is given as several arguments. The function may use samegrad's operations, NumPy
         (through `tensor.numpy()`), or both; after `batch` it gets whole batches, which is much

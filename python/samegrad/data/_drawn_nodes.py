@@ -15,7 +15,7 @@ from samegrad._tensor.sizes import whole
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
 from samegrad.data._cursor import Cursor
-from samegrad.data._function_nodes import call
+from samegrad.data._mapped import call
 from samegrad.data._nodes import INFINITE, Indexed, Node, PythonNode, Run, UncountedNode
 from samegrad.data._random import all_draws, data_function, take_ordinal
 from samegrad.data._structure import Structure

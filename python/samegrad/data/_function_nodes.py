@@ -13,12 +13,12 @@ import numpy as np
 from samegrad._base.dtypes import string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
-from samegrad._tensor.complex_tensor import is_complex, to_complex
 from samegrad._tensor.spec import TensorSpec
-from samegrad._tensor.tensor import Tensor, convert_to_tensor
-from samegrad._tensor.text import Text, is_text, text_of
+from samegrad._tensor.tensor import Tensor
+from samegrad._tensor.text import Text, text_of
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor, WorkCursor, threads_of
+from samegrad.data._mapped import MappedFunction, by_python, call
 from samegrad.data._nodes import (
     INFINITE,
     UNKNOWN,
@@ -38,47 +38,10 @@ from samegrad.data._structure import (
     as_complex_where,
     common_spec,
     fill,
-    is_made,
     leaves_of,
     map_leaves,
     spec_of,
 )
-
-
-def to_element(value: Any, who: str) -> Structure:
-    """What a user's function gave, with tensors as leaves; data is copied."""
-
-    def to_leaf(leaf: Any) -> Any:
-        if is_made(leaf):
-            return leaf
-        try:
-            if is_text(leaf):
-                return text_of(leaf, who)
-            if is_complex(leaf):
-                return to_complex(leaf, who)
-            return convert_to_tensor(leaf)
-        except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"[{who}] elements are tensors, arrays, numbers, or tuples and dicts of them: got "
-                f"{type(leaf).__name__} {leaf!r:.80}."
-            ) from error
-
-    if type(value) is tuple and all(type(leaf) is Tensor for leaf in value):
-        return value
-    if value is None:
-        raise TypeError(
-            f"[{who}] elements are tensors, arrays, numbers, or tuples and dicts of them: got "
-            "NoneType; the function must return something."
-        )
-    return map_leaves(to_leaf, value)
-
-
-def call(function: Callable[..., Any], element: Structure) -> Any:
-    """function(element), a tuple as several arguments."""
-    try:
-        return function(*element) if type(element) is tuple else function(element)
-    except StopIteration as error:
-        raise RuntimeError("[Dataset] the function raised StopIteration.") from error
 
 
 class GeneratorNode(UncountedNode):
@@ -192,14 +155,15 @@ class MapNode(PythonNode):
 
     Attributes:
         child: Where the elements come from.
-        function: The user's.
+        function: The user's, and what makes elements with it.
         calls: On how many threads it runs, ahead of the consumer; < 0: samegrad says. None: on the
             consumer's.
     """
 
     def __init__(self, child: Node, function: Callable[..., Any], calls: int | None) -> None:
         super().__init__(child, batched=child.batched)
-        self.child, self.function, self.calls = child, function, calls
+        self.child, self.calls = child, calls
+        self.function = MappedFunction(function, by_python=child.batched is True)
         self.ordinal = take_ordinal()
         self._spec: Structure = None
 
@@ -224,7 +188,7 @@ class MapNode(PythonNode):
     def maker(self, run: Run) -> Callable[[int, Structure], Structure]:
         """What makes the element of that number of the child's."""
         seed = run.draws_of(self)
-        return lambda position, element: _mapped(self.function, seed, position, element)
+        return lambda position, element: self.function(seed, position, element)
 
     def after(self, child: Node) -> MapNode:
         """The same function of another stage's elements."""
@@ -254,7 +218,7 @@ def sizes_are_known(node: Node) -> bool:
 def _spec_of_map(node: MapNode) -> Structure:
     """The specs of the first element; the number of rows of a batch may differ."""
     specs, element = spec_of_results(
-        node, node.child, lambda part: _mapped(node.function, 0, 0, part)
+        node, node.child, lambda part: by_python(node.function.python, 0, 0, part)
     )
     if element is None:
         return specs
@@ -268,17 +232,8 @@ def _spec_of_map(node: MapNode) -> Structure:
     return map_leaves(spec_in_any_batch, element)
 
 
-def _mapped(
-    function: Callable[..., Any], seed: int, position: int, element: Structure
-) -> Structure:
-    with data_function(seed, position):
-        found = call(function, element)
-        # A list of results has as many components, as in TensorFlow; deeper ones are stacked.
-        return to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
-
-
 class _MapCursor(WorkCursor):
-    def __init__(self, child: Cursor, function: Callable[..., Any], seed: int) -> None:
+    def __init__(self, child: Cursor, function: MappedFunction, seed: int) -> None:
         self._child, self._function, self._seed = child, function, seed
         self._position = 0
 
@@ -288,7 +243,7 @@ class _MapCursor(WorkCursor):
         return self._position - 1, element
 
     def make(self, taken: tuple[int, Structure]) -> Structure:
-        return _mapped(self._function, self._seed, *taken)
+        return self._function(self._seed, *taken)
 
     def skip(self, count: int) -> int:
         done = self._child.skip(count)

@@ -12,7 +12,8 @@ from samegrad._tensor.sizes import whole
 from samegrad._tensor.tensor import constant
 from samegrad.data import _python_cursors as cursors
 from samegrad.data._cursor import Cursor
-from samegrad.data._function_nodes import ListCursor, call, sizes_are_known
+from samegrad.data._function_nodes import ListCursor, sizes_are_known
+from samegrad.data._mapped import call
 from samegrad.data._nested_nodes import ElementsNode
 from samegrad.data._nodes import INFINITE, UNKNOWN, Node, PythonNode, Run
 from samegrad.data._padding import Padding

@@ -17,6 +17,7 @@ from samegrad.data import _function_nodes as functions
 from samegrad.data import _nodes as nodes
 from samegrad.data._cursor import Cursor
 from samegrad.data._drawing import Drawing
+from samegrad.data._mapped import call
 from samegrad.data._nested_nodes import ElementsNode, InterleaveNode
 from samegrad.data._nodes import INFINITE, Node, PythonNode, Run
 from samegrad.data._storage import ElementFile, ElementWriter
@@ -227,7 +228,7 @@ class Keeping(Drawing):
         names: dict[int, str] = {}
         try:
             for element in iter(self):  # type: ignore[call-overload]
-                shard = 0 if shard_func is None else whole(functions.call(shard_func, element))
+                shard = 0 if shard_func is None else whole(call(shard_func, element))
                 if shard not in writers:
                     names[shard] = f"{len(writers):05}-{token}.elements"
                     target = os.path.join(folder, names[shard])

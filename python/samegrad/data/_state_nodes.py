@@ -10,7 +10,8 @@ import numpy as np
 from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.text import leaf_of
 from samegrad.data._cursor import Cursor
-from samegrad.data._function_nodes import decided, to_element
+from samegrad.data._function_nodes import decided
+from samegrad.data._mapped import to_element
 from samegrad.data._nodes import (
     INFINITE,
     UNKNOWN,

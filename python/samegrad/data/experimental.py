@@ -11,8 +11,8 @@ from samegrad._tensor.sizes import whole
 from samegrad.data._csv import CsvDataset, make_csv_dataset
 from samegrad.data._dataset import Dataset
 from samegrad.data._drawn_nodes import CountedNode
-from samegrad.data._function_nodes import to_element
 from samegrad.data._iterator import Optional
+from samegrad.data._mapped import to_element
 from samegrad.data._nodes import INFINITE, UNKNOWN
 from samegrad.data._options import AutoShardPolicy, DistributeOptions
 from samegrad.data._python_cursors import stack_elements

@@ -131,9 +131,7 @@ def crop_and_resize(
         found = _picked(x, owner, math.floor(rows + 0.5), math.floor(columns + 0.5))
     else:
         found = _between(x, owner, rows, columns)
-    inside = (
-        _within(rows, int(x.shape[1]))[:, :, None] & _within(columns, int(x.shape[2]))[:, None]
-    )
+    inside = _within(rows, int(x.shape[1]))[:, :, None] & _within(columns, int(x.shape[2]))[:, None]
     return where(inside[..., None], found, float(extrapolation_value))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from samegrad._base.dtypes import as_dtype
 from samegrad._base.shown import shown
 from samegrad._ops.arrays import cast
 from samegrad._ops.gather import gather
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.sizes import sizes_of
 from samegrad._tensor.tensor import Tensor, TensorLike, convert_to_tensor
 from samegrad.image._kernels import Taps, taps_of
@@ -41,6 +44,26 @@ class ResizeMethod:
 _METHODS = tuple(value for name, value in vars(ResizeMethod).items() if name.isupper())
 
 
+def _quick_resize(resize: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[Any], Any]:
+    given = inspect.signature(resize).bind(None, *args, **kwargs)
+    given.apply_defaults()
+    method, more = given.arguments["method"], given.arguments
+    if method != "bilinear" or more["antialias"] or more["preserve_aspect_ratio"]:
+        return lambda images: resize(images, *args, **kwargs)
+    rows, columns = (int(size) for size in sizes_of(more["size"]))
+
+    def resized(images: Any) -> Any:
+        old = images._shape
+        if len(old) in (3, 4) and 0 not in old and old[-3:-1] != (rows, columns):
+            made = _core.resize_images(images, rows, columns)
+            if made is not None:
+                return made
+        return resize(images, *args, **kwargs)
+
+    return resized
+
+
+@on_host(_quick_resize)
 def resize(
     images: TensorLike,
     size: Any,

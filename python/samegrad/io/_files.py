@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from samegrad import _core
 from samegrad._base.dtypes import DTypeLike, as_dtype
 from samegrad._base.file_errors import explained_errors
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.io.gfile import existing, glob, path_of
 
 
+def _quick_read(read: Callable[..., Any], args: Any, kwargs: Any) -> Callable[[Any], Any]:
+    def contents_of(path: Any) -> Any:
+        if type(path) is not Text or path._rank:
+            return read(path)
+        name: Any = path._bytes[()]
+        found = None if b"://" in name else _core.file_contents(name)
+        # Where something is wrong, `read` says what.
+        return read(path) if found is None else of_bytes(found, os.fsdecode(name))
+
+    return contents_of
+
+
+@on_host(_quick_read)
 def read_file(filename: Any, name: str | None = None) -> Text:
     """The bytes of a file, as text without axes.
 
@@ -73,6 +89,7 @@ def matching_files(pattern: Any, name: str | None = None) -> Text:
     return Text(glob(pattern))
 
 
+@on_host()
 def decode_raw(
     input_bytes: Any, out_type: DTypeLike, little_endian: bool = True,
     fixed_length: int | None = None, name: str | None = None,

@@ -11,6 +11,7 @@ import numpy as np
 from samegrad._base.dtypes import DType, element_type, string
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.sparse import SparseTensor
 from samegrad._tensor.text import Text, leaf_of, text_of
@@ -250,6 +251,7 @@ def _example(serialized: Any, who: str) -> Example:
         raise InvalidArgumentError(f"[{who}]{text}") from None
 
 
+@on_host()
 def parse_single_example(
     serialized: Any, features: Mapping[str, Any], name: str | None = None
 ) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from samegrad._base.dtypes import DTypeLike, as_dtype, element_type
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.text import Text, is_text, of_bytes, text_of
 from samegrad.io._example import _field, _fields_of, _varint, _varint_at
 
@@ -59,6 +60,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Text:
     return of_bytes(b"\x08" + _varint(_NUMBERS[kind]) + shape + content)
 
 
+@on_host()
 def parse_tensor(serialized: Any, out_type: DTypeLike, name: str | None = None) -> Any:
     """The tensor of the bytes that `serialize_tensor` has made.
 

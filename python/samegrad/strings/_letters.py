@@ -10,6 +10,7 @@ import numpy as np
 from samegrad._base.shown import shown
 from samegrad._core import InvalidArgumentError
 from samegrad._tensor.conversion import Tensor
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.text import Text, of_bytes, text_of
 from samegrad.strings._patterns import compiled, replaced, rewriter
@@ -46,6 +47,7 @@ def _in_encoding(
     return (lambda x: encoded(of_all(decoded(x)))) if encoding else of_ascii
 
 
+@on_host()
 def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
     """Small letters instead of capital ones.
 
@@ -64,6 +66,7 @@ def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
     return _each(input, who, change)
 
 
+@on_host()
 def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
     """Capital letters instead of small ones.
 
@@ -82,6 +85,7 @@ def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
     return _each(input, who, change)
 
 
+@on_host()
 def strip(input: Any, name: str | None = None) -> Any:
     r"""Without the white space at both ends.
 
@@ -93,6 +97,7 @@ def strip(input: Any, name: str | None = None) -> Any:
     return _each(input, "tf.strings.strip", bytes.strip)
 
 
+@on_host()
 def regex_replace(
     input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Any:
@@ -124,6 +129,7 @@ def regex_replace(
     )
 
 
+@on_host()
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
     """Which texts match a pattern as a whole (bool).
 
@@ -156,6 +162,7 @@ def _unit(unit: str, who: str) -> bool:
     return unit == "UTF8_CHAR"
 
 
+@on_host()
 def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     """How long texts are (int32).
 
@@ -178,6 +185,7 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     return Tensor(np.array(sizes, np.int32).reshape(array.shape), copy=False)
 
 
+@on_host()
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Text:
     """A part of each text.
 

@@ -13,6 +13,7 @@ from samegrad._context.python_runs import leave_trace
 from samegrad._core import InvalidArgumentError
 from samegrad._ops.printing import shown_tensor
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.text import Text, of_bytes, shown_text, text_of
 
@@ -24,6 +25,7 @@ _FLOAT = re.compile(
 _KINDS = ("float32", "float64", "int32", "int64")
 
 
+@on_host()
 def to_number(input: Any, out_type: DTypeLike = float32, name: str | None = None) -> Any:
     """The numbers that texts are.
 

@@ -15,6 +15,7 @@ from samegrad._core import InvalidArgumentError
 from samegrad._tensor import text as texts
 from samegrad._tensor.axes import axes_of
 from samegrad._tensor.conversion import Tensor, convert_to_tensor
+from samegrad._tensor.host_values import on_host
 from samegrad._tensor.ragged import RaggedTensor
 from samegrad._tensor.ragged_rows import rows_of
 from samegrad._tensor.text import Text, of_bytes, text_of
@@ -23,6 +24,7 @@ from samegrad.strings import _hashing as hashing
 _ERRORS = ("strict", "replace", "ignore")
 
 
+@on_host()
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
     """The parts of each text between separators.
 

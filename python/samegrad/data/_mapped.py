@@ -1,0 +1,379 @@
+"""A user's function of elements: run by Python, or, where that gives the same, by the engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from samegrad import _core
+from samegrad._context import state as _context
+from samegrad._control.requirements import check_all
+from samegrad._function.trace import TracedProgram
+from samegrad._tensor.complex_tensor import is_complex, to_complex
+from samegrad._tensor.host_values import HostCall, HostCalls, HostTensor, HostText, NotRecordedError
+from samegrad._tensor.tensor import Tensor, convert_to_tensor
+from samegrad._tensor.text import Text, is_text, text_of
+from samegrad.data._purity import NotPureError, Reads
+from samegrad.data._random import data_function
+from samegrad.data._structure import Structure, fill, is_made, leaves_of, map_leaves
+
+# How many elements of one kind Python makes before a program is made for the others.
+_FIRST_BY_PYTHON = 8
+# How many elements of a new program are made by Python as well, and compared.
+_COMPARED = 2
+# Programs of one function: of decoded images of other sizes, say.
+_MOST_PROGRAMS = 8
+# How often it is traced again because what it reads of the outside has changed.
+_MOST_CHANGES = 3
+
+
+def to_element(value: Any, who: str) -> Structure:
+    """What a user's function gave, with tensors as leaves; data is copied."""
+
+    def to_leaf(leaf: Any) -> Any:
+        if is_made(leaf):
+            return leaf
+        try:
+            if is_text(leaf):
+                return text_of(leaf, who)
+            if is_complex(leaf):
+                return to_complex(leaf, who)
+            return convert_to_tensor(leaf)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"[{who}] elements are tensors, arrays, numbers, or tuples and dicts of them: got "
+                f"{type(leaf).__name__} {leaf!r:.80}."
+            ) from error
+
+    if type(value) is tuple and all(type(leaf) is Tensor for leaf in value):
+        return value
+    if value is None:
+        raise TypeError(
+            f"[{who}] elements are tensors, arrays, numbers, or tuples and dicts of them: got "
+            "NoneType; the function must return something."
+        )
+    return map_leaves(to_leaf, value)
+
+
+def call(function: Callable[..., Any], element: Structure) -> Any:
+    """function(element), a tuple as several arguments."""
+    try:
+        return function(*element) if type(element) is tuple else function(element)
+    except StopIteration as error:
+        raise RuntimeError("[Dataset] the function raised StopIteration.") from error
+
+
+def by_python(
+    function: Callable[..., Any], seed: int, position: int, element: Structure
+) -> Structure:
+    """The function's element for the one of that number; it draws by seed and number."""
+    with data_function(seed, position):
+        found = call(function, element)
+        # A list of results has as many components, as in TensorFlow; deeper ones are stacked.
+        return to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
+
+
+# Where a component of the result comes from.
+_PROGRAM, _HOST, _CONSTANT = "program", "host", "constant"
+
+
+class MappedFunction:
+    """A function of `Dataset.map`.
+
+    The first elements are made by Python. If the function does nothing but compute (`Reads`), it
+    is traced then, once for each kind of elements: calls of the host's functions, for text and
+    files, and a program of the engine. Elements have the same bits either way, their draws too;
+    where an element fails, Python makes it, for the error that belongs to it.
+
+    Args:
+        function: The user's.
+        by_python: Whether Python makes all elements: those that are batches.
+
+    Attributes:
+        python: The user's function.
+        why_python: Why Python makes all elements; None: it does not, or nobody knows yet.
+    """
+
+    def __init__(self, function: Callable[..., Any], by_python: bool = False) -> None:
+        self.python = function
+        self._reads: Reads | None = None
+        self._changes = 0
+        self._kinds: dict[Any, _Kind] = {}
+        self._making = threading.Lock()
+        self.why_python = "the elements are batches" if by_python else None
+
+    @property
+    def program_count(self) -> int:
+        """How many programs make elements; 0: Python does."""
+        kinds = [] if self.why_python else self._kinds.values()
+        return sum(len(kind.programs) for kind in kinds if not kind.by_python)
+
+    def __call__(self, seed: int, position: int, element: Structure) -> Structure:
+        if self.why_python is None:
+            kind = self._kind_of(element)
+            if kind.ready and self._reads is not None and self._reads.still_hold():
+                made = self._by_program(kind, seed, position, element)
+                if made is not None:
+                    return made
+            elif not kind.by_python:
+                self._count(kind, element)
+        return by_python(self.python, seed, position, element)
+
+    def _kind_of(self, element: Structure) -> _Kind:
+        flat = type(element) is tuple
+        parts = element if flat else (element,)
+        key: Any = tuple([_signature(part) for part in parts])
+        if None in key:  # nested
+            flat, shape = False, map_leaves(lambda _: 0, element)
+            key = repr(shape), *[_signature(part) or type(part) for part in leaves_of(element)]
+        known = self._kinds.get((flat, key))
+        if known is None:
+            known = self._kinds.setdefault((flat, key), _Kind(flat))
+            known.by_python = len(self._kinds) > _MOST_PROGRAMS
+        return known
+
+    def _count(self, kind: _Kind, element: Structure) -> None:
+        kind.seen += 1
+        if kind.seen > _FIRST_BY_PYTHON and self._making.acquire(blocking=False):
+            try:
+                if kind.ready and self._reads is not None and not self._reads.still_hold():
+                    self._forget()
+                elif not kind.ready:
+                    self._make(kind, element)
+            finally:
+                self._making.release()
+
+    def _forget(self) -> None:
+        """What the function reads has changed: its programs are of the past."""
+        self._changes += 1
+        self._reads, self._kinds = None, {}
+        if self._changes > _MOST_CHANGES:
+            self.why_python = "what it reads of the outside changes"
+
+    def _make(self, kind: _Kind, element: Structure) -> None:
+        try:
+            if self._reads is None:
+                self._reads = Reads(self.python)
+            kind.begin(_Recording(self.python, element))
+        except NotPureError as reason:
+            self.why_python = str(reason)
+        except Exception as reason:  # whatever it is, it is said where Python makes the element
+            kind.by_python, kind.why = True, f"{type(reason).__name__}: {reason}"
+
+    def _by_program(
+        self, kind: _Kind, seed: int, position: int, element: Structure
+    ) -> Structure | None:
+        if _context.settings.functions_run_eagerly or _core.checks_numerics():
+            return None
+        try:
+            values = kind.host_values(element)
+            program = kind.program_for(values)
+            if program is None:
+                self._add(kind, element, values)
+                return None
+            made = program.run(seed, position, values)
+        except Exception:  # Python says what is wrong, with the same element
+            return None
+        if program.compared < _COMPARED:
+            expected, draws = _with_draws(self.python, seed, position, element)
+            if draws != program.draws or not _same(made, expected):
+                kind.by_python, kind.ready = True, False
+                kind.why = "a traced element differs"
+            program.compared += 1
+            return expected
+        return made
+
+    def _add(self, kind: _Kind, element: Structure, values: list[Any]) -> None:
+        """Counts an element whose host's values have shapes that no program is for."""
+        if kind.is_due(values) and self._making.acquire(blocking=False):
+            try:
+                kind.add(_Recording(self.python, element))
+            except Exception as reason:
+                kind.by_python, kind.ready = True, False
+                kind.why = f"{type(reason).__name__}: {reason}"
+            finally:
+                self._making.release()
+
+
+class _Kind:
+    """Elements of one structure, shapes and dtypes.
+
+    Attributes:
+        flat: Whether they are tuples of tensors and text.
+        seen: How many there were before there was a program.
+        ready: Whether there are programs.
+        by_python: Whether Python makes them all; `why` says the reason.
+        calls: Of the host's functions, for each element.
+        programs: By shapes and dtypes of what the host gives them.
+    """
+
+    def __init__(self, flat: bool) -> None:
+        self.flat = flat
+        self.seen = 0
+        self.ready = self.by_python = False
+        self.why = ""
+        self.calls: list[HostCall] = []
+        self.programs: dict[Any, _Program] = {}
+        self._quick: list[Any] = []
+        self._entered: list[int] = []
+        self._missed: dict[Any, int] = {}
+
+    def begin(self, recording: _Recording) -> None:
+        self.calls, self._quick = recording.calls, recording.quick
+        self._entered = recording.entered
+        self.programs = {self._key(recording.values): recording.program}
+        self.ready = True
+
+    def host_values(self, element: Structure) -> list[Any]:
+        """The element's leaves, and what the host's functions make of them."""
+        values = list(element) if self.flat else leaves_of(element)
+        for host_call, quick in zip(self.calls, self._quick, strict=True):
+            if quick is None:
+                values.append(host_call.made(values))
+            else:
+                function, slot = quick
+                values.append(function(values[slot]))
+        return values
+
+    def program_for(self, values: list[Any]) -> _Program | None:
+        return self.programs.get(self._key(values))
+
+    def is_due(self, values: list[Any]) -> bool:
+        key = self._key(values)
+        count = self._missed[key] = self._missed.get(key, 0) + 1
+        if len(self._missed) > 4 * _MOST_PROGRAMS:  # as good as all are different
+            self.by_python, self.ready, self.why = True, False, "decoded sizes differ"
+        return count > _FIRST_BY_PYTHON and len(self.programs) < _MOST_PROGRAMS
+
+    def add(self, recording: _Recording) -> None:
+        if recording.calls != self.calls or recording.entered != self._entered:
+            raise NotRecordedError("the calls of the host's functions depend on sizes")
+        self.programs[self._key(recording.values)] = recording.program
+
+    def _key(self, values: list[Any]) -> Any:
+        return tuple([(values[n]._shape, values[n]._dtype) for n in self._entered])
+
+
+class _Recording:
+    """What a function did with one element."""
+
+    def __init__(self, function: Callable[..., Any], element: Structure) -> None:
+        self._function, self._element = function, element
+        self._places: list[tuple[str, Any]] = []
+        self._outputs: list[Tensor] = []
+        self._template: Structure = None
+        with _context.changed(strategy=None, replica_context=None):
+            program = TracedProgram(self._traced, (), {}, 1)
+        if program.fixed or program.has_lengths or not self._outputs:
+            raise NotRecordedError("there is no program of fixed sizes")
+        self.program = _Program(program, self.entered, self._places, self._template, self._draws)
+
+    def _traced(self) -> list[Tensor]:
+        trace = _core.current_trace()
+        trace.draw_as_data()
+        host = HostCalls(trace)
+        given = map_leaves(host.given, self._element)
+        found = call(self._function, given)
+        found = tuple(found) if isinstance(found, list) else found
+        made = found if isinstance(found, HostText | HostTensor) else map_leaves(_to_leaf, found)
+        self._template = made
+        self._places = [self._place(host, leaf) for leaf in leaves_of(made)]
+        self._draws = trace.data_draws
+        self.calls, self.quick = host.calls, host.quick
+        self.entered, self.values = host.entered, host.values
+        return self._outputs
+
+    def _place(self, host: HostCalls, leaf: Any) -> tuple[str, Any]:
+        slot = host.slot_of(leaf)
+        if slot is not None:
+            return _HOST, slot
+        if isinstance(leaf, Text) or (type(leaf) is Tensor and not leaf._symbolic):
+            return _CONSTANT, leaf
+        if type(leaf) is not Tensor or leaf._example_axis is not None:
+            raise NotRecordedError(f"{type(leaf).__name__} is no plain tensor")
+        self._outputs.append(leaf)
+        return _PROGRAM, len(self._outputs) - 1
+
+
+class _Program:
+    """A traced function for one kind of elements and of host's values.
+
+    Attributes:
+        draws: How many draws it makes.
+        compared: How many of its elements were compared with Python's.
+    """
+
+    def __init__(
+        self,
+        traced: TracedProgram,
+        entered: list[int],
+        places: list[tuple[str, Any]],
+        template: Structure,
+        draws: int,
+    ) -> None:
+        self._step, self._constants = traced._step, traced._constants
+        self._requirements = traced._requirements
+        self._entered, self._places = list(entered), places
+        self._template = None if _is_flat(template) else template
+        self.draws, self.compared = draws, 0
+
+    def run(self, seed: int, position: int, values: list[Any]) -> Structure:
+        arguments = _core.Arguments(tuple([values[n] for n in self._entered]), {}, [])
+        with data_function(seed, position):
+            outputs = self._step.run(arguments, self._constants)
+        if self._requirements:
+            check_all(self._requirements)
+        leaves = [
+            outputs[what] if where is _PROGRAM else values[what] if where is _HOST else what
+            for where, what in self._places
+        ]
+        return tuple(leaves) if self._template is None else fill(self._template, leaves)
+
+
+def _signature(leaf: Any) -> Any:
+    """Shape and dtype of a tensor, the shape of text; None for all else."""
+    kind = type(leaf)
+    if kind is Tensor:
+        return leaf._shape, leaf._dtype
+    return leaf._bytes.shape if kind is Text else None
+
+
+def _is_flat(element: Structure) -> bool:
+    return type(element) is tuple and all(
+        isinstance(x, Tensor | Text | HostTensor) for x in element
+    )
+
+
+def _to_leaf(leaf: Any) -> Any:
+    if isinstance(leaf, HostText | HostTensor):
+        return leaf
+    return to_element(leaf, "Dataset.map")
+
+
+def _with_draws(
+    function: Callable[..., Any], seed: int, position: int, element: Structure
+) -> tuple[Structure, int]:
+    """Python's element, and how many draws outside of steps it took; -1: others."""
+    with data_function(seed, position):
+        state = _core.random_state()
+        first = state.step
+        found = call(function, element)
+        made = to_element(tuple(found) if isinstance(found, list) else found, "Dataset.map")
+        draws = int(state.ordinal)
+        return made, draws if state.step - first == draws else -1
+
+
+def _same(made: Structure, expected: Structure) -> bool:
+    if map_leaves(lambda _: 0, made) != map_leaves(lambda _: 0, expected):
+        return False
+    return all(map(_same_leaf, leaves_of(made), leaves_of(expected)))
+
+
+def _same_leaf(made: Any, expected: Any) -> bool:
+    if type(made) is not type(expected) or made._shape != expected._shape:
+        return False
+    if isinstance(made, Text):
+        return bool((made.encoded == expected.encoded).all())
+    same: bool = made._view().tobytes() == expected._view().tobytes()
+    return made._dtype == expected._dtype and same
