@@ -44,7 +44,7 @@ def path_of(path: Any, who: str) -> str:
 
 def _not_found(who: str, path: str) -> NotFoundError:
     return NotFoundError(
-        f"[tf.io.{who}] there must be such a file or folder: got {shown(path)}; the working "
+        f"[tf.io.{who}] there must be such a file or folder: got {path!r}; the working "
         f"folder is {os.getcwd()}."
     )
 
