@@ -1,4 +1,4 @@
-"""Graphs are verified after each pass, and planned for one machine; Keras has the types of a new process."""
+"""Graphs are verified after each pass; plans are for one machine; Keras has its first types."""
 
 from __future__ import annotations
 
