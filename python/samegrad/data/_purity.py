@@ -24,13 +24,24 @@ from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text
 from samegrad.io._parsing import FixedLenFeature, FixedLenSequenceFeature
 
-_OUTSIDE = frozenset((
-    "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "DELETE_DEREF", "IMPORT_NAME",
-    "IMPORT_FROM", "IMPORT_STAR", "SEND", "YIELD_FROM", "PUSH_EXC_INFO", "SETUP_FINALLY",
-    "SETUP_WITH", "BEFORE_WITH", "BEFORE_ASYNC_WITH", "WITH_EXCEPT_START", "LOAD_BUILD_CLASS",
-    "LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_CLASSDEREF", "LOAD_SUPER_ATTR", "LOAD_SPECIAL",
-    "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF", "FORMAT_VALUE", "FORMAT_SIMPLE",
-    "FORMAT_WITH_SPEC", "CONVERT_VALUE",
+# Instructions that take and give values, by what their names begin with: those of Python 3.11 to
+# 3.14. What is not among them may do anything: a later Python's, imports, `try`, `with`, changes
+# of names and attributes of the outside, and text from values, which shows them.
+_COMPUTING = (
+    "BINARY_", "UNARY_", "COMPARE_OP", "CONTAINS_OP", "IS_OP", "TO_BOOL", "LOAD_CONST",
+    "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "LOAD_ASSERTION_ERROR", "LOAD_FAST", "STORE_FAST",
+    "DELETE_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE", "STORE_DEREF", "MAKE_CELL",
+    "COPY_FREE_VARS", "MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "LOAD_ATTR", "LOAD_METHOD",
+    "CALL", "PRECALL", "KW_NAMES", "PUSH_NULL", "POP_TOP", "POP_ITER", "COPY", "SWAP", "NOP",
+    "NOT_TAKEN", "CACHE", "EXTENDED_ARG", "RESUME", "RETURN_", "RAISE_VARARGS", "RERAISE",
+    "BUILD_", "LIST_", "SET_ADD", "SET_UPDATE", "MAP_ADD", "DICT_", "UNPACK_", "GET_ITER",
+    "GET_LEN", "FOR_ITER", "END_FOR", "YIELD_VALUE", "JUMP_", "POP_JUMP_", "MATCH_", "STORE_SUBSCR",
+    "DELETE_SUBSCR", "STORE_SLICE",
+)  # fmt: skip
+_NOT_COMPUTING = ("LOAD_BUILD_CLASS", "BUILD_STRING", "BUILD_TEMPLATE", "BUILD_INTERPOLATION")
+# Those of CALL_INTRINSIC_1 and _2 that do; the others print, import and make types.
+_INTRINSICS = frozenset((
+    "INTRINSIC_UNARY_POSITIVE", "INTRINSIC_LIST_TO_TUPLE", "INTRINSIC_STOPITERATION_ERROR",
 ))  # fmt: skip
 _LOADS_OF_CELLS = ("LOAD_DEREF", "LOAD_CLOSURE")
 _CHANGES = frozenset((
@@ -122,10 +133,10 @@ class Reads:
             raise NotPureError("it is a generator or a coroutine")
         steps = [step for step in dis.get_instructions(code) if step.opname != "CACHE"]
         for place, step in enumerate(steps):
-            if step.opname in _OUTSIDE or (
+            if not _only_computes(step) or (
                 step.opname == "STORE_DEREF" and step.argval in code.co_freevars
             ):
-                raise NotPureError(f"{step.opname} {step.argval}")
+                raise NotPureError(f"{step.opname} {step.argrepr}")
             self._changes = self._changes or _may_change(step)
             if step.opname == "LOAD_GLOBAL":
                 self._named(names, step.argval, _attributes(steps, place))
@@ -200,6 +211,14 @@ class Reads:
             return
         else:
             self._function(value)
+
+
+def _only_computes(step: dis.Instruction) -> bool:
+    """Whether an instruction takes values and gives one, and leaves the outside alone."""
+    name = step.opname
+    if name.startswith("CALL_INTRINSIC"):
+        return step.argrepr in _INTRINSICS
+    return name.startswith(_COMPUTING) and name not in _NOT_COMPUTING
 
 
 def _may_change(step: dis.Instruction) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import samegrad as tf
-from samegrad.data import _mapped
+from samegrad.data import _mapped, _purity
 from samegrad.data._function_nodes import MapNode
 from samegrad.image import _decode
 
@@ -455,3 +455,20 @@ def test_png_rows_of_every_filter_have_pillows_pixels():
             buffer = io.BytesIO()
             Image.fromarray(pixels).save(buffer, "PNG", compress_level=level)
             np.testing.assert_array_equal(tf.io.decode_png(buffer.getvalue()), pixels)
+
+
+@pytest.mark.parametrize("name", [
+    "STORE_ATTR", "STORE_GLOBAL", "IMPORT_NAME", "LOAD_NAME", "SETUP_FINALLY", "PUSH_EXC_INFO",
+    "BEFORE_WITH", "LOAD_SPECIAL", "SEND", "FORMAT_SIMPLE", "BUILD_STRING", "LOAD_BUILD_CLASS",
+    "LOAD_SUPER_ATTR", "PRINT_EXPR", "OF_A_LATER_PYTHON",
+])  # fmt: skip
+def test_instructions_that_nobody_listed_are_left_to_python(name):
+    assert not _purity._only_computes(SimpleNamespace(opname=name, argrepr=""))
+
+
+@pytest.mark.parametrize(("what", "computes"), [
+    ("INTRINSIC_LIST_TO_TUPLE", True), ("INTRINSIC_PRINT", False), ("INTRINSIC_IMPORT_STAR", False),
+])  # fmt: skip
+def test_calls_of_the_interpreter_itself_are_known_by_name(what, computes):
+    step = SimpleNamespace(opname="CALL_INTRINSIC_1", argrepr=what)
+    assert _purity._only_computes(step) == computes
