@@ -37,6 +37,9 @@ def _promised(program: Program, a: Key, b: Key, done: dict[Key, Outcome]) -> str
     """What must have equal bits: "all", "joined" (over replicas) or nothing."""
     (x, m), (y, k) = a, b
     switches = features.EQUAL_BITS
+    mapped = [mode.kind.startswith("mapped") for mode in (m, k)]
+    if any(mapped):
+        return "all" if all(mapped) else ""
     if m.hides != k.hides and "eager" in (m.kind, k.kind):
         return ""  # whether an optimizer passed over a variable eagerly shows in its gradient
     if m.hides != k.hides and any(s.op in ("cond", "while") for s in program.body):

@@ -63,6 +63,8 @@ def plan_modes(program: Program, rng: random.Random) -> dict[str, list[Mode]]:
         ]
     if plain and rng.random() < 0.5:
         wanted["usual"].append(Mode("function", whole, open_sizes=True, cover=True))
+    if rng.random() < 0.4:
+        wanted["usual"] += [Mode("mapped", whole), Mode("mapped by Python", whole)]
     if rng.random() < 0.3:
         wanted["v3"] = [Mode("run", shares)]
     return wanted
@@ -92,7 +94,7 @@ def check(
     known: Known = {}
     judged: set[tuple[str, tuple[int, ...], bool, bool]] = set()
     for (name, mode), outcome in done.items():
-        if mode.hides:  # its bits are compared
+        if mode.hides or mode.kind.startswith("mapped"):  # its bits are compared
             continue
         ways = (mode.kind, mode.shares, mode.per_count, mode.open_sizes)
         if ways not in judged or name != "usual":

@@ -53,6 +53,17 @@ def step_text(program: Program) -> str:
     return "\n".join(lines) + "\n"
 
 
+def mapped_text(program: Program) -> str:
+    """`def mapped(x0, …)`: values and the loss, as a dataset's function computes them."""
+    names = ", ".join(f"x{i}" for i in range(len(program.inputs)))
+    lines = [f"def mapped({names}):"]
+    for s in program.body:
+        lines += [f"    {line}" for line in OPS[s.op].code(s.out, list(s.inputs), s.attrs)]
+    losses = " + ".join(_loss_text(program, kind, name) for kind, name in program.losses)
+    lines.append(f"    return {', '.join([*program.outputs, ''])} {losses},")
+    return "\n".join(lines) + "\n"
+
+
 def _loss_text(program: Program, kind: str, name: str) -> str:
     if kind == "penalty":
         return f"tf.nn.scale_regularization_loss(0.1 * tf.nn.l2_loss({name}))"

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from fuzz.program import Program, direction, input_data, variable_data
-from fuzz.source import setup_text, step_text
+from fuzz.source import mapped_text, setup_text, step_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,9 @@ class Mode:
     """One way to run a program.
 
     Args:
-        kind: "eager", "function" (both without a strategy), "run" or "run in function".
+        kind: "eager", "function" (both without a strategy), "run", "run in function"; "mapped" and
+            "mapped by Python": a dataset's function of elements that are a whole batch each, run by
+            the engine's program where there is one, and by Python.
         shares: Examples of each replica.
         off: The pass or part of the plan that is switched off.
         threads: How many.
@@ -71,12 +73,14 @@ class Outcome:
         error: What was raised, "" if nothing was.
         plan: What explain() says.
         operations: Names of the rows in the traced program.
+        programs: Of a dataset's function: how many the engine runs.
     """
 
     steps: list[dict[str, Any]]
     error: str = ""
     plan: str = ""
     operations: tuple[str, ...] = ()
+    programs: int = 0
 
 
 def _parts(value: Any) -> list[np.ndarray] | None:
@@ -157,6 +161,9 @@ class Runner:
             )
         space["data"] = streams
         strategy = None
+        if mode.kind.startswith("mapped"):
+            self._map(program, mode, outcome, space)
+            return
         if mode.kind.startswith("run"):
             strategy = tf.distribute.MirroredStrategy(replicas=len(mode.shares))
             with strategy.scope():
@@ -179,6 +186,32 @@ class Runner:
                     "w": after,
                 }
             )
+
+    def _map(self, program: Program, mode: Mode, outcome: Outcome, space: dict[str, Any]) -> None:
+        from samegrad.data import _mapped
+
+        tf = self.tf
+        for i, w in enumerate(variable_data(program)):
+            space[f"w{i}"] = tf.constant(w, program.dtype)
+        exec(compile(mapped_text(program), "<program>", "exec"), space)
+        elements = [input_data(program, number) for number in range(4)]
+        columns = [
+            tf.constant(np.stack(x), self._dtype(program, x[0]))
+            for x in zip(*elements, strict=True)
+        ]
+        data = tf.data.Dataset.from_tensor_slices(tuple(columns)).map(space["mapped"])
+        first = _mapped._FIRST_BY_PYTHON, _mapped._COMPARED
+        _mapped._FIRST_BY_PYTHON, _mapped._COMPARED = 0 if mode.kind == "mapped" else 10**9, 0
+        try:
+            for values in data:
+                parts = [_parts(v) for v in values]
+                outcome.steps.append({"values": parts, "g": [], "h": [], "w": []})
+        finally:
+            _mapped._FIRST_BY_PYTHON, _mapped._COMPARED = first
+        outcome.programs = data._node.function.program_count
+
+    def _dtype(self, program: Program, x: np.ndarray) -> Any:
+        return program.dtype if x.dtype.kind == "f" else None
 
     def _by_count(self, x: Any) -> Any:
         for _ in range(len(x) % 3):
@@ -211,7 +244,7 @@ class Runner:
 
     def _argument(self, x: np.ndarray, program: Program, mode: Mode, strategy: Any) -> Any:
         def tensor(part: np.ndarray) -> Any:
-            made = self.tf.constant(part, program.dtype if part.dtype.kind == "f" else None)
+            made = self.tf.constant(part, self._dtype(program, part))
             return made._as_examples(0, 1) if program.examples else made
 
         if strategy is None or not mode.distributes():

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from samegrad import _core
 from samegrad.data._structure import Packer, Structure
+from samegrad.data._threads import Threads
 
 
 class Cursor(ABC):
@@ -93,12 +94,6 @@ class WorkCursor(Cursor):
         return self.make(self.take())
 
 
-def threads_of(calls: int) -> int:
-    """How many threads run a function; calls < 0: as many as there are cores, at most 8."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(calls, cores or 1) if calls >= 0 else min(8, cores or 1))
-
-
 class BackgroundCursor(Cursor):
     """Runs another cursor on a thread and keeps its elements ready.
 
@@ -106,11 +101,14 @@ class BackgroundCursor(Cursor):
         open_cursor: Makes the cursor.
         depth: How many elements are kept.
         threads: How many work on elements of a WorkCursor; their order stays.
+        tuned: Whether there are fewer threads where that is faster.
     """
 
-    def __init__(self, open_cursor: Callable[[], Cursor], depth: int, threads: int = 1) -> None:
+    def __init__(
+        self, open_cursor: Callable[[], Cursor], depth: int, threads: int = 1, tuned: bool = False
+    ) -> None:
         self._open = open_cursor
-        self._depth, self._threads = max(1, depth), threads
+        self._depth, self._threads, self._tuned = max(1, depth), threads, tuned
         self._position = 0
         self._moved: Cursor | None = None  # by skip(), before there is a thread
         self._producer: _Producer | None = None
@@ -136,7 +134,7 @@ class BackgroundCursor(Cursor):
         if cursor is None:  # new, or in a forked child: there the parent's thread does not exist
             cursor = self._open()
             cursor.skip(self._position)
-        producer = _Producer(cursor, self._depth, self._threads)
+        producer = _Producer(cursor, self._depth, Threads(self._threads, self._tuned))
         weakref.finalize(self, producer.stop).atexit = False
         return producer
 
@@ -144,7 +142,7 @@ class BackgroundCursor(Cursor):
 class _Producer:
     """The threads of a BackgroundCursor, which they must not keep alive."""
 
-    def __init__(self, cursor: Cursor, depth: int, threads: int) -> None:
+    def __init__(self, cursor: Cursor, depth: int, threads: Threads) -> None:
         self.process = os.getpid()
         self._cursor = cursor
         self._turn = threading.Lock()  # of who takes from the cursor
@@ -153,19 +151,16 @@ class _Producer:
         # consumer comes before or after what it does with them.
         self._ready: SimpleQueue[_Place] = SimpleQueue()
         self._room: SimpleQueue[None] = SimpleQueue()
-        for _ in range(depth + threads):
+        for _ in range(depth + threads.most):
             self._room.put(None)
         self._block: Iterator[_Made] = iter(())
         self._size = 1
         self._end: BaseException | None = None
         self._stopped = self._ended = False
-        self._threads = [
-            threading.Thread(target=self._run, name="samegrad-data", daemon=True)
-            for _ in range(threads)
-        ]
+        self._threads = threads
+        self._running: dict[int, threading.Thread] = {}
         _producers.add(self)
-        for thread in self._threads:
-            thread.start()
+        self._start()
 
     def take(self) -> Structure:
         if self._end is not None:
@@ -182,14 +177,29 @@ class _Producer:
 
     def stop(self) -> None:
         self._stopped = True
-        for _ in self._threads:
+        for _ in range(self._threads.most):
             self._room.put(None)
 
     def join(self, timeout: float) -> None:
-        for thread in self._threads:
+        for thread in list(self._running.values()):
             thread.join(timeout)
 
-    def _run(self) -> None:
+    def _start(self) -> None:
+        """Starts the threads that there should be and are not."""
+        for number in range(self._threads.now):
+            if number not in self._running:
+                thread = self._running[number] = threading.Thread(
+                    target=self._run, args=(number,), name="samegrad-data", daemon=True
+                )
+                try:
+                    thread.start()
+                except RuntimeError:  # the system has none to give
+                    del self._running[number]
+                    if not self._running:
+                        raise
+
+    def _run(self, number: int) -> None:
+        seconds: float | None = None
         while not self._ended:
             self._room.get()
             if self._stopped:
@@ -199,15 +209,23 @@ class _Producer:
             with self._turn:
                 if self._ended:
                     break
+                if seconds is not None:
+                    self._threads.note(seconds)
+                    self._start()
+                if number >= self._threads.now:
+                    del self._running[number]
+                    break
                 self._ready.put(place)
                 size = self._size
                 taken = self._taken(size)
             place.put([self._made(*each) for each in taken])
             # Threads that wait for each other often wait for the system: elements that are made
             # quickly are handed over several at a time.
-            if time.perf_counter() - begin < _BLOCK_SECONDS and size == self._size:
+            spent = time.perf_counter() - begin
+            seconds = spent / size
+            if spent < _BLOCK_SECONDS and size == self._size:
                 self._size = min(2 * size, _LARGEST_BLOCK)
-        self._room.put(None)  # for the other threads, which end, too
+        self._room.put(None)  # for the other threads
 
     def _taken(self, size: int) -> list[_Made]:
         """What the next elements are made of."""

@@ -17,7 +17,7 @@ from samegrad._tensor.spec import TensorSpec
 from samegrad._tensor.tensor import Tensor
 from samegrad._tensor.text import Text, text_of
 from samegrad.data import _python_cursors as cursors
-from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor, WorkCursor, threads_of
+from samegrad.data._cursor import PREFETCHED, BackgroundCursor, Cursor, WorkCursor
 from samegrad.data._mapped import MappedFunction, by_python, call
 from samegrad.data._nodes import (
     INFINITE,
@@ -42,6 +42,7 @@ from samegrad.data._structure import (
     map_leaves,
     spec_of,
 )
+from samegrad.data._threads import threads_of
 
 
 class GeneratorNode(UncountedNode):
@@ -183,7 +184,7 @@ class MapNode(PythonNode):
         if self.calls is None:
             return open_cursor()
         threads = threads_of(self.calls)
-        return BackgroundCursor(open_cursor, PREFETCHED * threads, threads)
+        return BackgroundCursor(open_cursor, PREFETCHED * threads, threads, self.calls < 0)
 
     def maker(self, run: Run) -> Callable[[int, Structure], Structure]:
         """What makes the element of that number of the child's."""

@@ -1,0 +1,58 @@
+"""How many threads run a dataset's function."""
+
+from __future__ import annotations
+
+import os
+
+_LONG_SECONDS = 0.5e-3  # of an element that is worth a second thread
+_WINDOW = 8  # blocks of elements
+_WINDOW_SECONDS = 0.2
+_GAIN = 0.8
+
+
+def threads_of(calls: int) -> int:
+    """How many threads run a function; calls < 0: as many as there are cores, at most 8."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(calls, cores or 1) if calls >= 0 else min(8, cores or 1))
+
+
+class Threads:
+    """How many threads work side by side, by what they were seen to gain.
+
+    Python's threads hand one lock to and fro, which takes some ten microseconds each time: elements
+    that are made quickly are made in less time by one thread, and so are those whose function
+    keeps the lock. Others are tried with all threads, which stay if that is faster.
+
+    Args:
+        most: How many there may be.
+        tuned: Whether fewer may be better; else there are always `most`.
+
+    Attributes:
+        now: How many there should be.
+    """
+
+    def __init__(self, most: int, tuned: bool) -> None:
+        self.most, self._tuned = most, tuned and most > 1
+        self.now = 1 if self._tuned else most
+        self._seconds: list[float] = []
+        self._alone = 0.0  # seconds of an element by one thread
+        self._passed, self._patience = 0, 4  # windows before another trial
+
+    def note(self, seconds: float) -> None:
+        """One thread has taken so long for an element, as a mean over some."""
+        if not self._tuned:
+            return
+        self._seconds.append(seconds)
+        if len(self._seconds) < _WINDOW and sum(self._seconds) < _WINDOW_SECONDS:
+            return
+        # Interrupted ones, and the first ones, take longer than they do otherwise.
+        usual = sorted(self._seconds)[len(self._seconds) // 4]
+        self._seconds.clear()
+        if self.now == 1:
+            self._passed -= 1
+            if usual > _LONG_SECONDS and self._passed < 0:
+                self._alone, self.now = usual, self.most
+        elif usual < _LONG_SECONDS or usual / self.now > _GAIN * self._alone:
+            self.now = 1
+            self._passed = self._patience
+            self._patience *= 2
