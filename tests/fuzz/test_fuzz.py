@@ -47,14 +47,14 @@ def test_random_programs_with_all_thresholds_forced_to_one(seed: int, workers: W
 
 def test_functions_of_datasets_have_the_bits_of_python(workers: Workers) -> None:
     programs = 0
-    for seed in range(90, 130):
+    for seed in range(90, 114):
         program = generate(seed)
         whole = (sum(program.shares),)
         modes = [Mode("mapped", whole), Mode("mapped by Python", whole)]
         found, outcomes = check(program, workers, {"usual": modes})
         assert not found, f"{found[0]}\n\n{text(program)}"
         programs += outcomes["usual", modes[0]].programs
-    assert programs > 20
+    assert programs > 10
 
 
 def test_a_seed_is_a_program() -> None:

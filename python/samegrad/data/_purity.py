@@ -276,7 +276,7 @@ def _of_library(function: Any) -> bool:
         NotPureError: It is another one of them.
     """
     function = inspect.unwrap(function)  # public names say the public module
-    module = str(function.__globals__["__name__"])
+    module = str(function.__globals__.get("__name__", ""))
     if not module.startswith("samegrad"):
         return module == "posixpath" and function.__name__ in ("join", "basename", "dirname")
     name = function.__name__
