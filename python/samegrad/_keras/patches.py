@@ -286,6 +286,16 @@ _CHANGES: dict[str, list[Text | Span]] = {
             'patches = LazyModule("matplotlib.patches", pip_name="matplotlib")\n',
         ),
     ],
+    # Who has a table has imported pandas.
+    "keras.src.trainers.data_adapters.array_slicing": [
+        Text(
+            "try:\n    import pandas\nexcept ImportError:\n    pandas = None\n",
+            'from samegrad._keras.loaded import Loaded\n\npandas = Loaded("pandas")\n',
+        ),
+        Text(  # tables have __array__
+            "if pandas:\n    ARRAY_TYPES = ARRAY_TYPES + (pandas.Series, pandas.DataFrame)\n", ""
+        ),
+    ],
     # TensorFlow is never imported.
     "keras.src.utils.module_utils": [
         Text('tensorflow = LazyModule("tensorflow")', f"tensorflow = {_FACADE}"),

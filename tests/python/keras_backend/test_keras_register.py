@@ -96,6 +96,8 @@ def test_every_patch_names_the_text_that_it_replaces(module: str) -> None:
 
 
 def test_what_only_some_programs_need_is_imported_by_them(tmp_path: Path) -> None:
+    for name in ("pandas", "scipy"):  # they can be imported, wherever this runs
+        (tmp_path / f"{name}.py").write_text("")
     done = _run(
         "import sys, samegrad as tf; tf.keras.layers.Dense(2)\n"
         "print({'matplotlib', 'tensorflow', 'scipy', 'pandas', 'h5py', 'requests', 'IPython',\n"
@@ -103,6 +105,23 @@ def test_what_only_some_programs_need_is_imported_by_them(tmp_path: Path) -> Non
         tmp_path,
     )
     assert done.stdout.split() == ["set()"], done.stdout
+
+
+def test_tables_are_known_once_a_program_has_imported_pandas(tmp_path: Path) -> None:
+    (tmp_path / "pandas.py").write_text(
+        "class Series: pass\nclass DataFrame:\n    def __array__(self): return 0\n"
+    )
+    done = _run(
+        "import samegrad as tf; tf.keras.layers.Dense(2)\n"
+        "from keras.src.trainers.data_adapters import array_slicing as slicing\n"
+        "print(isinstance(1, slicing.pandas.DataFrame))\n"
+        "import pandas\n"
+        "print(isinstance(pandas.DataFrame(), slicing.pandas.DataFrame),\n"
+        "      isinstance(pandas.Series(), slicing.pandas.DataFrame),\n"
+        "      slicing.can_slice_array(pandas.DataFrame()))",
+        tmp_path,
+    )
+    assert done.stdout.split() == ["False", "True", "False", "True"], done.stderr
 
 
 def test_what_is_imported_late_is_there(tmp_path: Path) -> None:
