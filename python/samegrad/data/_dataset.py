@@ -257,8 +257,8 @@ class Dataset(Keeping):
         Args:
             map_func: Gets and returns tensors, or tuples and dicts of them.
             num_parallel_calls: If given, it runs on so many threads, at most one per core, ahead
-                of the consumer; `AUTOTUNE`: on as many as were seen to be faster. What the function itself shares between
-                its calls must bear that.
+                of the consumer; `AUTOTUNE`: on as many as were seen to be faster. What the function
+                itself shares between its calls must bear that.
             deterministic: Ignored; the order is always the same.
             name: Ignored.
 
